@@ -1,0 +1,1 @@
+"""Flows: the `leadline` command, one verb per flow."""

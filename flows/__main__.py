@@ -1,0 +1,110 @@
+"""The `leadline` command: one verb per flow, and the ways to look at what they made.
+
+Exit codes: 0 done, 1 failure, 2 wrong usage or config, 3 data worse than the limits, 4 another run holds the lake.
+"""
+
+import os
+import sys
+from datetime import UTC, date, datetime, timedelta
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from tasks.core.errors import LeadlineError, UsageError
+
+CONFIG = Path("configs/nightly.yaml")
+app = typer.Typer(
+    help="How well a RAG system's production answers are grounded, every night, offline.",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+)
+Config = Annotated[Path, typer.Option("--config", "-c", help="The nightly config.", show_default=True)]
+Day = Annotated[datetime | None, typer.Option(formats=["%Y-%m-%d"], metavar="YYYY-MM-DD", show_default=False)]
+
+
+@app.command()
+def nightly(
+    day: Annotated[Day, typer.Option("--date", help="The day to complete; yesterday (UTC) if none is given.")] = None,
+    start: Annotated[Day, typer.Option("--from", help="First day of a range.")] = None,
+    end: Annotated[Day, typer.Option("--to", help="Last day of a range.")] = None,
+    config: Config = CONFIG,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Print what is missing; change nothing.")] = False,
+    retry_failures: Annotated[
+        bool, typer.Option("--retry-failures", help="Judge again what a judge failed on before.")
+    ] = False,
+) -> None:
+    """Complete a day or a range: ingest, claims, verdicts, scores, tables, report."""
+    first, last = _range(day, start, end)
+    if dry_run:
+        from flows import dry_run as dry  # noqa: PLC0415 - each verb loads only what it needs
+
+        dry.show(config, first, last)
+        return
+    from tasks.stages.context import load  # noqa: PLC0415
+
+    load(config, first, last).close()  # a mistake shows before Prefect starts
+    _quiet_prefect()
+    from flows import nightly as flow  # noqa: PLC0415
+    from flows.summary import show  # noqa: PLC0415
+
+    show(flow.nightly(str(config), first, last, retry_failures))
+
+
+@app.command()
+def sql(
+    statement: Annotated[str | None, typer.Argument(help="A SELECT over the tables of docs/tables.md.")] = None,
+    file: Annotated[Path | None, typer.Option("--file", "-f", help="Read the statement from a file.")] = None,
+    output_format: Annotated[
+        str, typer.Option("--format", help="table, csv, json or parquet.", show_default=True)
+    ] = "table",
+    output: Annotated[Path | None, typer.Option("--output", "-o", help="Write to a file instead.")] = None,
+    config: Config = CONFIG,
+) -> None:
+    """Query the published warehouse, at any hour; a running nightly is not disturbed."""
+    from flows import sql as verb  # noqa: PLC0415
+
+    verb.run(config, statement, file, output_format, output)
+
+
+@app.command()
+def rebuild(config: Config = CONFIG) -> None:
+    """Make the warehouse again from the lake alone."""
+    from flows import rebuild as verb  # noqa: PLC0415
+
+    verb.run(config)
+
+
+def main() -> None:
+    """Run the command; a user's mistake ends in one message, never in a traceback."""
+    try:
+        app()
+    except LeadlineError as error:
+        sys.stderr.write(f"leadline: {error}\n")
+        sys.exit(error.exit_code)
+    except KeyboardInterrupt:
+        sys.stderr.write("leadline: interrupted. Run the same command again; it goes on where it stopped.\n")
+        sys.exit(130)
+
+
+def _range(day: datetime | None, start: datetime | None, end: datetime | None) -> tuple[date, date]:
+    if day and (start or end):
+        raise UsageError("--date and --from/--to exclude each other. Give one of them.")
+    if bool(start) != bool(end):
+        raise UsageError("--from and --to go together. Give both, or --date.")
+    yesterday = datetime.now(UTC).date() - timedelta(days=1)
+    first = start or day
+    last = end or day
+    return (first.date() if first else yesterday, last.date() if last else yesterday)
+
+
+def _quiet_prefect() -> None:
+    """Prefect's own settings for a run from a terminal; what the user has set stays."""
+    os.environ.setdefault("PREFECT_SERVER_ANALYTICS_ENABLED", "false")
+    os.environ.setdefault("DO_NOT_TRACK", "1")
+    os.environ.setdefault("PREFECT_LOGGING_LEVEL", "CRITICAL")
+
+
+if __name__ == "__main__":
+    main()

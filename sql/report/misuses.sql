@@ -1,0 +1,30 @@
+-- Grain: one misused claim that stands for others: of each app and generator the most confident ones, one per trace,
+-- and of each kind (its label; whether another chunk supports it) one before a second.
+-- Inputs: claim_results, claims, trace_scores. Parameters: $recipe, $night, $extractor_version, $each.
+WITH misused AS (
+    SELECT
+        r.trace_id, c.ordinal, s.app, s.generator, r.confidence, coalesce(r.label, r.status) AS label,
+        list_contains(r.patterns, 'citation_drift') AS drift
+    FROM claim_results AS r
+    INNER JOIN claims AS c
+        ON c.claim_id = r.claim_id AND c.date = r.date AND c.extractor_version = $extractor_version
+    INNER JOIN trace_scores AS s ON s.recipe = r.recipe AND s.date = r.date AND s.trace_id = r.trace_id
+    WHERE r.recipe = $recipe AND r.date = $night AND r.misused
+    QUALIFY row_number() OVER (
+        PARTITION BY r.trace_id ORDER BY r.confidence DESC NULLS LAST, c.ordinal
+    ) = 1
+),
+varied AS (
+    SELECT
+        *,
+        row_number() OVER (
+            PARTITION BY app, generator, label, drift ORDER BY confidence DESC NULLS LAST, trace_id
+        ) AS turn
+    FROM misused
+)
+SELECT trace_id, ordinal, app, generator
+FROM varied
+QUALIFY row_number() OVER (
+    PARTITION BY app, generator ORDER BY turn, confidence DESC NULLS LAST, trace_id
+) <= $each
+ORDER BY app, generator, turn, confidence DESC NULLS LAST, trace_id

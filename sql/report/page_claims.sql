@@ -1,0 +1,12 @@
+-- Grain: one claim of the given traces, with its result.
+-- Inputs: claims, claim_results. Parameters: $recipe, $night, $extractor_version, $trace_ids.
+SELECT
+    c.trace_id, c.claim_id, c.ordinal, c.text, c.start, c."end", c.cited_chunk_ids, c.dangling_citations,
+    r.status, r.label, r.misused, r.deciding_chunk_id, r.deciding_chunk_ids, r.cited_support, r.confidence,
+    r.patterns, r.needs_review
+FROM claims AS c
+INNER JOIN claim_results AS r ON r.claim_id = c.claim_id AND r.date = c.date AND r.recipe = $recipe
+WHERE
+    c.extractor_version = $extractor_version AND c.date = $night
+    AND c.trace_id IN (SELECT unnest($trace_ids))
+ORDER BY c.trace_id, c.ordinal

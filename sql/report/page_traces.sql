@@ -1,0 +1,14 @@
+-- Grain: one of the given traces, with its scores.
+-- Inputs: traces, trace_scores. Parameters: $recipe, $night, $trace_ids.
+SELECT
+    t.trace_id, t.timestamp, t.app, t.environment, t.session, t.question, t.answer, t.chunks, t.generator,
+    t.prompt_version, t.retriever, t.latency_ms, t.tokens_in, t.tokens_out, t.tags, t.reference_answer,
+    t.gold_chunk_ids, t.feedback, t.repeat,
+    s.groundedness_status, s.groundedness_score, s.faithfulness, s.claims_total, s.claims_judged,
+    s.claims_supported, s.claims_partial, s.claims_unsupported, s.claims_contradicted, s.claims_misused,
+    s.claims_unjudged, s.claims_abstained, s.citations_dangling, s.chunks_retrieved, s.chunks_used,
+    s.chunks_unused, s.utilization, s.chunks_relevant, s.context_relevance_status, s.context_relevance,
+    s.answer_relevance_status, s.answer_relevance, s.diagnosis
+FROM traces AS t
+INNER JOIN trace_scores AS s ON s.trace_id = t.trace_id AND s.date = t.date AND s.recipe = $recipe
+WHERE t.date = $night AND t.trace_id IN (SELECT unnest($trace_ids))

@@ -1,0 +1,8 @@
+-- Grain: one reason at one stage: how many rows of the night were refused for it. Rows whose day could not be read
+-- belong to no night.
+-- Inputs: quarantine. Parameters: $night.
+SELECT stage, reason, count(*) AS n
+FROM quarantine
+WHERE date = $night
+GROUP BY stage, reason
+ORDER BY n DESC, stage, reason

@@ -1,0 +1,15 @@
+-- Grain: one row, the recipe, with the judge that it names.
+-- Inputs: recipes, judges. Parameters: $recipe.
+SELECT
+    r.recipe,
+    r.name AS recipe_name,
+    r.judge_version,
+    j.name AS judge_name,
+    j.kind AS judge_kind,
+    r.extractor_version,
+    r.scorer_version,
+    r.definition
+FROM recipes AS r
+LEFT JOIN judges AS j USING (judge_version)
+WHERE r.recipe = $recipe
+LIMIT 1

@@ -1,0 +1,126 @@
+-- grain: one trace under one recipe
+-- inputs: traces, claims, claim_results, relevance, for one part
+-- parameters: $recipe, $judge_version, $misuse_penalty, $partial_credit, $t_context, $t_groundedness, $t_answer
+-- METHODS sections 4 and 6. Claims that are N/A, unjudged or abstained enter no mean; they are counted.
+WITH claim AS (
+    SELECT
+        trace_id,
+        count(*) AS total,
+        count(label) AS judged,
+        count(*) FILTER (label = 'supported') AS supported,
+        count(*) FILTER (label = 'partially_supported') AS partial,
+        count(*) FILTER (label = 'unsupported') AS unsupported,
+        count(*) FILTER (label = 'contradicted') AS contradicted,
+        count(*) FILTER (label IS NOT NULL AND misused) AS misused,
+        count(*) FILTER (status = 'unjudged') AS unjudged,
+        count(*) FILTER (status = 'abstained') AS abstained,
+        list_distinct(flatten(list(deciding_chunk_ids) FILTER (label = 'supported'))) AS used
+    FROM claim_results
+    GROUP BY trace_id
+),
+dangling AS (
+    SELECT trace_id, sum(len(dangling_citations))::INTEGER AS dangling
+    FROM claims
+    GROUP BY trace_id
+),
+relevant AS (
+    SELECT
+        trace_id,
+        max(score) FILTER (kind = 'answer') AS answer_relevance,
+        max(score) FILTER (kind = 'context') AS context_relevance,
+        count(*) FILTER (kind = 'context' AND score >= $t_context) AS chunks_relevant
+    FROM relevance
+    GROUP BY trace_id
+),
+trace AS (
+    SELECT
+        traces.*,
+        list_transform(traces.chunks, lambda c: c.chunk_id) AS chunk_ids,
+        coalesce(claim.total, 0) AS total,
+        coalesce(claim.judged, 0) AS judged,
+        coalesce(claim.supported, 0) AS supported,
+        coalesce(claim.partial, 0) AS partial,
+        coalesce(claim.unsupported, 0) AS unsupported,
+        coalesce(claim.contradicted, 0) AS contradicted,
+        coalesce(claim.misused, 0) AS misused,
+        coalesce(claim.unjudged, 0) AS unjudged,
+        coalesce(claim.abstained, 0) AS abstained,
+        coalesce(dangling.dangling, 0) AS dangling,
+        coalesce(claim.used, []) AS used,
+        relevant.answer_relevance,
+        relevant.context_relevance,
+        coalesce(relevant.chunks_relevant, 0) AS chunks_relevant,
+        CASE
+            WHEN len(traces.chunks) = 0 OR claim.total IS NULL THEN 'na'
+            WHEN claim.judged > 0 THEN 'scored'
+            WHEN claim.unjudged > 0 THEN 'unjudged'
+            WHEN claim.abstained > 0 THEN 'abstained'
+            ELSE 'na'
+        END AS groundedness_status,
+        CASE
+            WHEN len(traces.chunks) = 0 THEN 'na'
+            WHEN relevant.context_relevance IS NULL THEN 'unjudged'
+            ELSE 'scored'
+        END AS context_relevance_status,
+        CASE WHEN relevant.answer_relevance IS NULL THEN 'unjudged' ELSE 'scored' END AS answer_relevance_status
+    FROM traces
+    LEFT JOIN claim USING (trace_id)
+    LEFT JOIN dangling USING (trace_id)
+    LEFT JOIN relevant USING (trace_id)
+),
+score AS (
+    SELECT
+        *,
+        groundedness_status = 'scored' AS grounded,
+        CASE
+            WHEN groundedness_status = 'scored'
+                THEN greatest(0, least(100,
+                    100.0 * (supported + $partial_credit * partial - $misuse_penalty * misused) / judged
+                ))
+        END AS groundedness_score
+    FROM trace
+)
+SELECT
+    $recipe AS recipe,
+    date,
+    trace_id,
+    timestamp,
+    app,
+    environment,
+    generator,
+    prompt_version,
+    $judge_version AS judge_version,
+    groundedness_status,
+    groundedness_score,
+    CASE WHEN grounded THEN supported / judged END AS faithfulness,
+    total AS claims_total,
+    judged AS claims_judged,
+    supported AS claims_supported,
+    partial AS claims_partial,
+    unsupported AS claims_unsupported,
+    contradicted AS claims_contradicted,
+    misused AS claims_misused,
+    unjudged AS claims_unjudged,
+    abstained AS claims_abstained,
+    dangling AS citations_dangling,
+    len(chunks) AS chunks_retrieved,
+    CASE WHEN grounded THEN len(used) END AS chunks_used,
+    CASE WHEN grounded THEN list_filter(chunk_ids, lambda c: NOT list_contains(used, c)) END AS chunks_unused,
+    CASE WHEN grounded THEN len(used) / len(chunks) END AS utilization,
+    CASE WHEN context_relevance_status = 'scored' THEN chunks_relevant END AS chunks_relevant,
+    context_relevance_status,
+    context_relevance,
+    answer_relevance_status,
+    answer_relevance,
+    -- The triad, in its order: a question counts only when those before it were answered with yes.
+    CASE
+        WHEN context_relevance_status <> 'scored' THEN NULL
+        WHEN context_relevance < $t_context THEN 'retrieval'
+        WHEN groundedness_status <> 'scored' THEN NULL
+        WHEN groundedness_score < $t_groundedness THEN 'generator'
+        WHEN answer_relevance_status <> 'scored' THEN NULL
+        WHEN answer_relevance < $t_answer THEN 'prompt'
+        ELSE 'healthy'
+    END AS diagnosis
+FROM score
+ORDER BY trace_id

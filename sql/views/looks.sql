@@ -1,0 +1,27 @@
+-- grain: one look of the judge at one claim under one recipe, with its verdict; null label and failure mean none yet
+-- inputs: pairs, recipes, verdicts
+SELECT
+    p.recipe,
+    p.date,
+    p.claim_id,
+    p.trace_id,
+    p.look,
+    p.cited,
+    p.evidence,
+    list_transform(p.evidence, lambda e: e.chunk_id) AS chunk_ids,
+    p.request_key,
+    r.judge_version,
+    v.label,
+    v.failure,
+    v.p_supported,
+    v.p_contradicted,
+    v.explanation,
+    v.engine,
+    v.created_at
+FROM pairs AS p
+JOIN recipes AS r USING (recipe)
+LEFT JOIN verdicts AS v
+    ON v.request_key = p.request_key AND v.judge_version = r.judge_version
+QUALIFY row_number() OVER (
+    PARTITION BY p.recipe, p.date, p.claim_id, p.look, p.request_key, p.evidence ORDER BY v.label IS NULL, v.created_at
+) = 1

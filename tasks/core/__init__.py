@@ -1,0 +1,1 @@
+"""Types, schemas, keys, configuration and errors. Imports nothing else of Leadline's."""

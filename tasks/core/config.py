@@ -1,0 +1,239 @@
+"""Configuration: YAML files into frozen, checked models; a mistake names file, key, value and remedy.
+
+Paths in a file are relative to that file. Kinds that are plugins (sources, extractors, judges) are checked by
+their own modules, through `validate`; nothing here knows them.
+"""
+
+import difflib
+import re
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Annotated, Any, Literal, TypeVar, get_args
+
+import yaml
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from tasks.core.errors import ConfigError
+
+M = TypeVar("M", bound=BaseModel)
+Share = Annotated[float, Field(ge=0, le=1)]
+
+
+class Settings(BaseModel):
+    """Base of every config model: immutable, and an unknown key is a mistake."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", strict=False)
+
+
+class Pairing(Settings):
+    """Which evidence the judge is shown with a claim (the cost dial).
+
+    Attributes:
+        kind: `per_chunk` every chunk; `top_k` the k chunks nearest to the claim by embedding, and those it cites;
+            `cited` only those it cites.
+        k: Chunks for `top_k`.
+        window_words: A chunk longer than this is read in windows of whole sentences up to this many words.
+        joint_chunks: How many of the best chunks are shown together when no single one supports a claim; 0 = never.
+    """
+
+    kind: Literal["per_chunk", "top_k", "cited"] = "per_chunk"
+    k: Annotated[int, Field(ge=1)] = 5
+    window_words: Annotated[int, Field(ge=20)] = 160
+    joint_chunks: Annotated[int, Field(ge=0, le=8)] = 2
+
+
+class Scoring(Settings):
+    """Parameters of METHODS section 4."""
+
+    misuse_penalty: Annotated[float, Field(ge=0)] = 2.0
+    partial_credit: Share = 0.0
+
+
+class Triad(Settings):
+    """From where on each of the triad's three questions is answered with yes (METHODS section 6)."""
+
+    context_relevance: Share = 0.35
+    groundedness: Annotated[float, Field(ge=0, le=100)] = 50.0
+    answer_relevance: Share = 0.45
+
+
+class Recipe(Settings):
+    """What is computed of every trace.
+
+    Attributes:
+        extractor: Settings of the claim extractor (`kind` and its own keys).
+        apps: Per application, extractor settings that replace the recipe's, such as the citation style.
+        judge: Path of the judge's config.
+        relevance: Settings of the embedding model that scores relevance (and ranks chunks for `top_k`).
+    """
+
+    name: str = "claims"
+    extractor: Mapping[str, Any] = Field(default_factory=lambda: {"kind": "sentences"})
+    apps: Mapping[str, Mapping[str, Any]] = Field(default_factory=dict)
+    pairing: Pairing = Pairing()
+    judge: Path
+    relevance: Mapping[str, Any] = Field(default_factory=dict)
+    scoring: Scoring = Scoring()
+    triad: Triad = Triad()
+
+
+class Gates(Settings):
+    """Limits of the gates on traces and on results.
+
+    Attributes:
+        max_age_days: A timestamp further than this before the last day asked for is refused.
+        max_ahead_days: A timestamp further than this after today, or after the last day asked for, is refused.
+        max_quarantined_share: The run stops when a larger share of a run's new rows is refused.
+        volume_nights: How many earlier nights tell the usual volume; 0 switches the check off.
+        volume_ratio: A night is unusual outside [median / ratio, median · ratio] of those nights; it is reported,
+            and stops nothing.
+    """
+
+    max_question_chars: Annotated[int, Field(ge=1)] = 50_000
+    max_answer_chars: Annotated[int, Field(ge=1)] = 200_000
+    max_chunk_chars: Annotated[int, Field(ge=1)] = 200_000
+    max_chunks: Annotated[int, Field(ge=1)] = 1_000
+    max_age_days: Annotated[int, Field(ge=1)] = 3_650
+    max_ahead_days: Annotated[int, Field(ge=0)] = 1
+    max_quarantined_share: Share = 0.05
+    volume_nights: Annotated[int, Field(ge=0)] = 7
+    volume_ratio: Annotated[float, Field(gt=1)] = 3.0
+
+
+class Limits(Settings):
+    """How work is cut and how much memory it may take.
+
+    Attributes:
+        part_traces: Most traces in one part of the lake, the unit of every later stage.
+        shard_requests: Requests judged between two writes: at most this many are lost by a kill.
+        memory_limit: DuckDB's memory limit; beyond it, it spills to disk.
+        catch_up_days: Days before the first one asked for that are completed too, if traces arrived late for them.
+    """
+
+    part_traces: Annotated[int, Field(ge=1)] = 2_000
+    shard_requests: Annotated[int, Field(ge=1)] = 2_048
+    memory_limit: Annotated[str, Field(pattern=r"^\d+ ?(MB|GB)$")] = "2GB"
+    catch_up_days: Annotated[int, Field(ge=0)] = 0
+
+
+class Report(Settings):
+    """The static report.
+
+    Attributes:
+        dir: Where the site is written.
+        max_trace_pages: Traces of a night that get a page of their own, those most worth a look first.
+    """
+
+    dir: Path
+    max_trace_pages: Annotated[int, Field(ge=0)] = 500
+
+
+class Nightly(Settings):
+    """The whole of `configs/nightly.yaml`."""
+
+    lake: Path
+    warehouse: Path
+    report: Report
+    sources: Annotated[list[Mapping[str, Any] | Path], Field(min_length=1)]
+    recipe: Recipe
+    gates: Gates = Gates()
+    limits: Limits = Limits()
+
+
+def load_yaml(path: Path) -> dict[str, object]:
+    """The mapping in a YAML file.
+
+    Raises:
+        ConfigError: The file is missing, unreadable, not YAML, or not a mapping.
+    """
+    try:
+        text = path.read_text(encoding="utf-8")
+    except FileNotFoundError:
+        remedy = _did_you_mean(path.name, [p.name for p in path.parent.glob("*.y*ml")]) or "Check the path"
+        raise ConfigError(path, "", "does not exist", f"{remedy}.") from None
+    except (OSError, UnicodeDecodeError) as error:
+        raise ConfigError(path, "", f"can't be read ({error})", "Give a readable UTF-8 YAML file.") from None
+    try:
+        data = yaml.safe_load(text)
+    except yaml.YAMLError as error:
+        mark = getattr(error, "problem_mark", None)
+        line = f" at line {mark.line + 1}, column {mark.column + 1}" if mark else ""
+        problem = f"is not valid YAML{line} ({getattr(error, 'problem', 'syntax error')})"
+        raise ConfigError(path, "", problem, "Correct the syntax.") from None
+    if not isinstance(data, dict) or not all(isinstance(k, str) for k in data):
+        raise ConfigError(path, "", f"holds {type(data).__name__}, not a mapping of keys", "Write `key: value` lines.")
+    return data
+
+
+def validate(model: type[M], data: Mapping[str, object], where: object, prefix: str = "") -> M:
+    """`data` as a `model`.
+
+    Args:
+        where: The file that `data` comes from, for messages.
+        prefix: Dotted path of `data` inside the file.
+
+    Raises:
+        ConfigError: The first mistake: unknown key, missing key, wrong type, value out of range.
+    """
+    try:
+        return model.model_validate(data)
+    except ValidationError as error:
+        first = error.errors()[0]
+    loc = [str(part) for part in first["loc"] if not str(part).endswith("]")]
+    key = ".".join([prefix, *loc] if prefix else loc)
+    value = repr(first["input"])[:80]
+    kind = first["type"]
+    if kind == "extra_forbidden":
+        names = _fields_at(model, loc[:-1])
+        remedy = _did_you_mean(loc[-1], names) or f"The keys here are {', '.join(names)}"
+        raise ConfigError(where, key, "is not a known key", f"{remedy}.")
+    if kind == "missing":
+        raise ConfigError(where, key, "is missing", "Add it; docs/configuration.md lists the keys.")
+    message = re.sub(r"^(Input|Value error,?) ", "", first["msg"])
+    raise ConfigError(where, key, f"is {value}", f"It {message[0].lower()}{message[1:]}.")
+
+
+def load_nightly(path: Path) -> Nightly:
+    """The nightly config, its paths made absolute.
+
+    Raises:
+        ConfigError: See `load_yaml` and `validate`.
+    """
+    raw = validate(Nightly, load_yaml(path), path)
+    base = path.resolve().parent
+
+    def at(p: Path) -> Path:
+        return Path((base / p.expanduser()).resolve())
+
+    update = {
+        "lake": at(raw.lake),
+        "warehouse": at(raw.warehouse),
+        "report": raw.report.model_copy(update={"dir": at(raw.report.dir)}),
+        "recipe": raw.recipe.model_copy(update={"judge": at(raw.recipe.judge)}),
+        "sources": [at(s) if isinstance(s, Path) else s for s in raw.sources],
+    }
+    return raw.model_copy(update=update)
+
+
+def did_you_mean(word: str, known: list[str], what: str) -> str:
+    """A remedy for a misspelt name: the nearest known one, or all of them."""
+    return (_did_you_mean(word, known) or f"Known {what}: {', '.join(sorted(known))}") + "."
+
+
+def _did_you_mean(word: str, known: list[str]) -> str:
+    near = difflib.get_close_matches(word, known, n=1)
+    return f"Did you mean {near[0]!r}" if near else ""
+
+
+def _fields_at(model: type[BaseModel], loc: list[str]) -> list[str]:
+    """Names of the keys that are known at a place inside a model."""
+    for part in loc:
+        field = model.model_fields.get(part)
+        if field is None:
+            break
+        candidates = [field.annotation, *get_args(field.annotation)]
+        nested = [c for c in candidates if isinstance(c, type) and issubclass(c, BaseModel)]
+        if not nested:
+            break
+        model = nested[0]
+    return list(model.model_fields)

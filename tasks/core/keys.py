@@ -1,0 +1,38 @@
+"""Content keys: every id that Leadline makes is a hash of what it stands for.
+
+Keys decide what is already paid for, so they are stable across processes, machines and versions of Leadline.
+Parts are length-prefixed: ("ab", "c") and ("a", "bc") never collide.
+"""
+
+import hashlib
+from collections.abc import Mapping, Sequence
+
+import msgspec
+
+KEY_HEX = 32  # 128 bits
+SHORT_HEX = 16  # 64 bits, for versions that people read and type
+
+
+def key(*parts: str | bytes | int, size: int = KEY_HEX) -> str:
+    """Hash of the parts in order, as `size` lower-case hexadecimal characters (BLAKE2b)."""
+    digest = hashlib.blake2b(digest_size=size // 2)
+    for part in parts:
+        data = part if isinstance(part, bytes) else str(part).encode("utf-8", "surrogatepass")
+        digest.update(len(data).to_bytes(8, "little"))
+        digest.update(data)
+    return digest.hexdigest()
+
+
+def version(value: Mapping[str, object] | Sequence[object]) -> str:
+    """Short hash of a JSON-like value; the order of mapping keys does not matter."""
+    return key(msgspec.json.encode(value, order="sorted"), size=SHORT_HEX)
+
+
+def request_key(premise: str, hypothesis: str) -> str:
+    """Key of one judgement: a hash of exactly the text that the judge sees."""
+    return key(premise, hypothesis)
+
+
+def claim_id(trace_id: str, extractor_version: str, ordinal: int) -> str:
+    """Id of one claim of one trace, as one extractor version cuts it."""
+    return key(trace_id, extractor_version, ordinal)

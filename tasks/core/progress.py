@@ -1,0 +1,41 @@
+"""How a stage says how far it is, without knowing who looks: a terminal, Prefect, or nobody."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Protocol
+
+
+class Progress(Protocol):
+    """Told of a stage's size when it starts and of every step."""
+
+    def start(self, stage: str, total: int | None) -> None:
+        """`total` units of work lie ahead; None if that can't be known."""
+
+    def advance(self, steps: int = 1) -> None:
+        """Some units are done."""
+
+    def finish(self) -> None:
+        """The stage is over, done or not."""
+
+
+class Silent:
+    """Progress that nobody watches."""
+
+    def start(self, stage: str, total: int | None) -> None:
+        """Ignored."""
+
+    def advance(self, steps: int = 1) -> None:
+        """Ignored."""
+
+    def finish(self) -> None:
+        """Ignored."""
+
+
+@contextmanager
+def tracked(progress: Progress, stage: str, total: int | None) -> Iterator[Progress]:
+    """A stage's work; `finish` is called however it ends."""
+    progress.start(stage, total)
+    try:
+        yield progress
+    finally:
+        progress.finish()

@@ -1,0 +1,208 @@
+"""What two texts share, without a model: words, word pairs, numbers and names of a claim that a premise has.
+
+Tuned to English (stop words, suffixes) and harmless elsewhere; scripts that put no spaces between words are read
+as pairs of characters. Left out: meaning. A claim that says the reverse of its premise shares all its words.
+"""
+
+import re
+import unicodedata
+from dataclasses import dataclass
+from functools import cached_property
+
+from sklearn.feature_extraction.text import ENGLISH_STOP_WORDS
+
+RULES = 1  # raised when anything here changes a feature
+MOST_MISSING = 3  # beyond three missing numbers or names a claim gets no worse
+
+# Thai to Myanmar, Khmer, kana, Han, Hangul: no spaces between words, or particles glued to them.
+UNSPACED = (
+    "\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uac00-\ud7af\uf900-\ufaff"
+    "\U00020000-\U0003ffff"
+)
+MARKS = "\u0300-\u036f\u0900-\u0dff"  # combining marks and the Indic blocks, whose vowel signs are no `\w`
+WORD = re.compile(rf"[{UNSPACED}]+|(?:(?![{UNSPACED}_])[\w{MARKS}])+(?:['’][a-z]+\b)?", re.IGNORECASE)
+UNIT = re.compile(rf"[{UNSPACED}]|[^\s{UNSPACED}]+")
+SENTENCE_END = re.compile(r"(?<=[.!?])\s+|(?<=[。！？])\s*|\n+")
+SUFFIXES = ("edly", "ing", "ed", "es", "ly", "s")
+SHORTEST_STEM = 4
+
+NUMBER = re.compile(
+    r"(?P<digits>\d+(?:[.,]\d+)*)(?:(?P<short>[kmb])\b|\s?(?P<scale>thousand|million|billion|trillion)\b)?",
+    re.IGNORECASE,
+)
+SCALES = {"k": 3, "thousand": 3, "m": 6, "million": 6, "b": 9, "billion": 9, "trillion": 12}
+GROUPED = re.compile(r"\d{1,3}(?:[.,]\d{3})+")
+SMALL = ("zero", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten", "eleven", "twelve")
+MONTHS = (
+    *("january", "february", "march", "april", "may", "june"),
+    *("july", "august", "september", "october", "november", "december"),
+)
+SPELT = {word: str(i) for i, word in enumerate(SMALL)} | {month: str(i) for i, month in enumerate(MONTHS, start=1)}
+
+
+def normalise(text: str) -> str:
+    """Compatibility forms folded (full-width digits, ligatures), so that equal words are equal strings."""
+    return unicodedata.normalize("NFKC", text)
+
+
+def words(text: str) -> list[str]:
+    """Lower-cased words in order; a run of an unspaced script gives its overlapping pairs of characters."""
+    out: list[str] = []
+    for match in WORD.finditer(text.casefold().replace("’", "'")):
+        word = match.group()
+        if re.match(rf"[{UNSPACED}]", word):
+            out.extend(word[i : i + 2] for i in range(max(1, len(word) - 1)))
+        else:
+            out.append(word)
+    return out
+
+
+def content_words(text: str) -> list[str]:
+    """The words without English stop words and single letters; digits and characters of unspaced scripts stay."""
+    return [w for w in words(text) if w not in ENGLISH_STOP_WORDS and (len(w) > 1 or w.isdigit() or not w.isascii())]
+
+
+def stem(word: str) -> str:
+    """The word without a possessive and one common English suffix, if four letters remain."""
+    word = word.removesuffix("'s")
+    for suffix in SUFFIXES:
+        if word.endswith(suffix) and len(word) - len(suffix) >= SHORTEST_STEM:
+            return word.removesuffix(suffix)
+    return word
+
+
+def numbers(text: str) -> list[frozenset[str]]:
+    """Every number written in digits, as the set of its possible readings.
+
+    "1,000" reads 1000, "1.000" reads 1 and 1000, "3,5" reads 3.5, "1.5 million" reads 1.5 and 1500000. Units,
+    percent signs and currencies are not part of a number; "2024-03-14" holds 2024, 3 and 14.
+    """
+    out = []
+    for match in NUMBER.finditer(text):
+        digits = match["digits"]
+        readings = _values(digits)
+        scale = SCALES.get((match["short"] or match["scale"] or "").casefold())
+        if scale is not None:
+            readings |= {_canonical(f"{value}e{scale}") for value in readings}
+        out.append(frozenset(readings))
+    return out
+
+
+def spelt_numbers(text: str) -> set[str]:
+    """Values of small numbers written as words, and of names of months ("March" matches 2024-03-14)."""
+    return {SPELT[word] for word in words(text) if word in SPELT}
+
+
+def names(text: str) -> set[str]:
+    """Stems of capitalised words that do not open a sentence."""
+    found: set[str] = set()
+    for sentence in SENTENCE_END.split(text):
+        capitalised = [m.group() for m in WORD.finditer(sentence) if m.start() and m.group()[0].isupper()]
+        found |= {stem(word) for text in capitalised for word in content_words(text)}
+    return found
+
+
+def windows(text: str, size: int) -> list[str]:
+    """The text in pieces of whole sentences with at most `size` words each; a longer sentence is cut.
+
+    A character of an unspaced script counts as a word. A blank text gives no windows.
+    """
+    pieces: list[str] = []
+    current: list[str] = []
+    held = 0
+    for sentence in SENTENCE_END.split(text):
+        spans = [match.span() for match in UNIT.finditer(sentence)]
+        for at in range(0, len(spans), size):
+            part = spans[at : at + size]
+            if current and held + len(part) > size:
+                pieces.append(" ".join(current))
+                current, held = [], 0
+            current.append(sentence[part[0][0] : part[-1][1]])
+            held += len(part)
+    if current:
+        pieces.append(" ".join(current))
+    return pieces
+
+
+@dataclass(frozen=True)
+class Side:
+    """One text, read once for all the pairs it stands in. Build it with `read`."""
+
+    text: str
+
+    @cached_property
+    def stems(self) -> list[str]:
+        """Stems of the content words, in order."""
+        return [stem(word) for word in content_words(self.text)]
+
+    @cached_property
+    def bag(self) -> frozenset[str]:
+        """Stems, once each."""
+        return frozenset(self.stems)
+
+    @cached_property
+    def pairs(self) -> frozenset[tuple[str, str]]:
+        """Neighbouring stems."""
+        return frozenset(zip(self.stems, self.stems[1:], strict=False))
+
+    @cached_property
+    def written(self) -> list[frozenset[str]]:
+        """Numbers in digits, by their readings."""
+        return numbers(self.text)
+
+    @cached_property
+    def values(self) -> frozenset[str]:
+        """Every value that a number of this text may have."""
+        return frozenset(spelt_numbers(self.text).union(*self.written))
+
+    @cached_property
+    def named(self) -> set[str]:
+        """Names, as stems."""
+        return names(self.text)
+
+
+def read(text: str) -> Side:
+    """A text, ready to be compared."""
+    return Side(normalise(text))
+
+
+def lexical(premise: Side, claim: Side) -> dict[str, float]:
+    """The features of one pair that need no model.
+
+    Returns:
+        `overlap` and `bigrams`: shares, in [0, 1], of the claim's content words and of its pairs of neighbouring
+        content words that the premise has; `missing_numbers` and `missing_names`: how many of the claim's the
+        premise lacks, at most 3.
+    """
+    absent = [readings for readings in set(claim.written) if not readings & premise.values]
+    return {
+        "overlap": len(claim.bag & premise.bag) / max(1, len(claim.bag)),
+        "bigrams": len(claim.pairs & premise.pairs) / max(1, len(claim.pairs)),
+        "missing_numbers": min(len(absent), MOST_MISSING),
+        "missing_names": min(len(claim.named - premise.bag), MOST_MISSING),
+    }
+
+
+def _values(digits: str) -> set[str]:
+    """Values that a run of digits, points and commas may have."""
+    separators = [c for c in digits if not c.isdigit()]
+    grouped = GROUPED.fullmatch(digits) and len(set(separators)) == 1
+    if grouped and (len(separators) > 1 or separators[0] == ","):
+        return {_canonical(re.sub(r"[.,]", "", digits))}
+    if len(separators) == 1:
+        values = {_canonical(digits.replace(",", "."))}
+        return values | {_canonical(digits.replace(".", ""))} if grouped else values
+    if len(set(separators)) == 2 and digits.count(separators[-1]) == 1:  # 1,234.56 and 1.234,56
+        whole, _, part = digits.rpartition(separators[-1])
+        return {_canonical(re.sub(r"[.,]", "", whole) + "." + part)}
+    return {_canonical(part) for part in re.split(r"[.,]", digits)} if separators else {_canonical(digits)}
+
+
+def _canonical(number: str) -> str:
+    """One spelling per value: no leading or trailing zeros."""
+    mantissa, _, exponent = number.partition("e")
+    whole, _, part = mantissa.partition(".")
+    shift = int(exponent or 0)
+    part = part.ljust(shift, "0")
+    whole, part = whole + part[:shift], part[shift:].rstrip("0")
+    return (whole.lstrip("0") or "0") + (f".{part}" if part else "")

@@ -1,0 +1,112 @@
+"""The judge that costs nothing: a verdict is a pure function of the request's key, or was recorded beforehand.
+
+For tests and for measuring the pipeline around a judge. Its verdicts mean nothing: never put it on a dashboard.
+"""
+
+import math
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Annotated, Self
+
+from pydantic import Field, model_validator
+
+from tasks.core import keys
+from tasks.core.config import Settings, Share
+from tasks.core.types import LABELS, Request, Verdict
+from tasks.engines.replay import Replay
+
+RULES = 1
+DIGITS = 12  # hexadecimal digits that make one number in [0, 1)
+
+
+class Shares(Settings):
+    """How often each outcome is drawn; together 1."""
+
+    supported: Share = 0.7
+    partially_supported: Share = 0.1
+    unsupported: Share = 0.15
+    contradicted: Share = 0.05
+    abstained: Share = 0.0
+    failure: Share = 0.0
+
+    @model_validator(mode="after")
+    def _whole(self) -> Self:
+        if not math.isclose(total := sum(self.model_dump().values()), 1, abs_tol=1e-9):
+            raise ValueError(f"has shares that add up to {total:g}; make them add up to 1, those left out included")
+        return self
+
+
+class Config(Settings):
+    """The whole of a replay judge's file, but its `kind`. Paths are relative to the file.
+
+    Attributes:
+        shares: What is drawn for keys that were not recorded.
+        seed: Another seed is another judge: the same keys draw other outcomes.
+        records: JSONL of recorded verdicts (`{"key": …, "label": …, …}`), which win over drawn ones.
+        log: File that gets one line per request judged.
+    """
+
+    shares: Shares = Shares()
+    seed: Annotated[int, Field(ge=0)] = 0
+    records: Path | None = None
+    log: Path | None = None
+
+
+class ReplayJudge:
+    """See the module."""
+
+    engine = "replay"
+
+    def __init__(self, config: Config, folder: Path) -> None:
+        self._config = config
+        records, log = (path and folder / path.expanduser() for path in (config.records, config.log))
+        self._replay = Replay(Verdict, records, log)
+
+    @property
+    def version(self) -> str:
+        """Hash of `describe()`."""
+        return keys.version(self.describe())
+
+    def describe(self) -> dict[str, object]:
+        """Everything that can change a verdict; where its records lie and what is logged can't."""
+        drawn = self._config.model_dump(mode="json", include={"shares", "seed"})
+        return {"kind": "replay", "rules": RULES, "records": self._replay.version, **drawn}
+
+    def judge(self, requests: Sequence[Request]) -> list[Verdict]:
+        """One verdict per request, in order.
+
+        Raises:
+            EngineError: The log can't be written.
+        """
+        recorded = self._replay.ask(request.key for request in requests)
+        return [found or self._draw(request) for request, found in zip(requests, recorded, strict=True)]
+
+    def close(self) -> None:
+        """Nothing is held."""
+
+    def _draw(self, request: Request) -> Verdict:
+        digest = keys.key(self._config.seed, request.key)
+        where, depth = (int(digest[at : at + DIGITS], 16) / 16**DIGITS for at in (0, DIGITS))
+        tokens = (len(request.premise) + len(request.hypothesis)) // 4
+        outcome = self._outcome(where)
+        if outcome == "failure":
+            return Verdict(request.key, failure="unparsable", raw="", tokens_in=tokens)
+        label = next(label for label in LABELS if label == outcome)
+        p = round(0.5 + depth / 2 if label == "supported" else depth / 2, 4)
+        against = round(1 - p if label == "contradicted" else (1 - p) / 2, 4)
+        return Verdict(request.key, label, p_supported=p, p_contradicted=against, tokens_in=tokens)
+
+    def _outcome(self, where: float) -> str:
+        """The outcome whose stretch of [0, 1) holds `where`."""
+        shares = {name: share for name, share in self._config.shares.model_dump().items() if share > 0}
+        edge = 0.0
+        for name, share in shares.items():
+            edge += share
+            if where < edge:
+                return name
+        return name  # the last edge may round to just below 1
+
+
+def build(config: Config, where: str) -> ReplayJudge:
+    """The judge; paths are relative to the config file `where`."""
+    return ReplayJudge(config, Path(where).parent)

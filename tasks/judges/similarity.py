@@ -1,0 +1,169 @@
+"""The judge that needs nothing but a CPU: how alike are claim and evidence, in words, numbers and meaning?
+
+A logistic calibration, fitted to people's labels by `bench/fit_similarity.py`, turns the features of a pair into
+`p_supported`. It reads no negation and no direction, so it can't tell `contradicted` from `unsupported` and never
+says the former; it is a baseline and a first stage, not a replacement for an entailment model.
+
+Left out: evidence spread over several requests. A premise is judged as it comes.
+"""
+
+import math
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Annotated, Self
+
+import numpy as np
+import numpy.typing as npt
+from pydantic import Field, model_validator
+from sklearn.feature_extraction.text import ENGLISH_STOP_WORDS
+
+from tasks.core import keys
+from tasks.core.config import Settings, Share
+from tasks.core.types import Label, Request, Verdict
+from tasks.engines.transformers_cpu import Embedder, EmbedderConfig
+from tasks.judges import _features
+
+RULES = 1  # raised when the way from features to a verdict changes
+FEATURES = ("cosine", "overlap", "bigrams", "missing_numbers", "missing_names")
+COSINE_DECIMALS = 6
+P_DECIMALS = 4
+
+
+class Coefficients(Settings):
+    """Weight of each feature; log-odds per unit of the feature."""
+
+    cosine: float
+    overlap: float
+    bigrams: float
+    missing_numbers: float
+    missing_names: float
+
+
+class Thresholds(Settings):
+    """From which `p_supported` on a label is given.
+
+    Attributes:
+        supported: At or above.
+        partially_supported: At or above, and below `supported`; None gives the label never.
+    """
+
+    supported: Share
+    partially_supported: Share | None = None
+
+
+class Config(Settings):
+    """The whole of `configs/judges/similarity.yaml`, but its `kind`.
+
+    Attributes:
+        embedder: The embedding model.
+        window_words: A premise is embedded in windows of whole sentences up to this many words; the window nearest
+            to the claim counts.
+        intercept: Log-odds at zero features.
+        abstain: `[lo, hi]`: lo ≤ p < hi is answered with `abstained`. None answers always.
+    """
+
+    embedder: EmbedderConfig = EmbedderConfig()
+    window_words: Annotated[int, Field(ge=10)] = 60
+    intercept: float
+    coefficients: Coefficients
+    thresholds: Thresholds
+    abstain: tuple[Share, Share] | None = None
+
+    @model_validator(mode="after")
+    def _ordered(self) -> Self:
+        partial = self.thresholds.partially_supported
+        if partial is not None and partial > self.thresholds.supported:
+            raise ValueError("has thresholds.partially_supported above thresholds.supported; lower it")
+        if self.abstain is not None and self.abstain[0] > self.abstain[1]:
+            raise ValueError("has an abstain band [lo, hi] with lo above hi; swap them")
+        return self
+
+
+class Similarity:
+    """See the module. Verdicts of the same pair are equal to the last bit whatever else is judged beside it."""
+
+    engine = "transformers_cpu"
+
+    def __init__(self, config: Config) -> None:
+        self._config = config
+        self._embedder = Embedder(config.embedder)
+        self._version: str | None = None
+
+    @property
+    def version(self) -> str:
+        """Hash of `describe()`."""
+        if self._version is None:
+            self._version = keys.version(self.describe())
+        return self._version
+
+    def describe(self) -> dict[str, object]:
+        """Everything that can change a verdict."""
+        c = self._config
+        return {
+            "kind": "similarity",
+            "rules": [RULES, _features.RULES],
+            "embedder": self._embedder.describe(),
+            "stop_words": keys.version(sorted(ENGLISH_STOP_WORDS)),
+            **c.model_dump(mode="json", include={"window_words", "intercept", "coefficients", "thresholds", "abstain"}),
+        }
+
+    def judge(self, requests: Sequence[Request]) -> list[Verdict]:
+        """One verdict per request, in order (METHODS section 3).
+
+        `tokens_in` counts each text where it is first read: the sum over the verdicts is what this call read.
+
+        Raises:
+            EngineError: The embedding model can't be loaded or run.
+        """
+        table, tokens = self.features(requests)
+        weights = self._config.coefficients.model_dump()
+        verdicts = []
+        for request, row, read in zip(requests, table.tolist(), tokens.tolist(), strict=True):
+            # Term by term, not by a matrix product, whose rounding may depend on how many rows there are.
+            odds = self._config.intercept + sum(weights[f] * x for f, x in zip(FEATURES, row, strict=True))
+            # The label is read off the rounded number, so that what is stored explains it.
+            p = round(1 / (1 + math.exp(-odds)), P_DECIMALS)
+            verdicts.append(Verdict(request.key, self._label(p), p_supported=p, tokens_in=read))
+        return verdicts
+
+    def features(self, requests: Sequence[Request]) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.int64]]:
+        """Features (requests, 5) in the order of `FEATURES`, and tokens newly read for each request (requests,).
+
+        `cosine` is that of the claim and the nearest window of the premise, in [-1, 1]; 0 if either is blank.
+        """
+        sides = {text: _features.read(text) for r in requests for text in (r.premise, r.hypothesis)}
+        cut = {text: _features.windows(text, self._config.window_words) for text in {r.premise for r in requests}}
+        groups = [[r.hypothesis, *cut[r.premise]] for r in requests]
+        embedded = self._embedder.embed([text for group in groups for text in group])
+        ends = np.cumsum([len(group) for group in groups], dtype=np.int64)
+        table = np.zeros((len(requests), len(FEATURES)))
+        tokens = np.zeros(len(requests), dtype=np.int64)
+        for i, (request, group, end) in enumerate(zip(requests, groups, ends, strict=True)):
+            rows = slice(end - len(group), end)
+            claim, *evidence = embedded.vectors[rows].astype(np.float64)
+            # Summed row by row for the same reason as above.
+            cosine = max((round(float((claim * window).sum()), COSINE_DECIMALS) for window in evidence), default=0.0)
+            shared = _features.lexical(sides[request.premise], sides[request.hypothesis])
+            table[i] = [cosine, *(shared[f] for f in FEATURES[1:])]
+            tokens[i] = embedded.tokens[rows].sum()
+        return table, tokens
+
+    def close(self) -> None:
+        """Free the embedding model."""
+        self._embedder.close()
+
+    def _label(self, p: float) -> Label:
+        c = self._config
+        if c.abstain is not None and c.abstain[0] <= p < c.abstain[1]:
+            return "abstained"
+        if p >= c.thresholds.supported:
+            return "supported"
+        if c.thresholds.partially_supported is not None and p >= c.thresholds.partially_supported:
+            return "partially_supported"
+        return "unsupported"
+
+
+def build(config: Config, where: str) -> Similarity:
+    """The judge; a relative folder of the embedding model is relative to the config file `where`."""
+    embedder = config.embedder.relative_to(Path(where).parent)
+    return Similarity(config.model_copy(update={"embedder": embedder}))

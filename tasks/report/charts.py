@@ -1,0 +1,141 @@
+"""Every chart of the report: Vega-Lite rendered to SVG that stands in the page.
+
+Colours are the style sheet's variables, so that a chart follows light, dark and print. No text of the data enters an
+SVG: series go by their numbers, and their names stand in the page beside it. What the numbers mean is not known here.
+"""
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, date, datetime
+from typing import Any
+
+import altair as alt
+import vl_convert as vlc
+from markupsafe import Markup
+
+COLOURS = 6
+DASHES = ([1, 0], [6, 3], [2, 2], [8, 3, 2, 3])
+SHAPES = ("circle", "square", "triangle-up", "diamond")
+OUTLINES = {  # as Vega draws the shapes, for the legend
+    "circle": '<circle cx="13" cy="6" r="3.4"/>',
+    "square": '<rect x="10" y="3" width="6" height="6"/>',
+    "triangle-up": '<path d="M13 2l4 7h-8z"/>',
+    "diamond": '<path d="M13 2l4 4l-4 4l-4-4z"/>',
+}
+WIDTH, HEIGHT = 236, 128
+
+
+@dataclass(frozen=True, slots=True)
+class Point:
+    """One night of one series.
+
+    Attributes:
+        series: Which line, from 0. Points of two judge versions never share one.
+        mean: The number; None leaves a gap.
+        low: Lower end of its interval, or None.
+        high: Upper end.
+    """
+
+    series: int
+    night: date
+    mean: float | None
+    low: float | None
+    high: float | None
+
+
+def trend(points: Sequence[Point], top: float) -> Markup:
+    """Lines over nights with their interval bands.
+
+    Args:
+        top: The number's largest possible value; the axis runs from 0 to it.
+    """
+    nights = sorted({p.night for p in points})
+    series = sorted({p.series for p in points})
+    first, last = _ms(nights[0]), _ms(nights[-1])
+    pad = 0 if last > first else 86_400_000
+    rows = [
+        {"x": _ms(p.night), "s": p.series, "mean": p.mean, "low": p.low, "high": p.high}
+        for p in sorted(points, key=lambda p: (p.series, p.night))
+    ]
+    ticks = [nights[0], nights[len(nights) // 2], nights[-1]] if len(nights) > 4 else [nights[0], nights[-1]]
+
+    def by(channel: type[Any], values: Sequence[Any]) -> Any:  # noqa: ANN401 (altair's channels share no base)
+        return channel("s:N", legend=None, scale=alt.Scale(domain=series, range=list(values)))
+
+    x = alt.X(
+        "x:T",
+        title=None,
+        scale=alt.Scale(type="utc", domain=[first - pad, last + pad]),
+        axis=alt.Axis(values=sorted({_ms(n) for n in ticks}), format="%-d %b", grid=False, labelFlush=True),
+    )
+    scale = alt.Scale(domain=[0, top], nice=False)
+    axis = alt.Axis(values=[0, top / 2, top], format="~g", domain=False, ticks=False)
+    base = alt.Chart({"values": rows}).encode(x=x, color=by(alt.Color, [colour(s) for s in series]))
+    low, high = alt.Y("low:Q", title=None, scale=scale, axis=axis), alt.Y2("high:Q")
+    mean = alt.Y("mean:Q", title=None, scale=scale, axis=axis)
+    layers = alt.layer(
+        base.mark_area(opacity=0.13).encode(y=low, y2=high),
+        base.mark_rule(opacity=0.4).encode(y=low, y2=high),
+        base.mark_line(strokeWidth=1.8, invalid="break-paths-show-domains").encode(
+            y=mean, strokeDash=by(alt.StrokeDash, [DASHES[s % len(DASHES)] for s in series])
+        ),
+        base.mark_point(filled=True, size=22, opacity=1, invalid="filter").encode(
+            y=mean, shape=by(alt.Shape, [SHAPES[s % len(SHAPES)] for s in series])
+        ),
+    )
+    return _svg(layers.properties(width=WIDTH, height=HEIGHT))
+
+
+def bar(parts: Mapping[str, int]) -> Markup:
+    """One stacked bar, its parts in order; their names are the style sheet's colours (`--c-<name>`)."""
+    rows = [{"part": name, "n": n, "order": i} for i, (name, n) in enumerate(parts.items()) if n]
+    colours = alt.Scale(domain=list(parts), range=[f"var(--c-{name})" for name in parts])
+    chart = (
+        alt.Chart({"values": rows})
+        .mark_bar(stroke="var(--paper)", strokeWidth=1.5, height=14)
+        .encode(
+            x=alt.X("n:Q", stack="normalize", axis=None),
+            color=alt.Color("part:N", legend=None, scale=colours),
+            order=alt.Order("order:Q"),
+        )
+        .properties(width=300, height=14)
+    )
+    return Markup(_svg(chart, padding=0).replace("<svg ", '<svg preserveAspectRatio="none" ', 1))  # noqa: S704
+
+
+def swatch(series: int) -> Markup:
+    """A line and its point, as `trend` draws them, for a legend in the page."""
+    dash = " ".join(map(str, DASHES[series % len(DASHES)]))
+    stroke = "" if dash == "1 0" else f' stroke-dasharray="{dash}"'
+    shape = OUTLINES[SHAPES[series % len(SHAPES)]]
+    line = f'<path d="M0 6h26" stroke="currentColor" stroke-width="1.8"{stroke}/>'
+    return Markup(  # noqa: S704 (numbers only)
+        f'<svg class="swatch" viewBox="0 0 26 12" aria-hidden="true" style="color:{colour(series)}">{line}'
+        f'<g fill="currentColor">{shape}</g></svg>'
+    )
+
+
+def colour(series: int) -> str:
+    """The style sheet's colour of a series."""
+    return f"var(--s{series % COLOURS + 1})"
+
+
+def _ms(night: date) -> int:
+    return int(datetime(night.year, night.month, night.day, tzinfo=UTC).timestamp()) * 1000
+
+
+def _svg(chart: alt.Chart | alt.LayerChart | alt.FacetChart, padding: int = 3) -> Markup:
+    styled = (
+        chart.configure(font="sans-serif", background="transparent", padding=padding)
+        .configure_view(stroke=None)
+        .configure_axis(
+            labelColor="var(--soft)", gridColor="var(--rule)", domainColor="var(--rule)", tickColor="var(--rule)",
+            labelFontSize=11, labelPadding=5,
+        )
+    )  # fmt: skip
+    svg = vlc.vegalite_to_svg(styled.to_dict(), allowed_base_urls=[])
+    # The page sets the size, and describes the whole chart: what Vega says of its marks would be read out twice.
+    svg = re.sub(r' (?:width|height)="[\d.]+"(?=[^>]*viewBox)', "", svg, count=2)
+    svg = re.sub(r' (?:role|aria-\w+)="[^"]*"', "", svg).replace("<svg ", '<svg aria-hidden="true" ', 1)
+    return Markup(svg)  # noqa: S704 (made of numbers, see above)

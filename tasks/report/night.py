@@ -1,0 +1,219 @@
+"""What the night page shows, gathered from the nightly tables: numbers, trends, counts, and the traces worth a look."""
+
+import json
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import date
+from itertools import groupby
+from typing import Any
+
+from markupsafe import Markup
+
+from tasks.core.errors import LeadlineError
+from tasks.report import charts
+from tasks.report.reader import Reader, select
+from tasks.report.text import count, listed, number
+from tasks.report.traces import load
+from tasks.report.views import Claim, Row, Trace
+
+LABELS = ("supported", "partially_supported", "unsupported", "contradicted", "abstained", "unjudged", "na")
+DIAGNOSES = ("healthy", "prompt", "generator", "retrieval", "none")
+WORST = 8  # rows in each list of worst traces
+MISUSES_EACH = 3  # representative misuses of each app and generator
+
+
+@dataclass(frozen=True, slots=True)
+class Metric:
+    """A nightly number: its name in `metrics.sql`, its title, its largest value and the digits it is shown with."""
+
+    name: str
+    title: str
+    top: float
+    digits: int
+
+
+METRICS = (
+    Metric("groundedness", "Groundedness", 100, 1),
+    Metric("faithfulness", "Faithfulness", 1, 2),
+    Metric("utilization", "Utilization", 1, 2),
+    Metric("context_relevance", "Context relevance", 1, 2),
+    Metric("answer_relevance", "Answer relevance", 1, 2),
+)
+TRENDS = ("groundedness", "utilization", "context_relevance", "answer_relevance")
+
+
+@dataclass(frozen=True, slots=True)
+class Chart:
+    """A chart in the page; `summary` says in words what it shows."""
+
+    title: str
+    svg: Markup
+    summary: str
+
+
+@dataclass(frozen=True, slots=True)
+class Misuse:
+    """A misused claim that stands for others, and the trace that it is from."""
+
+    trace: Trace
+    claim: Claim
+
+
+def recipe_row(reader: Reader, recipe: str) -> Row:
+    """The recipe with its judge.
+
+    Raises:
+        LeadlineError: No such recipe.
+    """
+    rows = select(reader, "recipe", recipe=recipe)
+    if not rows:
+        raise LeadlineError(f"recipe {recipe!r} is not in the table `recipes`. Run the nightly flow with it first.")
+    return rows[0]
+
+
+def triad_thresholds(recipe: Row) -> Mapping[str, float]:
+    """From where on the triad's questions are answered with yes, as far as the recipe's definition tells."""
+    triad = json.loads(recipe["definition"]).get("triad")
+    return triad if isinstance(triad, dict) else {}
+
+
+def gather(reader: Reader, recipe: Row, night: date, listing: Sequence[Row]) -> dict[str, Any]:
+    """Everything that the night page's template needs.
+
+    Args:
+        recipe: See `recipe_row`.
+        listing: Traces that get a page.
+    """
+    scope: dict[str, object] = {"recipe": recipe["recipe"], "night": night}
+    metrics = select(reader, "metrics", **scope)
+    claims = select(reader, "claim_counts", **scope)
+    groups = _groups([m for m in metrics if m["date"] == night], claims)
+    run = next(iter(select(reader, "run", **scope)), None)
+    return {
+        "metrics": METRICS,
+        "groups": groups,
+        "total": sum(g["n"] for g in groups),
+        "run": run,
+        "stages": {s["stage"]: s for s in (run["stages"] or ())} if run else {},
+        "trends": _trends(metrics),
+        "triad": _triad(select(reader, "triad", **scope)),
+        "claims": [{**c, "chart": _claims_chart(c)} for c in claims],
+        "quarantine": select(reader, "quarantine", night=night),
+        "misuses": _misuses(reader, recipe, night),
+        "lowest": sorted(
+            (r for r in listing if r["groundedness_score"] is not None),
+            key=lambda r: (r["groundedness_score"], -r["claims_misused"]),
+        )[:WORST],
+        "most_misused": sorted(
+            (r for r in listing if r["claims_misused"]),
+            key=lambda r: (-r["claims_misused"], r["groundedness_score"] or 0),
+        )[:WORST],
+    }
+
+
+def summary(recipe: Row, night: date, page: Mapping[str, Any]) -> dict[str, Any]:
+    """What the list of nights says of a night; kept as JSON beside its page."""
+    return {
+        "date": night.isoformat(),
+        "recipe": recipe["recipe"],
+        "recipe_name": recipe["recipe_name"],
+        "judge_name": recipe["judge_name"],
+        "judge_version": recipe["judge_version"],
+        "traces": page["total"],
+        "claims_judged": sum(c["judged"] for c in page["claims"]),
+        "claims_misused": sum(c["misused"] for c in page["claims"]),
+        "quarantined": sum(q["n"] for q in page["quarantine"]),
+        "groups": [
+            {"app": g["app"], "generator": g["generator"]}
+            | {k: (g["metrics"].get("groundedness") or {}).get(k) for k in ("mean", "low", "high", "n_scored")}
+            for g in page["groups"]
+        ],
+    }
+
+
+def _groups(tonight: Sequence[Row], claims: Sequence[Row]) -> list[dict[str, Any]]:
+    counts = {(c["app"], c["generator"]): c for c in claims}
+    groups: dict[tuple[str, str], dict[str, Any]] = {}
+    for row in tonight:
+        at = (row["app"], row["generator"])
+        group = groups.setdefault(at, {"app": at[0], "generator": at[1], "n": row["n"], "metrics": {}})
+        group["metrics"][row["metric"]] = row
+        group["claims"] = counts.get(at)
+    return list(groups.values())
+
+
+def _trends(metrics: Sequence[Row]) -> list[dict[str, Any]]:
+    """One entry per app: a chart per number, a line per generator and judge version."""
+    trends = []
+    for app, rows in groupby(metrics, key=lambda m: m["app"]):
+        points = list(rows)
+        lines = list(dict.fromkeys((p["generator"], p["judge_version"]) for p in points))
+        several = len({judge for _, judge in lines}) > 1
+        names = [f"{gen} (judge {judge})" if several else gen for gen, judge in lines]
+        table: defaultdict[date, dict[tuple[int, str], Row]] = defaultdict(dict)
+        for p in points:
+            table[p["date"]][lines.index((p["generator"], p["judge_version"])), p["metric"]] = p
+        shown = [m for m in METRICS if m.name in TRENDS]
+        trends.append({
+            "app": app,
+            "legend": [(charts.swatch(i), name) for i, name in enumerate(names)],
+            "names": names,
+            "charts": [c for m in shown if (c := _trend(m, points, lines, names))],
+            "metrics": shown,
+            "table": dict(sorted(table.items(), reverse=True)),
+        })  # fmt: skip
+    return trends
+
+
+def _trend(metric: Metric, rows: Sequence[Row], lines: list[tuple[str, str]], names: list[str]) -> Chart | None:
+    points = [
+        charts.Point(lines.index((r["generator"], r["judge_version"])), r["date"], r["mean"], r["low"], r["high"])
+        for r in rows
+        if r["metric"] == metric.name
+    ]
+    if not points:
+        return None
+    said = []
+    for i, name in enumerate(names):
+        means = [number(p.mean, metric.digits) for p in points if p.series == i and p.mean is not None]
+        nights = f"{means[0]} to {means[-1]} over {len(means)} nights" if len(means) > 1 else "".join(means)
+        said.append(f"{name}: {nights or 'n/a'}")
+    return Chart(metric.title, charts.trend(points, metric.top), f"{metric.title} by night. " + "; ".join(said))
+
+
+def _triad(rows: Sequence[Row]) -> list[dict[str, Any]]:
+    groups = []
+    for (app, generator), found in groupby(rows, key=lambda r: (r["app"], r["generator"])):
+        by = {r["diagnosis"]: r for r in found}
+        parts = {d: by[d]["n"] if d in by else 0 for d in DIAGNOSES}
+        said = listed([f"{count(n)} {'without a diagnosis' if d == 'none' else d}" for d, n in parts.items() if n])
+        chart = Chart("Diagnoses", charts.bar(parts), f"Diagnoses of {app}, {generator}: {said or 'no traces'}.")
+        groups.append({"app": app, "generator": generator, "by": by, "chart": chart})
+    return groups
+
+
+def _claims_chart(row: Row) -> Chart:
+    parts = {label: row[label] for label in LABELS}
+    said = listed([f"{count(n)} {label.replace('_', ' ')}" for label, n in parts.items() if n])
+    words = f"Labels of the claims of {row['app']}, {row['generator']}: {said or 'no claims'}."
+    return Chart("Labels", charts.bar(parts), words)
+
+
+def _misuses(reader: Reader, recipe: Row, night: date) -> list[Misuse]:
+    chosen = select(
+        reader,
+        "misuses",
+        recipe=recipe["recipe"],
+        night=night,
+        extractor_version=recipe["extractor_version"],
+        each=MISUSES_EACH,
+    )
+    traces = {t.row["trace_id"]: t for t in load(reader, recipe, night, [m["trace_id"] for m in chosen])}
+    return [
+        Misuse(traces[m["trace_id"]], claim)
+        for m in chosen
+        if m["trace_id"] in traces
+        for claim in traces[m["trace_id"]].claims
+        if claim.ordinal == m["ordinal"]
+    ]

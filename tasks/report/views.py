@@ -1,0 +1,265 @@
+"""One trace as its page shows it: claims in their answer, the judge's looks, chunks with what they decide.
+
+Rows of the tables go in, frozen views come out; rendering stands in `pages.py`, queries in `traces.py`.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from tasks.report.text import Piece, Span, excerpt, pieces, slug
+
+Row = Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Passage:
+    """What was seen of a chunk.
+
+    Attributes:
+        n: Position of the chunk in its trace, from 0: its anchor; None if the trace has no such chunk.
+        excerpt: The passage, shortened.
+        start: First character of the passage in the chunk's text.
+        end: One past the last.
+    """
+
+    n: int | None
+    chunk_id: str
+    title: str | None
+    excerpt: str
+    start: int
+    end: int
+
+
+@dataclass(frozen=True, slots=True)
+class Cited:
+    """A chunk that a claim cites, and the judge's word on it by itself (`unjudged` if there is none)."""
+
+    passage: Passage
+    label: str
+    p_supported: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class Look:
+    """One sample of one look of the judge; `label` is None where it failed or was never made."""
+
+    kind: str
+    passages: tuple[Passage, ...]
+    cited: bool
+    sample: int | None
+    label: str | None
+    failure: str | None
+    p_supported: float | None
+    p_contradicted: float | None
+    explanation: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class Claim:
+    """One claim.
+
+    Attributes:
+        verdict: Its label, or `na`, `unjudged` or `abstained` where it has none.
+        deciding: The passages that decided it, best first.
+    """
+
+    ordinal: int
+    text: str
+    start: int
+    end: int
+    verdict: str
+    misused: bool | None
+    confidence: float | None
+    needs_review: bool
+    patterns: tuple[str, ...]
+    dangling: tuple[str, ...]
+    cited: tuple[Cited, ...]
+    deciding: tuple[Passage, ...]
+    looks: tuple[Look, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Chunk:
+    """One retrieved passage.
+
+    Attributes:
+        pieces: Its text, cut where a deciding window begins or ends; tags are ordinals of the claims decided there.
+        used: It decides a supported claim; None where groundedness is not scored.
+        gold: It is annotated as a right source.
+        decides: Ordinals of claims.
+        cited_by: Ordinals of claims.
+    """
+
+    n: int
+    chunk_id: str
+    doc_id: str | None
+    title: str | None
+    rank: int | None
+    retrieval_score: float | None
+    relevance: float | None
+    used: bool | None
+    gold: bool
+    pieces: tuple[Piece, ...]
+    decides: tuple[int, ...]
+    cited_by: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Said:
+    """A piece of the answer, and the claim that it is part of.
+
+    Attributes:
+        first: It is the claim's first piece, to which one can link.
+    """
+
+    text: str
+    claim: Claim | None
+    first: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Trace:
+    """One trace.
+
+    Attributes:
+        row: Its row of `page_traces`.
+        answer: Its pieces; joined, they are the answer.
+        marked: Ordinals of the claims that have a piece of the answer.
+    """
+
+    row: Row
+    slug: str
+    answer: tuple[Said, ...]
+    marked: frozenset[int]
+    claims: tuple[Claim, ...]
+    chunks: tuple[Chunk, ...]
+
+
+def trace(row: Row, claims: Sequence[Row], looks: Mapping[str, Sequence[Row]], relevance: Mapping[str, float]) -> Trace:
+    """The view of one trace.
+
+    Args:
+        claims: Its rows of `page_claims`, by ordinal.
+        looks: Claim id to the claim's rows of `page_looks`.
+        relevance: Chunk id to the chunk's relevance to the question; chunks without a score are missing.
+    """
+    chunks = row["chunks"]
+    where: dict[str, int] = {}
+    for n, c in enumerate(chunks):
+        where.setdefault(c["chunk_id"], n)
+    views = tuple(_claim(c, looks.get(c["claim_id"], ()), chunks, where) for c in claims)
+    answer = _said(row["answer"], views)
+    unused, gold = row["chunks_unused"], row["gold_chunk_ids"] or ()
+    return Trace(
+        row={**row, "tags": dict(row["tags"] or ())},  # a map comes as pairs or as a dictionary
+        slug=slug(row["trace_id"]),
+        answer=tuple(answer),
+        marked=frozenset(piece.claim.ordinal for piece in answer if piece.claim),
+        claims=views,
+        chunks=tuple(
+            Chunk(
+                n=n,
+                chunk_id=c["chunk_id"],
+                doc_id=c["doc_id"],
+                title=c["title"],
+                rank=c["rank"],
+                retrieval_score=c["retrieval_score"],
+                relevance=relevance.get(c["chunk_id"]),
+                used=None if unused is None else c["chunk_id"] not in unused,
+                gold=c["chunk_id"] in gold,
+                pieces=tuple(pieces(c["text"], _windows(n, len(c["text"]), views))),
+                decides=tuple(v.ordinal for v in views if any(p.n == n for p in v.deciding)),
+                cited_by=tuple(v.ordinal for v in views if any(p.passage.n == n for p in v.cited)),
+            )
+            for n, c in enumerate(chunks)
+        ),
+    )
+
+
+def _said(answer: str, claims: Sequence[Claim]) -> list[Said]:
+    """The answer cut at its claims. Where two overlap, which extractors avoid, the one that begins first is marked."""
+    by = {c.ordinal: c for c in claims}
+    met: set[int] = set()
+    said = []
+    for text, tags in pieces(answer, [(c.start, c.end, c.ordinal) for c in claims]):
+        claim = by[tags[0]] if tags else None
+        said.append(Said(text, claim, bool(claim) and tags[0] not in met))
+        met.update(tags[:1])
+    return said
+
+
+def _claim(row: Row, looks: Sequence[Row], chunks: Sequence[Row], where: Mapping[str, int]) -> Claim:
+    verdict = row["label"] if row["status"] == "judged" else row["status"]
+    support = {s["chunk_id"]: s for s in row["cited_support"] or ()}
+
+    def cited(chunk_id: str) -> Cited:
+        own = support.get(chunk_id) or {}
+        seen = [look for look in looks if [e["chunk_id"] for e in look["evidence"]] == [chunk_id]]
+        best = max(seen, key=lambda look: _p(look, "p_supported"), default=None)
+        evidence = best["evidence"][0] if best else {"chunk_id": chunk_id, "start": 0, "end": None}
+        return Cited(_passage(evidence, chunks, where), own.get("label") or "unjudged", own.get("p_supported"))
+
+    return Claim(
+        ordinal=row["ordinal"],
+        text=row["text"],
+        start=row["start"],
+        end=row["end"],
+        verdict=verdict or "unjudged",
+        misused=row["misused"],
+        confidence=row["confidence"],
+        needs_review=bool(row["needs_review"]),
+        patterns=tuple(row["patterns"] or ()),
+        dangling=tuple(row["dangling_citations"]),
+        cited=tuple(cited(c) for c in row["cited_chunk_ids"]),
+        deciding=tuple(_passage(e, chunks, where) for e in _deciding(row, looks)),
+        looks=tuple(
+            Look(
+                kind=look["look"],
+                passages=tuple(_passage(e, chunks, where) for e in look["evidence"]),
+                cited=look["cited"],
+                sample=look["sample"],
+                label=look["label"],
+                failure=look["failure"],
+                p_supported=look["p_supported"],
+                p_contradicted=look["p_contradicted"],
+                explanation=look["explanation"],
+            )
+            for look in looks
+        ),
+    )
+
+
+def _deciding(row: Row, looks: Sequence[Row]) -> list[Row]:
+    """What decided a claim: of the looks at exactly its deciding chunks, one with its label, and the surest of those.
+
+    Without such a look (verdicts were lost) the chunks stand by themselves, without a window.
+    """
+    ids = row["deciding_chunk_ids"] or ([row["deciding_chunk_id"]] if row["deciding_chunk_id"] else [])
+    side = "p_contradicted" if row["label"] == "contradicted" else "p_supported"
+    exact = [look for look in looks if {e["chunk_id"] for e in look["evidence"]} == set(ids)]
+    best = max(exact, key=lambda look: (look["label"] == row["label"], _p(look, side)), default=None)
+    if not ids:
+        return []
+    return list(best["evidence"]) if best else [{"chunk_id": i, "start": 0, "end": None} for i in ids]
+
+
+def _p(look: Row, side: str) -> float:
+    return -1.0 if look[side] is None else float(look[side])
+
+
+def _passage(evidence: Row, chunks: Sequence[Row], where: Mapping[str, int]) -> Passage:
+    n = where.get(evidence["chunk_id"])
+    chunk: Row = {"text": "", "title": None} if n is None else chunks[n]
+    start, end = evidence["start"], len(chunk["text"]) if evidence["end"] is None else evidence["end"]
+    return Passage(n, evidence["chunk_id"], chunk["title"], excerpt(chunk["text"], start, end), start, end)
+
+
+def _windows(n: int, length: int, claims: Sequence[Claim]) -> list[Span]:
+    """Deciding windows in chunk `n`; a window that is the whole chunk marks nothing."""
+    return [
+        (p.start, p.end, claim.ordinal)
+        for claim in claims
+        for p in claim.deciding
+        if p.n == n and (p.start > 0 or p.end < length)
+    ]

@@ -1,0 +1,126 @@
+"""Trace sources: where the answered questions come from.
+
+One file per kind. A kind exposes a pydantic model `Config` and `build(config, base) -> Source`; adding a source is
+one file here and one file in `configs/sources/`. What all kinds share stands here: the `Source` protocol and what it
+hands out. Leaves out what happens to the rows next: the gate, duplicates and storage are the ingest stage's.
+"""
+
+import importlib
+import pkgutil
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from datetime import date
+from pathlib import Path
+from typing import Literal, Protocol, cast
+
+import pyarrow as pa
+
+from tasks.core.config import did_you_mean, validate
+from tasks.core.errors import ConfigError
+from tasks.core.schemas import I64, TRACES, col
+
+Reason = Literal[
+    "malformed_json",
+    "invalid_utf8",
+    "wrong_type",
+    "missing_field",
+    "unknown_field",
+    "empty_id",
+    "nul_character",
+    "timestamp_without_zone",
+    "bad_timestamp",
+    "out_of_range",
+    "line_too_long",
+]
+
+BATCH = pa.schema([*TRACES.stored, col("line", I64, "Line of the file, from 1.", null=False)])
+
+
+@dataclass(frozen=True, slots=True)
+class SourceFile:
+    """One file of traces in the state in which it was found.
+
+    Attributes:
+        path: Display name: relative to the config's directory or a URL, as the user wrote it.
+        fingerprint: Hash of the size and the ETag or modification time; another state has another one.
+    """
+
+    path: str
+    fingerprint: str
+
+
+@dataclass(frozen=True, slots=True)
+class Reject:
+    """A row that can't be a trace.
+
+    Attributes:
+        line: Line of the file, from 1.
+        trace_id: The row's id, where it could be read.
+        detail: JSON path and types, never the text of a trace.
+        raw: The line as it came, without its newline; may hold bytes that are not UTF-8, and NUL.
+    """
+
+    line: int
+    trace_id: str | None
+    reason: Reason
+    detail: str
+    raw: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class Batch:
+    """Consecutive rows of one file. Always `rows == table.num_rows + len(rejects)`.
+
+    Attributes:
+        table: The good rows, schema `BATCH`, in the order of the file.
+        rejects: The others, in the order of the file.
+        rows: Lines that are not blank.
+    """
+
+    table: pa.Table
+    rejects: list[Reject]
+    rows: int
+
+
+class Source(Protocol):
+    """Somewhere that traces come from."""
+
+    def files(self, start: date, end: date) -> list[SourceFile]:
+        """What there is to read for the days `start` to `end`, both inclusive, sorted by path.
+
+        Raises:
+            SourceError: A file that is named outright is missing, or the place can't be listed.
+        """
+
+    def read(self, file: SourceFile) -> Iterator[Batch]:
+        """The rows of one file, in bounded memory.
+
+        Raises:
+            SourceError: The file can't be read to its end. Batches handed out before must then be thrown away.
+        """
+
+
+def kinds() -> list[str]:
+    """The kinds of source that there are."""
+    return sorted(m.name for m in pkgutil.iter_modules(__path__) if not m.name.startswith("_"))
+
+
+def load(settings: Mapping[str, object], where: str, base: Path) -> Source:
+    """The source that a config file describes.
+
+    Args:
+        settings: The config as read; its `kind` picks the module.
+        where: The config file, as the user named it; for errors.
+        base: Directory of the config file; relative paths in it start there.
+
+    Raises:
+        ConfigError: The kind is unknown, or the settings don't fit it.
+    """
+    kind = settings.get("kind")
+    if kind is None:
+        raise ConfigError(where, "kind", "is missing", f"Write one of: {', '.join(kinds())}.")
+    if kind not in kinds():
+        remedy = did_you_mean(str(kind), kinds(), "kinds of source")
+        raise ConfigError(where, "kind", f"is {kind!r}, which is no kind of source", remedy)
+    module = importlib.import_module(f"{__name__}.{kind}")
+    return cast("Source", module.build(validate(module.Config, settings, where), base))

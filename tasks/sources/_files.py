@@ -1,0 +1,197 @@
+"""Files of a source, local or remote: which there are, and their bytes.
+
+All access goes through fsspec, all trouble comes out as `SourceError`. Leaves out what is in the files.
+"""
+
+import io
+import os
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from datetime import date, timedelta
+from glob import escape, has_magic
+from itertools import takewhile
+from pathlib import Path
+from typing import IO, Any, Literal, TypeAlias
+
+import fsspec
+import pyarrow as pa
+from fsspec.core import url_to_fs
+
+from tasks.core import keys
+from tasks.core.errors import LeadlineError, SourceError
+from tasks.sources import SourceFile
+
+FileSystem: TypeAlias = Any  # fsspec has no types
+
+READ_AHEAD = 8 << 20  # bytes a remote file is fetched by; s3fs would take 50 MB
+
+# Arrow's decompressors, because fsspec's zstd reader stops after the first frame and takes a file that was cut off
+# for a whole one.
+CODECS: dict[str, Literal["gzip", "zstd"]] = {".gz": "gzip", ".zst": "zstd"}
+
+# Each file system behind fsspec has its own tree of exceptions; matching by name spares importing them all.
+_KNOWN: tuple[tuple[set[str], str, str], ...] = (
+    (
+        {"FileNotFoundError"},
+        "does not exist",
+        "Correct `paths` in the source's config; a path with a wildcard or {date} may match nothing.",
+    ),
+    (
+        {"PermissionError"},
+        "may not be read: permission denied",
+        "Give the user or the access key that runs Leadline the right to read and list it.",
+    ),
+    (
+        {"NoCredentialsError", "PartialCredentialsError", "CredentialRetrievalError", "ProfileNotFound"},
+        "needs credentials, and none were found",
+        "Set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY or AWS_PROFILE, or run where a role is attached.",
+    ),
+    (
+        {"ConnectionError", "ClientConnectionError", "TimeoutError", "HTTPClientError"},
+        "can't be reached: the connection failed",
+        "Check `endpoint_url` in storage_options and the network, then run again.",
+    ),
+    ({"IsADirectoryError"}, "is a directory", "Name the files in it, for example with *.jsonl."),
+    ({"ImportError"}, "needs a package that is not installed", "Install the fsspec package for this kind of URL."),
+)
+
+
+def find(paths: list[str], base: Path, options: Mapping[str, object], start: date, end: date) -> list[SourceFile]:
+    """The files that the paths name for the days `start` to `end`, both inclusive, each once, sorted by path.
+
+    Raises:
+        SourceError: A path without wildcards and `{date}` names no file, or a place can't be listed.
+    """
+    days = [start + timedelta(days=n) for n in range((end - start).days + 1)]
+    found: dict[str, SourceFile] = {}
+    for path in paths:
+        dated = "{date}" in path
+        for one in [path.replace("{date}", day.isoformat()) for day in days] if dated else [path]:
+            found |= _match(one, base, options, may_miss=dated or has_magic(path))
+    return sorted(found.values(), key=lambda f: f.path)
+
+
+def read_blocks(path: str, base: Path, options: Mapping[str, object], size: int) -> Iterator[bytes]:
+    """A file's bytes, decompressed by its suffix, at most `size` at a time.
+
+    Args:
+        path: As in `SourceFile.path`.
+
+    Raises:
+        SourceError: It can't be opened or read to its end.
+    """
+    with _told(path):
+        fs, location = _locate(path, base, options)
+        raw = fs.open(location, "rb", block_size=READ_AHEAD)
+    with raw:
+        stream: _Told | pa.NativeFile = _Told(raw, path)
+        codec = CODECS.get(Path(path).suffix)
+        if codec is not None:
+            stream = pa.CompressedInputStream(pa.PythonFile(_Told(raw, path), mode="r"), codec)
+        while True:
+            try:
+                block = stream.read(size)
+            except OSError as exc:  # of the decompressor: the file's own trouble is a SourceError by now
+                raise SourceError(
+                    f"{path} is damaged or was cut off ({exc}). "
+                    "Nothing of it is kept; write it again, or wait until it is complete."
+                ) from exc
+            if not block:
+                return
+            yield block
+
+
+class _Told(io.RawIOBase):
+    """A file that raises SourceError only."""
+
+    def __init__(self, raw: IO[bytes], path: str) -> None:
+        super().__init__()
+        self._raw = raw
+        self._path = path
+
+    def readable(self) -> bool:
+        return True
+
+    def read(self, size: int = -1, /) -> bytes:
+        with _told(self._path):
+            return self._raw.read(size)
+
+
+def _match(path: str, base: Path, options: Mapping[str, object], *, may_miss: bool) -> dict[str, SourceFile]:
+    """The files that one path names, by their full address."""
+    with _told(path):
+        fs, location = _locate(path, base, options)
+        fs.invalidate_cache()  # a process that lives for days must see today's files
+        if has_magic(path):
+            infos = [i for i in fs.glob(location, detail=True).values() if i["type"] == "file"]
+        else:
+            infos = _info(fs, location, may_miss=may_miss)
+        if not infos:
+            _check_place(fs, location, path)
+        return {i["name"]: SourceFile(_display(fs, i["name"], path, base), _fingerprint(i)) for i in infos}
+
+
+def _info(fs: FileSystem, location: str, *, may_miss: bool) -> list[dict[str, Any]]:
+    try:
+        info = fs.info(location)
+    except FileNotFoundError:
+        if may_miss:
+            return []
+        raise
+    if info["type"] != "file":
+        raise IsADirectoryError
+    return [info]
+
+
+def _check_place(fs: FileSystem, location: str, path: str) -> None:
+    """Tell "no logs that night" from a place that can't be listed or isn't there: globbing passes over both."""
+    parts = list(takewhile(lambda part: not has_magic(part), location.split("/")[:-1]))
+    try:
+        fs.ls("/".join(parts) or "/", detail=False)
+    except FileNotFoundError:
+        if "s3" not in fs.protocol:
+            return
+        try:
+            fs.info(parts[0])
+        except FileNotFoundError:
+            remedy = "Correct `paths` in the source's config, or create the bucket."
+            raise SourceError(f"{path}: there is no bucket {parts[0]!r}. {remedy}") from None
+        except PermissionError:  # a key that may list one prefix may not ask for the whole bucket
+            return
+
+
+def _locate(path: str, base: Path, options: Mapping[str, object]) -> tuple[Any, str]:
+    """File system and location on it."""
+    if "://" in path:
+        fs, location = url_to_fs(path, **options)
+        return fs, str(location)
+    root = str(base.absolute())
+    return fsspec.filesystem("file"), os.path.normpath(Path(escape(root) if has_magic(path) else root) / path)
+
+
+def _display(fs: FileSystem, name: str, path: str, base: Path) -> str:
+    if "://" in path:
+        return str(fs.unstrip_protocol(name))
+    return name if Path(path).is_absolute() else Path(os.path.relpath(name, base.absolute())).as_posix()
+
+
+def _fingerprint(info: Mapping[str, Any]) -> str:
+    """Hash of size and ETag; of size and modification time where there is no ETag."""
+    state = next((info[k] for k in ("ETag", "etag", "mtime", "LastModified", "last_modified") if info.get(k)), None)
+    return keys.version({"size": info["size"], "state": str(state)})
+
+
+@contextmanager
+def _told(path: str) -> Iterator[None]:
+    """Turn whatever a file system raises into a SourceError about `path`."""
+    try:
+        yield
+    except LeadlineError:
+        raise
+    except Exception as exc:
+        names = {cls.__name__ for cls in type(exc).__mro__}
+        for known, problem, remedy in _KNOWN:
+            if names & known:
+                raise SourceError(f"{path} {problem}. {remedy}") from exc
+        said = " ".join(str(exc).split())[:200]
+        raise SourceError(f"{path} could not be read ({type(exc).__name__}: {said}). Check it and run again.") from exc

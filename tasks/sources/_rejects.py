@@ -1,0 +1,118 @@
+"""Why a line can't be a trace, in words that machines and people read.
+
+Details name JSON paths and types only. msgspec's messages are passed on because they do the same: they never quote a
+value, and leave out the keys of maps. Leaves out the reading itself.
+"""
+
+import re
+from collections.abc import Iterable, Mapping
+
+import msgspec
+
+from tasks.core.types import Id, Trace
+from tasks.sources import Reason, Reject
+
+RAW_BYTES = 4096  # of a line that is too long to keep
+NAME_CHARS = 64  # of a field's name: who writes texts as keys shall not find them in a log
+
+_UNKNOWN = re.compile(r"^Object contains unknown field `(?P<name>.*)`(?P<path> - at `\$[^`]*`)?$", re.DOTALL)
+
+# What msgspec says, most telling first.
+_REASONS: tuple[tuple[str, Reason], ...] = (
+    ("missing required field", "missing_field"),
+    ("with a timezone component", "timestamp_without_zone"),
+    ("Invalid RFC3339", "bad_timestamp"),
+    ("of length >= 1 ", "empty_id"),
+    ("of length <=", "out_of_range"),
+    ("out of range", "out_of_range"),
+    (">=", "out_of_range"),
+)
+
+
+class _Identified(msgspec.Struct):
+    """The part of a line that tells which trace it was to be."""
+
+    trace_id: Id
+
+
+_IDENTIFIED = msgspec.json.Decoder(_Identified)
+
+
+def undecodable(line_number: int, line: bytes, exc: Exception) -> Reject:
+    """A line that the decoder refused."""
+    reason, detail = _explain(line, exc)
+    return Reject(line_number, _trace_id(line), reason, detail, line)
+
+
+def nul(line_number: int, line: bytes, path: str) -> Reject:
+    """A line with a NUL character in a string, which databases can't store."""
+    return Reject(line_number, _trace_id(line), "nul_character", f"`str` with a NUL character - at `{path}`", line)
+
+
+def out_of_range(line_number: int, line: bytes, trace_id: str, detail: str) -> Reject:
+    """A line with a number that does not fit its column."""
+    return Reject(line_number, trace_id, "out_of_range", detail, line)
+
+
+def too_long(line_number: int, head: bytes, size: int, limit: int) -> Reject:
+    """A line of which only the beginning is kept."""
+    raw = head[: min(limit, RAW_BYTES)]
+    raw += b" ... [%d of %d bytes]" % (len(raw), size)
+    return Reject(line_number, None, "line_too_long", f"line of {size} bytes, limit {limit}", raw)
+
+
+def nul_path(value: object, path: str = "$") -> str | None:
+    """JSON path of the first string with a NUL character in a trace as builtins; keys of maps are left out."""
+    if isinstance(value, str):
+        return path if "\0" in value else None
+    items: Iterable[tuple[str, object]] = ()
+    if isinstance(value, Mapping):
+        if any("\0" in key for key in value):
+            return f"{path}[...]"
+        items = ((f"{path}[...]" if path == "$.tags" else f"{path}.{key}", item) for key, item in value.items())
+    elif isinstance(value, list | tuple):
+        items = ((f"{path}[{i}]", item) for i, item in enumerate(value))
+    return next((found for sub, item in items if (found := nul_path(item, sub))), None)
+
+
+def too_large(trace: Trace) -> str | None:
+    """What is wrong with the first whole number that does not fit its column."""
+    numbers = [
+        ("$.tokens_in", trace.tokens_in, 64),
+        ("$.tokens_out", trace.tokens_out, 64),
+        ("$.repeat", trace.repeat, 32),
+    ]
+    numbers += [(f"$.chunks[{i}].rank", chunk.rank, 32) for i, chunk in enumerate(trace.chunks)]
+    for i, citation in enumerate(trace.citations or ()):
+        numbers += [(f"$.citations[{i}].start", citation.start, 32), (f"$.citations[{i}].end", citation.end, 32)]
+    for path, number, bits in numbers:
+        if number is not None and not -(2 ** (bits - 1)) <= number < 2 ** (bits - 1):
+            return f"Expected `int` of {bits} bits - at `{path}`"
+    return None
+
+
+def _explain(line: bytes, exc: Exception) -> tuple[Reason, str]:
+    if isinstance(exc, RecursionError):
+        return "malformed_json", "nested too deeply"
+    if isinstance(exc, OverflowError):
+        return "bad_timestamp", "outside the years 1 to 9999 in UTC - at `$.timestamp`"
+    said = str(exc)
+    if isinstance(exc, msgspec.ValidationError):
+        if unknown := _UNKNOWN.match(said):
+            name = "".join(c if c.isprintable() else "?" for c in unknown["name"][:NAME_CHARS])
+            return "unknown_field", f"Object contains unknown field `{name}`{unknown['path'] or ''}"
+        return next((reason for words, reason in _REASONS if words in said), "wrong_type"), said
+    try:
+        line.decode()
+    except UnicodeDecodeError as bad:
+        return "invalid_utf8", f"not UTF-8 (byte {bad.start})"
+    return ("invalid_utf8" if "surrogate" in said else "malformed_json"), said
+
+
+def _trace_id(line: bytes) -> str | None:
+    """The line's trace id, if it parses as a JSON object with a usable one."""
+    try:
+        trace_id = _IDENTIFIED.decode(line).trace_id
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        return None
+    return None if "\0" in trace_id else trace_id

@@ -1,0 +1,85 @@
+"""Traces as one Arrow table.
+
+Columns are built flat, one list per column, and lists of structs from their offsets: a dictionary per row would cost
+more than decoding the row. Leaves out reading and checking.
+"""
+
+from collections.abc import Collection, Sequence
+from itertools import accumulate
+from operator import attrgetter
+from typing import Any, TypeAlias
+
+import msgspec
+import pyarrow as pa
+
+from tasks.core import keys
+from tasks.core.schemas import CHUNK, CITATION, FEEDBACK, I64, TRACES, S
+from tasks.core.types import Trace
+from tasks.sources import BATCH
+
+Array: TypeAlias = "pa.Array[Any]"
+
+_ENCODER = msgspec.json.Encoder(order="sorted")
+_BUILT_APART = {"chunks", "citations", "feedback", "tags", "content_hash"}
+
+
+def content_hash(trace: Trace) -> str:
+    """Hash of everything a trace says; its timestamp must be in UTC.
+
+    Taken of the decoded trace, so the order of keys, whitespace and unknown fields don't matter.
+    """
+    return keys.key(_ENCODER.encode(trace))
+
+
+def to_table(traces: Sequence[Trace], lines: Sequence[int]) -> pa.Table:
+    """The traces as a table with schema `BATCH`.
+
+    Args:
+        traces: Timestamps in UTC.
+        lines: Line of each trace in its file.
+
+    Raises:
+        pyarrow.ArrowInvalid: A whole number does not fit its column.
+        OverflowError: The same, for numbers beyond 64 bits.
+    """
+    columns = {f.name: _column(traces, f) for f in TRACES.stored if f.name not in _BUILT_APART}
+    columns["chunks"] = _lists([t.chunks for t in traces], CHUNK)
+    columns["citations"] = _lists([t.citations for t in traces], CITATION)
+    columns["feedback"] = pa.StructArray.from_arrays(
+        [
+            pa.array([None if t.feedback is None else getattr(t.feedback, f.name) for t in traces], f.type)
+            for f in FEEDBACK
+        ],
+        fields=list(FEEDBACK),
+        mask=pa.array([t.feedback is None for t in traces], pa.bool_()),
+    )
+    columns["tags"] = pa.MapArray.from_arrays(
+        _offsets([t.tags for t in traces]),
+        pa.array([key for t in traces for key in t.tags], S),
+        pa.array([value for t in traces for value in t.tags.values()], S),
+    )
+    columns["content_hash"] = pa.array([content_hash(t) for t in traces], S)
+    columns["line"] = pa.array(lines, I64)
+    return pa.Table.from_arrays([columns[name] for name in BATCH.names], schema=BATCH)
+
+
+def _column(rows: Sequence[object], field: "pa.Field[Any]") -> Array:
+    """One attribute of every row."""
+    column: Array = pa.array(list(map(attrgetter(field.name), rows)), field.type)
+    return column
+
+
+def _offsets(values: Sequence[Collection[object]]) -> list[int]:
+    """Where each list starts in the flat array of all items; one longer than `values`."""
+    return list(accumulate(map(len, values), initial=0))
+
+
+def _lists(values: Sequence[tuple[object, ...] | None], struct: pa.StructType) -> Array:
+    """Lists of structs, or null, by attribute name."""
+    flat = [item for items in values if items for item in items]
+    return pa.ListArray.from_arrays(
+        _offsets([items or () for items in values]),
+        pa.StructArray.from_arrays([_column(flat, f) for f in struct], fields=list(struct)),
+        type=pa.list_(struct),
+        mask=pa.array([items is None for items in values], pa.bool_()),
+    )

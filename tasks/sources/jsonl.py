@@ -1,0 +1,181 @@
+"""Traces as JSON lines: one object per line, plain or compressed, in files or in an object store.
+
+The format is described for its users in docs/trace-format.md. Every line that is not blank comes out exactly once,
+as a trace or as a reject with its reason, whatever is in it. Leaves out whether a well-formed trace is plausible, or
+a copy of another one: that is decided where traces are stored.
+"""
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from datetime import UTC, date
+from pathlib import Path
+from typing import Annotated, Literal
+
+import msgspec
+import pyarrow as pa
+from pydantic import Field
+
+from tasks.core.config import Settings
+from tasks.core.types import Chunk, Citation, Feedback, Trace
+from tasks.sources import Batch, Reject, Source, SourceFile, _files, _rejects, _rows
+
+BLOCK_BYTES = 4 << 20
+MAX_LINE_BYTES = 64 << 20
+
+_BLANK = b" \t\r"
+_MARK = b"\xef\xbb\xbf"
+
+
+class Config(Settings):
+    """Settings of a `jsonl` source.
+
+    Attributes:
+        paths: Files, globs or URLs. `{date}` stands for each requested day, as YYYY-MM-DD; relative paths start at
+            the config file's directory.
+        storage_options: Handed to fsspec, such as `endpoint_url`. Never secrets: credentials come from the environment.
+        unknown_fields: What happens to a line with a field that the format does not have.
+    """
+
+    kind: Literal["jsonl"]
+    paths: Annotated[list[Annotated[str, Field(min_length=1)]], Field(min_length=1)]
+    storage_options: dict[str, object] = Field(default_factory=dict)
+    unknown_fields: Literal["ignore", "quarantine"] = "ignore"
+
+
+class StrictChunk(Chunk, frozen=True, gc=False, forbid_unknown_fields=True):
+    """A chunk without further fields."""
+
+
+class StrictCitation(Citation, frozen=True, gc=False, forbid_unknown_fields=True):
+    """A citation without further fields."""
+
+
+class StrictFeedback(Feedback, frozen=True, gc=False, forbid_unknown_fields=True):
+    """Feedback without further fields."""
+
+
+class StrictTrace(Trace, frozen=True, gc=False, forbid_unknown_fields=True):
+    """A trace without further fields, at any depth."""
+
+    chunks: tuple[StrictChunk, ...] = ()
+    citations: tuple[StrictCitation, ...] | None = None
+    feedback: StrictFeedback | None = None
+
+
+def build(config: Config, base: Path) -> Source:
+    """The source that the settings describe; `base` is the config file's directory."""
+    return JsonlSource(config, base)
+
+
+class JsonlSource:
+    """Reads traces from JSON lines.
+
+    Args:
+        block_bytes: How much is read and handed out at a time.
+        max_line_bytes: Longer lines are refused without being held in memory.
+    """
+
+    def __init__(
+        self, config: Config, base: Path, *, block_bytes: int = BLOCK_BYTES, max_line_bytes: int = MAX_LINE_BYTES
+    ) -> None:
+        self._config = config
+        self._base = base
+        self._block_bytes = block_bytes
+        self._max_line_bytes = max_line_bytes
+        row: type[Trace] = StrictTrace if config.unknown_fields == "quarantine" else Trace
+        self._decoder = msgspec.json.Decoder(row)
+
+    def files(self, start: date, end: date) -> list[SourceFile]:
+        """See `tasks.sources.Source.files`."""
+        return _files.find(self._config.paths, self._base, self._config.storage_options, start, end)
+
+    def read(self, file: SourceFile) -> Iterator[Batch]:
+        """See `tasks.sources.Source.read`."""
+        blocks = _files.read_blocks(file.path, self._base, self._config.storage_options, self._block_bytes)
+        for piece in _cut(blocks, self._max_line_bytes):
+            batch = self._parse(piece)
+            if batch.rows:
+                yield batch
+
+    def _parse(self, piece: "_Lines") -> Batch:
+        """Decode some lines. Checks that few rows need stay out of the loop: it is what ingestion costs."""
+        decode, limit = self._decoder.decode, self._max_line_bytes
+        traces: list[Trace] = []
+        numbers: list[int] = []
+        rejects: list[Reject] = []
+        for number, line in enumerate(piece.lines, piece.first):
+            if piece.dropped or len(line) > limit:
+                rejects.append(_rejects.too_long(number, line, len(line) + piece.dropped, limit))
+                continue
+            try:
+                trace = decode(line)
+                if trace.timestamp.tzinfo is not UTC:
+                    trace = msgspec.structs.replace(trace, timestamp=trace.timestamp.astimezone(UTC))
+            except (msgspec.DecodeError, UnicodeDecodeError, RecursionError, OverflowError) as exc:
+                if line.strip(_BLANK):
+                    rejects.append(_rejects.undecodable(number, line, exc))
+                continue
+            if b"\\u0000" in line and (path := _rejects.nul_path(msgspec.to_builtins(trace))):
+                rejects.append(_rejects.nul(number, line, path))
+                continue
+            traces.append(trace)
+            numbers.append(number)
+        try:
+            table = _rows.to_table(traces, numbers)
+        except (pa.ArrowInvalid, OverflowError):  # a whole number somewhere is too large for its column
+            paths = [_rejects.too_large(trace) for trace in traces]
+            rejects += [
+                _rejects.out_of_range(number, piece.lines[number - piece.first], trace.trace_id, path)
+                for number, trace, path in zip(numbers, traces, paths, strict=True)
+                if path
+            ]
+            rejects.sort(key=lambda reject: reject.line)
+            good = [i for i, path in enumerate(paths) if not path]
+            table = _rows.to_table([traces[i] for i in good], [numbers[i] for i in good])
+        return Batch(table, rejects, table.num_rows + len(rejects))
+
+
+@dataclass(frozen=True, slots=True)
+class _Lines:
+    """Consecutive lines, the first of which is line `first`; or the head of one that goes on for `dropped` bytes."""
+
+    first: int
+    lines: list[bytes]
+    dropped: int = 0
+
+
+def _cut(blocks: Iterable[bytes], limit: int) -> Iterator[_Lines]:
+    """Cut blocks at newlines, wherever they end, holding at most one block and `limit` bytes of an unfinished line."""
+    number, rest, dropped = 1, bytearray(), 0
+    for block in _without_mark(blocks):
+        lines = block.split(b"\n")
+        tail = lines.pop()
+        if lines and dropped:
+            yield _Lines(number, [bytes(rest)], dropped + len(lines.pop(0)))
+            number, dropped, rest = number + 1, 0, bytearray()
+        elif lines:
+            lines[0] = bytes(rest) + lines[0]
+            rest = bytearray()
+        if lines:
+            yield _Lines(number, lines)
+            number += len(lines)
+        if dropped:
+            dropped += len(tail)
+            continue
+        rest += tail
+        if len(rest) > limit:
+            head = min(limit, _rejects.RAW_BYTES)
+            dropped = len(rest) - head
+            del rest[head:]
+    if rest or dropped:
+        yield _Lines(number, [bytes(rest)], dropped)
+
+
+def _without_mark(blocks: Iterable[bytes]) -> Iterator[bytes]:
+    """Take off the byte order mark that some programs put in front of UTF-8."""
+    rest = iter(blocks)
+    head = b""
+    while len(head) < len(_MARK) and (block := next(rest, b"")):
+        head += block
+    yield head.removeprefix(_MARK)
+    yield from rest

@@ -1,0 +1,210 @@
+"""What every stage needs: the lake, the days, and the parts that the config names, loaded and versioned.
+
+Models are not loaded here: versions come from files, weights are read when the first request is made.
+"""
+
+import hashlib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, date, datetime, timedelta
+from pathlib import Path
+
+import msgspec
+
+from tasks import extractors, judges, sources
+from tasks.core import keys
+from tasks.core.config import Nightly, Recipe, load_nightly, load_yaml, validate
+from tasks.core.errors import UsageError
+from tasks.core.progress import Progress, Silent
+from tasks.core.schemas import TRACES, Table
+from tasks.core.types import Chunk, Citation, ClaimDraft, Extractor, Judge
+from tasks.engines.transformers_cpu import Embedder, EmbedderConfig
+from tasks.sources import Source
+from tasks.store.lake import Lake, Part
+from tasks.store.query import Queries, sql
+
+SCORING_SQL = (
+    "part_verdicts",
+    "second_look",
+    "claim_results",
+    "trace_scores",
+    "nightly_groundedness",
+    "nightly_utilization",
+    "nightly_relevance",
+    "nightly_triad",
+)
+
+
+@dataclass(frozen=True, slots=True)
+class StageResult:
+    """What a stage did.
+
+    Attributes:
+        computed: Rows made, in the stage's own unit (traces, claims, pairs, verdicts, …).
+        reused: Rows that were already there.
+        tokens_in: Tokens that models read.
+        notes: What a person should know, without trace text.
+    """
+
+    stage: str
+    computed: int = 0
+    reused: int = 0
+    tokens_in: int = 0
+    tokens_out: int = 0
+    seconds: float = 0.0
+    notes: tuple[str, ...] = ()
+
+
+class ByApp:
+    """An extractor that follows each application's own settings."""
+
+    def __init__(self, default: Extractor, apps: Mapping[str, Extractor]) -> None:
+        self._default = default
+        self._apps = dict(apps)
+        self.version = (
+            keys.version({"default": default.version, "apps": {app: e.version for app, e in apps.items()}})
+            if apps
+            else default.version
+        )
+
+    def extract(
+        self, app: str, answer: str, chunks: Sequence[Chunk], citations: Sequence[Citation] | None
+    ) -> list[ClaimDraft]:
+        """The claims of one answer of one application."""
+        return self._of(app).extract(answer, chunks, citations)
+
+    def hypothesis(self, app: str, claim: str) -> str:
+        """A claim of one application as a judge should read it."""
+        return self._of(app).hypothesis(claim)
+
+    def _of(self, app: str) -> Extractor:
+        return self._apps.get(app, self._default)
+
+
+@dataclass(frozen=True)
+class Context:
+    """One run's inputs and tools.
+
+    Attributes:
+        first: First day to complete.
+        last: Last day to complete.
+        today: The day of the run, against which timestamps ahead of time are told.
+        recipe: Hash of extractor, pairing, judge, scoring SQL and parameters.
+        definition: What is hashed into `recipe`.
+    """
+
+    config: Nightly
+    lake: Lake
+    first: date
+    last: date
+    today: date
+    sources: tuple[Source, ...]
+    extractor: ByApp
+    judge: Judge
+    judge_name: str
+    embedder: Embedder
+    recipe: str
+    definition: Mapping[str, object]
+    progress: Progress = field(default_factory=Silent)
+
+    @property
+    def scratch(self) -> Path:
+        """Where DuckDB may spill."""
+        return self.lake.hidden("scratch")
+
+    def queries(self) -> Queries:
+        """A private DuckDB within the configured memory."""
+        return Queries(self.config.limits.memory_limit, self.scratch)
+
+    def trace_parts(self) -> list[Part]:
+        """Parts of `traces` of the days to complete."""
+        start = self.first - timedelta(days=self.config.limits.catch_up_days)
+        return [p for p in self.lake.parts(TRACES) if start <= p.date <= self.last]
+
+    def close(self) -> None:
+        """Free the models."""
+        self.judge.close()
+        self.embedder.close()
+
+
+def load(
+    config_path: Path,
+    first: date,
+    last: date,
+    *,
+    overlay: Path | None = None,
+    progress: Progress | None = None,
+    today: date | None = None,
+) -> Context:
+    """Everything a run needs, checked: no file is written, no model is loaded.
+
+    Args:
+        overlay: Directory that takes the writes instead of the lake, for a dry run.
+
+    Raises:
+        ConfigError: A config file is wrong.
+        UsageError: The range of days is empty.
+    """
+    if first > last:
+        raise UsageError(f"--from {first} is after --to {last}. Swap them.")
+    config = load_nightly(config_path)
+    where = str(config_path)
+    base = config_path.resolve().parent
+    recipe = config.recipe
+    default = extractors.load(recipe.extractor, f"{where}: recipe.extractor")
+    apps = {app: extractors.load(s, f"{where}: recipe.apps.{app}") for app, s in recipe.apps.items()}
+    extractor = ByApp(default, apps)
+    judge = judges.load(recipe.judge)
+    embedder = Embedder(validate(EmbedderConfig, recipe.relevance, where, "recipe.relevance"))
+    definition = define(recipe, extractor.version, judge.version, embedder.version)
+    return Context(
+        config=config,
+        lake=Lake(config.lake, overlay),
+        first=first,
+        last=last,
+        today=today or datetime.now(UTC).date(),
+        sources=tuple(_source(s, where, base) for s in config.sources),
+        extractor=extractor,
+        judge=judge,
+        judge_name=recipe.judge.stem,
+        embedder=embedder,
+        recipe=keys.version(definition),
+        definition=definition,
+        progress=progress or Silent(),
+    )
+
+
+def missing_parts(ctx: Context, table: Table, version: str) -> tuple[list[Part], int]:
+    """Parts of `traces` without a part of `table`, and the rows of the parts of `table` that are there."""
+    missing: list[Part] = []
+    reused = 0
+    for part in ctx.trace_parts():
+        if found := ctx.lake.find(table, part.name, version, part.partition[-1]):
+            reused += found.rows()
+        else:
+            missing.append(part)
+    return missing, reused
+
+
+def define(recipe: Recipe, extractor: str, judge: str, scorer: str) -> dict[str, object]:
+    """What is hashed into a recipe. The name stays out: renaming changes no number."""
+    return {
+        "extractor": extractor,
+        "pairing": recipe.pairing.model_dump(),
+        "judge": judge,
+        "relevance": scorer,
+        "scoring": recipe.scoring.model_dump(),
+        "triad": recipe.triad.model_dump(),
+        "sql": {name: hashlib.sha256(sql(name).encode()).hexdigest()[:16] for name in SCORING_SQL},
+    }
+
+
+def as_json(value: Mapping[str, object]) -> str:
+    """Canonical JSON text."""
+    return msgspec.json.encode(value, order="sorted").decode()
+
+
+def _source(settings: Mapping[str, object] | Path, where: str, base: Path) -> Source:
+    if isinstance(settings, Path):
+        return sources.load(load_yaml(settings), str(settings), settings.resolve().parent)
+    return sources.load(settings, where, base)

@@ -1,0 +1,267 @@
+"""Ingest and validate: source files into `traces`, refused rows into `quarantine`, one ledger row per file.
+
+Everything is staged beside the lake first. Only when the whole run's share of refused rows is within the limit are
+the staged parts renamed into place, and each file's ledger row is written after its parts: a kill at any moment
+leaves a file either ingested or untouched-looking, and then it is read again from the start.
+"""
+
+import shutil
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from datetime import UTC, date, datetime
+
+import msgspec
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from tasks.core import keys
+from tasks.core.errors import DataError
+from tasks.core.progress import tracked
+from tasks.core.schemas import QUARANTINE, SOURCES, TRACES
+from tasks.sources import Batch, Source, SourceFile
+from tasks.stages.context import Context, StageResult
+from tasks.stages.gates import GateKeeper, narrow_traces
+from tasks.store.lake import Lake, Part, empty, from_rows
+from tasks.store.query import Queries
+
+BUFFER_BYTES = 64 << 20  # decoded rows held before they are gated, deduplicated and staged
+
+
+@dataclass
+class _File:
+    """What one file gave so far."""
+
+    file: SourceFile
+    name: str
+    rows: int = 0
+    known: int = 0
+    ingested: int = 0
+    refused: list[pa.Table] = field(default_factory=list)
+
+    @property
+    def quarantined(self) -> int:
+        return sum(t.num_rows for t in self.refused)
+
+
+def ingest(ctx: Context) -> StageResult:
+    """Read every file that the sources name for the run's days and that is not in the ledger yet.
+
+    Returns:
+        `computed` = new traces, `reused` = rows that were known or whose file was; notes name days outside the run
+        that became incomplete, and unusual volumes.
+
+    Raises:
+        SourceError: A file can't be read.
+        DataError: More rows were refused than the config allows; they can be seen in `quarantine`, nothing else
+            of this run's files was kept.
+    """
+    ledger = {(r["source"], r["fingerprint"]): r for part in ctx.lake.parts(SOURCES) for r in part.read().to_pylist()}
+    found = [(source, file) for source in ctx.sources for file in source.files(ctx.first, ctx.last)]
+    new = [(source, file) for source, file in found if (file.path, file.fingerprint) not in ledger]
+    reused = sum(int(ledger[f.path, f.fingerprint]["rows"]) for _, f in found if (f.path, f.fingerprint) in ledger)
+    if not new:
+        note = () if found else ("No source file was found for these days.",)
+        return StageResult("ingest", reused=reused, notes=note)
+    committed = {_part_prefix(source, fingerprint) for source, fingerprint in ledger}
+    staging = ctx.lake.hidden("staging")
+    shutil.rmtree(staging, ignore_errors=True)
+    if ctx.lake.overlay is None:
+        _drop_uncommitted(ctx.lake, committed)
+    gate = GateKeeper(ctx.config.gates, ctx.lake.hidden("gates"))
+    run_name = f"{ctx.first}..{ctx.last}"
+    work = _Ingest(ctx, Lake(staging), gate, run_name)
+    files: list[_File] = []
+    with tracked(ctx.progress, "ingest", len(new)), ctx.queries() as queries:
+        for source, file in new:
+            files.append(work.read(queries, source, file))
+            ctx.progress.advance()
+    _check_share(ctx, files)
+    before = Counter({d: sum(p.rows() for p in ctx.lake.parts(TRACES, d)) for d in ctx.lake.values(TRACES)})
+    days = _commit(ctx.lake, work.staged, files)
+    shutil.rmtree(staging, ignore_errors=True)
+    earlier = [n for d, n in sorted(before.items()) if d < str(min(days, default=ctx.first))]
+    notes = gate.check_volume(days, earlier, run_name)
+    gate.write_docs()
+    outside = sorted(d for d in days if not ctx.first <= d <= ctx.last)
+    if outside:
+        shown = ", ".join(map(str, outside[:5])) + (", …" if len(outside) > 5 else "")
+        notes.append(f"Traces arrived for days outside this run: {shown}. Complete them with --from and --to.")
+    return StageResult(
+        "ingest",
+        computed=sum(f.ingested for f in files),
+        reused=reused + sum(f.known for f in files),
+        notes=tuple(notes),
+    )
+
+
+class _Ingest:
+    """Reads files into staged parts; remembers what has arrived in this run."""
+
+    def __init__(self, ctx: Context, staging: Lake, gate: GateKeeper, run_name: str) -> None:
+        self._ctx = ctx
+        self._staging = staging
+        self._gate = gate
+        self._run_name = run_name
+        self.staged: dict[str, list[Part]] = {}
+
+    def read(self, queries: Queries, source: Source, file: SourceFile) -> _File:
+        """Stage one file's good rows and collect its refused ones."""
+        state = _File(file, _part_prefix(file.path, file.fingerprint))
+        waiting: dict[date, list[pa.Table]] = {}
+        self.staged[state.name] = []
+        for rows in _buffered(source.read(file), state):
+            for table in self._admit(queries, rows, state, waiting):
+                day = table["date"][0].as_py()
+                waiting.setdefault(day, []).append(table)
+            self._stage(state.name, waiting, last=False)
+        self._stage(state.name, waiting, last=True)
+        return state
+
+    def _admit(
+        self, queries: Queries, rows: pa.Table, state: _File, waiting: dict[date, list[pa.Table]]
+    ) -> Iterator[pa.Table]:
+        """Gate and deduplicate; yields the new traces, a table per day."""
+        refusals = self._gate.check_traces(narrow_traces(rows), self._ctx.last, self._ctx.today, self._run_name)
+        refused = {r.row: (r.reason, r.detail) for r in refusals}
+        state.refused.append(_quarantine(rows, "gate", refused, state.file.path))
+        passed = [i for i in range(rows.num_rows) if i not in refused]
+        batch = pa.table({
+            "row": pa.array(passed, pa.int64()),
+            "trace_id": rows["trace_id"].take(passed),
+            "content_hash": rows["content_hash"].take(passed),
+        })  # fmt: skip
+        arrived = [t.select(["trace_id", "content_hash"]) for day in waiting.values() for t in day]
+        staged = [p for parts in self.staged.values() for p in parts]
+        found = queries.run(
+            "ingest_duplicates",
+            {
+                "batch": batch,
+                "traces": [*self._ctx.lake.parts(TRACES), *staged],
+                "arrived": pa.concat_tables(arrived) if arrived else empty(TRACES),
+            },
+        )
+        outcome = dict(zip(found["row"].to_pylist(), found["outcome"].to_pylist(), strict=True))
+        conflicts = {
+            row: ("conflicting_duplicate", "the trace id is already there with other content; the first one stays")
+            for row, what in outcome.items()
+            if what != "known"
+        }
+        state.refused.append(_quarantine(rows, "duplicate", conflicts, state.file.path))
+        state.known += len(outcome) - len(conflicts)
+        fresh = rows.take([i for i in passed if i not in outcome])
+        state.ingested += fresh.num_rows
+        fresh = fresh.append_column("date", fresh["timestamp"].cast(pa.date32()))
+        for day in pc.unique(fresh["date"]).to_pylist():
+            yield fresh.filter(pc.equal(fresh["date"], day))
+
+    def _stage(self, name: str, waiting: dict[date, list[pa.Table]], *, last: bool) -> None:
+        """Write full parts, and what is left at the end of the file or when too much waits in memory."""
+        size = self._ctx.config.limits.part_traces
+        parts = self.staged[name]
+        everything = last or sum(t.nbytes for day in waiting.values() for t in day) > BUFFER_BYTES
+        for day in sorted(waiting):
+            table = pa.concat_tables(waiting[day])
+            full = table.num_rows if everything else table.num_rows // size * size
+            for at in range(0, full, size):
+                piece = table.slice(at, min(size, full - at))
+                parts.append(self._staging.write(TRACES, f"{name}-{len(parts):05d}", piece, str(day)))
+            rest = table.slice(full)
+            waiting[day] = [rest]
+            if not rest.num_rows:
+                del waiting[day]
+
+
+def _buffered(batches: Iterator[Batch], state: _File) -> Iterator[pa.Table]:
+    """Good rows in larger tables; refused ones go to the file's list at once."""
+    held: list[pa.Table] = []
+    for batch in batches:
+        state.rows += batch.rows
+        rejects = [
+            {
+                "source": state.file.path,
+                "line": r.line,
+                "trace_id": r.trace_id,
+                "stage": "parse",
+                "reason": r.reason,
+                "detail": r.detail,
+                "raw": r.raw.decode("utf-8", "backslashreplace"),
+            }
+            for r in batch.rejects
+        ]
+        if rejects:
+            state.refused.append(from_rows(rejects, QUARANTINE))
+        held.append(batch.table)
+        if sum(t.nbytes for t in held) > BUFFER_BYTES:
+            yield pa.concat_tables(held)
+            held = []
+    if any(t.num_rows for t in held):
+        yield pa.concat_tables(held)
+
+
+def _quarantine(rows: pa.Table, stage: str, refused: dict[int, tuple[str, str]], source: str) -> pa.Table:
+    """Quarantine rows for some rows of a batch; the raw row is the trace as it was read."""
+    order = sorted(refused)
+    made = [
+        {
+            "source": source,
+            "line": row["line"],
+            "trace_id": row["trace_id"],
+            "date": row["timestamp"].date(),
+            "stage": stage,
+            "reason": refused[i][0],
+            "detail": refused[i][1],
+            "raw": msgspec.json.encode({k: v for k, v in row.items() if k not in {"line", "content_hash"}}).decode(),
+        }
+        for i, row in zip(order, rows.take(order).to_pylist(), strict=True)
+    ]
+    return from_rows(made, QUARANTINE)
+
+
+def _check_share(ctx: Context, files: list[_File]) -> None:
+    rows, refused = sum(f.rows for f in files), sum(f.quarantined for f in files)
+    limit = ctx.config.gates.max_quarantined_share
+    for f in files:
+        if f.quarantined:
+            ctx.lake.write(QUARANTINE, f.name, pa.concat_tables(f.refused))
+    if rows and refused / rows > limit:
+        reasons = Counter(r for f in files for t in f.refused for r in t["reason"].to_pylist())
+        top = ", ".join(f"{reason} {n}" for reason, n in reasons.most_common(3))
+        raise DataError(
+            f"{refused} of {rows} new rows were refused ({refused / rows:.1%}; most: {top}), more than "
+            f"gates.max_quarantined_share = {limit:.1%}. No new trace was kept. "
+            'Read the refused rows with leadline sql "FROM quarantine", then mend the source or raise the limit.'
+        )
+
+
+def _commit(lake: Lake, staged: dict[str, list[Part]], files: list[_File]) -> dict[date, int]:
+    """Rename staged parts into the lake, file by file, each with its ledger row last; new traces per day."""
+    days: Counter[date] = Counter()
+    for f in files:
+        for part in staged[f.name]:
+            days[part.date] += part.rows()
+            target = lake.path(TRACES, part.name, *part.partition)
+            target.parent.mkdir(parents=True, exist_ok=True)
+            part.path.replace(target)
+        row = {
+            "source": f.file.path,
+            "fingerprint": f.file.fingerprint,
+            "rows": f.rows,
+            "ingested": f.ingested,
+            "known": f.known,
+            "quarantined": f.quarantined,
+            "ingested_at": datetime.now(UTC),
+        }
+        lake.write(SOURCES, f.name, from_rows([row], SOURCES))
+    return dict(days)
+
+
+def _drop_uncommitted(lake: Lake, committed: set[str]) -> None:
+    """Remove parts that a killed run renamed into place before it could write their file's ledger row."""
+    for part in lake.parts(TRACES):
+        if part.name.rsplit("-", 1)[0] not in committed:
+            part.path.unlink()
+
+
+def _part_prefix(source: str, fingerprint: str) -> str:
+    return keys.key(source, fingerprint, size=keys.SHORT_HEX)

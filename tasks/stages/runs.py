@@ -1,0 +1,81 @@
+"""The record of a run in `runs`: written when it starts, again when it ends, and corrected after a kill."""
+
+import secrets
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+
+from tasks.core.schemas import QUARANTINE, RUNS
+from tasks.stages.context import Context, StageResult
+from tasks.store.lake import from_rows
+
+
+@dataclass
+class Run:
+    """A run in progress."""
+
+    flow: str
+    started: datetime = field(default_factory=lambda: datetime.now(UTC))
+    stages: list[StageResult] = field(default_factory=list)
+    refused_before: int = 0
+
+    def __post_init__(self) -> None:
+        self.run_id = f"{self.started:%Y%m%dT%H%M%S}-{secrets.token_hex(3)}"
+
+    def start(self, ctx: Context) -> None:
+        """Put the run on record; runs that still say `running` were killed, since this one holds the lock."""
+        for part in ctx.lake.parts(RUNS):
+            row = part.read().to_pylist()[0]
+            if row["status"] == "running":
+                ctx.lake.write(RUNS, part.name, from_rows([{**row, "status": "interrupted"}], RUNS))
+        self.refused_before = _refused(ctx)
+        self._write(ctx, "running", None)
+
+    def end(self, ctx: Context, status: str, error: str | None = None) -> None:
+        """Record how the run ended."""
+        self._write(ctx, status, error)
+
+    def _write(self, ctx: Context, status: str, error: str | None) -> None:
+        row = {
+            "run_id": self.run_id,
+            "flow": self.flow,
+            "started_at": self.started,
+            "ended_at": None if status == "running" else datetime.now(UTC),
+            "status": status,
+            "error": error,
+            "from_date": ctx.first,
+            "to_date": ctx.last,
+            "recipe": ctx.recipe,
+            "judge_version": ctx.judge.version,
+            "stages": [
+                {"stage": s.stage, "seconds": s.seconds, "computed": s.computed, "reused": s.reused}
+                for s in self.stages
+            ],
+            "traces_ingested": _total(self.stages, "ingest"),
+            "rows_quarantined": _refused(ctx) - self.refused_before,
+            "verdicts_computed": _total(self.stages, "verdicts") + _total(self.stages, "second looks"),
+            "tokens_in": sum(s.tokens_in for s in self.stages),
+            "tokens_out": sum(s.tokens_out for s in self.stages),
+            "gpu_seconds": 0.0,  # every engine of today runs on the CPU
+            "notes": [note for s in self.stages for note in s.notes],
+        }
+        ctx.lake.write(RUNS, self.run_id, from_rows([row], RUNS))
+
+
+def measured_rates(ctx: Context) -> tuple[float | None, float | None]:
+    """Verdicts per second and tokens per verdict of the latest run of this judge that judged something."""
+    for part in reversed(ctx.lake.parts(RUNS)):
+        row = part.read().to_pylist()[0]
+        stages = {s["stage"]: s for s in row["stages"]}
+        seconds = sum(stages[s]["seconds"] for s in ("verdicts", "second looks") if s in stages)
+        if row["judge_version"] == ctx.judge.version and row["verdicts_computed"] and seconds:
+            return row["verdicts_computed"] / seconds, row["tokens_in"] / row["verdicts_computed"]
+    return None, None
+
+
+def _total(stages: Sequence[StageResult], name: str) -> int:
+    return sum(s.computed for s in stages if s.stage == name)
+
+
+def _refused(ctx: Context) -> int:
+    return sum(p.rows() for p in ctx.lake.parts(QUARANTINE))

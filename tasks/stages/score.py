@@ -1,0 +1,197 @@
+"""Scores: claim results and trace scores part by part, nightly tables day by day, all of them in SQL.
+
+A part is computed again when what it was computed from has changed: its `inputs` token says what that was.
+Results pass the gate before they are written; a trace whose rows fail it goes to quarantine.
+"""
+
+from collections.abc import Mapping
+from datetime import date
+
+import msgspec
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from tasks.core import keys
+from tasks.core.errors import DataError
+from tasks.core.progress import tracked
+from tasks.core.schemas import (
+    CLAIM_RESULTS,
+    JUDGES,
+    NIGHTLY_GROUNDEDNESS,
+    NIGHTLY_RELEVANCE,
+    NIGHTLY_TRIAD,
+    NIGHTLY_UTILIZATION,
+    QUARANTINE,
+    RECIPES,
+    RELEVANCE,
+    TRACE_SCORES,
+)
+from tasks.stages.context import Context, StageResult, as_json
+from tasks.stages.gates import GateKeeper
+from tasks.stages.pairs import claims_of, looks_of
+from tasks.stages.verdicts import state_of, verdicts_for
+from tasks.store.lake import Part, conform, from_rows
+from tasks.store.query import Queries
+
+NIGHTLY = (NIGHTLY_GROUNDEDNESS, NIGHTLY_UTILIZATION, NIGHTLY_RELEVANCE, NIGHTLY_TRIAD)
+TRACE_COLUMNS = [
+    "date",
+    "trace_id",
+    "timestamp",
+    "app",
+    "environment",
+    "generator",
+    "prompt_version",
+    "chunks.list.element.chunk_id",
+]
+
+
+def score_traces(ctx: Context) -> StageResult:
+    """Claim results and trace scores of the run's days; returns traces scored and reused.
+
+    Raises:
+        DataError: More traces than configured have results that break the rules of the tables.
+    """
+    _describe(ctx)
+    gate = GateKeeper(ctx.config.gates, ctx.lake.hidden("gates"))
+    computed = reused = refused = 0
+    parts = ctx.trace_parts()
+    with tracked(ctx.progress, "scores", len(parts)), ctx.queries() as queries:
+        for part in parts:
+            known = verdicts_for(ctx, queries, looks_of(ctx, part))
+            relevance = ctx.lake.find(RELEVANCE, part.name, ctx.embedder.version, part.partition[-1])
+            token = f"{state_of(known)}:{len(looks_of(ctx, part))}:{relevance is not None}"
+            existing = ctx.lake.find(TRACE_SCORES, part.name, ctx.recipe, part.partition[-1])
+            if existing and existing.inputs() == token:
+                reused += existing.rows()
+            else:
+                scored, bad = _score(ctx, queries, gate, part, token)
+                computed += scored
+                refused += bad
+            ctx.progress.advance()
+    if computed or refused:
+        gate.write_docs()
+    limit = ctx.config.gates.max_quarantined_share
+    if refused > limit * (computed + refused):
+        raise DataError(
+            f"the results of {refused} of {computed + refused} traces break the rules of their tables, more than "
+            f"gates.max_quarantined_share = {limit:.1%}. Nothing was published. Read them with "
+            "leadline sql \"FROM quarantine WHERE stage = 'results'\" and report the judge or SQL that made them."
+        )
+    notes = (f"The results of {refused} traces were refused; see quarantine.",) if refused else ()
+    return StageResult("scores", computed=computed, reused=reused, notes=notes)
+
+
+def aggregate_nights(ctx: Context) -> StageResult:
+    """The nightly tables of the run's days; returns nights computed and reused."""
+    computed = reused = 0
+    days = sorted({p.date for p in ctx.trace_parts()})
+    with tracked(ctx.progress, "nightly", len(days)), ctx.queries() as queries:
+        for day in days:
+            scores = ctx.lake.parts(TRACE_SCORES, ctx.recipe, str(day))
+            token = keys.version([[p.name, p.inputs()] for p in scores])
+            existing = [ctx.lake.find(table, "night", ctx.recipe, str(day)) for table in NIGHTLY]
+            if all(e and e.inputs() == token for e in existing):
+                reused += 1
+            else:
+                for table in NIGHTLY:
+                    rows = queries.run(table.name, {"trace_scores": scores})
+                    ctx.lake.write(table, "night", rows, ctx.recipe, str(day), inputs=token)
+                computed += 1
+            ctx.progress.advance()
+    return StageResult("nightly", computed=computed, reused=reused)
+
+
+def parameters(ctx: Context) -> dict[str, object]:
+    """Values of the $parameters of the scoring SQL."""
+    recipe = ctx.config.recipe
+    return {
+        "recipe": ctx.recipe,
+        "judge_version": ctx.judge.version,
+        "misuse_penalty": recipe.scoring.misuse_penalty,
+        "partial_credit": recipe.scoring.partial_credit,
+        "t_context": recipe.triad.context_relevance,
+        "t_groundedness": recipe.triad.groundedness,
+        "t_answer": recipe.triad.answer_relevance,
+    }
+
+
+def nights(ctx: Context) -> list[date]:
+    """Days that have nightly tables under the run's recipe, in the run's range."""
+    days = [date.fromisoformat(d) for d in ctx.lake.values(NIGHTLY_GROUNDEDNESS, ctx.recipe)]
+    return [d for d in days if ctx.first <= d <= ctx.last]
+
+
+def _score(ctx: Context, queries: Queries, gate: GateKeeper, part: Part, token: str) -> tuple[int, int]:
+    """Write one part's results; returns traces scored and traces refused."""
+    params = parameters(ctx)
+    claims = claims_of(ctx, part)
+    traces = part.read(TRACE_COLUMNS)
+    relevance = ctx.lake.find(RELEVANCE, part.name, ctx.embedder.version, part.partition[-1])
+    looks = looks_of(ctx, part)
+    known = verdicts_for(ctx, queries, looks)
+    results = queries.run("claim_results", {"claims": claims, "pairs": looks, "verdict": known}, params)
+    results = conform(results, CLAIM_RESULTS)
+    scores = queries.run(
+        "trace_scores",
+        {
+            "traces": traces,
+            "claims": claims,
+            "claim_results": results,
+            "relevance": [relevance] if relevance else [],
+        },
+        params,
+    )
+    scores = conform(scores, TRACE_SCORES)
+    refusals = gate.check_results(claims, results, scores, traces.select(["trace_id"]), f"{part.date}-{part.name}")
+    bad = {r.trace_id: (r.reason, r.detail) for r in refusals}
+    if bad:
+        _refuse(ctx, part, scores, bad)
+        results, scores = _without(results, bad), _without(scores, bad)
+    ctx.lake.write(CLAIM_RESULTS, part.name, results, ctx.recipe, part.partition[-1], inputs=token)
+    ctx.lake.write(TRACE_SCORES, part.name, scores, ctx.recipe, part.partition[-1], inputs=token)
+    return scores.num_rows, len(bad)
+
+
+def _without(rows: pa.Table, bad: Mapping[str, object]) -> pa.Table:
+    return rows.filter(pc.invert(pc.is_in(rows["trace_id"], pa.array(sorted(bad), pa.string()))))
+
+
+def _refuse(ctx: Context, part: Part, scores: pa.Table, bad: Mapping[str, tuple[str, str]]) -> None:
+    found = {r["trace_id"]: r for r in scores.to_pylist()}
+    rows = [
+        {
+            "source": TRACE_SCORES.name,
+            "trace_id": trace,
+            "date": part.date,
+            "stage": "results",
+            "reason": reason,
+            "detail": detail,
+            "raw": msgspec.json.encode(found.get(trace, {})).decode(),
+        }
+        for trace, (reason, detail) in sorted(bad.items())
+    ]
+    ctx.lake.write(QUARANTINE, f"{part.name}-results-{ctx.recipe}", from_rows(rows, QUARANTINE))
+
+
+def _describe(ctx: Context) -> None:
+    """The rows of `judges` and `recipes` that say what the hashes stand for."""
+    definition = ctx.judge.describe()
+    judge = {
+        "judge_version": ctx.judge.version,
+        "name": ctx.judge_name,
+        "kind": str(definition.get("kind", "")),
+        "definition": as_json(definition),
+    }
+    if not ctx.lake.find(JUDGES, ctx.judge.version):
+        ctx.lake.write(JUDGES, ctx.judge.version, from_rows([judge], JUDGES))
+    recipe = {
+        "recipe": ctx.recipe,
+        "name": ctx.config.recipe.name,
+        "judge_version": ctx.judge.version,
+        "extractor_version": ctx.extractor.version,
+        "scorer_version": ctx.embedder.version,
+        "definition": as_json(ctx.definition),
+    }
+    if not ctx.lake.find(RECIPES, ctx.recipe):
+        ctx.lake.write(RECIPES, ctx.recipe, from_rows([recipe], RECIPES))

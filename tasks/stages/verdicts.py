@@ -1,0 +1,134 @@
+"""Verdicts: judge every request that has none yet, first looks and then second looks.
+
+A request is paid for once: its key is looked up among all verdicts of the judge version, of any day, before it is
+judged. Verdicts are stored shard by shard, so that a kill loses at most the shard in flight.
+"""
+
+from collections.abc import Iterator, Sequence
+from datetime import UTC, datetime
+from itertools import islice
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from tasks.core import keys
+from tasks.core.progress import tracked
+from tasks.core.schemas import PAIRS, VERDICTS
+from tasks.core.types import Request, Verdict
+from tasks.stages.context import Context, StageResult
+from tasks.stages.evidence import premise
+from tasks.stages.pairs import claims_of, joint_name, looks_of, second_looks, trace_texts
+from tasks.store.lake import Part
+from tasks.store.query import Queries
+
+
+def judge_first_looks(ctx: Context, *, retry_failures: bool = False) -> StageResult:
+    """Judge the single looks of the run's days."""
+    with ctx.queries() as queries:
+        work = [(part, looks_of(ctx, part)[:1]) for part in ctx.trace_parts()]
+        return _judge(ctx, queries, "verdicts", work, retry_failures=retry_failures)
+
+
+def judge_second_looks(ctx: Context, *, retry_failures: bool = False) -> StageResult:
+    """Plan the joint looks that the verdicts of the single ones call for, and judge them."""
+    if not ctx.config.recipe.pairing.joint_chunks:
+        return StageResult("second looks")
+    with ctx.queries() as queries:
+        work = [(part, [_plan(ctx, queries, part)]) for part in ctx.trace_parts() if looks_of(ctx, part)]
+        return _judge(ctx, queries, "second looks", work, retry_failures=retry_failures)
+
+
+def open_requests(ctx: Context, queries: Queries, part: Part, looks: Sequence[Part]) -> Iterator[Request]:
+    """Requests of these pairs that have no verdict yet."""
+    return _requests(ctx, part, looks, _missing(ctx, queries, looks, retry_failures=False))
+
+
+def verdicts_for(ctx: Context, queries: Queries, looks: Sequence[Part]) -> pa.Table:
+    """One row per request of these pairs that has a verdict (`sql/part_verdicts.sql`)."""
+    verdicts = ctx.lake.parts(VERDICTS, ctx.judge.version)
+    return queries.run("part_verdicts", {"pairs": looks, "verdicts": verdicts})
+
+
+def state_of(verdicts: pa.Table) -> str:
+    """Token of what is known: it changes when a request gets its verdict or a failure is repaired."""
+    return f"{verdicts.num_rows}:{verdicts['failure'].null_count}"
+
+
+def _plan(ctx: Context, queries: Queries, part: Part) -> Part:
+    """The part of second looks; written again where the first looks' verdicts have changed since."""
+    first = looks_of(ctx, part)[:1]
+    known = verdicts_for(ctx, queries, first)
+    existing = ctx.lake.find(PAIRS, joint_name(part), ctx.recipe, part.partition[-1])
+    if existing and existing.inputs() == state_of(known):
+        return existing
+    params = {"joint_chunks": ctx.config.recipe.pairing.joint_chunks}
+    looks = queries.run("second_look", {"pairs": first, "verdict": known}, params)
+    rows = second_looks(ctx, part, looks)
+    return ctx.lake.write(PAIRS, joint_name(part), rows, ctx.recipe, part.partition[-1], inputs=state_of(known))
+
+
+def _judge(
+    ctx: Context, queries: Queries, stage: str, work: Sequence[tuple[Part, list[Part]]], *, retry_failures: bool
+) -> StageResult:
+    open_keys = [(part, looks, _missing(ctx, queries, looks, retry_failures=retry_failures)) for part, looks in work]
+    total = sum(len(missing) for *_, missing in open_keys)
+    asked = sum(p.rows() for _, looks in work for p in looks)
+    computed = tokens_in = tokens_out = 0
+    with tracked(ctx.progress, stage, total):
+        for part, looks, found in open_keys:
+            # Asked again: parts before this one may have paid for the same request.
+            missing = found and _missing(ctx, queries, looks, retry_failures=retry_failures)
+            ctx.progress.advance(len(found) - len(missing))
+            requests = _requests(ctx, part, looks, missing)
+            while shard := list(islice(requests, ctx.config.limits.shard_requests)):
+                verdicts = ctx.judge.judge(shard)
+                now = datetime.now(UTC)
+                rows = _rows(ctx, verdicts, now)
+                name = f"{part.name}-{now:%Y%m%dT%H%M%S%f}"
+                ctx.lake.write(VERDICTS, name, rows, ctx.judge.version, part.partition[-1])
+                computed += len(shard)
+                tokens_in += sum(v.tokens_in for v in verdicts)
+                tokens_out += sum(v.tokens_out for v in verdicts)
+                ctx.progress.advance(len(shard))
+    return StageResult(stage, computed=computed, reused=asked - computed, tokens_in=tokens_in, tokens_out=tokens_out)
+
+
+def _missing(ctx: Context, queries: Queries, looks: Sequence[Part], *, retry_failures: bool) -> set[str]:
+    """Keys of requests without a verdict; with `retry_failures` those of failures too."""
+    known = verdicts_for(ctx, queries, looks)
+    if retry_failures:
+        known = known.filter(pc.is_valid(known["label"]))
+    asked: set[str] = set()
+    for part in looks:
+        asked.update(part.read(["request_key"])["request_key"].to_pylist())
+    return asked.difference(known["request_key"].to_pylist())
+
+
+def _requests(ctx: Context, part: Part, looks: Sequence[Part], missing: set[str]) -> Iterator[Request]:
+    """Each missing request once, those of the same evidence one after another."""
+    if not missing:
+        return
+    texts = trace_texts(part)
+    table = claims_of(ctx, part, ["claim_id", "hypothesis"])
+    said = dict(zip(table["claim_id"].to_pylist(), table["hypothesis"].to_pylist(), strict=True))
+    for look in looks:
+        pairs = look.read(["claim_id", "trace_id", "evidence", "request_key"])
+        wanted = pairs.filter(pc.is_in(pairs["request_key"], pa.array(sorted(missing), pa.string()))).to_pylist()
+        wanted.sort(key=lambda p: (p["trace_id"], [(e["chunk_id"], e["start"]) for e in p["evidence"]]))
+        for pair in wanted:
+            if pair["request_key"] in missing:
+                missing.discard(pair["request_key"])
+                shown = premise(pair["evidence"], texts[pair["trace_id"]])
+                request = Request(pair["request_key"], shown, said[pair["claim_id"]])
+                assert keys.request_key(request.premise, request.hypothesis) == request.key  # noqa: S101
+                yield request
+
+
+def _rows(ctx: Context, verdicts: Sequence[Verdict], now: datetime) -> pa.Table:
+    taken = {"label", "failure", "p_supported", "p_contradicted", "explanation", "raw", "tokens_in", "tokens_out"}
+    columns: dict[str, object] = {n: [getattr(v, n) for v in verdicts] for n in taken}
+    columns["request_key"] = [v.key for v in verdicts]
+    columns["sample"] = [0] * len(verdicts)
+    columns["engine"] = [ctx.judge.engine] * len(verdicts)
+    columns["created_at"] = [now] * len(verdicts)
+    return pa.table({n: pa.array(c, VERDICTS.schema.field(n).type) for n, c in columns.items()})

@@ -1,0 +1,198 @@
+"""The lake: Parquet parts under Hive-style directories, each written to a temporary file and renamed.
+
+A part is visible whole or not at all. Parts of `traces` are the unit of work: what later stages make of a part
+bears its name, so that "what is missing" is a comparison of file names. A part that depends on rows which may still
+change (a repaired verdict) carries an `inputs` token in its metadata; a differing token means "compute again".
+Nothing here knows what the tables mean.
+"""
+
+import secrets
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from datetime import date
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+from filelock import FileLock, Timeout
+
+from tasks.core.errors import BusyError, LeadlineError
+from tasks.core.schemas import Table
+
+INPUTS = b"leadline.inputs"
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class Part:
+    """One Parquet file of a table.
+
+    Attributes:
+        name: File name without suffix.
+        partition: Values of the table's partition columns, as they stand in the path.
+    """
+
+    path: Path
+    name: str
+    partition: tuple[str, ...]
+
+    @property
+    def date(self) -> date:
+        """Day of a table whose innermost partition column is `date`."""
+        return date.fromisoformat(self.partition[-1])
+
+    def inputs(self) -> str:
+        """The token it was written with, or an empty string."""
+        metadata: dict[bytes, bytes] = pq.read_schema(self.path).metadata or {}
+        return metadata.get(INPUTS, b"").decode()
+
+    def rows(self) -> int:
+        """Number of rows, from the footer."""
+        return int(pq.read_metadata(self.path).num_rows)
+
+    def read(self, columns: list[str] | None = None) -> pa.Table:
+        """The part's rows; `columns` may name nested ones (`chunks.list.element.chunk_id`)."""
+        return pq.read_table(self.path, columns=columns, partitioning=None)
+
+
+class Lake:
+    """Tables under one directory.
+
+    Args:
+        root: The lake's directory; made on the first write.
+        overlay: Where writes go instead, if given: reads see both. A dry run works on an overlay that is thrown away.
+    """
+
+    def __init__(self, root: Path, overlay: Path | None = None) -> None:
+        self.root = root
+        self.overlay = overlay
+
+    def parts(self, table: Table, *partition: str) -> list[Part]:
+        """Parts of a table in the order of their paths, those of one partition prefix if given."""
+        found: dict[tuple[str, ...], Part] = {}
+        depth = len(table.partition)
+        for base in (self.root, self.overlay):
+            if base is None:
+                continue
+            top = base / table.name
+            prefix = top.joinpath(*(f"{k}={v}" for k, v in zip(table.partition, partition, strict=False)))
+            pattern = "/".join([*["*=*"] * (depth - len(partition)), "*.parquet"])
+            for path in prefix.glob(pattern):
+                values = tuple(d.split("=", 1)[1] for d in path.relative_to(top).parts[:-1])
+                if not path.name.startswith("."):
+                    found[*values, path.stem] = Part(path, path.stem, values)
+        return [found[k] for k in sorted(found)]
+
+    def find(self, table: Table, name: str, *partition: str) -> Part | None:
+        """The part of that name, if it is there."""
+        dirs = [f"{k}={v}" for k, v in zip(table.partition, partition, strict=True)]
+        for base in (self.overlay, self.root):
+            if base is not None and (path := (base / table.name).joinpath(*dirs, f"{name}.parquet")).exists():
+                return Part(path, name, partition)
+        return None
+
+    def values(self, table: Table, *partition: str) -> list[str]:
+        """Values of the next partition column under a partition prefix, sorted."""
+        names: set[str] = set()
+        for base in (self.root, self.overlay):
+            if base is None:
+                continue
+            prefix = (base / table.name).joinpath(
+                *(f"{k}={v}" for k, v in zip(table.partition, partition, strict=False))
+            )
+            column = table.partition[len(partition)]
+            names.update(p.name.split("=", 1)[1] for p in prefix.glob(f"{column}=*") if p.is_dir())
+        return sorted(names)
+
+    def path(self, table: Table, name: str, *partition: str) -> Path:
+        """Where a part is written."""
+        base = self.overlay or self.root
+        dirs = (f"{k}={v}" for k, v in zip(table.partition, partition, strict=True))
+        return (base / table.name).joinpath(*dirs, f"{name}.parquet")
+
+    def write(self, table: Table, name: str, rows: pa.Table, *partition: str, inputs: str = "") -> Part:
+        """Write one part, replacing one of the same name.
+
+        Args:
+            rows: Columns of the table in any order; partition columns that are missing are added.
+            partition: Values of the partition columns.
+            inputs: Token of what the rows were computed from.
+
+        Raises:
+            LeadlineError: The disk is full or the directory can't be written.
+        """
+        filled = conform(rows, table, partition)
+        if inputs:
+            filled = filled.replace_schema_metadata({INPUTS: inputs.encode()})
+        path = self.path(table, name, *partition)
+        temporary = path.with_name(f".{name}.{secrets.token_hex(4)}.tmp")
+        try:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            pq.write_table(filled, temporary, compression="zstd", compression_level=1)
+            temporary.replace(path)
+        except OSError as error:
+            temporary.unlink(missing_ok=True)
+            raise LeadlineError(
+                f"{path}: can't be written ({error.strerror}). Free space or grant access, then run again; "
+                "what is done so far is kept."
+            ) from error
+        return Part(path, name, partition)
+
+    def hidden(self, name: str) -> Path:
+        """A directory beside the tables for what is not a table, such as the gates' own files."""
+        return (self.overlay or self.root) / f".{name}"
+
+    def lock(self, holder: str) -> "RunLock":
+        """The right to change this lake, for one process at a time."""
+        return RunLock(self.root, holder)
+
+
+class RunLock:
+    """An advisory lock that ends with its process, however that ends, and tells who holds it.
+
+    Args:
+        root: The lake.
+        holder: What to tell others, such as the command and the process id.
+    """
+
+    def __init__(self, root: Path, holder: str) -> None:
+        self._root = root
+        self._lock = FileLock(root / ".lock")
+        self._note = root / ".lock.holder"
+        self._holder = holder
+
+    def __enter__(self) -> None:
+        self._root.mkdir(parents=True, exist_ok=True)
+        try:
+            self._lock.acquire(timeout=0)
+        except Timeout:
+            who = self._note.read_text(encoding="utf-8") if self._note.exists() else "another process"
+            raise BusyError(
+                f"{self._root}: locked by {who}. Wait until it ends, or stop it; its work is kept."
+            ) from None
+        self._note.write_text(self._holder, encoding="utf-8")
+        for leftover in self._root.glob("*/**/.*.tmp"):  # of a run that was killed while it wrote
+            leftover.unlink(missing_ok=True)
+
+    def __exit__(self, *_: object) -> None:
+        self._note.unlink(missing_ok=True)
+        self._lock.release()
+
+
+def conform(rows: pa.Table, table: Table, partition: Iterable[str] = ()) -> pa.Table:
+    """`rows` with the table's columns, order and types; constant partition columns are added where missing."""
+    for name, value in zip(table.partition, partition, strict=False):
+        if name not in rows.column_names:
+            constant = pa.scalar(value).cast(table.schema.field(name).type)
+            rows = rows.append_column(name, pa.repeat(constant, rows.num_rows))
+    plain = pa.schema([f.remove_metadata() for f in table.schema])
+    return rows.select(table.schema.names).cast(plain)
+
+
+def from_rows(rows: Iterable[Mapping[str, object]], table: Table) -> pa.Table:
+    """A few row dictionaries as a table of its schema; missing keys become null."""
+    return pa.Table.from_pylist([dict(r) for r in rows], schema=pa.schema([f.remove_metadata() for f in table.schema]))
+
+
+def empty(table: Table) -> pa.Table:
+    """No rows, all columns."""
+    return from_rows([], table)

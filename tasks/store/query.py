@@ -1,0 +1,91 @@
+"""Runs the SELECTs of `sql/` over parts of the lake, over Arrow tables, or over the warehouse.
+
+SQL files are plain SELECTs over relation names with $parameters. A relation is bound to Parquet files or to an Arrow
+table; without any rows it still has the table's columns.
+"""
+
+import re
+from collections.abc import Mapping, Sequence
+from functools import cache
+from pathlib import Path
+from types import TracebackType
+from typing import Any, TypeAlias
+
+import duckdb
+import pyarrow as pa
+
+from tasks.core.errors import UsageError
+from tasks.core.paths import sql_dir
+from tasks.core.schemas import TABLES
+from tasks.store.lake import Part, empty
+
+Relation: TypeAlias = Sequence[Part] | Any  # parts of a table, or an Arrow table
+
+
+@cache
+def sql(name: str) -> str:
+    """Text of `sql/<name>.sql`."""
+    return (sql_dir() / f"{name}.sql").read_text(encoding="utf-8")
+
+
+def connect(database: Path | str, memory_limit: str, scratch: Path) -> duckdb.DuckDBPyConnection:
+    """DuckDB with bounded memory (beyond it, it spills into `scratch`), UTC days, and no extension ever fetched."""
+    connection = duckdb.connect(
+        database,
+        config={
+            "memory_limit": memory_limit,
+            "temp_directory": str(scratch),
+            "preserve_insertion_order": False,
+            "autoinstall_known_extensions": False,
+        },
+    )
+    connection.execute("SET TimeZone = 'UTC'")
+    return connection
+
+
+class Queries:
+    """A private in-memory DuckDB to run SQL files in; use it as a context manager."""
+
+    def __init__(self, memory_limit: str, scratch: Path) -> None:
+        self._connection = connect(":memory:", memory_limit, scratch)
+
+    def __enter__(self) -> "Queries":
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, tb: TracebackType | None) -> None:
+        self._connection.close()
+
+    def run(self, name: str, relations: Mapping[str, Relation], params: Mapping[str, object] | None = None) -> pa.Table:
+        """Result of `sql/<name>.sql` over the given relations.
+
+        Args:
+            relations: Relation name to parts or rows. A name of a declared table may be bound to no parts.
+            params: Values of the $parameters; those that the file does not use are left out.
+        """
+        for relation, rows in relations.items():
+            bind(self._connection, relation, rows)
+        text = sql(name)
+        used = {k: v for k, v in (params or {}).items() if re.search(rf"\${k}\b", text)}
+        result = self._connection.execute(text, used).to_arrow_table()
+        for relation in relations:
+            self._connection.unregister(relation)
+            self._connection.execute(f'DROP VIEW IF EXISTS "{relation}"')
+        return result
+
+
+def bind(connection: duckdb.DuckDBPyConnection, relation: str, rows: Relation) -> None:
+    """Make `relation` readable in `connection`: a view of files, or an Arrow table."""
+    if isinstance(rows, pa.Table):
+        connection.register(relation, rows)
+    elif rows:
+        files = ", ".join("'" + str(p.path).replace("'", "''") + "'" for p in rows)
+        connection.execute(
+            f'CREATE OR REPLACE TEMP VIEW "{relation}" AS FROM read_parquet([{files}], hive_partitioning = false)'
+        )
+    else:
+        connection.register(relation, empty(TABLES[relation]))
+
+
+def explain(error: duckdb.Error) -> UsageError:
+    """DuckDB's complaint about a user's SQL, as an error without a traceback."""
+    return UsageError(f"SQL: {str(error).strip()}\nTables and columns are listed in docs/tables.md.")

@@ -1,0 +1,188 @@
+"""The warehouse: a DuckDB file derived from the lake, worked on in private and published by an atomic rename.
+
+DuckDB lets one process write or many read. So the nightly loads into a private file, partition by partition, each in
+one transaction, and then puts a copy in the published one's place: whoever has the old file open keeps reading it, and
+whoever opens it next reads the new one. Tables that hold the texts and every single look (`traces`, `pairs`,
+`verdicts`, `relevance`) are not copied: they are views of the lake.
+"""
+
+import secrets
+import shutil
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from itertools import groupby
+from pathlib import Path
+from typing import Any
+
+import duckdb
+import pyarrow as pa
+
+from tasks.core import keys
+from tasks.core.errors import LeadlineError, UsageError
+from tasks.core.paths import sql_dir
+from tasks.core.schemas import PAIRS, RELEVANCE, TABLES, TRACES, VERDICTS, Table
+from tasks.store.lake import Lake, Part, empty
+from tasks.store.query import connect, explain
+
+VIEWED = (TRACES, PAIRS, VERDICTS, RELEVANCE)
+LOADED = tuple(t for t in TABLES.values() if t not in VIEWED)
+
+
+class Warehouse:
+    """The private file.
+
+    Args:
+        published: The file that people query.
+    """
+
+    def __init__(self, lake: Lake, published: Path, memory_limit: str) -> None:
+        self._lake = lake
+        self._published = published
+        self._private = lake.hidden("warehouse") / "leadline.duckdb"
+        self._memory_limit = memory_limit
+
+    def load(self, *, rebuild: bool = False) -> int:
+        """Bring the private file up to the lake.
+
+        Args:
+            rebuild: Begin with an empty file.
+
+        Returns:
+            Partitions loaded or removed; 0 means that nothing had changed.
+        """
+        if rebuild:
+            self._discard()
+        with self.connect() as connection:
+            connection.execute(
+                "CREATE TABLE IF NOT EXISTS _loaded (relation VARCHAR, partition VARCHAR, token VARCHAR,"
+                " PRIMARY KEY (relation, partition))"
+            )
+            changed = sum(self._load(connection, table) for table in LOADED)
+            for table in VIEWED:
+                self._view(connection, table)
+            for path in sorted((sql_dir() / "views").glob("*.sql")):
+                connection.execute(f"CREATE OR REPLACE VIEW {path.stem} AS {path.read_text(encoding='utf-8')}")
+            connection.execute("CHECKPOINT")
+        return changed
+
+    def publish(self) -> None:
+        """Put a copy of the private file in the published one's place.
+
+        Raises:
+            LeadlineError: The place can't be written.
+        """
+        target = self._published
+        temporary = target.with_name(f".{target.name}.{secrets.token_hex(4)}.tmp")
+        try:
+            target.parent.mkdir(parents=True, exist_ok=True)
+            shutil.copyfile(self._private, temporary)
+            temporary.replace(target)
+        except OSError as error:
+            temporary.unlink(missing_ok=True)
+            raise LeadlineError(
+                f"{target}: can't be published ({error.strerror}). Free space or grant access, then run again."
+            ) from error
+
+    @contextmanager
+    def connect(self) -> Iterator[duckdb.DuckDBPyConnection]:
+        """The private file, open for writing."""
+        self._private.parent.mkdir(parents=True, exist_ok=True)
+        scratch = self._lake.hidden("scratch")
+        try:
+            connection = connect(self._private, self._memory_limit, scratch)
+        except duckdb.Error:
+            # It is derived: a file that an unclean end or another DuckDB version left unreadable is made again.
+            self._discard()
+            connection = connect(self._private, self._memory_limit, scratch)
+        try:
+            yield connection
+        finally:
+            connection.close()
+
+    def _discard(self) -> None:
+        for path in self._private.parent.glob("leadline.duckdb*"):
+            path.unlink()
+
+    def _load(self, connection: duckdb.DuckDBPyConnection, table: Table) -> int:
+        """Load the partitions of one table whose files differ from those loaded before."""
+        connection.register("_empty", empty(table))
+        connection.execute(f"CREATE TABLE IF NOT EXISTS {table.name} AS FROM _empty")
+        connection.unregister("_empty")
+        loaded = dict(
+            connection.execute("SELECT partition, token FROM _loaded WHERE relation = ?", [table.name]).fetchall()
+        )
+        changed = 0
+        by_partition = groupby(self._lake.parts(table), key=lambda p: p.partition)
+        current = {"/".join(partition): list(parts) for partition, parts in by_partition}
+        for partition in sorted({*loaded, *current}):
+            parts = current.get(partition, [])
+            token = keys.version([[p.name, p.path.stat().st_size, p.path.stat().st_mtime_ns] for p in parts])
+            if loaded.get(partition) != token:
+                _replace(connection, table, partition, token, parts)
+                changed += 1
+        return changed
+
+    def _view(self, connection: duckdb.DuckDBPyConnection, table: Table) -> None:
+        if not self._lake.parts(table):  # a view of no files can't be made
+            self._lake.write(
+                table, "empty", empty(table), *("0" * 16 if c != "date" else "1970-01-01" for c in table.partition)
+            )
+        pattern = self._lake.root.resolve().joinpath(table.name, *["*"] * len(table.partition), "*.parquet")
+        connection.execute(
+            f"CREATE OR REPLACE VIEW {table.name} AS FROM read_parquet({_quoted(pattern)}, hive_partitioning = false)"
+        )
+
+
+class Reader:
+    """Runs SELECTs on an open warehouse and hands out plain rows."""
+
+    def __init__(self, connection: duckdb.DuckDBPyConnection) -> None:
+        self._connection = connection
+
+    def rows(self, sql: str, params: Mapping[str, object]) -> list[dict[str, Any]]:
+        """Rows of a SELECT with $parameters."""
+        found: list[dict[str, Any]] = self._connection.execute(sql, dict(params)).to_arrow_table().to_pylist()
+        return found
+
+
+def query(published: Path, sql: str) -> pa.Table:
+    """Result of a user's SQL on the published warehouse, opened read-only.
+
+    Raises:
+        UsageError: There is no warehouse yet, or the statement is wrong.
+    """
+    if not published.exists():
+        raise UsageError(f"{published}: there is no warehouse yet. Run `leadline nightly` or `leadline rebuild` first.")
+    try:
+        with duckdb.connect(published, read_only=True) as connection:
+            connection.execute("SET TimeZone = 'UTC'")
+            return connection.execute(sql).to_arrow_table()
+    except duckdb.Error as error:
+        raise explain(error) from None
+
+
+def _replace(
+    connection: duckdb.DuckDBPyConnection, table: Table, partition: str, token: str, parts: list[Part]
+) -> None:
+    """One partition's rows and its token, in one transaction."""
+    values = partition.split("/") if partition else []
+    where = " AND ".join(f"{c} = ?" for c in table.partition) or "true"
+    connection.execute("BEGIN")
+    try:
+        connection.execute(f"DELETE FROM {table.name} WHERE {where}", values)  # noqa: S608 - names are ours
+        if parts:
+            files = ", ".join(_quoted(p.path) for p in parts)
+            connection.execute(
+                f"INSERT INTO {table.name} BY NAME FROM read_parquet([{files}], hive_partitioning = false)"
+            )
+            connection.execute("INSERT OR REPLACE INTO _loaded VALUES (?, ?, ?)", [table.name, partition, token])
+        else:
+            connection.execute("DELETE FROM _loaded WHERE relation = ? AND partition = ?", [table.name, partition])
+        connection.execute("COMMIT")
+    except duckdb.Error:
+        connection.execute("ROLLBACK")
+        raise
+
+
+def _quoted(path: Path) -> str:
+    return "'" + str(path).replace("'", "''") + "'"

@@ -1,0 +1,325 @@
+"""A night of made-up rows that conform to the tables, and a Reader over them.
+
+Every kind of result is in it once by hand; `more` adds a plausible crowd so that the pages look as they will.
+"""
+
+import random
+from collections.abc import Mapping
+from datetime import UTC, date, datetime, timedelta
+from typing import Any
+
+import duckdb
+import pyarrow as pa
+
+from tasks.core.keys import claim_id, key
+from tasks.core.schemas import TABLES
+
+NIGHT = date(2026, 11, 19)
+RECIPE, JUDGE, EXTRACTOR, SCORER = "5f1c9a7720be4d13", "9b41d07ac3e85f26", "e0c4a1", "s7d2b9"
+HOSTILE = "h/../<b>'\"&?# \u202eid"
+
+
+class Rows:
+    """Rows by table, with the columns that a row leaves out filled in."""
+
+    def __init__(self) -> None:
+        self.tables: dict[str, list[dict[str, Any]]] = {name: [] for name in TABLES}
+
+    def add(self, table: str, **row: Any) -> dict[str, Any]:
+        blank = {f.name: None if f.nullable else _blank(f.type) for f in TABLES[table].schema}
+        unknown = row.keys() - blank.keys()
+        assert not unknown, f"{table} has no {unknown}"
+        self.tables[table].append({**blank, **row})
+        return self.tables[table][-1]
+
+    def reader(self) -> "DuckReader":
+        return DuckReader(self.tables)
+
+
+class DuckReader:
+    """The Reader protocol over an in-memory DuckDB; counts its queries."""
+
+    def __init__(self, tables: Mapping[str, list[dict[str, Any]]]) -> None:
+        self.queries = 0
+        self.connection = duckdb.connect()
+        for name, table in TABLES.items():
+            rows = pa.Table.from_pylist(tables[name], schema=pa.schema([f.remove_metadata() for f in table.schema]))
+            rows.validate(full=True)
+            self.connection.register(f"{name}_rows", rows)
+            self.connection.execute(f"CREATE TABLE {name} AS FROM {name}_rows")
+
+    def rows(self, sql: str, params: Mapping[str, object]) -> list[dict[str, Any]]:
+        self.queries += 1
+        return self.connection.execute(sql, dict(params)).to_arrow_table().to_pylist()
+
+
+def _blank(type_: pa.DataType) -> Any:
+    if pa.types.is_list(type_) or pa.types.is_map(type_):
+        return []
+    if pa.types.is_string(type_):
+        return ""
+    if pa.types.is_date(type_):
+        return NIGHT
+    return datetime(2026, 11, 19, 8, 30, tzinfo=UTC) if pa.types.is_timestamp(type_) else 0
+
+
+def chunk(chunk_id: str, text: str, title: str | None = None, rank: int = 1) -> dict[str, Any]:
+    return {"chunk_id": chunk_id, "doc_id": f"{chunk_id}.md", "title": title, "rank": rank, "text": text, "retrieval_score": 0.5}  # fmt: skip  # noqa: E501
+
+
+def look(chunk_id: str, label: str | None, p: float | None, *, window: tuple[int, int] | None = None, against: float = 0.02, failure: str | None = None, explanation: str | None = None) -> dict[str, Any]:  # fmt: skip  # noqa: E501
+    """One look at one chunk; a label or a failure."""
+    return {"look": "single", "chunks": [chunk_id], "window": window, "label": label, "p": p, "against": against, "failure": failure, "explanation": explanation}  # fmt: skip  # noqa: E501
+
+
+def trace(
+    rows: Rows,
+    trace_id: str,
+    *,
+    answer: str,
+    chunks: list[dict[str, Any]],
+    claims: list[dict[str, Any]],
+    question: str = "How long may I return a kettle?",
+    app: str = "support",
+    generator: str = "meridian-8b",
+    diagnosis: str | None = "generator",
+    context: float | None = 0.71,
+    relevance: float | None = 0.66,
+    unused: list[str] | None = None,
+    night: date = NIGHT,
+) -> None:
+    """One trace with its claims, looks, verdicts and scores, as the stages before the report would leave them.
+
+    A claim is `{text, status?, label?, misused?, cites?, deciding?, patterns?, dangling?, looks?, confidence?}`; its
+    span is where its text stands in the answer.
+    """
+    rows.add(
+        "traces", date=night, trace_id=trace_id, app=app, generator=generator, question=question, answer=answer,
+        chunks=chunks, prompt_version="v4", retriever="bm25+e5", latency_ms=1840.0, tokens_in=1412, tokens_out=96,
+        tags=[("channel", "web")], environment="production",
+        timestamp=datetime(night.year, night.month, night.day, 8, 30, tzinfo=UTC),
+    )  # fmt: skip
+    texts = {c["chunk_id"]: c["text"] for c in chunks}
+    tally: dict[str, int] = {}
+    at = 0
+    for ordinal, c in enumerate(claims):
+        at = answer.index(c["text"], at)
+        ident = claim_id(trace_id, EXTRACTOR, ordinal)
+        status, label = c.get("status", "judged"), c.get("label")
+        rows.add(
+            "claims", extractor_version=EXTRACTOR, date=night, claim_id=ident, trace_id=trace_id, ordinal=ordinal,
+            text=c["text"], start=at, end=at + len(c["text"]), cited_chunk_ids=c.get("cites", []),
+            dangling_citations=c.get("dangling", []),
+        )  # fmt: skip
+        at += len(c["text"])
+        own = []
+        for i, k in enumerate(c.get("looks", [])):
+            request = key(trace_id, ordinal, i)
+            evidence = [
+                {"chunk_id": e, "start": (k["window"] or (0,))[0], "end": (k["window"] or (0, len(texts[e])))[1]}
+                for e in k["chunks"]
+            ]
+            rows.add(
+                "pairs", recipe=RECIPE, date=night, claim_id=ident, trace_id=trace_id, look=k["look"],
+                evidence=evidence, cited=set(k["chunks"]) <= set(c.get("cites", [])), request_key=request,
+            )  # fmt: skip
+            if k["label"] or k["failure"]:
+                rows.add(
+                    "verdicts", judge_version=JUDGE, date=night, request_key=request, sample=0, label=k["label"],
+                    failure=k["failure"], p_supported=k["p"], p_contradicted=k["against"] if k["label"] else None,
+                    explanation=k["explanation"], engine="replay",
+                )  # fmt: skip
+            if len(k["chunks"]) == 1 and k["chunks"][0] in c.get("cites", []):
+                own.append({"chunk_id": k["chunks"][0], "label": k["label"], "p_supported": k["p"]})
+        rows.add(
+            "claim_results", recipe=RECIPE, date=night, claim_id=ident, trace_id=trace_id, judge_version=JUDGE,
+            status=status, label=label, misused=c.get("misused"), deciding_chunk_id=(c.get("deciding") or [None])[0],
+            deciding_chunk_ids=c.get("deciding", []), cited_support=own,
+            confidence=c.get("confidence", 0.9 if label else None), looks=len(c.get("looks", [])),
+            patterns=c.get("patterns", []), needs_review=bool(c.get("misused")) or status in ("unjudged", "abstained"),
+        )  # fmt: skip
+        tally[label or status] = tally.get(label or status, 0) + 1
+    misused = sum(bool(c.get("misused")) for c in claims)
+    judged = sum(c.get("status", "judged") == "judged" for c in claims)
+    supported = tally.get("supported", 0)
+    status = "scored" if judged else "na" if not claims or tally.get("na") else next(iter(tally))
+    used = len(chunks) - len(unused or []) if judged else None
+    rows.add(
+        "trace_scores", recipe=RECIPE, date=night, trace_id=trace_id, app=app, generator=generator,
+        judge_version=JUDGE, groundedness_status=status,
+        groundedness_score=max(0.0, 100 * (supported - 2 * misused) / judged) if judged else None,
+        faithfulness=supported / judged if judged else None, claims_total=len(claims), claims_judged=judged,
+        claims_supported=supported, claims_partial=tally.get("partially_supported", 0),
+        claims_unsupported=tally.get("unsupported", 0), claims_contradicted=tally.get("contradicted", 0),
+        claims_misused=misused, claims_unjudged=tally.get("unjudged", 0), claims_abstained=tally.get("abstained", 0),
+        citations_dangling=sum(len(c.get("dangling", [])) for c in claims), chunks_retrieved=len(chunks),
+        chunks_used=used, chunks_unused=(unused or []) if judged else None,
+        utilization=used / len(chunks) if judged and used is not None else None,
+        chunks_relevant=len(chunks) if context is not None else None,
+        context_relevance_status="scored" if context is not None else "na", context_relevance=context,
+        answer_relevance_status="scored" if relevance is not None else "unjudged", answer_relevance=relevance,
+        diagnosis=diagnosis,
+    )  # fmt: skip
+    for i, c in enumerate(chunks):
+        rows.add(
+            "relevance", scorer_version=SCORER, date=night, trace_id=trace_id, kind="context",
+            chunk_id=c["chunk_id"], method="embedding", score=None if context is None else context - 0.1 * i,
+        )  # fmt: skip
+
+
+RETURNS = chunk("ret-1", "Unused goods may be returned within 30 days of delivery. The customer pays for the return parcel unless the goods are faulty.", "Returns")  # fmt: skip  # noqa: E501
+WARRANTY = chunk("war-2", "Before the table of exclusions: see the annex. Kettles carry a warranty of two years from the day of purchase. Descaling is not covered.", "Warranty", 2)  # fmt: skip  # noqa: E501
+SHIPPING = chunk("ship-3", "Parcels within the country arrive in two to four working days. Islands take up to nine.", "Shipping", 3)  # fmt: skip  # noqa: E501
+DRIFT_WINDOW = (WARRANTY["text"].index("Kettles"), WARRANTY["text"].index(" Descaling"))
+
+
+def by_hand() -> Rows:
+    """Traces `kinds`, `bare`, `silent`, `lost` and a hostile one, each with something that the others lack."""
+    rows = Rows()
+    rows.add("judges", judge_version=JUDGE, name="nli-minilm", kind="nli", definition="{}")
+    rows.add(
+        "recipes", recipe=RECIPE, name="claims", judge_version=JUDGE, extractor_version=EXTRACTOR,
+        scorer_version=SCORER,
+        definition='{"triad": {"context_relevance": 0.35, "groundedness": 50.0, "answer_relevance": 0.45}}',
+    )  # fmt: skip
+    trace(
+        rows,
+        "kinds",
+        question="How long may I return a kettle, and who pays?",
+        answer=(
+            "You have **30 days** to return it [1].\n\n- The warranty is two years from purchase [1].\n"
+            "- Parcels arrive within a day [3], and staff are friendly.\n- Islands take nine days, free of charge [3].\n\n"
+            "Refunds are quick [9]. They may be slow."
+        ),
+        chunks=[RETURNS, WARRANTY, SHIPPING],
+        unused=["war-2"],
+        claims=[
+            {"text": "You have **30 days** to return it", "label": "supported", "misused": False, "cites": ["ret-1"], "deciding": ["ret-1"], "looks": [look("ret-1", "supported", 0.97), look("war-2", "unsupported", 0.04), look("ship-3", "unsupported", 0.01)]},  # noqa: E501
+            {"text": "The warranty is two years from purchase", "label": "supported", "misused": True, "cites": ["ret-1"], "deciding": ["war-2"], "patterns": ["citation_drift"], "confidence": 0.93, "looks": [look("ret-1", "unsupported", 0.05), look("war-2", "unsupported", 0.02, window=(0, DRIFT_WINDOW[0])), look("war-2", "supported", 0.95, window=DRIFT_WINDOW)]},  # noqa: E501
+            {"text": "Parcels arrive within a day", "label": "contradicted", "misused": True, "cites": ["ship-3"], "deciding": ["ship-3"], "confidence": 0.88, "looks": [look("ship-3", "contradicted", 0.02, against=0.94, explanation="The source says two to four working days.")]},  # noqa: E501
+            {"text": "staff are friendly", "label": "unsupported", "deciding": ["ret-1"], "looks": [look("ret-1", "unsupported", 0.08)]},  # noqa: E501
+            {"text": "Islands take nine days, free of charge", "label": "partially_supported", "misused": False, "cites": ["ship-3"], "deciding": ["ship-3"], "looks": [look("ship-3", "partially_supported", 0.55)]},  # noqa: E501
+            {"text": "Refunds are quick", "status": "unjudged", "dangling": ["[9]"], "patterns": ["dangling_citation"], "looks": [look("ret-1", None, None, failure="unparsable"), look("war-2", None, None)]},  # noqa: E501
+            {"text": "They may be slow", "status": "abstained", "looks": [look("ret-1", "abstained", None)]},
+        ],
+    )  # fmt: skip
+    trace(
+        rows, "bare", question="What is a kettle?", answer="A kettle boils water.", chunks=[], context=None,
+        diagnosis=None, claims=[{"text": "A kettle boils water.", "status": "na"}],
+    )  # fmt: skip
+    trace(
+        rows, "silent", question="May I?", answer="Sorry, I don't know.", chunks=[RETURNS], claims=[],
+        diagnosis=None, relevance=None,
+    )  # fmt: skip
+    trace(
+        rows, "lost", question="When?", answer="Soon.", chunks=[SHIPPING], diagnosis=None, generator="atlas-70b",
+        claims=[{"text": "Soon.", "status": "unjudged", "looks": [look("ship-3", None, None, failure="truncated")]}],
+    )  # fmt: skip
+    hostile = "<script>alert(1)</script> </mark></div>\r\n& \"quoted\" 'text'\n\n  \u202eevil \u05e9\u05dc\u05d5\u05dd \u4f60\u597d\u3002 {{ 7 * 7 }} \U0001f600 end\0"  # noqa: E501
+    trace(
+        rows,
+        HOSTILE,
+        question="</title><script>alert('q')</script> \u05de\u05d4 \u05d6\u05d4?",
+        app="<i>app</i>",
+        generator="gen</script><script>alert(2)</script>",
+        answer=hostile,
+        chunks=[chunk("<c id='1'>", "<img src=http://evil.example/x.png onerror=alert(3)> " + hostile, "<title>")],
+        claims=[
+            {"text": "<script>alert(1)</script>", "label": "unsupported", "misused": True, "cites": ["<c id='1'>"], "dangling": ["<b>9</b>"], "deciding": ["<c id='1'>"], "patterns": ["dangling_citation"], "looks": [look("<c id='1'>", "unsupported", 0.1, explanation="<svg onload=alert(4)>")]},  # noqa: E501
+            {"text": "</mark></div>\r\n& \"quoted\" 'text'", "label": "supported", "cites": [], "deciding": ["<c id='1'>"], "looks": [look("<c id='1'>", "supported", 0.9)]},  # noqa: E501
+            {"text": "\u4f60\u597d\u3002 {{ 7 * 7 }} \U0001f600 end\0", "label": "contradicted", "deciding": ["<c id='1'>"], "looks": [look("<c id='1'>", "contradicted", 0.1)]},  # noqa: E501
+        ],
+    )  # fmt: skip
+    for reason, stage, n in [("missing_field", "parse", 2), ("duplicate", "duplicate", 1)]:
+        for line in range(n):
+            rows.add("quarantine", source="a.jsonl", line=line, date=NIGHT, stage=stage, reason=reason, raw="secret")
+    rows.add("quarantine", source="a.jsonl", date=NIGHT - timedelta(1), stage="gate", reason="too_old", raw="secret")
+    rows.add(
+        "runs", run_id="r1", flow="nightly", status="completed", from_date=NIGHT, to_date=NIGHT, recipe=RECIPE,
+        judge_version=JUDGE, started_at=datetime(2026, 11, 20, 2, 0, tzinfo=UTC),
+        ended_at=datetime(2026, 11, 20, 2, 3, 20, tzinfo=UTC), traces_ingested=5, rows_quarantined=3,
+        verdicts_computed=1234, tokens_in=98765, tokens_out=0,
+        stages=[{"stage": "ingest", "seconds": 1.5, "computed": 5, "reused": 0},
+                {"stage": "judge", "seconds": 180.0, "computed": 1234, "reused": 77}],
+    )  # fmt: skip
+    return rows
+
+
+def nightly(rows: Rows, nights: int = 1, judge: str = JUDGE) -> None:
+    """Nightly rows that agree with the trace scores of the night, and earlier nights before it."""
+    groups: dict[tuple[str, str], list[dict[str, Any]]] = {}
+    for s in rows.tables["trace_scores"]:
+        groups.setdefault((s["app"], s["generator"]), []).append(s)
+    rng = random.Random(7)
+    for (app, generator), scores in groups.items():
+        for back in range(nights):
+            _night(rows, app, generator, scores, NIGHT - timedelta(back), judge, rng.uniform(-4, 4) if back else 0)
+
+
+def _night(rows: Rows, app: str, generator: str, scores: list[dict[str, Any]], night: date, judge: str, off: float) -> None:  # fmt: skip  # noqa: E501
+    ident = {"recipe": RECIPE, "date": night, "app": app, "generator": generator, "judge_version": judge, "n": len(scores)}  # fmt: skip  # noqa: E501
+
+    def counts(column: str) -> dict[str, int]:
+        return {
+            "n_scored": sum(s[column] == "scored" for s in scores),
+            **{f"n_{w}": sum(s[column] == w for s in scores) for w in ("na", "unjudged", "abstained")},
+        }
+
+    def stats(prefix: str, column: str, top: float = 1) -> dict[str, float | None]:
+        values = [s[column] for s in scores if s[column] is not None]
+        if not values:
+            return {}
+        mean = min(top, max(0.0, sum(values) / len(values) + off * top / 100))
+        half = top * 0.35 / len(values) ** 0.5 if len(values) > 1 else None
+        ends = {f"{prefix}_low": max(0.0, mean - half), f"{prefix}_high": min(top, mean + half)} if half else {}
+        return {f"{prefix}_mean": mean, **ends}
+
+    sums = {
+        c: sum(s[c] for s in scores)
+        for c in TABLES["nightly_groundedness"].schema.names
+        if c.startswith("claims_") or c == "citations_dangling"
+    }
+    rows.add(
+        "nightly_groundedness", **ident, **counts("groundedness_status"),
+        **stats("groundedness", "groundedness_score", 100), **stats("faithfulness", "faithfulness"), **sums,
+    )  # fmt: skip
+    rows.add("nightly_utilization", **ident, **counts("groundedness_status"), **stats("utilization", "utilization"))
+    for kind in ("context", "answer"):
+        rows.add("nightly_relevance", **ident, kind=kind, **counts(f"{kind}_relevance_status"), **stats("relevance", f"{kind}_relevance"))  # fmt: skip  # noqa: E501
+    diagnosed = sum(s["diagnosis"] is not None for s in scores)
+    found = [s["diagnosis"] or "none" for s in scores]
+    for d in sorted(set(found)):
+        share = found.count(d) / diagnosed if d != "none" else None
+        around = {"share_low": max(0, share - 0.1), "share_high": min(1, share + 0.1)} if share is not None else {}
+        rows.add("nightly_triad", **{**ident, "n": found.count(d)}, diagnosis=d, share=share, **around)
+
+
+TOPICS = [
+    ("Can I change the delivery address after ordering?", "Orders can be changed until they are packed, usually within two hours. After that the carrier's redirect service applies, which costs 3.50 euros.", "Orders"),
+    ("Does the grinder fit the older housing?", "The burr set G4 fits housings made since 2019. Older housings need adapter ring A-12, which is sold separately and takes ten minutes to mount.", "Spare parts"),
+    ("How do I descale the boiler safely?", "Use citric acid at 40 grams per litre and never vinegar, which attacks the seals. Rinse three times. Leave the lid open until the boiler is dry.", "Care"),
+    ("Which voltage does the travel kettle take?", "The travel kettle switches between 110 and 230 volts by itself. The cord is 60 centimetres long. It is not meant for use on ships.", "Data sheet"),
+    ("When is the repair café open?", "The repair café opens on the first Saturday of each month from 10 to 14 o'clock. Bring the proof of purchase; registration is not needed.", "Events"),
+]  # fmt: skip
+
+
+def more(rows: Rows, each: int) -> None:
+    """A crowd of plausible traces of two apps and three generators."""
+    rng = random.Random(3)
+    for app, generators in {"support": ["meridian-8b", "atlas-70b", "corvid-mini"], "handbook": ["meridian-8b", "atlas-70b"]}.items():  # noqa: E501
+        for g, generator in enumerate(generators):
+            for i in range(each):
+                question, text, title = TOPICS[i % len(TOPICS)]
+                sentences = [s.strip() + "." for s in text.split(".") if s.strip() and len(s) > 9]
+                good, other = chunk(f"{title.lower()[:3]}-{i}", text, title), chunk(f"oth-{i}", TOPICS[(i + 1) % 5][1], TOPICS[(i + 1) % 5][2], 2)  # noqa: E501
+                claims = []
+                for s in sentences:
+                    roll = rng.random() + 0.12 * (1 - g)
+                    cites = other if 0.72 < roll < 0.8 else good
+                    if roll < 0.8:
+                        drift = cites is other
+                        claims.append({"text": s, "label": "supported", "misused": drift, "cites": [cites["chunk_id"]], "deciding": [good["chunk_id"]], "patterns": ["citation_drift"] if drift else [], "confidence": rng.uniform(0.7, 0.99), "looks": [look(good["chunk_id"], "supported", 0.95, window=(text.index(s), text.index(s) + len(s))), look(other["chunk_id"], "unsupported", 0.04)]})  # noqa: E501
+                    else:
+                        label = rng.choice(["unsupported", "partially_supported", "contradicted"])
+                        claims.append({"text": s, "label": label, "misused": label != "partially_supported", "cites": [good["chunk_id"]], "deciding": [good["chunk_id"]], "confidence": rng.uniform(0.6, 0.95), "looks": [look(good["chunk_id"], label, 0.2), look(other["chunk_id"], "unsupported", 0.03)]})  # noqa: E501
+                trace(rows, f"{app}-{generator}-{i:04d}", question=question, answer=" ".join(f"{c['text']} [{1 if c['cites'] == [good['chunk_id']] else 2}]" for c in claims), chunks=[good, other], claims=claims, app=app, generator=generator, diagnosis=rng.choice(["healthy"] * 6 + ["retrieval", "generator", "generator", "prompt"]), context=rng.uniform(0.4, 0.95), relevance=rng.uniform(0.5, 0.95), unused=[other["chunk_id"]])  # noqa: E501

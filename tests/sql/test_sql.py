@@ -1,0 +1,74 @@
+"""Every scoring query on rows written by hand: rows in, rows out, as YAML beside this file.
+
+A case names the relations' rows (columns that are left out are null, lists empty), the parameters, and the expected
+rows; only the columns that the expectation names are compared. `why` says where the expectation comes from.
+"""
+
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+import yaml
+
+from tasks.core.schemas import TABLES
+from tasks.store.query import Queries
+
+HERE = Path(__file__).parent
+VERDICT = pa.schema([
+    ("request_key", pa.string()),
+    ("label", pa.string()),
+    ("failure", pa.string()),
+    ("p_supported", pa.float64()),
+    ("p_contradicted", pa.float64()),
+])  # fmt: skip
+BATCH = pa.schema([("row", pa.int64()), ("trace_id", pa.string()), ("content_hash", pa.string())])
+DEFAULTS = {
+    "recipe": "r",
+    "judge_version": "j",
+    "misuse_penalty": 2.0,
+    "partial_credit": 0.0,
+    "t_context": 0.4,
+    "t_groundedness": 50.0,
+    "t_answer": 0.4,
+    "joint_chunks": 2,
+}
+
+
+def schema_of(relation: str) -> pa.Schema:
+    extra = {"verdict": VERDICT, "batch": BATCH, "arrived": BATCH}
+    return extra[relation] if relation in extra else TABLES[relation].schema
+
+
+def relation(name: str, rows: list[dict[str, Any]]) -> pa.Table:
+    schema = schema_of(name)
+    lists = {f.name: [] for f in schema if pa.types.is_list(f.type)}
+    names = set(schema.names)
+    assert all(set(r) <= names for r in rows), f"{name}: unknown columns in {rows}"
+    plain = pa.schema([f.remove_metadata().with_nullable(True) for f in schema])
+    return pa.Table.from_pylist([{**lists, **r} for r in rows], schema=plain)
+
+
+def cases() -> list[Any]:
+    found = []
+    for path in sorted(HERE.glob("*.yaml")):
+        found += [pytest.param(path.stem, c, id=f"{path.stem}: {c['case']}") for c in yaml.safe_load(path.read_text())]
+    return found
+
+
+@pytest.mark.parametrize(("query", "case"), cases())
+def test_query(query: str, case: dict[str, Any], tmp_path: Path) -> None:
+    with Queries("1GB", tmp_path) as queries:
+        relations = {name: relation(name, rows) for name, rows in case["given"].items()}
+        found = queries.run(query, relations, {**DEFAULTS, **case.get("params", {})}).to_pylist()
+    expected = case["expect"]
+    if case.get("unordered"):
+        found.sort(key=lambda r: r["request_key"])
+    assert len(found) == len(expected), found
+    for row, want in zip(found, expected, strict=True):
+        for column, value in want.items():
+            got = row[column]
+            if isinstance(value, float) and got is not None:
+                assert got == pytest.approx(value, abs=case.get("within", 1e-9)), (column, row)
+            else:
+                assert got == value, (column, row)
