@@ -23,6 +23,7 @@ from sklearn.metrics import roc_auc_score
 from bench.fit_similarity import best_threshold, cross_fit, folds, unfitted
 from bench.labelled import Claims, Floats, Ints, default_data, load
 from tasks import judges
+from tasks.core.types import Judge
 from tasks.judges.similarity import FEATURES, Similarity
 
 JUDGE = Path(__file__).resolve().parents[1] / "configs/judges/similarity.yaml"
@@ -58,20 +59,17 @@ def _measures(truth: Ints, predicted: Ints, scores: Floats, weight: Floats) -> t
     return float(accuracy), float(kappa), float(roc_auc_score(truth, scores, sample_weight=weight))
 
 
-def judged(claims: Claims, path: Path) -> tuple[Ints, Floats, dict[str, float]]:
+def judged(claims: Claims, judge: Judge) -> tuple[Ints, Floats, dict[str, float]]:
     """What the judge says of each claim: label (1, 0, or -1 where it gave none), score, and what that took."""
-    judge = judges.load(path)
     judge.judge(claims.requests[:1])  # loads the model: not part of the time taken
     began = time.perf_counter()
     verdicts = judge.judge(claims.requests)
     seconds = time.perf_counter() - began
-    judge.close()
-    yes = np.array([v.label == "supported" for v in verdicts])
-    said = np.array([v.label not in {None, "abstained"} for v in verdicts])
-    label = np.where(claims.best(yes.astype(float)) > 0, 1, np.where(claims.best(said.astype(float)) > 0, 0, -1))
-    score = claims.best(
-        np.array([float(y) if v.p_supported is None else v.p_supported for v, y in zip(verdicts, yes, strict=True)])
-    )
+    yes = np.array([v.label == "supported" for v in verdicts], dtype=float)
+    said = np.array([v.label not in {None, "abstained"} for v in verdicts], dtype=float)
+    given = [v.p_supported for v in verdicts]
+    score = claims.best(np.array([y if p is None else p for p, y in zip(given, yes, strict=True)]))
+    label = np.where(claims.best(yes) > 0, 1, np.where(claims.best(said) > 0, 0, -1))
     tokens = sum(v.tokens_in for v in verdicts)
     return label, score, {"pairs": len(verdicts), "seconds": round(seconds, 2), "tokens_in": tokens}
 
@@ -86,13 +84,16 @@ def out_of_fold(claims: Claims, scores: Floats) -> Ints:
 
 def compare(claims: Claims, path: Path) -> tuple[dict[str, dict[str, Interval]], dict[str, float]]:
     """Agreement of the judge and of what stands beside it, and what judging took."""
-    label, score, cost = judged(claims, path)
+    judge = judges.load(path)
+    label, score, cost = judged(claims, judge)
     truth, told = claims.truth, label >= 0
     cost["claims"], cost["unanswered"] = len(truth), int((~told).sum())
     clusters = [c for c, t in zip(claims.clusters, told, strict=True) if t]
     rows = {f"{path.stem} (as configured)": agreement(truth[told], label[told], score[told], clusters)}
-    table, _ = unfitted().features(claims.requests)
-    if isinstance(judges.load(path), Similarity):
+    # What the judge has embedded, it remembers.
+    table, _ = (judge if isinstance(judge, Similarity) else unfitted()).features(claims.requests)
+    judge.close()
+    if isinstance(judge, Similarity):
         p, out = cross_fit(claims, table, range(len(FEATURES)), seed=0)
         rows[f"{path.stem} (cross-fitted on these claims)"] = agreement(truth, out, p, claims.clusters)
     for name in ("cosine", "overlap"):

@@ -5,7 +5,7 @@ Parts are length-prefixed: ("ab", "c") and ("a", "bc") never collide.
 """
 
 import hashlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 import msgspec
 
@@ -17,10 +17,14 @@ def key(*parts: str | bytes | int, size: int = KEY_HEX) -> str:
     """Hash of the parts in order, as `size` lower-case hexadecimal characters (BLAKE2b)."""
     digest = hashlib.blake2b(digest_size=size // 2)
     for part in parts:
-        data = part if isinstance(part, bytes) else str(part).encode("utf-8", "surrogatepass")
-        digest.update(len(data).to_bytes(8, "little"))
-        digest.update(data)
+        _feed(digest, part)
     return digest.hexdigest()
+
+
+def _feed(digest: "hashlib._Hash", part: str | bytes | int) -> None:
+    data = part if isinstance(part, bytes) else str(part).encode("utf-8", "surrogatepass")
+    digest.update(len(data).to_bytes(8, "little"))
+    digest.update(data)
 
 
 def version(value: Mapping[str, object] | Sequence[object]) -> str:
@@ -28,8 +32,21 @@ def version(value: Mapping[str, object] | Sequence[object]) -> str:
     return key(msgspec.json.encode(value, order="sorted"), size=SHORT_HEX)
 
 
+def request_keys(premise: str, hypotheses: Iterable[str]) -> Iterator[str]:
+    """Key of each judgement of one premise: a hash of exactly the text that the judge sees.
+
+    The same as `key(premise, hypothesis)`, but the premise is read once.
+    """
+    shared = hashlib.blake2b(digest_size=KEY_HEX // 2)
+    _feed(shared, premise)
+    for hypothesis in hypotheses:
+        digest = shared.copy()
+        _feed(digest, hypothesis)
+        yield digest.hexdigest()
+
+
 def request_key(premise: str, hypothesis: str) -> str:
-    """Key of one judgement: a hash of exactly the text that the judge sees."""
+    """Key of one judgement."""
     return key(premise, hypothesis)
 
 

@@ -1,6 +1,8 @@
 """Rows that are handled one at a time, and the trace format as it is read.
 
 The Arrow schemas of the tables stand in `schemas.py`; these are their counterparts where a row needs behaviour.
+The structs of the trace format leave out defaults when they are encoded, so that a field that is added to the format
+later does not change the content hash of traces that do without it.
 """
 
 from collections.abc import Sequence
@@ -17,7 +19,7 @@ LABELS: tuple[Label, ...] = ("supported", "partially_supported", "unsupported", 
 Id = Annotated[str, Meta(min_length=1, max_length=512)]
 
 
-class Chunk(Struct, frozen=True, gc=False):
+class Chunk(Struct, frozen=True, gc=False, omit_defaults=True):
     """One retrieved passage."""
 
     chunk_id: Id
@@ -28,7 +30,7 @@ class Chunk(Struct, frozen=True, gc=False):
     retrieval_score: float | None = None
 
 
-class Citation(Struct, frozen=True, gc=False):
+class Citation(Struct, frozen=True, gc=False, omit_defaults=True):
     """A reference that the application logged as structure: `answer[start:end]` cites `chunk_ids`."""
 
     start: Annotated[int, Meta(ge=0)]
@@ -36,14 +38,14 @@ class Citation(Struct, frozen=True, gc=False):
     chunk_ids: tuple[str, ...]
 
 
-class Feedback(Struct, frozen=True, gc=False):
+class Feedback(Struct, frozen=True, gc=False, omit_defaults=True):
     """What the user said of the answer."""
 
     score: float | None = None
     comment: str | None = None
 
 
-class Trace(Struct, frozen=True, gc=False):
+class Trace(Struct, frozen=True, gc=False, omit_defaults=True):
     """One answered question, in Leadline's trace format (METHODS section 1)."""
 
     trace_id: Id

@@ -191,7 +191,7 @@ class Embedder:
         try:
             tokenizer = AutoTokenizer.from_pretrained(source, **options)
             model = AutoModel.from_pretrained(source, dtype=torch.float32, **options).eval()
-        except (OSError, ValueError, RuntimeError) as error:
+        except Exception as error:  # the libraries below have no common error
             reason = str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__
             remedy = (
                 "Check the name and the revision and that the hub can be reached, or give a folder or 'package:NAME'."

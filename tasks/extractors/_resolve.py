@@ -83,7 +83,7 @@ class Resolver:
             self._known[at] = self._read(style, ref.strip())
         return self._known[at]
 
-    def _read(self, style: str, ref: str) -> Named | None:
+    def _read(self, style: str, ref: str) -> Named | None:  # noqa: PLR0911 (one case a style)
         match style:
             case "numeric":
                 return self._numbers(ref)
@@ -93,10 +93,10 @@ class Resolver:
                 return self._footnote(ref)
             case "fullwidth":
                 return self._fullwidth(ref)
-            case "doc" | "id":
+            case "file" if not all(_may_stand_in_parentheses(p) for p in _LIST.split(ref)):
+                return None
+            case "doc" | "id" | "file":
                 return self._names(ref)
-            case "file":
-                return self._names(ref) if all(_may_stand_in_parentheses(p) for p in _LIST.split(ref)) else None
         return self._names(ref) or ((), (ref,))
 
     def _raised(self, digits: str) -> Named | None:
@@ -105,6 +105,8 @@ class Resolver:
         return self._numbers(digits)
 
     def _numbers(self, ref: str) -> Named | None:
+        if ids := self.ids(ref):  # by far the most frequent case: one number, and it is known
+            return ids, ()
         found: list[str] = []
         missing: list[str] = []
         references = False
@@ -186,7 +188,11 @@ class Resolver:
 def _may_stand_in_parentheses(part: str) -> bool:
     """Parentheses hold all sorts of things: a number, a bare word or "ID 17" in them is no reference."""
     label = _LABEL.fullmatch(part)
-    return not part.isdecimal() and HAS_ID.search(part) is not None and (label is None or label["word"].lower().startswith(_SOURCE_WORDS))
+    return (
+        not part.isdecimal()
+        and HAS_ID.search(part) is not None
+        and (label is None or label["word"].lower().startswith(_SOURCE_WORDS))
+    )
 
 
 def _forms(name: str) -> list[str]:

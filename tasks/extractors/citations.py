@@ -15,7 +15,7 @@ from pydantic import Field, ValidationInfo, field_validator
 
 from tasks.core.config import Settings, did_you_mean
 from tasks.extractors._resolve import HAS_ID, NUMBERS, SUPERSCRIPTS, Resolver
-from tasks.extractors.markdown import Block
+from tasks.extractors.markdown import Block, plain_text
 
 _NAMES = r"[^\[\]\n]{1,200}"
 # Style, the character it begins with, and the rest. At one place the first that fits counts.
@@ -36,6 +36,8 @@ _LEFT_OVER = re.compile(r"(?<![^\S\n])[^\S\n]++(?=[.,;:!?](?:\s|$)|$)")
 _WORD_BEFORE = re.compile(r"[^\W\d_]{3,}$")
 # Words of three letters and more that take an exponent.
 _EXPONENTS = frozenset({"sin", "cos", "tan", "cot", "sec", "csc", "log", "exp", "chi", "mol", "rad", "mil"})
+
+
 class StyleSettings(Settings):
     """The settings that every model-free extractor shares.
 
@@ -91,14 +93,21 @@ class Finder:
         self.logged = everything  # the trace's `citations` field counts, where it is filled
         self._styles = [name for name, _, _ in builtin]
         self._builtin = _compile(builtin) if builtin else None
+        self._shapes = reference_patterns(settings)
         self._own = [(n, re.compile(p)) for n, p in settings.styles.items() if everything or n == style]
 
     def find(self, answer: str, block: Block, resolver: Resolver) -> list[Reference]:
         """The references in a block, in order, never overlapping."""
-        found = [r for r in self._matches(answer, block, resolver) if not _around(r.start, block.code)]
+        found = self._matches(answer, block, resolver)
+        if block.code:
+            found = [r for r in found if not _around(r.start, block.code)]
         if block.links:
             found = [r for r in (_in_link(r, answer, block.links) for r in found) if r]
         return found
+
+    def hypothesis(self, claim: str) -> str:
+        """A claim as a judge should read it: without references and markup."""
+        return plain_text(strip_references(claim, self._shapes)) or plain_text(claim) or claim
 
     def _matches(self, answer: str, block: Block, resolver: Resolver) -> list[Reference]:
         found: list[Reference] = []
@@ -166,7 +175,7 @@ def _in_link(reference: Reference, answer: str, links: Sequence[tuple[int, int]]
 
 
 _SURE = {
-    "numeric": r"\[\s*\d{1,3}(?:\s*[,;–—-]\s*\d{1,3}|\]\s*[–—-]\s*\[\d{1,3})*\s*\](?!\()",
+    "numeric": r"\[\s*[1-9]\d{0,2}(?:\s*[,;–—-]\s*\d{1,3}|\]\s*[–—-]\s*\[\d{1,3})*\s*\](?:\([^()\s]*\))?",
     "footnote": r"\[\^[^\[\]\s^]{1,100}\^?\](?!:)",
     "id": r"\[\s*(?i:IDs?)\s*[:#][^\[\]\n]{1,200}\]",
     "doc": r"\[(?i:doc|source|chunk|passage|snippet|dokument|quelle)[^\[\]\n]{0,100}\d[^\[\]\n]{0,100}\](?!\()",

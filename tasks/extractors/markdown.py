@@ -81,11 +81,16 @@ def parse(answer: str) -> Document:
     A row of a table is one block: a cell by itself ("42 %") says nothing without the rest of its row.
     """
     if not answer.isascii():
-        answer = _SURROGATE.sub("\ufffd", answer)  # the parser takes UTF-8; one character for one, so offsets stay
+        answer = encodable(answer)
         source = answer.encode()
         document = _Reader(source).read(answer)
         return _to_characters(document, source)
     return _Reader(answer.encode()).read(answer)
+
+
+def encodable(text: str) -> str:
+    """The text with lone surrogates, which UTF-8 can't hold, replaced; one character for one, so offsets stay."""
+    return text if text.isascii() else _SURROGATE.sub("\ufffd", text)
 
 
 class _Reader:
@@ -164,8 +169,8 @@ class _Reader:
         elif name == "TableRow":
             self.kind = "row"
         elif name == "FootnoteDefinition" and isinstance(value, dict):
-            text = self.source[start:end].decode("utf-8", "replace")
-            self.document.notes.setdefault(value[name], text.partition("]:")[2].strip())
+            note = self.source[start:end].decode("utf-8", "replace")
+            self.document.notes.setdefault(value[name], note.partition("]:")[2].strip())
         elif name == "CodeBlock" and value == {"CodeBlock": "Indented"}:
             text = self.source[start:end]
             if _PROSE.match(text.decode("utf-8", "replace")):
@@ -263,7 +268,7 @@ def plain_text(markdown: str) -> str:
     if not _MARKUP.search(markdown):
         return " ".join(markdown.split())
     # A claim is inline text. The full stop keeps one that begins with "2023." or "#" from being read as a block.
-    return " ".join("".join(_plain(". " + _SURROGATE.sub("\ufffd", markdown)))[1:].split())
+    return " ".join("".join(_plain(". " + encodable(markdown)))[1:].split())
 
 
 def _plain(markdown: str) -> Iterator[str]:

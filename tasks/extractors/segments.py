@@ -2,48 +2,23 @@
 
 A segment is the text that one run of references covers: the text before the run, back to the run before it. A run at
 the beginning of a block, with nothing before it, covers the text after it. What stands behind the last run of a block
-is an uncited segment. Nothing is joined across blocks. Leaves out sentences (`sentences.py`) and facts inside them.
+is an uncited segment. Nothing is joined across blocks. Leaves out sentences (`sentences.py`) and the facts in them.
 """
 
-import re
-from bisect import bisect_left, bisect_right
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Literal, NamedTuple
 
 from tasks.core import keys
 from tasks.core.types import Chunk, Citation, ClaimDraft, Extractor
-from tasks.extractors import _sources, markdown
+from tasks.extractors import _sources, _spans, markdown
 from tasks.extractors._resolve import Resolver
 from tasks.extractors.citations import Finder, Reference, StyleSettings
 from tasks.extractors.markdown import Block
 
-# Part of the version, and raised by whoever changes what is cut. Versions of the Markdown parser are not: a patch
-# release of a dependency must not make every stored claim a stranger.
+# Part of the version, and raised by whoever changes what is cut. The versions of the libraries are not: a patch
+# release of one must not make every stored claim a stranger.
 RULES = 1
-
-_TEXT = re.compile(r"[^\W_]")
-# Between references of one run, besides whatever holds no letter and no digit.
-_JOIN = re.compile(r"[\s,;&/+]*(?:and|or|as well as|und|oder|sowie|et|ou|y|e|o|en|of)?[\s,;]*", re.IGNORECASE)
-# "(see" and "Source:" before a run and the end of the parenthesis behind it belong to the run.
-_RUN_WORDS = r"(?:see(?: also)?|cf\.?|e\.g\.|refs?\.?|references?|sources?|siehe(?: auch)?|vgl\.?|quellen?|voir|véase)"
-_RUN_HEAD = re.compile(rf"(?:[(\[（]\s*(?:{_RUN_WORDS}\s*:?)?|\b{_RUN_WORDS}\s*:)\s*$", re.IGNORECASE)
-_RUN_TAIL = re.compile(r"(?:,\s*(?:pp?|S|pages?|sections?|§)\.?\s*\d+(?:\s*[–-]\s*\d+)?)?\s*[)\]）]", re.IGNORECASE)
-# A reference behind one of these is a word of its sentence: "According to [1], …", "Document [1] says …".
-_SPOKEN = re.compile(
-    r"\b(?:according to|based on|per|in|by|from|of|with|documents?|sources?|passages?|chunks?|stud(?:y|ies)|"
-    r"laut|gemäß|nach|aus|von|dokumente?|quellen?|selon|según|secondo)\s*$",
-    re.IGNORECASE,
-)
-_SENTENCE_END = re.compile(r"[.!?…]+[\"'”’»)\]*_]*(?=\s+[^\sa-z]|\s*$)|[。！？]+[」』”）]*")
-# Lines of one paragraph that are items all the same.
-_ITEM_LINE = re.compile(r"\n\s*(?=[•●◦▪‣·]\s*\S)")
-_BULLET = re.compile(r"[•●◦▪‣·]\s*")
-# "1[2]. Analyze": a number of a list into which a reference was put.
-_NUMBER = re.compile(r"\d{1,2}")
-_AFTER_RUN = re.compile(r"(?:[.,;:!?…。，、；：！？)\]}）】」』”»]|[\"'’](?!\w))+")
-_AT_START = re.compile(r"\s+|[.,;:!?…。，、；：！？–—-]+(?=\s|$)")
-_AT_END = "([{（【「『“«„,;，；、"
 
 
 class Config(StyleSettings):
@@ -56,7 +31,7 @@ class Segment(NamedTuple):
     """A claim of segment size, with what is needed to cut it further.
 
     Attributes:
-        reach: End of the run that covers it; its own end where none does.
+        reach: End of the run that covers it; its own end where none follows it.
     """
 
     start: int
@@ -77,100 +52,117 @@ class Segments:
         """The segments of one answer."""
         return drafts(cut(answer, chunks, citations, self.finder), chunks, citations, self.finder)
 
+    def hypothesis(self, claim: str) -> str:
+        """A claim as a judge should read it: without references and markup."""
+        return self.finder.hypothesis(claim)
+
 
 def build(config: Config) -> Extractor:
     """The extractor for these settings."""
     return Segments(Finder(config), keys.version({"rules": RULES, **config.model_dump()}))
 
 
-def drafts(
-    segments: Sequence[Segment], chunks: Sequence[Chunk], citations: Sequence[Citation] | None, finder: Finder
-) -> list[ClaimDraft]:
-    """Segments as claims. Where the trace logs its citations as structure, that is what they cite."""
-    if uses_structure(finder, citations):
-        covering = _covering(segments, citations or (), Resolver(chunks))
-    else:
-        covering = [s.references for s in segments]
-    return [
-        ClaimDraft(
-            s.start,
-            s.end,
-            tuple(dict.fromkeys(i for r in references for i in r.ids)) if references else (),
-            tuple(dict.fromkeys(d for r in references for d in r.dangling)) if references else (),
-        )
-        for s, references in zip(segments, covering, strict=True)
-    ]
-
-
-def uses_structure(finder: Finder, citations: Sequence[Citation] | None) -> bool:
-    """The trace's `citations` field says what is cited; references in the text then only mark where."""
-    return finder.structured or (finder.logged and bool(citations))
-
-
-def cut(
-    answer: str, chunks: Sequence[Chunk], citations: Sequence[Citation] | None, finder: Finder
-) -> list[Segment]:
+def cut(answer: str, chunks: Sequence[Chunk], citations: Sequence[Citation] | None, finder: Finder) -> list[Segment]:
     """All segments of an answer, in order."""
     document = markdown.parse(answer)
     resolver = Resolver(chunks, document.notes)
-    blocks = [line for block in document.blocks for line in _lines(answer, block)]
+    blocks = [part for block in document.blocks for part in _spans.parts(answer, block)]
     found = [finder.find(answer, block, resolver) for block in blocks]
-    ends = sorted(c.end for c in citations or ()) if uses_structure(finder, citations) else []
+    ends = sorted(c.end for c in citations or ()) if _is_logged(finder, citations) else []
     segments: list[Segment] = []
+    alone: list[Reference] = []  # in blocks of nothing else: they say where the text above comes from
     for at in _sources.kept(answer, blocks, found, chunks):
-        block, references = blocks[at], found[at]
-        if ends:
-            references = _with_ends(answer, block, references, ends)
-        new = list(_cut_block(answer, block, references))
-        if not new and references and segments:
-            # A block of references alone says where the text before it comes from.
-            last = segments[-1]
-            segments[-1] = last._replace(references=(*last.references, *references))
+        references = _spans.with_ends(answer, blocks[at], found[at], ends) if ends else found[at]
+        new = _cut_block(answer, blocks[at], references)
+        if not new:
+            alone += references
+            continue
+        _attach(segments, alone)
+        alone = []
         segments += new
+    _attach(segments, alone)
     return segments
 
 
-def _lines(answer: str, block: Block) -> Iterator[Block]:
-    """A paragraph, or its parts where its lines are typed as items or as a list of sources."""
-    start = block.start
-    if block.kind in {"paragraph", "item"} and "\n" in answer[block.start : block.end]:
-        for pattern in (_ITEM_LINE, _sources.LINE):
-            for match in pattern.finditer(answer, start, block.end):
-                if match.start() > start:
-                    yield block._replace(start=start, end=match.start())
-                    start = match.end()
-    yield block._replace(start=start)
+def _attach(segments: list[Segment], references: Sequence[Reference], reach: int | None = None) -> None:
+    """Let references cover the last segment too."""
+    if segments and references:
+        last = segments[-1]
+        segments[-1] = last._replace(reach=reach or last.reach, references=(*last.references, *references))
 
 
-def _cut_block(answer: str, block: Block, references: Sequence[Reference]) -> Iterator[Segment]:
-    """The segments of one block."""
-    if block.kind == "row":
-        if piece := trim(answer, block, block.start, block.end):
-            yield Segment(*piece, block.end, tuple(references), block)
-        return
-    runs = list(_runs(answer, block, references))
-    before: tuple[Reference, ...] = ()  # references that cover what comes next
+def drafts(
+    segments: Sequence[Segment], chunks: Sequence[Chunk], citations: Sequence[Citation] | None, finder: Finder
+) -> list[ClaimDraft]:
+    """Segments as claims. Where the trace logs its citations as structure, those alone say what is cited."""
+    if _is_logged(finder, citations):
+        covering = _spans.covering([(s.start, s.reach) for s in segments], _logged(citations or (), Resolver(chunks)))
+    else:
+        covering = [s.references for s in segments]
+    claims: list[ClaimDraft] = []
+    before: Sequence[Reference] | None = None
+    ids: tuple[str, ...] = ()
+    dangling: tuple[str, ...] = ()
+    for segment, references in zip(segments, covering, strict=True):
+        if references is not before:  # the sentences of one segment share theirs
+            ids = tuple(dict.fromkeys(i for r in references for i in r.ids))
+            dangling = tuple(dict.fromkeys(d for r in references for d in r.dangling))
+            before = references
+        claims.append(ClaimDraft(segment.start, segment.end, ids, dangling))
+    return claims
+
+
+def _is_logged(finder: Finder, citations: Sequence[Citation] | None) -> bool:
+    """The trace's `citations` field says what is cited; references in the text then only show where."""
+    return finder.structured or (finder.logged and bool(citations))
+
+
+def _logged(citations: Sequence[Citation], resolver: Resolver) -> list[Reference]:
+    """Structured citations as references."""
+    found = []
+    for citation in citations:
+        named = [(i, resolver.ids(i)) for i in citation.chunk_ids]
+        ids = tuple(chunk_id for _, chunk_ids in named for chunk_id in chunk_ids)
+        found.append(Reference(citation.start, citation.end, ids, tuple(i for i, chunk_ids in named if not chunk_ids)))
+    return found
+
+
+def _cut_block(answer: str, block: Block, references: Sequence[Reference]) -> list[Segment]:
+    """The segments of one block; none if it holds nothing but references."""
+    runs = _spans.runs(answer, block, references)
+    if block.kind == "row":  # one statement, whatever stands in which cell
+        start, end = _spans.inside(answer, block, runs)
+        return list(_segment(answer, block, start, end, block.end, tuple(references)))
+    if _spans.lead(answer, block, runs):
+        nexts = [*(run.start for run in runs[1:]), block.end]
+        pieces = zip(runs, nexts, strict=True)
+        return [s for run, end in pieces for s in _segment(answer, block, run.end, end, end, run.references)]
+    segments: list[Segment] = []
     position = block.start
-    leading = _leads(answer, block, runs)
-    for at, (start, end, run) in enumerate(runs):
-        last = at + 1 == len(runs)
-        if has_text(answer, block, position, start) and not _is_number(answer, position, start, end):
-            if _SPOKEN.search(answer, max(position, start - 40), start):
-                stop = _SENTENCE_END.search(answer, end, block.end if last else runs[at + 1][0])
-                if stop is None and not last:
-                    before += run
-                    continue
-                end = stop.end() if stop else block.end
-                start = end
-            elif leading:
-                start = start
-            piece = trim(answer, block, position, start, after_run=position > block.start)
-            if piece:
-                covering = before if leading else (*before, *run)
-                yield Segment(*piece, end, covering, block)
-            before = run if leading else ()
-        else:
-            before += run
-        position = end
-    if piece := trim(answer, block, position, block.end, after_run=position > block.start):
-        yield Segment(*piece, block.end if before else piece[1], before, block)
+    waiting: list[Reference] = []  # references of text that is still to come
+    for at, run in enumerate(runs):
+        if not _spans.has_text(answer, block, position, run.start) or _spans.is_number(answer, block, run):
+            if segments:
+                _attach(segments, run.references, run.end)
+            else:
+                waiting += run.references
+            position = run.end
+            continue
+        limit = runs[at + 1].start if at + 1 < len(runs) else block.end
+        stop = _spans.end_of_spoken(answer, block, run, limit) if position < run.start else None
+        waiting += run.references
+        if stop is not None and stop == limit and at + 1 < len(runs):
+            continue  # the sentence goes on to the next run, and so does the segment
+        end, reach = (run.start, run.end) if stop is None else (stop, stop)
+        segments += _segment(answer, block, position, end, reach, tuple(waiting))
+        position, waiting = reach, []
+    segments += _segment(answer, block, position, block.end, block.end, tuple(waiting))
+    return segments
+
+
+def _segment(
+    answer: str, block: Block, start: int, end: int, reach: int, references: tuple[Reference, ...]
+) -> Iterator[Segment]:
+    """The segment between two places, if there is text between them."""
+    if _spans.has_text(answer, block, start, end):
+        yield Segment(*_spans.trim(answer, block, start, end), reach, references, block)

@@ -7,7 +7,7 @@ SVG: series go by their numbers, and their names stand in the page beside it. Wh
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from datetime import UTC, date, datetime
+from datetime import UTC, date, datetime, timedelta
 from typing import Any
 
 import altair as alt
@@ -54,10 +54,7 @@ def trend(points: Sequence[Point], top: float) -> Markup:
     series = sorted({p.series for p in points})
     first, last = _ms(nights[0]), _ms(nights[-1])
     pad = 0 if last > first else 86_400_000
-    rows = [
-        {"x": _ms(p.night), "s": p.series, "mean": p.mean, "low": p.low, "high": p.high}
-        for p in sorted(points, key=lambda p: (p.series, p.night))
-    ]
+    rows = [row for s in series for row in _line([p for p in points if p.series == s], nights[0], nights[-1])]
     ticks = [nights[0], nights[len(nights) // 2], nights[-1]] if len(nights) > 4 else [nights[0], nights[-1]]
 
     def by(channel: type[Any], values: Sequence[Any]) -> Any:  # noqa: ANN401 (altair's channels share no base)
@@ -70,13 +67,15 @@ def trend(points: Sequence[Point], top: float) -> Markup:
         axis=alt.Axis(values=sorted({_ms(n) for n in ticks}), format="%-d %b", grid=False, labelFlush=True),
     )
     scale = alt.Scale(domain=[0, top], nice=False)
-    axis = alt.Axis(values=[0, top / 2, top], format="~g", domain=False, ticks=False)
+    axis = alt.Axis(
+        values=[0, top / 2, top], format=".1f" if top == 1 else "d", domain=False, ticks=False, minExtent=24
+    )
     base = alt.Chart({"values": rows}).encode(x=x, color=by(alt.Color, [colour(s) for s in series]))
     low, high = alt.Y("low:Q", title=None, scale=scale, axis=axis), alt.Y2("high:Q")
     mean = alt.Y("mean:Q", title=None, scale=scale, axis=axis)
     layers = alt.layer(
         base.mark_area(opacity=0.13).encode(y=low, y2=high),
-        base.mark_rule(opacity=0.4).encode(y=low, y2=high),
+        base.mark_rule(opacity=0.4).encode(y=low, y2=high).transform_filter("datum.alone"),
         base.mark_line(strokeWidth=1.8, invalid="break-paths-show-domains").encode(
             y=mean, strokeDash=by(alt.StrokeDash, [DASHES[s % len(DASHES)] for s in series])
         ),
@@ -101,7 +100,7 @@ def bar(parts: Mapping[str, int]) -> Markup:
         )
         .properties(width=300, height=14)
     )
-    return Markup(_svg(chart, padding=0).replace("<svg ", '<svg preserveAspectRatio="none" ', 1))  # noqa: S704
+    return _svg(chart, padding=0, stretch=True)
 
 
 def swatch(series: int) -> Markup:
@@ -121,11 +120,26 @@ def colour(series: int) -> str:
     return f"var(--s{series % COLOURS + 1})"
 
 
+def _line(points: Sequence[Point], first: date, last: date) -> list[dict[str, Any]]:
+    """Rows of one series, one for each day: a day without a point is a gap, never a straight line across it."""
+    by = {p.night: p for p in points}
+    days = [first + timedelta(n) for n in range((last - first).days + 1)]
+    banded = {day for day in days if day in by and by[day].low is not None}
+    rows = []
+    for day in days:
+        p = by.get(day)
+        mean, low, high = (p.mean, p.low, p.high) if p else (None, None, None)
+        # No band reaches a night that has none beside it: its interval is drawn as a line.
+        alone = day in banded and not banded & {day - timedelta(1), day + timedelta(1)}
+        rows.append({"x": _ms(day), "s": points[0].series, "mean": mean, "low": low, "high": high, "alone": alone})
+    return rows
+
+
 def _ms(night: date) -> int:
     return int(datetime(night.year, night.month, night.day, tzinfo=UTC).timestamp()) * 1000
 
 
-def _svg(chart: alt.Chart | alt.LayerChart | alt.FacetChart, padding: int = 3) -> Markup:
+def _svg(chart: alt.Chart | alt.LayerChart | alt.FacetChart, padding: int = 3, *, stretch: bool = False) -> Markup:
     styled = (
         chart.configure(font="sans-serif", background="transparent", padding=padding)
         .configure_view(stroke=None)
@@ -137,5 +151,6 @@ def _svg(chart: alt.Chart | alt.LayerChart | alt.FacetChart, padding: int = 3) -
     svg = vlc.vegalite_to_svg(styled.to_dict(), allowed_base_urls=[])
     # The page sets the size, and describes the whole chart: what Vega says of its marks would be read out twice.
     svg = re.sub(r' (?:width|height)="[\d.]+"(?=[^>]*viewBox)', "", svg, count=2)
-    svg = re.sub(r' (?:role|aria-\w+)="[^"]*"', "", svg).replace("<svg ", '<svg aria-hidden="true" ', 1)
+    ratio = ' preserveAspectRatio="none"' if stretch else ""
+    svg = re.sub(r' (?:role|aria-\w+)="[^"]*"', "", svg).replace("<svg ", f'<svg aria-hidden="true"{ratio} ', 1)
     return Markup(svg)  # noqa: S704 (made of numbers, see above)

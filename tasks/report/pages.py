@@ -39,10 +39,22 @@ def faithful(value: object) -> object:
     """
     if value is None:
         return text.NOT_APPLICABLE
-    if isinstance(value, str) and not isinstance(value, Markup) and ("\r" in value or "\0" in value):
+    if type(value) is str and ("\r" in value or "\0" in value):
         escaped = str(escape(value.replace("\0", "\ufffd")))
         return Markup(escaped.replace("\r", "&#13;"))  # noqa: S704 (escaped one line above)
     return value
+
+
+@cache
+def badge(label: str) -> Markup:
+    """A label with its icon and colour. There are few of them, and hundreds on a page."""
+    icon = Markup('<svg class="i" aria-hidden="true"><use href="#i-{}"/></svg>').format(label)
+    return Markup('<span class="badge v-{}">{}{}</span>').format(label, icon, words(label))
+
+
+def words(name: str) -> str:
+    """The name of a label, pattern or status as people say it."""
+    return WORDS.get(name, name.replace("_", " "))
 
 
 @cache
@@ -56,7 +68,7 @@ def _environment() -> Environment:
         finalize=faithful,
         auto_reload=False,
     )
-    environment.globals["plural"] = text.plural
+    environment.globals.update(plural=text.plural, badge=badge)
     environment.filters.update(
         num=text.number,
         pct=text.percent,
@@ -65,6 +77,6 @@ def _environment() -> Environment:
         duration=text.duration,
         slug=text.slug,
         excerpt=text.excerpt,
-        words=lambda name: WORDS.get(name, name.replace("_", " ")),
+        words=words,
     )
     return environment

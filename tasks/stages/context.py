@@ -151,8 +151,8 @@ def load(
     where = str(config_path)
     base = config_path.resolve().parent
     recipe = config.recipe
-    default = extractors.load(recipe.extractor, f"{where}: recipe.extractor")
-    apps = {app: extractors.load(s, f"{where}: recipe.apps.{app}") for app, s in recipe.apps.items()}
+    default = extractors.load(recipe.extractor, where, "recipe.extractor")
+    apps = {app: extractors.load(s, where, f"recipe.apps.{app}") for app, s in recipe.apps.items()}
     extractor = ByApp(default, apps)
     judge = judges.load(recipe.judge)
     embedder = Embedder(validate(EmbedderConfig, recipe.relevance, where, "recipe.relevance"))

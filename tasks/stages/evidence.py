@@ -49,7 +49,8 @@ def windows(text: str, max_words: int) -> list[tuple[int, int]]:
 
 
 def _units(text: str) -> float:
-    return len(text.split()) + len(_CJK.findall(text)) / 2
+    words = len(text.split())
+    return words if text.isascii() else words + len(_CJK.findall(text)) / 2
 
 
 def _pieces(text: str, max_words: int) -> Iterable[tuple[int, int]]:

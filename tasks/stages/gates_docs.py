@@ -9,9 +9,12 @@ import json
 import shutil
 from collections.abc import Iterable
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from pathlib import Path
+from urllib.parse import quote
 
 KEPT_RUNS = 30  # results of one suite that stay
+RUN_TIME = "%Y%m%dT%H%M%S.%fZ"  # how Great Expectations writes the time of a run in a path
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,10 +54,12 @@ def write_index(path: Path, kept: Iterable[Kept]) -> None:
     for one in kept:
         suite, run_name = one.path.parts[:2]
         page = Path("docs", "validations", one.path).with_suffix(".html").as_posix()
-        found = ", ".join(f"{reason} {n:,}" for reason, n in one.refused) or "all passed"
-        cells = "".join(f"<td>{html.escape(text)}</td>" for text in (_run_time(one.path), run_name, found))
-        rows.append(f'<tr>{cells}<td><a href="{html.escape(page)}">{html.escape(suite)}</a></td></tr>')
-    head = "<tr><th>Checked (UTC)</th><th>Run</th><th>Found</th><th>Page</th></tr>"
+        found = ", ".join(f"{reason} {n:,}" for reason, n in one.refused) or "none"
+        when = datetime.strptime(_run_time(one.path), RUN_TIME).replace(tzinfo=UTC)
+        cells = [f"{when:%Y-%m-%d %H:%M:%S}", run_name, found]
+        link = f'<td><a href="{html.escape(quote(page))}">{html.escape(suite)}</a></td>'
+        rows.append(f"<tr>{''.join(f'<td>{html.escape(text)}</td>' for text in cells)}{link}</tr>")
+    head = "<tr><th>Checked (UTC)</th><th>Run</th><th>Rows that broke a rule</th><th>Page</th></tr>"
     path.write_text(
         '<!doctype html><html lang="en"><meta charset="utf-8"><title>Leadline gates</title>'
         "<style>body{font:16px system-ui;margin:2rem}td,th{text-align:left;padding:.2rem 1rem .2rem 0}</style>"

@@ -61,7 +61,8 @@ class Engine:
             return []
         gx = self._open()
         rules = self.suites[suite]
-        batch = self._batches.get_batch({"dataframe": table.to_pandas()})
+        seen = list(dict.fromkeys(column for rule in rules for column in rule.columns))
+        batch = self._batches.get_batch({"dataframe": table.select(seen).to_pandas()})
         result = batch.validate(self._context.suites.get(suite), result_format=_format("BASIC"))
         _check_ran(result)
         self._remember(suite, run_name, result)
@@ -163,8 +164,7 @@ def _position(result: Any) -> int:  # noqa: ANN401 - an ExpectationValidationRes
 def _check_ran(result: Any) -> None:  # noqa: ANN401 - an ExpectationSuiteValidationResult
     for one in result.results:
         if one.exception_info.get("raised_exception", True):
-            message = f"gate {one.expectation_config.meta['reason']} could not be evaluated: {one.exception_info}"
-            raise RuntimeError(message)
+            raise RuntimeError(f"{one.expectation_config.meta['reason']} could not be checked: {one.exception_info}")
 
 
 def _merged(left: Any, right: Any) -> Any:  # noqa: ANN401 - ExpectationSuiteValidationResult

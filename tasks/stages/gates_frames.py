@@ -196,7 +196,7 @@ def _counted(claim_results: pa.Table, trace_ids: Any) -> dict[str, Any]:  # noqa
     masks = {
         "claims_total": pc.is_valid(claim_results["claim_id"]),
         **{name: pc.equal(label, value) for name, value in LABELLED.items()},
-        "claims_misused": claim_results["misused"],
+        "claims_misused": pc.and_(claim_results["misused"], claim_results["label"].is_valid()),
         "claims_unjudged": pc.equal(status, "unjudged"),
         "claims_abstained": pc.equal(status, "abstained"),
         "na": pc.equal(status, "na"),

@@ -4,7 +4,7 @@ The order of a list is the order in which a row's reasons are told: a row is ref
 Column names are those of `gates_frames`. Nothing here runs an expectation; `gates_engine` does.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from tasks.core.config import Gates
@@ -35,6 +35,14 @@ class Rule:
     note: str
     shows: tuple[str, ...]
     limit: str
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """The columns that the expectation looks at."""
+        many = self.options.get("column_list", ())
+        assert isinstance(many, Sequence)  # noqa: S101 - for the type checker
+        one = (self.options.get(key) for key in ("column", "column_A", "column_B"))
+        return (*(str(c) for c in one if c is not None), *map(str, many))
 
 
 def between(reason: str, column: str, low: float | None, high: float | None, note: str, *shows: str) -> Rule:

@@ -8,6 +8,7 @@ leaves a file either ingested or untouched-looking, and then it is read again fr
 import shutil
 from collections import Counter
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from datetime import UTC, date, datetime
 
@@ -72,11 +73,14 @@ def ingest(ctx: Context) -> StageResult:
     run_name = f"{ctx.first}..{ctx.last}"
     work = _Ingest(ctx, Lake(staging), gate, run_name)
     files: list[_File] = []
-    with tracked(ctx.progress, "ingest", len(new)), ctx.queries() as queries:
-        for source, file in new:
-            files.append(work.read(queries, source, file))
-            ctx.progress.advance()
-    _check_share(ctx, files)
+    try:
+        with tracked(ctx.progress, "ingest", len(new)), ctx.queries() as queries:
+            for source, file in new:
+                files.append(work.read(queries, source, file))
+                ctx.progress.advance()
+        _check_share(ctx, files)
+    finally:
+        gate.write_docs()
     before = Counter({d: sum(p.rows() for p in ctx.lake.parts(TRACES, d)) for d in ctx.lake.values(TRACES)})
     days = _commit(ctx.lake, work.staged, files)
     shutil.rmtree(staging, ignore_errors=True)
@@ -110,7 +114,7 @@ class _Ingest:
         state = _File(file, _part_prefix(file.path, file.fingerprint))
         waiting: dict[date, list[pa.Table]] = {}
         self.staged[state.name] = []
-        for rows in _buffered(source.read(file), state):
+        for rows in _buffered(_one_ahead(source.read(file)), state):
             for table in self._admit(queries, rows, state, waiting):
                 day = table["date"][0].as_py()
                 waiting.setdefault(day, []).append(table)
@@ -125,11 +129,11 @@ class _Ingest:
         refusals = self._gate.check_traces(narrow_traces(rows), self._ctx.last, self._ctx.today, self._run_name)
         refused = {r.row: (r.reason, r.detail) for r in refusals}
         state.refused.append(_quarantine(rows, "gate", refused, state.file.path))
-        passed = [i for i in range(rows.num_rows) if i not in refused]
+        kept = pa.array((i for i in range(rows.num_rows) if i not in refused), pa.int64())
         batch = pa.table({
-            "row": pa.array(passed, pa.int64()),
-            "trace_id": rows["trace_id"].take(passed),
-            "content_hash": rows["content_hash"].take(passed),
+            "row": kept,
+            "trace_id": rows["trace_id"].take(kept),
+            "content_hash": rows["content_hash"].take(kept),
         })  # fmt: skip
         arrived = [t.select(["trace_id", "content_hash"]) for day in waiting.values() for t in day]
         staged = [p for parts in self.staged.values() for p in parts]
@@ -149,7 +153,7 @@ class _Ingest:
         }
         state.refused.append(_quarantine(rows, "duplicate", conflicts, state.file.path))
         state.known += len(outcome) - len(conflicts)
-        fresh = rows.take([i for i in passed if i not in outcome])
+        fresh = rows.take(pa.array((i for i in kept.to_pylist() if i not in outcome), pa.int64()))
         state.ingested += fresh.num_rows
         fresh = fresh.append_column("date", fresh["timestamp"].cast(pa.date32()))
         for day in pc.unique(fresh["date"]).to_pylist():
@@ -199,8 +203,19 @@ def _buffered(batches: Iterator[Batch], state: _File) -> Iterator[pa.Table]:
         yield pa.concat_tables(held)
 
 
+def _one_ahead(batches: Iterator[Batch]) -> Iterator[Batch]:
+    """The same batches; the next one is decoded while the caller writes this one."""
+    with ThreadPoolExecutor(1) as reader:
+        coming = reader.submit(next, batches, None)
+        while batch := coming.result():
+            coming = reader.submit(next, batches, None)
+            yield batch
+
+
 def _quarantine(rows: pa.Table, stage: str, refused: dict[int, tuple[str, str]], source: str) -> pa.Table:
     """Quarantine rows for some rows of a batch; the raw row is the trace as it was read."""
+    if not refused:
+        return empty(QUARANTINE)
     order = sorted(refused)
     made = [
         {
@@ -213,7 +228,7 @@ def _quarantine(rows: pa.Table, stage: str, refused: dict[int, tuple[str, str]],
             "detail": refused[i][1],
             "raw": msgspec.json.encode({k: v for k, v in row.items() if k not in {"line", "content_hash"}}).decode(),
         }
-        for i, row in zip(order, rows.take(order).to_pylist(), strict=True)
+        for i, row in zip(order, rows.take(pa.array(order)).to_pylist(), strict=True)
     ]
     return from_rows(made, QUARANTINE)
 

@@ -4,7 +4,10 @@ First looks show one window of one chunk, for every part of `claims` without a p
 best chunks together, once the first looks have verdicts (see `verdicts.py`).
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import groupby
+from operator import itemgetter
 from typing import Any
 
 import numpy as np
@@ -12,14 +15,13 @@ import pyarrow as pa
 
 from tasks.core import keys
 from tasks.core.progress import tracked
-from tasks.core.schemas import CLAIMS, PAIRS
+from tasks.core.schemas import CLAIMS, EVIDENCE, PAIRS
 from tasks.stages.context import Context, StageResult, missing_parts
 from tasks.stages.evidence import premise, windows
 from tasks.store.lake import Part, empty
 
 TRACE_COLUMNS = ["trace_id", "chunks.list.element.chunk_id", "chunks.list.element.text"]
 CLAIM_COLUMNS = ["claim_id", "trace_id", "hypothesis", "cited_chunk_ids"]
-Window = dict[str, Any]  # {chunk_id, start, end}
 
 
 def plan_pairs(ctx: Context) -> StageResult:
@@ -51,34 +53,71 @@ def trace_texts(part: Part) -> dict[str, dict[str, str]]:
     }
 
 
-def pair_table(rows: Iterable[tuple[str, str, str, Sequence[Window], bool, str]]) -> pa.Table:
-    """Pairs from tuples of claim_id, trace_id, look, evidence, cited, request_key."""
-    names = ["claim_id", "trace_id", "look", "evidence", "cited", "request_key"]
-    columns: list[Sequence[Any]] = list(zip(*rows, strict=True)) or [[] for _ in names]
-    return pa.table({n: pa.array(c, PAIRS.schema.field(n).type) for n, c in zip(names, columns, strict=True)})
+@dataclass(slots=True)
+class _Looks:
+    """Pairs in the making, column by column: there are dozens a trace."""
+
+    claim_id: list[str] = field(default_factory=list)
+    trace_id: list[str] = field(default_factory=list)
+    look: list[str] = field(default_factory=list)
+    cited: list[bool] = field(default_factory=list)
+    request_key: list[str] = field(default_factory=list)
+    offsets: list[int] = field(default_factory=lambda: [0])
+    chunk_id: list[str] = field(default_factory=list)
+    start: list[int] = field(default_factory=list)
+    end: list[int] = field(default_factory=list)
+
+    def show(self, chunk_id: str, start: int, end: int) -> None:
+        """Another window of the look that is being added."""
+        self.chunk_id.append(chunk_id)
+        self.start.append(start)
+        self.end.append(end)
+
+    def add(self, claim_id: str, trace_id: str, look: str, key: str, *, cited: bool) -> None:
+        """A look at the windows shown since the last one."""
+        self.claim_id.append(claim_id)
+        self.trace_id.append(trace_id)
+        self.look.append(look)
+        self.cited.append(cited)
+        self.request_key.append(key)
+        self.offsets.append(len(self.chunk_id))
+
+    def table(self) -> pa.Table:
+        """The pairs, without the partition columns."""
+        windows_ = [pa.array(v, t.type) for v, t in zip((self.chunk_id, self.start, self.end), EVIDENCE, strict=True)]
+        shown = pa.StructArray.from_arrays(windows_, fields=list(EVIDENCE))
+        return pa.table({
+            "claim_id": pa.array(self.claim_id, pa.string()),
+            "trace_id": pa.array(self.trace_id, pa.string()),
+            "look": pa.array(self.look, pa.string()),
+            "evidence": pa.ListArray.from_arrays(pa.array(self.offsets, pa.int32()), shown),
+            "cited": pa.array(self.cited, pa.bool_()),
+            "request_key": pa.array(self.request_key, pa.string()),
+        })  # fmt: skip
 
 
 def _first_looks(ctx: Context, part: Part) -> tuple[pa.Table, int]:
-    """Pairs of one part, and the tokens that ranking the chunks took."""
+    """Pairs of one part, looks at the same evidence side by side, and the tokens that ranking the chunks took."""
     pairing = ctx.config.recipe.pairing
     texts = trace_texts(part)
     cut = {t: {c: windows(text, pairing.window_words) for c, text in chunks.items()} for t, chunks in texts.items()}
     claims = claims_of(ctx, part, CLAIM_COLUMNS).to_pylist()
     nearest, tokens = _nearest(ctx, claims, texts, cut) if pairing.kind == "top_k" else ({}, 0)
-
-    def rows() -> Iterable[tuple[str, str, str, Sequence[Window], bool, str]]:
-        for claim in claims:
-            trace, cited = claim["trace_id"], set(claim["cited_chunk_ids"])
-            said = claim["hypothesis"]
-            for chunk, spans in cut[trace].items():
-                if not (pairing.kind == "per_chunk" or chunk in cited or chunk in nearest.get(claim["claim_id"], ())):
-                    continue
-                for start, end in spans:
-                    shown = [{"chunk_id": chunk, "start": start, "end": end}]
-                    key = keys.request_key(premise(shown, texts[trace]), said)
-                    yield claim["claim_id"], trace, "single", shown, chunk in cited, key
-
-    return pair_table(rows()), tokens
+    looks = _Looks()
+    for trace, its in groupby(claims, key=itemgetter("trace_id")):
+        here = [(c["claim_id"], c["hypothesis"], set(c["cited_chunk_ids"])) for c in its]
+        for chunk, spans in cut[trace].items():
+            shown = [
+                (claim, said, chunk in cited)
+                for claim, said, cited in here
+                if pairing.kind == "per_chunk" or chunk in cited or chunk in nearest.get(claim, ())
+            ]
+            for start, end in spans:
+                found = keys.request_keys(texts[trace][chunk][start:end], [said for _, said, _ in shown])
+                for (claim, _, cited), key in zip(shown, found, strict=True):
+                    looks.show(chunk, start, end)
+                    looks.add(claim, trace, "single", key, cited=cited)
+    return looks.table(), tokens
 
 
 def _nearest(
@@ -107,21 +146,20 @@ def _nearest(
     return nearest, tokens
 
 
-def second_looks(ctx: Context, part: Part, looks: pa.Table) -> pa.Table:
+def second_looks(ctx: Context, part: Part, asked: pa.Table) -> pa.Table:
     """Pairs for the joint looks that `sql/second_look.sql` asks for."""
-    if not looks.num_rows:
-        return pair_table([])
-    texts = trace_texts(part)
-    claims = {c["claim_id"]: c for c in claims_of(ctx, part, CLAIM_COLUMNS).to_pylist()}
-
-    def rows() -> Iterable[tuple[str, str, str, Sequence[Window], bool, str]]:
-        for look in looks.to_pylist():
-            claim = claims[look["claim_id"]]
-            key = keys.request_key(premise(look["evidence"], texts[look["trace_id"]]), claim["hypothesis"])
-            cited = {e["chunk_id"] for e in look["evidence"]} <= set(claim["cited_chunk_ids"])
-            yield look["claim_id"], look["trace_id"], look["look"], look["evidence"], cited, key
-
-    return pair_table(rows())
+    looks = _Looks()
+    if asked.num_rows:
+        texts = trace_texts(part)
+        claims = {c["claim_id"]: c for c in claims_of(ctx, part, CLAIM_COLUMNS).to_pylist()}
+        for row in asked.to_pylist():
+            claim = claims[row["claim_id"]]
+            key = keys.request_key(premise(row["evidence"], texts[row["trace_id"]]), claim["hypothesis"])
+            cited = {e["chunk_id"] for e in row["evidence"]} <= set(claim["cited_chunk_ids"])
+            for window in row["evidence"]:
+                looks.show(window["chunk_id"], window["start"], window["end"])
+            looks.add(row["claim_id"], row["trace_id"], row["look"], key, cited=cited)
+    return looks.table()
 
 
 def looks_of(ctx: Context, part: Part) -> list[Part]:

@@ -143,7 +143,7 @@ def _score(ctx: Context, queries: Queries, gate: GateKeeper, part: Part, token: 
         params,
     )
     scores = conform(scores, TRACE_SCORES)
-    refusals = gate.check_results(claims, results, scores, traces.select(["trace_id"]), f"{part.date}-{part.name}")
+    refusals = gate.check_results(claims, results, scores, traces.select(["trace_id"]), f"{ctx.first}..{ctx.last}")
     bad = {r.trace_id: (r.reason, r.detail) for r in refusals}
     if bad:
         _refuse(ctx, part, scores, bad)

@@ -11,7 +11,6 @@ from itertools import islice
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from tasks.core import keys
 from tasks.core.progress import tracked
 from tasks.core.schemas import PAIRS, VERDICTS
 from tasks.core.types import Request, Verdict
@@ -105,7 +104,7 @@ def _missing(ctx: Context, queries: Queries, looks: Sequence[Part], *, retry_fai
 
 
 def _requests(ctx: Context, part: Part, looks: Sequence[Part], missing: set[str]) -> Iterator[Request]:
-    """Each missing request once, those of the same evidence one after another."""
+    """Each missing request once, in the order of the pairs: those of the same evidence one after another."""
     if not missing:
         return
     texts = trace_texts(part)
@@ -113,15 +112,13 @@ def _requests(ctx: Context, part: Part, looks: Sequence[Part], missing: set[str]
     said = dict(zip(table["claim_id"].to_pylist(), table["hypothesis"].to_pylist(), strict=True))
     for look in looks:
         pairs = look.read(["claim_id", "trace_id", "evidence", "request_key"])
-        wanted = pairs.filter(pc.is_in(pairs["request_key"], pa.array(sorted(missing), pa.string()))).to_pylist()
-        wanted.sort(key=lambda p: (p["trace_id"], [(e["chunk_id"], e["start"]) for e in p["evidence"]]))
-        for pair in wanted:
-            if pair["request_key"] in missing:
-                missing.discard(pair["request_key"])
-                shown = premise(pair["evidence"], texts[pair["trace_id"]])
-                request = Request(pair["request_key"], shown, said[pair["claim_id"]])
-                assert keys.request_key(request.premise, request.hypothesis) == request.key  # noqa: S101
-                yield request
+        pairs = pairs.filter(pc.is_in(pairs["request_key"], pa.array(sorted(missing), pa.string())))
+        for batch in pairs.to_batches(max_chunksize=ctx.config.limits.shard_requests):
+            for pair in batch.to_pylist():
+                if pair["request_key"] in missing:
+                    missing.discard(pair["request_key"])
+                    shown = premise(pair["evidence"], texts[pair["trace_id"]])
+                    yield Request(pair["request_key"], shown, said[pair["claim_id"]])
 
 
 def _rows(ctx: Context, verdicts: Sequence[Verdict], now: datetime) -> pa.Table:

@@ -51,7 +51,8 @@ class Part:
 
     def read(self, columns: list[str] | None = None) -> pa.Table:
         """The part's rows; `columns` may name nested ones (`chunks.list.element.chunk_id`)."""
-        return pq.read_table(self.path, columns=columns, partitioning=None)
+        with pq.ParquetFile(self.path) as file:
+            return file.read(columns=columns)
 
 
 class Lake:

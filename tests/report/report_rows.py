@@ -1,7 +1,5 @@
-"""A night of made-up rows that conform to the tables, and a Reader over them.
-
-Every kind of result is in it once by hand; `more` adds a plausible crowd so that the pages look as they will.
-"""
+"""A night of made-up rows that conform to the tables, and a Reader over them; see `report_nights.py` for nights."""
+# ruff: noqa: E501 (rows are read across)
 
 import random
 from collections.abc import Mapping
@@ -16,7 +14,6 @@ from tasks.core.schemas import TABLES
 
 NIGHT = date(2026, 11, 19)
 RECIPE, JUDGE, EXTRACTOR, SCORER = "5f1c9a7720be4d13", "9b41d07ac3e85f26", "e0c4a1", "s7d2b9"
-HOSTILE = "h/../<b>'\"&?# \u202eid"
 
 
 class Rows:
@@ -64,12 +61,12 @@ def _blank(type_: pa.DataType) -> Any:
 
 
 def chunk(chunk_id: str, text: str, title: str | None = None, rank: int = 1) -> dict[str, Any]:
-    return {"chunk_id": chunk_id, "doc_id": f"{chunk_id}.md", "title": title, "rank": rank, "text": text, "retrieval_score": 0.5}  # fmt: skip  # noqa: E501
+    return {"chunk_id": chunk_id, "doc_id": f"{chunk_id}.md", "title": title, "rank": rank, "text": text, "retrieval_score": 0.5}  # fmt: skip
 
 
-def look(chunk_id: str, label: str | None, p: float | None, *, window: tuple[int, int] | None = None, against: float = 0.02, failure: str | None = None, explanation: str | None = None) -> dict[str, Any]:  # fmt: skip  # noqa: E501
+def look(chunk_id: str, label: str | None, p: float | None, *, window: tuple[int, int] | None = None, against: float = 0.02, failure: str | None = None, explanation: str | None = None) -> dict[str, Any]:  # fmt: skip
     """One look at one chunk; a label or a failure."""
-    return {"look": "single", "chunks": [chunk_id], "window": window, "label": label, "p": p, "against": against, "failure": failure, "explanation": explanation}  # fmt: skip  # noqa: E501
+    return {"look": "single", "chunks": [chunk_id], "window": window, "label": label, "p": p, "against": against, "failure": failure, "explanation": explanation}  # fmt: skip
 
 
 def trace(
@@ -167,84 +164,6 @@ def trace(
         )  # fmt: skip
 
 
-RETURNS = chunk("ret-1", "Unused goods may be returned within 30 days of delivery. The customer pays for the return parcel unless the goods are faulty.", "Returns")  # fmt: skip  # noqa: E501
-WARRANTY = chunk("war-2", "Before the table of exclusions: see the annex. Kettles carry a warranty of two years from the day of purchase. Descaling is not covered.", "Warranty", 2)  # fmt: skip  # noqa: E501
-SHIPPING = chunk("ship-3", "Parcels within the country arrive in two to four working days. Islands take up to nine.", "Shipping", 3)  # fmt: skip  # noqa: E501
-DRIFT_WINDOW = (WARRANTY["text"].index("Kettles"), WARRANTY["text"].index(" Descaling"))
-
-
-def by_hand() -> Rows:
-    """Traces `kinds`, `bare`, `silent`, `lost` and a hostile one, each with something that the others lack."""
-    rows = Rows()
-    rows.add("judges", judge_version=JUDGE, name="nli-minilm", kind="nli", definition="{}")
-    rows.add(
-        "recipes", recipe=RECIPE, name="claims", judge_version=JUDGE, extractor_version=EXTRACTOR,
-        scorer_version=SCORER,
-        definition='{"triad": {"context_relevance": 0.35, "groundedness": 50.0, "answer_relevance": 0.45}}',
-    )  # fmt: skip
-    trace(
-        rows,
-        "kinds",
-        question="How long may I return a kettle, and who pays?",
-        answer=(
-            "You have **30 days** to return it [1].\n\n- The warranty is two years from purchase [1].\n"
-            "- Parcels arrive within a day [3], and staff are friendly.\n- Islands take nine days, free of charge [3].\n\n"
-            "Refunds are quick [9]. They may be slow."
-        ),
-        chunks=[RETURNS, WARRANTY, SHIPPING],
-        unused=["war-2"],
-        claims=[
-            {"text": "You have **30 days** to return it", "label": "supported", "misused": False, "cites": ["ret-1"], "deciding": ["ret-1"], "looks": [look("ret-1", "supported", 0.97), look("war-2", "unsupported", 0.04), look("ship-3", "unsupported", 0.01)]},  # noqa: E501
-            {"text": "The warranty is two years from purchase", "label": "supported", "misused": True, "cites": ["ret-1"], "deciding": ["war-2"], "patterns": ["citation_drift"], "confidence": 0.93, "looks": [look("ret-1", "unsupported", 0.05), look("war-2", "unsupported", 0.02, window=(0, DRIFT_WINDOW[0])), look("war-2", "supported", 0.95, window=DRIFT_WINDOW)]},  # noqa: E501
-            {"text": "Parcels arrive within a day", "label": "contradicted", "misused": True, "cites": ["ship-3"], "deciding": ["ship-3"], "confidence": 0.88, "looks": [look("ship-3", "contradicted", 0.02, against=0.94, explanation="The source says two to four working days.")]},  # noqa: E501
-            {"text": "staff are friendly", "label": "unsupported", "deciding": ["ret-1"], "looks": [look("ret-1", "unsupported", 0.08)]},  # noqa: E501
-            {"text": "Islands take nine days, free of charge", "label": "partially_supported", "misused": False, "cites": ["ship-3"], "deciding": ["ship-3"], "looks": [look("ship-3", "partially_supported", 0.55)]},  # noqa: E501
-            {"text": "Refunds are quick", "status": "unjudged", "dangling": ["[9]"], "patterns": ["dangling_citation"], "looks": [look("ret-1", None, None, failure="unparsable"), look("war-2", None, None)]},  # noqa: E501
-            {"text": "They may be slow", "status": "abstained", "looks": [look("ret-1", "abstained", None)]},
-        ],
-    )  # fmt: skip
-    trace(
-        rows, "bare", question="What is a kettle?", answer="A kettle boils water.", chunks=[], context=None,
-        diagnosis=None, claims=[{"text": "A kettle boils water.", "status": "na"}],
-    )  # fmt: skip
-    trace(
-        rows, "silent", question="May I?", answer="Sorry, I don't know.", chunks=[RETURNS], claims=[],
-        diagnosis=None, relevance=None,
-    )  # fmt: skip
-    trace(
-        rows, "lost", question="When?", answer="Soon.", chunks=[SHIPPING], diagnosis=None, generator="atlas-70b",
-        claims=[{"text": "Soon.", "status": "unjudged", "looks": [look("ship-3", None, None, failure="truncated")]}],
-    )  # fmt: skip
-    hostile = "<script>alert(1)</script> </mark></div>\r\n& \"quoted\" 'text'\n\n  \u202eevil \u05e9\u05dc\u05d5\u05dd \u4f60\u597d\u3002 {{ 7 * 7 }} \U0001f600 end\0"  # noqa: E501
-    trace(
-        rows,
-        HOSTILE,
-        question="</title><script>alert('q')</script> \u05de\u05d4 \u05d6\u05d4?",
-        app="<i>app</i>",
-        generator="gen</script><script>alert(2)</script>",
-        answer=hostile,
-        chunks=[chunk("<c id='1'>", "<img src=http://evil.example/x.png onerror=alert(3)> " + hostile, "<title>")],
-        claims=[
-            {"text": "<script>alert(1)</script>", "label": "unsupported", "misused": True, "cites": ["<c id='1'>"], "dangling": ["<b>9</b>"], "deciding": ["<c id='1'>"], "patterns": ["dangling_citation"], "looks": [look("<c id='1'>", "unsupported", 0.1, explanation="<svg onload=alert(4)>")]},  # noqa: E501
-            {"text": "</mark></div>\r\n& \"quoted\" 'text'", "label": "supported", "cites": [], "deciding": ["<c id='1'>"], "looks": [look("<c id='1'>", "supported", 0.9)]},  # noqa: E501
-            {"text": "\u4f60\u597d\u3002 {{ 7 * 7 }} \U0001f600 end\0", "label": "contradicted", "deciding": ["<c id='1'>"], "looks": [look("<c id='1'>", "contradicted", 0.1)]},  # noqa: E501
-        ],
-    )  # fmt: skip
-    for reason, stage, n in [("missing_field", "parse", 2), ("duplicate", "duplicate", 1)]:
-        for line in range(n):
-            rows.add("quarantine", source="a.jsonl", line=line, date=NIGHT, stage=stage, reason=reason, raw="secret")
-    rows.add("quarantine", source="a.jsonl", date=NIGHT - timedelta(1), stage="gate", reason="too_old", raw="secret")
-    rows.add(
-        "runs", run_id="r1", flow="nightly", status="completed", from_date=NIGHT, to_date=NIGHT, recipe=RECIPE,
-        judge_version=JUDGE, started_at=datetime(2026, 11, 20, 2, 0, tzinfo=UTC),
-        ended_at=datetime(2026, 11, 20, 2, 3, 20, tzinfo=UTC), traces_ingested=5, rows_quarantined=3,
-        verdicts_computed=1234, tokens_in=98765, tokens_out=0,
-        stages=[{"stage": "ingest", "seconds": 1.5, "computed": 5, "reused": 0},
-                {"stage": "judge", "seconds": 180.0, "computed": 1234, "reused": 77}],
-    )  # fmt: skip
-    return rows
-
-
 def nightly(rows: Rows, nights: int = 1, judge: str = JUDGE) -> None:
     """Nightly rows that agree with the trace scores of the night, and earlier nights before it."""
     groups: dict[tuple[str, str], list[dict[str, Any]]] = {}
@@ -256,8 +175,8 @@ def nightly(rows: Rows, nights: int = 1, judge: str = JUDGE) -> None:
             _night(rows, app, generator, scores, NIGHT - timedelta(back), judge, rng.uniform(-4, 4) if back else 0)
 
 
-def _night(rows: Rows, app: str, generator: str, scores: list[dict[str, Any]], night: date, judge: str, off: float) -> None:  # fmt: skip  # noqa: E501
-    ident = {"recipe": RECIPE, "date": night, "app": app, "generator": generator, "judge_version": judge, "n": len(scores)}  # fmt: skip  # noqa: E501
+def _night(rows: Rows, app: str, generator: str, scores: list[dict[str, Any]], night: date, judge: str, off: float) -> None:  # fmt: skip
+    ident = {"recipe": RECIPE, "date": night, "app": app, "generator": generator, "judge_version": judge, "n": len(scores)}  # fmt: skip
 
     def counts(column: str) -> dict[str, int]:
         return {
@@ -285,41 +204,10 @@ def _night(rows: Rows, app: str, generator: str, scores: list[dict[str, Any]], n
     )  # fmt: skip
     rows.add("nightly_utilization", **ident, **counts("groundedness_status"), **stats("utilization", "utilization"))
     for kind in ("context", "answer"):
-        rows.add("nightly_relevance", **ident, kind=kind, **counts(f"{kind}_relevance_status"), **stats("relevance", f"{kind}_relevance"))  # fmt: skip  # noqa: E501
+        rows.add("nightly_relevance", **ident, kind=kind, **counts(f"{kind}_relevance_status"), **stats("relevance", f"{kind}_relevance"))  # fmt: skip
     diagnosed = sum(s["diagnosis"] is not None for s in scores)
     found = [s["diagnosis"] or "none" for s in scores]
     for d in sorted(set(found)):
         share = found.count(d) / diagnosed if d != "none" else None
         around = {"share_low": max(0, share - 0.1), "share_high": min(1, share + 0.1)} if share is not None else {}
         rows.add("nightly_triad", **{**ident, "n": found.count(d)}, diagnosis=d, share=share, **around)
-
-
-TOPICS = [
-    ("Can I change the delivery address after ordering?", "Orders can be changed until they are packed, usually within two hours. After that the carrier's redirect service applies, which costs 3.50 euros.", "Orders"),
-    ("Does the grinder fit the older housing?", "The burr set G4 fits housings made since 2019. Older housings need adapter ring A-12, which is sold separately and takes ten minutes to mount.", "Spare parts"),
-    ("How do I descale the boiler safely?", "Use citric acid at 40 grams per litre and never vinegar, which attacks the seals. Rinse three times. Leave the lid open until the boiler is dry.", "Care"),
-    ("Which voltage does the travel kettle take?", "The travel kettle switches between 110 and 230 volts by itself. The cord is 60 centimetres long. It is not meant for use on ships.", "Data sheet"),
-    ("When is the repair café open?", "The repair café opens on the first Saturday of each month from 10 to 14 o'clock. Bring the proof of purchase; registration is not needed.", "Events"),
-]  # fmt: skip
-
-
-def more(rows: Rows, each: int) -> None:
-    """A crowd of plausible traces of two apps and three generators."""
-    rng = random.Random(3)
-    for app, generators in {"support": ["meridian-8b", "atlas-70b", "corvid-mini"], "handbook": ["meridian-8b", "atlas-70b"]}.items():  # noqa: E501
-        for g, generator in enumerate(generators):
-            for i in range(each):
-                question, text, title = TOPICS[i % len(TOPICS)]
-                sentences = [s.strip() + "." for s in text.split(".") if s.strip() and len(s) > 9]
-                good, other = chunk(f"{title.lower()[:3]}-{i}", text, title), chunk(f"oth-{i}", TOPICS[(i + 1) % 5][1], TOPICS[(i + 1) % 5][2], 2)  # noqa: E501
-                claims = []
-                for s in sentences:
-                    roll = rng.random() + 0.12 * (1 - g)
-                    cites = other if 0.72 < roll < 0.8 else good
-                    if roll < 0.8:
-                        drift = cites is other
-                        claims.append({"text": s, "label": "supported", "misused": drift, "cites": [cites["chunk_id"]], "deciding": [good["chunk_id"]], "patterns": ["citation_drift"] if drift else [], "confidence": rng.uniform(0.7, 0.99), "looks": [look(good["chunk_id"], "supported", 0.95, window=(text.index(s), text.index(s) + len(s))), look(other["chunk_id"], "unsupported", 0.04)]})  # noqa: E501
-                    else:
-                        label = rng.choice(["unsupported", "partially_supported", "contradicted"])
-                        claims.append({"text": s, "label": label, "misused": label != "partially_supported", "cites": [good["chunk_id"]], "deciding": [good["chunk_id"]], "confidence": rng.uniform(0.6, 0.95), "looks": [look(good["chunk_id"], label, 0.2), look(other["chunk_id"], "unsupported", 0.03)]})  # noqa: E501
-                trace(rows, f"{app}-{generator}-{i:04d}", question=question, answer=" ".join(f"{c['text']} [{1 if c['cites'] == [good['chunk_id']] else 2}]" for c in claims), chunks=[good, other], claims=claims, app=app, generator=generator, diagnosis=rng.choice(["healthy"] * 6 + ["retrieval", "generator", "generator", "prompt"]), context=rng.uniform(0.4, 0.95), relevance=rng.uniform(0.5, 0.95), unused=[other["chunk_id"]])  # noqa: E501

@@ -307,12 +307,15 @@ def test_s3_connection_refused(credentials: None, tmp_path: Path) -> None:
     assert "can't be reached: the connection failed. Check `endpoint_url`" in message
 
 
-class _Denying(http.server.BaseHTTPRequestHandler):
-    """An object store that lets nobody in."""
+class _Store(http.server.BaseHTTPRequestHandler):
+    """An object store that allows nothing but, if at all, to list buckets, which are empty."""
+
+    may_list = False
 
     def do_GET(self) -> None:
-        body = b"<?xml version='1.0'?><Error><Code>AccessDenied</Code><Message>Access Denied</Message></Error>"
-        self.send_response(403)
+        name = "ListBucketResult" if self.may_list else "Error"
+        body = f"<?xml version='1.0'?><{name}><Code>AccessDenied</Code><KeyCount>0</KeyCount></{name}>".encode()
+        self.send_response(200 if self.may_list and self.command == "GET" else 403)
         self.send_header("Content-Length", str(len(body)))
         self.end_headers()
         if self.command != "HEAD":
@@ -324,10 +327,26 @@ class _Denying(http.server.BaseHTTPRequestHandler):
         pass
 
 
+@pytest.fixture
+def store(credentials: None, request: pytest.FixtureRequest) -> Iterator[str]:
+    """URL of a store that allows listing, or nothing at all."""
+    handler = type("Handler", (_Store,), {"may_list": request.param})
+    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
+        thread = threading.Thread(target=server.serve_forever)
+        thread.start()
+        yield f"http://127.0.0.1:{server.server_port}"
+        server.shutdown()
+        thread.join()
+
+
+@pytest.mark.parametrize("store", [False], indirect=True)
 @pytest.mark.parametrize("path", ["s3://traces/*", "s3://traces/a.jsonl", "s3://traces/{date}.jsonl"])
-def test_s3_permission_denied(credentials: None, tmp_path: Path, path: str) -> None:
-    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), _Denying) as denying:
-        threading.Thread(target=denying.serve_forever, daemon=True).start()
-        remote = source(tmp_path, path, endpoint_url=f"http://127.0.0.1:{denying.server_port}")
-        assert "may not be read: permission denied" in complaint(lambda: remote.files(DAY, DAY))
-        denying.shutdown()
+def test_s3_permission_denied(store: str, tmp_path: Path, path: str) -> None:
+    remote = source(tmp_path, path, endpoint_url=store)
+    assert "may not be read: permission denied" in complaint(lambda: remote.files(DAY, DAY))
+
+
+@pytest.mark.parametrize("store", [True], indirect=True)
+def test_s3_right_to_list_is_enough(store: str, tmp_path: Path) -> None:
+    """A key that may list a prefix but not ask for the bucket meets a night without logs: no error."""
+    assert source(tmp_path, "s3://traces/logs/*", endpoint_url=store).files(DAY, DAY) == []

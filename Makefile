@@ -1,0 +1,50 @@
+# Two commands do everything on a machine with Python 3.11 or later: `make nightly` and `make test`.
+.DEFAULT_GOAL := help
+PYTHON ?= $(shell command -v python3.11 || command -v python3)
+BIN := .venv/bin
+PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
+export PREFECT_SERVER_ANALYTICS_ENABLED := false
+export DO_NOT_TRACK := 1
+export GX_ANALYTICS_ENABLED := false
+
+.venv/runtime: requirements.lock pyproject.toml
+	test -x $(BIN)/python || $(PYTHON) -m venv .venv
+	$(PIP) install -r requirements.lock
+	$(PIP) install hatchling editables
+	$(PIP) install --no-deps --no-build-isolation --editable .
+	touch $@
+
+.venv/dev: .venv/runtime requirements-dev.lock
+	$(PIP) install -r requirements-dev.lock
+	touch $@
+
+.PHONY: nightly
+nightly: .venv/runtime ## Judge the bundled sample's three nights and print the tables and where the report is
+	$(BIN)/leadline nightly --from 2026-11-01 --to 2026-11-03
+
+.PHONY: test
+test: .venv/dev lint ## Lint, type-check, check the import rules, run all tests
+	$(BIN)/pytest -n 2
+
+.PHONY: lint
+lint: .venv/dev ## ruff, mypy and import-linter
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+
+.PHONY: docs
+docs: .venv/runtime ## Write the generated pages: docs/tables.md and docs/trace.schema.json
+	$(BIN)/python scripts/generate_docs.py
+
+.PHONY: lock
+lock: .venv/runtime ## Resolve the lock files again from pyproject.toml
+	$(BIN)/python scripts/lock.py
+
+.PHONY: clean
+clean: ## Remove the environment, caches and everything the sample run made
+	rm -rf .venv data/lake data/report data/leadline.duckdb* .mypy_cache .ruff_cache .pytest_cache .hypothesis
+
+.PHONY: help
+help: ## This list
+	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "make %-8s %s\n", $$1, $$2}' $(MAKEFILE_LIST)

@@ -1,0 +1,133 @@
+"""Extractor `sentences`: segments cut further into sentences, without a model (METHODS section 2).
+
+Every sentence keeps the references that cover its segment. Sentence ends come from sentencex, by the rules of the
+language. Leaves out what a reference covers (`segments.py`) and the single facts inside a sentence.
+"""
+
+import re
+from bisect import bisect_left
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Annotated, Literal, TypeVar
+
+import sentencex
+from pydantic import Field
+
+from tasks.core import keys
+from tasks.core.types import Chunk, Citation, ClaimDraft, Extractor
+from tasks.extractors import _spans, segments
+from tasks.extractors.citations import Finder, StyleSettings
+from tasks.extractors.markdown import encodable
+from tasks.extractors.segments import Segment
+
+# See `segments.RULES`, which counts too.
+RULES = 1
+
+# sentencex takes time with the square of the length where quotes and brackets abound; a longer sentence is cut.
+_WINDOW = 4_000
+# "1." or "a)": the number of what follows, not a sentence.
+_NUMBER = re.compile(r"\W*(?:\d{1,3}|[A-Za-z])[.)]\W*")
+
+
+T = TypeVar("T", bound=tuple[int, ...])
+
+
+class Config(StyleSettings):
+    """Settings of the extractor `sentences`.
+
+    Attributes:
+        language: Whose rules tell where a sentence ends, as an ISO 639 code.
+    """
+
+    kind: Literal["sentences"] = "sentences"
+    language: Annotated[str, Field(pattern=r"^[a-z]{2,3}$")] = "en"
+
+
+@dataclass(frozen=True, slots=True)
+class Sentences:
+    """The extractor; see `tasks.core.types.Extractor`."""
+
+    finder: Finder
+    language: str
+    version: str
+
+    def extract(self, answer: str, chunks: Sequence[Chunk], citations: Sequence[Citation] | None) -> list[ClaimDraft]:
+        """The sentences of one answer."""
+        cut = segments.cut(answer, chunks, citations, self.finder)
+        parts = [part for segment in cut for part in _split(answer, segment, self.language)]
+        return segments.drafts(parts, chunks, citations, self.finder)
+
+    def hypothesis(self, claim: str) -> str:
+        """A claim as a judge should read it: without references and markup."""
+        return self.finder.hypothesis(claim)
+
+
+def build(config: Config) -> Extractor:
+    """The extractor for these settings."""
+    version = keys.version({"rules": [RULES, segments.RULES], **config.model_dump()})
+    return Sentences(Finder(config), config.language, version)
+
+
+def _split(answer: str, segment: Segment, language: str) -> list[Segment]:
+    """The sentences of a segment. A row of a table is one statement."""
+    if segment.block.kind == "row":
+        return [segment]
+    parts: list[Segment] = []
+    for start, end in _sentences(_without_marks(answer, segment), segment.start, language):
+        if _spans.has_text(answer, segment.block, start, end):
+            left, right = _spans.trim(answer, segment.block, start, end)
+            parts.append(segment._replace(start=left, end=right, reach=right))
+    if not parts:
+        return [segment]
+    parts[-1] = parts[-1]._replace(reach=segment.reach)
+    return parts
+
+
+def _without_marks(answer: str, segment: Segment) -> str:
+    """The segment's text, of the same length, without code and tags, in which a full stop ends no sentence.
+
+    Tags become asterisks, which sentencex takes for what they are; spaces in their place would mislead it.
+    """
+    block = segment.block
+    if not block.marks and not block.code:
+        return answer[segment.start : segment.end]
+    pieces: list[str] = []
+    position = segment.start
+    hidden = [(m[0], m[1], "*") for m in _within(block.marks, segment)]
+    hidden += [(span[0], span[1], "x") for span in _within(block.code, segment)]
+    for start, end, filler in sorted(hidden):
+        if start >= position and end <= segment.end:
+            pieces += (answer[position:start], filler * (end - start))
+            position = end
+    return "".join((*pieces, answer[position : segment.end]))
+
+
+def _within(spans: Sequence[T], segment: Segment) -> Sequence[T]:
+    """The sorted spans that begin in a segment."""
+    return spans[bisect_left(spans, (segment.start,)) : bisect_left(spans, (segment.end,))]
+
+
+def _sentences(text: str, offset: int, language: str) -> Iterator[tuple[int, int]]:
+    """Spans of the sentences of a text that begins at `offset`."""
+    begin = 0  # of the sentence that is open: a number waits for what it numbers
+    for start, end in _windows(text, language):
+        if not _NUMBER.fullmatch(text, min(begin, start), end) or end == len(text):
+            yield offset + begin, offset + end
+            begin = end
+
+
+def _windows(text: str, language: str) -> Iterator[tuple[int, int]]:
+    """Spans as sentencex gives them, read in windows."""
+    start = 0
+    while start < len(text):
+        window = encodable(text[start : start + _WINDOW])
+        bounds = [(b["start_index"], b["end_index"]) for b in sentencex.get_sentence_boundaries(language, window)]
+        if start + _WINDOW < len(text):
+            # The last sentence may go on: read it again with the next window, unless it fills this one.
+            if len(bounds) > 1 and bounds[-1][0] > _WINDOW // 2:
+                bounds.pop()
+            elif (space := window.rfind(" ", _WINDOW // 2)) > 0:
+                bounds = [(a, min(b, space)) for a, b in bounds if a < space]
+        for a, b in bounds:
+            yield start + a, start + b
+        start += bounds[-1][1] if bounds else len(window)

@@ -1,0 +1,72 @@
+"""Writing the site so that a reader of it never sees half of anything. Knows nothing of what is written."""
+
+import secrets
+import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from tasks.core.errors import LeadlineError
+
+
+def write(path: Path, text: str) -> None:
+    """Write a file, replacing one of that name; it is seen whole or not at all.
+
+    Raises:
+        LeadlineError: It can't be written.
+    """
+    temporary = path.with_name(f".{path.name}.{secrets.token_hex(4)}")
+    with _explained(path):
+        path.parent.mkdir(parents=True, exist_ok=True)
+        try:
+            temporary.write_text(text, encoding="utf-8", newline="")
+            temporary.replace(path)
+        finally:
+            temporary.unlink(missing_ok=True)
+
+
+@contextmanager
+def replacing(place: Path) -> Iterator[Path]:
+    """A new directory that takes the place of `place` when the block ends well, and is gone when it does not.
+
+    A file system can't exchange two directories in one step everywhere: for an instant neither is there.
+
+    Raises:
+        LeadlineError: The directory can't be made or moved.
+    """
+    token = secrets.token_hex(4)
+    fresh, old = (place.with_name(f".{place.name}.{token}.{kind}") for kind in ("new", "old"))
+    with _explained(place):
+        _tidy(place)
+        fresh.mkdir(parents=True)
+    try:
+        yield fresh
+        with _explained(place):
+            if place.exists():
+                place.rename(old)
+            fresh.rename(place)
+    finally:
+        shutil.rmtree(fresh, ignore_errors=True)
+        if old.exists():
+            with _explained(place):
+                _tidy(place)
+
+
+def _tidy(place: Path) -> None:
+    """Remove what is left of earlier builds; a directory that had been moved aside goes back if its place is empty."""
+    for leftover in sorted(place.parent.glob(f".{place.name}.*")):
+        if leftover.suffix == ".old" and not place.exists():
+            leftover.rename(place)
+        else:
+            shutil.rmtree(leftover)
+
+
+@contextmanager
+def _explained(place: Path) -> Iterator[None]:
+    try:
+        yield
+    except OSError as error:
+        raise LeadlineError(
+            f"{error.filename or place}: the report can't be written ({error.strerror}). Free space or grant access, "
+            "then publish again; what was published before still stands."
+        ) from error

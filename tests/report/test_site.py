@@ -1,0 +1,385 @@
+"""The whole report over a small night that has one of everything."""
+
+import re
+from datetime import date, timedelta
+from pathlib import Path
+from urllib.parse import unquote, urldefrag
+
+import pytest
+from html_tree import Node, parse
+from report_nights import DRIFT_WINDOW, HOSTILE, WARRANTY, by_hand, more
+from report_rows import NIGHT, RECIPE, DuckReader, Rows, nightly
+
+from tasks.core.errors import LeadlineError
+from tasks.report import build
+from tasks.report.text import slug
+
+
+@pytest.fixture(scope="module")
+def rows() -> Rows:
+    rows = by_hand()
+    nightly(rows, nights=3)
+    return rows
+
+
+@pytest.fixture(scope="module")
+def site(rows, tmp_path_factory) -> Path:
+    out = tmp_path_factory.mktemp("site")
+    assert build(rows.reader(), out, NIGHT, RECIPE, 100) == out / "2026-11-19" / "index.html"
+    return out
+
+
+@pytest.fixture(scope="module")
+def night(site) -> Node:
+    return parse(site / "2026-11-19" / "index.html")
+
+
+def page(site: Path, trace_id: str) -> Node:
+    return parse(site / "2026-11-19" / "traces" / f"{slug(trace_id)}.html")
+
+
+def cells(table: Node) -> list[list[str]]:
+    return [[c.said() for c in r.children if isinstance(c, Node)] for r in table.all("tr")]
+
+
+def plain(text: str) -> str:
+    """Without the thin spaces between numbers."""
+    return text.replace("\u202f", "").replace("\u00a0", " ")
+
+
+# Safety
+
+
+def test_every_answer_is_shown_character_by_character(site, rows):
+    for t in rows.tables["traces"]:
+        shown = page(site, t["trace_id"]).one("div", "answer").text()
+        assert shown == t["answer"].replace("\0", "\ufffd")
+
+
+def test_claims_are_marked_exactly(site, rows):
+    for t in rows.tables["traces"]:
+        marks = page(site, t["trace_id"]).one("div", "answer").all("mark")
+        claims = [c for c in rows.tables["claims"] if c["trace_id"] == t["trace_id"]]
+        assert [(m.attrs["id"], m.text()) for m in marks] == [
+            (f"said-{c['ordinal']}", t["answer"][c["start"] : c["end"]].replace("\0", "\ufffd")) for c in claims
+        ]
+
+
+def test_no_text_of_a_trace_becomes_markup(site):
+    for path in site.rglob("*.html"):
+        for node in parse(path).walk():
+            assert node.tag not in {"script", "img", "iframe", "object", "embed", "form", "i", "base"} or (
+                node.tag == "i" and not node.children and set(node.attrs) == {"style"}  # the gauge's band
+            )
+            assert not [a for a in node.attrs if a.startswith("on")]
+    hostile = page(site, HOSTILE)
+    assert hostile.one("p", "asked").text().startswith("</title><script>alert('q')</script>")
+    assert "{{ 7 * 7 }}" in hostile.one("div", "answer").text()
+    assert "<img src=http://evil.example/x.png" in hostile.one(id_="chunk-0").text()
+
+
+def test_nothing_is_loaded_from_elsewhere(site):
+    for path in site.rglob("*.html"):
+        tree = parse(path)
+        (policy,) = [m.attrs["content"] for m in tree.all("meta") if m.attrs.get("http-equiv")]
+        assert policy.startswith("default-src 'none';")
+        assert "script-src 'none'" in policy
+        for node in tree.walk():
+            assert "src" not in node.attrs
+            assert "url(" not in node.attrs.get("style", "")
+        for href in tree.references():
+            assert href == "data:," or not re.match(r"[a-z]+:|//", href), f"{path.name}: {href}"
+    css = (site / "style.css").read_text()
+    assert "url(" not in css
+    assert "@import" not in css
+
+
+def test_texts_in_either_direction_are_kept_apart(site):
+    hostile = page(site, HOSTILE)
+    for node in (hostile.one("p", "asked"), hostile.one("div", "answer"), *hostile.all("div", "plain")):
+        assert node.attrs["dir"] == "auto"
+
+
+# Links
+
+
+def test_every_link_leads_somewhere(site):
+    trees = {p.resolve(): parse(p) for p in site.rglob("*.html")}
+    assert len(trees) == 2 + 5
+    for path, tree in trees.items():
+        assert len(tree.ids()) == len(set(tree.ids())), f"{path.name} has an id twice"
+        for href in tree.references():
+            if href == "data:,":
+                continue
+            file, fragment = urldefrag(href)
+            target = (path.parent / unquote(file)).resolve() if file else path
+            assert target.is_file(), f"{path.name}: {href}"
+            if fragment:
+                assert fragment in trees[target].ids(), f"{path.name}: {href}"
+
+
+def test_traces_are_chained_in_the_order_of_the_list(site, night):
+    listed = [h for h in night.one(id_="traces").links() if h.startswith("traces/")]
+    assert len(listed) == 5
+    seen = ["traces/" + Path(listed[0]).name]
+    while nexts := [
+        n.attrs["href"] for n in parse(site / "2026-11-19" / seen[-1]).all("a") if n.attrs.get("rel") == "next"
+    ]:
+        seen.append("traces/" + nexts[0])
+    assert seen == listed
+
+
+# The night
+
+
+def test_the_head_says_what_ran(night):
+    said = plain(night.one("p", "lede").said())
+    assert "5 answers scored under recipe claims" in said
+    assert "judged by nli-minilm" in said
+    for part in ("took 3 min 20 s", "paid for 1234 verdicts", "had 77 already", "read 98765", "refused 3 rows"):
+        assert part in said
+
+
+def test_headline_numbers_carry_interval_and_what_was_left_out(tmp_path):
+    rows = by_hand()
+    ident = {"recipe": RECIPE, "date": NIGHT, "app": "support", "generator": "g", "judge_version": "j", "n": 9}
+    rows.add(
+        "nightly_groundedness", **ident, n_scored=5, n_na=2, n_unjudged=1, n_abstained=1, groundedness_mean=61.26,
+        groundedness_low=50.0, groundedness_high=72.5, faithfulness_mean=0.5, claims_total=12, claims_judged=8,
+        claims_misused=2, claims_unjudged=3, citations_dangling=4,
+    )  # fmt: skip
+    rows.add("nightly_utilization", **ident, n_scored=0, n_na=9)
+    build(rows.reader(), tmp_path, NIGHT, RECIPE, 0)
+    table = parse(tmp_path / "2026-11-19" / "index.html").one("table", "headline")
+    head, row = cells(table)
+    got = dict(zip(head, map(plain, row), strict=True))
+    assert got["Groundedness"] == "61.3 [50.0, 72.5] n=5, 2 n/a, 1 unjudged, 1 abstained"
+    assert got["Faithfulness"] == "0.50 no interval n=5, 2 n/a, 1 unjudged, 1 abstained"
+    assert got["Utilization"] == "n/a n=0, 9 n/a"  # nothing scored: no number, and certainly no 0
+    assert got["Answer relevance"] == "n/a"
+    assert got["Claims misused"] == "25.0% 2 of 8 8 judged, 1 n/a, 3 unjudged"  # 12 - 8 - 3 were not applicable
+
+
+def test_trend_keeps_judge_versions_apart(tmp_path):
+    rows = by_hand()
+    for back, judge in [(0, "new"), (1, "new"), (2, "old"), (3, "old")]:
+        rows.add(
+            "nightly_groundedness", recipe=RECIPE, date=NIGHT - timedelta(back), app="a", generator="g",
+            judge_version=judge, n=2, n_scored=2, groundedness_mean=50.0 + back,
+        )  # fmt: skip
+    build(rows.reader(), tmp_path, NIGHT, RECIPE, 0)
+    trend = parse(tmp_path / "2026-11-19" / "index.html").one(id_="trend")
+    assert [li.said() for li in trend.one("ul", "legend").all("li")] == ["g (judge new)", "g (judge old)"]
+    (plot,) = trend.all("div", "plot")
+    assert plot.attrs["aria-label"].endswith("g (judge new): 51.0 to 50.0 over 2 nights; g (judge old): 53.0 to 52.0 over 2 nights")  # fmt: skip  # noqa: E501
+
+
+def test_trend_stops_at_the_night(tmp_path):
+    rows = by_hand()
+    for ahead in (0, 1):
+        rows.add(
+            "nightly_groundedness", recipe=RECIPE, date=NIGHT + timedelta(ahead), app="a", generator="g",
+            judge_version="j", n=1, n_scored=1, groundedness_mean=10.0,
+        )  # fmt: skip
+    build(rows.reader(), tmp_path, NIGHT, RECIPE, 0)
+    assert "2026-11-20" not in parse(tmp_path / "2026-11-19" / "index.html").one(id_="trend").text()
+
+
+def test_a_misuse_shows_claim_cited_chunk_and_where_the_support_is(site, night):
+    (case,) = [c for c in night.all("article", "case") if "warranty is two years" in c.text()]
+    there = f"traces/{slug('kinds')}.html"
+    assert case.links()[0] == f"{there}#claim-1"
+    quotes = [b.said() for b in case.all("blockquote")]
+    heads = [p.said() for p in case.all("p", "source-head")]
+    assert heads[0].startswith("It cites ret-1")
+    assert "unsupported" in heads[0]
+    assert quotes[0].startswith("Unused goods may be returned within 30 days")
+    assert heads[1].startswith("Its support is in war-2")
+    assert quotes[1] == "… Kettles carry a warranty of two years from the day of purchase. …"
+    assert [h for h in case.links() if "#chunk" in h] == [f"{there}#chunk-0", f"{there}#chunk-1"]
+    assert "citation drift" in case.text()
+
+
+def test_one_representative_misuse_per_trace_the_surest_first(night):
+    cases = [c.one("h3").said() for c in night.all("article", "case")]
+    assert cases == ["<script>alert(1)</script>", "The warranty is two years from purchase"]  # .93 beats .88
+
+
+def test_refused_rows_are_counted_and_not_shown(site, night):
+    refused = night.one(id_="refused")
+    assert cells(refused.one("table"))[1:] == [["missing_field", "parse", "2"], ["duplicate", "duplicate", "1"]]
+    assert "2 citations" in refused.text()  # [9] and <b>9</b>
+    assert not [p for p in site.rglob("*.html") if "secret" in p.read_text()]
+
+
+def test_worst_traces_come_first(night):
+    lowest, misused = night.one(id_="worst").all("table")
+    assert [r[0] for r in cells(lowest)[1:]] == [  # both at 0; the one with more misuses first; nothing unscored
+        "How long may I return a kettle, and who pays?",
+        "</title><script>alert('q')</script> מה זה?",
+    ]
+    assert len(cells(misused)) == 3
+
+
+def test_triad_counts(night):
+    table = night.one(id_="layers").one("table")
+    rows_ = [[plain(c) for c in r] for r in cells(table)]
+    at = next(i for i, r in enumerate(rows_) if r[0] == "meridian-8b support")
+    assert [re.match(r"\d+", c)[0] for c in rows_[at + 1]] == ["0", "0", "1", "0", "2"]
+    assert "1 generator and 2 without a diagnosis" in table.all("div", "stack")[2].attrs["aria-label"]
+
+
+# A trace
+
+
+def test_every_kind_of_verdict_is_shown_by_name(site):
+    bodies = page(site, "kinds").one("table", "claims").all("tbody")
+    verdicts = [b.all("td")[1].said().split()[0] for b in bodies if b.attrs.get("id", "").startswith("claim-")]
+    assert verdicts == ["supported", "supported", "contradicted", "unsupported", "partly", "unjudged", "abstained"]
+    assert "misused" in bodies[0].text() + page(site, "kinds").one(id_="claim-1").text()
+
+
+def test_misuse_and_label_differ_in_the_answer_by_more_than_colour(site):
+    classes = [m.attrs["class"] for m in page(site, "kinds").one("div", "answer").all("mark")]
+    assert classes[:3] == ["v-supported", "v-supported is-misused", "v-contradicted is-misused"]
+    css = (site / "style.css").read_text()
+    styles = re.findall(r"--line: (solid|dashed|dotted|wavy|double)", css)
+    assert {"solid", "dashed", "dotted", "wavy", "double"} == set(styles)
+
+
+def test_looks_that_failed_or_never_came_are_told_apart(site):
+    looks = page(site, "kinds").one(id_="claim-5").one("table", "looks")
+    assert sorted(r[2] for r in cells(looks)[1:]) == ["unjudged no verdict", "unjudged unparsable"]
+    assert [r[3:] for r in cells(looks)[1:]] == [["n/a", "n/a"]] * 2
+
+
+def test_a_repaired_verdict_replaces_the_failure(rows, tmp_path):
+    fixed = by_hand()
+    (lost,) = [v for v in fixed.tables["verdicts"] if v["failure"] == "truncated"]
+    fixed.add("verdicts", **{**lost, "label": "supported", "failure": None, "p_supported": 0.8})
+    build(fixed.reader(), tmp_path, NIGHT, RECIPE, 10)
+    (look,) = cells(page(tmp_path, "lost").one("table", "looks"))[1:]
+    assert look[2:4] == ["supported", "0.80"]
+
+
+def test_the_deciding_window_is_marked_and_whole_chunks_are_not(site):
+    tree = page(site, "kinds")
+    (window,) = tree.all("span", "window")
+    assert window.text() == WARRANTY["text"][slice(*DRIFT_WINDOW)]
+    assert window in list(tree.one(id_="chunk-1").walk())
+    assert tree.one(id_="chunk-1").one("div", "plain").text() == WARRANTY["text"]
+
+
+def test_chunks_link_back_to_their_claims(site):
+    tree = page(site, "kinds")
+    assert tree.one(id_="chunk-0").links() == ["#claim-0", "#claim-3", "#claim-0", "#claim-1"]
+    assert "unused" in tree.one(id_="chunk-1").one("ul", "meta").said()
+    assert tree.one(id_="claim-1").links() == ["#said-1", "#chunk-0", "#chunk-1", "#chunk-1", "#chunk-0", "#chunk-1"]
+
+
+def test_the_three_questions_stop_at_the_layer_that_failed(site):
+    items = [li.said() for li in page(site, "kinds").one("ol", "triad").all("li")]
+    assert [re.search(r"\? (.*?) [\d.]", i)[1] for i in items] == ["yes", "no", "not reached"]
+    assert items[0].endswith("0.71 yes from 0.35")
+
+
+def test_what_does_not_apply_is_never_zero(site):
+    bare = page(site, "bare")
+    scores = {d.one("dt").said(): d.one("dd").said() for d in bare.one("dl", "scores").all("div")}
+    assert scores["Groundedness"] == scores["Faithfulness"] == scores["Utilization"] == "n/a"
+    assert scores["Chunks used"] == "n/a of 0"
+    assert "Nothing was retrieved" in bare.one(id_="chunks").text()
+    assert bare.one(id_="claim-0").all("span", "badge")[0].said() == "n/a"
+    silent = page(site, "silent")
+    assert "claims nothing" in silent.one(id_="claims").text()
+    lost = page(site, "lost")
+    assert lost.one("dl", "scores").all("dd")[0].said() == "unjudged"
+
+
+# Building
+
+
+def test_apps_and_generators_take_turns_for_pages(rows, tmp_path):
+    build(rows.reader(), tmp_path, NIGHT, RECIPE, 3)
+    pages = {p.stem for p in (tmp_path / "2026-11-19" / "traces").iterdir()}
+    assert pages == {slug(HOSTILE), slug("kinds"), slug("lost")}
+    assert "3 of 5 traces have a page" in parse(tmp_path / "2026-11-19" / "index.html").one(id_="traces").said()
+
+
+def test_no_pages_no_links(rows, tmp_path):
+    index = build(rows.reader(), tmp_path, NIGHT, RECIPE, 0)
+    assert not [h for h in parse(index).links() if h.startswith("traces/")]
+    assert not list(tmp_path.rglob("traces/*"))
+
+
+def test_an_empty_night_has_a_page(rows, tmp_path):
+    index = build(rows.reader(), tmp_path, date(2020, 1, 1), RECIPE, 10)
+    assert "No trace of this night is scored" in parse(index).text()
+    assert "No run over this night is on record" in parse(index).said()
+
+
+def test_the_list_of_nights_grows_the_latest_first(rows, tmp_path):
+    for night_ in (NIGHT, NIGHT - timedelta(1)):
+        build(rows.reader(), tmp_path, night_, RECIPE, 1)
+    links = [h for h in parse(tmp_path / "index.html").links() if h.endswith("index.html")]
+    assert links == ["2026-11-19/index.html", "2026-11-18/index.html"]
+
+
+def test_a_rerun_replaces_the_night_and_leaves_nothing_behind(rows, tmp_path):
+    build(rows.reader(), tmp_path, NIGHT, RECIPE, 100)
+    (tmp_path / ".2026-11-19.dead.new").mkdir()  # a run was killed
+    build(rows.reader(), tmp_path, NIGHT, RECIPE, 1)
+    assert len(list((tmp_path / "2026-11-19" / "traces").iterdir())) == 1
+    assert sorted(p.name for p in tmp_path.iterdir()) == ["2026-11-19", "index.html", "style.css"]
+
+
+def test_a_night_that_a_killed_run_had_moved_aside_is_put_back(rows, tmp_path):
+    build(rows.reader(), tmp_path, NIGHT, RECIPE, 100)
+    (tmp_path / "2026-11-19").rename(tmp_path / ".2026-11-19.dead.old")
+    with pytest.raises(ConnectionError):
+        build(Flaky(rows), tmp_path, NIGHT, RECIPE, 100)
+    assert (tmp_path / "2026-11-19" / "index.html").is_file()
+
+
+class Flaky(DuckReader):
+    """Fails in the middle of the trace pages."""
+
+    def __init__(self, rows: Rows) -> None:
+        super().__init__(rows.tables)
+
+    def rows(self, sql, params):
+        if "FROM pairs" in sql:
+            raise ConnectionError("lost")
+        return super().rows(sql, params)
+
+
+def test_a_build_that_fails_leaves_the_last_one_standing(rows, tmp_path):
+    build(rows.reader(), tmp_path, NIGHT, RECIPE, 100)
+    before = {p: p.read_bytes() for p in tmp_path.rglob("*.html")}
+    with pytest.raises(ConnectionError):
+        build(Flaky(rows), tmp_path, NIGHT, RECIPE, 100)
+    assert {p: p.read_bytes() for p in tmp_path.rglob("*.html")} == before
+    assert not [p for p in tmp_path.iterdir() if p.name.startswith(".")]
+
+
+def test_an_unknown_recipe_is_named(rows, tmp_path):
+    with pytest.raises(LeadlineError, match="'nope' is not in the table `recipes`"):
+        build(rows.reader(), tmp_path, NIGHT, "nope", 1)
+
+
+def test_a_place_that_can_not_be_written_is_named(rows, tmp_path):
+    (tmp_path / "file").write_text("")
+    with pytest.raises(LeadlineError, match=r"file.*can't be written"):
+        build(rows.reader(), tmp_path / "file" / "site", NIGHT, RECIPE, 1)
+
+
+def test_queries_do_not_grow_with_the_traces(tmp_path):
+    def queries(each: int) -> int:
+        rows = by_hand()
+        more(rows, each)
+        nightly(rows)
+        reader = rows.reader()
+        build(reader, tmp_path, NIGHT, RECIPE, 60)
+        return reader.queries
+
+    assert queries(2) == queries(8)
