@@ -7,7 +7,7 @@ import os
 import sys
 from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -21,14 +21,14 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
 )
 Config = Annotated[Path, typer.Option("--config", "-c", help="The nightly config.", show_default=True)]
-Day = Annotated[datetime | None, typer.Option(formats=["%Y-%m-%d"], metavar="YYYY-MM-DD", show_default=False)]
+DAY: dict[str, Any] = {"formats": ["%Y-%m-%d"], "metavar": "YYYY-MM-DD", "show_default": False}
 
 
 @app.command()
 def nightly(
-    day: Annotated[Day, typer.Option("--date", help="The day to complete; yesterday (UTC) if none is given.")] = None,
-    start: Annotated[Day, typer.Option("--from", help="First day of a range.")] = None,
-    end: Annotated[Day, typer.Option("--to", help="Last day of a range.")] = None,
+    day: Annotated[datetime | None, typer.Option("--date", help="The day; yesterday (UTC) by default.", **DAY)] = None,
+    start: Annotated[datetime | None, typer.Option("--from", help="First day of a range.", **DAY)] = None,
+    end: Annotated[datetime | None, typer.Option("--to", help="Last day of a range.", **DAY)] = None,
     config: Config = CONFIG,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Print what is missing; change nothing.")] = False,
     retry_failures: Annotated[

@@ -2,32 +2,38 @@
 
 from typing import Any
 
+from rich import box
 from rich.console import Console
 from rich.table import Table
 
 from flows.nightly import Outcome
 
 COLUMNS = (
-    "app", "generator", "traces", "groundedness", "faithful", "utilization", "context rel.", "answer rel.",
-    "claims", "misused", "N/A", "unjudged", "abstained",
+    "app · generator", "traces", "groundedness", "faithful", "used", "context", "answer", "claims", "misused",
+    "left out",
 )  # fmt: skip
+WIDTH = 120  # narrower, and numbers would be cut
 
 
 def show(outcome: Outcome) -> None:
     """Print the run's result to standard output."""
     console = Console()
+    console.width = max(console.width, WIDTH)
     ctx = outcome.context
-    table = Table(title=f"Groundedness {ctx.first} to {ctx.last}", title_style="bold", show_edge=False)
+    table = Table(
+        title=f"Groundedness {ctx.first} to {ctx.last}", title_style="bold", title_justify="left", box=box.SIMPLE
+    )
     for name in COLUMNS:
-        table.add_column(name, justify="left" if name in {"app", "generator"} else "right")
+        table.add_column(name, justify="left" if name == COLUMNS[0] else "right", no_wrap=True)
     for row in outcome.rows:
         table.add_row(*_cells(row))
     console.print(table)
     console.print(
-        "[dim]Groundedness is the mean over scored traces ± half its 95% interval, 0 to 100. N/A traces, unjudged and"
-        " abstained claims enter no mean.[/dim]"
+        "[dim]Groundedness: mean of 0 to 100 over scored traces, ± half its 95% interval. Used: share of chunks that"
+        " decide a claim.\nContext, answer: relevance to the question. Left out of every mean: N/A traces / unjudged /"
+        " abstained claims.[/dim]"
     )
-    cost = Table(title="What it took", title_style="bold", show_edge=False)
+    cost = Table(title="What it took", title_style="bold", title_justify="left", box=box.SIMPLE)
     for name in ("stage", "computed", "reused", "tokens", "seconds"):
         cost.add_column(name, justify="left" if name == "stage" else "right")
     for s in outcome.stages:
@@ -43,8 +49,9 @@ def _cells(row: dict[str, Any]) -> list[str]:
     half = row["groundedness_half"]
     grounded = _number(row["groundedness"], 1) + (f" ± {half:.1f}" if half is not None else "")
     rates = [_number(row[c], 2) for c in ("faithfulness", "utilization", "context_relevance", "answer_relevance")]
-    counts = [f"{row[c]:,}" for c in ("claims", "misused", "na", "unjudged", "abstained")]
-    return [row["app"], row["generator"], f"{row['traces']:,}", grounded, *rates, *counts]
+    left_out = " / ".join(f"{row[c]:,}" for c in ("na", "unjudged", "abstained"))
+    counts = [f"{row['claims']:,}", f"{row['misused']:,}", left_out]
+    return [f"{row['app']} · {row['generator']}", f"{row['traces']:,}", grounded, *rates, *counts]
 
 
 def _number(value: float | None, digits: int) -> str:

@@ -5,12 +5,12 @@ WITH looks AS (
     FROM pairs
     WHERE recipe = $recipe AND date = $night AND trace_id IN (SELECT unnest($trace_ids))
 ),
-given AS (  -- the store is append-only: of two rows for one sample, a label beats a failure, then the later one counts
+given AS (  -- the store is append-only: of two rows for one sample, a label beats a failure, then the earlier one counts
     SELECT request_key, sample, label, failure, p_supported, p_contradicted, explanation
     FROM verdicts
     WHERE judge_version = $judge_version AND request_key IN (SELECT request_key FROM looks)
     QUALIFY row_number() OVER (
-        PARTITION BY request_key, sample ORDER BY failure IS NOT NULL, created_at DESC
+        PARTITION BY request_key, sample ORDER BY failure IS NOT NULL, created_at
     ) = 1
 )
 SELECT

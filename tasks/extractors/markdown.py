@@ -268,7 +268,7 @@ def plain_text(markdown: str) -> str:
     if not _MARKUP.search(markdown):
         return " ".join(markdown.split())
     # A claim is inline text. The full stop keeps one that begins with "2023." or "#" from being read as a block.
-    return " ".join("".join(_plain(". " + encodable(markdown)))[1:].split())
+    return " ".join("".join(_plain(". " + encodable(markdown))).split()[1:])
 
 
 def _plain(markdown: str) -> Iterator[str]:

@@ -27,6 +27,7 @@ RULES = 1
 _WINDOW = 4_000
 # "1." or "a)": the number of what follows, not a sentence.
 _NUMBER = re.compile(r"\W*(?:\d{1,3}|[A-Za-z])[.)]\W*")
+_NUMBER_AT_END = re.compile(r"(?<=[:;])\s+\(?\d{1,2}[.)]\s*$")
 
 
 T = TypeVar("T", bound=tuple[int, ...])
@@ -110,10 +111,15 @@ def _within(spans: Sequence[T], segment: Segment) -> Sequence[T]:
 def _sentences(text: str, offset: int, language: str) -> Iterator[tuple[int, int]]:
     """Spans of the sentences of a text that begins at `offset`."""
     begin = 0  # of the sentence that is open: a number waits for what it numbers
-    for start, end in _windows(text, language):
-        if not _NUMBER.fullmatch(text, min(begin, start), end) or end == len(text):
-            yield offset + begin, offset + end
-            begin = end
+    for _, end in _windows(text, language):
+        stop = end
+        if end < len(text):
+            if _NUMBER.fullmatch(text, begin, end):
+                continue
+            if number := _NUMBER_AT_END.search(text, max(begin, end - 10), end):
+                stop = number.start()
+        yield offset + begin, offset + stop
+        begin = stop
 
 
 def _windows(text: str, language: str) -> Iterator[tuple[int, int]]:

@@ -1,11 +1,9 @@
-"""The similarity judge: its features' invariants, its labels, its tokens, and verdicts that do not depend on company."""
+"""The similarity judge: features, labels, tokens, and verdicts that do not depend on what is judged beside them."""
 
 from pathlib import Path
 
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from tasks import judges
 from tasks.core import keys
@@ -169,18 +167,5 @@ def test_no_requests_give_no_verdicts(judge):
 )
 def test_config_mistakes_are_config_errors(changes):
     data = config().model_dump()
-    with pytest.raises(ConfigError, match="judge.yaml"):
+    with pytest.raises(ConfigError, match=r"judge\.yaml"):
         validate(Config, {**data, **changes}, "judge.yaml")
-
-
-@given(st.text(max_size=60), st.text(max_size=60))
-def test_any_text_gets_a_verdict(premise, hypothesis):
-    # The model is left out: every cosine is 0 where nothing is embedded.
-    from tasks.judges import _features
-
-    found = _features.lexical(_features.read(premise), _features.read(hypothesis))
-    assert set(found) == set(FEATURES) - {"cosine"}
-    assert 0 <= found["overlap"] <= 1
-    assert 0 <= found["bigrams"] <= 1
-    assert found["missing_numbers"] in range(4)
-    assert found["missing_names"] in range(4)

@@ -80,7 +80,7 @@ def by_hand() -> Rows:
         ended_at=datetime(2026, 11, 20, 2, 3, 20, tzinfo=UTC), traces_ingested=5, rows_quarantined=3,
         verdicts_computed=1234, tokens_in=98765, tokens_out=0,
         stages=[{"stage": "ingest", "seconds": 1.5, "computed": 5, "reused": 0},
-                {"stage": "judge", "seconds": 180.0, "computed": 1234, "reused": 77}],
+                {"stage": "verdicts", "seconds": 180.0, "computed": 1234, "reused": 77}],
     )  # fmt: skip
     return rows
 
