@@ -20,9 +20,9 @@ from sklearn.metrics import brier_score_loss, log_loss, roc_auc_score
 from sklearn.model_selection import StratifiedGroupKFold
 
 from bench.labelled import Claims, Floats, Ints, default_data, load, read_jsonl
+from tasks.core.windows import windows
 from tasks.engines.transformers_cpu import Embedder, EmbedderConfig
 from tasks.judges.similarity import FEATURES, Coefficients, Config, Similarity, Thresholds
-from tasks.stages.evidence import windows
 from tasks.stages.relevance import answer_relevance, chunk_relevance
 
 CONFIG = Path(__file__).resolve().parents[1] / "configs/judges/similarity.yaml"

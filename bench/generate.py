@@ -1,4 +1,4 @@
-"""Generated traces for benchmarks: plausible in shape (five cited sentences, five chunks of about 120 words), not in sense."""
+"""Generated traces for benchmarks: five cited sentences and five chunks of 120 words, plausible in shape alone."""
 
 import random
 from collections.abc import Iterator

@@ -52,9 +52,9 @@ class Scoring(Settings):
 class Triad(Settings):
     """From where on each of the triad's three questions is answered with yes (METHODS section 6)."""
 
-    context_relevance: Share = 0.35
+    context_relevance: Share = 0.34
     groundedness: Annotated[float, Field(ge=0, le=100)] = 50.0
-    answer_relevance: Share = 0.45
+    answer_relevance: Share = 0.42
 
 
 class Recipe(Settings):

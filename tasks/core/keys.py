@@ -21,7 +21,7 @@ def key(*parts: str | bytes | int, size: int = KEY_HEX) -> str:
     return digest.hexdigest()
 
 
-def _feed(digest: "hashlib._Hash", part: str | bytes | int) -> None:
+def _feed(digest: hashlib.blake2b, part: str | bytes | int) -> None:
     data = part if isinstance(part, bytes) else str(part).encode("utf-8", "surrogatepass")
     digest.update(len(data).to_bytes(8, "little"))
     digest.update(data)

@@ -155,11 +155,3 @@ class Judge(Protocol):
 
     def close(self) -> None:
         """Free the model."""
-
-
-class Embedder(Protocol):
-    """Turns texts into unit vectors."""
-
-    @property
-    def version(self) -> str:
-        """Hash of model, revision and pooling."""

@@ -21,7 +21,6 @@ UNSPACED = (
 )
 MARKS = "\u0300-\u036f\u0900-\u0dff"  # combining marks and the Indic blocks, whose vowel signs are no `\w`
 WORD = re.compile(rf"[{UNSPACED}]+|(?:(?![{UNSPACED}_])[\w{MARKS}])+(?:['’][a-z]+\b)?", re.IGNORECASE)
-UNIT = re.compile(rf"[{UNSPACED}]|[^\s{UNSPACED}]+")
 SENTENCE_END = re.compile(r"(?<=[.!?])\s+|(?<=[。！？])\s*|\n+")
 SUFFIXES = ("edly", "ing", "ed", "es", "ly", "s")
 SHORTEST_STEM = 4
@@ -100,28 +99,6 @@ def names(text: str) -> set[str]:
         capitalised = [m.group() for m in WORD.finditer(sentence) if m.start() and m.group()[0].isupper()]
         found |= {stem(word) for text in capitalised for word in content_words(text)}
     return found
-
-
-def windows(text: str, size: int) -> list[str]:
-    """The text in pieces of whole sentences with at most `size` words each; a longer sentence is cut.
-
-    A character of an unspaced script counts as a word. A blank text gives no windows.
-    """
-    pieces: list[str] = []
-    current: list[str] = []
-    held = 0
-    for sentence in SENTENCE_END.split(text):
-        spans = [match.span() for match in UNIT.finditer(sentence)]
-        for at in range(0, len(spans), size):
-            part = spans[at : at + size]
-            if current and held + len(part) > size:
-                pieces.append(" ".join(current))
-                current, held = [], 0
-            current.append(sentence[part[0][0] : part[-1][1]])
-            held += len(part)
-    if current:
-        pieces.append(" ".join(current))
-    return pieces
 
 
 @dataclass(frozen=True)

@@ -6,7 +6,7 @@ For tests and for measuring the pipeline around a judge. Its verdicts mean nothi
 import math
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Annotated, Self
+from typing import Annotated, Literal, Self
 
 from pydantic import Field, model_validator
 
@@ -37,7 +37,7 @@ class Shares(Settings):
 
 
 class Config(Settings):
-    """The whole of a replay judge's file, but its `kind`. Paths are relative to the file.
+    """The whole of a replay judge's file. Paths are relative to the file.
 
     Attributes:
         shares: What is drawn for keys that were not recorded.
@@ -46,6 +46,7 @@ class Config(Settings):
         log: File that gets one line per request judged.
     """
 
+    kind: Literal["replay"] = "replay"
     shares: Shares = Shares()
     seed: Annotated[int, Field(ge=0)] = 0
     records: Path | None = None

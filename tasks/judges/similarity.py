@@ -10,7 +10,7 @@ Left out: evidence spread over several requests. A premise is judged as it comes
 import math
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Annotated, Self
+from typing import Annotated, Literal, Self
 
 import numpy as np
 import numpy.typing as npt
@@ -20,6 +20,7 @@ from sklearn.feature_extraction.text import ENGLISH_STOP_WORDS
 from tasks.core import keys
 from tasks.core.config import Settings, Share
 from tasks.core.types import Label, Request, Verdict
+from tasks.core.windows import windows
 from tasks.engines.transformers_cpu import Embedder, EmbedderConfig
 from tasks.judges import _features
 
@@ -52,7 +53,7 @@ class Thresholds(Settings):
 
 
 class Config(Settings):
-    """The whole of `configs/judges/similarity.yaml`, but its `kind`.
+    """The whole of `configs/judges/similarity.yaml`.
 
     Attributes:
         embedder: The embedding model.
@@ -62,6 +63,7 @@ class Config(Settings):
         abstain: `[lo, hi]`: lo ≤ p < hi is answered with `abstained`. None answers always.
     """
 
+    kind: Literal["similarity"] = "similarity"
     embedder: EmbedderConfig = EmbedderConfig()
     window_words: Annotated[int, Field(ge=10)] = 60
     intercept: float
@@ -132,7 +134,8 @@ class Similarity:
         `cosine` is that of the claim and the nearest window of the premise, in [-1, 1]; 0 if either is blank.
         """
         sides = {text: _features.read(text) for r in requests for text in (r.premise, r.hypothesis)}
-        cut = {text: _features.windows(text, self._config.window_words) for text in {r.premise for r in requests}}
+        size = self._config.window_words
+        cut = {text: [text[a:b] for a, b in windows(text, size)] for text in {r.premise for r in requests}}
         groups = [[r.hypothesis, *cut[r.premise]] for r in requests]
         embedded = self._embedder.embed([text for group in groups for text in group])
         ends = np.cumsum([len(group) for group in groups], dtype=np.int64)

@@ -5,8 +5,7 @@ one file here and one file in `configs/sources/`. What all kinds share stands he
 hands out. Leaves out what happens to the rows next: the gate, duplicates and storage are the ingest stage's.
 """
 
-import importlib
-import pkgutil
+import sys
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from datetime import date
@@ -15,8 +14,7 @@ from typing import Literal, Protocol, cast
 
 import pyarrow as pa
 
-from tasks.core.config import did_you_mean, validate
-from tasks.core.errors import ConfigError
+from tasks.core.plugins import configured
 from tasks.core.schemas import I64, TRACES, col
 
 Reason = Literal[
@@ -100,11 +98,6 @@ class Source(Protocol):
         """
 
 
-def kinds() -> list[str]:
-    """The kinds of source that there are."""
-    return sorted(m.name for m in pkgutil.iter_modules(__path__) if not m.name.startswith("_"))
-
-
 def load(settings: Mapping[str, object], where: str, base: Path) -> Source:
     """The source that a config file describes.
 
@@ -116,11 +109,5 @@ def load(settings: Mapping[str, object], where: str, base: Path) -> Source:
     Raises:
         ConfigError: The kind is unknown, or the settings don't fit it.
     """
-    kind = settings.get("kind")
-    if kind is None:
-        raise ConfigError(where, "kind", "is missing", f"Write one of: {', '.join(kinds())}.")
-    if kind not in kinds():
-        remedy = did_you_mean(str(kind), kinds(), "kinds of source")
-        raise ConfigError(where, "kind", f"is {kind!r}, which is no kind of source", remedy)
-    module = importlib.import_module(f"{__name__}.{kind}")
-    return cast("Source", module.build(validate(module.Config, settings, where), base))
+    module, config = configured(sys.modules[__name__], settings, "source", where)
+    return cast("Source", module.build(config, base))

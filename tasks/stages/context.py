@@ -155,7 +155,7 @@ def load(
     apps = {app: extractors.load(s, where, f"recipe.apps.{app}") for app, s in recipe.apps.items()}
     extractor = ByApp(default, apps)
     judge = judges.load(recipe.judge)
-    embedder = Embedder(validate(EmbedderConfig, recipe.relevance, where, "recipe.relevance"))
+    embedder = Embedder(validate(EmbedderConfig, recipe.relevance, where, "recipe.relevance").relative_to(base))
     definition = define(recipe, extractor.version, judge.version, embedder.version)
     return Context(
         config=config,

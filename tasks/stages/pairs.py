@@ -16,8 +16,9 @@ import pyarrow as pa
 from tasks.core import keys
 from tasks.core.progress import tracked
 from tasks.core.schemas import CLAIMS, EVIDENCE, PAIRS
+from tasks.core.windows import windows
 from tasks.stages.context import Context, StageResult, missing_parts
-from tasks.stages.evidence import premise, windows
+from tasks.stages.evidence import premise
 from tasks.store.lake import Part, empty
 
 TRACE_COLUMNS = ["trace_id", "chunks.list.element.chunk_id", "chunks.list.element.text"]

@@ -10,8 +10,8 @@ import pyarrow as pa
 
 from tasks.core.progress import tracked
 from tasks.core.schemas import RELEVANCE
+from tasks.core.windows import windows
 from tasks.stages.context import Context, StageResult, missing_parts
-from tasks.stages.evidence import windows
 
 COLUMNS = ["trace_id", "question", "answer", "chunks.list.element.chunk_id", "chunks.list.element.text"]
 TRACES_AT_ONCE = 64

@@ -1,12 +1,10 @@
-"""Words, numbers, names and windows, by examples reasoned beside them and by invariants."""
-
-import re
+"""Words, numbers, names and by examples reasoned beside them and by invariants."""
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tasks.judges._features import lexical, names, normalise, numbers, read, spelt_numbers, stem, windows, words
+from tasks.judges._features import lexical, names, normalise, numbers, read, spelt_numbers, stem, words
 
 TEXT = st.text(alphabet=st.sampled_from("ab Z1.,! ?\n日本。é'’-"), max_size=120)
 
@@ -98,21 +96,6 @@ def test_names_are_capitalised_words_inside_a_sentence():
     assert names("The customer met Anna in Rome. They left with IBM") == {"anna", "rome", "ibm"}
     assert names("A heading In Title Case Of The Thing") >= {"title", "case"}
     assert not names("A heading In The Of") & {"in", "the", "of"}
-
-
-def test_windows_keep_sentences_whole_and_cut_long_ones():
-    assert windows("a b c. d e. f", 5) == ["a b c. d e.", "f"]
-    assert windows("a b c d e", 2) == ["a b", "c d", "e"]
-    assert windows("日本語。猫は", 4) == ["日本語。", "猫は"]
-    assert windows(" \n", 5) == []
-
-
-@given(TEXT, st.integers(min_value=1, max_value=20))
-def test_windows_lose_nothing_but_white_space(text, size):
-    found = windows(text, size)
-    assert re.sub(r"\s", "", "".join(found)) == re.sub(r"\s", "", text)
-    assert all(len(re.findall(r"[日本]|[^\s日本]+", window)) <= size for window in found)
-    assert all(window.strip() for window in found)
 
 
 @given(TEXT)

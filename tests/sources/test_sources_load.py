@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from tasks import sources
+from tasks.core import plugins
 from tasks.core.errors import ConfigError
 from tasks.sources.jsonl import JsonlSource
 
@@ -13,7 +14,7 @@ GOOD: dict[str, object] = {"kind": "jsonl", "paths": ["a.jsonl"]}
 
 
 def test_kinds_are_the_public_modules() -> None:
-    assert sources.kinds() == ["jsonl"]
+    assert list(plugins.kinds(sources)) == ["jsonl"]
 
 
 def test_loads_by_kind() -> None:

@@ -1,0 +1,74 @@
+"""Long texts in windows of whole sentences, so that a model with a short memory reads all of them. Pure functions."""
+
+import re
+from collections.abc import Iterable, Sequence
+
+import sentencex
+
+# One ideograph or syllable carries about half a word.
+_CJK = re.compile(r"[\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af\uf900-\ufaff]")
+_WORD = re.compile(r"\S+")
+
+
+def windows(text: str, max_words: int) -> list[tuple[int, int]]:
+    """Spans of whole sentences of at most `max_words` words that cover the text without overlap.
+
+    A text that is short enough, or empty, is one window. A sentence that is longer by itself is cut between words,
+    or between characters where it has no spaces.
+    """
+    if len(text) <= 2 * max_words or _units(text) <= max_words:
+        return [(0, len(text))]
+    spans: list[tuple[int, int]] = []
+    start, end, size = 0, 0, 0.0
+    for left, right in _pieces(text, max_words):
+        units = _units(text[left:right])
+        if size and size + units > max_words:
+            spans.append((start, end))
+            start, size = left, 0.0
+        end, size = right, size + units
+    spans.append((start, end))
+    return spans
+
+
+def _units(text: str) -> float:
+    words = len(text.split())
+    return words if text.isascii() else words + len(_CJK.findall(text)) / 2
+
+
+def _pieces(text: str, max_words: int) -> Iterable[tuple[int, int]]:
+    """Sentences; those that are too long by themselves in pieces of at most `max_words`."""
+    boundaries = [(b["start_index"], b["end_index"]) for b in sentencex.get_sentence_boundaries("en", text)]
+    for start, end in _gapless(boundaries, len(text)):
+        if _units(text[start:end]) <= max_words:
+            yield start, end
+        else:
+            yield from _cut(text, start, end, max_words)
+
+
+def _gapless(spans: Sequence[tuple[int, int]], length: int) -> Iterable[tuple[int, int]]:
+    """Spans stretched so that each begins where the one before ended."""
+    at = 0
+    for i, (_, end) in enumerate(spans):
+        stop = length if i == len(spans) - 1 else max(end, at)
+        if stop > at:
+            yield at, stop
+        at = stop
+    if at < length:
+        yield at, length
+
+
+def _cut(text: str, start: int, end: int, max_words: int) -> Iterable[tuple[int, int]]:
+    at, size = start, 0.0
+    for word in _WORD.finditer(text, start, end):
+        left = word.start()
+        while left < word.end():
+            # A run without spaces counts by its characters, and is cut every max_words of them.
+            right = min(word.end(), left + max_words)
+            units = max(_units(text[left:right]), 1.0)
+            if size and size + units > max_words:
+                yield at, left
+                at, size = left, 0.0
+            size += units
+            left = right
+    if at < end:
+        yield at, end
