@@ -114,7 +114,7 @@ class _Ingest:
         state = _File(file, _part_prefix(file.path, file.fingerprint))
         waiting: dict[date, list[pa.Table]] = {}
         self.staged[state.name] = []
-        for rows in _buffered(_one_ahead(source.read(file)), state):
+        for rows in _one_ahead(_buffered(source.read(file), state)):
             for table in self._admit(queries, rows, state, waiting):
                 day = table["date"][0].as_py()
                 waiting.setdefault(day, []).append(table)
@@ -153,11 +153,14 @@ class _Ingest:
         }
         state.refused.append(_quarantine(rows, "duplicate", conflicts, state.file.path))
         state.known += len(outcome) - len(conflicts)
-        fresh = rows.take(pa.array((i for i in kept.to_pylist() if i not in outcome), pa.int64()))
+        fresh = rows
+        if len(outcome) + len(refused):
+            fresh = rows.take(pa.array((i for i in kept.to_pylist() if i not in outcome), pa.int64()))
         state.ingested += fresh.num_rows
         fresh = fresh.append_column("date", fresh["timestamp"].cast(pa.date32()))
-        for day in pc.unique(fresh["date"]).to_pylist():
-            yield fresh.filter(pc.equal(fresh["date"], day))
+        days = pc.unique(fresh["date"]).to_pylist()
+        for day in days:
+            yield fresh.filter(pc.equal(fresh["date"], day)) if len(days) > 1 else fresh
 
     def _stage(self, name: str, waiting: dict[date, list[pa.Table]], *, last: bool) -> None:
         """Write full parts, and what is left at the end of the file or when too much waits in memory."""
@@ -203,13 +206,13 @@ def _buffered(batches: Iterator[Batch], state: _File) -> Iterator[pa.Table]:
         yield pa.concat_tables(held)
 
 
-def _one_ahead(batches: Iterator[Batch]) -> Iterator[Batch]:
-    """The same batches; the next one is decoded while the caller writes this one."""
+def _one_ahead(tables: Iterator[pa.Table]) -> Iterator[pa.Table]:
+    """The same tables; the next one is decoded while the caller writes this one."""
     with ThreadPoolExecutor(1) as reader:
-        coming = reader.submit(next, batches, None)
-        while batch := coming.result():
-            coming = reader.submit(next, batches, None)
-            yield batch
+        coming = reader.submit(next, tables, None)
+        while (table := coming.result()) is not None:
+            coming = reader.submit(next, tables, None)
+            yield table
 
 
 def _quarantine(rows: pa.Table, stage: str, refused: dict[int, tuple[str, str]], source: str) -> pa.Table:

@@ -1,0 +1,273 @@
+"""Write what is generated of the documentation: `python scripts/generate_docs.py`, or `make docs`.
+
+- `docs/tables.md`: the tables of `tasks/core/schemas.py` and the views of `sql/views/`.
+- `docs/trace.schema.json`: the trace format as JSON Schema.
+- `docs/configuration.md`: the tables of keys, each between `<!-- keys of MODEL at PREFIX -->` and `<!-- end -->`.
+
+Everything comes from the code, so the pages can't fall behind it unnoticed: a test compares them. Left out: prose.
+"""
+
+import importlib
+import inspect
+import json
+import re
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import duckdb
+from pydantic import BaseModel
+from pydantic.fields import FieldInfo
+
+from tasks.core.paths import sql_dir
+from tasks.core.schemas import TABLES, Table
+from tasks.sources._trace_schema import trace_json_schema, trace_json_schema_text
+from tasks.store.lake import empty
+from tasks.store.warehouse import VIEWED
+
+DOCS = Path(__file__).resolve().parents[1] / "docs"
+TABLES_INTRO = """\
+<!-- Written by scripts/generate_docs.py from tasks/core/schemas.py and sql/views/. Do not edit; run `make docs`. -->
+
+# Tables and views
+
+What `leadline sql`, a notebook or a BI tool finds in the warehouse. [cookbook.md](cookbook.md) has queries to begin with.
+
+- `traces`, `claims` and what is computed of them join by `date` and `trace_id`; claims by `claim_id`. Days are UTC.
+- Results are kept **per recipe**, side by side: a changed config makes new rows and leaves the old ones. Ask for one
+  recipe, such as the latest: `WHERE recipe = (SELECT max_by(recipe, started_at) FROM runs WHERE status = 'completed')`.
+- A number that could not be had is null, never 0, and a `…_status` column says why. Means leave it out, and the `n_…`
+  columns count what was left out.
+- The lake holds every table as Parquet, in directories by its partition columns. `traces`, `pairs`, `verdicts` and
+  `relevance` are not copied into the warehouse: there they are views of the lake's files.
+"""
+
+# What a key means where its name seemed to say enough for the code, but not for a user.
+MEANINGS = {
+    "Nightly.lake": "Directory of the lake, the Parquet files that everything else is derived from.",
+    "Nightly.warehouse": "The DuckDB file that people query.",
+    "Nightly.sources": "Where traces come from: paths of source files, or sources written out in place.",
+    "Recipe.name": "A name for people. Renaming changes no number and starts no new recipe.",
+    "Scoring.misuse_penalty": "p in groundedness = 100 · (supported + c·partial − p·misused) / judged claims.",
+    "Scoring.partial_credit": "c in the same formula.",
+    "Triad.context_relevance": "The best chunk must be at least this relevant to the question, else `retrieval`.",
+    "Triad.groundedness": "The answer must score at least this, else `generator`.",
+    "Triad.answer_relevance": "The answer must be at least this relevant to the question, else `prompt`.",
+    "Gates.max_question_chars": "A trace with a longer question is refused.",
+    "Gates.max_answer_chars": "A trace with a longer answer is refused.",
+    "Gates.max_chunk_chars": "A trace with a longer chunk is refused.",
+    "Gates.max_chunks": "A trace with more chunks is refused.",
+    "Coefficients.cosine": "Cosine of claim and evidence, in [−1, 1].",
+    "Coefficients.overlap": "Share of the claim's words (common ones aside) that are in the evidence.",
+    "Coefficients.bigrams": "Share of the claim's pairs of neighbouring words that are in the evidence.",
+    "Coefficients.missing_numbers": "Numbers of the claim that are not in the evidence, counted up to 3.",
+    "Coefficients.missing_names": "Names of the claim that are not in the evidence, counted up to 3.",
+    "Shares.supported": "Share of verdicts with this label.",
+    "Shares.partially_supported": "Share of verdicts with this label.",
+    "Shares.unsupported": "Share of verdicts with this label.",
+    "Shares.contradicted": "Share of verdicts with this label.",
+    "Shares.abstained": "Share of verdicts that say “can't tell”.",
+    "Shares.failure": "Share of requests that end without a verdict.",
+}
+_BLOCK = re.compile(r"<!-- keys of (?P<model>[\w.]+)(?: at (?P<at>[\w.]+))? -->\n(?P<rows>.*?)<!-- end -->", re.DOTALL)
+
+
+def pages() -> dict[Path, str]:
+    """Every generated file and what must be in it."""
+    configuration = DOCS / "configuration.md"
+    return {
+        DOCS / "tables.md": tables_page(),
+        DOCS / "trace.schema.json": trace_json_schema_text(),
+        configuration: configuration_page(configuration.read_text(encoding="utf-8")),
+    }
+
+
+def tables_page() -> str:
+    """The text of `docs/tables.md`."""
+    names = sorted(p.stem for p in (sql_dir() / "views").glob("*.sql"))
+    contents = [
+        "| relation | one row is |",
+        "|---|---|",
+        *(f"| [`{t.name}`](#{t.name}) | {t.grain} |" for t in TABLES.values()),
+        *(f"| [`{name}`](#{name}), a view | {view_header(name)['grain']} |" for name in names),
+    ]
+    parts = [TABLES_INTRO, "\n".join(contents) + "\n"]
+    with duckdb.connect(":memory:") as connection:
+        for table in TABLES.values():
+            connection.register("_empty", empty(table))
+            connection.execute(f"CREATE TABLE {table.name} AS FROM _empty")
+        parts += ["## Tables\n", *(_table(connection, t) for t in TABLES.values())]
+        for name in names:
+            connection.execute(f"CREATE VIEW {name} AS {_view_sql(name)}")
+        parts += ["## Views\n", *(_view(connection, name) for name in names)]
+    return "\n".join(parts)
+
+
+def view_header(name: str) -> dict[str, str]:
+    """`grain` and `inputs`, as the first lines of a view's file say them."""
+    return dict(re.findall(r"^-- (grain|inputs): (.+)$", _view_sql(name), re.MULTILINE))
+
+
+def configuration_page(text: str) -> str:
+    """`docs/configuration.md` with its tables of keys written anew."""
+
+    def block(match: re.Match[str]) -> str:
+        begin = match[0][: match.start("rows") - match.start()]
+        return begin + keys_table(model_named(match["model"]), match["at"] or "") + "<!-- end -->"
+
+    return _BLOCK.sub(block, text)
+
+
+def models_in(text: str) -> set[type[BaseModel]]:
+    """The models whose keys a page lists."""
+    return {model_named(match["model"]) for match in _BLOCK.finditer(text)}
+
+
+def model_named(path: str) -> type[BaseModel]:
+    """A config model by its dotted path."""
+    module, name = path.rsplit(".", 1)
+    model = getattr(importlib.import_module(module), name)
+    assert issubclass(model, BaseModel), path  # noqa: S101 - a mistake of whoever wrote the page
+    return model
+
+
+def nested(model: type[BaseModel]) -> Iterator[type[BaseModel]]:
+    """A model and the models of its keys."""
+    yield model
+    for field in model.model_fields.values():
+        if inspect.isclass(field.annotation) and issubclass(field.annotation, BaseModel):
+            yield from nested(field.annotation)
+
+
+def keys_table(model: type[BaseModel], at: str = "") -> str:
+    """A Markdown table of a model's keys."""
+    rows = ["| key | value | default | meaning |", "|---|---|---|---|"]
+    schema = model.model_json_schema()
+    for name, field in model.model_fields.items():
+        key = f"{at}.{name}" if at else name
+        cells = (f"`{key}`", _value(schema["properties"][name], schema), _default(field), meaning(model, name))
+        rows.append("| " + " | ".join(c.replace("|", "\\|") for c in cells) + " |")
+    return "\n".join(rows) + "\n"
+
+
+def meaning(model: type[BaseModel], name: str) -> str:
+    """What a key means: from the model's docstring, or else from `MEANINGS`; empty where nobody says it."""
+    if said := attributes(model).get(name):
+        return said
+    field = model.model_fields[name]
+    if inspect.isclass(field.annotation) and issubclass(field.annotation, BaseModel):
+        return _plain((inspect.getdoc(field.annotation) or "").split("\n\n")[0])
+    if name == "kind":
+        return "Picks the kind."
+    return MEANINGS.get(f"{model.__name__}.{name}", "")
+
+
+def attributes(model: type[BaseModel]) -> dict[str, str]:
+    """Name to description from the `Attributes:` sections of a model and of those it builds on."""
+    found: dict[str, str] = {}
+    for cls in reversed(model.__mro__):
+        section = re.search(r"^Attributes:\n((?: {4}.*\n?|\n)+)", inspect.cleandoc(cls.__doc__ or ""), re.MULTILINE)
+        for name, text in re.findall(r"^ {4}(\w+): (.*(?:\n {8,}.*)*)", section[1] if section else "", re.MULTILINE):
+            found[name] = _plain(text)
+    return found
+
+
+def _plain(text: str) -> str:
+    """One line, without pointers that only readers of the code can follow."""
+    return re.sub(r" \(METHODS [^)]*\)", "", " ".join(text.split()))
+
+
+def _default(field: FieldInfo) -> str:
+    if field.is_required():
+        return "required"
+    value = field.get_default(call_default_factory=True)
+    if isinstance(value, BaseModel):
+        return ""
+    if value is None:
+        return "none"
+    return f"`{value}`" if isinstance(value, str | Path) else f"`{json.dumps(value, ensure_ascii=False)}`"
+
+
+def _value(schema: Mapping[str, Any], root: Mapping[str, Any]) -> str:
+    """A JSON schema in words."""
+    if "$ref" in schema:
+        target = root["$defs"][schema["$ref"].rsplit("/", 1)[1]]
+        return "keys below" if target.get("type") == "object" else _value(target, root)
+    if options := schema.get("anyOf"):
+        return " or ".join(_value(o, root) for o in options)
+    if "const" in schema or "enum" in schema:
+        return ", ".join(f"`{v}`" for v in schema.get("enum", [schema.get("const")]))
+    match schema.get("type"):
+        case "array" if "prefixItems" in schema:
+            return f"[{', '.join(_value(s, root) for s in schema['prefixItems'])}]"
+        case "array":
+            return f"list of {_value(schema['items'], root)}"
+        case "object":
+            return "mapping"
+        case "integer" | "number" as kind:
+            return ("whole number" if kind == "integer" else "number") + _range(schema)
+        case "string" if schema.get("format") == "path":
+            return "path"
+        case "string" if "pattern" in schema:
+            return f"text like `{schema['pattern']}`"
+        case "string":
+            return "text"
+        case "null":
+            return "none"
+        case other:
+            return str(other or "anything")
+
+
+def _range(schema: Mapping[str, Any]) -> str:
+    low, high, above = (schema.get(k) for k in ("minimum", "maximum", "exclusiveMinimum"))
+    if low is not None and high is not None:
+        return f", {low:g} to {high:g}"
+    if above is not None:
+        return f" above {above:g}"
+    return "" if low is None else f", at least {low:g}"
+
+
+def _table(connection: duckdb.DuckDBPyConnection, table: Table) -> str:
+    docs = {f.name: (f.metadata or {}).get(b"doc", b"").decode() for f in table.schema}
+    required = {f.name for f in table.schema if not f.nullable}
+    where = "A view of the lake. " if table in VIEWED else ""
+    layout = f"Partitioned by {', '.join(f'`{c}`' for c in table.partition)}." if table.partition else ""
+    rows = [
+        f"| `{name}` | `{type_}` | {'' if name in required else 'null'} | {docs[name]} |"
+        for name, type_ in _described(connection, table.name)
+    ]
+    head = [f"### {table.name}\n", f"One row is {table.grain}. {where}{layout}".rstrip() + "\n"]
+    return "\n".join([*head, "| column | type | | meaning |", "|---|---|---|---|", *rows, ""])
+
+
+def _view(connection: duckdb.DuckDBPyConnection, name: str) -> str:
+    header = view_header(name)
+    inputs = [i.strip() for i in header["inputs"].split(",")]
+    docs = {n: p["description"] for n, p in trace_json_schema()["$defs"]["Chunk"]["properties"].items()}
+    for table in reversed(inputs):
+        docs |= {f.name: (f.metadata or {})[b"doc"].decode() for f in TABLES[table].schema}
+    rows = [f"| `{column}` | `{type_}` | {docs.get(column, '')} |" for column, type_ in _described(connection, name)]
+    made = ", ".join(f"[`{i}`](#{i})" for i in inputs)
+    head = [f"### {name}\n", f"One row is {header['grain']}. Made from {made}.\n"]
+    return "\n".join([*head, "| column | type | meaning |", "|---|---|---|", *rows, ""])
+
+
+def _described(connection: duckdb.DuckDBPyConnection, relation: str) -> list[tuple[str, str]]:
+    """Column names and DuckDB types."""
+    return [(row[0], row[1]) for row in connection.execute(f"DESCRIBE {relation}").fetchall()]
+
+
+def _view_sql(name: str) -> str:
+    return (sql_dir() / "views" / f"{name}.sql").read_text(encoding="utf-8")
+
+
+def main() -> None:
+    """Write every page that differs."""
+    for path, text in pages().items():
+        if not path.exists() or path.read_text(encoding="utf-8") != text:
+            path.write_text(text, encoding="utf-8")
+            print(f"wrote {path.relative_to(DOCS.parent)}")
+
+
+if __name__ == "__main__":
+    main()
