@@ -31,7 +31,7 @@ TABLES_INTRO = """\
 
 # Tables and views
 
-What `leadline sql`, a notebook or a BI tool finds in the warehouse. [cookbook.md](cookbook.md) has queries to begin with.
+What `leadline sql`, a notebook or a BI tool finds in the warehouse. Queries to begin with: [cookbook.md](cookbook.md).
 
 - `traces`, `claims` and what is computed of them join by `date` and `trace_id`; claims by `claim_id`. Days are UTC.
 - Results are kept **per recipe**, side by side: a changed config makes new rows and leaves the old ones. Ask for one
@@ -48,6 +48,7 @@ MEANINGS = {
     "Nightly.warehouse": "The DuckDB file that people query.",
     "Nightly.sources": "Where traces come from: paths of source files, or sources written out in place.",
     "Recipe.name": "A name for people. Renaming changes no number and starts no new recipe.",
+    "Recipe.scoring": "Parameters of the groundedness score.",
     "Scoring.misuse_penalty": "p in groundedness = 100 · (supported + c·partial − p·misused) / judged claims.",
     "Scoring.partial_credit": "c in the same formula.",
     "Triad.context_relevance": "The best chunk must be at least this relevant to the question, else `retrieval`.",
@@ -126,7 +127,7 @@ def models_in(text: str) -> set[type[BaseModel]]:
 def model_named(path: str) -> type[BaseModel]:
     """A config model by its dotted path."""
     module, name = path.rsplit(".", 1)
-    model = getattr(importlib.import_module(module), name)
+    model: type[BaseModel] = getattr(importlib.import_module(module), name)
     assert issubclass(model, BaseModel), path  # noqa: S101 - a mistake of whoever wrote the page
     return model
 
@@ -152,14 +153,12 @@ def keys_table(model: type[BaseModel], at: str = "") -> str:
 
 def meaning(model: type[BaseModel], name: str) -> str:
     """What a key means: from the model's docstring, or else from `MEANINGS`; empty where nobody says it."""
-    if said := attributes(model).get(name):
+    if said := attributes(model).get(name) or MEANINGS.get(f"{model.__name__}.{name}"):
         return said
     field = model.model_fields[name]
     if inspect.isclass(field.annotation) and issubclass(field.annotation, BaseModel):
         return _plain((inspect.getdoc(field.annotation) or "").split("\n\n")[0])
-    if name == "kind":
-        return "Picks the kind."
-    return MEANINGS.get(f"{model.__name__}.{name}", "")
+    return "Picks the kind." if name == "kind" else ""
 
 
 def attributes(model: type[BaseModel]) -> dict[str, str]:
@@ -174,7 +173,8 @@ def attributes(model: type[BaseModel]) -> dict[str, str]:
 
 def _plain(text: str) -> str:
     """One line, without pointers that only readers of the code can follow."""
-    return re.sub(r" \(METHODS [^)]*\)", "", " ".join(text.split()))
+    text = re.sub(r" \(METHODS [^)]*\)", "", " ".join(text.split()))
+    return re.sub(r"\bNone\b", "`null`", text)
 
 
 def _default(field: FieldInfo) -> str:
@@ -184,11 +184,11 @@ def _default(field: FieldInfo) -> str:
     if isinstance(value, BaseModel):
         return ""
     if value is None:
-        return "none"
+        return "`null`"
     return f"`{value}`" if isinstance(value, str | Path) else f"`{json.dumps(value, ensure_ascii=False)}`"
 
 
-def _value(schema: Mapping[str, Any], root: Mapping[str, Any]) -> str:
+def _value(schema: Mapping[str, Any], root: Mapping[str, Any]) -> str:  # noqa: PLR0911 (one case a type)
     """A JSON schema in words."""
     if "$ref" in schema:
         target = root["$defs"][schema["$ref"].rsplit("/", 1)[1]]
@@ -199,7 +199,7 @@ def _value(schema: Mapping[str, Any], root: Mapping[str, Any]) -> str:
         return ", ".join(f"`{v}`" for v in schema.get("enum", [schema.get("const")]))
     match schema.get("type"):
         case "array" if "prefixItems" in schema:
-            return f"[{', '.join(_value(s, root) for s in schema['prefixItems'])}]"
+            return f"[{'; '.join(_value(s, root) for s in schema['prefixItems'])}]"
         case "array":
             return f"list of {_value(schema['items'], root)}"
         case "object":
@@ -213,7 +213,7 @@ def _value(schema: Mapping[str, Any], root: Mapping[str, Any]) -> str:
         case "string":
             return "text"
         case "null":
-            return "none"
+            return "`null`"
         case other:
             return str(other or "anything")
 

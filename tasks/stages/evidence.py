@@ -9,14 +9,11 @@ from collections.abc import Iterable, Mapping
 JOINT_SEPARATOR = "\n\n"
 
 
-def premise(evidence: Iterable[Mapping[str, object]], texts: Mapping[str, str]) -> str:
+def premise(evidence: Iterable[tuple[str, int, int]], texts: Mapping[str, str]) -> str:
     """The evidence of one pair as the judge reads it.
 
     Args:
-        evidence: Windows `{chunk_id, start, end}`, in order.
+        evidence: Windows (chunk_id, start, end), in order.
         texts: Text of each chunk of the trace.
     """
-    return JOINT_SEPARATOR.join(
-        texts[str(e["chunk_id"])][int(e["start"]) : int(e["end"])]  # type: ignore[call-overload]
-        for e in evidence
-    )
+    return JOINT_SEPARATOR.join([texts[chunk][start:end] for chunk, start, end in evidence])

@@ -155,10 +155,11 @@ def second_looks(ctx: Context, part: Part, asked: pa.Table) -> pa.Table:
         claims = {c["claim_id"]: c for c in claims_of(ctx, part, CLAIM_COLUMNS).to_pylist()}
         for row in asked.to_pylist():
             claim = claims[row["claim_id"]]
-            key = keys.request_key(premise(row["evidence"], texts[row["trace_id"]]), claim["hypothesis"])
-            cited = {e["chunk_id"] for e in row["evidence"]} <= set(claim["cited_chunk_ids"])
-            for window in row["evidence"]:
-                looks.show(window["chunk_id"], window["start"], window["end"])
+            shown = [(e["chunk_id"], e["start"], e["end"]) for e in row["evidence"]]
+            key = keys.request_key(premise(shown, texts[row["trace_id"]]), claim["hypothesis"])
+            cited = {chunk for chunk, _, _ in shown} <= set(claim["cited_chunk_ids"])
+            for window in shown:
+                looks.show(*window)
             looks.add(row["claim_id"], row["trace_id"], row["look"], key, cited=cited)
     return looks.table()
 

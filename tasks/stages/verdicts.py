@@ -6,8 +6,9 @@ judged. Verdicts are stored shard by shard, so that a kill loses at most the sha
 
 from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime
-from itertools import islice
+from itertools import islice, pairwise
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -114,18 +115,34 @@ def _requests(ctx: Context, part: Part, looks: Sequence[Part], missing: set[str]
         pairs = look.read(["claim_id", "trace_id", "evidence", "request_key"])
         pairs = pairs.filter(pc.is_in(pairs["request_key"], pa.array(sorted(missing), pa.string())))
         for batch in pairs.to_batches(max_chunksize=ctx.config.limits.shard_requests):
-            for pair in batch.to_pylist():
-                if pair["request_key"] in missing:
-                    missing.discard(pair["request_key"])
-                    shown = premise(pair["evidence"], texts[pair["trace_id"]])
-                    yield Request(pair["request_key"], shown, said[pair["claim_id"]])
+            columns = (batch[c].to_pylist() for c in ("request_key", "trace_id", "claim_id"))
+            for key, trace, claim, shown in zip(*columns, _windows(batch["evidence"]), strict=True):
+                if key in missing:
+                    missing.discard(key)
+                    yield Request(key, premise(shown, texts[trace]), said[claim])
+
+
+def _windows(evidence: pa.ListArray) -> Iterator[list[tuple[str, int, int]]]:
+    """Each pair's windows; a dictionary for each of them would cost more than the judging of a small model."""
+    flat = evidence.flatten()
+    windows = list(zip(*(flat.field(i).to_pylist() for i in range(3)), strict=True))
+    ends = np.cumsum(pc.list_value_length(evidence).to_numpy()).tolist()
+    return (windows[start:end] for start, end in pairwise([0, *ends]))
 
 
 def _rows(ctx: Context, verdicts: Sequence[Verdict], now: datetime) -> pa.Table:
-    taken = {"label", "failure", "p_supported", "p_contradicted", "explanation", "raw", "tokens_in", "tokens_out"}
-    columns: dict[str, object] = {n: [getattr(v, n) for v in verdicts] for n in taken}
-    columns["request_key"] = [v.key for v in verdicts]
-    columns["sample"] = [0] * len(verdicts)
-    columns["engine"] = [ctx.judge.engine] * len(verdicts)
-    columns["created_at"] = [now] * len(verdicts)
+    columns: dict[str, list[object]] = {
+        "request_key": [v.key for v in verdicts],
+        "sample": [0] * len(verdicts),
+        "label": [v.label for v in verdicts],
+        "failure": [v.failure for v in verdicts],
+        "p_supported": [v.p_supported for v in verdicts],
+        "p_contradicted": [v.p_contradicted for v in verdicts],
+        "explanation": [v.explanation for v in verdicts],
+        "raw": [v.raw for v in verdicts],
+        "tokens_in": [v.tokens_in for v in verdicts],
+        "tokens_out": [v.tokens_out for v in verdicts],
+        "engine": [ctx.judge.engine] * len(verdicts),
+        "created_at": [now] * len(verdicts),
+    }
     return pa.table({n: pa.array(c, VERDICTS.schema.field(n).type) for n, c in columns.items()})
