@@ -66,6 +66,7 @@ def run(config: Path, first: date, last: date, *, retry_failures: bool = False) 
             stages.append(judge.score_relevance(ctx))
             stages.append(score.score_traces(ctx))
             stages.append(score.aggregate_nights(ctx))
+            record.proceed(ctx)  # the report tells what the run has cost so far
             stages.append(publish.load_warehouse(ctx))
             stages.append(publish.write_reports(ctx))
         except BaseException as error:

@@ -12,7 +12,7 @@ COLUMNS = (
     "app · generator", "traces", "groundedness", "faithful", "used", "context", "answer", "claims", "misused",
     "left out",
 )  # fmt: skip
-WIDTH = 120  # narrower, and numbers would be cut
+WIDTH = 132  # narrower, and numbers would be cut
 
 
 def show(outcome: Outcome) -> None:
@@ -33,7 +33,7 @@ def show(outcome: Outcome) -> None:
         " decide a claim.\nContext, answer: relevance to the question. Left out of every mean: N/A traces / unjudged /"
         " abstained claims.[/dim]"
     )
-    cost = Table(title="What it took", title_style="bold", title_justify="left", box=box.SIMPLE)
+    cost = Table(title="What it took", title_style="bold", title_justify="left", box=box.SIMPLE, collapse_padding=True)
     for name in ("stage", "computed", "reused", "tokens", "seconds"):
         cost.add_column(name, justify="left" if name == "stage" else "right")
     for s in outcome.stages:

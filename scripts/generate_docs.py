@@ -42,8 +42,11 @@ What `leadline sql`, a notebook or a BI tool finds in the warehouse. Queries to 
   `relevance` are not copied into the warehouse: there they are views of the lake's files.
 """
 
-# What a key means where its name seemed to say enough for the code, but not for a user.
+# What keys and view columns mean where the code does not say it: a name that was thought to be enough.
 MEANINGS = {
+    "chunks.position": "Place in that order, from 0.",
+    "claim_details.deciding_chunk_text": "Text of the deciding chunk.",
+    "looks.chunk_ids": "Chunks in the evidence, best first where joint.",
     "Nightly.lake": "Directory of the lake, the Parquet files that everything else is derived from.",
     "Nightly.warehouse": "The DuckDB file that people query.",
     "Nightly.sources": "Where traces come from: paths of source files, or sources written out in place.",
@@ -167,7 +170,8 @@ def attributes(model: type[BaseModel]) -> dict[str, str]:
     for cls in reversed(model.__mro__):
         section = re.search(r"^Attributes:\n((?: {4}.*\n?|\n)+)", inspect.cleandoc(cls.__doc__ or ""), re.MULTILINE)
         for name, text in re.findall(r"^ {4}(\w+): (.*(?:\n {8,}.*)*)", section[1] if section else "", re.MULTILINE):
-            found[name] = _plain(text)
+            if name in model.model_fields:
+                found[name] = _plain(text)
     return found
 
 
@@ -246,6 +250,7 @@ def _view(connection: duckdb.DuckDBPyConnection, name: str) -> str:
     docs = {n: p["description"] for n, p in trace_json_schema()["$defs"]["Chunk"]["properties"].items()}
     for table in reversed(inputs):
         docs |= {f.name: (f.metadata or {})[b"doc"].decode() for f in TABLES[table].schema}
+    docs |= {key.removeprefix(f"{name}."): said for key, said in MEANINGS.items() if key.startswith(f"{name}.")}
     rows = [f"| `{column}` | `{type_}` | {docs.get(column, '')} |" for column, type_ in _described(connection, name)]
     made = ", ".join(f"[`{i}`](#{i})" for i in inputs)
     head = [f"### {name}\n", f"One row is {header['grain']}. Made from {made}.\n"]

@@ -65,6 +65,12 @@ def environment(prefect_server: PrefectServer) -> dict[str, str]:
     return quiet(PREFECT_HOME=str(prefect_server.home), PREFECT_API_URL=prefect_server.url)
 
 
+@pytest.fixture(scope="session")
+def no_server() -> dict[str, str]:
+    """For commands that need no Prefect: where they look for it, nobody answers."""
+    return quiet(PREFECT_API_URL="http://127.0.0.1:9/api")
+
+
 def _wait(url: str, server: "subprocess.Popen[bytes]", log: Path) -> None:
     deadline = time.monotonic() + STARTS_WITHIN_S
     while time.monotonic() < deadline and server.poll() is None:

@@ -1,7 +1,7 @@
 -- Grain: one claim of the given traces, with its result.
 -- Inputs: claims, claim_results. Parameters: $recipe, $night, $extractor_version, $trace_ids.
 SELECT
-    c.trace_id, c.claim_id, c.ordinal, c.text, c.start, c."end", c.cited_chunk_ids, c.dangling_citations,
+    c.trace_id, c.claim_id, c.ordinal, c.text, c.span_start, c.span_end, c.cited_chunk_ids, c.dangling_citations,
     r.status, r.label, r.misused, r.deciding_chunk_id, r.deciding_chunk_ids, r.cited_support, r.confidence,
     r.patterns, r.needs_review
 FROM claims AS c

@@ -22,7 +22,7 @@ Share = Annotated[float, Field(ge=0, le=1)]
 class Settings(BaseModel):
     """Base of every config model: immutable, and an unknown key is a mistake."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid", strict=False)
+    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
 
 
 class Pairing(Settings):
@@ -178,10 +178,12 @@ def validate(model: type[M], data: Mapping[str, object], where: object, prefix: 
     try:
         return model.model_validate(data)
     except ValidationError as error:
-        first = error.errors()[0]
+        found = error.errors()
+    # A misspelt key is often a missing one too: the spelling is what to mend.
+    first = next((e for e in found if e["type"] == "extra_forbidden"), found[0])
     loc = [str(part) for part in first["loc"] if not str(part).endswith("]")]
     key = ".".join([prefix, *loc] if prefix else loc)
-    value = repr(first["input"])[:80]
+    value = _shown(first["input"])
     kind = first["type"]
     if kind == "extra_forbidden":
         names = _fields_at(model, loc[:-1])
@@ -189,8 +191,15 @@ def validate(model: type[M], data: Mapping[str, object], where: object, prefix: 
         raise ConfigError(where, key, "is not a known key", f"{remedy}.")
     if kind == "missing":
         raise ConfigError(where, key, "is missing", "Add it; docs/configuration.md lists the keys.")
-    message = re.sub(r"^(Input|Value error,?) ", "", first["msg"])
+    message = re.sub(r"^(\w+ (?=should )|Value error, )", "", first["msg"])
     raise ConfigError(where, key, f"is {value}", f"It {message[0].lower()}{message[1:]}.")
+
+
+def _shown(value: object) -> str:
+    """A value as a message may show it: what holds other values may hold a secret among them."""
+    if isinstance(value, Mapping):
+        return "a mapping"
+    return f"a list of {len(value)}" if isinstance(value, list | tuple) else repr(value)[:80]
 
 
 def load_nightly(path: Path) -> Nightly:

@@ -8,6 +8,7 @@ import sentencex
 # One ideograph or syllable carries about half a word.
 _CJK = re.compile(r"[\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af\uf900-\ufaff]")
 _WORD = re.compile(r"\S+")
+_LONG = 12  # characters; text of longer runs (Thai, addresses, encoded data) counts a word for each of so many
 
 
 def windows(text: str, max_words: int) -> list[tuple[int, int]]:
@@ -31,7 +32,7 @@ def windows(text: str, max_words: int) -> list[tuple[int, int]]:
 
 
 def _units(text: str) -> float:
-    words = len(text.split())
+    words = max(len(text.split()), len(text) / _LONG)
     return words if text.isascii() else words + len(_CJK.findall(text)) / 2
 
 

@@ -203,8 +203,8 @@ def _claim(row: Row, looks: Sequence[Row], chunks: Sequence[Row], where: Mapping
     return Claim(
         ordinal=row["ordinal"],
         text=row["text"],
-        start=row["start"],
-        end=row["end"],
+        start=row["span_start"],
+        end=row["span_end"],
         verdict=verdict or "unjudged",
         misused=row["misused"],
         confidence=row["confidence"],

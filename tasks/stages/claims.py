@@ -51,8 +51,8 @@ def _claims(ctx: Context, part: Part) -> pa.Table:
                 text = row["answer"][draft.start : draft.end]
                 columns["text"].append(text)
                 columns["hypothesis"].append(ctx.extractor.hypothesis(row["app"], text))
-                columns["start"].append(draft.start)
-                columns["end"].append(draft.end)
+                columns["span_start"].append(draft.start)
+                columns["span_end"].append(draft.end)
                 columns["cited_chunk_ids"].append(draft.cited_chunk_ids)
                 columns["dangling_citations"].append(draft.dangling)
     return pa.table({n: pa.array(v, CLAIMS.schema.field(n).type) for n, v in columns.items()})

@@ -31,6 +31,10 @@ class Run:
         self.refused_before = _refused(ctx)
         self._write(ctx, "running", None)
 
+    def proceed(self, ctx: Context) -> None:
+        """Record what is done so far."""
+        self._write(ctx, "running", None)
+
     def end(self, ctx: Context, status: str, error: str | None = None) -> None:
         """Record how the run ended."""
         self._write(ctx, status, error)

@@ -8,6 +8,7 @@ Nothing here knows what the tables mean.
 
 import secrets
 from collections.abc import Iterable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import date
 from pathlib import Path
@@ -93,16 +94,7 @@ class Lake:
 
     def values(self, table: Table, *partition: str) -> list[str]:
         """Values of the next partition column under a partition prefix, sorted."""
-        names: set[str] = set()
-        for base in (self.root, self.overlay):
-            if base is None:
-                continue
-            prefix = (base / table.name).joinpath(
-                *(f"{k}={v}" for k, v in zip(table.partition, partition, strict=False))
-            )
-            column = table.partition[len(partition)]
-            names.update(p.name.split("=", 1)[1] for p in prefix.glob(f"{column}=*") if p.is_dir())
-        return sorted(names)
+        return sorted({p.partition[len(partition)] for p in self.parts(table, *partition)})
 
     def path(self, table: Table, name: str, *partition: str) -> Path:
         """Where a part is written."""
@@ -131,12 +123,17 @@ class Lake:
             pq.write_table(filled, temporary, compression="zstd", compression_level=1)
             temporary.replace(path)
         except OSError as error:
-            temporary.unlink(missing_ok=True)
+            with suppress(OSError):  # there may be no such directory
+                temporary.unlink()
             raise LeadlineError(
                 f"{path}: can't be written ({error.strerror}). Free space or grant access, then run again; "
                 "what is done so far is kept."
             ) from error
         return Part(path, name, partition)
+
+    def drop(self, table: Table, name: str, *partition: str) -> None:
+        """Remove a part where it would be written, if it is there."""
+        self.path(table, name, *partition).unlink(missing_ok=True)
 
     def hidden(self, name: str) -> Path:
         """A directory beside the tables for what is not a table, such as the gates' own files."""
@@ -162,9 +159,13 @@ class RunLock:
         self._holder = holder
 
     def __enter__(self) -> None:
-        self._root.mkdir(parents=True, exist_ok=True)
         try:
+            self._root.mkdir(parents=True, exist_ok=True)
             self._lock.acquire(timeout=0)
+        except OSError as error:
+            raise LeadlineError(
+                f"{self._root}: can't be locked ({error.strerror}). Correct `lake` in the config, or grant access."
+            ) from error
         except Timeout:
             who = self._note.read_text(encoding="utf-8") if self._note.exists() else "another process"
             raise BusyError(

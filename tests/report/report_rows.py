@@ -105,7 +105,7 @@ def trace(
         status, label = c.get("status", "judged"), c.get("label")
         rows.add(
             "claims", extractor_version=EXTRACTOR, date=night, claim_id=ident, trace_id=trace_id, ordinal=ordinal,
-            text=c["text"], start=at, end=at + len(c["text"]), cited_chunk_ids=c.get("cites", []),
+            text=c["text"], span_start=at, span_end=at + len(c["text"]), cited_chunk_ids=c.get("cites", []),
             dangling_citations=c.get("dangling", []),
         )  # fmt: skip
         at += len(c["text"])

@@ -288,7 +288,7 @@ def results() -> dict[str, list[dict[str, Any]]]:
         score("t2", "na", **unscored),
     ]
     ids = [{k: c[k] for k in ("claim_id", "trace_id", "date")} | {"extractor_version": "e"} for c in claims]
-    blank = {"ordinal": 0, "text": "", "start": 0, "end": 0, "cited_chunk_ids": [], "dangling_citations": []}
+    blank = {"ordinal": 0, "text": "", "span_start": 0, "span_end": 0, "cited_chunk_ids": [], "dangling_citations": []}
     return {
         "claims": [i | blank for i in ids],
         "results": claims,

@@ -1,0 +1,144 @@
+"""Configs: every kind of mistake is told with file, key, value and remedy, and paths start at the file."""
+
+from pathlib import Path
+
+import pytest
+import yaml
+from pydantic import Field, ValidationError, model_validator
+
+from tasks.core.config import Nightly, Settings, did_you_mean, load_nightly, load_yaml, validate
+from tasks.core.errors import ConfigError
+
+GOOD = {
+    "lake": "lake",
+    "warehouse": "w.duckdb",
+    "report": {"dir": "report"},
+    "sources": ["sources/a.yaml"],
+    "recipe": {"judge": "judges/j.yaml"},
+}
+
+
+def mistake(tmp_path: Path, text: str | bytes) -> str:
+    path = tmp_path / "nightly.yaml"
+    path.write_bytes(text if isinstance(text, bytes) else text.encode())
+    with pytest.raises(ConfigError) as caught:
+        load_nightly(path)
+    assert str(caught.value).startswith(str(path))  # the file is always named first
+    return str(caught.value).removeprefix(str(path))
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        ({"extra": 1}, ": extra is not a known key. The keys here are lake, warehouse, report, sources, recipe, gates, limits."),
+        ({"gate": {}}, ": gate is not a known key. Did you mean 'gates'."),
+        ({"recipe": {"judge": "j", "pairing": {"windowwords": 3}}}, ": recipe.pairing.windowwords is not a known key. Did you mean 'window_words'."),
+        ({"report": {"directory": "x", "dir": "y"}}, ": report.directory is not a known key. The keys here are dir, max_trace_pages."),
+        ({"recipe": {"name": "x"}}, ": recipe.judge is missing. Add it; docs/configuration.md lists the keys."),
+        ({"recipe": {"judge": "j", "pairing": {"kind": "all"}}}, ": recipe.pairing.kind is 'all'. It should be 'per_chunk', 'top_k' or 'cited'."),
+        ({"recipe": {"judge": "j", "scoring": {"misuse_penalty": -1}}}, ": recipe.scoring.misuse_penalty is -1. It should be greater than or equal to 0."),
+        ({"gates": {"max_quarantined_share": 1.5}}, ": gates.max_quarantined_share is 1.5. It should be less than or equal to 1."),
+        ({"gates": {"volume_ratio": 1}}, ": gates.volume_ratio is 1. It should be greater than 1."),
+        ({"limits": {"part_traces": "many"}}, ": limits.part_traces is 'many'. It should be a valid integer, unable to parse string as an integer."),
+        ({"limits": {"memory_limit": "lots"}}, r": limits.memory_limit is 'lots'. It should match pattern '^\d+ ?(MB|GB)$'."),
+        ({"sources": []}, ": sources is a list of 0. It should have at least 1 item after validation, not 0."),
+        ({"gates": None}, ": gates is None. It should be a valid dictionary or instance of Gates."),
+    ],
+)  # fmt: skip
+def test_a_wrong_key_or_value_is_told_with_place_value_and_remedy(tmp_path: Path, change: dict, said: str) -> None:
+    assert mistake(tmp_path, yaml.safe_dump({**GOOD, **change})).startswith(said)
+
+
+def test_a_misspelt_required_key_is_called_misspelt_rather_than_missing(tmp_path: Path) -> None:
+    renamed = {("warehose" if k == "warehouse" else k): v for k, v in GOOD.items()}
+    assert mistake(tmp_path, yaml.safe_dump(renamed)) == ": warehose is not a known key. Did you mean 'warehouse'."
+
+
+@pytest.mark.parametrize("number", [float("inf"), float("nan")])
+@pytest.mark.parametrize("key", ["misuse_penalty", "partial_credit"])
+def test_only_finite_numbers_enter_a_formula(tmp_path: Path, key: str, number: float) -> None:
+    # an infinite penalty times no misuse is no number, and would be clamped to the best score
+    recipe = {"judge": "j", "scoring": {key: number}}
+    said = mistake(tmp_path, yaml.safe_dump({**GOOD, "recipe": recipe}))
+    assert said.startswith(f": recipe.scoring.{key} is {number}. It should be")
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("lake: [1\nwarehouse: 2", " is not valid YAML at line 2, column 10 (expected ',' or ']', but got ':'). Correct"),
+        ("- a\n- b\n", " holds list, not a mapping of keys. Write `key: value` lines."),
+        ("", " holds NoneType, not a mapping of keys. Write"),
+        ("3: x\n", " holds dict, not a mapping of keys. Write"),
+        (b"lake: \xff\xfe\n", " can't be read ('utf-8' codec can't decode byte 0xff"),
+    ],
+)
+def test_a_file_that_is_no_config(tmp_path: Path, text: str | bytes, said: str) -> None:
+    assert mistake(tmp_path, text).startswith(said)
+
+
+def test_a_missing_file_is_told_with_the_nearest_name(tmp_path: Path) -> None:
+    (tmp_path / "nightly.yaml").write_text("{}")
+    with pytest.raises(ConfigError, match=r"nigthly\.yaml does not exist\. Did you mean 'nightly\.yaml'\."):
+        load_yaml(tmp_path / "nigthly.yaml")
+    with pytest.raises(ConfigError, match=r"other\.yaml does not exist\. Check the path\."):
+        load_yaml(tmp_path / "nowhere" / "other.yaml")
+
+
+def test_a_directory_is_no_config(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match="can't be read"):
+        load_yaml(tmp_path)
+
+
+def test_paths_start_at_the_file_and_not_where_the_command_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir("/")
+    monkeypatch.setenv("HOME", str(tmp_path / "home"))
+    folder = tmp_path / "configs"
+    folder.mkdir()
+    named = {**GOOD, "lake": "../data/lake", "warehouse": "~/w.duckdb", "report": {"dir": "/srv/report"}}
+    named["sources"] = ["sources/a.yaml", {"kind": "jsonl", "paths": ["x"]}]
+    (folder / "n.yaml").write_text(yaml.safe_dump(named))
+    found = load_nightly(folder / "n.yaml")
+    assert found.lake == tmp_path / "data" / "lake"
+    assert found.warehouse == tmp_path / "home" / "w.duckdb"
+    assert found.report.dir == Path("/srv/report")
+    assert found.recipe.judge == folder / "judges" / "j.yaml"
+    assert found.sources == [folder / "sources" / "a.yaml", {"kind": "jsonl", "paths": ["x"]}]
+
+
+def test_a_config_can_not_be_changed(tmp_path: Path) -> None:
+    found = validate(Nightly, GOOD, "n.yaml")
+    with pytest.raises(ValidationError, match="frozen"):
+        found.lake = tmp_path  # type: ignore[misc]
+
+
+class Place(Settings):
+    options: dict[str, str] = Field(default_factory=dict)
+    low: int = 0
+
+    @model_validator(mode="after")
+    def _fits(self) -> "Place":
+        if self.low < 0:
+            raise ValueError("has a low below 0; raise it")
+        return self
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [
+        {"options": [{"secret": "hunter2"}]},  # the whole value is of the wrong kind
+        {"options": {"secret": {"value": "hunter2"}}},  # a part of it is
+        {"options": {"secret": "hunter2"}, "low": -1},  # the model as a whole does not fit
+        {"options": {"secret": "hunter2"}, "hunter": 1},  # something beside it is unknown
+    ],
+)
+def test_a_mistake_beside_a_secret_does_not_print_it(settings: dict[str, object]) -> None:
+    with pytest.raises(ConfigError) as caught:
+        validate(Place, settings, "s.yaml", "sources")
+    assert "hunter2" not in str(caught.value)
+    assert str(caught.value).startswith("s.yaml: sources")
+
+
+def test_a_name_far_from_all_known_ones_lists_them() -> None:
+    assert did_you_mean("jsnl", ["jsonl", "otlp"], "kinds") == "Did you mean 'jsonl'."
+    assert did_you_mean("x", ["b", "a"], "kinds of source") == "Known kinds of source: a, b."

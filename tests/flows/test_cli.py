@@ -1,0 +1,320 @@
+"""What the command says of mistakes, and its exit codes: 2 usage, 3 data, 4 busy; and what `leadline sql` gives out."""
+
+import csv
+import io
+import json
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+import pyarrow.parquet as pq
+import pytest
+import yaml
+from worlds import FIRST, World, all_stages, leadline, make_traces, make_world, trace, write
+
+from flows.__main__ import main
+from tasks.stages.context import load
+
+
+@dataclass(frozen=True)
+class Said:
+    """How a command ended."""
+
+    code: int
+    out: str
+    err: str
+
+
+Command = Callable[..., Said]
+
+
+@pytest.fixture
+def command(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Command:
+    """The installed command's own function, in this process: whatever it does not turn into a message fails the test."""
+    monkeypatch.setenv("COLUMNS", "200")
+
+    def run(*args: object) -> Said:
+        monkeypatch.setattr(sys, "argv", ["leadline", *map(str, args)])
+        try:
+            main()
+            code: Any = 0
+        except SystemExit as end:
+            code = end.code or 0
+        said = capsys.readouterr()
+        assert "Traceback" not in said.out + said.err
+        return Said(code, said.out, said.err)
+
+    return run
+
+
+@pytest.fixture
+def world(tmp_path: Path) -> World:
+    return make_world(tmp_path)
+
+
+@pytest.fixture(scope="module")
+def published(tmp_path_factory: pytest.TempPathFactory) -> World:
+    """A world with a warehouse; the tests only read it."""
+    root = tmp_path_factory.mktemp("published")
+    world = make_world(root)
+    write(
+        root / "logs" / "a.jsonl", [*make_traces(5, 4, days=1), trace("markup", answer="The [red]client[/red] <b>. Äö")]
+    )
+    ctx = load(world.config, FIRST, FIRST)
+    all_stages(ctx)
+    ctx.close()
+    return world
+
+
+def change(world: World, **settings: Any) -> None:
+    """Overwrite top-level keys of the config."""
+    world.config.write_text(yaml.safe_dump(yaml.safe_load(world.config.read_text()) | settings))
+
+
+@pytest.mark.parametrize(
+    ("settings", "told"),
+    [
+        ({"lak": "x"}, ["lak is not a known key", "Did you mean 'lake'"]),
+        (
+            {"limits": {"shard_request": 3}},
+            ["limits.shard_request is not a known key", "Did you mean 'shard_requests'"],
+        ),
+        ({"limits": {"shard_requests": "many"}}, ["limits.shard_requests is 'many'", "valid integer"]),
+        ({"limits": {"shard_requests": 0}}, ["limits.shard_requests is 0", "greater than or equal to 1"]),
+        ({"gates": {"max_quarantined_share": 5}}, ["gates.max_quarantined_share is 5", "less than or equal to 1"]),
+        ({"sources": [{"kind": "jsnl", "paths": ["x"]}]}, ["kind is 'jsnl'", "Did you mean 'jsonl'"]),
+        ({"sources": [{"paths": ["x"]}]}, ["kind is missing", "jsonl"]),
+        ({"sources": []}, ["sources is []", "at least 1 item"]),
+    ],
+)
+@pytest.mark.parametrize("verb", [["nightly"], ["nightly", "--dry-run"]])
+def test_a_wrong_config_names_file_key_and_remedy(
+    world: World, command: Command, verb: list[str], settings: dict[str, Any], told: list[str]
+) -> None:
+    change(world, **settings)
+    said = command(*verb, "--config", world.config)
+    assert said.code == 2
+    assert said.err.startswith(f"leadline: {world.config}: ")
+    assert [word for word in told if word not in said.err] == []
+    assert not world.lake.exists()
+
+
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [("lake: [", "is not valid YAML at line"), ("- lake", "not a mapping"), ("", "not a mapping")],
+)
+def test_a_file_that_is_no_config(world: World, command: Command, text: str, told: str) -> None:
+    world.config.write_text(text)
+    said = command("nightly", "--config", world.config)
+    assert (said.code, told in said.err, str(world.config) in said.err) == (2, True, True)
+
+
+def test_a_missing_key(world: World, command: Command) -> None:
+    settings = yaml.safe_load(world.config.read_text())
+    del settings["warehouse"]
+    world.config.write_text(yaml.safe_dump(settings))
+    said = command("nightly", "--config", world.config)
+    assert (said.code, f"{world.config}: warehouse is missing. Add it" in said.err) == (2, True)
+
+
+@pytest.mark.parametrize("verb", [["nightly"], ["nightly", "--dry-run"], ["rebuild"], ["sql", "SELECT 1"]])
+def test_a_missing_config(world: World, command: Command, verb: list[str]) -> None:
+    missing = world.config.with_name("oot.yaml")
+    said = command(*verb, "--config", missing)
+    assert said.code == 2
+    assert f"{missing} does not exist. Did you mean 'out.yaml'." in said.err
+
+
+def test_a_missing_judge(world: World, command: Command) -> None:
+    change(world, recipe={"judge": "judges/nobody.yaml"})
+    said = command("nightly", "--config", world.config)
+    assert (said.code, "nobody.yaml does not exist" in said.err) == (2, True)
+
+
+def test_an_unknown_judge(world: World, command: Command) -> None:
+    (world.out / "replay.yaml").write_text("kind: repley\n")
+    said = command("nightly", "--config", world.config)
+    assert said.code == 2
+    assert "replay.yaml: kind is 'repley'" in said.err
+    assert "Did you mean 'replay'" in said.err
+
+
+@pytest.mark.parametrize(
+    ("options", "told"),
+    [
+        (["--date", "yesterday"], "yesterday"),
+        (["--date", "2026-02-30"], "2026-02-30"),
+        (["--from", "01.11.2026", "--to", "2026-11-02"], "01.11.2026"),
+        (["--date", "2026-11-01", "--from", "2026-11-01", "--to", "2026-11-02"], "--from/--to exclude each other"),
+        (["--from", "2026-11-01"], "Give both"),
+        (["--to", "2026-11-01"], "Give both"),
+        (["--from", "2026-11-02", "--to", "2026-11-01"], "--from 2026-11-02 is after --to 2026-11-01. Swap them"),
+        (["--dates", "2026-11-01"], "--date"),
+    ],
+)
+@pytest.mark.parametrize("dry", [[], ["--dry-run"]])
+def test_days_that_make_no_sense(world: World, command: Command, dry: list[str], options: list[str], told: str) -> None:
+    said = command("nightly", "--config", world.config, *options, *dry)
+    assert (said.code, told in said.err) == (2, True), said
+    assert not world.lake.exists()
+
+
+def test_sql_before_there_is_a_warehouse(world: World, command: Command) -> None:
+    said = command("sql", "SELECT 1", "--config", world.config)
+    assert said.code == 2
+    assert f"{world.warehouse}: there is no warehouse yet. Run `leadline nightly`" in said.err
+    assert not world.warehouse.exists()
+
+
+@pytest.mark.parametrize(
+    ("statement", "told"),
+    [
+        ("FROM trace_score", "trace_scores"),
+        ("SELECT groundednes FROM trace_scores", "groundedness"),
+        ("SELEC 1", "syntax error"),
+        ("DELETE FROM trace_scores", "read-only"),
+    ],
+)
+def test_sql_that_is_wrong(published: World, command: Command, statement: str, told: str) -> None:
+    said = command("sql", statement, "--config", published.config)
+    assert said.code == 2
+    assert told in said.err
+    assert "docs/tables.md" in said.err
+
+
+@pytest.mark.parametrize("options", [[], ["SELECT 1", "--file", "also.sql"]])
+def test_sql_wants_one_statement(published: World, command: Command, options: list[str]) -> None:
+    said = command("sql", *options, "--config", published.config)
+    assert (said.code, "Give a statement or --file FILE, and not both." in said.err) == (2, True)
+
+
+def test_sql_from_a_file(published: World, command: Command, tmp_path: Path) -> None:
+    (tmp_path / "count.sql").write_text("-- how many\nSELECT count(*) AS n FROM traces\n")
+    said = command("sql", "-f", tmp_path / "count.sql", "--format", "csv", "--config", published.config)
+    assert (said.code, said.out) == (0, '"n"\n5\n')
+    said = command("sql", "-f", tmp_path / "none.sql", "--config", published.config)
+    assert (said.code, "none.sql" in said.err) == (2, True)
+
+
+def test_sql_with_an_unknown_format_or_an_output_that_cannot_be(
+    published: World, command: Command, tmp_path: Path
+) -> None:
+    said = command("sql", "SELECT 1", "--format", "jsno", "--config", published.config)
+    assert (said.code, "Did you mean 'json'" in said.err) == (2, True)
+    said = command("sql", "SELECT 1", "-o", tmp_path / "no" / "x.csv", "--format", "csv", "--config", published.config)
+    assert (said.code, "can't be written" in said.err) == (1, True)
+
+
+STATEMENT = "SELECT trace_id, answer, chunks, 7 AS n, NULL AS nothing FROM traces WHERE trace_id = 'markup'"
+ANSWER = "The [red]client[/red] <b>. Äö"
+
+
+def _check(name: str, data: bytes) -> None:
+    """The one row of STATEMENT, as the format holds it."""
+    if name == "table":
+        text = data.decode()
+        assert all(word in text for word in ("trace_id", "markup", ANSWER, "NULL", "1 row")), text
+    elif name == "csv":
+        (row,) = csv.DictReader(io.StringIO(data.decode()))
+        assert (row["trace_id"], row["answer"], row["n"], row["nothing"]) == ("markup", ANSWER, "7", "")
+        assert json.loads(row["chunks"])[1]["text"] == trace("x")["chunks"][1]["text"]
+    elif name == "json":
+        (line,) = data.decode().splitlines()
+        row = json.loads(line)
+        assert (row["answer"], row["n"], row["nothing"]) == (ANSWER, 7, None)
+        assert row["chunks"][0]["chunk_id"] == "1"
+    else:
+        (row,) = pq.read_table(io.BytesIO(data)).to_pylist()
+        assert (row["answer"], row["n"], row["nothing"]) == (ANSWER, 7, None)
+        assert row["chunks"][0]["chunk_id"] == "1"
+
+
+@pytest.mark.parametrize("name", ["table", "csv", "json", "parquet"])
+def test_sql_formats_to_standard_output(published: World, no_server: dict[str, str], name: str) -> None:
+    said = leadline("sql", STATEMENT, "--format", name, "--config", published.config, env=no_server)
+    assert (said.returncode, said.stderr) == (0, b"")
+    _check(name, said.stdout)
+
+
+@pytest.mark.parametrize("name", ["table", "csv", "json", "parquet"])
+def test_sql_formats_to_a_file(published: World, command: Command, tmp_path: Path, name: str) -> None:
+    target = tmp_path / "rows"
+    said = command("sql", STATEMENT, "--format", name, "-o", target, "--config", published.config)
+    assert (said.code, said.out) == (0, "")
+    _check(name, target.read_bytes())
+
+
+HOLDER = """
+import sys
+from pathlib import Path
+from tasks.store.lake import Lake
+with Lake(Path(sys.argv[1])).lock("leadline nightly 2026-11-01..2026-11-01, process 4711"):
+    print("held", flush=True)
+    sys.stdin.read()
+"""
+
+
+@pytest.fixture
+def holder(world: World) -> Iterator[None]:
+    """Another process has the lake."""
+    process = subprocess.Popen(
+        [sys.executable, "-c", HOLDER, str(world.lake)], stdin=subprocess.PIPE, stdout=subprocess.PIPE
+    )
+    assert process.stdout is not None
+    assert process.stdout.readline() == b"held\n"
+    yield
+    process.communicate(timeout=30)
+
+
+@pytest.mark.slow
+def test_a_second_nightly_says_who_holds_the_lake(
+    world: World, holder: None, command: Command, environment: dict[str, str]
+) -> None:
+    write(world.config.parent / "logs" / "a.jsonl", [trace("a")])
+    told = f"{world.lake}: locked by leadline nightly 2026-11-01..2026-11-01, process 4711."
+    said = leadline("nightly", "--config", world.config, "--date", FIRST, env=environment)
+    assert (said.returncode, told in said.stderr.decode()) == (4, True), said
+    assert b"Traceback" not in said.stdout + said.stderr
+    assert command("rebuild", "--config", world.config).code == 4
+    looked = command("nightly", "--dry-run", "--config", world.config, "--date", FIRST)  # looking is free
+    assert looked.code == 0
+    assert not (world.lake / "runs").exists()
+
+
+@pytest.mark.slow
+def test_data_worse_than_the_limits_ends_with_3_and_can_be_queried(
+    world: World, command: Command, environment: dict[str, str]
+) -> None:
+    bad = [{"trace_id": f"b{i}"} for i in range(3)]
+    write(world.config.parent / "logs" / "a.jsonl", [*make_traces(1, 7, days=1), *bad])
+    said = leadline("nightly", "--config", world.config, "--date", FIRST, env=environment)
+    errors = said.stderr.decode()
+    assert said.returncode == 3, errors
+    assert "Traceback" not in errors + said.stdout.decode()
+    assert "3 of 10 new rows were refused (30.0%; most: missing_field 3)" in errors
+    assert "gates.max_quarantined_share = 5.0%" in errors
+    sql = "SELECT trace_id, reason, line FROM quarantine ORDER BY line"
+    found = command("sql", sql, "--format", "json", "--config", world.config)
+    rows = [json.loads(line) for line in found.out.splitlines()]
+    assert rows == [{"trace_id": f"b{i}", "reason": "missing_field", "line": 8 + i} for i in range(3)]
+    runs = command(
+        "sql", "SELECT status, error, rows_quarantined FROM runs", "--format", "json", "--config", world.config
+    )
+    (run,) = [json.loads(line) for line in runs.out.splitlines()]
+    assert (run["status"], run["rows_quarantined"]) == ("failed", 3)
+    assert "3 of 10" in run["error"]
+    kept = command("sql", "SELECT count(*) AS n FROM traces", "--format", "csv", "--config", world.config)
+    assert kept.out == '"n"\n0\n'
+
+
+@pytest.mark.slow
+def test_a_source_that_is_not_there_ends_with_1(world: World, environment: dict[str, str]) -> None:
+    change(world, sources=[{"kind": "jsonl", "paths": ["logs/missing.jsonl"]}])
+    said = leadline("nightly", "--config", world.config, "--date", FIRST + timedelta(days=1), env=environment)
+    assert said.returncode == 1
+    assert "logs/missing.jsonl" in said.stderr.decode()
+    assert b"Traceback" not in said.stdout + said.stderr
