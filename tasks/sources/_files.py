@@ -18,7 +18,7 @@ import pyarrow as pa
 from fsspec.core import url_to_fs
 
 from tasks.core import keys
-from tasks.core.errors import LeadlineError, SourceError
+from tasks.core.errors import ConnectionLostError, LeadlineError, SourceError
 from tasks.sources import SourceFile
 
 FileSystem: TypeAlias = Any  # fsspec has no types
@@ -29,6 +29,7 @@ READ_AHEAD = 8 << 20  # bytes a remote file is fetched by; s3fs would take 50 MB
 # for a whole one.
 CODECS: dict[str, Literal["gzip", "zstd"]] = {".gz": "gzip", ".zst": "zstd"}
 
+_LOST = {"ConnectionError", "ClientConnectionError", "TimeoutError", "HTTPClientError"}
 # Each file system behind fsspec has its own tree of exceptions; matching by name spares importing them all.
 _KNOWN: tuple[tuple[set[str], str, str], ...] = (
     (
@@ -47,7 +48,7 @@ _KNOWN: tuple[tuple[set[str], str, str], ...] = (
         "Set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY or AWS_PROFILE, or run where a role is attached.",
     ),
     (
-        {"ConnectionError", "ClientConnectionError", "TimeoutError", "HTTPClientError"},
+        _LOST,
         "can't be reached: the connection failed",
         "Check `endpoint_url` in storage_options and the network, then run again.",
     ),
@@ -192,6 +193,6 @@ def _told(path: str) -> Iterator[None]:
         names = {cls.__name__ for cls in type(exc).__mro__}
         for known, problem, remedy in _KNOWN:
             if names & known:
-                raise SourceError(f"{path} {problem}. {remedy}") from exc
+                raise (ConnectionLostError if known is _LOST else SourceError)(f"{path} {problem}. {remedy}") from exc
         said = " ".join(str(exc).split())[:200]
         raise SourceError(f"{path} could not be read ({type(exc).__name__}: {said}). Check it and run again.") from exc

@@ -162,15 +162,15 @@ class RunLock:
         try:
             self._root.mkdir(parents=True, exist_ok=True)
             self._lock.acquire(timeout=0)
-        except OSError as error:
-            raise LeadlineError(
-                f"{self._root}: can't be locked ({error.strerror}). Correct `lake` in the config, or grant access."
-            ) from error
         except Timeout:
             who = self._note.read_text(encoding="utf-8") if self._note.exists() else "another process"
             raise BusyError(
                 f"{self._root}: locked by {who}. Wait until it ends, or stop it; its work is kept."
             ) from None
+        except OSError as error:
+            raise LeadlineError(
+                f"{self._root}: can't be locked ({error.strerror}). Correct `lake` in the config, or grant access."
+            ) from error
         self._note.write_text(self._holder, encoding="utf-8")
         for leftover in self._root.glob("*/**/.*.tmp"):  # of a run that was killed while it wrote
             leftover.unlink(missing_ok=True)

@@ -9,7 +9,8 @@ whoever opens it next reads the new one. Tables that hold the texts and every si
 import secrets
 import shutil
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
+from glob import escape
 from itertools import groupby
 from pathlib import Path
 from typing import Any
@@ -22,7 +23,7 @@ from tasks.core.errors import LeadlineError, UsageError
 from tasks.core.paths import sql_dir
 from tasks.core.schemas import PAIRS, RELEVANCE, TABLES, TRACES, VERDICTS, Table
 from tasks.store.lake import Lake, Part, empty
-from tasks.store.query import connect, explain
+from tasks.store.query import OFFLINE, connect, explain
 
 VIEWED = (TRACES, PAIRS, VERDICTS, RELEVANCE)
 LOADED = tuple(t for t in TABLES.values() if t not in VIEWED)
@@ -72,13 +73,16 @@ class Warehouse:
             LeadlineError: The place can't be written.
         """
         target = self._published
+        for leftover in target.parent.glob(f".{escape(target.name)}.*.tmp"):  # of a run that was killed while it copied
+            leftover.unlink(missing_ok=True)
         temporary = target.with_name(f".{target.name}.{secrets.token_hex(4)}.tmp")
         try:
             target.parent.mkdir(parents=True, exist_ok=True)
             shutil.copyfile(self._private, temporary)
             temporary.replace(target)
         except OSError as error:
-            temporary.unlink(missing_ok=True)
+            with suppress(OSError):  # there may be no such directory
+                temporary.unlink()
             raise LeadlineError(
                 f"{target}: can't be published ({error.strerror}). Free space or grant access, then run again."
             ) from error
@@ -123,14 +127,16 @@ class Warehouse:
         return changed
 
     def _view(self, connection: duckdb.DuckDBPyConnection, table: Table) -> None:
-        if not self._lake.parts(table):  # a view of no files can't be made
-            self._lake.write(
-                table, "empty", empty(table), *("0" * 16 if c != "date" else "1970-01-01" for c in table.partition)
-            )
-        pattern = self._lake.root.resolve().joinpath(table.name, *["*"] * len(table.partition), "*.parquet")
-        connection.execute(
-            f"CREATE OR REPLACE VIEW {table.name} AS FROM read_parquet({_quoted(pattern)}, hive_partitioning = false)"
-        )
+        if self._lake.parts(table):
+            pattern = self._lake.root.resolve().joinpath(table.name, *["*"] * len(table.partition), "*.parquet")
+            body = f"FROM read_parquet({_quoted(pattern)}, hive_partitioning = false)"
+        else:  # a view of no files can't be made; one of no rows has the same columns
+            connection.register("_empty", empty(table))
+            types = connection.execute("SELECT column_name, column_type FROM (DESCRIBE _empty)").fetchall()
+            connection.unregister("_empty")
+            columns = ", ".join(f'NULL::{kind} AS "{name}"' for name, kind in types)
+            body = f"SELECT {columns} WHERE false"
+        connection.execute(f"CREATE OR REPLACE VIEW {table.name} AS {body}")
 
 
 class Reader:
@@ -154,9 +160,12 @@ def query(published: Path, sql: str) -> pa.Table:
     if not published.exists():
         raise UsageError(f"{published}: there is no warehouse yet. Run `leadline nightly` or `leadline rebuild` first.")
     try:
-        with duckdb.connect(published, read_only=True) as connection:
+        with duckdb.connect(published, read_only=True, config=OFFLINE) as connection:
             connection.execute("SET TimeZone = 'UTC'")
-            return connection.execute(sql).to_arrow_table()
+            connection.execute(sql)
+            if connection.description is None:
+                raise UsageError("the statement is empty. Give a SELECT.")
+            return connection.to_arrow_table()
     except duckdb.Error as error:
         raise explain(error) from None
 
@@ -179,9 +188,13 @@ def _replace(
         else:
             connection.execute("DELETE FROM _loaded WHERE relation = ? AND partition = ?", [table.name, partition])
         connection.execute("COMMIT")
-    except duckdb.Error:
-        connection.execute("ROLLBACK")
-        raise
+    except duckdb.Error as error:
+        with suppress(duckdb.Error):  # where the engine has ended the transaction by itself
+            connection.execute("ROLLBACK")
+        raise LeadlineError(
+            f"{table.name}/{partition}: can't be loaded into the warehouse ({str(error).splitlines()[0][:300]}). "
+            "Remove the part that is named and run again; it is made anew. If the columns differ, run `leadline rebuild`."
+        ) from error
 
 
 def _quoted(path: Path) -> str:

@@ -34,7 +34,7 @@ Command = Callable[..., Said]
 
 @pytest.fixture
 def command(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Command:
-    """The installed command's own function, in this process: whatever it does not turn into a message fails the test."""
+    """The installed command's own function, in this process: an error that it gives no message for fails the test."""
     monkeypatch.setenv("COLUMNS", "200")
 
     def run(*args: object) -> Said:

@@ -11,7 +11,6 @@ from collections import Counter
 from dataclasses import dataclass
 from datetime import date
 from pathlib import Path
-from typing import Any
 
 import pytest
 from worlds import FIRST, World, last_run, leadline, range_of, read, tables, trace, tree, unbalanced, write

@@ -61,7 +61,8 @@ def test_claims_are_marked_exactly(site, rows):
         marks = page(site, t["trace_id"]).one("div", "answer").all("mark")
         claims = [c for c in rows.tables["claims"] if c["trace_id"] == t["trace_id"]]
         assert [(m.attrs["id"], m.text()) for m in marks] == [
-            (f"said-{c['ordinal']}", t["answer"][c["span_start"] : c["span_end"]].replace("\0", "\ufffd")) for c in claims
+            (f"said-{c['ordinal']}", t["answer"][c["span_start"] : c["span_end"]].replace("\0", "\ufffd"))
+            for c in claims
         ]
 
 

@@ -1,0 +1,99 @@
+"""Queries: SQL files over parts or rows, with columns even where there are no rows, and never over the network."""
+
+from pathlib import Path
+
+import duckdb
+import pyarrow as pa
+import pytest
+
+from tasks.core.errors import UsageError
+from tasks.core.schemas import RELEVANCE
+from tasks.store import query
+from tasks.store.lake import Lake, from_rows
+from tasks.store.query import Queries
+
+BASE = {"scorer_version": "v", "date": None, "kind": "answer", "method": "embedding", "tokens_in": 1}
+
+
+def part_of(folder: Path, *traces: str):
+    from datetime import date  # noqa: PLC0415
+
+    rows = from_rows([BASE | {"date": date(2026, 11, 1), "trace_id": t, "score": 0.5} for t in traces], RELEVANCE)
+    return Lake(folder).write(RELEVANCE, "p", rows, "v", "2026-11-01")
+
+
+@pytest.fixture
+def queries(tmp_path: Path):
+    with Queries("500MB", tmp_path / "scratch") as opened:
+        yield opened
+
+
+@pytest.fixture
+def statement(monkeypatch: pytest.MonkeyPatch):
+    """Puts a text in the place of `sql/<name>.sql`."""
+    return lambda text: monkeypatch.setattr(query, "sql", lambda name: text)
+
+
+def test_a_relation_without_parts_has_the_tables_columns(queries: Queries, statement) -> None:
+    statement("SELECT * FROM relevance")
+    found = queries.run("x", {"relevance": []})
+    assert found.num_rows == 0
+    assert found.schema.names == RELEVANCE.schema.names
+
+
+@pytest.mark.parametrize("folder", ["plain", "it's", 'a "b"', "semi;colon", "[x]*", "café 茶"])
+def test_any_path_can_hold_a_lake(tmp_path: Path, queries: Queries, statement, folder: str) -> None:
+    statement("SELECT trace_id FROM relevance ORDER BY trace_id")
+    parts = [part_of(tmp_path / folder, "t1", "t2")]
+    assert queries.run("x", {"relevance": parts})["trace_id"].to_pylist() == ["t1", "t2"]
+
+
+def test_a_relation_is_bound_anew_by_every_run(tmp_path: Path, queries: Queries, statement) -> None:
+    statement("SELECT trace_id FROM relevance")
+    part = part_of(tmp_path / "lake", "from a part")
+    rows = pa.table({"trace_id": ["from rows"]})
+    found = [queries.run("x", {"relevance": r})["trace_id"].to_pylist() for r in ([part], rows, [], [part], [])]
+    assert found == [["from a part"], ["from rows"], [], ["from a part"], []]
+
+
+def test_a_query_sees_no_relation_of_the_one_before(queries: Queries, statement) -> None:
+    statement("SELECT * FROM relevance")
+    queries.run("x", {"relevance": []})
+    with pytest.raises(duckdb.CatalogException):
+        queries.run("x", {})
+
+
+def test_only_the_parameters_that_are_used_are_given(queries: Queries, statement) -> None:
+    statement("SELECT $a AS a, $a_b AS b")
+    found = queries.run("x", {}, {"a": 1, "a_b": "it's", "c": 3, "b": 4})
+    assert found.to_pylist() == [{"a": 1, "b": "it's"}]
+
+
+def test_partition_values_come_from_the_files_and_not_from_their_paths(tmp_path: Path, queries: Queries, statement) -> None:
+    statement("SELECT scorer_version, date::VARCHAR AS date FROM relevance")
+    part = part_of(tmp_path / "scorer_version=other" / "lake", "t")
+    assert queries.run("x", {"relevance": [part]}).to_pylist() == [{"scorer_version": "v", "date": "2026-11-01"}]
+
+
+def test_nothing_is_fetched_and_days_are_those_of_utc(queries: Queries, statement) -> None:
+    statement(
+        "SELECT current_setting('autoinstall_known_extensions') AS fetches, current_setting('TimeZone') AS zone,"
+        " current_setting('memory_limit') AS memory"
+    )
+    # 500 MB are 476.8 MiB, which is how DuckDB tells it
+    assert queries.run("x", {}).to_pylist() == [{"fetches": False, "zone": "UTC", "memory": "476.8 MiB"}]
+
+
+def test_every_file_under_sql_can_be_read() -> None:
+    for path in query.sql_dir().rglob("*.sql"):
+        text = query.sql(path.relative_to(query.sql_dir()).with_suffix("").as_posix())
+        assert text.startswith("-- grain:") or "report" in path.parts, path
+
+
+def test_a_complaint_of_duckdb_becomes_a_usage_error() -> None:
+    with pytest.raises(duckdb.Error) as caught:
+        duckdb.connect().execute("SELEC 1")
+    error = query.explain(caught.value)
+    assert isinstance(error, UsageError)
+    assert "SELEC" in str(error)
+    assert "docs/tables.md" in str(error)
