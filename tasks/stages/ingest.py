@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from datetime import UTC, date, datetime
+from typing import Any
 
 import msgspec
 import pyarrow as pa
@@ -58,17 +59,17 @@ def ingest(ctx: Context) -> StageResult:
             of this run's files was kept.
     """
     ledger = {(r["source"], r["fingerprint"]): r for part in ctx.lake.parts(SOURCES) for r in part.read().to_pylist()}
-    found = [(source, file) for source in ctx.sources for file in source.files(ctx.first, ctx.last)]
+    if ctx.lake.overlay is None:
+        _drop_uncommitted(ctx.lake, {_part_prefix(source, fingerprint) for source, fingerprint in ledger})
+    named = [(source, file) for source in ctx.sources for file in source.files(ctx.first, ctx.last)]
+    found = list({(f.path, f.fingerprint): (s, f) for s, f in named}.values())  # two sources may name one file
     new = [(source, file) for source, file in found if (file.path, file.fingerprint) not in ledger]
     reused = sum(int(ledger[f.path, f.fingerprint]["rows"]) for _, f in found if (f.path, f.fingerprint) in ledger)
     if not new:
         note = () if found else ("No source file was found for these days.",)
         return StageResult("ingest", reused=reused, notes=note)
-    committed = {_part_prefix(source, fingerprint) for source, fingerprint in ledger}
     staging = ctx.lake.hidden("staging")
     shutil.rmtree(staging, ignore_errors=True)
-    if ctx.lake.overlay is None:
-        _drop_uncommitted(ctx.lake, committed)
     gate = GateKeeper(ctx.config.gates, ctx.lake.hidden("gates"))
     run_name = f"{ctx.first}..{ctx.last}"
     work = _Ingest(ctx, Lake(staging), gate, run_name)
@@ -85,7 +86,8 @@ def ingest(ctx: Context) -> StageResult:
     days = _commit(ctx.lake, work.staged, files)
     shutil.rmtree(staging, ignore_errors=True)
     earlier = [n for d, n in sorted(before.items()) if d < str(min(days, default=ctx.first))]
-    notes = gate.check_volume(days, earlier, run_name)
+    totals = {d: n + before[str(d)] for d, n in days.items()}  # a night that was there counts with what came late
+    notes = gate.check_volume(totals, earlier, run_name)
     gate.write_docs()
     outside = sorted(d for d in days if not ctx.first <= d <= ctx.last)
     if outside:
@@ -229,11 +231,16 @@ def _quarantine(rows: pa.Table, stage: str, refused: dict[int, tuple[str, str]],
             "stage": stage,
             "reason": refused[i][0],
             "detail": refused[i][1],
-            "raw": msgspec.json.encode({k: v for k, v in row.items() if k not in {"line", "content_hash"}}).decode(),
+            "raw": msgspec.json.encode(_as_read(row)).decode(),
         }
         for i, row in zip(order, rows.take(pa.array(order)).to_pylist(), strict=True)
     ]
     return from_rows(made, QUARANTINE)
+
+
+def _as_read(row: dict[str, Any]) -> dict[str, object]:
+    """A row of a batch in the trace format, so that a mended one can be given to a source again."""
+    return {**{k: v for k, v in row.items() if k not in {"line", "content_hash"}}, "tags": dict(row["tags"])}
 
 
 def _check_share(ctx: Context, files: list[_File]) -> None:
@@ -242,6 +249,8 @@ def _check_share(ctx: Context, files: list[_File]) -> None:
     for f in files:
         if f.quarantined:
             ctx.lake.write(QUARANTINE, f.name, pa.concat_tables(f.refused))
+        else:  # an earlier try may have refused rows that pass now
+            ctx.lake.drop(QUARANTINE, f.name)
     if rows and refused / rows > limit:
         reasons = Counter(r for f in files for t in f.refused for r in t["reason"].to_pylist())
         top = ", ".join(f"{reason} {n}" for reason, n in reasons.most_common(3))

@@ -19,7 +19,6 @@ from tasks.core.paths import sql_dir
 from tasks.core.schemas import TABLES
 from tasks.store.lake import Part, empty
 
-OFFLINE = {"autoinstall_known_extensions": False}
 Relation: TypeAlias = Sequence[Part] | Any  # parts of a table, or an Arrow table
 
 
@@ -37,7 +36,7 @@ def connect(database: Path | str, memory_limit: str, scratch: Path) -> duckdb.Du
             "memory_limit": memory_limit,
             "temp_directory": str(scratch),
             "preserve_insertion_order": False,
-            **OFFLINE,
+            "autoinstall_known_extensions": False,
         },
     )
     connection.execute("SET TimeZone = 'UTC'")

@@ -23,7 +23,7 @@ from tasks.core.errors import LeadlineError, UsageError
 from tasks.core.paths import sql_dir
 from tasks.core.schemas import PAIRS, RELEVANCE, TABLES, TRACES, VERDICTS, Table
 from tasks.store.lake import Lake, Part, empty
-from tasks.store.query import OFFLINE, connect, explain
+from tasks.store.query import connect, explain
 
 VIEWED = (TRACES, PAIRS, VERDICTS, RELEVANCE)
 LOADED = tuple(t for t in TABLES.values() if t not in VIEWED)
@@ -160,8 +160,8 @@ def query(published: Path, sql: str) -> pa.Table:
     if not published.exists():
         raise UsageError(f"{published}: there is no warehouse yet. Run `leadline nightly` or `leadline rebuild` first.")
     try:
-        with duckdb.connect(published, read_only=True, config=OFFLINE) as connection:
-            connection.execute("SET TimeZone = 'UTC'")
+        with duckdb.connect(published, read_only=True) as connection:
+            connection.execute("SET TimeZone = 'UTC'; SET autoinstall_known_extensions = false")
             connection.execute(sql)
             if connection.description is None:
                 raise UsageError("the statement is empty. Give a SELECT.")

@@ -16,12 +16,12 @@ import pytest
 from worlds import FIRST, World, last_run, leadline, range_of, read, tables, trace, tree, unbalanced, write
 
 from flows.dry_run import Missing, measure
-from tasks.core.paths import assets
 from tasks.stages.context import load
 from tasks.stages.ingest import ingest
 
 pytestmark = pytest.mark.slow
 
+REPOSITORY = Path(__file__).resolve().parents[2]
 LAST = date(2026, 11, 3)
 DAYS = range_of(FIRST, LAST)
 NO_CONTEXT = {"hd-1101-022", "hd-1101-032", "hd-1102-012", "hd-1103-034"}
@@ -60,8 +60,8 @@ class First:
 def first(tmp_path_factory: pytest.TempPathFactory, environment: dict[str, str]) -> First:
     """The sample in a directory of its own, judged as `make nightly` judges it; the tests only read it."""
     root = tmp_path_factory.mktemp("sample")
-    shutil.copytree(assets() / "configs", root / "configs")
-    shutil.copytree(assets() / "data" / "sample", root / "data" / "sample")
+    shutil.copytree(REPOSITORY / "configs", root / "configs")
+    shutil.copytree(REPOSITORY / "data" / "sample", root / "data" / "sample")
     world = World(root / "configs" / "nightly.yaml", root / "data")
     before = tree(root)
     missing = measure(world.config, FIRST, LAST)
