@@ -2,7 +2,7 @@
 .DEFAULT_GOAL := help
 PYTHON ?= $(shell command -v python3.11 || command -v python3)
 BIN := .venv/bin
-PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
+PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet --quiet
 export PREFECT_SERVER_ANALYTICS_ENABLED := false
 export DO_NOT_TRACK := 1
 export GX_ANALYTICS_ENABLED := false
@@ -10,8 +10,7 @@ export GX_ANALYTICS_ENABLED := false
 .venv/runtime: requirements.lock pyproject.toml
 	test -x $(BIN)/python || $(PYTHON) -m venv .venv
 	$(PIP) install -r requirements.lock
-	$(PIP) install hatchling editables
-	$(PIP) install --no-deps --no-build-isolation --editable .
+	$(PIP) install --no-deps --editable .
 	touch $@
 
 .venv/dev: .venv/runtime requirements-dev.lock
@@ -34,7 +33,7 @@ lint: .venv/dev ## ruff, mypy and import-linter
 	$(BIN)/lint-imports
 
 .PHONY: docs
-docs: .venv/runtime ## Write the generated pages: docs/tables.md and docs/trace.schema.json
+docs: .venv/runtime ## Write the generated pages: tables, configuration keys, JSON Schema
 	$(BIN)/python scripts/generate_docs.py
 
 .PHONY: lock

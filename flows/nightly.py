@@ -1,6 +1,7 @@
 """The nightly flow: from source files to published tables and a report, computing only what is missing."""
 
 import os
+from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta
@@ -56,26 +57,28 @@ def run(config: Path, first: date, last: date, *, retry_failures: bool = False) 
     record = Run("nightly")
     with ctx.lake.lock(f"leadline nightly {first}..{last}, process {os.getpid()}, since {record.started:%H:%M:%S} UTC"):
         record.start(ctx)
+        stages: list[tuple[Callable[..., StageResult], dict[str, Any]]] = [
+            (ingest.ingest, {}),
+            (claims.extract_claims, {}),
+            (claims.plan_pairs, {}),
+            (judge.judge_first_looks, {"retry_failures": retry_failures}),
+            (judge.judge_second_looks, {"retry_failures": retry_failures}),
+            (judge.score_relevance, {}),
+            (score.score_traces, {}),
+            (score.aggregate_nights, {}),
+            (publish.load_warehouse, {}),
+            (publish.write_reports, {}),
+        ]
         try:
-            stages = record.stages
-            stages.append(ingest.ingest(ctx))
-            stages.append(claims.extract_claims(ctx))
-            stages.append(claims.plan_pairs(ctx))
-            stages.append(judge.judge_first_looks(ctx, retry_failures=retry_failures))
-            stages.append(judge.judge_second_looks(ctx, retry_failures=retry_failures))
-            stages.append(judge.score_relevance(ctx))
-            stages.append(score.score_traces(ctx))
-            stages.append(score.aggregate_nights(ctx))
-            record.proceed(ctx)  # the report tells what the run has cost so far
-            stages.append(publish.load_warehouse(ctx))
-            stages.append(publish.write_reports(ctx))
+            for stage, options in stages:
+                record.add(ctx, stage(ctx, **options))
         except BaseException as error:
             record.end(ctx, "failed", str(error) if isinstance(error, LeadlineError) else type(error).__name__)
-            with suppress(LeadlineError):
+            with suppress(Exception):  # the error that is raised matters more
                 publishing.publish_warehouse(ctx)  # what was refused and why can be queried
             raise
         finally:
             ctx.close()
         record.end(ctx, "completed")
-        stages.append(publish.publish_warehouse(ctx))
-        return Outcome(tuple(stages), publishing.summary(ctx), ctx)
+        last_stage = publish.publish_warehouse(ctx)
+        return Outcome((*record.stages, last_stage), publishing.summary(ctx), ctx)

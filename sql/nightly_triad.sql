@@ -9,7 +9,10 @@ WITH diagnosed AS (
 shared AS (
     SELECT
         *,
-        sum(n) FILTER (diagnosis <> 'none') OVER (PARTITION BY recipe, date, app, generator, judge_version)::DOUBLE AS total,
+        -- Null for 'none', which may be more traces than all that have a diagnosis.
+        CASE WHEN diagnosis <> 'none'
+            THEN sum(n) FILTER (diagnosis <> 'none') OVER (PARTITION BY recipe, date, app, generator, judge_version)
+        END::DOUBLE AS total,
         1.959964 AS z
     FROM diagnosed
 ),

@@ -10,6 +10,7 @@ truncated), other poolings than the mean, and GPUs. torch and transformers are i
 
 import hashlib
 import importlib
+import os
 from collections import OrderedDict
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -178,6 +179,8 @@ class Embedder:
     def _load(self) -> tuple[Any, Any]:
         if self._loaded is not None:
             return self._loaded
+        # Idle threads sleep: spinning, torch's default, takes a shared machine's cores from the threads that work.
+        os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
         import torch  # noqa: PLC0415 - two seconds that most commands don't need
         from transformers import AutoModel, AutoTokenizer  # noqa: PLC0415
         from transformers.utils import logging  # noqa: PLC0415

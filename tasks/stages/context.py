@@ -23,6 +23,7 @@ from tasks.sources import Source
 from tasks.store.lake import Lake, Part
 from tasks.store.query import Queries, sql
 
+PAIRING_RULES = 1  # raised when the windows or the looks that the same settings lead to change
 SCORING_SQL = (
     "part_verdicts",
     "second_look",
@@ -112,14 +113,22 @@ class Context:
         """Where DuckDB may spill."""
         return self.lake.hidden("scratch")
 
+    @property
+    def scorer(self) -> str:
+        """`scorer_version`: hash of what can change a relevance score."""
+        return scorer_version(self.config.recipe, self.embedder.version)
+
     def queries(self) -> Queries:
         """A private DuckDB within the configured memory."""
         return Queries(self.config.limits.memory_limit, self.scratch)
 
+    def covers(self, day: date) -> bool:
+        """Whether the run completes this day: one that was asked for, or one to catch up with."""
+        return self.first - timedelta(days=self.config.limits.catch_up_days) <= day <= self.last
+
     def trace_parts(self) -> list[Part]:
         """Parts of `traces` of the days to complete."""
-        start = self.first - timedelta(days=self.config.limits.catch_up_days)
-        return [p for p in self.lake.parts(TRACES) if start <= p.date <= self.last]
+        return [p for p in self.lake.parts(TRACES) if self.covers(p.date)]
 
     def close(self) -> None:
         """Free the models."""
@@ -156,7 +165,7 @@ def load(
     extractor = ByApp(default, apps)
     judge = judges.load(recipe.judge)
     embedder = Embedder(validate(EmbedderConfig, recipe.relevance, where, "recipe.relevance").relative_to(base))
-    definition = define(recipe, extractor.version, judge.version, embedder.version)
+    definition = define(recipe, extractor.version, judge.version, scorer_version(recipe, embedder.version))
     return Context(
         config=config,
         lake=Lake(config.lake, overlay),
@@ -186,11 +195,16 @@ def missing_parts(ctx: Context, table: Table, version: str) -> tuple[list[Part],
     return missing, reused
 
 
+def scorer_version(recipe: Recipe, embedder: str) -> str:
+    """Hash of the embedding model and of how it is shown a long text."""
+    return keys.version({"embedder": embedder, "window_words": recipe.pairing.window_words})
+
+
 def define(recipe: Recipe, extractor: str, judge: str, scorer: str) -> dict[str, object]:
     """What is hashed into a recipe. The name stays out: renaming changes no number."""
     return {
         "extractor": extractor,
-        "pairing": recipe.pairing.model_dump(),
+        "pairing": {**recipe.pairing.model_dump(), "rules": PAIRING_RULES},
         "judge": judge,
         "relevance": scorer,
         "scoring": recipe.scoring.model_dump(),

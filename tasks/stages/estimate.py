@@ -44,7 +44,7 @@ def estimate(ctx: Context) -> Estimate:
     per_second, per_verdict = measured_rates(ctx)
     tokens = round(verdicts * per_verdict) if per_verdict else chars // CHARS_PER_TOKEN
     unscored, _ = missing_parts(ctx, TRACE_SCORES, ctx.recipe)
-    irrelevant, _ = missing_parts(ctx, RELEVANCE, ctx.embedder.version)
+    irrelevant, _ = missing_parts(ctx, RELEVANCE, ctx.scorer)
     return Estimate(
         verdicts=verdicts,
         second_looks=2 * claims if ctx.config.recipe.pairing.joint_chunks else 0,

@@ -89,7 +89,7 @@ def ingest(ctx: Context) -> StageResult:
     totals = {d: n + before[str(d)] for d, n in days.items()}  # a night that was there counts with what came late
     notes = gate.check_volume(totals, earlier, run_name)
     gate.write_docs()
-    outside = sorted(d for d in days if not ctx.first <= d <= ctx.last)
+    outside = sorted(d for d in days if not ctx.covers(d))
     if outside:
         shown = ", ".join(map(str, outside[:5])) + (", …" if len(outside) > 5 else "")
         notes.append(f"Traces arrived for days outside this run: {shown}. Complete them with --from and --to.")

@@ -29,7 +29,7 @@ def load_warehouse(ctx: Context) -> StageResult:
 def write_reports(ctx: Context) -> StageResult:
     """The report of every night of the run's days whose numbers, or those of a night before it, have changed."""
     days = [date.fromisoformat(d) for d in ctx.lake.values(NIGHTLY_GROUNDEDNESS, ctx.recipe)]
-    wanted = [d for d in days if ctx.first <= d <= ctx.last]
+    wanted = [d for d in days if ctx.covers(d)]
     out = ctx.config.report.dir
     computed = 0
     with tracked(ctx.progress, "report", len(wanted)), warehouse_of(ctx).connect() as connection:

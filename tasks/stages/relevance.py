@@ -20,7 +20,7 @@ Vectors = npt.NDArray[np.float32]
 
 def score_relevance(ctx: Context) -> StageResult:
     """Relevance rows for the traces of the run's days that have none by this scorer."""
-    version = ctx.embedder.version
+    version = ctx.scorer
     missing, reused = missing_parts(ctx, RELEVANCE, version)
     computed = tokens = 0
     with tracked(ctx.progress, "relevance", sum(p.rows() for p in missing)):

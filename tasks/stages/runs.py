@@ -31,8 +31,9 @@ class Run:
         self.refused_before = _refused(ctx)
         self._write(ctx, "running", None)
 
-    def proceed(self, ctx: Context) -> None:
-        """Record what is done so far."""
+    def add(self, ctx: Context, result: StageResult) -> None:
+        """Put a stage that is done on record."""
+        self.stages.append(result)
         self._write(ctx, "running", None)
 
     def end(self, ctx: Context, status: str, error: str | None = None) -> None:

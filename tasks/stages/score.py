@@ -5,7 +5,6 @@ Results pass the gate before they are written; a trace whose rows fail it goes t
 """
 
 from collections.abc import Mapping
-from datetime import date
 
 import msgspec
 import pyarrow as pa
@@ -55,26 +54,31 @@ def score_traces(ctx: Context) -> StageResult:
     _describe(ctx)
     gate = GateKeeper(ctx.config.gates, ctx.lake.hidden("gates"))
     computed = reused = refused = 0
+    checked = False
     parts = ctx.trace_parts()
     with tracked(ctx.progress, "scores", len(parts)), ctx.queries() as queries:
         for part in parts:
             known = verdicts_for(ctx, queries, looks_of(ctx, part))
-            relevance = ctx.lake.find(RELEVANCE, part.name, ctx.embedder.version, part.partition[-1])
+            relevance = ctx.lake.find(RELEVANCE, part.name, ctx.scorer, part.partition[-1])
             token = f"{state_of(known)}:{len(looks_of(ctx, part))}:{relevance is not None}"
             existing = ctx.lake.find(TRACE_SCORES, part.name, ctx.recipe, part.partition[-1])
             if existing and existing.inputs() == token:
                 reused += existing.rows()
+                earlier = ctx.lake.find(QUARANTINE, _refused_name(ctx, part))
+                refused += earlier.rows() if earlier else 0
             else:
                 scored, bad = _score(ctx, queries, gate, part, token)
+                checked = True
                 computed += scored
                 refused += bad
             ctx.progress.advance()
-    if computed or refused:
+    if checked:
         gate.write_docs()
     limit = ctx.config.gates.max_quarantined_share
-    if refused > limit * (computed + refused):
+    total = computed + reused + refused
+    if refused > limit * total:
         raise DataError(
-            f"the results of {refused} of {computed + refused} traces break the rules of their tables, more than "
+            f"the results of {refused} of {total} traces break the rules of their tables, more than "
             f"gates.max_quarantined_share = {limit:.1%}. Nothing was published. Read them with "
             "leadline sql \"FROM quarantine WHERE stage = 'results'\" and report the judge or SQL that made them."
         )
@@ -116,18 +120,12 @@ def parameters(ctx: Context) -> dict[str, object]:
     }
 
 
-def nights(ctx: Context) -> list[date]:
-    """Days that have nightly tables under the run's recipe, in the run's range."""
-    days = [date.fromisoformat(d) for d in ctx.lake.values(NIGHTLY_GROUNDEDNESS, ctx.recipe)]
-    return [d for d in days if ctx.first <= d <= ctx.last]
-
-
 def _score(ctx: Context, queries: Queries, gate: GateKeeper, part: Part, token: str) -> tuple[int, int]:
     """Write one part's results; returns traces scored and traces refused."""
     params = parameters(ctx)
     claims = claims_of(ctx, part)
     traces = part.read(TRACE_COLUMNS)
-    relevance = ctx.lake.find(RELEVANCE, part.name, ctx.embedder.version, part.partition[-1])
+    relevance = ctx.lake.find(RELEVANCE, part.name, ctx.scorer, part.partition[-1])
     looks = looks_of(ctx, part)
     known = verdicts_for(ctx, queries, looks)
     results = queries.run("claim_results", {"claims": claims, "pairs": looks, "verdict": known}, params)
@@ -148,6 +146,8 @@ def _score(ctx: Context, queries: Queries, gate: GateKeeper, part: Part, token: 
     if bad:
         _refuse(ctx, part, scores, bad)
         results, scores = _without(results, bad), _without(scores, bad)
+    else:  # an earlier try may have refused some
+        ctx.lake.drop(QUARANTINE, _refused_name(ctx, part))
     ctx.lake.write(CLAIM_RESULTS, part.name, results, ctx.recipe, part.partition[-1], inputs=token)
     ctx.lake.write(TRACE_SCORES, part.name, scores, ctx.recipe, part.partition[-1], inputs=token)
     return scores.num_rows, len(bad)
@@ -171,7 +171,11 @@ def _refuse(ctx: Context, part: Part, scores: pa.Table, bad: Mapping[str, tuple[
         }
         for trace, (reason, detail) in sorted(bad.items())
     ]
-    ctx.lake.write(QUARANTINE, f"{part.name}-results-{ctx.recipe}", from_rows(rows, QUARANTINE))
+    ctx.lake.write(QUARANTINE, _refused_name(ctx, part), from_rows(rows, QUARANTINE))
+
+
+def _refused_name(ctx: Context, part: Part) -> str:
+    return f"{part.name}-results-{ctx.recipe}"
 
 
 def _describe(ctx: Context) -> None:
@@ -190,7 +194,7 @@ def _describe(ctx: Context) -> None:
         "name": ctx.config.recipe.name,
         "judge_version": ctx.judge.version,
         "extractor_version": ctx.extractor.version,
-        "scorer_version": ctx.embedder.version,
+        "scorer_version": ctx.scorer,
         "definition": as_json(ctx.definition),
     }
     if not ctx.lake.find(RECIPES, ctx.recipe):

@@ -148,7 +148,6 @@ def test_twenty_kills_change_nothing_and_pay_nothing_twice(logs: Path, environme
         world = make_world(logs, f"killed-{nights}", judge={"shares": SHARES}, **settings)
         moments = sorted(rng.sample(range(1, len(whole.seen)), KILLS - hits))
         kills, lost = kill_at(moments, world, environment)
-        print(nights, kills, len(whole.seen), moments, len(lost))
         hits += kills
 
         found = tables(world.warehouse, LEFT_OUT)

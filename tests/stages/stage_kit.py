@@ -17,7 +17,7 @@ from tasks.core.schemas import TRACES, Table
 from tasks.core.types import Request, Trace, Verdict
 from tasks.engines.transformers_cpu import Embedded
 from tasks.sources import _rows
-from tasks.stages.context import Context, define, load
+from tasks.stages.context import Context, define, load, scorer_version
 from tasks.store.lake import Part
 
 DAY = date(2026, 11, 1)
@@ -130,7 +130,9 @@ def context(
     path.write_text(yaml.safe_dump(config))
     ctx = load(path, first, last, overlay=overlay, today=TODAY)
     judge, embedder = judge or Watched(), embedder or Directions()
-    definition = define(ctx.config.recipe, ctx.extractor.version, judge.version, embedder.version)
+    definition = define(
+        ctx.config.recipe, ctx.extractor.version, judge.version, scorer_version(ctx.config.recipe, embedder.version)
+    )
     changed = {"judge": judge, "embedder": embedder, "recipe": keys.version(definition), "definition": definition}
     return replace(ctx, **changed)
 

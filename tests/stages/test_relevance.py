@@ -92,3 +92,12 @@ def test_tokens_are_counted_once_and_nothing_is_scored_twice(tmp_path: Path) -> 
     assert (first.computed, first.reused, first.tokens_in) == (3, 0, 4)  # question, answer and two chunks: a token each
     again = score_relevance(ctx)
     assert (again.computed, again.reused, again.tokens_in) == (0, 3, 0)
+
+
+def test_other_windows_are_another_scorer(tmp_path: Path) -> None:
+    ctx = context(tmp_path, embedder=Directions(of))
+    put(ctx, trace("t", "0 x", {}, question="0 x"))
+    score_relevance(ctx)
+    other = context(tmp_path, embedder=Directions(of), recipe={"pairing": {"window_words": 20}})
+    assert score_relevance(other).computed == 1  # what was scored through longer windows is not taken for it
+    assert len(ctx.lake.values(RELEVANCE)) == 2

@@ -1,0 +1,124 @@
+"""The context: a recipe's hash covers what can change a number, days choose parts, and loading writes nothing."""
+
+from dataclasses import replace
+from datetime import date
+from pathlib import Path
+
+import pytest
+import yaml
+from stage_kit import DAY, NEXT, context, put, trace
+
+from tasks.core import keys
+from tasks.core.config import Recipe, validate
+from tasks.core.errors import ConfigError, UsageError
+from tasks.core.schemas import CLAIMS
+from tasks.stages import context as module
+from tasks.stages.claims import extract_claims
+from tasks.stages.context import SCORING_SQL, as_json, define, load, missing_parts
+from tasks.store.query import sql_dir
+
+RECIPE = validate(Recipe, {"judge": "j.yaml"}, "test")
+
+
+def hash_of(recipe: Recipe = RECIPE, extractor: str = "e", judge: str = "j", scorer: str = "s") -> str:
+    return keys.version(define(recipe, extractor, judge, scorer))
+
+
+class TestRecipe:
+    @pytest.mark.parametrize("changed", [{"extractor": "x"}, {"judge": "x"}, {"scorer": "x"}])
+    def test_another_extractor_judge_or_scorer_is_another_recipe(self, changed: dict[str, str]) -> None:
+        assert hash_of(**changed) != hash_of()
+
+    @pytest.mark.parametrize(
+        ("section", "change"),
+        [
+            ("pairing", {"kind": "cited"}), ("pairing", {"k": 6}), ("pairing", {"window_words": 161}),
+            ("pairing", {"joint_chunks": 3}), ("scoring", {"misuse_penalty": 1}), ("scoring", {"partial_credit": 0.1}),
+            ("triad", {"context_relevance": 0.5}), ("triad", {"groundedness": 51}), ("triad", {"answer_relevance": 0.5}),
+        ],
+    )  # fmt: skip
+    def test_every_number_that_enters_a_score_is_in_the_hash(self, section: str, change: dict) -> None:
+        assert hash_of(validate(Recipe, {"judge": "j.yaml", section: change}, "test")) != hash_of()
+
+    @pytest.mark.parametrize("name", SCORING_SQL)
+    def test_so_is_the_text_of_every_query_that_scores(self, monkeypatch: pytest.MonkeyPatch, name: str) -> None:
+        before, real = hash_of(), module.sql
+        monkeypatch.setattr(module, "sql", lambda asked: real(asked) + (" " if asked == name else ""))
+        assert hash_of() != before
+
+    def test_no_query_that_scores_is_forgotten(self) -> None:
+        # the others tell of rows that are there (the duplicates before scoring, the summary, the report)
+        assert {p.stem for p in sql_dir().glob("*.sql")} - set(SCORING_SQL) == {"ingest_duplicates", "summary"}
+
+    def test_a_name_a_place_and_the_order_of_keys_change_nothing(self) -> None:
+        other = {"name": "renamed", "judge": "elsewhere/j.yaml", "scoring": {"partial_credit": 0, "misuse_penalty": 2}}
+        assert hash_of(validate(Recipe, other, "test")) == hash_of()
+
+    def test_the_same_config_gives_the_same_recipe_wherever_it_lies(self, tmp_path: Path) -> None:
+        found = set()
+        for name, extractor in (("a", "sentences"), ("b", "sentences"), ("c", "segments")):
+            (tmp_path / name).mkdir()
+            found.add(context(tmp_path / name, recipe={"extractor": {"kind": extractor}}).recipe)
+        assert len(found) == 2
+
+    def test_an_apps_own_extractor_settings_are_in_it(self, tmp_path: Path) -> None:
+        styles = [{}, {"shop": {"kind": "segments"}}, {"help": {"kind": "segments"}}]
+        assert len({context(tmp_path, recipe={"apps": s}).recipe for s in styles}) == 3
+
+
+class TestLoad:
+    def test_nothing_is_written(self, tmp_path: Path) -> None:
+        context(tmp_path)
+        assert sorted(p.name for p in tmp_path.iterdir()) == ["judge.yaml", "nightly.yaml"]
+
+    def test_an_empty_range_is_the_users_mistake(self, tmp_path: Path) -> None:
+        with pytest.raises(UsageError, match="--from 2026-11-02 is after --to 2026-11-01"):
+            load(tmp_path / "nightly.yaml", NEXT, DAY)
+
+    def test_a_source_in_its_own_file_starts_its_paths_there(self, tmp_path: Path) -> None:
+        (tmp_path / "sources").mkdir()
+        (tmp_path / "sources" / "s.yaml").write_text(yaml.safe_dump({"kind": "jsonl", "paths": ["x.jsonl"]}))
+        (tmp_path / "sources" / "x.jsonl").write_text("")
+        (source,) = context(tmp_path, sources=["sources/s.yaml"]).sources
+        assert [f.path for f in source.files(DAY, DAY)] == ["x.jsonl"]
+
+    @pytest.mark.parametrize(
+        ("recipe", "said"),
+        [
+            ({"extractor": {"kind": "sentence"}}, r"nightly\.yaml: recipe\.extractor\.kind is 'sentence'.*Did you mean 'sentences'"),
+            ({"apps": {"shop": {"kind": "x"}}}, r"nightly\.yaml: recipe\.apps\.shop\.kind is 'x'"),
+            ({"judge": "none.yaml"}, r"none\.yaml does not exist"),
+            ({"relevance": {"max_tokens": 3}}, r"nightly\.yaml: recipe\.relevance\.max_tokens is 3"),
+        ],
+    )  # fmt: skip
+    def test_mistakes_name_the_file_and_the_key(self, tmp_path: Path, recipe: dict, said: str) -> None:
+        with pytest.raises(ConfigError, match=said):
+            context(tmp_path, recipe=recipe)
+
+    def test_an_app_is_cut_by_its_own_extractor(self, tmp_path: Path) -> None:
+        ctx = context(tmp_path, recipe={"apps": {"whole": {"kind": "segments"}}})
+        put(ctx, trace("t", "One. Two."), trace("u", "One. Two.", app="whole"))
+        assert extract_claims(ctx).computed == 2 + 1  # two sentences, one segment
+
+
+class TestDays:
+    def test_the_runs_days_and_those_to_catch_up(self, tmp_path: Path) -> None:
+        ctx = context(tmp_path)
+        for day in (1, 2, 3, 4):
+            put(ctx, trace(f"t{day}", day=date(2026, 11, day)))
+        ctx = replace(ctx, first=date(2026, 11, 3), last=date(2026, 11, 3))
+        assert [p.date.day for p in ctx.trace_parts()] == [3]
+        later = context(tmp_path, first=ctx.first, last=ctx.last, limits={"catch_up_days": 1})
+        assert [p.date.day for p in later.trace_parts()] == [2, 3]
+
+    def test_missing_parts(self, tmp_path: Path) -> None:
+        ctx = context(tmp_path, last=NEXT)
+        put(ctx, trace("t1", "One. Two."))
+        extract_claims(ctx)
+        late = put(ctx, trace("t2", day=NEXT))
+        assert missing_parts(ctx, CLAIMS, ctx.extractor.version) == ([late], 2)
+        assert missing_parts(ctx, CLAIMS, "another") == (ctx.trace_parts(), 0)
+
+
+def test_json_of_a_definition_is_canonical() -> None:
+    assert as_json({"b": 1, "a": [True, None, "é"]}) == '{"a":[true,null,"é"],"b":1}'

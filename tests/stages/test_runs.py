@@ -1,0 +1,117 @@
+"""The record of a run: running, then how it ended; what was killed is called interrupted."""
+
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pytest
+from stage_kit import DAY, Watched, context, log, trace
+
+from tasks.core.errors import DataError
+from tasks.core.schemas import QUARANTINE, RUNS
+from tasks.stages.context import Context, StageResult
+from tasks.stages.ingest import ingest
+from tasks.stages.runs import Run, measured_rates
+from tasks.store.lake import from_rows
+
+
+def records(ctx: Context) -> list[dict]:
+    return [r for p in ctx.lake.parts(RUNS) for r in p.read().to_pylist()]
+
+
+def at(minute: int) -> datetime:
+    return datetime(2026, 11, 3, 2, minute, tzinfo=UTC)
+
+
+def refuse(ctx: Context, name: str, n: int) -> None:
+    row = {"source": "s", "stage": "gate", "reason": "r", "raw": ""}
+    ctx.lake.write(QUARANTINE, name, from_rows([row] * n, QUARANTINE))
+
+
+def test_a_run_is_on_record_from_its_start(tmp_path: Path) -> None:
+    ctx = context(tmp_path)
+    run = Run("nightly", started=at(0))
+    run.start(ctx)
+    (row,) = records(ctx)
+    assert (row["run_id"], row["flow"], row["status"], row["started_at"]) == (run.run_id, "nightly", "running", at(0))
+    assert (row["ended_at"], row["error"], row["stages"], row["notes"]) == (None, None, [], [])
+    assert (row["from_date"], row["to_date"]) == (DAY, DAY)
+    assert (row["recipe"], row["judge_version"]) == (ctx.recipe, ctx.judge.version)
+
+
+def test_its_end_replaces_its_start_and_adds_up_the_stages(tmp_path: Path) -> None:
+    ctx = context(tmp_path)
+    run = Run("nightly", started=at(0))
+    run.start(ctx)
+    refuse(ctx, "a", 2)
+    run.stages += [
+        StageResult("ingest", computed=5, reused=1, seconds=1.5, notes=("late",)),
+        StageResult("verdicts", computed=30, reused=2, tokens_in=300, tokens_out=3, seconds=4.0),
+        StageResult("second looks", computed=4, tokens_in=40, notes=("odd",)),
+        StageResult("scores", computed=6),
+    ]
+    run.end(ctx, "completed")
+    (row,) = records(ctx)
+    assert row["status"] == "completed"
+    assert row["ended_at"] >= row["started_at"]
+    assert (row["traces_ingested"], row["rows_quarantined"], row["verdicts_computed"]) == (5, 2, 34)
+    assert (row["tokens_in"], row["tokens_out"], row["gpu_seconds"]) == (340, 3, 0.0)
+    assert row["stages"][0] == {"stage": "ingest", "seconds": 1.5, "computed": 5, "reused": 1}
+    assert row["notes"] == ["late", "odd"]
+
+
+def test_a_failed_run_says_why(tmp_path: Path) -> None:
+    ctx = context(tmp_path)
+    run = Run("nightly", started=at(0))
+    run.start(ctx)
+    run.end(ctx, "failed", "s.jsonl: gone. Look for it.")
+    (row,) = records(ctx)
+    assert (row["status"], row["error"]) == ("failed", "s.jsonl: gone. Look for it.")
+
+
+def test_a_run_that_never_ended_is_called_interrupted_by_the_next_one(tmp_path: Path) -> None:
+    ctx = context(tmp_path)
+    killed, done = Run("nightly", started=at(0)), Run("nightly", started=at(1))
+    killed.start(ctx)
+    done.start(ctx)
+    done.end(ctx, "completed")
+    Run("nightly", started=at(2)).start(ctx)
+    assert [(r["status"], r["ended_at"] is None) for r in records(ctx)] == [
+        ("interrupted", True), ("completed", False), ("running", True),
+    ]  # fmt: skip
+
+
+def test_rows_refused_by_this_run_alone_are_counted_also_when_it_refuses_them_again(tmp_path: Path) -> None:
+    ctx = context(tmp_path)
+    refuse(ctx, "before", 7)
+    log(tmp_path, "a.jsonl", [trace("t1"), trace("t2", "")])
+    counts = []
+    for minute in (0, 1):  # the second run reads the same file again, since the first kept nothing of it
+        run = Run("nightly", started=at(minute))
+        run.start(ctx)
+        with pytest.raises(DataError):
+            ingest(ctx)
+        run.end(ctx, "failed")
+        counts.append(records(ctx)[-1]["rows_quarantined"])
+    assert counts == [1, 1]
+
+
+def test_run_ids_sort_by_time_and_never_clash() -> None:
+    runs = [Run("nightly", started=at(i // 2)) for i in range(10)]
+    ids = [r.run_id for r in runs]
+    assert len(set(ids)) == 10
+    assert sorted(i[:15] for i in ids) == [i[:15] for i in ids]
+
+
+def test_rates_are_those_of_the_latest_run_of_this_judge_that_judged(tmp_path: Path) -> None:
+    ctx = context(tmp_path)
+    assert measured_rates(ctx) == (None, None)
+    for minute, verdicts, judge in ((0, 10, Watched()), (1, 20, Watched()), (2, 0, Watched()), (3, 99, Watched(version="f" * 16))):
+        run = Run("nightly", started=at(minute))
+        other = context(tmp_path, judge=judge)
+        run.start(other)
+        run.stages += [
+            StageResult("verdicts", computed=verdicts, tokens_in=3 * verdicts, seconds=3.0),
+            StageResult("second looks", computed=4 if verdicts else 0, tokens_in=4 if verdicts else 0, seconds=1.0),
+        ]
+        run.end(other, "completed")
+    assert measured_rates(ctx) == (24 / 4.0, 64 / 24)  # of the second run: 20 and 4 verdicts, 60 and 4 tokens, 4 s
