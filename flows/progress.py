@@ -3,10 +3,10 @@
 import re
 import sys
 import time
+from contextlib import suppress
 from uuid import UUID
 
 from prefect.artifacts import create_progress_artifact, update_progress_artifact
-from prefect.exceptions import PrefectException
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TextColumn, TimeRemainingColumn
 
@@ -63,8 +63,9 @@ class Artifact:
         self._total, self._done, self._shown = total or 0, 0, time.monotonic()
         if self._total:
             key = re.sub(r"[^a-z0-9]+", "-", stage)
-            created = create_progress_artifact(0.0, key=key, description=f"{stage}: {self._total} to do")
-            self._id = created if isinstance(created, UUID) else None
+            with suppress(Exception):  # the work goes on when nobody can be told of it
+                created = create_progress_artifact(0.0, key=key, description=f"{stage}: {self._total} to do")
+                self._id = created if isinstance(created, UUID) else None
 
     def advance(self, steps: int = 1) -> None:
         """Count, and now and then say so."""
@@ -83,5 +84,5 @@ class Artifact:
         if self._id:
             try:
                 update_progress_artifact(self._id, percent)
-            except PrefectException:  # the work goes on when nobody can be told of it
+            except Exception:  # as above; not asked again in this stage
                 self._id = None

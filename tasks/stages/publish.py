@@ -48,8 +48,7 @@ def publish_warehouse(ctx: Context) -> StageResult:
     """Load what came last (the run's own record) and put the warehouse where people query it."""
     warehouse = warehouse_of(ctx)
     changed = warehouse.load()
-    if changed or not ctx.config.warehouse.exists():
-        warehouse.publish()
+    warehouse.publish()
     shutil.rmtree(ctx.scratch, ignore_errors=True)
     return StageResult("publish", computed=changed)
 

@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 
 from tasks.core.schemas import QUARANTINE, RUNS
 from tasks.stages.context import Context, StageResult
-from tasks.store.lake import from_rows
+from tasks.store.lake import Part, from_rows
 
 
 @dataclass
@@ -17,7 +17,7 @@ class Run:
     flow: str
     started: datetime = field(default_factory=lambda: datetime.now(UTC))
     stages: list[StageResult] = field(default_factory=list)
-    refused_before: int = 0
+    _refused_before: frozenset[tuple[str, int]] = frozenset()
 
     def __post_init__(self) -> None:
         self.run_id = f"{self.started:%Y%m%dT%H%M%S}-{secrets.token_hex(3)}"
@@ -28,7 +28,7 @@ class Run:
             row = part.read().to_pylist()[0]
             if row["status"] == "running":
                 ctx.lake.write(RUNS, part.name, from_rows([{**row, "status": "interrupted"}], RUNS))
-        self.refused_before = _refused(ctx)
+        self._refused_before = frozenset(_refused(ctx))
         self._write(ctx, "running", None)
 
     def add(self, ctx: Context, result: StageResult) -> None:
@@ -57,7 +57,9 @@ class Run:
                 for s in self.stages
             ],
             "traces_ingested": _total(self.stages, "ingest"),
-            "rows_quarantined": _refused(ctx) - self.refused_before,
+            "rows_quarantined": sum(
+                p.rows() for state, p in _refused(ctx).items() if state not in self._refused_before
+            ),
             "verdicts_computed": _total(self.stages, "verdicts") + _total(self.stages, "second looks"),
             "tokens_in": sum(s.tokens_in for s in self.stages),
             "tokens_out": sum(s.tokens_out for s in self.stages),
@@ -82,5 +84,6 @@ def _total(stages: Sequence[StageResult], name: str) -> int:
     return sum(s.computed for s in stages if s.stage == name)
 
 
-def _refused(ctx: Context) -> int:
-    return sum(p.rows() for p in ctx.lake.parts(QUARANTINE))
+def _refused(ctx: Context) -> dict[tuple[str, int], Part]:
+    """Parts of `quarantine` by name and time of writing: a run may refuse again what an earlier one refused."""
+    return {(p.name, p.path.stat().st_mtime_ns): p for p in ctx.lake.parts(QUARANTINE)}

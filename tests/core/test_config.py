@@ -66,7 +66,10 @@ def test_only_finite_numbers_enter_a_formula(tmp_path: Path, key: str, number: f
 @pytest.mark.parametrize(
     ("text", "said"),
     [
-        ("lake: [1\nwarehouse: 2", " is not valid YAML at line 2, column 10 (expected ',' or ']', but got ':'). Correct"),
+        (
+            "lake: [1\nwarehouse: 2",
+            " is not valid YAML at line 2, column 10 (expected ',' or ']', but got ':'). Correct",
+        ),
         ("- a\n- b\n", " holds list, not a mapping of keys. Write `key: value` lines."),
         ("", " holds NoneType, not a mapping of keys. Write"),
         ("3: x\n", " holds dict, not a mapping of keys. Write"),
@@ -90,7 +93,9 @@ def test_a_directory_is_no_config(tmp_path: Path) -> None:
         load_yaml(tmp_path)
 
 
-def test_paths_start_at_the_file_and_not_where_the_command_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_paths_start_at_the_file_and_not_where_the_command_runs(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.chdir("/")
     monkeypatch.setenv("HOME", str(tmp_path / "home"))
     folder = tmp_path / "configs"

@@ -23,7 +23,9 @@ def test_two_lists_of_parts_share_a_key_only_if_they_are_equal(one: list, other:
 
 
 def test_a_text_may_not_move_to_its_neighbour() -> None:
-    assert len({keys.key("ab", "c"), keys.key("a", "bc"), keys.key("abc"), keys.key("", "abc"), keys.key("abc", "")}) == 5
+    assert (
+        len({keys.key("ab", "c"), keys.key("a", "bc"), keys.key("abc"), keys.key("", "abc"), keys.key("abc", "")}) == 5
+    )
 
 
 def test_the_recipe_of_a_key_never_changes() -> None:

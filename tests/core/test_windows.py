@@ -7,7 +7,9 @@ from hypothesis import strategies as st
 from tasks.core.windows import windows
 
 # English-like text: words, ends of sentences, line breaks, and words that are longer than a window
-WORD = st.sampled_from(["tea", "Dr.", "boils.", "at", "3.14", "Why?", "e.g.", "(yes)", "Österreich!", "x" * 70, "“So.”"])
+WORD = st.sampled_from(
+    ["tea", "Dr.", "boils.", "at", "3.14", "Why?", "e.g.", "(yes)", "Österreich!", "x" * 70, "“So.”"]
+)
 PROSE = st.lists(st.tuples(WORD, st.sampled_from([" ", " ", "\n", "\n\n", "  "])), max_size=120).map(
     lambda pairs: "".join(word + gap for word, gap in pairs)
 )
@@ -48,7 +50,9 @@ def test_sentences_stay_whole_where_they_fit() -> None:
     text = first + second + third
     for a, b in windows(text, 20):
         assert text[a:b].rstrip().endswith(".")  # every window ends with the end of a sentence
-    assert len(windows(text, 20)) == 2  # 12 + 12 + 12 words: the first window takes sentences up to 20, the next the rest
+    assert (
+        len(windows(text, 20)) == 2
+    )  # 12 + 12 + 12 words: the first window takes sentences up to 20, the next the rest
 
 
 def test_the_same_in_chinese_by_characters() -> None:
@@ -60,7 +64,9 @@ def test_the_same_in_chinese_by_characters() -> None:
     assert len(spans) >= 5
 
 
-@pytest.mark.parametrize("text", ["x" * 10_000, "tea " * 5 + "x" * 5_000 + " hot.", "https://example.org/" + "a/" * 900])
+@pytest.mark.parametrize(
+    "text", ["x" * 10_000, "tea " * 5 + "x" * 5_000 + " hot.", "https://example.org/" + "a/" * 900]
+)
 def test_one_giant_word_is_cut(text: str) -> None:
     spans = windows(text, 20)
     check_cover(text, spans)

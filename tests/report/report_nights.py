@@ -1,5 +1,4 @@
 """Nights of made-up rows: one that has every kind of result once, and a plausible crowd beside it."""
-# ruff: noqa: E501 (rows are read across)
 
 import random
 from datetime import UTC, datetime, timedelta

@@ -1,5 +1,4 @@
 """A night of made-up rows that conform to the tables, and a Reader over them; see `report_nights.py` for nights."""
-# ruff: noqa: E501 (rows are read across)
 
 import random
 from collections.abc import Mapping

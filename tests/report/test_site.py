@@ -172,7 +172,7 @@ def test_trend_keeps_judge_versions_apart(tmp_path):
     trend = parse(tmp_path / "2026-11-19" / "index.html").one(id_="trend")
     assert [li.said() for li in trend.one("ul", "legend").all("li")] == ["g (judge new)", "g (judge old)"]
     (plot,) = trend.all("div", "plot")
-    assert plot.attrs["aria-label"].endswith("g (judge new): 51.0 to 50.0 over 2 nights; g (judge old): 53.0 to 52.0 over 2 nights")  # fmt: skip  # noqa: E501
+    assert plot.attrs["aria-label"].endswith("g (judge new): 51.0 to 50.0 over 2 nights; g (judge old): 53.0 to 52.0 over 2 nights")  # fmt: skip
 
 
 def test_trend_stops_at_the_night(tmp_path):

@@ -128,7 +128,9 @@ def test_every_key_is_the_hash_of_exactly_what_the_judge_reads(
 
 
 class TestJoint:
-    def run(self, tmp_path: Path, answer: str, judge: Watched, chunks: dict[str, str] = CHUNKS, joint: int = 2) -> Context:
+    def run(
+        self, tmp_path: Path, answer: str, judge: Watched, chunks: dict[str, str] = CHUNKS, joint: int = 2
+    ) -> Context:
         ctx = context(tmp_path, judge=judge, recipe={"pairing": {"joint_chunks": joint}})
         put(ctx, trace("t", answer, chunks))
         extract_claims(ctx)

@@ -59,6 +59,17 @@ def test_its_end_replaces_its_start_and_adds_up_the_stages(tmp_path: Path) -> No
     assert row["notes"] == ["late", "odd"]
 
 
+def test_each_stage_is_on_record_when_it_is_done(tmp_path: Path) -> None:
+    ctx = context(tmp_path)
+    run = Run("nightly", started=at(0))
+    run.start(ctx)
+    run.add(ctx, StageResult("verdicts", computed=30))
+    (row,) = records(ctx)  # so that a run that is killed later has not paid for these in silence
+    assert (row["status"], row["verdicts_computed"]) == ("running", 30)
+    run.end(ctx, "failed", "x")
+    assert [s["stage"] for s in records(ctx)[0]["stages"]] == ["verdicts"]
+
+
 def test_a_failed_run_says_why(tmp_path: Path) -> None:
     ctx = context(tmp_path)
     run = Run("nightly", started=at(0))
@@ -105,7 +116,12 @@ def test_run_ids_sort_by_time_and_never_clash() -> None:
 def test_rates_are_those_of_the_latest_run_of_this_judge_that_judged(tmp_path: Path) -> None:
     ctx = context(tmp_path)
     assert measured_rates(ctx) == (None, None)
-    for minute, verdicts, judge in ((0, 10, Watched()), (1, 20, Watched()), (2, 0, Watched()), (3, 99, Watched(version="f" * 16))):
+    for minute, verdicts, judge in (
+        (0, 10, Watched()),
+        (1, 20, Watched()),
+        (2, 0, Watched()),
+        (3, 99, Watched(version="f" * 16)),
+    ):
         run = Run("nightly", started=at(minute))
         other = context(tmp_path, judge=judge)
         run.start(other)

@@ -9,8 +9,16 @@ from stage_kit import DAY, NEXT, Directions, Watched, context, put, rows, trace
 
 from tasks.core.errors import DataError
 from tasks.core.schemas import (
-    CLAIM_RESULTS, JUDGES, NIGHTLY_GROUNDEDNESS, NIGHTLY_RELEVANCE, NIGHTLY_TRIAD, NIGHTLY_UTILIZATION, QUARANTINE,
-    RECIPES, TRACE_SCORES, VERDICTS,
+    CLAIM_RESULTS,
+    JUDGES,
+    NIGHTLY_GROUNDEDNESS,
+    NIGHTLY_RELEVANCE,
+    NIGHTLY_TRIAD,
+    NIGHTLY_UTILIZATION,
+    QUARANTINE,
+    RECIPES,
+    TRACE_SCORES,
+    VERDICTS,
 )  # fmt: skip
 from tasks.core.types import Request, Verdict
 from tasks.stages.claims import extract_claims
@@ -22,11 +30,12 @@ from tasks.stages.score import aggregate_nights, score_traces
 from tasks.stages.verdicts import judge_first_looks, judge_second_looks
 from tasks.store import query
 
+
 @pytest.fixture(autouse=True)
 def docs_written(monkeypatch: pytest.MonkeyPatch) -> list[GateKeeper]:
     """Data Docs take longer than all the rest and have tests of their own; here it counts that they are asked for."""
     asked: list[GateKeeper] = []
-    monkeypatch.setattr(GateKeeper, "write_docs", asked.append)
+    monkeypatch.setattr(GateKeeper, "write_docs", lambda self: asked.append(self))
     return asked
 
 
@@ -89,14 +98,19 @@ class TestMethods:
             numbers = [row[c] for c in ("groundedness_score", "faithfulness", "utilization", "chunks_used")]
             assert numbers == ([100.0, 1.0, 0.5, 1] if name == "some" else [None] * 4), name
             assert row["answer_relevance_status"] == "scored"  # a trace without context still gets it
-        assert (found["no context"]["context_relevance_status"], found["no context"]["context_relevance"]) == ("na", None)
+        assert (found["no context"]["context_relevance_status"], found["no context"]["context_relevance"]) == (
+            "na",
+            None,
+        )
         # the claims of a trace without context are on record as such, not as unsupported
         results = {r["trace_id"]: r for r in rows(ctx, CLAIM_RESULTS)}
         assert (results["no context"]["status"], results["no context"]["label"]) == ("na", None)
         some = found["some"]
         assert (some["claims_total"], some["claims_judged"], some["claims_unjudged"]) == (2, 1, 1)
 
-    @pytest.mark.parametrize(("scoring", "expected"), [({}, 0.0), ({"misuse_penalty": 1, "partial_credit": 0.5}, 50 / 3)])
+    @pytest.mark.parametrize(
+        ("scoring", "expected"), [({}, 0.0), ({"misuse_penalty": 1, "partial_credit": 0.5}, 50 / 3)]
+    )
     def test_the_worked_example(self, tmp_path: Path, scoring: dict, expected: float) -> None:
         # claims supported, misused, partially supported: (1 + c - p) / 3, clamped
         ctx = context(tmp_path, judge=Watched(rule), recipe={"scoring": scoring})
@@ -115,7 +129,11 @@ class TestMethods:
         assert (drift["label"], drift["misused"], drift["deciding_chunk_id"]) == ("supported", True, "a")
         assert drift["patterns"] == ["citation_drift"]
         # neither a nor b suffices, together they do
-        assert (joint["label"], sorted(joint["deciding_chunk_ids"]), joint["misused"]) == ("supported", ["a", "b"], False)
+        assert (joint["label"], sorted(joint["deciding_chunk_ids"]), joint["misused"]) == (
+            "supported",
+            ["a", "b"],
+            False,
+        )
         assert (denied["label"], denied["patterns"]) == ("contradicted", ["dangling_citation"])
         # two supported, one misused at p = 2, of three: 100 · (2 - 2) / 3
         assert row["groundedness_score"] == 0.0
@@ -142,11 +160,14 @@ class TestMethods:
             trace("bare", "Alpha near.", {}),
         )
         diagnoses = {t: r["diagnosis"] for t, r in found.items()}
-        assert diagnoses == {t: t for t in ("retrieval", "generator", "prompt", "healthy")} | {"open": None, "bare": None}
+        assert diagnoses == {t: t for t in ("retrieval", "generator", "prompt", "healthy")} | {
+            "open": None,
+            "bare": None,
+        }
         assert found["retrieval"]["chunks_relevant"] == 0
         assert found["healthy"]["chunks_relevant"] == 1
         shares = {r["diagnosis"]: (r["n"], r["share"]) for r in rows(ctx, NIGHTLY_TRIAD)}
-        assert shares == {t: (1, 0.25) for t in ("retrieval", "generator", "prompt", "healthy")} | {"none": (2, None)}
+        assert shares == dict.fromkeys(("retrieval", "generator", "prompt", "healthy"), (1, 0.25)) | {"none": (2, None)}
 
     def test_a_night_averages_what_is_scored_and_counts_the_rest(self, tmp_path: Path) -> None:
         ctx = context(tmp_path, judge=Watched(rule))
@@ -177,7 +198,9 @@ class TestAgain:
         put(ctx, trace("t1", "Alpha is so.", CHUNKS))
         put(ctx, trace("t2", "Alpha is so.", CHUNKS, day=NEXT))
         first, second = complete(ctx), complete(ctx)
-        assert [(first[s].computed, second[s].computed, second[s].reused) for s in ("scores", "nightly")] == [(2, 0, 2)] * 2
+        assert [(first[s].computed, second[s].computed, second[s].reused) for s in ("scores", "nightly")] == [
+            (2, 0, 2)
+        ] * 2
 
     def test_a_repaired_failure_is_scored_again_and_its_night_with_it(self, tmp_path: Path) -> None:
         judge = Watched(rule)
@@ -250,7 +273,9 @@ class TestGate:
 
     def test_too_many_of_them_stop_the_run_however_often_it_is_tried(self, tmp_path: Path) -> None:
         ctx = self.ready(tmp_path, 0.05)
-        said = "the results of 1 of 2 traces break the rules of their tables, more than gates.max_quarantined_share = 5.0%"
+        said = (
+            "the results of 1 of 2 traces break the rules of their tables, more than gates.max_quarantined_share = 5.0%"
+        )
         for _ in range(2):  # the second time the good trace's score is there already
             with pytest.raises(DataError, match=said) as caught:
                 complete(ctx)

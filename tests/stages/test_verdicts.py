@@ -149,7 +149,9 @@ class TestFailures:
         assert (again.premise, again.hypothesis) == ("Apples are red.", "Two.")
         assert (joint.premise, joint.hypothesis) == ("Apples are red.\n\nBananas are yellow.", "Two.")
         with ctx.queries() as queries:
-            known = {v["request_key"]: v["label"] for v in verdicts_for(ctx, queries, ctx.lake.parts(PAIRS)).to_pylist()}
+            known = {
+                v["request_key"]: v["label"] for v in verdicts_for(ctx, queries, ctx.lake.parts(PAIRS)).to_pylist()
+            }
         assert known[again.key] == "unsupported"
         assert len([v for v in rows(ctx, VERDICTS) if v["failure"]]) == 1  # it stays on record
         assert judge_all(ctx, retry_failures=True) == (0, 0)

@@ -69,7 +69,9 @@ def test_only_the_parameters_that_are_used_are_given(queries: Queries, statement
     assert found.to_pylist() == [{"a": 1, "b": "it's"}]
 
 
-def test_partition_values_come_from_the_files_and_not_from_their_paths(tmp_path: Path, queries: Queries, statement) -> None:
+def test_partition_values_come_from_the_files_and_not_from_their_paths(
+    tmp_path: Path, queries: Queries, statement
+) -> None:
     statement("SELECT scorer_version, date::VARCHAR AS date FROM relevance")
     part = part_of(tmp_path / "scorer_version=other" / "lake", "t")
     assert queries.run("x", {"relevance": [part]}).to_pylist() == [{"scorer_version": "v", "date": "2026-11-01"}]

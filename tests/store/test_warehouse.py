@@ -10,7 +10,16 @@ import pytest
 
 from tasks.core.errors import LeadlineError, UsageError
 from tasks.core.schemas import (
-    CLAIM_RESULTS, CLAIMS, JUDGES, PAIRS, RECIPES, RUNS, TRACE_SCORES, TRACES, VERDICTS, Table,
+    CLAIM_RESULTS,
+    CLAIMS,
+    JUDGES,
+    PAIRS,
+    RECIPES,
+    RUNS,
+    TRACE_SCORES,
+    TRACES,
+    VERDICTS,
+    Table,
 )  # fmt: skip
 from tasks.store import warehouse as module
 from tasks.store.lake import Lake, Part, from_rows
@@ -136,7 +145,9 @@ class TestLoad:
         assert warehouse.load() == 1
         assert seen(warehouse, SCORES) == [("t1", DAY)]
 
-    def test_a_rebuild_equals_what_was_loaded_bit_by_bit(self, lake: Lake, warehouse: Warehouse, tmp_path: Path) -> None:
+    def test_a_rebuild_equals_what_was_loaded_bit_by_bit(
+        self, lake: Lake, warehouse: Warehouse, tmp_path: Path
+    ) -> None:
         a_small_lake(lake)
         warehouse.load()
         write(lake, TRACE_SCORES, [{"trace_id": "t1", "claims_total": 7}], "r", DAY)
@@ -232,14 +243,22 @@ def a_small_lake(lake: Lake) -> None:
     """Two traces, the first with two claims of one recipe; the first claim has three looks, one of them judged twice."""
     chunk = {"doc_id": None, "title": None, "rank": None, "retrieval_score": None}
     chunks = [chunk | {"chunk_id": "b", "text": "Second."}, chunk | {"chunk_id": "a", "text": "First."}]
-    traces = [{"trace_id": "t1", "app": "shop", "generator": "g", "question": "Why?", "chunks": chunks}, {"trace_id": "t2"}]
+    traces = [
+        {"trace_id": "t1", "app": "shop", "generator": "g", "question": "Why?", "chunks": chunks},
+        {"trace_id": "t2"},
+    ]
     write(lake, TRACES, traces, DAY)
-    claims = [{"claim_id": c, "trace_id": "t1", "ordinal": i, "text": f"Claim {c}."} for i, c in enumerate(["c1", "c2"])]
+    claims = [
+        {"claim_id": c, "trace_id": "t1", "ordinal": i, "text": f"Claim {c}."} for i, c in enumerate(["c1", "c2"])
+    ]
     write(lake, CLAIMS, claims, "x", DAY)
     write(lake, RECIPES, [{"recipe": "r", "judge_version": "j"}])
     windows = [[("b", 0, 7)], [("a", 0, 6)], [("b", 0, 7), ("a", 0, 6)]]
     evidence = [[{"chunk_id": c, "start": s, "end": e} for c, s, e in w] for w in windows]
-    looks = [{"claim_id": "c1", "trace_id": "t1", "look": "single", "evidence": evidence[i], "request_key": f"k{i}"} for i in (0, 1)]
+    looks = [
+        {"claim_id": "c1", "trace_id": "t1", "look": "single", "evidence": evidence[i], "request_key": f"k{i}"}
+        for i in (0, 1)
+    ]
     looks.append({"claim_id": "c1", "trace_id": "t1", "look": "joint", "evidence": evidence[2], "request_key": "k2"})
     write(lake, PAIRS, looks, "r", DAY)
     verdicts = [
@@ -268,11 +287,16 @@ class TestViews:
         assert found == [("t1", "shop", 0, "b", "Second."), ("t1", "shop", 1, "a", "First.")]
 
     def test_claims_with_the_text_of_the_chunk_that_decided(self, warehouse: Warehouse) -> None:
-        found = seen(warehouse, "SELECT claim_id, ordinal, text, question, label, deciding_chunk_text FROM claim_details ORDER BY ordinal")
+        found = seen(
+            warehouse,
+            "SELECT claim_id, ordinal, text, question, label, deciding_chunk_text FROM claim_details ORDER BY ordinal",
+        )
         assert found == [("c1", 0, "Claim c1.", "Why?", "supported", "Second."), ("c2", 1, "Claim c2.", "Why?", None, None)]  # fmt: skip
 
     def test_looks_with_the_verdict_of_the_recipes_judge(self, warehouse: Warehouse) -> None:
-        found = seen(warehouse, "SELECT request_key, chunk_ids, judge_version, label, failure, p_supported FROM looks ORDER BY 1")
+        found = seen(
+            warehouse, "SELECT request_key, chunk_ids, judge_version, label, failure, p_supported FROM looks ORDER BY 1"
+        )
         assert found == [
             ("k0", ["b"], "j", "supported", None, 0.9),  # the label, not the failure before it
             ("k1", ["a"], "j", "unsupported", None, 0.1),  # not what another judge said
