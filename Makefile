@@ -23,7 +23,7 @@ nightly: .venv/runtime ## Judge the bundled sample's three nights and print the 
 
 .PHONY: test
 test: .venv/dev lint ## Lint, type-check, check the import rules, run all tests
-	$(BIN)/pytest -n 2
+	$(BIN)/pytest -n 2 --dist loadfile
 
 .PHONY: lint
 lint: .venv/dev ## ruff, mypy and import-linter

@@ -24,7 +24,7 @@ CITATION = pa.struct([("start", I32), ("end", I32), ("chunk_ids", STRINGS)])
 FEEDBACK = pa.struct([("score", F64), ("comment", S)])
 EVIDENCE = pa.struct([("chunk_id", S), ("start", I32), ("end", I32)])
 CITED_SUPPORT = pa.struct([("chunk_id", S), ("label", S), ("p_supported", F64)])
-STAGE = pa.struct([("stage", S), ("seconds", F64), ("computed", I64), ("reused", I64)])
+STAGE = pa.struct([("stage", S), ("seconds", F64), ("computed", I64), ("reused", I64), ("tokens", I64)])
 
 
 @dataclass(frozen=True, slots=True)
@@ -171,7 +171,7 @@ RELEVANCE = Table(
         col("method", S, "How it was scored: `embedding`.", null=False),
         col("score", F64, "Relevance in [0, 1]; null on failure."),
         col("failure", S, "Why there is no score; null otherwise."),
-        col("tokens_in", I32, "Tokens read.", null=False),
+        col("tokens_in", I32, "Tokens read for it; a text that the run had read before costs none.", null=False),
     ]),
     ("scorer_version", "date"),
 )  # fmt: skip
@@ -348,7 +348,7 @@ RUNS = Table(
         col("to_date", pa.date32(), "Last day asked for.", null=False),
         RECIPE,
         JUDGE_VERSION,
-        col("stages", pa.list_(STAGE), "Per stage: seconds, rows computed, rows found already there.", null=False),
+        col("stages", pa.list_(STAGE), "Per stage: seconds, rows computed, rows found already there, tokens read and written.", null=False),
         col("traces_ingested", I64, "New traces.", null=False),
         col("rows_quarantined", I64, "Rows refused by this run.", null=False),
         col("verdicts_computed", I64, "Verdicts paid for by this run.", null=False),

@@ -19,7 +19,7 @@ from tasks.sources import BATCH
 
 Array: TypeAlias = "pa.Array[Any]"
 
-_ENCODER = msgspec.json.Encoder(order="sorted")
+_ENCODER = msgspec.json.Encoder(order="deterministic")
 _BUILT_APART = {"chunks", "citations", "feedback", "tags", "content_hash"}
 
 

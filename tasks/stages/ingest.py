@@ -80,15 +80,14 @@ def ingest(ctx: Context) -> StageResult:
                 files.append(work.read(queries, source, file))
                 ctx.progress.advance()
         _check_share(ctx, files)
+        before = {date.fromisoformat(d): _rows(ctx.lake, d) for d in ctx.lake.values(TRACES)}
+        days = _commit(ctx.lake, work.staged, files)
+        shutil.rmtree(staging, ignore_errors=True)
+        earlier = [n for d, n in sorted(before.items()) if n and d < min(days, default=ctx.first)]
+        totals = {d: n + before.get(d, 0) for d, n in days.items()}  # a night counts with what came late
+        notes = gate.check_volume(totals, earlier, run_name)
     finally:
         gate.write_docs()
-    before = Counter({d: sum(p.rows() for p in ctx.lake.parts(TRACES, d)) for d in ctx.lake.values(TRACES)})
-    days = _commit(ctx.lake, work.staged, files)
-    shutil.rmtree(staging, ignore_errors=True)
-    earlier = [n for d, n in sorted(before.items()) if d < str(min(days, default=ctx.first))]
-    totals = {d: n + before[str(d)] for d, n in days.items()}  # a night that was there counts with what came late
-    notes = gate.check_volume(totals, earlier, run_name)
-    gate.write_docs()
     outside = sorted(d for d in days if not ctx.covers(d))
     if outside:
         shown = ", ".join(map(str, outside[:5])) + (", …" if len(outside) > 5 else "")
@@ -99,6 +98,10 @@ def ingest(ctx: Context) -> StageResult:
         reused=reused + sum(f.known for f in files),
         notes=tuple(notes),
     )
+
+
+def _rows(lake: Lake, day: str) -> int:
+    return sum(p.rows() for p in lake.parts(TRACES, day))
 
 
 class _Ingest:

@@ -9,6 +9,8 @@ from tasks.core.schemas import QUARANTINE, RUNS
 from tasks.stages.context import Context, StageResult
 from tasks.store.lake import Part, from_rows
 
+JUDGING = ("verdicts", "second looks")  # stages that pay for verdicts
+
 
 @dataclass
 class Run:
@@ -53,14 +55,18 @@ class Run:
             "recipe": ctx.recipe,
             "judge_version": ctx.judge.version,
             "stages": [
-                {"stage": s.stage, "seconds": s.seconds, "computed": s.computed, "reused": s.reused}
+                {
+                    "stage": s.stage,
+                    "seconds": s.seconds,
+                    "computed": s.computed,
+                    "reused": s.reused,
+                    "tokens": s.tokens_in + s.tokens_out,
+                }
                 for s in self.stages
             ],
             "traces_ingested": _total(self.stages, "ingest"),
-            "rows_quarantined": sum(
-                p.rows() for state, p in _refused(ctx).items() if state not in self._refused_before
-            ),
-            "verdicts_computed": _total(self.stages, "verdicts") + _total(self.stages, "second looks"),
+            "rows_quarantined": sum(p.rows() for k, p in _refused(ctx).items() if k not in self._refused_before),
+            "verdicts_computed": sum(_total(self.stages, stage) for stage in JUDGING),
             "tokens_in": sum(s.tokens_in for s in self.stages),
             "tokens_out": sum(s.tokens_out for s in self.stages),
             "gpu_seconds": 0.0,  # every engine of today runs on the CPU
@@ -74,9 +80,11 @@ def measured_rates(ctx: Context) -> tuple[float | None, float | None]:
     for part in reversed(ctx.lake.parts(RUNS)):
         row = part.read().to_pylist()[0]
         stages = {s["stage"]: s for s in row["stages"]}
-        seconds = sum(stages[s]["seconds"] for s in ("verdicts", "second looks") if s in stages)
+        judging = [stages[s] for s in JUDGING if s in stages]
+        seconds = sum(s["seconds"] for s in judging)
         if row["judge_version"] == ctx.judge.version and row["verdicts_computed"] and seconds:
-            return row["verdicts_computed"] / seconds, row["tokens_in"] / row["verdicts_computed"]
+            verdicts = row["verdicts_computed"]
+            return verdicts / seconds, sum(s["tokens"] for s in judging) / verdicts
     return None, None
 
 

@@ -58,7 +58,7 @@ def score_traces(ctx: Context) -> StageResult:
     parts = ctx.trace_parts()
     with tracked(ctx.progress, "scores", len(parts)), ctx.queries() as queries:
         for part in parts:
-            known = verdicts_for(ctx, queries, looks_of(ctx, part))
+            known = verdicts_for(ctx, queries, part, looks_of(ctx, part))
             relevance = ctx.lake.find(RELEVANCE, part.name, ctx.scorer, part.partition[-1])
             token = f"{state_of(known)}:{len(looks_of(ctx, part))}:{relevance is not None}"
             existing = ctx.lake.find(TRACE_SCORES, part.name, ctx.recipe, part.partition[-1])
@@ -67,7 +67,7 @@ def score_traces(ctx: Context) -> StageResult:
                 earlier = ctx.lake.find(QUARANTINE, _refused_name(ctx, part))
                 refused += earlier.rows() if earlier else 0
             else:
-                scored, bad = _score(ctx, queries, gate, part, token)
+                scored, bad = _score(ctx, queries, gate, part, known, token)
                 checked = True
                 computed += scored
                 refused += bad
@@ -120,14 +120,15 @@ def parameters(ctx: Context) -> dict[str, object]:
     }
 
 
-def _score(ctx: Context, queries: Queries, gate: GateKeeper, part: Part, token: str) -> tuple[int, int]:
+def _score(
+    ctx: Context, queries: Queries, gate: GateKeeper, part: Part, known: pa.Table, token: str
+) -> tuple[int, int]:
     """Write one part's results; returns traces scored and traces refused."""
     params = parameters(ctx)
     claims = claims_of(ctx, part)
     traces = part.read(TRACE_COLUMNS)
     relevance = ctx.lake.find(RELEVANCE, part.name, ctx.scorer, part.partition[-1])
     looks = looks_of(ctx, part)
-    known = verdicts_for(ctx, queries, looks)
     results = queries.run("claim_results", {"claims": claims, "pairs": looks, "verdict": known}, params)
     results = conform(results, CLAIM_RESULTS)
     scores = queries.run(

@@ -40,13 +40,25 @@ def judge_second_looks(ctx: Context, *, retry_failures: bool = False) -> StageRe
 
 def open_requests(ctx: Context, queries: Queries, part: Part, looks: Sequence[Part]) -> Iterator[Request]:
     """Requests of these pairs that have no verdict yet."""
-    return _requests(ctx, part, looks, _missing(ctx, queries, looks, retry_failures=False))
+    return _requests(ctx, part, looks, _missing(ctx, queries, part, looks, retry_failures=False))
 
 
-def verdicts_for(ctx: Context, queries: Queries, looks: Sequence[Part]) -> pa.Table:
-    """One row per request of these pairs that has a verdict (`sql/part_verdicts.sql`)."""
-    verdicts = ctx.lake.parts(VERDICTS, ctx.judge.version)
-    return queries.run("part_verdicts", {"pairs": looks, "verdicts": verdicts})
+def verdicts_for(ctx: Context, queries: Queries, part: Part, looks: Sequence[Part]) -> pa.Table:
+    """One row per request of these pairs that has a verdict (`sql/part_verdicts.sql`).
+
+    Most verdicts on a part stand in files that bear its name; all the others are searched only for what these lack.
+    """
+    everywhere = ctx.lake.parts(VERDICTS, ctx.judge.version)
+    own = [v for v in everywhere if v.name.startswith(f"{part.name}-")]
+    if not everywhere or not looks:
+        return queries.run("part_verdicts", {"pairs": looks, "verdicts": []})
+    asked = pa.concat_tables([p.read(["request_key"]) for p in looks])
+    found = queries.run("part_verdicts", {"pairs": asked, "verdicts": own})
+    labelled = found.filter(pc.is_valid(found["label"]))
+    rest = asked.filter(pc.invert(pc.is_in(asked["request_key"], labelled["request_key"])))
+    if not rest.num_rows or len(own) == len(everywhere):
+        return found
+    return pa.concat_tables([labelled, queries.run("part_verdicts", {"pairs": rest, "verdicts": everywhere})])
 
 
 def state_of(verdicts: pa.Table) -> str:
@@ -57,7 +69,7 @@ def state_of(verdicts: pa.Table) -> str:
 def _plan(ctx: Context, queries: Queries, part: Part) -> Part:
     """The part of second looks; written again where the first looks' verdicts have changed since."""
     first = looks_of(ctx, part)[:1]
-    known = verdicts_for(ctx, queries, first)
+    known = verdicts_for(ctx, queries, part, first)
     existing = ctx.lake.find(PAIRS, joint_name(part), ctx.recipe, part.partition[-1])
     if existing and existing.inputs() == state_of(known):
         return existing
@@ -70,15 +82,14 @@ def _plan(ctx: Context, queries: Queries, part: Part) -> Part:
 def _judge(
     ctx: Context, queries: Queries, stage: str, work: Sequence[tuple[Part, list[Part]]], *, retry_failures: bool
 ) -> StageResult:
-    open_keys = [(part, looks, _missing(ctx, queries, looks, retry_failures=retry_failures)) for part, looks in work]
-    total = sum(len(missing) for *_, missing in open_keys)
+    counts = [len(_missing(ctx, queries, part, looks, retry_failures=retry_failures)) for part, looks in work]
     asked = sum(p.rows() for _, looks in work for p in looks)
     computed = tokens_in = tokens_out = 0
-    with tracked(ctx.progress, stage, total):
-        for part, looks, found in open_keys:
+    with tracked(ctx.progress, stage, sum(counts)):
+        for (part, looks), count in zip(work, counts, strict=True):
             # Asked again: parts before this one may have paid for the same request.
-            missing = found and _missing(ctx, queries, looks, retry_failures=retry_failures)
-            ctx.progress.advance(len(found) - len(missing))
+            missing = _missing(ctx, queries, part, looks, retry_failures=retry_failures) if count else set()
+            ctx.progress.advance(count - len(missing))
             requests = _requests(ctx, part, looks, missing)
             while shard := list(islice(requests, ctx.config.limits.shard_requests)):
                 verdicts = ctx.judge.judge(shard)
@@ -93,14 +104,14 @@ def _judge(
     return StageResult(stage, computed=computed, reused=asked - computed, tokens_in=tokens_in, tokens_out=tokens_out)
 
 
-def _missing(ctx: Context, queries: Queries, looks: Sequence[Part], *, retry_failures: bool) -> set[str]:
+def _missing(ctx: Context, queries: Queries, part: Part, looks: Sequence[Part], *, retry_failures: bool) -> set[str]:
     """Keys of requests without a verdict; with `retry_failures` those of failures too."""
-    known = verdicts_for(ctx, queries, looks)
+    known = verdicts_for(ctx, queries, part, looks)
     if retry_failures:
         known = known.filter(pc.is_valid(known["label"]))
     asked: set[str] = set()
-    for part in looks:
-        asked.update(part.read(["request_key"])["request_key"].to_pylist())
+    for look in looks:
+        asked.update(look.read(["request_key"])["request_key"].to_pylist())
     return asked.difference(known["request_key"].to_pylist())
 
 

@@ -193,7 +193,7 @@ def _replace(
             connection.execute("ROLLBACK")
         raise LeadlineError(
             f"{table.name}/{partition}: can't be loaded into the warehouse ({str(error).splitlines()[0][:300]}). "
-            "Remove the part that is named and run again; it is made anew. If the columns differ, run `leadline rebuild`."
+            "Remove the part that is named and run again; it is made anew. If columns differ, run `leadline rebuild`."
         ) from error
 
 

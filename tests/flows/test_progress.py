@@ -12,7 +12,7 @@ from prefect import flow
 from prefect.client.orchestration import get_client
 from prefect.client.schemas.filters import ArtifactFilter, ArtifactFilterFlowRunId
 from prefect.exceptions import PrefectException
-from prefect.settings import PREFECT_API_URL, temporary_settings
+from prefect.settings import PREFECT_API_URL, PREFECT_LOGGING_TO_API_ENABLED, temporary_settings
 
 from flows import progress
 from flows.progress import Artifact, Bar, watcher
@@ -21,7 +21,7 @@ from tasks.core.progress import Silent, tracked
 
 @pytest.fixture
 def server(prefect_server: Any) -> Iterator[None]:
-    with temporary_settings({PREFECT_API_URL: prefect_server.url}):
+    with temporary_settings({PREFECT_API_URL: prefect_server.url, PREFECT_LOGGING_TO_API_ENABLED: False}):
         yield
 
 

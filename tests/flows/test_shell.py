@@ -8,7 +8,12 @@ import pytest
 from prefect import flow
 from prefect.client.orchestration import get_client
 from prefect.client.schemas.filters import FlowRunFilter, FlowRunFilterId
-from prefect.settings import PREFECT_API_URL, PREFECT_LOCAL_STORAGE_PATH, temporary_settings
+from prefect.settings import (
+    PREFECT_API_URL,
+    PREFECT_LOCAL_STORAGE_PATH,
+    PREFECT_LOGGING_TO_API_ENABLED,
+    temporary_settings,
+)  # fmt: skip
 
 from tasks import claims, ingest, judge, publish, score
 from tasks import shell as module
@@ -23,7 +28,12 @@ SECRET = "What the user asked is nobody's business"
 def storage(prefect_server: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     """Where Prefect would keep results; retries do not wait."""
     monkeypatch.setattr(module, "DELAYS_S", [0, 0])
-    with temporary_settings({PREFECT_API_URL: prefect_server.url, PREFECT_LOCAL_STORAGE_PATH: tmp_path / "results"}):
+    settings = {
+        PREFECT_API_URL: prefect_server.url,
+        PREFECT_LOCAL_STORAGE_PATH: tmp_path / "results",
+        PREFECT_LOGGING_TO_API_ENABLED: False,
+    }
+    with temporary_settings(settings):
         yield tmp_path / "results"
 
 

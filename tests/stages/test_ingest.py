@@ -5,6 +5,7 @@ import os
 from collections import Counter
 from dataclasses import replace
 from datetime import date
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -26,7 +27,7 @@ from tasks.stages.ingest import ingest
 def docs_written(monkeypatch: pytest.MonkeyPatch) -> list[GateKeeper]:
     """Data Docs take longer than all the rest and have tests of their own; here it counts that they are asked for."""
     asked: list[GateKeeper] = []
-    monkeypatch.setattr(GateKeeper, "write_docs", lambda self: asked.append(self))
+    monkeypatch.setattr(GateKeeper, "write_docs", lambda keeper: asked.append(keeper))  # noqa: PLW0108 - a method, and so bound
     return asked
 
 
@@ -94,7 +95,7 @@ class TestAccounts:
         outcomes = []
         for cut in ([0, len(made)], edges):
             root = tmp_path_factory.mktemp("ingest")
-            for n, (start, end) in enumerate(zip(cut, cut[1:], strict=False)):
+            for n, (start, end) in enumerate(pairwise(cut)):
                 log(root, f"{n}.jsonl", made[start:end])
             ctx = context(root, last=NEXT, gates=LENIENT, limits={"part_traces": size})
             found = ingest(ctx)

@@ -35,7 +35,7 @@ from tasks.store import query
 def docs_written(monkeypatch: pytest.MonkeyPatch) -> list[GateKeeper]:
     """Data Docs take longer than all the rest and have tests of their own; here it counts that they are asked for."""
     asked: list[GateKeeper] = []
-    monkeypatch.setattr(GateKeeper, "write_docs", lambda self: asked.append(self))
+    monkeypatch.setattr(GateKeeper, "write_docs", lambda keeper: asked.append(keeper))  # noqa: PLW0108 - a method, and so bound
     return asked
 
 

@@ -1,5 +1,6 @@
 """Verdicts: nothing is paid for twice, whatever is interrupted or repaired in between."""
 
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
@@ -76,7 +77,7 @@ class TestOrder:
         put(ctx, trace("t", "One. Two. Three.", CHUNKS), trace("u", "Four. Five.", {"c": "Cherries.", "d": "Dates."}))
         judge_first_looks(ready(ctx))
         premises = [r.premise for r in judge.asked]
-        runs = 1 + sum(a != b for a, b in zip(premises, premises[1:], strict=False))
+        runs = 1 + sum(a != b for a, b in pairwise(premises))
         assert runs == len(set(premises)) == 4
         assert len(premises) == 3 * 2 + 2 * 2
 
@@ -150,7 +151,8 @@ class TestFailures:
         assert (joint.premise, joint.hypothesis) == ("Apples are red.\n\nBananas are yellow.", "Two.")
         with ctx.queries() as queries:
             known = {
-                v["request_key"]: v["label"] for v in verdicts_for(ctx, queries, ctx.lake.parts(PAIRS)).to_pylist()
+                v["request_key"]: v["label"]
+                for v in verdicts_for(ctx, queries, ctx.trace_parts()[0], ctx.lake.parts(PAIRS)).to_pylist()
             }
         assert known[again.key] == "unsupported"
         assert len([v for v in rows(ctx, VERDICTS) if v["failure"]]) == 1  # it stays on record

@@ -261,9 +261,9 @@ class TestLock:
             assert caught.value.exit_code == 4
             os.kill(holder.pid, signal.SIGKILL)
             holder.wait(30)
-            with Lake(tmp_path).lock("me"):  # the lock died with its process, and its note misleads nobody
-                with pytest.raises(BusyError, match="locked by me"):
-                    Lake(tmp_path).lock("another").__enter__()
+            # the lock died with its process, and its note misleads nobody
+            with Lake(tmp_path).lock("me"), pytest.raises(BusyError, match="locked by me"):
+                Lake(tmp_path).lock("another").__enter__()
         finally:
             holder.kill()
             holder.communicate()
@@ -284,7 +284,7 @@ class TestLock:
         assert len(list((tmp_path / "judges").iterdir())) == 1  # the temporary file
         lake.write(RELEVANCE, "p", scores(0.5), VERSION, DAY).path.with_name(".p.0f.tmp").write_bytes(b"half")
         with lake.lock("me"):
-            assert [p for p in tmp_path.rglob("*.tmp")] == []
+            assert list(tmp_path.rglob("*.tmp")) == []
         assert read(lake) == [0.5]
 
     @pytest.mark.parametrize("below", ["", "lake"])
