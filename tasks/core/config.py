@@ -110,7 +110,7 @@ class Limits(Settings):
         catch_up_days: Days before the first one asked for that are completed too, if traces arrived late for them.
     """
 
-    part_traces: Annotated[int, Field(ge=1)] = 2_000
+    part_traces: Annotated[int, Field(ge=1)] = 4_000
     shard_requests: Annotated[int, Field(ge=1)] = 2_048
     memory_limit: Annotated[str, Field(pattern=r"^\d+ ?(MB|GB)$")] = "2GB"
     catch_up_days: Annotated[int, Field(ge=0)] = 0
@@ -197,9 +197,9 @@ def validate(model: type[M], data: Mapping[str, object], where: object, prefix: 
 
 def _shown(value: object) -> str:
     """A value as a message may show it: what holds other values may hold a secret among them."""
-    if isinstance(value, Mapping):
-        return "a mapping"
-    return f"a list of {len(value)}" if isinstance(value, list | tuple) else repr(value)[:80]
+    if value and isinstance(value, Mapping | list | tuple):
+        return "a mapping" if isinstance(value, Mapping) else f"a list of {len(value)}"
+    return repr(value)[:80]
 
 
 def load_nightly(path: Path) -> Nightly:

@@ -82,14 +82,12 @@ def _plan(ctx: Context, queries: Queries, part: Part) -> Part:
 def _judge(
     ctx: Context, queries: Queries, stage: str, work: Sequence[tuple[Part, list[Part]]], *, retry_failures: bool
 ) -> StageResult:
-    counts = [len(_missing(ctx, queries, part, looks, retry_failures=retry_failures)) for part, looks in work]
     asked = sum(p.rows() for _, looks in work for p in looks)
     computed = tokens_in = tokens_out = 0
-    with tracked(ctx.progress, stage, sum(counts)):
-        for (part, looks), count in zip(work, counts, strict=True):
-            # Asked again: parts before this one may have paid for the same request.
-            missing = _missing(ctx, queries, part, looks, retry_failures=retry_failures) if count else set()
-            ctx.progress.advance(count - len(missing))
+    with tracked(ctx.progress, stage, asked):
+        for part, looks in work:
+            missing = _missing(ctx, queries, part, looks, retry_failures=retry_failures)
+            ctx.progress.advance(sum(p.rows() for p in looks) - len(missing))
             requests = _requests(ctx, part, looks, missing)
             while shard := list(islice(requests, ctx.config.limits.shard_requests)):
                 verdicts = ctx.judge.judge(shard)

@@ -41,7 +41,7 @@ def mistake(tmp_path: Path, text: str | bytes) -> str:
         ({"gates": {"volume_ratio": 1}}, ": gates.volume_ratio is 1. It should be greater than 1."),
         ({"limits": {"part_traces": "many"}}, ": limits.part_traces is 'many'. It should be a valid integer, unable to parse string as an integer."),
         ({"limits": {"memory_limit": "lots"}}, r": limits.memory_limit is 'lots'. It should match pattern '^\d+ ?(MB|GB)$'."),
-        ({"sources": []}, ": sources is a list of 0. It should have at least 1 item after validation, not 0."),
+        ({"sources": []}, ": sources is []. It should have at least 1 item after validation, not 0."),
         ({"gates": None}, ": gates is None. It should be a valid dictionary or instance of Gates."),
     ],
 )  # fmt: skip

@@ -58,9 +58,14 @@ def test_a_stage_without_work_shows_no_bar(capsys: pytest.CaptureFixture[str]) -
 
 def test_a_stage_that_fails_leaves_its_bar_and_the_next_begins_anew(capsys: pytest.CaptureFixture[str]) -> None:
     bar = Bar()
-    with pytest.raises(ValueError, match="down"), tracked(bar, "verdicts", 4) as told:
-        told.advance()
-        raise ValueError("down")
+
+    def fails() -> None:
+        with tracked(bar, "verdicts", 4) as told:
+            told.advance()
+            raise ValueError("down")
+
+    with pytest.raises(ValueError, match="down"):
+        fails()
     with tracked(bar, "scores", 2) as told:
         told.advance(2)
     shown = capsys.readouterr().err

@@ -250,9 +250,10 @@ class TestKilled:
         def killed(*_: Any) -> None:
             raise KeyboardInterrupt
 
-        with monkeypatch.context() as patched, pytest.raises(KeyboardInterrupt):
+        with monkeypatch.context() as patched:
             patched.setattr(module, "_commit", killed)
-            ingest(ctx)
+            with pytest.raises(KeyboardInterrupt):
+                ingest(ctx)
         assert rows(ctx, TRACES) == rows(ctx, SOURCES) == []
         assert ingest(ctx).computed == 1
         assert not ctx.lake.hidden("staging").exists()

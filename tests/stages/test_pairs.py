@@ -1,6 +1,7 @@
 """Pairs: which claim is shown with which evidence, and keys that are those of the text the judge reads."""
 
 from pathlib import Path
+from typing import ClassVar
 
 import pytest
 from hypothesis import given, settings
@@ -57,7 +58,13 @@ def test_a_trace_without_chunks_or_claims_has_no_pairs(tmp_path: Path) -> None:
 
 class TestTopK:
     # One axis a fruit; the claim about fruit lies between bananas and dates, nearer to dates.
-    AXES = {"A": (1, 0, 0, 0), "B": (0, 1, 0, 0), "C": (0, 0, 1, 0), "D": (0, 0, 0, 1), "F": (0.1, 0.5, 0.2, 0.8)}
+    AXES: ClassVar = {
+        "A": (1, 0, 0, 0),
+        "B": (0, 1, 0, 0),
+        "C": (0, 0, 1, 0),
+        "D": (0, 0, 0, 1),
+        "F": (0.1, 0.5, 0.2, 0.8),
+    }
 
     def of(self, text: str) -> tuple[float, ...]:
         return self.AXES[text[0]]

@@ -55,7 +55,7 @@ def test_its_end_replaces_its_start_and_adds_up_the_stages(tmp_path: Path) -> No
     assert row["ended_at"] >= row["started_at"]
     assert (row["traces_ingested"], row["rows_quarantined"], row["verdicts_computed"]) == (5, 2, 34)
     assert (row["tokens_in"], row["tokens_out"], row["gpu_seconds"]) == (340, 3, 0.0)
-    assert row["stages"][0] == {"stage": "ingest", "seconds": 1.5, "computed": 5, "reused": 1}
+    assert row["stages"][0] == {"stage": "ingest", "seconds": 1.5, "computed": 5, "reused": 1, "tokens": 0}
     assert row["notes"] == ["late", "odd"]
 
 
@@ -128,6 +128,7 @@ def test_rates_are_those_of_the_latest_run_of_this_judge_that_judged(tmp_path: P
         run.stages += [
             StageResult("verdicts", computed=verdicts, tokens_in=3 * verdicts, seconds=3.0),
             StageResult("second looks", computed=4 if verdicts else 0, tokens_in=4 if verdicts else 0, seconds=1.0),
+            StageResult("relevance", computed=9, tokens_in=5_000, seconds=9.0),  # which is none of the judge's
         ]
         run.end(other, "completed")
     assert measured_rates(ctx) == (24 / 4.0, 64 / 24)  # of the second run: 20 and 4 verdicts, 60 and 4 tokens, 4 s
