@@ -13,7 +13,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-BATCH_ROWS = 8_192  # bounds the memory of trimmed copies of the texts
+BATCH_ROWS = 65_536  # bounds the memory of trimmed copies of the texts
 MAX_WORD = 24  # a longer status or label is told by its length: it may be a reply of the judge that went astray
 
 DUE: Final[Mapping[str, str]] = {

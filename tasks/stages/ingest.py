@@ -205,10 +205,10 @@ def _buffered(batches: Iterator[Batch], state: _File) -> Iterator[pa.Table]:
             state.refused.append(from_rows(rejects, QUARANTINE))
         held.append(batch.table)
         if sum(t.nbytes for t in held) > BUFFER_BYTES:
-            yield pa.concat_tables(held)
+            yield pa.concat_tables(held).combine_chunks()
             held = []
     if any(t.num_rows for t in held):
-        yield pa.concat_tables(held)
+        yield pa.concat_tables(held).combine_chunks()
 
 
 def _one_ahead(tables: Iterator[pa.Table]) -> Iterator[pa.Table]:
