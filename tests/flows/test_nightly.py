@@ -155,7 +155,8 @@ def test_a_dry_run_changes_nothing_and_counts_what_the_run_then_computes(first: 
     assert (missing.traces, missing.claims, missing.pairs) == tuple(computed[s] for s in ("ingest", "claims", "pairs"))
     assert missing.judging.verdicts == computed["verdicts"]
     assert missing.judging.second_looks >= computed["second looks"]
-    assert (missing.traces, missing.judging.relevance, missing.judging.scores) == (122, 122, 122)
+    (chunks,) = read(first.world.warehouse, "SELECT count(*) AS n FROM chunks")[0].values()  # each is scored
+    assert (missing.traces, missing.judging.relevance, missing.judging.scores) == (122, 122 + chunks, 122)
     assert computed["scores"] == 122
     assert computed["nightly"] == computed["report"] == 3
 
@@ -181,7 +182,7 @@ def test_a_late_trace_makes_its_day_incomplete_and_no_other(world: World, enviro
     assert tree(world.out) == before
     # Two sentences, each against two chunks of one window.
     assert (missing.traces, missing.claims, missing.pairs, missing.judging.verdicts) == (1, 2, 4, 4)
-    assert (missing.judging.relevance, missing.judging.scores) == (1, 1)
+    assert (missing.judging.relevance, missing.judging.scores) == (1 + 2, 1)  # the answer and two chunks
 
     parts = tree(world.lake, (*OWN, "nightly_"))
     said = leadline("nightly", *DAYS, "-c", world.config, env=environment)
