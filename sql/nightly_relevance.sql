@@ -6,6 +6,25 @@ WITH score AS (
     SELECT *, 'answer' AS kind, answer_relevance_status AS status, answer_relevance AS relevance FROM trace_scores
     UNION ALL
     SELECT *, 'context' AS kind, context_relevance_status AS status, context_relevance AS relevance FROM trace_scores
+),
+night AS (
+    SELECT
+        recipe,
+        date,
+        app,
+        generator,
+        judge_version,
+        kind,
+        count(*) AS n,
+        count(*) FILTER (status = 'scored') AS n_scored,
+        count(*) FILTER (status = 'na') AS n_na,
+        count(*) FILTER (status = 'unjudged') AS n_unjudged,
+        count(*) FILTER (status = 'abstained') AS n_abstained,
+        avg(relevance) AS relevance_avg,
+        1.959964 * stddev_samp(relevance) / sqrt(count(relevance)) AS relevance_half,
+        quantile_cont(relevance, [0.05, 0.25, 0.5, 0.75, 0.95]) AS relevance_at
+    FROM score
+    GROUP BY recipe, date, app, generator, judge_version, kind
 )
 SELECT
     recipe,
@@ -14,23 +33,18 @@ SELECT
     generator,
     judge_version,
     kind,
-    count(*) AS n,
-    count(*) FILTER (status = 'scored') AS n_scored,
-    count(*) FILTER (status = 'na') AS n_na,
-    count(*) FILTER (status = 'unjudged') AS n_unjudged,
-    count(*) FILTER (status = 'abstained') AS n_abstained,
-    round(avg(relevance), 6) AS relevance_mean,
-    CASE WHEN count(relevance) > 1
-        THEN round(greatest(0, avg(relevance) - 1.959964 * stddev_samp(relevance) / sqrt(count(relevance))), 6)
-    END AS relevance_low,
-    CASE WHEN count(relevance) > 1
-        THEN round(least(1, avg(relevance) + 1.959964 * stddev_samp(relevance) / sqrt(count(relevance))), 6)
-    END AS relevance_high,
-    round(quantile_cont(relevance, 0.05), 6) AS relevance_p05,
-    round(quantile_cont(relevance, 0.25), 6) AS relevance_p25,
-    round(quantile_cont(relevance, 0.50), 6) AS relevance_p50,
-    round(quantile_cont(relevance, 0.75), 6) AS relevance_p75,
-    round(quantile_cont(relevance, 0.95), 6) AS relevance_p95
-FROM score
-GROUP BY recipe, date, app, generator, judge_version, kind
+    n,
+    n_scored,
+    n_na,
+    n_unjudged,
+    n_abstained,
+    round(relevance_avg, 6) AS relevance_mean,
+    CASE WHEN relevance_half IS NOT NULL THEN round(greatest(0, relevance_avg - relevance_half), 6) END AS relevance_low,
+    CASE WHEN relevance_half IS NOT NULL THEN round(least(1, relevance_avg + relevance_half), 6) END AS relevance_high,
+    round(relevance_at[1], 6) AS relevance_p05,
+    round(relevance_at[2], 6) AS relevance_p25,
+    round(relevance_at[3], 6) AS relevance_p50,
+    round(relevance_at[4], 6) AS relevance_p75,
+    round(relevance_at[5], 6) AS relevance_p95
+FROM night
 ORDER BY app, generator, kind
