@@ -5,6 +5,7 @@ judged. Verdicts are stored shard by shard, so that a kill loses at most the sha
 """
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from datetime import UTC, datetime
 from itertools import islice, pairwise
 
@@ -14,7 +15,7 @@ import pyarrow.compute as pc
 
 from tasks.core.progress import tracked
 from tasks.core.schemas import PAIRS, VERDICTS
-from tasks.core.types import Request, Verdict
+from tasks.core.types import LABELS, Request, Verdict
 from tasks.stages.context import Context, StageResult
 from tasks.stages.evidence import premise
 from tasks.stages.pairs import claims_of, joint_name, looks_of, second_looks, trace_texts
@@ -90,7 +91,7 @@ def _judge(
             ctx.progress.advance(sum(p.rows() for p in looks) - len(missing))
             requests = _requests(ctx, part, looks, missing)
             while shard := list(islice(requests, ctx.config.limits.shard_requests)):
-                verdicts = ctx.judge.judge(shard)
+                verdicts = [_checked(v) for v in ctx.judge.judge(shard)]
                 now = datetime.now(UTC)
                 rows = _rows(ctx, verdicts, now)
                 name = f"{part.name}-{now:%Y%m%dT%H%M%S%f}"
@@ -137,6 +138,13 @@ def _windows(evidence: pa.ListArray) -> Iterator[list[tuple[str, int, int]]]:
     windows = list(zip(*(flat.field(i).to_pylist() for i in range(3)), strict=True))
     ends = np.cumsum(pc.list_value_length(evidence).to_numpy()).tolist()
     return (windows[start:end] for start, end in pairwise([0, *ends]))
+
+
+def _checked(verdict: Verdict) -> Verdict:
+    """The verdict, or a failure in its place where it is not exactly one of a known label and a failure."""
+    if (verdict.label in LABELS) != (verdict.failure is not None):
+        return verdict
+    return replace(verdict, label=None, failure="invalid_verdict", raw=verdict.raw or str(verdict.label))
 
 
 def _rows(ctx: Context, verdicts: Sequence[Verdict], now: datetime) -> pa.Table:

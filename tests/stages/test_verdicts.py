@@ -1,5 +1,6 @@
 """Verdicts: nothing is paid for twice, whatever is interrupted or repaired in between."""
 
+from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
 
@@ -193,3 +194,22 @@ def test_no_look_no_call(tmp_path: Path) -> None:
     put(ctx, trace("t", "One.", {}))
     assert judge_all(ready(ctx)) == (0, 0)
     assert judge.calls == []
+
+
+@pytest.mark.parametrize(
+    ("wrong", "raw"),
+    [
+        (Verdict("k", label="sure"), "sure"),  # type: ignore[arg-type] # not one of the labels
+        (Verdict("k"), "None"),  # neither a label nor a failure
+        (Verdict("k", label="supported", failure="truncated", raw="{"), "{"),  # both
+    ],
+)
+def test_a_verdict_that_is_none_is_kept_as_a_failure(tmp_path: Path, wrong: Verdict, raw: str) -> None:
+    """Exactly one of label and failure is set, whatever a judge returns: such a claim is unjudged, not unsupported."""
+    judge = Watched()
+    judge.judge = lambda requests: [replace(wrong, key=r.key) for r in requests]  # type: ignore[method-assign]
+    ctx = context(tmp_path, judge=judge)
+    put(ctx, trace("t", "Apples grow.", CHUNKS))
+    judge_first_looks(ready(ctx))
+    stored = rows(ctx, VERDICTS)
+    assert {(v["label"], v["failure"], v["raw"]) for v in stored} == {(None, "invalid_verdict", raw)}
