@@ -227,7 +227,7 @@ TRACE_SCORES = Table(
         col("claims_misused", I32, "Judged claims that cite chunks of which none supports them, even in part.", null=False),
         col("claims_unjudged", I32, "Claims without a verdict.", null=False),
         col("claims_abstained", I32, "Claims of which the judge can't tell.", null=False),
-        col("citations_dangling", I32, "References to chunks that are not in the trace.", null=False),
+        col("citations_dangling", I32, "References to chunks that are not in the trace, counted with each claim that they cover.", null=False),
         col("chunks_retrieved", I32, "Chunks in the trace.", null=False),
         col("chunks_used", I32, "Chunks that decide a supported claim; null unless groundedness is scored."),
         col("chunks_unused", STRINGS, "The other chunks; null unless groundedness is scored."),
@@ -263,7 +263,7 @@ NIGHTLY_GROUNDEDNESS = Table(
         col("claims_misused", I64, "Claims that misuse their citation.", null=False),
         col("claims_unjudged", I64, "Claims without a verdict.", null=False),
         col("claims_abstained", I64, "Claims of which the judge can't tell.", null=False),
-        col("citations_dangling", I64, "References to chunks that are not in the trace.", null=False),
+        col("citations_dangling", I64, "References to chunks that are not in the trace, counted with each claim that they cover.", null=False),
     ]),
     ("recipe", "date"),
 )  # fmt: skip

@@ -122,6 +122,10 @@ class Context:
         """A private DuckDB within the configured memory."""
         return Queries(self.config.limits.memory_limit, self.scratch)
 
+    def asked(self) -> list[date]:
+        """The days that were asked for."""
+        return [self.first + timedelta(days=n) for n in range((self.last - self.first).days + 1)]
+
     def covers(self, day: date) -> bool:
         """Whether the run completes this day: one that was asked for, or one to catch up with."""
         return self.first - timedelta(days=self.config.limits.catch_up_days) <= day <= self.last

@@ -87,7 +87,7 @@ def score_traces(ctx: Context) -> StageResult:
 
 
 def aggregate_nights(ctx: Context) -> StageResult:
-    """The nightly tables of the run's days; returns nights computed and reused."""
+    """The nightly tables of the run's days; returns nights computed and reused, and notes the days without traces."""
     computed = reused = 0
     days = sorted({p.date for p in ctx.trace_parts()})
     with tracked(ctx.progress, "nightly", len(days)), ctx.queries() as queries:
@@ -103,7 +103,10 @@ def aggregate_nights(ctx: Context) -> StageResult:
                     ctx.lake.write(table, "night", rows, ctx.recipe, str(day), inputs=token)
                 computed += 1
             ctx.progress.advance()
-    return StageResult("nightly", computed=computed, reused=reused)
+    silent = [d for d in ctx.asked() if d not in days]
+    shown = f"{', '.join(map(str, silent[:5]))}{', …' if len(silent) > 5 else ''}"
+    notes = (f"No traces of {shown}: check that the logs arrived.",) if silent else ()
+    return StageResult("nightly", computed=computed, reused=reused, notes=notes)
 
 
 def parameters(ctx: Context) -> dict[str, object]:

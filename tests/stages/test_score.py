@@ -323,3 +323,12 @@ def test_judges_and_recipes_say_what_the_hashes_stand_for(tmp_path: Path) -> Non
     assert recipe["scorer_version"] == ctx.scorer
     (scored,) = rows(ctx, TRACE_SCORES)
     assert (scored["recipe"], scored["judge_version"], scored["date"]) == (ctx.recipe, ctx.judge.version, DAY)
+
+
+def test_a_night_without_traces_is_told(tmp_path: Path) -> None:
+    """Logs that did not arrive must not look like a night on which all was well."""
+    ctx = context(tmp_path, last=NEXT)
+    put(ctx, trace("t", "Alpha.", {"a": "alpha"}))
+    assert complete(ctx)["nightly"].notes == (f"No traces of {NEXT}: check that the logs arrived.",)
+    put(ctx, trace("u", "Alpha.", {"a": "alpha"}, day=NEXT))
+    assert complete(ctx)["nightly"].notes == ()
