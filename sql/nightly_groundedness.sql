@@ -1,6 +1,7 @@
 -- grain: one night of one app and generator under one recipe
 -- inputs: trace_scores of one recipe and day
--- Numbers are rounded to 6 decimals: the last digit must not depend on the order in which rows were read.
+-- Numbers are rounded twice: the last of 6 decimals must not depend on the order in which rows were added up, even
+-- where it falls on a tie.
 -- Intervals: mean ± 1.96 standard errors over traces, cut at the ends of the scale; none below two scored traces.
 WITH night AS (
     SELECT
@@ -43,17 +44,17 @@ SELECT
     n_na,
     n_unjudged,
     n_abstained,
-    round(groundedness_avg, 6) AS groundedness_mean,
-    CASE WHEN groundedness_half IS NOT NULL THEN round(greatest(0, groundedness_avg - groundedness_half), 6) END AS groundedness_low,
-    CASE WHEN groundedness_half IS NOT NULL THEN round(least(100, groundedness_avg + groundedness_half), 6) END AS groundedness_high,
-    round(groundedness_at[1], 6) AS groundedness_p05,
-    round(groundedness_at[2], 6) AS groundedness_p25,
-    round(groundedness_at[3], 6) AS groundedness_p50,
-    round(groundedness_at[4], 6) AS groundedness_p75,
-    round(groundedness_at[5], 6) AS groundedness_p95,
-    round(faithfulness_avg, 6) AS faithfulness_mean,
-    CASE WHEN faithfulness_half IS NOT NULL THEN round(greatest(0, faithfulness_avg - faithfulness_half), 6) END AS faithfulness_low,
-    CASE WHEN faithfulness_half IS NOT NULL THEN round(least(1, faithfulness_avg + faithfulness_half), 6) END AS faithfulness_high,
+    round(round(groundedness_avg, 12), 6) AS groundedness_mean,
+    CASE WHEN groundedness_half IS NOT NULL THEN round(round(greatest(0, groundedness_avg - groundedness_half), 12), 6) END AS groundedness_low,
+    CASE WHEN groundedness_half IS NOT NULL THEN round(round(least(100, groundedness_avg + groundedness_half), 12), 6) END AS groundedness_high,
+    round(round(groundedness_at[1], 12), 6) AS groundedness_p05,
+    round(round(groundedness_at[2], 12), 6) AS groundedness_p25,
+    round(round(groundedness_at[3], 12), 6) AS groundedness_p50,
+    round(round(groundedness_at[4], 12), 6) AS groundedness_p75,
+    round(round(groundedness_at[5], 12), 6) AS groundedness_p95,
+    round(round(faithfulness_avg, 12), 6) AS faithfulness_mean,
+    CASE WHEN faithfulness_half IS NOT NULL THEN round(round(greatest(0, faithfulness_avg - faithfulness_half), 12), 6) END AS faithfulness_low,
+    CASE WHEN faithfulness_half IS NOT NULL THEN round(round(least(1, faithfulness_avg + faithfulness_half), 12), 6) END AS faithfulness_high,
     claims_total,
     claims_judged,
     claims_supported,

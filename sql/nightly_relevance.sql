@@ -1,6 +1,7 @@
 -- grain: one night of one app and generator under one recipe, answer and context apart
 -- inputs: trace_scores of one recipe and day
--- Numbers are rounded to 6 decimals: the last digit must not depend on the order in which rows were read.
+-- Numbers are rounded twice: the last of 6 decimals must not depend on the order in which rows were added up, even
+-- where it falls on a tie.
 -- Intervals: mean ± 1.96 standard errors over traces, cut at the ends of the scale; none below two scored traces.
 WITH score AS (
     SELECT *, 'answer' AS kind, answer_relevance_status AS status, answer_relevance AS relevance FROM trace_scores
@@ -38,13 +39,13 @@ SELECT
     n_na,
     n_unjudged,
     n_abstained,
-    round(relevance_avg, 6) AS relevance_mean,
-    CASE WHEN relevance_half IS NOT NULL THEN round(greatest(0, relevance_avg - relevance_half), 6) END AS relevance_low,
-    CASE WHEN relevance_half IS NOT NULL THEN round(least(1, relevance_avg + relevance_half), 6) END AS relevance_high,
-    round(relevance_at[1], 6) AS relevance_p05,
-    round(relevance_at[2], 6) AS relevance_p25,
-    round(relevance_at[3], 6) AS relevance_p50,
-    round(relevance_at[4], 6) AS relevance_p75,
-    round(relevance_at[5], 6) AS relevance_p95
+    round(round(relevance_avg, 12), 6) AS relevance_mean,
+    CASE WHEN relevance_half IS NOT NULL THEN round(round(greatest(0, relevance_avg - relevance_half), 12), 6) END AS relevance_low,
+    CASE WHEN relevance_half IS NOT NULL THEN round(round(least(1, relevance_avg + relevance_half), 12), 6) END AS relevance_high,
+    round(round(relevance_at[1], 12), 6) AS relevance_p05,
+    round(round(relevance_at[2], 12), 6) AS relevance_p25,
+    round(round(relevance_at[3], 12), 6) AS relevance_p50,
+    round(round(relevance_at[4], 12), 6) AS relevance_p75,
+    round(round(relevance_at[5], 12), 6) AS relevance_p95
 FROM night
 ORDER BY app, generator, kind

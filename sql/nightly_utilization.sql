@@ -1,6 +1,7 @@
 -- grain: one night of one app and generator under one recipe
 -- inputs: trace_scores of one recipe and day
--- Numbers are rounded to 6 decimals: the last digit must not depend on the order in which rows were read.
+-- Numbers are rounded twice: the last of 6 decimals must not depend on the order in which rows were added up, even
+-- where it falls on a tie.
 -- Intervals: mean ± 1.96 standard errors over traces, cut at the ends of the scale; none below two scored traces.
 -- Utilization is scored exactly where groundedness is.
 WITH night AS (
@@ -35,14 +36,14 @@ SELECT
     n_na,
     n_unjudged,
     n_abstained,
-    round(utilization_avg, 6) AS utilization_mean,
-    CASE WHEN utilization_half IS NOT NULL THEN round(greatest(0, utilization_avg - utilization_half), 6) END AS utilization_low,
-    CASE WHEN utilization_half IS NOT NULL THEN round(least(1, utilization_avg + utilization_half), 6) END AS utilization_high,
-    round(utilization_at[1], 6) AS utilization_p05,
-    round(utilization_at[2], 6) AS utilization_p25,
-    round(utilization_at[3], 6) AS utilization_p50,
-    round(utilization_at[4], 6) AS utilization_p75,
-    round(utilization_at[5], 6) AS utilization_p95,
+    round(round(utilization_avg, 12), 6) AS utilization_mean,
+    CASE WHEN utilization_half IS NOT NULL THEN round(round(greatest(0, utilization_avg - utilization_half), 12), 6) END AS utilization_low,
+    CASE WHEN utilization_half IS NOT NULL THEN round(round(least(1, utilization_avg + utilization_half), 12), 6) END AS utilization_high,
+    round(round(utilization_at[1], 12), 6) AS utilization_p05,
+    round(round(utilization_at[2], 12), 6) AS utilization_p25,
+    round(round(utilization_at[3], 12), 6) AS utilization_p50,
+    round(round(utilization_at[4], 12), 6) AS utilization_p75,
+    round(round(utilization_at[5], 12), 6) AS utilization_p95,
     chunks_retrieved,
     chunks_used,
     chunks_relevant
