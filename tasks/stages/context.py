@@ -118,9 +118,9 @@ class Context:
         """`scorer_version`: hash of what can change a relevance score."""
         return scorer_version(self.config.recipe, self.embedder.version)
 
-    def queries(self, *, in_order: bool = False) -> Queries:
+    def queries(self) -> Queries:
         """A private DuckDB within the configured memory."""
-        return Queries(self.config.limits.memory_limit, self.scratch, in_order=in_order)
+        return Queries(self.config.limits.memory_limit, self.scratch)
 
     def asked(self) -> list[date]:
         """The days that were asked for."""

@@ -90,7 +90,7 @@ def aggregate_nights(ctx: Context) -> StageResult:
     """The nightly tables of the run's days; returns nights computed and reused, and notes the days without traces."""
     computed = reused = 0
     days = sorted({p.date for p in ctx.trace_parts()})
-    with tracked(ctx.progress, "nightly", len(days)), ctx.queries(in_order=True) as queries:
+    with tracked(ctx.progress, "nightly", len(days)), ctx.queries() as queries:
         for day in days:
             scores = ctx.lake.parts(TRACE_SCORES, ctx.recipe, str(day))
             token = keys.version([[p.name, p.inputs()] for p in scores])

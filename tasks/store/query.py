@@ -44,17 +44,10 @@ def connect(database: Path | str, memory_limit: str, scratch: Path) -> duckdb.Du
 
 
 class Queries:
-    """A private in-memory DuckDB to run SQL files in; use it as a context manager.
+    """A private in-memory DuckDB to run SQL files in; use it as a context manager."""
 
-    Args:
-        in_order: Read rows in the order of the parts, on one thread: a mean over the same rows is then the same to the
-            last bit.
-    """
-
-    def __init__(self, memory_limit: str, scratch: Path, *, in_order: bool = False) -> None:
+    def __init__(self, memory_limit: str, scratch: Path) -> None:
         self._connection = connect(":memory:", memory_limit, scratch)
-        if in_order:
-            self._connection.execute("SET threads = 1")
 
     def __enter__(self) -> "Queries":
         return self
