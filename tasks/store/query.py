@@ -5,7 +5,7 @@ table; without any rows it still has the table's columns.
 """
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from functools import cache
 from pathlib import Path
 from types import TracebackType
@@ -78,12 +78,15 @@ def bind(connection: duckdb.DuckDBPyConnection, relation: str, rows: Relation) -
     if isinstance(rows, pa.Table):
         connection.register(relation, rows)
     elif rows:
-        files = ", ".join("'" + str(p.path).replace("'", "''") + "'" for p in rows)
-        connection.execute(
-            f'CREATE OR REPLACE TEMP VIEW "{relation}" AS FROM read_parquet([{files}], hive_partitioning = false)'
-        )
+        connection.execute(f'CREATE OR REPLACE TEMP VIEW "{relation}" AS FROM {parquet(p.path for p in rows)}')
     else:
         connection.register(relation, empty(TABLES[relation]))
+
+
+def parquet(paths: Iterable[Path]) -> str:
+    """The table function that reads these files (or patterns) as they are."""
+    files = ", ".join("'" + str(path).replace("'", "''") + "'" for path in paths)
+    return f"read_parquet([{files}], hive_partitioning = false)"
 
 
 def explain(error: duckdb.Error) -> UsageError:

@@ -23,7 +23,7 @@ from tasks.core.errors import LeadlineError, UsageError
 from tasks.core.paths import sql_dir
 from tasks.core.schemas import PAIRS, RELEVANCE, TABLES, TRACES, VERDICTS, Table
 from tasks.store.lake import Lake, Part, empty
-from tasks.store.query import connect, explain
+from tasks.store.query import connect, explain, parquet
 
 VIEWED = (TRACES, PAIRS, VERDICTS, RELEVANCE)
 LOADED = tuple(t for t in TABLES.values() if t not in VIEWED)
@@ -129,7 +129,7 @@ class Warehouse:
     def _view(self, connection: duckdb.DuckDBPyConnection, table: Table) -> None:
         if self._lake.parts(table):
             pattern = self._lake.root.resolve().joinpath(table.name, *["*"] * len(table.partition), "*.parquet")
-            body = f"FROM read_parquet({_quoted(pattern)}, hive_partitioning = false)"
+            body = f"FROM {parquet([pattern])}"
         else:  # a view of no files can't be made; one of no rows has the same columns
             connection.register("_empty", empty(table))
             types = connection.execute("SELECT column_name, column_type FROM (DESCRIBE _empty)").fetchall()
@@ -180,10 +180,7 @@ def _replace(
     try:
         connection.execute(f"DELETE FROM {table.name} WHERE {where}", values)  # noqa: S608 - names are ours
         if parts:
-            files = ", ".join(_quoted(p.path) for p in parts)
-            connection.execute(
-                f"INSERT INTO {table.name} BY NAME FROM read_parquet([{files}], hive_partitioning = false)"
-            )
+            connection.execute(f"INSERT INTO {table.name} BY NAME FROM {parquet(p.path for p in parts)}")
             connection.execute("INSERT OR REPLACE INTO _loaded VALUES (?, ?, ?)", [table.name, partition, token])
         else:
             connection.execute("DELETE FROM _loaded WHERE relation = ? AND partition = ?", [table.name, partition])
@@ -195,7 +192,3 @@ def _replace(
             f"{table.name}/{partition}: can't be loaded into the warehouse ({str(error).splitlines()[0][:300]}). "
             "Remove the part that is named and run again; it is made anew. If columns differ, run `leadline rebuild`."
         ) from error
-
-
-def _quoted(path: Path) -> str:
-    return "'" + str(path).replace("'", "''") + "'"
