@@ -20,13 +20,11 @@ from sklearn.feature_extraction.text import ENGLISH_STOP_WORDS
 from tasks.core import keys
 from tasks.core.config import Settings, Share
 from tasks.core.types import Label, Request, Verdict
-from tasks.core.windows import windows
 from tasks.engines.transformers_cpu import Embedder, EmbedderConfig
-from tasks.judges import _features
+from tasks.judges import _features, _surface
+from tasks.judges._surface import FEATURES
 
 RULES = 1  # raised when the way from features to a verdict changes
-FEATURES = ("cosine", "overlap", "bigrams", "missing_numbers", "missing_names")
-COSINE_DECIMALS = 6
 P_DECIMALS = 4
 
 
@@ -129,27 +127,8 @@ class Similarity:
         return verdicts
 
     def features(self, requests: Sequence[Request]) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.int64]]:
-        """Features (requests, 5) in the order of `FEATURES`, and tokens newly read for each request (requests,).
-
-        `cosine` is that of the claim and the nearest window of the premise, in [-1, 1]; 0 if either is blank.
-        """
-        sides = {text: _features.read(text) for r in requests for text in (r.premise, r.hypothesis)}
-        size = self._config.window_words
-        cut = {text: [text[a:b] for a, b in windows(text, size)] for text in {r.premise for r in requests}}
-        groups = [[r.hypothesis, *cut[r.premise]] for r in requests]
-        embedded = self._embedder.embed([text for group in groups for text in group])
-        ends = np.cumsum([len(group) for group in groups], dtype=np.int64)
-        table = np.zeros((len(requests), len(FEATURES)))
-        tokens = np.zeros(len(requests), dtype=np.int64)
-        for i, (request, group, end) in enumerate(zip(requests, groups, ends, strict=True)):
-            rows = slice(end - len(group), end)
-            claim, *evidence = embedded.vectors[rows].astype(np.float64)
-            # Summed row by row for the same reason as above.
-            cosine = max((round(float((claim * window).sum()), COSINE_DECIMALS) for window in evidence), default=0.0)
-            shared = _features.lexical(sides[request.premise], sides[request.hypothesis])
-            table[i] = [cosine, *(shared[f] for f in FEATURES[1:])]
-            tokens[i] = embedded.tokens[rows].sum()
-        return table, tokens
+        """Features (requests, 5) in the order of `FEATURES`, and tokens newly read for each request (requests,)."""
+        return _surface.table(requests, self._embedder, self._config.window_words)
 
     def close(self) -> None:
         """Free the embedding model."""
