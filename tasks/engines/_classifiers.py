@@ -1,0 +1,159 @@
+"""Which classifier an engine runs, and which of its classes says what.
+
+Left out: how a pair becomes token ids (`_encoder`), and what the classes' probabilities mean for a claim.
+"""
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Annotated, Literal, Self
+
+from pydantic import Field, model_validator
+
+from tasks.core.errors import EngineError
+from tasks.engines import _models
+
+WHAT = "classifier"
+FIELDS = ("{premise}", "{hypothesis}")
+DTYPES = {
+    "transformers_cpu": ("float32", "bfloat16"),
+    "onnx_cpu": ("float32", "int8"),
+    "vllm_offline": ("float32", "bfloat16", "float16"),
+}
+ClassName = Literal["supported", "contradicted", "neutral"]
+NAMES: dict[str, frozenset[str]] = {
+    "supported": frozenset({"entailment", "entail", "entails", "entailed", "supported", "supports", "support",
+                            "consistent"}),
+    "contradicted": frozenset({"contradiction", "contradict", "contradicts", "contradicted", "contradictory",
+                               "refuted", "refutes", "refute"}),
+    "neutral": frozenset({"neutral", "not_entailment", "not_entailed", "non_entailment", "no_entailment",
+                          "unsupported", "not_supported", "not_enough_info", "nei", "inconsistent", "hallucinated"}),
+}  # fmt: skip
+
+
+class ClassifierConfig(_models.ModelConfig):
+    """Which classifier, and how it runs.
+
+    Attributes:
+        engine: `transformers_cpu`; `onnx_cpu`, faster on CPUs; or `vllm_offline`, for GPUs.
+        dtype: Numbers it computes in. `int8` with onnx_cpu only, `float16` with vllm_offline only.
+        max_tokens: Tokens read of a pair, special ones included; the premise is cut to fit, never the hypothesis.
+        template: For models that read one text: that text, with `{premise}` and `{hypothesis}` in it. None encodes
+            the pair in the tokeniser's own way.
+        token_types: `zero`, or `model` for the tokeniser's own (transformers_cpu only).
+        labels: Class number of `supported` and, where there are such, `contradicted` and `neutral`; None reads the
+            names in the model's configuration.
+        trust_remote_code: Run Python code that comes with the model.
+        batch_tokens: Tokens in one forward pass (onnx_cpu reads one pair at a time).
+        threads: CPU threads, process-wide; None leaves the engine's choice (not for vllm_offline).
+        gpu_memory_share: Share of a GPU's memory that vllm_offline takes; None leaves vLLM's choice.
+        tensor_parallel: GPUs that vllm_offline cuts the model across.
+    """
+
+    engine: Literal["transformers_cpu", "onnx_cpu", "vllm_offline"] = "transformers_cpu"
+    dtype: Literal["float32", "bfloat16", "float16", "int8"] = "float32"
+    max_tokens: Annotated[int, Field(ge=16)] = 320
+    template: str | None = None
+    token_types: Literal["zero", "model"] = "zero"  # noqa: S105 - pieces of text
+    labels: dict[ClassName, Annotated[int, Field(ge=0)]] | None = None
+    trust_remote_code: bool = False
+    batch_tokens: Annotated[int, Field(ge=64)] = 4096
+    threads: Annotated[int, Field(ge=1)] | None = None
+    gpu_memory_share: Annotated[float, Field(gt=0, le=1)] | None = None
+    tensor_parallel: Annotated[int, Field(ge=1)] = 1
+
+    @property
+    def own_types(self) -> bool:
+        """Whether the tokeniser's own token types are read."""
+        return self.token_types == "model"  # noqa: S105 - pieces of text
+
+    @model_validator(mode="after")
+    def _runs(self) -> Self:
+        if self.dtype not in DTYPES[self.engine]:
+            able = " or ".join(engine for engine, known in DTYPES.items() if self.dtype in known)
+            known = ", ".join(DTYPES[self.engine])
+            raise ValueError(f"asks {self.engine} for dtype {self.dtype}; it knows {known}, or use {able}")
+        if self.own_types and (self.engine != "transformers_cpu" or self.template is not None):
+            raise ValueError(
+                "asks for token_types 'model', which engine transformers_cpu gives, and to pairs without a template; "
+                "use it so, or 'zero'"
+            )
+        if self.engine == "vllm_offline" and self.threads is not None:
+            raise ValueError("sets threads, which vllm_offline does not read; remove it")
+        if self.engine != "vllm_offline" and (self.gpu_memory_share is not None or self.tensor_parallel != 1):
+            raise ValueError(
+                f"sets gpu_memory_share or tensor_parallel, which {self.engine} does not read; "
+                "remove them, or use engine vllm_offline"
+            )
+        return self
+
+    @model_validator(mode="after")
+    def _read(self) -> Self:
+        if self.template is not None and any(self.template.count(field) != 1 for field in FIELDS):
+            raise ValueError("has a template that does not hold {premise} and {hypothesis} once each; mend it")
+        if self.labels is not None and ("supported" not in self.labels or _repeats(list(self.labels.values()))):
+            raise ValueError("has labels that lack 'supported' or give two of them one class; name each class once")
+        return self
+
+
+@dataclass(frozen=True, slots=True)
+class Labels:
+    """Class numbers of a model; a class that is neither has no name here.
+
+    Attributes:
+        supported: The class that says that the premise entails the hypothesis.
+        contradicted: The class that says otherwise; None for a model that has none.
+    """
+
+    supported: int
+    contradicted: int | None
+
+
+def labels_of(
+    id2label: Mapping[int, str], num_labels: int, override: Mapping[ClassName, int] | None, what: str
+) -> Labels:
+    """Class numbers by name: their order differs from model to model.
+
+    Args:
+        id2label: The model's own names.
+        override: The config's `labels`, which go before the model's.
+        what: The model, for messages.
+
+    Raises:
+        EngineError: The names are not understood, or there are not as many classes.
+    """
+    if num_labels < 2:
+        raise EngineError(f"{what} has one class, a score and no probability. Give a model with two or more classes.")
+    if override is not None:
+        if (top := max(override.values())) >= num_labels:
+            raise EngineError(f"{what} has classes 0 to {num_labels - 1}, labels names class {top}. Correct labels.")
+        return Labels(override["supported"], override.get("contradicted"))
+    found = {i: _meaning(str(id2label.get(i, ""))) for i in range(num_labels)}
+    by_name = {name: [i for i, meant in found.items() if meant == name] for name in NAMES}
+    if None in found.values() or len(by_name["supported"]) != 1 or len(by_name["contradicted"]) > 1:
+        names = ", ".join(repr(str(id2label.get(i, "")))[:40] for i in list(found)[:5])
+        raise EngineError(
+            f"{what} calls its {num_labels} classes {names}, which does not tell which one says 'supported'. "
+            "Name them in the config, as in `labels: {supported: 0, contradicted: 2}`."
+        )
+    return Labels(by_name["supported"][0], next(iter(by_name["contradicted"]), None))
+
+
+def load_error(config: ClassifierConfig, error: Exception) -> EngineError:
+    """The libraries' many errors in one wording."""
+    if "trust_remote_code" in str(error) and not config.trust_remote_code:
+        return EngineError(
+            f"{WHAT} {config.model!r} comes with Python code of its own. Read it, and if you trust it set "
+            "trust_remote_code to true."
+        )
+    return _models.load_error(config, WHAT, error)
+
+
+def _meaning(name: str) -> str | None:
+    """Which of `NAMES` a model's own name for a class stands for."""
+    word = re.sub(r"[^a-z]+", "_", name.lower()).strip("_")
+    return next((meaning for meaning, words in NAMES.items() if word in words), None)
+
+
+def _repeats(values: list[int]) -> bool:
+    return len(set(values)) < len(values)

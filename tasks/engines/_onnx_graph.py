@@ -1,0 +1,227 @@
+"""A classifier as an ONNX graph: exported from the model's own files, checked against it, quantised, and run.
+
+The graph takes the token ids of one pair, unpadded, and gives its logits. Left out: where graphs are kept
+(`onnx_cpu` knows), token types other than zero, and graphs above 2 GB, which ONNX can't hold in one file.
+"""
+
+import contextlib
+import importlib
+import logging
+import tempfile
+import warnings
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from tasks.core import keys
+from tasks.core.errors import EngineError
+from tasks.engines import _models
+from tasks.engines.classifier import HASHED_FILES, WHAT, ClassifierConfig, Encoder
+
+# Weights signed and one scale per output channel: one scale per matrix loses twice as much. Embeddings stay float32:
+# they are looked up, not multiplied, so that int8 would cost accuracy and buy no time.
+SCHEME = "MatMul: weights s8 per channel, activations u8 per pair"
+RULES = 1  # raised when the graph made here changes
+OPSET = 20  # the first with Gelu as one operator
+NOISY = ("torch.onnx", "onnxscript", "onnx_ir")
+CLOSE = 1e-3  # of logits, to those of the model; an exporter that misreads a model is off by far more
+EXAMPLE = "The order was canceled by the customer on March 14."
+STAMP = "weights"
+
+
+def write(config: ClassifierConfig, encoder: Encoder, path: Path) -> None:
+    """Write the graph of a config's model in the config's dtype, float32 or int8.
+
+    Raises:
+        EngineError: The model can't be loaded or exported, or a package is missing.
+        OSError: The file can't be written.
+    """
+    package("onnxscript")
+    onnx = package("onnx")
+    path.parent.mkdir(parents=True, exist_ok=True)
+    # Written beside its place and renamed into it: whoever looks sees a whole file or none.
+    with tempfile.TemporaryDirectory(dir=path.parent, prefix=f".{path.stem}-") as folder, _quiet():
+        made = Path(folder) / "graph.onnx"
+        graph = _export(config, encoder)
+        if config.dtype == "int8":
+            _quantise(graph, made)
+        else:
+            onnx.save(graph, made)
+        made.replace(path)
+
+
+def session(graph: Path | bytes, *, vnni: bool | None = None) -> Any:  # noqa: ANN401
+    """A session that runs each call on the thread that makes it; calls may overlap.
+
+    Args:
+        vnni: Whether the processor adds products of eight bits in 32 bits; None finds out.
+    """
+    runtime = package("onnxruntime")
+    options = runtime.SessionOptions()
+    options.intra_op_num_threads = 1
+    options.inter_op_num_threads = 1
+    options.log_severity_level = 3  # errors
+    # Older processors add products of u8 and s8 in 16 bits, which overflow; this has them multiply u8 by u8, at half
+    # the speed of those that don't.
+    precise = not (_vnni() if vnni is None else vnni)
+    options.add_session_config_entry("session.x64quantprecision", str(int(precise)))
+    # On CPUs the fused operator is slower than the addition and the normalisation that it replaces.
+    disabled = ["SkipLayerNormFusion"]
+    return runtime.InferenceSession(graph, options, providers=["CPUExecutionProvider"], disabled_optimizers=disabled)
+
+
+def run(session: Any, ids: Sequence[int]) -> npt.NDArray[np.float64]:  # noqa: ANN401
+    """Logits (classes,) of one pair's token ids.
+
+    Raises:
+        EngineError: The runtime fails.
+    """
+    try:
+        logits = session.run(["logits"], {"input_ids": np.array([ids], dtype=np.int64)})[0][0]
+    except Exception as error:  # onnxruntime's errors have no common base
+        raise EngineError(
+            f"the {WHAT} failed on a pair of {len(ids)} tokens ({type(error).__name__}). Free memory or lower threads."
+        ) from error
+    found: npt.NDArray[np.float64] = logits.astype(np.float64)
+    return found
+
+
+def weights(config: ClassifierConfig) -> dict[str, str]:
+    """Hashes of the model's files; of a hub model, its name and commit."""
+    found: Any = _models.identity(config, WHAT, HASHED_FILES)["weights"]
+    return {str(name): str(digest) for name, digest in found.items()}
+
+
+def stamp(config: ClassifierConfig) -> str:
+    """What a graph is told by to belong to the weights; tokeniser and names of classes may change without it."""
+    return keys.version({name: d for name, d in weights(config).items() if name.endswith((".safetensors", ".bin"))})
+
+
+def stamped(session: Any) -> str | None:  # noqa: ANN401
+    """The `stamp` that a graph carries."""
+    found: str | None = session.get_modelmeta().custom_metadata_map.get(STAMP)
+    return found
+
+
+def package(name: str) -> Any:  # noqa: ANN401
+    """A module of the extra `onnx`, whose absence is told with its remedy."""
+    try:
+        return importlib.import_module(name)
+    except ImportError as error:
+        raise missing(error.name or name) from error
+
+
+def missing(name: str) -> EngineError:
+    """A package of the extra `onnx` is not there."""
+    return EngineError(f"engine onnx_cpu needs the package {name!r}. Run: pip install 'leadline[onnx]'")
+
+
+def reason(error: Exception) -> str:
+    """The first line of an error of the libraries."""
+    lines = str(error).strip().splitlines()
+    return f"{type(error).__name__}: {lines[0][:200]}" if lines else type(error).__name__
+
+
+def _export(config: ClassifierConfig, encoder: Encoder) -> Any:  # noqa: ANN401
+    """The float32 graph: token ids (1, tokens) to logits (1, classes)."""
+    import torch  # noqa: PLC0415 - two seconds that most commands don't need
+
+    short, long = encoder.ids([(EXAMPLE, EXAMPLE), (EXAMPLE * 8, EXAMPLE)])
+    model = _load(config)
+    try:
+        exported: Any = torch.onnx.export(
+            model,
+            kwargs={"input_ids": torch.tensor([short])},
+            input_names=["input_ids"],
+            output_names=["logits"],
+            dynamic_shapes={"input_ids": {1: torch.export.Dim.DYNAMIC}},
+            opset_version=OPSET,
+            dynamo=True,
+            external_data=False,
+            verbose=False,
+        )
+        graph = exported.model_proto
+        made = session(graph.SerializeToString())
+    except EngineError:
+        raise
+    except Exception as error:  # torch's and onnxruntime's errors have no common base
+        raise EngineError(
+            f"{WHAT} {config.model!r} can't be exported to ONNX ({reason(error)}). Use engine transformers_cpu."
+        ) from error
+    for ids in (short, long):
+        with torch.inference_mode():
+            told = model(input_ids=torch.tensor([ids])).logits[0].numpy()
+        off = float(np.abs(run(made, ids) - told).max())
+        if not off <= CLOSE * max(1.0, float(np.abs(told).max())):
+            raise EngineError(
+                f"{WHAT} {config.model!r}, exported to ONNX, gives other logits than the model, by {off:.2g}. "
+                "Use engine transformers_cpu."
+            )
+    graph.metadata_props.add(key=STAMP, value=stamp(config))
+    return graph
+
+
+def _load(config: ClassifierConfig) -> Any:  # noqa: ANN401
+    import torch  # noqa: PLC0415
+    from transformers import AutoModelForSequenceClassification  # noqa: PLC0415
+    from transformers.utils import logging as progress  # noqa: PLC0415
+
+    progress.disable_progress_bar()
+    name, options = _models.source(config, WHAT)
+    options["trust_remote_code"] = config.trust_remote_code
+    # Eager attention makes the plainest graph; the runtime fuses what it knows.
+    options["attn_implementation"] = "eager"
+    try:
+        return AutoModelForSequenceClassification.from_pretrained(name, dtype=torch.float32, **options).eval()
+    except Exception as error:
+        raise _models.load_error(config, WHAT, error) from error
+
+
+def _quantise(graph: Any, path: Path) -> None:  # noqa: ANN401
+    """Write the graph with its products of activations and weights in int8, as `SCHEME` says."""
+    quantization = package("onnxruntime.quantization")
+    # The exporter notes shapes of weights before it transposes them; the quantiser would hold the new ones to these.
+    del graph.graph.value_info[:]
+    quantization.quantize_dynamic(
+        graph,
+        path,
+        op_types_to_quantize=["MatMul"],
+        per_channel=True,
+        weight_type=quantization.QuantType.QInt8,
+        extra_options={"MatMulConstBOnly": True},
+    )
+
+
+def _vnni() -> bool:
+    """Whether the processor is known to have VNNI instructions (Linux tells)."""
+    try:
+        return "vnni" in Path("/proc/cpuinfo").read_text()
+    except OSError:
+        return False
+
+
+@contextlib.contextmanager
+def _quiet() -> Iterator[None]:
+    """Exporters warn about what users can't change: operators left alone, packages not installed."""
+
+    def none(record: logging.LogRecord) -> bool:  # noqa: ARG001
+        return False
+
+    # The quantiser logs through the root logger itself; a filter there leaves other loggers' records alone.
+    root = logging.getLogger()
+    loggers = [logging.getLogger(name) for name in NOISY]
+    levels = [logger.level for logger in loggers]
+    root.addFilter(none)
+    for logger in loggers:
+        logger.setLevel(logging.ERROR)
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            yield
+    finally:
+        root.removeFilter(none)
+        for logger, level in zip(loggers, levels, strict=True):
+            logger.setLevel(level)

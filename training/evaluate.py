@@ -1,0 +1,17 @@
+"""How well trained models tell entailment by themselves, without fusion, on everything that people labelled."""
+
+from collections.abc import Mapping
+from pathlib import Path
+
+from bench.agreement import Row, judged
+from bench.labelled import Claims
+from tasks.engines.classifier import ClassifierConfig
+from tasks.judges.nli import Config, Nli
+
+
+def evaluate(model: Path, sets: Mapping[str, Claims], max_tokens: int = 320) -> dict[str, Row]:
+    """Agreement with people per set, of the label that a model of this folder gives at probability one half."""
+    judge = Nli(Config(classifier=ClassifierConfig(model=str(model.resolve()), max_tokens=max_tokens)))
+    rows = {name: judged(claims, judge)[0] for name, claims in sets.items()}
+    judge.close()
+    return rows

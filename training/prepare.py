@@ -1,0 +1,136 @@
+"""Builds the pairs of a recipe and proves two things of them: no leak into what is measured on, and no easy tell.
+
+Left out: any judgement of the labels themselves; `training/data/README.md` says how those were checked.
+"""
+
+import json
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from dataclasses import asdict
+from pathlib import Path
+
+import msgspec
+import numpy as np
+from sklearn.feature_extraction.text import TfidfVectorizer
+from sklearn.linear_model import LogisticRegression
+from sklearn.metrics import roc_auc_score
+from sklearn.model_selection import GroupKFold, cross_val_predict
+from sklearn.pipeline import make_pipeline
+
+from tasks.core import keys
+from tasks.core.errors import DataError
+from tasks.judges import _features
+from training import authored, perturb, sources
+from training.authored import Pair
+from training.recipe import HERE, Recipe
+
+SHORTEST_PREMISE = 3  # words
+CHECKED = 12_000  # pairs on which the tells are measured: enough for two decimals
+
+
+def build(recipe: Recipe, sets: Path) -> list[Pair]:
+    """All training pairs of a recipe, in an order that the seed alone decides.
+
+    Args:
+        sets: Folder with the labelled sets of others.
+
+    Raises:
+        DataError: The recipe names a set whose terms are unknown or don't allow shipped weights, or that isn't there.
+    """
+    for name in recipe.data.sets:
+        terms = sources.KNOWN.get(name)
+        if terms is None or not terms.may_ship:
+            known = ", ".join(n for n, t in sources.KNOWN.items() if t.may_ship)
+            licence = terms.licence if terms else "unknown"
+            raise DataError(f"set {name!r} may not enter shipped weights (licence: {licence}). Use: {known}.")
+        if not (sets / f"{name}.jsonl").exists():
+            raise DataError(f"{sets / name}.jsonl is not there. Name the folder of the labelled sets with --sets.")
+    documents = [d for d in authored.read(HERE / "data/authored") if not authored.held_out(d)]
+    share = {"authored": recipe.data.authored, "natural": recipe.data.natural}
+    used = [d for d in documents if _order(recipe.seed, d.group) < share[d.source]]
+    made = list(authored.pairs(used, recipe.seed, recipe.data.form))
+    made += perturb.near_misses(used, recipe.seed, recipe.data.near_misses)
+    others: list[Pair] = []
+    for name, most in recipe.data.sets.items():
+        others += _sample(sources.read(sets, [name]), most, recipe.seed)
+    if recipe.data.perturbed:
+        prose = sorted({p.premise for p in others} | {" ".join(d.sentences) for d in used if d.source == "natural"})
+        others += _sample(perturb.pairs(prose, recipe.seed), recipe.data.perturbed, recipe.seed)
+    found = [p for p in made + others if len(p.premise.split()) >= SHORTEST_PREMISE]
+    return sorted(found, key=lambda p: keys.key(recipe.seed, p.premise, p.hypothesis))
+
+
+def leaks(pairs: Iterable[Pair], measured: Iterable[str]) -> int:
+    """How many pairs have a premise or hypothesis that also stands on the measuring side, spacing and case aside."""
+    known = {_plain(text) for text in measured}
+    return sum(_plain(p.premise) in known or _plain(p.hypothesis) in known for p in pairs)
+
+
+def tells(pairs: Sequence[Pair]) -> dict[str, float]:
+    """Area under the ROC curve with which a pair's label is told by what should not tell it.
+
+    Returns:
+        `claim_only`: words of the claim, out of fold by document; `overlap_only`: share of the claim's words in the
+        premise. 0.5 tells nothing; below 0.5, more overlap means less often entailed.
+    """
+    some = [p for p in pairs if _order(1, p.premise + p.hypothesis) < CHECKED / max(1, len(pairs))]
+    truth = np.array([p.label == "entailment" for p in some])
+    model = make_pipeline(
+        TfidfVectorizer(ngram_range=(1, 2), min_df=2, sublinear_tf=True), LogisticRegression(max_iter=500)
+    )
+    guessed = cross_val_predict(
+        model,
+        [p.hypothesis for p in some],
+        truth,
+        groups=[p.group for p in some],
+        cv=GroupKFold(5),
+        method="predict_proba",
+    )[:, 1]
+    overlap = [_features.lexical(_features.read(p.premise), _features.read(p.hypothesis))["overlap"] for p in some]
+    return {"claim_only": float(roc_auc_score(truth, guessed)), "overlap_only": float(roc_auc_score(truth, overlap))}
+
+
+def summary(pairs: Sequence[Pair]) -> dict[str, dict[str, int]]:
+    """Pairs by source and label."""
+    counts: dict[str, Counter[str]] = {}
+    for pair in pairs:
+        counts.setdefault(pair.source, Counter())[pair.label] += 1
+    return {source: dict(sorted(found.items())) for source, found in sorted(counts.items())}
+
+
+def measured_texts(dev: Path) -> list[str]:
+    """Every claim and chunk of the development sets, and of the held-out authored documents."""
+    texts: list[str] = []
+    for path in sorted(dev.glob("**/*.jsonl")):
+        for line in path.read_text(encoding="utf-8").splitlines():
+            row = json.loads(line)
+            chunks = row.get("chunks", [])
+            texts += [c["text"] if isinstance(c, dict) else c for c in chunks]
+            texts += [row[k] for k in ("claim", "answer") if k in row]
+    for row in authored.labelled([d for d in authored.read(HERE / "data/authored") if authored.held_out(d)]):
+        texts += [str(row["claim"]), *row["chunks"]]  # type: ignore[misc]
+    return texts
+
+
+def write(pairs: Sequence[Pair], path: Path) -> None:
+    """One pair a line."""
+    path.write_bytes(b"\n".join(msgspec.json.encode(asdict(p)) for p in pairs) + b"\n")
+
+
+def read(path: Path) -> list[Pair]:
+    """The pairs that `write` wrote."""
+    return [msgspec.json.decode(line, type=Pair) for line in path.read_bytes().splitlines()]
+
+
+def _sample(pairs: Iterable[Pair], most: int, seed: int) -> list[Pair]:
+    found = sorted(pairs, key=lambda p: _order(seed, p.premise + p.hypothesis))
+    return found[:most]
+
+
+def _order(seed: int, text: str) -> float:
+    """A number in [0, 1) that is drawn by the seed and the text: adding rows moves no others."""
+    return int(keys.key(seed, text, size=8), 16) / 16**8
+
+
+def _plain(text: str) -> str:
+    return " ".join(text.casefold().split())

@@ -1,0 +1,201 @@
+"""Fine-tunes the three-class cross-encoder of a recipe with Hugging Face's Trainer, on a CPU or a GPU alike.
+
+Token types are zero throughout: the input is one run of token ids, so the same weights serve wherever a plain sequence
+of ids can be sent. `not_entailment` pairs are trained as -log(p_neutral + p_contradiction). A killed run goes on from
+its last checkpoint and ends with the weights of one that was never killed. Left out: choosing a checkpoint by its score
+on anything that is measured on later.
+"""
+
+import math
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from peft import LoraConfig, TaskType, get_peft_model
+from torch.utils.data import DataLoader
+from transformers import AutoModelForSequenceClassification, AutoTokenizer, Trainer, TrainingArguments, set_seed
+from transformers.trainer_utils import get_last_checkpoint
+
+from training.authored import Pair
+from training.recipe import Recipe
+
+LABELS = ("entailment", "neutral", "contradiction")
+NOT_ENTAILMENT = len(LABELS)  # a label of pairs, never of the model
+BUCKET = 16  # tokens: pairs are padded to a multiple of this
+
+
+class Batches:
+    """Batches of nearly equal padded size: pairs of like length, in an order drawn anew each epoch."""
+
+    def __init__(self, lengths: Sequence[int], batch_tokens: int, seed: int) -> None:
+        self.lengths, self.batch_tokens, self.seed, self.epoch = lengths, batch_tokens, seed, 0
+
+    def set_epoch(self, epoch: int) -> None:
+        """Called by the Trainer before each epoch."""
+        self.epoch = epoch
+
+    def __iter__(self) -> Iterator[list[int]]:
+        rng = np.random.default_rng([self.seed, self.epoch])
+        padded = [-(-n // BUCKET) * BUCKET for n in self.lengths]
+        order = sorted(rng.permutation(len(padded)).tolist(), key=lambda i: padded[i])
+        batches: list[list[int]] = [[]]
+        for i in order:
+            # Sorted by length: the newest member is the longest.
+            if (len(batches[-1]) + 1) * padded[i] > self.batch_tokens and batches[-1]:
+                batches.append([])
+            batches[-1].append(i)
+        yield from (batches[i] for i in rng.permutation(len(batches)))
+
+    def __len__(self) -> int:
+        # Which pairs share a batch changes by epoch, how many batches there are does not.
+        return sum(1 for _ in Batches(self.lengths, self.batch_tokens, self.seed))
+
+
+def loss(logits: torch.Tensor, labels: torch.Tensor) -> torch.Tensor:
+    """Mean negative log-likelihood; the fourth label is "neutral or contradiction"."""
+    log_p = torch.log_softmax(logits.float(), dim=-1)
+    either = torch.logsumexp(log_p[:, 1:], dim=-1, keepdim=True)
+    return -torch.cat([log_p, either], dim=-1).gather(1, labels.unsqueeze(1)).mean()
+
+
+class _Trainer(Trainer):  # type: ignore[misc]
+    """The Trainer with our batches, our loss and a faster head."""
+
+    recipe: Recipe
+    lengths: Sequence[int]
+
+    def get_train_dataloader(self) -> DataLoader[Any]:
+        batches = Batches(self.lengths, self.recipe.batch_tokens, self.recipe.seed)
+        loader = DataLoader(self.train_dataset, batch_sampler=batches, collate_fn=self.data_collator)
+        return self.accelerator.prepare(loader)  # type: ignore[no-any-return]
+
+    def compute_loss(
+        self, model: torch.nn.Module, inputs: dict[str, torch.Tensor], return_outputs: bool = False, **_: object
+    ) -> torch.Tensor | tuple[torch.Tensor, Any]:
+        labels = inputs.pop("labels")
+        out = model(**inputs)
+        value = loss(out.logits, labels)
+        return (value, out) if return_outputs else value
+
+    def create_optimizer(self, model: torch.nn.Module | None = None) -> torch.optim.Optimizer:
+        named = [(n, p) for n, p in (model or self.model).named_parameters() if p.requires_grad]
+        groups: dict[tuple[bool, bool], list[torch.nn.Parameter]] = {}
+        for name, parameter in named:
+            groups.setdefault(("classifier" in name, parameter.ndim > 1), []).append(parameter)
+        r = self.recipe
+        self.optimizer = torch.optim.AdamW(
+            [
+                {
+                    "params": ps,
+                    "lr": r.learning_rate * (r.head_rate if head else 1),
+                    "weight_decay": r.weight_decay if matrix else 0.0,
+                }
+                for (head, matrix), ps in sorted(groups.items())
+            ],
+            betas=(0.9, 0.98),
+        )
+        return self.optimizer
+
+
+def base_model(recipe: Recipe, folder: str) -> torch.nn.Module:
+    """The untrained classifier on the recipe's base."""
+    options = {"hidden_dropout_prob": recipe.dropout, "attention_probs_dropout_prob": recipe.dropout}
+    if recipe.layers is not None:
+        options["num_hidden_layers"] = recipe.layers
+    names = dict(enumerate(LABELS))
+    model = AutoModelForSequenceClassification.from_pretrained(
+        folder,
+        num_labels=len(LABELS),
+        id2label=names,
+        label2id={n: i for i, n in names.items()},
+        dtype=torch.float32,
+        local_files_only=True,
+        **options,
+    )
+    if recipe.freeze_embeddings:
+        model.base_model.embeddings.requires_grad_(requires_grad=False)
+    if recipe.lora is None:
+        whole: torch.nn.Module = model
+        return whole
+    lora = LoraConfig(
+        task_type=TaskType.SEQ_CLS,
+        r=recipe.lora.rank,
+        lora_alpha=recipe.lora.alpha,  # type: ignore[arg-type]  # only ever divided by the rank
+        lora_dropout=0.0,
+        target_modules=["query", "key", "value", "attention.output.dense", "intermediate.dense", "output.dense"],
+        modules_to_save=["classifier", "pooler"],
+    )
+    return get_peft_model(model, lora)
+
+
+def run(recipe: Recipe, pairs: Sequence[Pair], base: str, out: Path) -> Path:
+    """Trains, going on from the last checkpoint in `out`; the folder of the finished model.
+
+    Args:
+        base: Folder of the model to start from.
+        out: Where checkpoints and the finished model go.
+    """
+    set_seed(recipe.seed)
+    tokenizer = AutoTokenizer.from_pretrained(base, local_files_only=True)
+    rows = tokenizer(
+        [p.premise for p in pairs],
+        [p.hypothesis for p in pairs],
+        truncation="only_first",
+        max_length=recipe.max_tokens,
+        return_token_type_ids=False,
+    )["input_ids"]
+    names = (*LABELS, "not_entailment")
+    data = [{"input_ids": ids, "labels": names.index(p.label)} for ids, p in zip(rows, pairs, strict=True)]
+
+    def collate(batch: list[dict[str, Any]]) -> dict[str, torch.Tensor]:
+        length = -(-max(len(b["input_ids"]) for b in batch) // BUCKET) * BUCKET
+        ids = torch.zeros((len(batch), length), dtype=torch.long)
+        mask = torch.zeros_like(ids)
+        for i, b in enumerate(batch):
+            ids[i, : len(b["input_ids"])] = torch.tensor(b["input_ids"])
+            mask[i, : len(b["input_ids"])] = 1
+        return {
+            "input_ids": ids,
+            "attention_mask": mask,
+            "token_type_ids": torch.zeros_like(ids),
+            "labels": torch.tensor([b["labels"] for b in batch]),
+        }
+
+    lengths = [len(ids) for ids in rows]
+    steps = recipe.steps or math.ceil(recipe.epochs * len(Batches(lengths, recipe.batch_tokens, recipe.seed)))
+    arguments = TrainingArguments(
+        output_dir=str(out),
+        max_steps=steps,
+        lr_scheduler_type="linear",
+        warmup_steps=int(recipe.warmup * steps),
+        learning_rate=recipe.learning_rate,
+        max_grad_norm=1.0,
+        bf16=_bf16(),
+        use_cpu=not torch.cuda.is_available(),
+        save_strategy="steps",
+        save_steps=recipe.save_every,
+        save_total_limit=1,
+        logging_steps=25,
+        report_to=[],
+        seed=recipe.seed,
+        data_seed=recipe.seed,
+        remove_unused_columns=False,
+        dataloader_num_workers=0,
+    )
+    trainer = _Trainer(model=base_model(recipe, base), args=arguments, train_dataset=data, data_collator=collate)
+    trainer.recipe, trainer.lengths = recipe, lengths
+    trainer.train(resume_from_checkpoint=get_last_checkpoint(str(out)))
+    model = trainer.model.merge_and_unload() if recipe.lora is not None else trainer.model
+    finished = out / "model"
+    model.save_pretrained(finished)
+    tokenizer.save_pretrained(finished)
+    return finished
+
+
+def _bf16() -> bool:
+    """Whether this machine computes in bfloat16 without emulating it."""
+    if torch.cuda.is_available():
+        return bool(torch.cuda.is_bf16_supported(including_emulation=False))
+    return torch.backends.cpu.get_cpu_capability() == "AVX512" and "avx512_bf16" in Path("/proc/cpuinfo").read_text()
