@@ -27,7 +27,7 @@ from bench.fit_similarity import best_threshold, folds
 from bench.labelled import Claims, Floats, Ints, load_all
 from tasks import judges
 from tasks.core.types import Judge
-from tasks.judges.nli import FEATURES, Nli
+from tasks.judges.nli import FEATURES, Coefficients, Nli
 from training import fuse
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -35,7 +35,7 @@ JUDGE = ROOT / "configs/judges/nli.yaml"
 SIMILARITY = ROOT / "configs/judges/similarity.yaml"
 DRAWS = 1000
 BASELINES = {"cosine": ("cosine",), "overlap + numbers": ("overlap", "missing_numbers")}
-PARTS = {"entailment": ("entailment",), "all but entailment": FEATURES[2:], "fusion": FEATURES}
+PARTS = {"fusion": tuple(Coefficients.model_fields), "all but entailment": FEATURES[2:]}
 Interval = tuple[float, float, float]  # estimate, low, high
 Row = dict[str, Interval]
 

@@ -72,10 +72,14 @@ def default_data() -> Path:
     return shared() / "expertqa/dev"
 
 
-def default_sets() -> list[Path]:
-    """Everything that judges are measured on: real traces, files of claims, the authored documents."""
+def default_sets() -> dict[str, Claims]:
+    """Everything at hand that judges are measured on: real traces, files of claims, the authored documents by kind."""
     files = [shared() / f"nli/dev/{name}.jsonl" for name in ("wice", "qags_cnndm", "climate_fever", "covidfact")]
-    return [default_data(), *files, ROOT / "training/data/authored"]
+    found = {_name(path): load(path) for path in (default_data(), *files) if path.exists()}
+    documents = [d for d in authored.read(ROOT / "training/data/authored") if authored.held_out(d)]
+    for source in ("authored", "natural"):
+        found[source] = _from_rows(authored.labelled(d for d in documents if d.source == source))
+    return found
 
 
 def load(path: Path) -> Claims:
@@ -90,9 +94,17 @@ def load(path: Path) -> Claims:
 
 
 def load_all(paths: Sequence[Path] | None = None) -> dict[str, Claims]:
-    """Labelled sets by name, by default those of `default_sets` that are there."""
-    found = paths or [path for path in default_sets() if path.exists()]
-    return {path.parent.name if path.name == "dev" else path.stem: load(path) for path in found}
+    """Labelled sets by name, by default `default_sets`."""
+    if not paths:
+        return default_sets()
+    found = {_name(path): load(path) for path in paths}
+    if len(found) < len(paths):
+        raise SystemExit(f"Two of {', '.join(map(str, paths))} have the same name. Rename one: sets are told by it.")
+    return found
+
+
+def _name(path: Path) -> str:
+    return path.parent.name if path.name == "dev" else path.stem
 
 
 def read_jsonl(path: Path) -> list[dict[str, Any]]:
@@ -121,7 +133,7 @@ def _from_rows(found: Iterable[Mapping[str, Any]]) -> Claims:
     skipped: Counter[str] = Counter()
     for row in found:
         if row["label"] not in USABLE or not row["chunks"]:
-            skipped[f"label {row['label']}"] += 1
+            skipped["no chunks" if row["label"] in USABLE else f"label {row['label']}"] += 1
             continue
         rows.append((row["claim"], row["chunks"], row["label"], keys.key(*row["chunks"])))
     return _claims(rows, skipped)

@@ -17,6 +17,7 @@ app = typer.Typer(no_args_is_help=True, add_completion=False, help="Train the em
 console = Console()
 SHIPPED = recipes.HERE / "recipes/documents.yaml"
 SHARED = labelled.shared()
+DEV = [SHARED / "nli/dev", SHARED / "expertqa/dev"]
 RecipePath = Annotated[Path, typer.Option("--recipe", help="Recipe file.")]
 
 
@@ -24,7 +25,7 @@ RecipePath = Annotated[Path, typer.Option("--recipe", help="Recipe file.")]
 def prepare(
     recipe: RecipePath = SHIPPED,
     sets: Annotated[Path, typer.Option(help="Folder of the labelled sets.")] = SHARED / "nli/train",
-    dev: Annotated[Path, typer.Option(help="Folder of what is measured on: checked for leaks.")] = SHARED / "nli/dev",
+    dev: Annotated[list[Path], typer.Option(help="Folders of what is measured on: checked for leaks.")] = DEV,
 ) -> None:
     """Build the pairs; check them for leaks and for easy tells."""
     pairs = preparing.build(recipes.load(recipe), sets)
@@ -106,13 +107,16 @@ def fuse(
     data: Annotated[
         list[Path] | None, typer.Option(help="Labelled sets; all that are at hand if none is named.")
     ] = None,
-    write: Annotated[bool, typer.Option("--write", help="Write configs/judges/nli.yaml.")] = False,
+    engine: Annotated[
+        str, typer.Option(help="Engine that reads the features: transformers_cpu or onnx_cpu.")
+    ] = "transformers_cpu",
+    write: Annotated[bool, typer.Option("--write", help="Write configs/judges/nli.yaml and nli-int8.yaml.")] = False,
 ) -> None:
     """Fit the fusion of the shipped model, and measure what each of its parts is worth."""
     from training import fuse as fusing
 
     sets = labelled.load_all(data)
-    judge = fusing.unfitted()
+    judge = fusing.unfitted(engine)
     samples = {name: fusing.sample(claims, judge, fusing.CACHE) for name, claims in sets.items()}
     judge.close()
     table = Table("features", *samples, title="Fitted to the other sets: balanced accuracy / area")
@@ -121,10 +125,12 @@ def fuse(
     console.print(table)
     bands = fusing.bands(samples)
     console.print(bands)
-    text = fusing.yaml_text(samples, fusing.fit(samples.values(), fusing.EVERY), bands.threshold)
-    console.print(text, highlight=False, markup=False)
-    if write:
-        fusing.CONFIG.write_text(text, encoding="utf-8")
+    fit = fusing.fit(samples.values(), fusing.FUSED)
+    for path, how in fusing.CONFIGS.items():
+        text = fusing.yaml_text(samples, fit, bands.threshold, *how)
+        console.print(text, highlight=False, markup=False)
+        if write:
+            path.write_text(text, encoding="utf-8")
 
 
 if __name__ == "__main__":

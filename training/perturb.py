@@ -17,8 +17,8 @@ from training.authored import Claim, Document, Label, Pair
 SOURCE = "perturbed"
 FEWEST, MOST = 8, 45  # words of a sentence that can stand as a claim
 NUMBER = re.compile(r"(?<![\w.,-])\d{1,3}(?:,\d{3})+(?![\w,-])|(?<![\w.,-])\d+(?:\.\d+)?(?![\w,-]|\.\d)")
-VERB = re.compile(r"\b(is|are|was|were|has|have|had|can|could|will|would|may|should|must)\b(?! not| never|n't)")
-ASIDE = re.compile(r"\s*\([^()]{3,80}\)|, (?:which|who|where) [^,.;]{5,80}(?=[,.;])")
+VERB = re.compile(r"\b(is|are|was|were|has|have|had|can|will|would|must)\b(?! not| never| ?n['’]t|['’]t)")
+ASIDE = re.compile(r"\s*\([^()]{3,80}\)|, (?:which|who|where) [^,.;]{5,80}(?:,|(?=[.;]))")
 OPENING = re.compile(r"^(?:In|On|At|After|Before|During|Since|According to|By|For) [^,.]{3,50}, (?=\w)")
 NAME = re.compile(r"(?<!^)(?<![.!?] )\b[A-Z][a-z]+(?: [A-Z][a-z]+)+\b")
 

@@ -25,6 +25,7 @@ from training.authored import Pair
 from training.recipe import HERE, Recipe
 
 SHORTEST_PREMISE = 3  # words
+RUN = 20  # words in a row that two texts don't share by chance
 CHECKED = 12_000  # pairs on which the tells are measured: enough for two decimals
 
 
@@ -61,9 +62,20 @@ def build(recipe: Recipe, sets: Path) -> list[Pair]:
 
 
 def leaks(pairs: Iterable[Pair], measured: Iterable[str]) -> int:
-    """How many pairs have a premise or hypothesis that also stands on the measuring side, spacing and case aside."""
-    known = {_plain(text) for text in measured}
-    return sum(_plain(p.premise) in known or _plain(p.hypothesis) in known for p in pairs)
+    """How many pairs share a run of words with the measuring side, or have one of its shorter texts as a whole.
+
+    Spacing and case aside; a run is `RUN` words long.
+    """
+    known: set[str] = set()
+    for text in measured:
+        known |= _runs(text)
+    return sum(not known.isdisjoint(_runs(p.premise) | _runs(p.hypothesis)) for p in pairs)
+
+
+def _runs(text: str) -> set[str]:
+    """Every run of `RUN` words, or all of a text that has no more."""
+    words = text.casefold().split()
+    return {" ".join(words[i : i + RUN]) for i in range(max(1, len(words) - RUN + 1))}
 
 
 def tells(pairs: Sequence[Pair]) -> dict[str, float]:
@@ -98,10 +110,10 @@ def summary(pairs: Sequence[Pair]) -> dict[str, dict[str, int]]:
     return {source: dict(sorted(found.items())) for source, found in sorted(counts.items())}
 
 
-def measured_texts(dev: Path) -> list[str]:
+def measured_texts(folders: Iterable[Path]) -> list[str]:
     """Every claim and chunk of the development sets, and of the held-out authored documents."""
     texts: list[str] = []
-    for path in sorted(dev.glob("**/*.jsonl")):
+    for path in sorted(file for folder in folders for file in folder.glob("**/*.jsonl")):
         for line in path.read_text(encoding="utf-8").splitlines():
             row = json.loads(line)
             chunks = row.get("chunks", [])
@@ -130,7 +142,3 @@ def _sample(pairs: Iterable[Pair], most: int, seed: int) -> list[Pair]:
 def _order(seed: int, text: str) -> float:
     """A number in [0, 1) that is drawn by the seed and the text: adding rows moves no others."""
     return int(keys.key(seed, text, size=8), 16) / 16**8
-
-
-def _plain(text: str) -> str:
-    return " ".join(text.casefold().split())

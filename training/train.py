@@ -6,6 +6,7 @@ its last checkpoint and ends with the weights of one that was never killed. Left
 on anything that is measured on later.
 """
 
+import hashlib
 import math
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -16,8 +17,8 @@ import torch
 from peft import LoraConfig, TaskType, get_peft_model
 from torch.utils.data import DataLoader
 from transformers import AutoModelForSequenceClassification, AutoTokenizer, Trainer, TrainingArguments, set_seed
-from transformers.trainer_utils import get_last_checkpoint
 
+from tasks.core import keys
 from training.authored import Pair
 from training.recipe import Recipe
 
@@ -135,7 +136,8 @@ def run(recipe: Recipe, pairs: Sequence[Pair], base: str, out: Path) -> Path:
 
     Args:
         base: Folder of the model to start from.
-        out: Where checkpoints and the finished model go.
+        out: Where the finished model goes, and checkpoints, in a folder named by a hash of what decides the weights:
+            a changed recipe or other pairs begin anew.
     """
     set_seed(recipe.seed)
     tokenizer = AutoTokenizer.from_pretrained(base, local_files_only=True)
@@ -163,10 +165,11 @@ def run(recipe: Recipe, pairs: Sequence[Pair], base: str, out: Path) -> Path:
             "labels": torch.tensor([b["labels"] for b in batch]),
         }
 
+    checkpoints = out / f"checkpoints-{_decides(recipe, pairs, base)}"
     lengths = [len(ids) for ids in rows]
     steps = recipe.steps or math.ceil(recipe.epochs * len(Batches(lengths, recipe.batch_tokens, recipe.seed)))
     arguments = TrainingArguments(
-        output_dir=str(out),
+        output_dir=str(checkpoints),
         max_steps=steps,
         lr_scheduler_type="linear",
         warmup_steps=int(recipe.warmup * steps),
@@ -186,12 +189,26 @@ def run(recipe: Recipe, pairs: Sequence[Pair], base: str, out: Path) -> Path:
     )
     trainer = _Trainer(model=base_model(recipe, base), args=arguments, train_dataset=data, data_collator=collate)
     trainer.recipe, trainer.lengths = recipe, lengths
-    trainer.train(resume_from_checkpoint=get_last_checkpoint(str(out)))
+    trainer.train(resume_from_checkpoint=_last(checkpoints))
     model = trainer.model.merge_and_unload() if recipe.lora is not None else trainer.model
     finished = out / "model"
     model.save_pretrained(finished)
     tokenizer.save_pretrained(finished)
     return finished
+
+
+def _decides(recipe: Recipe, pairs: Sequence[Pair], base: str) -> str:
+    """Hash of the recipe, the pairs and the weights to start from."""
+    with (Path(base) / "model.safetensors").open("rb") as file:
+        weights = hashlib.file_digest(file, "sha256").hexdigest()
+    settings = recipe.model_dump(mode="json", exclude={"save_every", "base"})
+    return keys.version([settings, weights, [[p.premise, p.hypothesis, p.label] for p in pairs]])
+
+
+def _last(folder: Path) -> str | None:
+    """The newest whole checkpoint: its `trainer_state.json` is written last."""
+    whole = [path.parent for path in folder.glob("checkpoint-*/trainer_state.json")]
+    return str(max(whole, key=lambda path: int(path.name.rpartition("-")[2]))) if whole else None
 
 
 def _bf16() -> bool:

@@ -150,9 +150,9 @@ def test_sets_are_named_by_file_or_by_the_folder_above_dev(tmp_path):
 
 def test_the_default_sets_are_those_at_hand(tmp_path, monkeypatch):
     monkeypatch.setenv("LEADLINE_SHARED", str(tmp_path))
-    assert set(labelled.load_all()) == {"authored"}  # the repository's own
+    assert set(labelled.load_all()) == {"authored", "natural"}  # the repository's own
     write(tmp_path / "data/nli/dev/wice.jsonl", rows_of_claims())
-    assert set(labelled.load_all()) == {"wice", "authored"}
+    assert set(labelled.load_all()) == {"wice", "authored", "natural"}
 
 
 def test_data_that_are_not_there_end_the_command_with_their_path_and_a_remedy(tmp_path):

@@ -8,13 +8,18 @@ import os
 import signal
 import subprocess
 import sys
+from pathlib import Path
 
 import numpy as np
 import psutil
 import pytest
+import yaml
 from tiny_classifiers import PAIRS, make
 
+from tasks import judges
 from tasks.core.errors import EngineError
+from tasks.core.keys import request_key
+from tasks.core.types import Request
 from tasks.engines.classifier import ClassifierConfig, open_classifier
 from tasks.engines.vllm_offline import VllmClassifier
 
@@ -22,6 +27,7 @@ pytestmark = [
     pytest.mark.slow,
     pytest.mark.skipif(importlib.util.find_spec("vllm") is None, reason="vLLM is not installed: make .venv/vllm"),
 ]
+SHIPPED = Path(__file__).resolve().parents[2] / "configs/judges/nli.yaml"
 NEAR = 1e-3  # on probabilities, in float32
 GONE_WITHIN_S = 60
 
@@ -128,3 +134,28 @@ def test_without_vllm_the_error_says_what_to_install(tiny, monkeypatch):
     monkeypatch.setitem(sys.modules, "vllm", None)  # as if it were not there
     with pytest.raises(EngineError, match=r"needs the package 'vllm'\. Run: pip install 'leadline\[vllm\]'"):
         VllmClassifier(config(tiny("bert"))).classify(PAIRS)
+
+
+def test_the_embedded_judge_gives_the_same_verdicts(tmp_path):
+    # The judge's own numbers, fusion included, and not only the model's.
+    texts = [
+        ("Order #4521 was canceled by the customer on March 14, 2024.", "The customer canceled on 2024-03-14."),
+        ("Order #4521 was canceled by the customer on March 14, 2024.", "The customer did not cancel."),
+        ("The lake lies at 400 m. " * 60, "The lake lies at 500 m."),
+        ("The customer canceled on March 14, 2024.", "The customer canceled because of pricing."),
+    ]
+    requests = [Request(request_key(p, h), p, h) for p, h in texts]
+    settings = yaml.safe_load(SHIPPED.read_text(encoding="utf-8"))
+    verdicts = {}
+    for engine in ("transformers_cpu", "vllm_offline"):
+        file = tmp_path / f"{engine}.yaml"
+        file.write_text(yaml.safe_dump(settings | {"classifier": settings["classifier"] | {"engine": engine}}))
+        judge = judges.load(file)
+        verdicts[engine] = judge.version, judge.judge(requests)
+        judge.close()
+    (version, expected), (version_too, found) = verdicts.values()
+    assert version == version_too
+    assert [v.label for v in found] == [v.label for v in expected]
+    for a, b in zip(found, expected, strict=True):
+        assert abs(a.p_supported - b.p_supported) < NEAR
+        assert abs(a.p_contradicted - b.p_contradicted) < NEAR

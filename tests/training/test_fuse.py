@@ -9,6 +9,7 @@ import torch
 import yaml
 from hypothesis import given
 from hypothesis import strategies as st
+from sklearn.metrics import balanced_accuracy_score, roc_auc_score
 from transformers import BertForSequenceClassification
 
 from bench.labelled import Claims
@@ -22,6 +23,7 @@ from training import fuse
 EVERY = range(len(FEATURES))
 # Per unit of the feature; bigrams and missing_names are of no use.
 PLANTED = np.array([1.0, -0.8, 2.0, 1.5, 0.0, -1.2, 0.0])
+SPREAD = np.array([2, 2, 0.5, 0.5, 1, 1, 1])  # of the features
 
 
 def claims(truth, chunks=1):
@@ -33,7 +35,7 @@ def claims(truth, chunks=1):
 def drawn(count, seed, chunks=1, weights=PLANTED, intercept=0.0):
     """A set in which a claim is supported by the odds of its best chunk."""
     rng = np.random.default_rng(seed)
-    table = rng.normal(size=(count * chunks, len(FEATURES))) * [2, 2, 0.5, 0.5, 1, 1, 1]
+    table = rng.normal(size=(count * chunks, len(FEATURES))) * SPREAD
     odds = (intercept + table @ weights).reshape(count, chunks).max(axis=1)
     return fuse.Sample(claims(rng.random(count) < 1 / (1 + np.exp(-odds)), chunks), table)
 
@@ -41,20 +43,27 @@ def drawn(count, seed, chunks=1, weights=PLANTED, intercept=0.0):
 # Fitting --------------------------------------------------------------------------------------------------------------
 
 
+@pytest.fixture
+def unshrunk(monkeypatch):
+    """Next to no penalty: what is planted is found at its own size."""
+    monkeypatch.setattr(fuse, "PENALTY", 1e-6)
+
+
+@pytest.mark.usefixtures("unshrunk")
 def test_planted_weights_are_found_again():
     found = fuse.fit([drawn(4000, 1), drawn(4000, 2)], EVERY)
     # The standard error of a weight is below 0.06 per spread of its feature, here at 8,000 claims: 0.2 is far outside.
-    spread = np.array([2, 2, 0.5, 0.5, 1, 1, 1])
-    assert np.abs((found.weights - PLANTED) * spread).max() < 0.2
+    assert np.abs((found.weights - PLANTED) * SPREAD).max() < 0.2
 
 
+@pytest.mark.usefixtures("unshrunk")
 def test_the_chunk_that_supports_a_claim_is_found_among_others():
     # What decides is what is missing: entailment and words, by which chunks are chosen at first, say little of that.
     weights = np.array([0.2, -0.6, 0.5, 0.5, 0.0, -2.0, 0.0])
-    samples = [drawn(1500, seed, chunks=3, weights=weights, intercept=-2.0) for seed in (1, 2)]
+    samples = [drawn(1500, seed, chunks=3, weights=weights) for seed in (1, 2)]
     found = fuse.fit(samples, EVERY)
-    useful = weights != 0
-    assert (np.sign(found.weights[useful]) == np.sign(weights[useful])).all()
+    # As well as if the right chunks had been known: standard errors are about 0.1 at 3,000 claims.
+    assert np.abs((found.weights - weights) * SPREAD).max() < 0.3
     for sample in samples:
         right = fuse.nearest(sample.claims, sample.table @ weights)
         chosen = fuse.nearest(sample.claims, found.odds(sample.table))
@@ -85,7 +94,7 @@ def test_a_set_does_not_count_more_for_being_large(copies):
     small = fuse.Sample(claims(truth), table)
     large = fuse.Sample(claims(np.tile(~truth, copies)), np.tile(table, (copies, 1)))
     assert abs(fuse.fit([small, large], EVERY).weights[0]) < 1e-3
-    assert fuse.fit([large], EVERY).weights[0] < -1
+    assert fuse.fit([large], EVERY).weights[0] < -0.5
 
 
 def test_a_set_that_is_repeated_leaves_the_decision_where_it_was():
@@ -98,20 +107,26 @@ def test_a_set_that_is_repeated_leaves_the_decision_where_it_was():
 
 
 @pytest.mark.parametrize("shares", [(0.9, 0.9), (0.2, 0.2), (0.95, 0.4)])
-def test_one_half_is_the_point_of_balance_whatever_the_shares(shares):
-    # A fit with an intercept that nothing pulls on has mean p = mean truth under its weights, and these are one half.
+def test_an_ordinary_pair_keeps_the_label_that_the_model_gives(shares):
     samples = []
     for i, share in enumerate(shares):
         rng = np.random.default_rng(i)
         truth = rng.random(400) < share
-        table = rng.normal(size=(400, len(FEATURES))) + 0.5 * truth[:, None]
+        table = rng.normal(size=(400, len(FEATURES))) + 3 + 0.5 * truth[:, None]
         samples.append(fuse.Sample(claims(truth), table))
     found = fuse.fit(samples, EVERY)
-    means = []
-    for sample in samples:
-        p, truth = 1 / (1 + np.exp(-found.odds(sample.table))), sample.claims.truth
-        means.append((p[truth == 1].mean() + p[truth == 0].mean()) / 2)
-    assert np.mean(means) == pytest.approx(0.5, abs=1e-3)
+    # Ordinary: the mean of both classes of both sets, each weighing the same. There the fit says what the model says.
+    ordinary = np.mean([s.table[s.claims.truth == t].mean(axis=0) for s in samples for t in (0, 1)], axis=0)
+    ordinary[FEATURES.index("entailment")] = 0
+    assert found.odds(ordinary[None, :])[0] == pytest.approx(0, abs=1e-9)
+
+
+def test_the_penalty_shrinks_corrections_more_than_the_model():
+    loose, tight = (drawn(2000, 1) for _ in range(2))
+    free = fuse.fit([loose], EVERY)
+    few = fuse.fit([tight], [FEATURES.index("entailment")])
+    assert 0 < free.weights[FEATURES.index("cosine")] < PLANTED[FEATURES.index("cosine")]
+    assert few.weights[FEATURES.index("entailment")] > 0
 
 
 @given(st.lists(st.booleans(), min_size=2, max_size=50).filter(lambda t: 0 < sum(t) < len(t)))
@@ -163,7 +178,7 @@ class Counting(Nli):
 
 
 def judge(model, **changes):
-    zero = Coefficients(**dict.fromkeys(FEATURES, 0.0))
+    zero = Coefficients(**dict.fromkeys(Coefficients.model_fields, 0.0))
     parts = {
         "classifier": ClassifierConfig(model=str(model), max_tokens=64),
         "fusion": Fusion(intercept=0.0, coefficients=zero),
@@ -185,7 +200,7 @@ def test_features_are_computed_once_per_model_and_requests(tmp_path):
     before = Counting.computed
     again = fuse.sample(made, first, tmp_path / "cache")
     # What weighs the features, and what is made of them, does not change them.
-    one = Coefficients(**dict.fromkeys(FEATURES, 1.0))
+    one = Coefficients(**dict.fromkeys(Coefficients.model_fields, 1.0))
     fuse.sample(
         made, judge(folder, fusion=Fusion(intercept=1.0, coefficients=one), abstain=(0.4, 0.6)), tmp_path / "cache"
     )
@@ -201,12 +216,59 @@ def test_features_are_computed_once_per_model_and_requests(tmp_path):
 # What is told of it ---------------------------------------------------------------------------------------------------
 
 
-def test_the_config_holds_the_fit_and_is_one_of_the_judge():
+def test_what_each_feature_is_worth_is_told_of_sets_that_were_not_fitted_to():
+    weights = np.zeros(len(FEATURES))
+    weights[FEATURES.index("entailment")] = 3.0
+    samples = {"one": drawn(300, 1, weights=weights), "two": drawn(300, 2, weights=weights)}
+    found = fuse.ablation(samples)
+    assert set(found) == {
+        *("as shipped", "the model alone", "all but the model"),
+        *(f"without {f}" for f in Coefficients.model_fields),
+        *(f"with {f}" for f in FEATURES if f not in Coefficients.model_fields),
+    }
+    for name, sample in samples.items():
+        odds = fuse.left_out(samples, name, fuse.FUSED).odds(sample.table)
+        expected = balanced_accuracy_score(sample.claims.truth, odds >= 0), roc_auc_score(sample.claims.truth, odds)
+        assert found["as shipped"][name] == pytest.approx(expected)
+        assert found["the model alone"][name][1] > 0.9
+        # Nothing else tells anything: 0.5, with a standard deviation of 0.033.
+        assert abs(found["all but the model"][name][1] - 0.5) < 0.13
+        assert abs(found["without entailment"][name][1] - 0.5) < 0.13
+
+
+def labelled(labels, seed):
+    """The model is sure of what people say: of supported most, of partially supported less, and of contradicted."""
+    sample = drawn(len(labels), seed)
+    says, table = np.array(labels), sample.table
+    table[:, 0] += np.where(says == "supported", 8, np.where(says == "partially_supported", 2, -8))
+    table[:, 1] = np.where(says == "contradicted", 3, -3) + np.random.default_rng(seed).uniform(-1, 1, len(says))
+    return fuse.Sample(Claims(list(labels), sample.claims.clusters, [], sample.claims.owners, Counter()), table)
+
+
+def test_bands_are_measured_where_people_gave_such_labels():
+    samples = {
+        "both": labelled(["supported", "contradicted", "partially_supported", "unsupported"] * 50, 1),
+        "neither": labelled(["supported", "unsupported"] * 100, 2),
+    }
+    found = fuse.bands(samples)
+    assert found.contradicted == {"both": 1.0}
+    # Log-odds from 2 on are a probability of 0.88, up to -2 one of 0.12: anything between tells them apart.
+    assert 0.12 < found.threshold < 0.88
+    assert set(found.partial) == {"both"}
+    assert found.partial["both"] > 0.9
+    # What is left unanswered is what the fit is least sure of: the rest can't be worse by much.
+    assert set(found.abstaining) == {"both", "neither"}
+    assert all(gain > -0.02 for gain in found.abstaining.values())
+
+
+@pytest.mark.parametrize(("engine", "dtype"), [("transformers_cpu", "float32"), ("onnx_cpu", "int8")])
+def test_the_config_holds_the_fit_and_is_one_of_the_judge(engine, dtype):
     samples = {"one": drawn(50, 1), "two": drawn(70, 2)}
     fit = fuse.Fit(-1.25, np.array([0.5, -0.25, 2.0, 1.0, 0.0, -0.125, 0.00004]))
-    text = fuse.yaml_text(samples, fit, 0.35)
+    text = fuse.yaml_text(samples, fit, 0.35, engine, dtype)
     config = validate(Config, yaml.safe_load(text), "nli.yaml")
+    assert (config.classifier.engine, config.classifier.dtype) == (engine, dtype)
     assert config.fusion.intercept == -1.25
-    assert list(config.fusion.coefficients.model_dump().values()) == [0.5, -0.25, 2.0, 1.0, 0.0, -0.125, 0.0]
+    assert list(config.fusion.coefficients.model_dump().values()) == [0.5, 2.0, -0.125, 0.0]
     assert config.thresholds.contradicted == 0.35
     assert "120 claims in 2 sets (one, two)" in " ".join(text.replace("#", " ").split())

@@ -6,7 +6,7 @@ from collections import Counter
 from decimal import Decimal
 
 import pytest
-from hypothesis import example, given
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from training import perturb
@@ -38,6 +38,7 @@ def within(small, large):
     return all(letter in rest for letter in small.upper())
 
 
+@settings(deadline=None)
 @given(st.lists(st.one_of(st.text(max_size=300), ALIKE), max_size=3), st.integers(0, 99))
 @example(["a", "", " "], 0)
 @example([f"There are {'9' * 400}.5 of them in all of these eight. One. Two."], 0)
@@ -53,6 +54,7 @@ def test_any_text_gives_pairs_of_its_own_sentences_or_none(premises, seed):
     assert labels[True] == labels[False]  # each sentence once entailed, once not
 
 
+@settings(deadline=None)
 @given(st.lists(WORDS, min_size=1, max_size=40).map(" ".join), st.integers(0, 99))
 def test_a_shortened_sentence_is_a_part_of_it(sentence, seed):
     assert within(perturb.shortened(sentence, random.Random(seed)), sentence)
@@ -78,6 +80,7 @@ def number(text):
     return Decimal(text.replace(",", ""))
 
 
+@settings(deadline=None)
 @given(VALUES, st.lists(VALUES, max_size=4), st.integers(0, 99))
 @example("1,000", ["1.000"], 0)
 @example("0.04", [], 0)
@@ -96,6 +99,7 @@ def test_a_changed_number_is_another_number(value, others, seed):
     assert (label, kind) == ("not_entailment", "number")
 
 
+@settings(deadline=None)
 @given(st.integers(0, 10_000))
 def test_one_thing_is_changed_and_the_rest_stays(seed):
     rng = random.Random(seed)
@@ -168,6 +172,7 @@ CLAIMS = (
 MILL = Document(tuple(re.split(r"(?<=\.) (?=[A-Z])", PROSE)), CLAIMS, "natural", "7" * 32)
 
 
+@settings(deadline=None)
 @given(st.integers(0, 10_000))
 def test_a_near_miss_is_one_edit_away_from_being_entailed(seed):
     claims = {c.text: c for c in CLAIMS}

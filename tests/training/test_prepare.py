@@ -41,6 +41,13 @@ def test_a_planted_leak_is_found_whatever_its_spacing_and_case(text):
     assert prepare.leaks([pair(hypothesis=text), *clean, pair(premise=text, hypothesis=text)], measured) == 2
 
 
+def test_a_leak_inside_a_longer_text_is_found():
+    measured = " ".join(f"word{i}" for i in range(40))
+    part = " ".join(measured.split()[7:30])
+    assert prepare.leaks([pair(premise=f"A stranger's document. {part} And more.")], [measured]) == 1
+    assert prepare.leaks([pair(premise=f"A stranger's document. {part[:60]} And more.")], [measured]) == 0
+
+
 def test_what_is_measured_on_are_the_claims_answers_and_chunks_of_all_files_and_the_held_out_documents(tmp_path):
     (tmp_path / "deep").mkdir()
     rows = [
@@ -49,7 +56,7 @@ def test_what_is_measured_on_are_the_claims_answers_and_chunks_of_all_files_and_
     ]
     (tmp_path / "one.jsonl").write_text(json.dumps(rows[0]), encoding="utf-8")
     (tmp_path / "deep/two.jsonl").write_text(json.dumps(rows[1]) + "\n", encoding="utf-8")
-    found = prepare.measured_texts(tmp_path)
+    found = prepare.measured_texts([tmp_path])
     assert set(found) >= {"A claim.", "A chunk.", "Another.", "An answer.", "A chunk of a trace."}
     held = [d for d in authored.read(DATA) if authored.held_out(d)]
     assert {" ".join(d.sentences) for d in held} <= set(found)
@@ -193,9 +200,10 @@ def sets(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def built(sets):
-    """Every kind of pair, of all of the repository's documents."""
-    data = {"sets": {"begin": 30, "q2": 5}, "perturbed": 1000, "near_misses": 0.3}
-    return {form: prepare.build(Recipe(data=Data(form=form, **data)), sets) for form in ("documents", "sentences")}
+    """Every kind of pair, of all of the repository's documents. Edits are made of the same text in both forms."""
+    data = {"begin": 30, "q2": 5}
+    edited = Data(form="documents", sets=data, perturbed=1000, near_misses=0.3)
+    return {d.form: prepare.build(Recipe(data=d), sets) for d in (edited, Data(form="sentences", sets=data))}
 
 
 @pytest.fixture(scope="module")
@@ -243,7 +251,7 @@ def runs(text):
 
 
 def test_a_training_set_has_no_leak_into_the_held_out_documents(built, tmp_path):
-    measured = prepare.measured_texts(tmp_path)
+    measured = prepare.measured_texts([tmp_path])
     for pairs in built.values():
         assert prepare.leaks(pairs, measured) == 0
 
@@ -252,7 +260,7 @@ def test_a_training_set_has_no_leak_into_the_sets_at_hand(built):
     dev = shared() / "nli/dev"
     if not dev.exists():
         pytest.skip(f"{dev} is not there: labelled sets of others are no part of this repository")
-    assert prepare.leaks(built["documents"], prepare.measured_texts(dev)) == 0
+    assert prepare.leaks(built["documents"], prepare.measured_texts([dev])) == 0
 
 
 def test_no_pair_stands_with_two_labels(built):
@@ -275,12 +283,12 @@ def test_every_premise_says_something(built):
 
 
 def test_the_sets_give_no_more_than_the_recipe_asks_for(built):
-    for pairs in built.values():
-        counts = prepare.summary(pairs)
-        assert counts["begin"] == {"entailment": 30}
-        assert "q2" not in counts  # its only premise has two words
-        assert sum(counts["perturbed"].values()) == 1000
-        assert set(counts) == {"authored", "natural", "begin", "perturbed"}
+    counts = prepare.summary(built["documents"])
+    assert counts["begin"] == {"entailment": 30}
+    assert "q2" not in counts  # its only premise has two words
+    assert sum(counts["perturbed"].values()) == 1000
+    assert set(counts) == {"authored", "natural", "begin", "perturbed"}
+    assert set(prepare.summary(built["sentences"])) == {"authored", "natural", "begin"}
 
 
 def test_rows_added_to_a_set_leave_the_others_where_they_are(built, sets, tmp_path):

