@@ -192,6 +192,7 @@ class Nli:
         room = self._classifier.room()
         claims = {r.hypothesis for r in requests}
         tokens = dict(zip(claims, self._classifier.count(list(claims)), strict=True))
+        words = [self._config.window_words] * len(requests)
         made = [_windows(r.premise, self._config.window_words) for r in requests]
         long = list(range(len(requests)))
         while long:
@@ -199,8 +200,8 @@ class Nli:
             length = dict(zip(texts, self._classifier.count(list(texts)), strict=True))
             long = [i for i in long if any(length[w] + tokens[requests[i].hypothesis] > room for w in made[i])]
             for i in long:
-                words = max(len(window.split()) for window in made[i]) // 2
-                made[i] = _windows(requests[i].premise, words) if words >= FEWEST_WORDS else []
+                words[i] //= 2
+                made[i] = _windows(requests[i].premise, words[i]) if words[i] >= FEWEST_WORDS else []
         return made
 
     def _read(

@@ -122,6 +122,18 @@ def test_windows_shrink_until_the_model_can_read_them():
     assert read.split() == premise.split()
 
 
+def test_text_without_spaces_is_cut_until_it_fits():
+    # A token a character, as such scripts have: 200 characters, room for 60 with a claim of four.
+    class Characters(Written):
+        def count(self, texts):
+            return [len(text) for text in texts]
+
+    classifier = Characters(room=60)
+    premise = "雨が降った。今日は寒い。" * 16 + "明日は晴れる。"
+    assert only(judge_of(classifier), premise, "雨です。").failure is None
+    assert "".join(dict.fromkeys(window for window, _ in classifier.calls[0])).endswith("明日は晴れる。")
+
+
 def test_a_claim_that_leaves_no_room_fails_and_the_others_are_judged():
     judge = judge_of(Written(room=12))
     long = request("Rain [0.9 0.0]", "It rained " * 10)

@@ -42,7 +42,10 @@ EXAMPLES = {
         {"unsupported", "partially_supported"},
     ),
 }
-MISSED: dict[str, str] = {}
+MISSED = {  # named in bench/README.md
+    "negated": "the model is not sure: 0.36 for contradiction, 0.60 for entailment",
+    "subscription, half of it": "this judge never says partially_supported",
+}
 
 
 @pytest.fixture(scope="module")
