@@ -7,7 +7,7 @@ import sys
 import time
 import urllib.error
 import urllib.request
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -81,3 +81,18 @@ def _wait(url: str, server: "subprocess.Popen[bytes]", log: Path) -> None:
         except (urllib.error.URLError, OSError):
             time.sleep(0.05)
     raise RuntimeError(f"the Prefect server did not start:\n{log.read_text()[-2000:]}")
+
+
+@pytest.fixture(scope="session")
+def tiny(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Path]:
+    """Folder of a tiny classifier of a family of models, made on first use: for the tests of engines."""
+    from tiny_classifiers import make  # noqa: PLC0415 - imports torch
+
+    made: dict[str, Path] = {}
+
+    def of(family: str) -> Path:
+        if family not in made:
+            made[family] = make(tmp_path_factory.mktemp(family), family)
+        return made[family]
+
+    return of

@@ -23,26 +23,21 @@ import numpy as np
 from tasks.core import keys
 from tasks.core.errors import EngineError
 from tasks.engines import _models, _onnx_graph
-from tasks.engines.classifier import WHAT, Classified, ClassifierConfig, Encoder, Labels, softmax
+from tasks.engines._encoder import FromEncoder
+from tasks.engines.classifier import WHAT, Classified, ClassifierConfig, Encoder, softmax
 
 CACHE_VARIABLE = "LEADLINE_CACHE"
 READY = "model.int8.onnx"
 VERSIONED = ("torch", "transformers", "onnx", "onnxscript", "onnxruntime")
 
 
-class OnnxClassifier:
+class OnnxClassifier(FromEncoder):
     """A classifier on this machine's CPU (see `classifier.Classifier`), loaded on first use."""
 
     def __init__(self, config: ClassifierConfig) -> None:
-        self._config = config
-        self._encoder = Encoder(config)
+        super().__init__(config)
         self._session: Any = None
         self._description: dict[str, object] | None = None
-
-    @property
-    def labels(self) -> Labels:
-        """Which class says what."""
-        return self._encoder.labels
 
     def describe(self) -> dict[str, object]:
         """Everything that decides a pair's probabilities: in float32, what other engines would say."""
@@ -51,14 +46,6 @@ class OnnxClassifier:
             if self._config.dtype == "int8":
                 self._description = {**self._description, "quantisation": _quantisation(self._config)}
         return self._description
-
-    def count(self, texts: Sequence[str]) -> list[int]:
-        """Tokens of each text by itself, without special ones."""
-        return self._encoder.count(texts)
-
-    def room(self) -> int:
-        """Tokens that are left for premise and hypothesis together."""
-        return self._encoder.room()
 
     def classify(self, pairs: Sequence[tuple[str, str]]) -> Classified:
         """Probabilities of (premise, hypothesis) pairs, in their order; equal pairs are read again.

@@ -21,7 +21,7 @@ from tasks.core import keys
 from tasks.core.config import Settings, Share
 from tasks.core.types import Label, Request, Verdict
 from tasks.engines.transformers_cpu import Embedder, EmbedderConfig
-from tasks.judges import _features, _surface
+from tasks.judges import _bands, _features, _surface
 from tasks.judges._surface import FEATURES
 
 RULES = 1  # raised when the way from features to a verdict changes
@@ -71,11 +71,7 @@ class Config(Settings):
 
     @model_validator(mode="after")
     def _ordered(self) -> Self:
-        partial = self.thresholds.partially_supported
-        if partial is not None and partial > self.thresholds.supported:
-            raise ValueError("has thresholds.partially_supported above thresholds.supported; lower it")
-        if self.abstain is not None and self.abstain[0] > self.abstain[1]:
-            raise ValueError("has an abstain band [lo, hi] with lo above hi; swap them")
+        _bands.check(self.thresholds.supported, self.thresholds.partially_supported, self.abstain)
         return self
 
 
