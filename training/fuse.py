@@ -185,7 +185,7 @@ def bands(samples: Mapping[str, Sample]) -> Bands:
 HEADER = {
     "float32": """\
 # Entailment by a small cross-encoder that comes with Leadline (22 million parameters), on the CPU, fused with what it
-# is blind to: embedding cosine, shared words, missing numbers and names. Its card: tasks/models/entailment/README.md.
+# is blind to: embedding cosine, missing numbers and names. Its card: tasks/models/entailment/README.md.
 # Engine onnx_cpu (`pip install 'leadline[onnx]'`) gives the same verdicts in half the time.
 #
 """,
