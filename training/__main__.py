@@ -15,7 +15,7 @@ from training import recipe as recipes
 
 app = typer.Typer(no_args_is_help=True, add_completion=False, help="Train the embedded entailment model.")
 console = Console()
-SHIPPED = recipes.HERE / "recipes/documents.yaml"
+FIRST = recipes.HERE / "recipes/sentences.yaml"
 SHARED = labelled.shared()
 DEV = [SHARED / "nli/dev", SHARED / "expertqa/dev"]
 RecipePath = Annotated[Path, typer.Option("--recipe", help="Recipe file.")]
@@ -23,7 +23,7 @@ RecipePath = Annotated[Path, typer.Option("--recipe", help="Recipe file.")]
 
 @app.command()
 def prepare(
-    recipe: RecipePath = SHIPPED,
+    recipe: RecipePath = FIRST,
     sets: Annotated[Path, typer.Option(help="Folder of the labelled sets.")] = SHARED / "nli/train",
     dev: Annotated[list[Path], typer.Option(help="Folders of what is measured on: checked for leaks.")] = DEV,
 ) -> None:
@@ -50,7 +50,7 @@ def prepare(
 
 
 @app.command()
-def train(recipe: RecipePath = SHIPPED) -> None:
+def train(recipe: RecipePath = FIRST) -> None:
     """Train, or go on where a killed run stopped."""
     from training import train as training  # torch takes seconds to import
 
@@ -58,6 +58,17 @@ def train(recipe: RecipePath = SHIPPED) -> None:
     folder = recipes.work(recipe)
     finished = training.run(settings, preparing.read(folder / "pairs.jsonl"), recipes.folder_of(settings.base), folder)
     console.print(f"The model is in {finished}")
+
+
+@app.command()
+def average(
+    models: Annotated[list[Path], typer.Argument(help="Folders of models trained from the same one.")],
+    to: Annotated[Path, typer.Option(help="Folder of the new model.")] = recipes.HERE / "work/average/model",
+) -> None:
+    """Average the weights of several models."""
+    from training import export as exporting
+
+    console.print(f"The model is in {exporting.average(models, to)}")
 
 
 @app.command()

@@ -6,7 +6,7 @@ which the engine `onnx_cpu` makes of the shipped weights by itself.
 
 import json
 import shutil
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import torch
@@ -28,6 +28,14 @@ def export(model: Path, target: Path = SHIPPED) -> None:
     config = json.loads((model / "config.json").read_text(encoding="utf-8"))
     config["dtype"] = "float16"
     (target / "config.json").write_text(json.dumps(config, indent=2) + "\n", encoding="utf-8")
+
+
+def average(models: Sequence[Path], target: Path) -> Path:
+    """A model whose weights are the means of several that were trained from the same one (Wortsman et al. 2022)."""
+    loaded = [load_file(model / WEIGHTS) for model in models]
+    mean = {name: torch.stack([tensors[name].float() for tensors in loaded]).mean(0) for name in loaded[0]}
+    shutil.rmtree(target, ignore_errors=True)
+    return write(mean, models[0], target)
 
 
 def half(tensors: Mapping[str, torch.Tensor]) -> Tensors:

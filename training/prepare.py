@@ -5,7 +5,7 @@ Left out: any judgement of the labels themselves; `training/data/README.md` says
 
 import json
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict
 from pathlib import Path
 
@@ -21,8 +21,8 @@ from tasks.core import keys
 from tasks.core.errors import DataError
 from tasks.judges import _features
 from training import authored, perturb, sources
-from training.authored import Pair
-from training.recipe import HERE, Recipe
+from training.authored import Document, Pair
+from training.recipe import HERE, Data, Recipe
 
 SHORTEST_PREMISE = 3  # words
 RUN = 20  # words in a row that two texts don't share by chance
@@ -49,16 +49,23 @@ def build(recipe: Recipe, sets: Path) -> list[Pair]:
     documents = [d for d in authored.read(HERE / "data/authored") if not authored.held_out(d)]
     share = {"authored": recipe.data.authored, "natural": recipe.data.natural}
     used = [d for d in documents if _order(recipe.seed, d.group) < share[d.source]]
-    made = list(authored.pairs(used, recipe.seed, recipe.data.form))
-    made += perturb.near_misses(used, recipe.seed, recipe.data.near_misses)
-    others: list[Pair] = []
-    for name, most in recipe.data.sets.items():
-        others += _sample(sources.read(sets, [name]), most, recipe.seed)
-    if recipe.data.perturbed:
-        prose = sorted({p.premise for p in others} | {" ".join(d.sentences) for d in used if d.source == "natural"})
-        others += _sample(perturb.pairs(prose, recipe.seed), recipe.data.perturbed, recipe.seed)
-    found = [p for p in made + others if len(p.premise.split()) >= SHORTEST_PREMISE]
+    found = [
+        p for seed in range(recipe.seed, recipe.seed + recipe.data.draws) for p in _draw(recipe.data, used, sets, seed)
+    ]
     return sorted(found, key=lambda p: keys.key(recipe.seed, p.premise, p.hypothesis))
+
+
+def _draw(data: Data, used: Sequence[Document], sets: Path, seed: int) -> Iterator[Pair]:
+    """All pairs that one seed draws."""
+    made = list(authored.pairs(used, seed, data.form))
+    made += perturb.near_misses(used, seed, data.near_misses)
+    others: list[Pair] = []
+    for name, most in data.sets.items():
+        others += _sample(sources.read(sets, [name]), most, seed)
+    if data.perturbed:
+        prose = sorted({p.premise for p in others} | {" ".join(d.sentences) for d in used if d.source == "natural"})
+        others += _sample(perturb.pairs(prose, seed), data.perturbed, seed)
+    return (p for p in made + others if len(p.premise.split()) >= SHORTEST_PREMISE)
 
 
 def leaks(pairs: Iterable[Pair], measured: Iterable[str]) -> int:

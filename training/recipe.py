@@ -23,6 +23,7 @@ class Data(Settings):
         near_misses: Share of the authored claims that also stand beside nearly their own words, one of them wrong.
         sets: Labelled sets by name, with the largest number of pairs taken from each.
         perturbed: Largest number of pairs made by editing prose.
+        draws: How often all of this is drawn, each time by another seed: a long run sees a document in many forms.
     """
 
     form: Form = "documents"
@@ -31,6 +32,7 @@ class Data(Settings):
     near_misses: Annotated[float, Field(ge=0, le=1)] = 0
     sets: dict[str, Annotated[int, Field(ge=1)]] = Field(default_factory=dict)
     perturbed: Annotated[int, Field(ge=0)] = 0
+    draws: Annotated[int, Field(ge=1)] = 1
 
 
 class Lora(Settings):

@@ -179,3 +179,13 @@ def test_every_format_of_a_model_loads_again_and_their_sizes_add_up(model, base,
         # The encoder is three ranks away from its base, so sixteen hold all of that.
         assert (told - expected).abs().max() < (0.1 if name.startswith("int8") else 0.01), name
     assert torch.equal(found["float32"][0]["classifier.weight"], tensors["classifier.weight"])
+
+
+def test_averaged_weights_are_the_means_and_load(model, tmp_path):
+    tensors = load_file(model / export.WEIGHTS)
+    other = export.write({name: -3 * t for name, t in tensors.items()}, model, tmp_path / "other")
+    folder = export.average([model, other], tmp_path / "mean")
+    found = load_file(folder / export.WEIGHTS)
+    # Half of w and -3w together is -w.
+    assert all(torch.allclose(found[name], -t) for name, t in tensors.items())
+    assert BertForSequenceClassification.from_pretrained(folder).config.num_labels == 3

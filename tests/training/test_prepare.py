@@ -6,6 +6,7 @@ import os
 import random
 import subprocess
 import sys
+from collections import Counter
 
 import numpy as np
 import pytest
@@ -311,6 +312,18 @@ def test_a_share_of_the_documents_is_a_part_of_a_larger_share(tmp_path, document
     assert groups[0] < groups[1]
     for share, found in zip((0.2, 0.5), groups, strict=True):
         assert abs(len(found) / count - share) < 4 * (share * (1 - share) / count) ** 0.5
+
+
+def test_several_draws_are_what_the_seeds_one_by_one_would_draw(tmp_path):
+    data = {"authored": 0, "natural": 0.1, "near_misses": 0.5}
+    twice = prepare.build(Recipe(data=Data(draws=2, **data)), tmp_path)
+    # The documents are chosen by the recipe's seed, so only what is made of them may differ.
+    used = {p.group for p in twice}
+    once = prepare.build(Recipe(data=Data(**data)), tmp_path)
+    assert {p.group for p in once} == used
+    assert not Counter(once) - Counter(twice)
+    assert 1.5 * len(once) < len(twice)
+    assert set(twice) != set(once)
 
 
 HASH = """
