@@ -30,7 +30,8 @@ EMBEDDED = "package:tasks.models.entailment"
 FUSED = [FEATURES.index(name) for name in Coefficients.model_fields]
 ROUNDS = 4  # of choosing each claim's best chunk and fitting again; the choice settles after two
 LEAST_SPREAD = 1e-9
-PENALTY = 0.1  # on squared weights per standard deviation, against a mean loss: shrinks the corrections, not the model
+PENALTY = 1.0  # on squared weights of the corrections, per standard deviation, against a mean loss
+FREE = 30  # how much less the weight of the model's own log-odds is shrunk: next to not at all
 
 
 @dataclass(frozen=True)
@@ -69,7 +70,8 @@ def fit(samples: Iterable[Sample], columns: Sequence[int]) -> Fit:
         spread = np.sqrt(np.average((rows - mean) ** 2, axis=0, weights=weight))
         spread = np.where(spread > LEAST_SPREAD, spread, 1)  # a feature that never varies says nothing
         # The model's own log-odds stay as they are: zero is where it changes its mind.
-        mean = np.where(np.array(columns) == FEATURES.index("entailment"), 0, mean)
+        own = np.array(columns) == FEATURES.index("entailment")
+        mean, spread = np.where(own, 0, mean), np.where(own, spread / FREE, spread)
         model = LogisticRegression(C=1 / PENALTY, fit_intercept=False)
         model.fit((rows - mean) / spread, truth, sample_weight=weight / weight.sum())
         weights = np.zeros(len(FEATURES))

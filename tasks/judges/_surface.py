@@ -22,25 +22,38 @@ def table(
 ) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.int64]]:
     """Features (requests, 5) in the order of `FEATURES`, and tokens newly embedded for each request (requests,).
 
-    `cosine` is that of the claim and the nearest window of the premise, in [-1, 1]; 0 if either is blank. A row
-    depends on its request alone, to the last bit.
+    A row depends on its request alone, to the last bit.
 
     Raises:
         EngineError: The embedding model can't be loaded or run.
     """
+    cosine, tokens = cosines(requests, embedder, window_words)
     sides = {text: _features.read(text) for r in requests for text in (r.premise, r.hypothesis)}
+    shared = [_features.lexical(sides[r.premise], sides[r.hypothesis]) for r in requests]
+    rows = [[c, *(found[f] for f in FEATURES[1:])] for c, found in zip(cosine.tolist(), shared, strict=True)]
+    return np.array(rows, dtype=np.float64).reshape(len(requests), len(FEATURES)), tokens
+
+
+def cosines(
+    requests: Sequence[Request], embedder: Embedder, window_words: int
+) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.int64]]:
+    """Cosine of each claim and the nearest window of its premise, and tokens newly embedded for each (requests,).
+
+    In [-1, 1]; 0 if either text is blank.
+
+    Raises:
+        EngineError: The embedding model can't be loaded or run.
+    """
     cut = {text: [text[a:b] for a, b in windows(text, window_words)] for text in {r.premise for r in requests}}
     groups = [[r.hypothesis, *cut[r.premise]] for r in requests]
     embedded = embedder.embed([text for group in groups for text in group])
     ends = np.cumsum([len(group) for group in groups], dtype=np.int64)
-    found = np.zeros((len(requests), len(FEATURES)))
+    found = np.zeros(len(requests))
     tokens = np.zeros(len(requests), dtype=np.int64)
-    for i, (request, group, end) in enumerate(zip(requests, groups, ends, strict=True)):
+    for i, (group, end) in enumerate(zip(groups, ends, strict=True)):
         rows = slice(end - len(group), end)
         claim, *evidence = embedded.vectors[rows].astype(np.float64)
         # Summed row by row, not by a matrix product, whose rounding may depend on how many rows there are.
-        cosine = max((round(float((claim * window).sum()), COSINE_DECIMALS) for window in evidence), default=0.0)
-        shared = _features.lexical(sides[request.premise], sides[request.hypothesis])
-        found[i] = [cosine, *(shared[f] for f in FEATURES[1:])]
+        found[i] = max((round(float((claim * window).sum()), COSINE_DECIMALS) for window in evidence), default=0.0)
         tokens[i] = embedded.tokens[rows].sum()
     return found, tokens

@@ -1,7 +1,7 @@
 """The entailment judge: a cross-encoder reads evidence and claim together and says whether the one entails the other.
 
 Any sequence classifier with an entailment class serves. A small one is blind to some of what plain comparison sees, so
-its probabilities can be fused with the features of `_surface.py` by a logistic regression fitted to people's labels
+its log-odds can be fused with the cosine of claim and evidence by a logistic regression fitted to people's labels
 (`python -m training fuse`). A long premise is read in windows of whole sentences, and the window that most entails the
 claim counts.
 
@@ -16,7 +16,6 @@ from typing import Annotated, Literal, Self
 import numpy as np
 import numpy.typing as npt
 from pydantic import Field, model_validator
-from sklearn.feature_extraction.text import ENGLISH_STOP_WORDS
 
 from tasks.core import keys
 from tasks.core.config import Settings, Share
@@ -24,7 +23,7 @@ from tasks.core.types import Label, Request, Verdict
 from tasks.core.windows import windows
 from tasks.engines.classifier import ClassifierConfig, open_classifier
 from tasks.engines.transformers_cpu import Embedder, EmbedderConfig
-from tasks.judges import _bands, _features, _surface
+from tasks.judges import _bands, _surface
 
 RULES = 1  # raised when the way from probabilities to a verdict changes
 FEATURES = ("entailment", "contradiction", *_surface.FEATURES)
@@ -38,8 +37,6 @@ class Coefficients(Settings):
 
     entailment: float
     cosine: float
-    missing_numbers: float
-    missing_names: float
 
 
 class Fusion(Settings):
@@ -101,7 +98,7 @@ class Nli:
     def __init__(self, config: Config) -> None:
         self._config = config
         self._classifier = open_classifier(config.classifier)
-        self._embedder = Embedder(config.fusion.embedder) if config.fusion is not None else None
+        self._fusion = None if config.fusion is None else (config.fusion, Embedder(config.fusion.embedder))
         self._version: str | None = None
 
     @property
@@ -119,7 +116,7 @@ class Nli:
     @property
     def fused(self) -> bool:
         """Whether other features are weighed in."""
-        return self._config.fusion is not None
+        return self._fusion is not None
 
     def describe(self) -> dict[str, object]:
         """Everything that can change a verdict."""
@@ -130,13 +127,9 @@ class Nli:
             "classifier": self._classifier.describe(),
             **c.model_dump(mode="json", include={"window_words", "thresholds", "abstain"}),
         }
-        if c.fusion is not None and self._embedder is not None:
-            said["rules"] = [RULES, _features.RULES]
-            said["fusion"] = {
-                **c.fusion.model_dump(mode="json", exclude={"embedder"}),
-                "embedder": self._embedder.describe(),
-                "stop_words": keys.version(sorted(ENGLISH_STOP_WORDS)),
-            }
+        if self._fusion is not None:
+            fusion, embedder = self._fusion
+            said["fusion"] = {**fusion.model_dump(mode="json", exclude={"embedder"}), "embedder": embedder.describe()}
         return said
 
     def judge(self, requests: Sequence[Request]) -> list[Verdict]:
@@ -151,17 +144,13 @@ class Nli:
         fitting = [r for r, cut in zip(requests, cuts, strict=True) if cut]
         probabilities, tokens = self._read(fitting, [cut for cut in cuts if cut])
         p_supported = probabilities[:, 0]
-        if self._config.fusion is not None:
-            table, embedded = self._fused_features(fitting, probabilities)
+        if self._fusion is not None:
+            fusion, embedder = self._fusion
+            cosine, embedded = _surface.cosines(fitting, embedder, fusion.window_words)
             tokens = tokens + embedded
-            weights = self._config.fusion.coefficients.model_dump()
-            # Term by term, not by a matrix product, whose rounding may depend on how many rows there are.
-            odds = [
-                self._config.fusion.intercept
-                + sum(weights[f] * x for f, x in zip(FEATURES, row, strict=True) if f in weights)
-                for row in table.tolist()
-            ]
-            p_supported = np.array([1 / (1 + math.exp(-x)) for x in odds])
+            odds = fusion.intercept + fusion.coefficients.entailment * log_odds(p_supported)
+            odds = odds + fusion.coefficients.cosine * cosine
+            p_supported = np.array([1 / (1 + math.exp(-x)) for x in odds.tolist()])
         judged = iter(zip(p_supported.tolist(), probabilities[:, 1].tolist(), tokens.tolist(), strict=True))
         return [
             self._verdict(r.key, *next(judged)) if cut else Verdict(r.key, failure="too_long")
@@ -174,14 +163,18 @@ class Nli:
         Raises:
             EngineError: A model can't be loaded or run, or a claim is too long for it.
         """
+        if self._fusion is None:
+            raise ValueError("a judge without fusion has no features")
+        fusion, embedder = self._fusion
         probabilities, _ = self._read(requests, self._cut(requests))
-        return self._fused_features(requests, probabilities)[0]
+        surface, _ = _surface.table(requests, embedder, fusion.window_words)
+        return np.column_stack([log_odds(np.nan_to_num(probabilities)), surface])
 
     def close(self) -> None:
         """Free the models."""
         self._classifier.close()
-        if self._embedder is not None:
-            self._embedder.close()
+        if self._fusion is not None:
+            self._fusion[1].close()
 
     def _cut(self, requests: Sequence[Request]) -> list[list[str]]:
         """The windows of each request's premise, none where the claim leaves no room for any."""
@@ -221,15 +214,6 @@ class Nli:
         tokens = np.zeros(len(requests), dtype=np.int64)
         np.add.at(tokens, list(first.values()), classified.tokens)
         return found, tokens
-
-    def _fused_features(
-        self, requests: Sequence[Request], probabilities: npt.NDArray[np.float64]
-    ) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.int64]]:
-        fusion = self._config.fusion
-        if fusion is None or self._embedder is None:
-            raise ValueError("a judge without fusion has no features")
-        surface, tokens = _surface.table(requests, self._embedder, fusion.window_words)
-        return np.column_stack([log_odds(np.nan_to_num(probabilities)), surface]), tokens
 
     def _verdict(self, key: str, p_supported: float, p_contradicted: float, tokens: int) -> Verdict:
         # The label is read off the rounded numbers, so that what is stored explains it.

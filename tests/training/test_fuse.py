@@ -269,6 +269,6 @@ def test_the_config_holds_the_fit_and_is_one_of_the_judge(engine, dtype):
     config = validate(Config, yaml.safe_load(text), "nli.yaml")
     assert (config.classifier.engine, config.classifier.dtype) == (engine, dtype)
     assert config.fusion.intercept == -1.25
-    assert list(config.fusion.coefficients.model_dump().values()) == [0.5, 2.0, -0.125, 0.0]
+    assert list(config.fusion.coefficients.model_dump().values()) == [0.5, 2.0]
     assert config.thresholds.contradicted == 0.35
     assert "120 claims in 2 sets (one, two)" in " ".join(text.replace("#", " ").split())
