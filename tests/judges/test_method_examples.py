@@ -43,7 +43,7 @@ EXAMPLES = {
     ),
 }
 MISSED = {  # named in bench/README.md
-    "negated": "the model is not sure: 0.36 for contradiction, 0.60 for entailment",
+    "apples, another measure": "one measure is taken for another: p_supported 0.59",
     "subscription, half of it": "this judge never says partially_supported",
 }
 
