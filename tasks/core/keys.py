@@ -32,13 +32,14 @@ def version(value: Mapping[str, object] | Sequence[object]) -> str:
     return key(msgspec.json.encode(value, order="sorted"), size=SHORT_HEX)
 
 
-def request_keys(premise: str, hypotheses: Iterable[str]) -> Iterator[str]:
-    """Key of each judgement of one premise: a hash of exactly the text that the judge sees.
+def request_keys(passages: Sequence[str], hypotheses: Iterable[str]) -> Iterator[str]:
+    """Key of each judgement of the same passages: a hash of exactly what the judge sees.
 
-    The same as `key(premise, hypothesis)`, but the premise is read once.
+    The same as `key(*passages, hypothesis)`, but the passages are read once.
     """
     shared = hashlib.blake2b(digest_size=KEY_HEX // 2)
-    _feed(shared, premise)
+    for passage in passages:
+        _feed(shared, passage)
     for hypothesis in hypotheses:
         digest = shared.copy()
         _feed(digest, hypothesis)
@@ -46,7 +47,7 @@ def request_keys(premise: str, hypotheses: Iterable[str]) -> Iterator[str]:
 
 
 def request_key(premise: str, hypothesis: str) -> str:
-    """Key of one judgement."""
+    """Key of one judgement of one passage."""
     return key(premise, hypothesis)
 
 

@@ -14,6 +14,7 @@ import msgspec
 from msgspec import Meta, Struct
 
 Label = Literal["supported", "partially_supported", "unsupported", "contradicted", "abstained"]
+OUTAGE = "outage"
 LABELS: tuple[Label, ...] = ("supported", "partially_supported", "unsupported", "contradicted", "abstained")
 
 Id = Annotated[str, Meta(min_length=1, max_length=512)]
@@ -71,43 +72,101 @@ class Trace(Struct, frozen=True, gc=False, omit_defaults=True):
 
 
 @dataclass(frozen=True, slots=True)
+class Answer:
+    """An answer that is to be cut into claims. How it is cut does not depend on the texts of the chunks."""
+
+    question: str
+    text: str
+    chunks: Sequence[Chunk] = ()
+    citations: Sequence[Citation] | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class ClaimDraft:
     """A claim as an extractor cuts it.
 
     Attributes:
         start: First character of the claim in the answer (characters, not bytes).
-        end: One past the last; `answer[start:end]` is the claim's text.
+        end: One past the last.
         cited_chunk_ids: Chunks of the trace that the covering references name, in order, without repeats.
         dangling: References that name no chunk of the trace, as written.
+        text: The claim in words of its own; None where `answer[start:end]` is the claim.
     """
 
     start: int
     end: int
     cited_chunk_ids: tuple[str, ...] = ()
     dangling: tuple[str, ...] = ()
+    text: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Extraction:
+    """What came of one answer.
+
+    Attributes:
+        claims: In order of their spans. Spans don't overlap, but several claims may share the whole of one.
+        unbroken: Claims that a model should have broken into facts and did not; each stands as it is in the answer.
+        outage: The model could not be asked about all of it: the claims must not be stored.
+        tokens_in: Tokens that a model read, those of `tokens_cached` included.
+    """
+
+    claims: Sequence[ClaimDraft]
+    unbroken: int = 0
+    outage: bool = False
+    tokens_in: int = 0
+    tokens_cached: int = 0
+    tokens_out: int = 0
 
 
 class Extractor(Protocol):
-    """Cuts an answer into claims. Pure: the same trace gives the same claims."""
+    """Cuts answers into claims (METHODS section 2)."""
 
     @property
     def version(self) -> str:
         """Hash of everything that can change the claims."""
 
-    def extract(self, answer: str, chunks: Sequence[Chunk], citations: Sequence[Citation] | None) -> list[ClaimDraft]:
-        """The claims of one answer, in order of their spans, never overlapping."""
+    @property
+    def modelless(self) -> "Extractor":
+        """What does the same as far as no model is needed, to count the work ahead; itself where none is."""
+
+    @property
+    def gpus(self) -> int:
+        """GPUs that this process holds while it asks a model; none where no model is asked."""
+
+    def extract_many(self, answers: Sequence[Answer]) -> list[Extraction]:
+        """The claims of each answer, in order.
+
+        Raises:
+            EngineError: A model is needed and can't be run: nothing may be stored for these answers.
+        """
 
     def hypothesis(self, claim: str) -> str:
-        """A claim as a judge should read it: without references and markup."""
+        """A claim that quotes the answer as a judge should read it: without references and markup."""
+
+    def close(self) -> None:
+        """Free the model, where there is one."""
 
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """One judgement to make. `key` is `keys.request_key(premise, hypothesis)`."""
+    """One judgement to make.
+
+    Attributes:
+        key: Of exactly what is shown (`keys.request_keys`).
+        premise: The evidence as one text.
+        passages: The texts that the premise was joined from, where it was; empty where it is one passage.
+    """
 
     key: str
     premise: str
     hypothesis: str
+    passages: tuple[str, ...] = ()
+
+    @property
+    def shown(self) -> tuple[str, ...]:
+        """The passages one by one, at least one."""
+        return self.passages or (self.premise,)
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,8 +176,13 @@ class Verdict:
     Attributes:
         p_supported: Probability in [0, 1] that the premise entails the hypothesis; None if the judge gives none.
         p_contradicted: Probability in [0, 1] that it says otherwise; None if the judge can't tell.
-        failure: Short machine-readable reason (`unparsable`, `truncated`, `too_long`, …).
+        passages: Numbers, from 1, of the passages that decide the label, the deciding one first; empty where the judge
+            names none.
+        failure: Short machine-readable reason (`unparsable`, `truncated`, `too_long`, …). `OUTAGE`: the model could not
+            be asked; it is never stored, so that the next run asks again.
         raw: The reply as it came, kept with a failure only.
+        tokens_in: Tokens of what was read, those of `tokens_cached` included.
+        tokens_cached: Tokens that a prefix cache spared the model.
     """
 
     key: str
@@ -126,9 +190,11 @@ class Verdict:
     failure: str | None = None
     p_supported: float | None = None
     p_contradicted: float | None = None
+    passages: tuple[int, ...] = ()
     explanation: str | None = None
     raw: str | None = None
     tokens_in: int = 0
+    tokens_cached: int = 0
     tokens_out: int = 0
 
 
@@ -142,6 +208,10 @@ class Judge(Protocol):
     @property
     def engine(self) -> str:
         """Which engine runs the model; stays out of the version."""
+
+    @property
+    def gpus(self) -> int:
+        """GPUs that this process holds while it judges: none on CPUs, and none where a server has them."""
 
     def describe(self) -> dict[str, object]:
         """Everything that is hashed into the version, for the `judges` table."""

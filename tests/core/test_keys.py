@@ -46,7 +46,7 @@ def test_a_key_is_lower_case_hexadecimal_of_its_size(size: int) -> None:
 
 @given(st.text(max_size=20), st.lists(st.text(max_size=8), max_size=4))
 def test_reading_the_premise_once_changes_no_key(premise: str, hypotheses: list[str]) -> None:
-    assert list(keys.request_keys(premise, hypotheses)) == [keys.request_key(premise, h) for h in hypotheses]
+    assert list(keys.request_keys([premise], hypotheses)) == [keys.request_key(premise, h) for h in hypotheses]
     assert [keys.request_key(premise, h) for h in hypotheses] == [keys.key(premise, h) for h in hypotheses]
 
 

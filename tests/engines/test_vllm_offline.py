@@ -121,7 +121,7 @@ def test_a_crash_is_an_engine_error_and_no_text_is_printed(tmp_path, capfd):
     for text in ("secret", "pricing", "the customer canceled", ids, ids.strip("[]")):
         assert text not in printed
         assert text not in str(raised.value)
-    assert own._llm is None
+    assert own._host.llm is None
     assert engines() == before
 
 

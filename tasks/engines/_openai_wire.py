@@ -1,0 +1,268 @@
+"""What goes over the wire to an OpenAI-compatible server, and what comes back: bytes and dataclasses, no connections.
+
+Of an answer only what a reply needs is decoded; log-probabilities are nine tenths of its bytes. Left out: streaming,
+tools, images.
+"""
+
+import re
+from collections.abc import Sequence
+from typing import Literal
+
+import msgspec
+from msgspec import Raw, Struct
+
+from tasks.engines.generator import TOP, Generated, GeneratorConfig, Prompt, Reply, Token
+
+MALFORMED = (msgspec.DecodeError, UnicodeDecodeError)
+BEFORE_REPLY = "</think>"  # what ends a thought, where the server leaves thoughts in the reply
+LEAST_LOGPROB = -9999.0  # JSON has no -inf: servers say so of a token that was impossible
+TOO_LONG = re.compile(
+    r"context[_ ](length|window|size)|maximum (model|sequence) length|max_model_len|max_new_tokens` must be|too long",
+    re.IGNORECASE,
+)
+_encoder = msgspec.json.Encoder()
+
+
+class _Message(Struct):
+    role: str
+    content: str
+
+
+class _Body(Struct, omit_defaults=True):
+    """A request. `max_tokens` is the older name of `max_completion_tokens`, and the one that every server knows."""
+
+    model: str
+    messages: tuple[_Message, _Message]
+    max_tokens: int
+    response_format: Raw
+    temperature: float
+    logprobs: bool
+    top_logprobs: int
+    n: int = 1
+    top_p: float | None = None
+    seed: int | None = None
+    chat_template_kwargs: dict[str, bool] | None = None
+
+
+class _Alternative(Struct, gc=False):
+    token: str
+    logprob: float
+
+
+class _Token(Struct, gc=False):
+    token: str
+    top_logprobs: list[_Alternative] | None = None
+
+
+class _Logprobs(Struct, gc=False):
+    content: list[_Token] | None = None
+
+
+class _Said(Struct, gc=False):
+    """A message: thoughts, which stand in fields of their own, are not read."""
+
+    content: str | None = None
+
+
+class _Choice(Struct, gc=False):
+    message: _Said
+    finish_reason: str | None = None
+    logprobs: _Logprobs | None = None
+
+
+class _Details(Struct, gc=False):
+    cached_tokens: int | None = None
+
+
+class _Usage(Struct, gc=False):
+    prompt_tokens: int = 0
+    completion_tokens: int | None = None
+    prompt_tokens_details: _Details | None = None
+
+
+class _Answer(Struct, gc=False):
+    choices: list[_Choice]
+    usage: _Usage | None = None
+
+
+class _Model(Struct):
+    id: str
+
+
+class _Models(Struct):
+    data: list[_Model]
+
+
+class _Problem(Struct):
+    message: str | None = None
+    code: str | int | None = None
+    param: str | None = None
+
+
+class _Refusal(_Problem):
+    """Servers disagree on where the problem stands."""
+
+    error: _Problem | str | None = None
+
+
+_answers = msgspec.json.Decoder(_Answer)
+
+
+class Wire:
+    """One call's requests and answers: `samples` replies of the model to each prompt."""
+
+    def __init__(self, config: GeneratorConfig, model: str, samples: int) -> None:
+        """Take what all requests share.
+
+        Args:
+            model: What the servers call it.
+        """
+        self._config, self._model, self._samples = config, model, samples
+        self._formats: dict[int, tuple[object, Raw]] = {}  # by the schema's id, which stays its own while it is kept
+
+    def encode(self, prompt: Prompt) -> bytes:
+        """A request's body. At temperature 0 samples are the same reply, which is asked for once."""
+        c = self._config
+        body = _Body(
+            model=self._model,
+            messages=(_Message("system", prompt.system), _Message("user", prompt.user)),
+            max_tokens=self._room(prompt),
+            response_format=self._format(prompt),
+            temperature=c.temperature,
+            logprobs=True,
+            top_logprobs=TOP,
+        )
+        if c.temperature:
+            body.n, body.top_p, body.seed = self._samples, c.top_p, c.seed
+        if c.thinking is not None:
+            body.chat_template_kwargs = {"enable_thinking": c.thinking}
+        return _encoder.encode(body)
+
+    def decode(self, prompt: Prompt, raw: bytes) -> Generated:
+        """What a server answered; a reply that it left out is empty.
+
+        A prompt that leaves less room than its reply may take is `too_long`, also where the server has more: what a
+        judge says must not depend on how a server was started.
+
+        Raises:
+            MALFORMED: It is no chat completion.
+        """
+        answer = _answers.decode(raw)
+        if not answer.choices:
+            raise msgspec.ValidationError("no choices")
+        usage = answer.usage or _Usage()
+        details = usage.prompt_tokens_details or _Details()
+        fits = usage.prompt_tokens + self._room(prompt) <= self._config.max_tokens
+        return Generated(
+            replies=self._replies(answer.choices) if fits else (),
+            failure=None if fits else "too_long",
+            tokens_in=usage.prompt_tokens,
+            tokens_cached=details.cached_tokens or 0,
+            tokens_out=usage.completion_tokens or 0,
+        )
+
+    def _replies(self, choices: Sequence[_Choice]) -> tuple[Reply, ...]:
+        if self._config.temperature == 0:
+            return (_reply(choices[0]),) * self._samples
+        replies = [_reply(choice) for choice in choices[: self._samples]]
+        return (*replies, *[Reply("", "stop")] * (self._samples - len(replies)))
+
+    def _room(self, prompt: Prompt) -> int:
+        return self._config.thinking_tokens if self._config.thinking else prompt.max_tokens
+
+    def _format(self, prompt: Prompt) -> Raw:
+        if id(prompt.schema) not in self._formats:
+            schema = {"name": "reply", "strict": True, "schema": dict(prompt.schema)}
+            encoded = Raw(_encoder.encode({"type": "json_schema", "json_schema": schema}))
+            self._formats[id(prompt.schema)] = prompt.schema, encoded
+        return self._formats[id(prompt.schema)][1]
+
+
+def without_thought(text: str) -> str:
+    """A reply without the thought that it begins with, whose opening mark may stand in the prompt.
+
+    A JSON object begins with a brace: what it quotes is not cut.
+    """
+    if text.lstrip().startswith("{"):
+        return text
+    thought, mark, rest = text.partition(BEFORE_REPLY)
+    if mark:
+        return rest.lstrip()
+    return "" if thought.lstrip().startswith("<think>") else text
+
+
+def tokens_of(text: str, given: Sequence[tuple[str, tuple[tuple[str, float], ...]]]) -> tuple[Token, ...]:
+    """The tokens that make up a reply, found from its end: what stands before it is thought, behind it an end mark.
+
+    Servers may strip a token of the white space that it adds; it is put back. What can't be found (a character cut in
+    two, say) becomes one first token without alternatives, so that the tokens' texts always make the reply.
+
+    Args:
+        given: Tokens as the server names them, with their alternatives.
+    """
+    found: list[Token] = []
+    end = len(text)
+    for token, top in reversed(given):
+        if end == 0:
+            break
+        if text.endswith(token, 0, end):
+            start = end - len(token)
+        elif token.endswith(text[:end]):
+            start = 0  # the token that the thought's end shares with the reply's beginning
+        elif found and text.endswith(token, 0, blank := len(text[:end].rstrip())):
+            # The space between belongs to the token behind it.
+            found[-1] = Token(text[blank:end] + found[-1].text, found[-1].top)
+            start, end = blank - len(token), blank
+        elif found:
+            break
+        else:
+            continue
+        if token or found:
+            found.append(Token(text[start:end], top))
+        end = start
+    if found and end:
+        found.append(Token(text[:end], ()))
+    return tuple(reversed(found))
+
+
+def is_too_long(raw: bytes) -> bool:
+    """Whether a server's refusal says that the prompt is longer than the model reads."""
+    problem = _problem(raw)
+    return problem.code == "context_length_exceeded" or TOO_LONG.search(problem.message or "") is not None
+
+
+def refused_field(raw: bytes) -> str | None:
+    """The field of a request that a refusal names, if it is one: the rest of it may quote the prompt."""
+    name = _problem(raw).param
+    return name if name in _Body.__struct_fields__ else None
+
+
+def model_names(raw: bytes) -> list[str] | None:
+    """What a server says that it serves; None if it says nothing that can be read."""
+    try:
+        return [model.id for model in msgspec.json.decode(raw, type=_Models).data]
+    except MALFORMED:
+        return None
+
+
+def _problem(raw: bytes) -> _Problem:
+    try:
+        refusal = msgspec.json.decode(raw, type=_Refusal)
+    except MALFORMED:
+        return _Problem()
+    if isinstance(refusal.error, str):
+        return _Problem(message=refusal.error)
+    return refusal.error or refusal
+
+
+def _reply(choice: _Choice) -> Reply:
+    text = without_thought(choice.message.content or "")
+    # Whatever else ends a reply cuts it off.
+    finish: Literal["stop", "length"] = "stop" if choice.finish_reason == "stop" else "length"
+    if not text or choice.logprobs is None:
+        return Reply(text, finish)
+    given = [
+        (t.token, tuple([(a.token, a.logprob) for a in t.top_logprobs or () if a.logprob > LEAST_LOGPROB]))
+        for t in choice.logprobs.content or ()
+    ]
+    return Reply(text, finish, tokens_of(text, given))

@@ -1,0 +1,155 @@
+"""Starting and ending vLLM, for every engine that runs a model in it.
+
+The model lives in processes of vLLM's own, so that ending them frees all its memory. Left out: what is asked of the
+model, and how. vLLM is imported on first use.
+"""
+
+import contextlib
+import os
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from tasks.core.errors import EngineError
+from tasks.engines import _leash, _models
+
+# Nothing is reported to anyone; a log line is an error; worker processes start afresh, not as copies of this one.
+ENVIRONMENT = {
+    "VLLM_LOGGING_LEVEL": "ERROR",
+    "VLLM_NO_USAGE_STATS": "1",
+    "VLLM_WORKER_MULTIPROC_METHOD": "spawn",
+    "TORCH_CPP_LOG_LEVEL": "ERROR",
+}
+ENDS_WITHIN_S = 30
+CPU_CACHE_BYTES = 1 << 30  # for models that need a KV cache; vLLM's own choice is nearly all of the memory
+
+
+class Host:
+    """At most one model in vLLM, and the processes that it takes."""
+
+    def __init__(self) -> None:
+        self.llm: Any = None  # vllm.LLM, or None before `start` and after `close`
+        self._processes: list[Any] = []
+
+    def start(
+        self, config: _models.ModelConfig, what: str, settings: dict[str, Any], own: Mapping[str, str] | None = None
+    ) -> Any:  # noqa: ANN401
+        """Load a model.
+
+        Args:
+            what: What the model is, for messages.
+            settings: Arguments of `vllm.LLM` beyond the model's name and revision.
+            own: Environment variables that hold for this model alone.
+
+        Raises:
+            EngineError: Its folder is not there, or vLLM is not installed.
+            Exception: Whatever vLLM raises; its errors have no common base.
+        """
+        name, _ = _models.source(config, what)
+        vllm = library()
+        others = _children()
+        with _environment(own or {}):
+            self.llm = vllm.LLM(model=name, revision=config.revision, **settings)
+        self._processes = [process for process in _children() if process not in others]
+        return self.llm
+
+    def close(self) -> None:
+        """End vLLM's processes, and with them what they hold of memory."""
+        if self.llm is not None:
+            import psutil  # noqa: PLC0415 - vLLM brings it
+
+            self.llm.llm_engine.engine_core.shutdown()
+            self.llm = None
+            # vLLM does not wait for all of them, and the next model needs the room.
+            for process in psutil.wait_procs(self._processes, timeout=ENDS_WITHIN_S)[1]:
+                process.kill()
+
+
+def settings(
+    *, dtype: str, max_tokens: int, tensor_parallel: int, gpu_memory_share: float | None, trust_remote_code: bool
+) -> dict[str, Any]:
+    """Arguments of `vllm.LLM` that mean the same for every kind of model.
+
+    Raises:
+        EngineError: vLLM is not installed.
+    """
+    cpu = on_cpu()
+    memory: dict[str, Any] = {}
+    if gpu_memory_share is not None:
+        memory = {"gpu_memory_utilization": gpu_memory_share}
+    elif cpu:
+        memory = {"kv_cache_memory_bytes": CPU_CACHE_BYTES}
+    return {
+        "dtype": dtype,
+        "max_model_len": max_tokens,
+        "tensor_parallel_size": tensor_parallel,
+        "trust_remote_code": trust_remote_code,
+        "enforce_eager": cpu,  # compiling needs a C++ compiler there, and pays off on GPUs
+        "use_tqdm_on_load": False,
+        "worker_extension_cls": f"{_leash.__name__}.{_leash.Leash.__name__}",
+        **memory,
+    }
+
+
+def on_cpu() -> bool:
+    """Whether this vLLM is one for CPUs.
+
+    Raises:
+        EngineError: vLLM is not installed.
+    """
+    library()
+    from vllm.platforms import current_platform  # noqa: PLC0415
+
+    return bool(current_platform.is_cpu())
+
+
+def reason(error: Exception) -> str:
+    """What an error of vLLM's says, on one line of at most 200 characters."""
+    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
+    # pydantic's first line only counts its errors.
+    said = lines[1] if isinstance(error, ValueError) and len(lines) > 1 else (lines or [type(error).__name__])[0]
+    return said[:200]
+
+
+def library() -> Any:  # noqa: ANN401
+    """The package, told what it reads when it is imported; what the caller's environment already says stays.
+
+    Raises:
+        EngineError: It is not installed.
+    """
+    for variable, value in ENVIRONMENT.items():
+        os.environ.setdefault(variable, value)
+    os.environ[_leash.OWNER] = str(os.getpid())
+    try:
+        import vllm  # noqa: PLC0415 - ten seconds, and optional
+    except ModuleNotFoundError as error:
+        raise EngineError(
+            f"engine vllm_offline needs the package {error.name!r}. Run: pip install 'leadline[vllm]'"
+        ) from error
+    return vllm
+
+
+@contextlib.contextmanager
+def _environment(own: Mapping[str, str]) -> Iterator[None]:
+    """Variables that the processes started meanwhile inherit."""
+    before = {variable: os.environ.get(variable) for variable in own}
+    os.environ.update(own)
+    try:
+        yield
+    finally:
+        for variable, value in before.items():
+            if value is None:
+                del os.environ[variable]
+            else:
+                os.environ[variable] = value
+
+
+def _children() -> list[Any]:
+    """Processes that descend from this one, but for the one that Python keeps to tidy up after the others."""
+    import psutil  # noqa: PLC0415
+
+    found = []
+    for process in psutil.Process().children(recursive=True):
+        with contextlib.suppress(psutil.Error):  # it may have ended meanwhile
+            if "resource_tracker" not in " ".join(process.cmdline()):
+                found.append(process)
+    return found

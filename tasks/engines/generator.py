@@ -1,0 +1,221 @@
+"""Generators: what a language model is asked, what it answers, and how one is opened.
+
+A prompt asks for a JSON object of a given schema; every engine makes the model keep to it. Left out: what the prompt
+says and what the object means (judges know), and how many prompts are sent at once (each engine's own). torch and vLLM
+are never imported here.
+"""
+
+import importlib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Annotated, Literal, Protocol, Self
+
+from pydantic import Field, model_validator
+
+from tasks.core.config import Settings
+from tasks.engines import _models
+
+WHAT = "language model"
+ENGINES = {
+    "vllm_offline": ("tasks.engines.vllm_generator", "VllmGenerator"),
+    "openai_server": ("tasks.engines.openai_server", "ServerGenerator"),
+}
+TOP = 20  # alternatives of each token whose log-probabilities are asked for: what OpenAI-compatible servers allow
+
+
+class Offline(Settings):
+    """How vLLM runs the model in this process.
+
+    Attributes:
+        quantization: vLLM's name of the method; None reads it from the model.
+        tensor_parallel: GPUs that the model is cut across.
+        gpu_memory_share: Share of each GPU's memory that vLLM takes; None leaves vLLM's choice.
+        max_sequences: Most requests in one step of the model; None leaves vLLM's choice.
+        batch_tokens: Most tokens in one step; None leaves vLLM's choice.
+        prefix_caching: Whether a context that several prompts share is read once.
+        batch_invariant: Asks vLLM for results that don't depend on what shares a batch, at some speed.
+        trust_remote_code: Run Python code that comes with the model.
+        reasoning_parser: vLLM's name of what tells the model's thoughts from its reply (`qwen3`, `deepseek_r1`, …);
+            needed where `thinking` is true.
+    """
+
+    quantization: str | None = None
+    tensor_parallel: Annotated[int, Field(ge=1)] = 1
+    gpu_memory_share: Annotated[float, Field(gt=0, le=1)] | None = None
+    max_sequences: Annotated[int, Field(ge=1)] | None = None
+    batch_tokens: Annotated[int, Field(ge=64)] | None = None
+    prefix_caching: bool = True
+    batch_invariant: bool = False
+    trust_remote_code: bool = False
+    reasoning_parser: str | None = None
+
+
+class Server(Settings):
+    """Where OpenAI-compatible servers are and how they are asked.
+
+    Attributes:
+        urls: Base URLs, such as `http://gpu-1:8000/v1`; several share the work.
+        served_name: What the servers call the model; None: as `model`.
+        api_key_env: Environment variable that holds the key; None sends none.
+        concurrency: Most requests in flight, over all servers.
+        timeout_s: For one request.
+        retries: How often a request is sent again after a lost connection, HTTP 429 or 5xx, with growing pauses.
+    """
+
+    urls: Annotated[list[str], Field(min_length=1)]
+    served_name: str | None = None
+    api_key_env: str | None = None
+    concurrency: Annotated[int, Field(ge=1)] = 256
+    timeout_s: Annotated[float, Field(gt=0)] = 120
+    retries: Annotated[int, Field(ge=0)] = 5
+
+
+class GeneratorConfig(_models.ModelConfig):
+    """Which language model, and how it runs.
+
+    Attributes:
+        engine: `vllm_offline` loads it here; `openai_server` asks servers that have it.
+        dtype: Numbers that vLLM computes in; `auto` is the model's own. For a server: what it was started with.
+        max_tokens: Tokens of prompt and reply together that the model is given room for.
+        seed: Of drawing, where `temperature` is above 0.
+        temperature: 0 takes the likeliest token each time.
+        top_p: Share of the probability that is drawn from.
+        thinking: Whether a reasoning model may think before it answers; None for a model that can't. Its thoughts
+            are never read as a reply.
+        thinking_tokens: Most tokens of a thought and the reply together, where it may think.
+        offline: For `vllm_offline`.
+        server: For `openai_server`.
+    """
+
+    engine: Literal["vllm_offline", "openai_server"] = "vllm_offline"
+    dtype: Literal["auto", "float32", "bfloat16", "float16"] = "auto"
+    max_tokens: Annotated[int, Field(ge=128)] = 8192
+    seed: Annotated[int, Field(ge=0)] = 0
+    temperature: Annotated[float, Field(ge=0, le=2)] = 0
+    top_p: Annotated[float, Field(gt=0, le=1)] = 1
+    thinking: bool | None = None
+    thinking_tokens: Annotated[int, Field(ge=64)] = 2048
+    offline: Offline = Offline()
+    server: Server | None = None
+
+    @model_validator(mode="after")
+    def _runs(self) -> Self:
+        if self.engine == "openai_server" and self.server is None:
+            raise ValueError("asks for engine openai_server and names no server; add server.urls")
+        if self.engine != "openai_server" and self.server is not None:
+            raise ValueError(f"names servers, which {self.engine} does not ask; remove server")
+        if self.engine == "vllm_offline" and self.thinking and self.offline.reasoning_parser is None:
+            raise ValueError(
+                "lets the model think and does not say how its thoughts end; add offline.reasoning_parser, "
+                "vLLM's name for it, such as qwen3 or deepseek_r1"
+            )
+        return self
+
+
+@dataclass(frozen=True, slots=True)
+class Prompt:
+    """One question to the model.
+
+    Attributes:
+        user: Evidence first, what is asked of it last: prompts with a common beginning should follow one another.
+        schema: JSON schema of the reply, an object. Equal schemas should be the same object: engines compile each once.
+        max_tokens: Of the reply; one that needs more is cut off, and `finish` says so.
+    """
+
+    system: str
+    user: str
+    schema: Mapping[str, object]
+    max_tokens: int
+
+
+@dataclass(frozen=True, slots=True)
+class Token:
+    """A token of a reply.
+
+    Attributes:
+        text: What it adds to the reply.
+        top: The likeliest tokens in its place and their log-probabilities, itself included if it is one of them.
+    """
+
+    text: str
+    top: tuple[tuple[str, float], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Reply:
+    """One reply, thoughts left out. `text` is what the tokens' texts make together."""
+
+    text: str
+    finish: Literal["stop", "length"]
+    tokens: tuple[Token, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Generated:
+    """What came of one prompt: `samples` replies, or why there are none.
+
+    Attributes:
+        failure: `too_long` (the prompt leaves no room for a reply), `refused` (the server will not have it), or
+            `types.OUTAGE`, after the last retry.
+        tokens_in: Tokens of the prompt, those of `tokens_cached` included.
+        tokens_out: Tokens written, thoughts included.
+    """
+
+    replies: tuple[Reply, ...] = ()
+    failure: str | None = None
+    tokens_in: int = 0
+    tokens_cached: int = 0
+    tokens_out: int = 0
+
+
+class Generator(Protocol):
+    """A language model, loaded (or connected to) on first use. Not for use from several threads at once."""
+
+    def describe(self) -> dict[str, object]:
+        """Everything that decides a reply, to be hashed into a version; not how it is run. Loads no model.
+
+        Raises:
+            EngineError: The model's files are not there.
+        """
+
+    def generate(self, prompts: Sequence[Prompt], samples: int = 1) -> list[Generated]:
+        """The replies to each prompt, in order.
+
+        Raises:
+            EngineError: The model can't be loaded, no server answers, or one refuses everything: nothing is kept.
+        """
+
+    def close(self) -> None:
+        """Free the model; a later call loads it again."""
+
+
+def open_generator(config: GeneratorConfig) -> Generator:
+    """The generator that a config describes; nothing is loaded before it is used."""
+    module, name = ENGINES[config.engine]
+    made: Generator = getattr(importlib.import_module(module), name)(config)
+    return made
+
+
+def describe(config: GeneratorConfig) -> dict[str, object]:
+    """What a version says of a generator, whatever its engine: model, numbers and drawing.
+
+    Raises:
+        EngineError: The model's files are not there.
+    """
+    drawing = {"temperature": config.temperature, "top_p": config.top_p, "seed": config.seed}
+    return {
+        **_models.identity(config, WHAT, HASHED_FILES),
+        "dtype": config.dtype,
+        "quantization": config.offline.quantization,
+        "max_tokens": config.max_tokens,
+        "thinking": config.thinking,
+        "thinking_tokens": config.thinking_tokens if config.thinking else None,
+        "reasoning_parser": config.offline.reasoning_parser if config.thinking else None,
+        "drawing": drawing if config.temperature else None,
+    }
+
+
+HASHED_FILES = (
+    *_models.HASHED_FILES, "vocab.json", "merges.txt", "*.model", "tokenizer_config.json", "generation_config.json",
+    "chat_template.jinja", "*.py",
+)  # fmt: skip

@@ -1,0 +1,231 @@
+"""Replies of a language model by servers that speak OpenAI's chat completions: vLLM's, and any other.
+
+Several servers share the work. Prompts with the same system text and the same first `BEGINNING` characters go to the
+same server, whose prefix cache then spares it reading them again; a server that runs out of such prompts takes from
+the one with most left, so that all are busy to the end. What a server does not answer is sent again, after growing
+pauses, to one that does.
+
+Left out: what requests and answers say (`_openai_wire.py`), connections (`_openai_http.py`), and rate limits that a
+server does not tell by HTTP 429.
+"""
+
+import asyncio
+import contextlib
+import gc
+from collections import deque
+from collections.abc import Iterator, Sequence
+
+import xxhash
+from tenacity import AsyncRetrying, RetryCallState, retry_if_exception_type, stop_after_attempt, wait_exponential_jitter
+
+from tasks.core.errors import EngineError
+from tasks.core.types import OUTAGE
+from tasks.engines import _openai_wire as wire
+from tasks.engines import generator
+from tasks.engines._openai_http import AgainError, NoAnswerError, Servers, Target
+from tasks.engines.generator import Generated, GeneratorConfig, Prompt, Server
+
+BEGINNING = 512  # characters: longer than what all prompts say first, shorter than most evidence
+FIRST_PAUSE_S = 0.5  # before a request is sent again; doubled each time
+LONGEST_PAUSE_S = 60.0  # also of those that a server asks for
+GIVE_UP_AFTER = 20  # outages in a row
+NEW_OBJECTS = 100_000  # that Python looks for garbage among; its own choice is 700, less than ten requests in flight
+
+
+class _GaveUpError(Exception):
+    """The rest of a call's prompts are not tried."""
+
+
+class ServerGenerator:
+    """A language model on servers (see `generator.Generator`). Connections are kept between calls."""
+
+    def __init__(self, config: GeneratorConfig) -> None:
+        if config.server is None:
+            raise EngineError("engine openai_server is given no server. Add server.urls.")
+        self._config = config
+        self._server: Server = config.server
+        self._name = config.server.served_name or config.model
+        self._description: dict[str, object] | None = None
+        self._runner: asyncio.Runner | None = None
+        self._servers: Servers | None = None
+        self._accepted = False  # whether any prompt was: then a refused one is at fault, not how all are asked
+
+    def describe(self) -> dict[str, object]:
+        """Everything that decides a reply.
+
+        Raises:
+            EngineError: The model's files are not there.
+        """
+        if self._description is None:  # hashing large models takes a while
+            self._description = generator.describe(self._config)
+        return self._description
+
+    def generate(self, prompts: Sequence[Prompt], samples: int = 1) -> list[Generated]:
+        """The replies to each prompt, in order; not to be called where an event loop runs.
+
+        Prompts that got no answer are `OUTAGE`; where servers stop answering, the rest are not even tried.
+
+        Raises:
+            NoAnswerError: No server answers at all.
+            EngineError: The key is missing or not accepted, the model is not served, or a server refuses even a
+                prompt that says nothing.
+        """
+        if not prompts:
+            return []
+        if self._runner is None:
+            self._runner = asyncio.Runner(loop_factory=asyncio.new_event_loop)
+        with _rare_collections():
+            return self._runner.run(self._generate(prompts, wire.Wire(self._config, self._name, samples)))
+
+    def close(self) -> None:
+        """Close all connections; a later call opens new ones."""
+        if self._runner is not None:
+            if self._servers is not None:
+                self._runner.run(self._servers.close())
+            self._runner.close()
+        self._runner = self._servers = None
+
+    async def _generate(self, prompts: Sequence[Prompt], form: wire.Wire) -> list[Generated]:
+        if self._servers is None:
+            servers = Servers(self._server, self._name)
+            try:
+                await servers.check()
+            except BaseException:
+                await servers.close()
+                raise
+            self._servers = servers
+        call = _Call(self._servers, self._server.retries, form, prompts, accepted=self._accepted)
+        made = await call.run(self._server.concurrency)
+        self._accepted = call.accepted
+        return made
+
+
+class _Call:
+    """The prompts of one call, on their way."""
+
+    def __init__(
+        self, servers: Servers, retries: int, form: wire.Wire, prompts: Sequence[Prompt], *, accepted: bool
+    ) -> None:
+        self._servers, self._retries, self._form, self._prompts = servers, retries, form, prompts
+        self._queues = Queues(prompts, len(servers.targets))
+        self._made = [Generated(failure=OUTAGE)] * len(prompts)
+        self._outages = 0  # in a row
+        self._problem = ""  # the last one
+        self._probing = asyncio.Lock()
+        self.accepted = accepted
+
+    async def run(self, concurrency: int) -> list[Generated]:
+        """What comes of each prompt, so many of them at a time."""
+        try:
+            async with asyncio.TaskGroup() as tasks:
+                for n in range(min(concurrency, len(self._prompts))):
+                    tasks.create_task(self._work(n % len(self._servers.targets)))
+        except BaseExceptionGroup as group:
+            errors = group.split(_GaveUpError)[1]
+            if errors is not None:
+                raise errors.exceptions[0] from None  # they all say the same
+        if all(one.failure == OUTAGE for one in self._made):
+            raise NoAnswerError(
+                f"no server answered any of {len(self._made)} prompts (the last: {self._problem}). Check that it "
+                "runs, and its log; lower server.concurrency or raise server.timeout_s if it has too much to do."
+            )
+        return self._made
+
+    async def _work(self, server: int) -> None:
+        """Ask prompt after prompt, one at a time, until there are no more."""
+        while (n := self._queues.take(server)) is not None:
+            retrying = AsyncRetrying(
+                stop=stop_after_attempt(self._retries + 1),
+                wait=_pause,
+                retry=retry_if_exception_type(AgainError),
+                reraise=True,
+            )
+            try:
+                self._made[n] = await retrying(self._ask, self._servers.targets[server], self._prompts[n])
+                self._outages = 0
+            except AgainError as error:
+                self._problem = str(error)
+                self._outages += 1
+                if self._outages >= GIVE_UP_AFTER or all(target.dead for target in self._servers.targets):
+                    raise _GaveUpError from None
+
+    async def _ask(self, preferred: Target, prompt: Prompt) -> Generated:
+        target = self._servers.choose(preferred)
+        status, raw = await self._servers.post(target, self._form.encode(prompt))
+        if status == 200:
+            try:
+                made = self._form.decode(prompt, raw)
+            except wire.MALFORMED:
+                target.failed()
+                raise AgainError(f"{target.url}: an answer that is no chat completion") from None
+            self.accepted = True
+        elif status == 413 or wire.is_too_long(raw):
+            made = Generated(failure="too_long")
+        else:
+            await self._check_refusal(target, prompt)
+            made = Generated(failure="refused")
+        target.answered()
+        return made
+
+    async def _check_refusal(self, target: Target, prompt: Prompt) -> None:
+        """Nothing was ever accepted: find out whether the prompt is refused or the way in which all are asked.
+
+        Raises:
+            EngineError: The way in which all are asked.
+            AgainError: It can't be found out for now.
+        """
+        async with self._probing:
+            if self.accepted:
+                return
+            harmless = Prompt("Answer with a JSON object.", "Any will do.", prompt.schema, prompt.max_tokens)
+            status, raw = await self._servers.post(target, self._form.encode(harmless))
+            if status != 200:
+                field = wire.refused_field(raw)
+                raise EngineError(
+                    f"{target.url} refuses every request (HTTP {status}{f', because of {field}' if field else ''}). "
+                    "Its log says why; it must accept a system message, response_format json_schema, n, and logprobs "
+                    f"with top_logprobs {generator.TOP}."
+                )
+            self.accepted = True
+
+
+class Queues:
+    """Numbers of prompts, by the server that they should go to."""
+
+    def __init__(self, prompts: Sequence[Prompt], servers: int) -> None:
+        self._queues: list[deque[int]] = [deque() for _ in range(servers)]
+        for n, prompt in enumerate(prompts):
+            self._queues[home(prompt, servers)].append(n)
+
+    def take(self, server: int) -> int | None:
+        """The next prompt for a server, one of another's if it has none; None where there are no more."""
+        if own := self._queues[server]:
+            return own.popleft()
+        fullest = max(self._queues, key=len)
+        return fullest.pop() if fullest else None
+
+
+def home(prompt: Prompt, servers: int) -> int:
+    """Number of the server that a prompt goes to, by how it begins: the same in every run."""
+    if servers == 1:
+        return 0
+    return xxhash.xxh3_64_intdigest(f"{prompt.system}\0{prompt.user[:BEGINNING]}".encode()) % servers
+
+
+@contextlib.contextmanager
+def _rare_collections() -> Iterator[None]:
+    """Look for garbage less often: whatever is in flight would be looked through again and again, at half the time."""
+    before = gc.get_threshold()
+    gc.set_threshold(NEW_OBJECTS, *before[1:])
+    try:
+        yield
+    finally:
+        gc.set_threshold(*before)
+
+
+def _pause(state: RetryCallState) -> float:
+    """Seconds before another try: growing, never the same for all, and no fewer than the server asks for."""
+    error = state.outcome.exception() if state.outcome else None
+    asked = error.pause_s if isinstance(error, AgainError) else 0
+    growing = wait_exponential_jitter(multiplier=FIRST_PAUSE_S, max=LONGEST_PAUSE_S, jitter=FIRST_PAUSE_S)
+    return max(growing(state), min(asked, LONGEST_PAUSE_S))
