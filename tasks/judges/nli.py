@@ -21,6 +21,7 @@ from tasks.core import keys
 from tasks.core.config import Settings, Share
 from tasks.core.types import Label, Request, Verdict
 from tasks.core.windows import windows
+from tasks.engines import gpus
 from tasks.engines.classifier import ClassifierConfig, open_classifier
 from tasks.engines.transformers_cpu import Embedder, EmbedderConfig
 from tasks.judges import _bands, _surface
@@ -112,6 +113,12 @@ class Nli:
     def engine(self) -> str:
         """The classifier's engine."""
         return self._config.classifier.engine
+
+    @property
+    def gpus(self) -> int:
+        """Those that vLLM cuts the model across, where there are any; the other engines use none."""
+        classifier = self._config.classifier
+        return gpus.held(classifier.tensor_parallel) if classifier.engine == "vllm_offline" else 0
 
     @property
     def fused(self) -> bool:

@@ -15,7 +15,7 @@ from tasks.core.config import Settings, Share
 from tasks.core.types import LABELS, Request, Verdict
 from tasks.engines.replay import Replay
 
-RULES = 1
+RULES = 2  # raised when a key draws something else
 DIGITS = 12  # hexadecimal digits that make one number in [0, 1)
 
 
@@ -57,6 +57,7 @@ class ReplayJudge:
     """See the module."""
 
     engine = "replay"
+    gpus = 0
 
     def __init__(self, config: Config, folder: Path) -> None:
         self._config = config
@@ -95,7 +96,8 @@ class ReplayJudge:
         label = next(label for label in LABELS if label == outcome)
         p = round(0.5 + depth / 2 if label == "supported" else depth / 2, 4)
         against = round(1 - p if label == "contradicted" else (1 - p) / 2, 4)
-        return Verdict(request.key, label, p_supported=p, p_contradicted=against, tokens_in=tokens)
+        passages = () if label in ("unsupported", "abstained") else _named(digest, len(request.shown))
+        return Verdict(request.key, label, p_supported=p, p_contradicted=against, passages=passages, tokens_in=tokens)
 
     def _outcome(self, where: float) -> str:
         """The outcome whose stretch of [0, 1) holds `where`."""
@@ -106,6 +108,15 @@ class ReplayJudge:
             if where < edge:
                 return name
         return name  # the last edge may round to just below 1
+
+
+def _named(digest: str, shown: int) -> tuple[int, ...]:
+    """One or two of several passages, as a judge names those that decide; none where there is one alone."""
+    if shown == 1:
+        return ()
+    second, first = divmod(int(digest[2 * DIGITS :], 16), shown)
+    both = (first + 1, (first + 1) % shown + 1)
+    return both if second % 2 else both[:1]
 
 
 def build(config: Config, where: str) -> ReplayJudge:

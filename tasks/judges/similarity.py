@@ -79,6 +79,7 @@ class Similarity:
     """See the module. Verdicts of the same pair are equal to the last bit whatever else is judged beside it."""
 
     engine = "transformers_cpu"
+    gpus = 0
 
     def __init__(self, config: Config) -> None:
         self._config = config

@@ -56,6 +56,20 @@ def test_a_share_of_zero_is_never_drawn(tmp_path):
     assert {v.label for v in judge(tmp_path, shares=shares).judge(REQUESTS[:500])} == {"supported"}
 
 
+def test_passages_are_named_where_there_are_several_and_one_decides(tmp_path):
+    shown = ("one", "two", "three")
+    asked = [Request(next(keys.request_keys(shown, [str(i)])), "\n\n".join(shown), str(i), shown) for i in range(300)]
+    verdicts = judge(tmp_path).judge(asked)
+    assert judge(tmp_path).judge(asked[::-1])[::-1] == verdicts
+    for verdict in verdicts:
+        assert len(set(verdict.passages)) == len(verdict.passages)
+        assert bool(verdict.passages) == (verdict.label != "unsupported")
+        assert set(verdict.passages) <= {1, 2, 3}
+    assert {len(v.passages) for v in verdicts} == {0, 1, 2}
+    assert {v.passages[0] for v in verdicts if v.passages} == {1, 2, 3}
+    assert {v.passages for v in judge(tmp_path).judge(REQUESTS[:50])} == {()}
+
+
 def test_tokens_are_a_quarter_of_the_characters(tmp_path):
     (verdict,) = judge(tmp_path).judge([Request("k", "a" * 30, "b" * 10)])
     assert (verdict.tokens_in, verdict.tokens_out) == (10, 0)

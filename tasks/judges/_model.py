@@ -1,0 +1,145 @@
+"""A prompt file and the language model that is asked it: what graders and writers share.
+
+Left out: what the replies mean.
+"""
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Annotated, ClassVar, TypeVar
+
+import msgspec
+from pydantic import Field
+
+from tasks.core import keys
+from tasks.core.config import Settings, load_yaml, validate
+from tasks.engines import gpus
+from tasks.engines.generator import Generated, Generator, GeneratorConfig, Reply, open_generator
+from tasks.judges import _fence, _prompts
+
+T = TypeVar("T")
+C = TypeVar("C", bound="AskerConfig")
+Inputs = Mapping[str, str | Sequence[str]]
+# Grammars that engines make of a schema let control characters stand in a text as they are, which JSON does not.
+# Outside of texts there are none but white space.
+_BLANKED = dict.fromkeys(range(0x20), " ")
+
+
+class AskerConfig(Settings):
+    """What the file of everything that asks a model says. Paths are relative to the file.
+
+    Attributes:
+        model: The model, and the engine that runs it.
+        prompt: Path of the prompt file.
+        max_reply_tokens: Most tokens of a reply.
+    """
+
+    model: GeneratorConfig
+    prompt: Path
+    max_reply_tokens: Annotated[int, Field(ge=16)] = 512
+
+
+class Asker:
+    """Asks a model one prompt about many inputs.
+
+    Args:
+        where: The config file, for messages and for the prompt's path.
+        gives: The inputs that the prompt may use.
+        counts: Numbers that its text and its schema may use, by name.
+
+    Raises:
+        ConfigError: The prompt file is missing or wrong.
+    """
+
+    rules: ClassVar[int]  # raised by whoever changes what is made of the same replies
+
+    def __init__(
+        self, config: AskerConfig, generator: Generator, where: str, gives: Sequence[str], counts: Mapping[str, int]
+    ) -> None:
+        self._config, self._generator, self._counts = config, generator, counts
+        self.prompt_path = Path(where).parent / config.prompt.expanduser()
+        self.prompt = _prompts.load(
+            self.prompt_path, (), None, tuple(counts), where=where, key="prompt", optional=(*gives, *counts)
+        )
+        self._version: str | None = None
+
+    @property
+    def version(self) -> str:
+        """Hash of `describe()`.
+
+        Raises:
+            EngineError: The model's files are not there.
+        """
+        if self._version is None:
+            self._version = keys.version(self.describe())
+        return self._version
+
+    @property
+    def engine(self) -> str:
+        """Which engine runs the model."""
+        return self._config.model.engine
+
+    @property
+    def gpus(self) -> int:
+        """GPUs that the model holds here: none where a server has them."""
+        model = self._config.model
+        return gpus.held(model.offline.tensor_parallel) if model.engine == "vllm_offline" else 0
+
+    def describe(self) -> dict[str, object]:
+        """Everything that can change what is made of an input."""
+        return {
+            "rules": [self.rules, _fence.RULES],
+            "model": self._generator.describe(),
+            "prompt": self.prompt.hash,
+            **self._config.model_dump(mode="json", exclude={"model", "prompt"}),
+        }
+
+    def close(self) -> None:
+        """Free the model; a later call loads it again."""
+        self._generator.close()
+
+    def ask(self, inputs: Sequence[Inputs], samples: int = 1) -> list[Generated]:
+        """The model's replies to each input, in order. What else than the prompt's inputs is there is not shown.
+
+        Raises:
+            EngineError: The model can't be loaded or asked.
+        """
+        numbers = {name: str(n) for name, n in self._counts.items()}
+        texts = [name for name in self.prompt.inputs if name not in numbers]
+        prompts = [
+            self.prompt.ask(
+                self._config.max_reply_tokens,
+                self._counts,
+                **numbers,
+                **{name: _shown(name, row[name]) for name in texts},
+            )
+            for row in inputs
+        ]
+        return self._generator.generate(prompts, samples) if prompts else []
+
+
+def opened(model: type[C], path: Path) -> tuple[C, Generator]:
+    """The settings in a file, and the generator that they ask for.
+
+    Raises:
+        ConfigError: The file or one of its keys is wrong.
+    """
+    config = validate(model, load_yaml(path), path)
+    generator = config.model.relative_to(path.resolve().parent)
+    return config.model_copy(update={"model": generator}), open_generator(generator)
+
+
+def read(reply: Reply, kind: type[T]) -> T | str:
+    """A reply as what it should be, or the failure that it is."""
+    if reply.finish == "length":
+        return "truncated"
+    if not reply.text.strip():
+        return "empty"
+    try:
+        return msgspec.json.decode(reply.text.translate(_BLANKED), type=kind)
+    except (msgspec.DecodeError, UnicodeEncodeError):
+        return "unparsable"
+
+
+def _shown(name: str, value: str | Sequence[str]) -> str:
+    """A text between tags of its name; several, such as `passages`, numbered, each as one of them."""
+    return _fence.block(name, value) if isinstance(value, str) else _fence.blocks(name.removesuffix("s"), value)

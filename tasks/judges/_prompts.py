@@ -1,0 +1,222 @@
+"""Prompt files: what a model is asked and what it must answer, in one Markdown file that is data, not code.
+
+    ---
+    inputs: [passages, claim]      # the variables of the text below
+    output: {type: object, …}      # JSON schema of the reply
+    ---
+    # System
+    …
+    # User
+    {{ passages }} … {{ claim }}
+
+A number of the schema that depends on the request is written as `$name`, such as `maximum: $passages`, and filled in
+for each prompt. The text is rendered by Jinja in a sandbox and otherwise kept to the character. Left out: making texts
+of a trace safe to show (`_fence.py`), and what the reply means (each judge).
+"""
+
+import re
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import jinja2
+import jinja2.meta
+import yaml
+from jinja2.sandbox import SandboxedEnvironment
+from jsonschema import Draft202012Validator, SchemaError  # type: ignore[import-untyped]
+
+from tasks.core import keys
+from tasks.core.errors import ConfigError
+from tasks.engines.generator import Prompt
+
+_FILE = re.compile(r"---\n(?P<head>.*?\n)---\n\s*# System\n(?P<system>.*?)\n# User\n(?P<user>.*)", re.DOTALL)
+_COUNT = re.compile(r"\$(\w+)")
+_BOUNDS = {"string": "maxLength", "array": "maxItems"}
+_TEXTS = SandboxedEnvironment(undefined=jinja2.StrictUndefined, keep_trailing_newline=True, autoescape=False)
+
+
+class PromptFile:
+    """A prompt file, checked and ready to be filled in.
+
+    Attributes:
+        hash: Of the file's bytes, for a judge's version.
+        output: JSON schema of the reply, numbers that depend on the request not filled in.
+        inputs: The variables that it uses.
+    """
+
+    def __init__(self, data: bytes, output: Mapping[str, Any], inputs: Sequence[str], system: str, user: str) -> None:
+        self.hash = keys.key(data)
+        self.output = output
+        self.inputs = tuple(inputs)
+        self._system, self._user = _TEXTS.from_string(system), _TEXTS.from_string(user)
+        # Nearly all prompts of a file say the same there, and engines hold many prompts at a time.
+        self._said = None if _used(system) else self._system.render()
+        self._schemas: dict[tuple[tuple[str, int], ...], Mapping[str, object]] = {}
+
+    def ask(self, max_tokens: int, counts: Mapping[str, int], **inputs: str) -> Prompt:
+        """The prompt for one request.
+
+        Args:
+            max_tokens: Of the reply.
+            counts: The numbers that the schema's `$names` stand for.
+            inputs: The text of each variable, already fenced.
+        """
+        system = self._system.render(inputs) if self._said is None else self._said
+        return Prompt(system, self._user.render(inputs), self.schema(counts), max_tokens)
+
+    def schema(self, counts: Mapping[str, int]) -> Mapping[str, object]:
+        """The schema with its numbers filled in; equal numbers give the same object, which engines compile once."""
+        made = tuple(sorted(counts.items()))
+        if made not in self._schemas:
+            self._schemas[made] = _filled(self.output, counts)
+        return self._schemas[made]
+
+
+def load(
+    path: Path,
+    inputs: Sequence[str],
+    fields: Sequence[str] | None,
+    counts: Sequence[str] = (),
+    *,
+    where: object,
+    key: str,
+    optional: Sequence[str] = (),
+) -> PromptFile:
+    """The prompt in a file.
+
+    Args:
+        inputs: The variables that it must use, all of them.
+        fields: The keys that it must ask for, in the order in which the model is to write them; None: any.
+        counts: Names that may stand for a number in its schema, with a `$` before them.
+        where: The config file that names the prompt, and `key` the key that does, for messages.
+        optional: Variables that it may use besides; there are no others.
+
+    Raises:
+        ConfigError: The file is missing or not as the module describes it; says what to mend.
+    """
+    try:
+        data = path.read_bytes()
+        text = data.decode()
+    except (OSError, UnicodeDecodeError) as error:
+        problem = (
+            "does not exist" if isinstance(error, FileNotFoundError) else f"can't be read ({type(error).__name__})"
+        )
+        raise ConfigError(
+            where, key, f"names {path}, which {problem}", "Give a UTF-8 file; paths are relative to the judge's file."
+        ) from None
+    parts = _FILE.fullmatch(text)
+    if parts is None:
+        raise ConfigError(
+            path,
+            "",
+            "is not a prompt",
+            "Write front matter between two lines `---`, then `# System` and `# User`, each heading a line.",
+        )
+    head = _head(path, parts["head"])
+    system, user = parts["system"].strip("\n"), parts["user"].strip("\n")
+    _check_inputs(
+        path,
+        head["inputs"],
+        inputs,
+        optional,
+        used=_variables(path, "# System", system) | _variables(path, "# User", user),
+    )
+    _check_output(path, head["output"], fields, counts)
+    try:
+        prompt = PromptFile(data, head["output"], head["inputs"], system, user)
+        prompt.ask(1, dict.fromkeys(counts, 1), **dict.fromkeys(prompt.inputs, ""))
+    except jinja2.TemplateError as error:
+        raise ConfigError(path, "", f"can't be filled in ({error.message})", "Correct the text.") from None
+    return prompt
+
+
+def _head(path: Path, text: str) -> dict[str, Any]:
+    try:
+        head = yaml.safe_load(text)
+    except yaml.YAMLError as error:
+        problem = getattr(error, "problem", None) or "syntax error"
+        raise ConfigError(path, "", f"has front matter that is not valid YAML ({problem})", "Correct it.") from None
+    if not isinstance(head, dict) or set(head) != {"inputs", "output"}:
+        found = ", ".join(map(str, head)) if isinstance(head, dict) else type(head).__name__
+        raise ConfigError(path, "", f"has front matter with {found}", "Its keys are exactly inputs and output.")
+    return head
+
+
+def _variables(path: Path, part: str, text: str) -> set[str]:
+    try:
+        return _used(text)
+    except jinja2.TemplateSyntaxError as error:
+        raise ConfigError(path, part, f"is no Jinja template ({error.message})", "Correct it.") from None
+
+
+def _used(text: str) -> set[str]:
+    return jinja2.meta.find_undeclared_variables(_TEXTS.parse(text))
+
+
+def _check_inputs(path: Path, named: object, needed: Sequence[str], optional: Sequence[str], used: set[str]) -> None:
+    if not isinstance(named, list) or sorted(map(str, named)) != sorted(used):
+        shown = named if isinstance(named, list) else type(named).__name__
+        raise ConfigError(path, "inputs", f"is {shown}, but the text uses {sorted(used)}", "Make the two agree.")
+    if not set(needed) <= used <= {*needed, *optional}:
+        remedy = f"Use {list(needed)} in the text" + (f", and none but {list(optional)} besides." if optional else ".")
+        raise ConfigError(path, "inputs", f"is {named}, but this judge gives {[*needed, *optional]}", remedy)
+
+
+def _check_output(path: Path, output: object, fields: Sequence[str] | None, counts: Sequence[str]) -> None:
+    def wrong(problem: str, remedy: str, key: str = "output") -> ConfigError:
+        return ConfigError(path, key, problem, remedy)
+
+    for name in _counts(output):
+        if name not in counts:
+            known = ", ".join(f"${c}" for c in counts) or "none"
+            raise wrong(f"holds ${name}, which stands for no number", f"Known here: {known}.")
+    filled = _filled(output, dict.fromkeys(counts, 1))
+    try:
+        Draft202012Validator.check_schema(filled)
+    except SchemaError as error:
+        raise wrong(f"is no JSON schema at {error.json_path}", "See json-schema.org for the keywords.") from None
+    if not isinstance(filled, dict) or filled.get("type") != "object" or "$ref" in filled:
+        raise wrong("is not the schema of an object", "Begin it with `type: object`.")
+    if fields is not None and list(filled.get("properties", {})) != list(fields):
+        found = list(filled.get("properties", {}))
+        raise wrong(f"asks for {found}", f"Ask for {list(fields)}, in this order.", "output.properties")
+    _check_bounded(filled, wrong, "output")
+
+
+def _check_bounded(schema: Any, wrong: Any, key: str) -> None:  # noqa: ANN401 - any JSON
+    """Refuses what lets a reply run on: open objects, and strings and lists without an end."""
+    if isinstance(schema, list):
+        for i, part in enumerate(schema):
+            _check_bounded(part, wrong, f"{key}.{i}")
+    if not isinstance(schema, dict):
+        return
+    kind = schema.get("type")
+    if kind == "object":
+        if schema.get("additionalProperties") is not False:
+            raise wrong("leaves additionalProperties open", "Add `additionalProperties: false`.", key)
+        if sorted(schema.get("required", [])) != sorted(schema.get("properties", {})):
+            raise wrong("does not require every property", "List all of them under `required`.", key)
+    bound = _BOUNDS.get(kind) if isinstance(kind, str) else None
+    if bound and not {bound, "enum", "const"} & set(schema):
+        raise wrong(f"has no {bound}", f"Add `{bound}`: without an end, a reply may run on until it is cut off.", key)
+    for name, part in schema.items():
+        _check_bounded(part, wrong, f"{key}.{name}")
+
+
+def _counts(value: object) -> list[str]:
+    """Names behind a `$` that stand where a number is meant."""
+    if isinstance(value, Mapping):
+        return [name for part in value.values() for name in _counts(part)]
+    if isinstance(value, list):
+        return [name for part in value for name in _counts(part)]
+    found = _COUNT.fullmatch(value) if isinstance(value, str) else None
+    return [found[1]] if found else []
+
+
+def _filled(value: Any, counts: Mapping[str, int]) -> Any:  # noqa: ANN401 - any JSON
+    if isinstance(value, Mapping):
+        return {name: _filled(part, counts) for name, part in value.items()}
+    if isinstance(value, list):
+        return [_filled(part, counts) for part in value]
+    found = _COUNT.fullmatch(value) if isinstance(value, str) else None
+    return counts[found[1]] if found else value

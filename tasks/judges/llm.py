@@ -1,0 +1,279 @@
+"""The language-model judge: an open-weights model is shown numbered passages and a claim and answers with a label.
+
+The reply is a JSON object of a fixed schema: the label, the numbers of the passages that decide it and, where asked
+for, an explanation. The confidence is what the model gave to each label's first token. The prompt is a file
+(`_prompts.py`), texts of the trace are fenced in it (`_fence.py`), engines run it. Left out: which passages are shown
+together, and in what order requests come, which decides what a prefix cache spares.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import lru_cache
+from pathlib import Path
+from typing import Annotated, Literal, Self
+
+import msgspec
+from pydantic import Field, model_validator
+
+from tasks.core import keys
+from tasks.core.config import Settings, Share
+from tasks.core.types import OUTAGE, Label, Request, Verdict
+from tasks.engines.generator import Generated, Generator, GeneratorConfig, Reply, open_generator
+from tasks.judges import _fence, _labels, _model, _prompts
+
+RULES = 1  # raised when the way from replies to a verdict changes
+P_DECIMALS = 4
+INPUTS = ("passages", "claim")
+PLAIN = ("label", "passages")
+EXPLAINED = ("explanation", *PLAIN)  # the model decides after it has explained (METHODS section 5)
+ASKED: tuple[Label, ...] = ("supported", "partially_supported", "unsupported", "contradicted")
+
+
+class Config(Settings):
+    """The whole of a language-model judge's file. Paths of prompts are relative to the file.
+
+    Attributes:
+        model: The model, and the engine that runs it.
+        prompt: Prompt file that asks for label and passages; for `explain: never` and `on_failure`.
+        explained_prompt: One that asks for an explanation before them; for `explain: always` and `on_failure`.
+        explain: Who gets an explanation: nobody, every claim, or those that a first look without one did not find
+            supported, which are judged again. How long it may be is the prompt's `maxLength`.
+        samples: Replies to each prompt, averaged; more than one needs a temperature.
+        abstain_below: A label less probable than this is answered with `abstained`; None answers always, and so
+            does a model that gives no probabilities.
+        max_reply_tokens: Most tokens of a reply without an explanation.
+        max_explained_tokens: Most tokens of one with it.
+    """
+
+    kind: Literal["llm"] = "llm"
+    model: GeneratorConfig
+    prompt: Path | None = None
+    explained_prompt: Path | None = None
+    explain: Literal["never", "on_failure", "always"] = "never"
+    samples: Annotated[int, Field(ge=1)] = 1
+    abstain_below: Share | None = None
+    max_reply_tokens: Annotated[int, Field(ge=16)] = 128
+    max_explained_tokens: Annotated[int, Field(ge=16)] = 512
+
+    @model_validator(mode="after")
+    def _agrees(self) -> Self:
+        if self.samples > 1 and self.model.temperature == 0:
+            raise ValueError(
+                f"asks for {self.samples} samples at temperature 0, which are all the same; "
+                "set model.temperature, or samples: 1"
+            )
+        for name, path in (("prompt", self.prompt), ("explained_prompt", self.explained_prompt)):
+            if path is None and self.explain in NEEDED_BY[name]:
+                raise ValueError(f"has explain: {self.explain} and no {name}; add {name}")
+        return self
+
+
+NEEDED_BY = {"prompt": ("never", "on_failure"), "explained_prompt": ("on_failure", "always")}
+
+
+class _Answer(msgspec.Struct, forbid_unknown_fields=True):
+    """A reply without an explanation."""
+
+    label: str
+    passages: list[int]
+
+
+class _ExplainedAnswer(_Answer):
+    """A reply with one."""
+
+    explanation: str
+
+
+@dataclass(frozen=True, slots=True)
+class _Look:
+    """One way of asking: a prompt and what its replies are like."""
+
+    prompt: _prompts.PromptFile
+    answer: type[_Answer]
+    max_tokens: int
+
+
+class Llm:
+    """See the module. Equal requests get equal verdicts as far as the engine gives equal replies."""
+
+    def __init__(self, config: Config, generator: Generator, where: str = "judge") -> None:
+        """A judge whose generator is given.
+
+        Args:
+            where: The config file, for messages; paths of prompts are relative to it.
+
+        Raises:
+            ConfigError: A prompt file is missing or wrong.
+        """
+        self._config, self._generator, self._where = config, generator, where
+        self._plain = self._look("prompt", config.prompt, PLAIN, _Answer, config.max_reply_tokens)
+        self._explained = self._look(
+            "explained_prompt", config.explained_prompt, EXPLAINED, _ExplainedAnswer, config.max_explained_tokens
+        )
+        self._version: str | None = None
+
+    @property
+    def version(self) -> str:
+        """Hash of `describe()`."""
+        if self._version is None:
+            self._version = keys.version(self.describe())
+        return self._version
+
+    @property
+    def engine(self) -> str:
+        """Which engine runs the model."""
+        return self._config.model.engine
+
+    def describe(self) -> dict[str, object]:
+        """Everything that can change a verdict; not where servers are nor how many GPUs run the model."""
+        looks = {"plain": self._plain, "explained": self._explained}
+        return {
+            "kind": "llm",
+            "rules": [RULES, _fence.RULES, _labels.RULES],
+            "model": self._generator.describe(),
+            "looks": {
+                name: {"prompt": look.prompt.hash, "output": look.prompt.output, "max_tokens": look.max_tokens}
+                for name, look in looks.items()
+                if look is not None
+            },
+            **self._config.model_dump(mode="json", include={"explain", "samples", "abstain_below"}),
+        }
+
+    def judge(self, requests: Sequence[Request]) -> list[Verdict]:
+        """One verdict per request, in order (METHODS section 3).
+
+        With `explain: on_failure` the second look's verdict replaces the first one's: an explanation written before a
+        decision is a reason for that decision, not for one taken without it. Where the second look fails for good,
+        the first verdict stays, unexplained; where the model could not be asked, there is no verdict.
+
+        Raises:
+            EngineError: The model can't be loaded or asked: nothing is kept.
+        """
+        first = self._plain or self._explained
+        if first is None:
+            raise ValueError("a judge without a prompt")
+        verdicts = self._ask(first, requests)
+        if self._explained is None or first is self._explained:
+            return verdicts
+        again = [i for i, v in enumerate(verdicts) if v.label not in {None, "supported"}]
+        for i, second in zip(again, self._ask(self._explained, [requests[i] for i in again]), strict=True):
+            verdicts[i] = _second(verdicts[i], second)
+        return verdicts
+
+    def close(self) -> None:
+        """Free the model."""
+        self._generator.close()
+
+    def _look(
+        self, key: str, path: Path | None, fields: Sequence[str], answer: type[_Answer], max_tokens: int
+    ) -> _Look | None:
+        """One way of asking, None where `explain` does not need it: such a file is not even read."""
+        if path is None or self._config.explain not in NEEDED_BY[key]:
+            return None
+        at = Path(self._where).parent / path.expanduser()
+        prompt = _prompts.load(at, INPUTS, fields, ("passages",), where=self._where, key=key)
+        return _Look(prompt, answer, max_tokens)
+
+    def _ask(self, look: _Look, requests: Sequence[Request]) -> list[Verdict]:
+        passages = lru_cache(maxsize=1)(_passages)  # requests that share them follow one another
+        prompts = [
+            look.prompt.ask(
+                look.max_tokens,
+                {"passages": len(r.shown)},
+                passages=passages(r.shown),
+                claim=_fence.block("claim", r.hypothesis),
+            )
+            for r in requests
+        ]
+        generated = self._generator.generate(prompts, self._config.samples) if prompts else []
+        return [self._verdict(look, r, g) for r, g in zip(requests, generated, strict=True)]
+
+    def _verdict(self, look: _Look, request: Request, generated: Generated) -> Verdict:
+        paid = Verdict(
+            request.key,
+            tokens_in=generated.tokens_in,
+            tokens_cached=generated.tokens_cached,
+            tokens_out=generated.tokens_out,
+        )
+        if generated.failure is not None:
+            return replace(paid, failure=generated.failure)
+        read = [(reply, _read(reply, len(request.shown), look.answer)) for reply in generated.replies]
+        said = [(reply, answer) for reply, answer in read if isinstance(answer, _Answer)]
+        if not said:
+            reply, failure = read[0]
+            return replace(paid, failure=str(failure), raw=reply.text)
+        p = _average(said)
+        label = max((answer.label for _, answer in said), key=lambda label: p.get(label, 0.0))
+        answer = next(answer for _, answer in said if answer.label == label)
+        sure = p.get(label)
+        low = self._config.abstain_below
+        return replace(
+            paid,
+            label="abstained" if sure is not None and low is not None and sure < low else _label(label),
+            p_supported=p.get("supported"),
+            p_contradicted=p.get("contradicted"),
+            passages=tuple(answer.passages),
+            explanation=_fence.unescape(answer.explanation) if isinstance(answer, _ExplainedAnswer) else None,
+        )
+
+
+def _passages(shown: tuple[str, ...]) -> str:
+    return _fence.blocks("passage", shown)
+
+
+def _read(reply: Reply, shown: int, kind: type[_Answer]) -> _Answer | str:
+    """A reply as an answer about `shown` passages, or the failure that it is."""
+    answer = _model.read(reply, kind)
+    if isinstance(answer, str):
+        return answer
+    if answer.label not in ASKED:
+        return "unknown_label"
+    named = _named(answer, shown)
+    return named if isinstance(named, str) else msgspec.structs.replace(answer, passages=named)
+
+
+def _named(answer: _Answer, shown: int) -> list[int] | str:
+    """The passages that decide the label, none twice, or the failure that they are."""
+    if any(not 1 <= number <= shown for number in answer.passages):
+        return "unknown_passage"
+    if answer.label == "unsupported":
+        return []  # nothing in them decides it, whatever the reply names
+    if shown == 1:
+        return [1]  # there is no other, whether the reply names it or not
+    return list(dict.fromkeys(answer.passages)) or "no_passage"
+
+
+def _average(said: Sequence[tuple[Reply, _Answer]]) -> dict[str, float]:
+    """Mean probability of each label over the replies (METHODS section 11).
+
+    Without log-probabilities, the share of the replies that gave it; for a single reply that would say nothing, and
+    the result is empty.
+    """
+    found = [_labels.distribution(reply, "label", ASKED) for reply, _ in said]
+    known = [p for p in found if p is not None]
+    if not known and len(said) > 1:
+        known = [{label: float(answer.label == label) for label in ASKED} for _, answer in said]
+    if not known:
+        return {}
+    return {label: round(sum(p[label] for p in known) / len(known), P_DECIMALS) for label in ASKED}
+
+
+def _second(first: Verdict, second: Verdict) -> Verdict:
+    """The verdict of two looks at one request, with what both of them cost."""
+    stands = first if second.failure not in {None, OUTAGE} else second
+    return replace(
+        stands,
+        tokens_in=first.tokens_in + second.tokens_in,
+        tokens_cached=first.tokens_cached + second.tokens_cached,
+        tokens_out=first.tokens_out + second.tokens_out,
+    )
+
+
+def _label(text: str) -> Label:
+    return next(label for label in ASKED if label == text)
+
+
+def build(config: Config, where: str) -> Llm:
+    """The judge; a relative model folder and the prompts are relative to the config file `where`."""
+    model = config.model.relative_to(Path(where).parent)
+    return Llm(config.model_copy(update={"model": model}), open_generator(model), where)

@@ -1,0 +1,103 @@
+"""Graders, writers and the extractor of facts with a real model in real vLLM on the CPU, loaded once.
+
+Its weights are random, so what it says means nothing: that it can be read, and where it leads, is what is tested.
+"""
+
+import importlib.util
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from engines.tiny_llms import POSITIONS, build
+
+from tasks.core.config import validate
+from tasks.core.types import Answer, Chunk
+from tasks.engines.generator import Generator, GeneratorConfig, open_generator
+from tasks.extractors import load
+from tasks.extractors.atomic import GIVES, Atomic
+from tasks.judges import generate, grader
+
+pytestmark = pytest.mark.skipif(importlib.util.find_spec("vllm") is None, reason="vLLM is not installed")
+PROMPTS = Path(__file__).parents[2] / "configs" / "prompts"
+INPUTS = [
+    {"question": f"How hot is {x}?", "answer": f"{x} is hot.", "passages": [f"{x}: 90 °C."]} for x in ("Tea", "Milk")
+]
+
+
+@pytest.fixture(scope="module")
+def model(tmp_path_factory: pytest.TempPathFactory) -> GeneratorConfig:
+    folder = build(tmp_path_factory.mktemp("llm"))
+    return GeneratorConfig(model=str(folder), dtype="float32", max_tokens=POSITIONS, temperature=1)
+
+
+@pytest.fixture(scope="module")
+def vllm(model: GeneratorConfig) -> Iterator[Generator]:
+    made = open_generator(model)
+    yield made
+    made.close()
+
+
+def short(name: str, folder: Path) -> Path:
+    """The released prompt with shorter texts: two cores write some hundred tokens a second."""
+    text = (PROMPTS / name / "v1.md").read_text(encoding="utf-8")
+    path = folder / f"{name}.md"
+    path.write_text(text.replace("maxLength: 400", "maxLength: 20").replace("maxLength: 300", "maxLength: 20"))
+    return path
+
+
+def writer(name: str, folder: Path, model: GeneratorConfig, vllm: Generator, most: int) -> generate.Writer:
+    settings = {"kind": "generate", "model": model, "prompt": short(name, folder), "most": most}
+    gives = GIVES if name == "facts" else ("answer",)
+    return generate.Writer(validate(generate.Config, settings, "w"), vllm, "w.yaml", gives)
+
+
+def test_facts_of_an_answer(tmp_path: Path, model: GeneratorConfig, vllm: Generator) -> None:
+    sentences = load({"kind": "sentences"}, "x")
+    extractor = Atomic(sentences, writer("facts", tmp_path, model, vllm, most=2), "v")
+    text = "Tea is hot and wet [1]. It is not cold. Milk is white, and it comes from cows [2]."
+    answers = [Answer("What is tea?", text, (Chunk("a", ""), Chunk("b", ""))), Answer("And?", "")]
+    found, nothing = extractor.extract_many(answers)
+    spans = [(c.start, c.end, c.cited_chunk_ids) for c in found.claims]
+    assert list(dict.fromkeys(spans)) == [
+        (c.start, c.end, c.cited_chunk_ids) for c in sentences.extract(text, answers[0].chunks, None)
+    ]
+    assert 3 <= len(spans) <= 6
+    facts = [c.text for c in found.claims if c.text is not None]
+    assert facts
+    assert all(0 < len(fact) <= 20 for fact in facts)
+    assert found.unbroken == len(spans) - len(facts)
+    assert found.tokens_in > 3 * 100  # three prompts
+    assert found.tokens_out > 3
+    assert nothing.claims == []
+
+
+def test_questions_of_an_answer(tmp_path: Path, model: GeneratorConfig, vllm: Generator) -> None:
+    found = writer("questions", tmp_path, model, vllm, most=3).write(INPUTS)
+    assert [w.failure for w in found] == [None, None]
+    assert all(0 < len(w.texts) <= 3 for w in found)  # the schema asks for three; a blank one is no question
+
+
+def test_grades(model: GeneratorConfig, vllm: Generator) -> None:
+    settings = {"kind": "grader", "model": model, "prompt": PROMPTS / "relevance" / "v1.md", "samples": 3}
+    grading = grader.Grader(validate(grader.Config, settings, "g"), vllm, "g.yaml", ("question", "answer", "passages"))
+    found = grading.grade(INPUTS)
+    assert [g.failure for g in found] == [None, None]
+    for grades in found:
+        assert set(grades.values) == {"context_relevance", "answer_relevance"}
+        assert all(1 <= grade <= 5 for grade in grades.values.values())
+
+
+def test_grades_that_may_not_apply(tmp_path: Path, model: GeneratorConfig, vllm: Generator) -> None:
+    """Among 16 draws of each, at temperature 1, a model of random weights says null and something else."""
+    (tmp_path / "p.md").write_text(
+        "---\ninputs: [question]\noutput:\n  type: object\n  properties:\n"
+        "    n: {type: [integer, 'null'], minimum: 1, maximum: 5}\n    b: {type: [boolean, 'null']}\n"
+        "  required: [n, b]\n  additionalProperties: false\n---\n# System\nS\n# User\n{{ question }}\n"
+    )
+    settings = {"kind": "grader", "model": model, "prompt": tmp_path / "p.md"}
+    grading = grader.Grader(validate(grader.Config, settings, "g"), vllm, "g.yaml", ("question",))
+    found = grading.grade([{"question": f"Is {n} a number?"} for n in range(16)])
+    assert [g.failure for g in found] == [None] * 16
+    assert {g.values["n"] for g in found} <= {1, 2, 3, 4, 5, None}
+    assert {g.values["b"] for g in found} <= {True, False, None}
+    assert len({g.values["n"] for g in found}) > 1

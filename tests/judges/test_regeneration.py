@@ -1,0 +1,59 @@
+"""Question regeneration: mean cosine of the written questions and the real one, in [0, 1] (METHODS section 4)."""
+
+from collections.abc import Sequence
+
+import numpy as np
+import pytest
+
+from tasks.engines.transformers_cpu import Embedded, Embedder, EmbedderConfig
+from tasks.judges.regeneration import Regenerated, regenerated
+
+# Unit vectors: their cosines with "east" are 1, 0, -1, 0.6 and 0.8.
+VECTORS = {"east": (1, 0), "north": (0, 1), "west": (-1, 0), "up": (0.6, 0.8), "flat": (0.8, 0.6), "": (0, 0)}
+
+
+class Compass:
+    def embed(self, texts: Sequence[str]) -> Embedded:
+        rows = np.array([VECTORS[t] for t in texts], np.float32).reshape(-1, 2)
+        return Embedded(rows, np.ones(len(texts), np.int64))
+
+
+@pytest.mark.parametrize(
+    ("written", "score"),
+    [
+        (["east"], 1.0), (["north"], 0.0), (["up", "flat", "east"], 0.8), (["west"], 0.0),
+        (["west", "east", "up"], 0.2),  # a mean, in which an opposite counts against the others
+        ([""], 0.0), ([], None),
+    ],
+)  # fmt: skip
+def test_mean_cosine(written: list[str], score: float | None) -> None:
+    assert regenerated(Compass(), ["east"], [written]) == [Regenerated(score, 1 + len(written))]
+
+
+def test_each_answer_is_held_against_its_own_question() -> None:
+    found = regenerated(Compass(), ["east", "north", "west"], [["up"], [], ["up", "west"]])
+    assert [r.score for r in found] == [0.6, None, 0.2]
+    assert regenerated(Compass(), [], []) == []
+
+
+def test_lists_that_do_not_match_are_refused() -> None:
+    with pytest.raises(ValueError, match="shorter"):
+        regenerated(Compass(), ["east", "north"], [["up"]])
+
+
+def test_with_the_real_model_a_dodge_scores_below_an_answer() -> None:
+    """What answers the question would also be asked for by it; "try again later" answers something else."""
+    embedder = Embedder(EmbedderConfig(threads=1))
+    asked = "How long does a refund take?"
+    near, far = regenerated(
+        embedder,
+        [asked, asked],
+        [
+            ["How many days do refunds take?", "When will I get my money back?"],
+            ["What should I do if the chat is down?"],
+        ],
+    )
+    embedder.close()
+    assert near.score is not None
+    assert far.score is not None
+    assert far.score < 0.3 < 0.6 < near.score <= 1
