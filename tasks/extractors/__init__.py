@@ -1,27 +1,97 @@
 """Claim extractors: how an answer is cut into claims (METHODS section 2).
 
-One file per kind. A kind exposes a pydantic model `Config` and `build(config) -> Extractor`; adding one is one file
-here. `markdown.py` and `citations.py` are what the kinds share. Leaves out what happens to the claims next.
+One file per kind. A kind exposes a pydantic model `Config` and `build(config, writers) -> Extractor`; adding one is one
+file here. `markdown.py` and `citations.py` are what the kinds share. Leaves out what happens to the claims next.
 """
 
 import sys
-from collections.abc import Mapping
-from typing import cast
+from collections.abc import Mapping, Sequence
+from typing import Self, cast
 
+from tasks.core import keys
 from tasks.core.plugins import configured
-from tasks.core.types import Extractor
+from tasks.core.types import Answer, ClaimDraft, Extraction, Extractor
+from tasks.extractors._writers import Writers
 
 
-def load(settings: Mapping[str, object], where: str, prefix: str = "") -> Extractor:
+class ByApp:
+    """Extractors that follow each application's own settings."""
+
+    def __init__(self, default: Extractor, apps: Mapping[str, Extractor]) -> None:
+        self._default = default
+        self._apps = dict(apps)
+
+    @property
+    def version(self) -> str:
+        """Hash of everything that can change the claims."""
+        apps = {app: e.version for app, e in self._apps.items()}
+        return keys.version({"default": self._default.version, "apps": apps}) if apps else self._default.version
+
+    @property
+    def modelless(self) -> Self:
+        """The same as far as no model is needed; see `Extractor`. Its version is not that of the claims."""
+        return type(self)(self._default.modelless, {app: e.modelless for app, e in self._apps.items()})
+
+    @property
+    def gpus(self) -> int:
+        """The most GPUs that one of them holds."""
+        return max(e.gpus for e in (self._default, *self._apps.values()))
+
+    def extract_many(self, answers: Sequence[tuple[str, Answer]]) -> list[Extraction]:
+        """The claims of each answer, in order; each comes with its application.
+
+        Raises:
+            EngineError: A model is needed and can't be run.
+        """
+        places: dict[int, list[int]] = {}
+        for at, (app, _) in enumerate(answers):
+            places.setdefault(id(self._of(app)), []).append(at)
+        found: dict[int, Extraction] = {}
+        for same in places.values():
+            extractor = self._of(answers[same[0]][0])
+            found.update(zip(same, extractor.extract_many([answers[at][1] for at in same]), strict=True))
+        return [found[at] for at in range(len(answers))]
+
+    def wording(self, app: str, answer: str, claim: ClaimDraft) -> tuple[str, str]:
+        """A claim's text, and how a judge should read it."""
+        if claim.text is not None:
+            return claim.text, claim.text
+        quoted = answer[claim.start : claim.end]
+        return quoted, self._of(app).hypothesis(quoted)
+
+    def close(self) -> None:
+        """Free the models; a later call loads them again."""
+        for extractor in (self._default, *self._apps.values()):
+            extractor.close()
+
+    def _of(self, app: str) -> Extractor:
+        return self._apps.get(app, self._default)
+
+
+def load(settings: Mapping[str, object], where: str, prefix: str = "", writers: Writers | None = None) -> Extractor:
     """The extractor that a config describes.
 
     Args:
         settings: The settings as read; their `kind` picks the module.
-        where: The config file, as the user named it; for errors.
+        where: The config file, as the user named it; for errors, and for the paths in it.
         prefix: Dotted path of the settings inside the file; for errors.
+        writers: The models that it may share with others of the file.
 
     Raises:
         ConfigError: The kind is unknown, or the settings don't fit it.
     """
     module, config = configured(sys.modules[__name__], settings, "extractor", where, prefix)
-    return cast("Extractor", module.build(config))
+    return cast("Extractor", module.build(config, writers or Writers(where)))
+
+
+def load_by_app(
+    default: Mapping[str, object], apps: Mapping[str, Mapping[str, object]], where: str, prefix: str
+) -> ByApp:
+    """The extractors under `extractor` and `apps` of the section `prefix` of a config file.
+
+    Raises:
+        ConfigError: See `load`.
+    """
+    writers = Writers(where)
+    own = {app: load(settings, where, f"{prefix}.apps.{app}", writers) for app, settings in apps.items()}
+    return ByApp(load(default, where, f"{prefix}.extractor", writers), own)

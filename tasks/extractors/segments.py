@@ -10,9 +10,10 @@ from dataclasses import dataclass
 from typing import Literal, NamedTuple
 
 from tasks.core import keys
-from tasks.core.types import Chunk, Citation, ClaimDraft, Extractor
+from tasks.core.types import Answer, Chunk, Citation, ClaimDraft, Extraction, Extractor
 from tasks.extractors import _sources, _spans, markdown
 from tasks.extractors._resolve import Resolver
+from tasks.extractors._writers import Writers
 from tasks.extractors.citations import Finder, Reference, StyleSettings
 from tasks.extractors.markdown import Block
 
@@ -43,21 +44,38 @@ class Segment(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Segments:
-    """The extractor; see `tasks.core.types.Extractor`."""
+    """The extractor; see `tasks.core.types.Extractor`. Pure: the same answer gives the same claims."""
 
     finder: Finder
     version: str
 
+    @property
+    def modelless(self) -> Extractor:
+        """Itself."""
+        return self
+
+    @property
+    def gpus(self) -> int:
+        """None."""
+        return 0
+
     def extract(self, answer: str, chunks: Sequence[Chunk], citations: Sequence[Citation] | None) -> list[ClaimDraft]:
-        """The segments of one answer."""
+        """The claims of one answer."""
         return drafts(cut(answer, chunks, citations, self.finder), chunks, citations, self.finder)
+
+    def extract_many(self, answers: Sequence[Answer]) -> list[Extraction]:
+        """The claims of each answer, in order."""
+        return [Extraction(self.extract(a.text, a.chunks, a.citations)) for a in answers]
 
     def hypothesis(self, claim: str) -> str:
         """A claim as a judge should read it: without references and markup."""
         return self.finder.hypothesis(claim)
 
+    def close(self) -> None:
+        """Nothing is held."""
 
-def build(config: Config) -> Extractor:
+
+def build(config: Config, _: Writers) -> Extractor:
     """The extractor for these settings."""
     return Segments(Finder(config), keys.version({"rules": RULES, **config.model_dump()}))
 

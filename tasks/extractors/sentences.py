@@ -16,9 +16,10 @@ from pydantic import Field
 from tasks.core import keys
 from tasks.core.types import Chunk, Citation, ClaimDraft, Extractor
 from tasks.extractors import _spans, segments
+from tasks.extractors._writers import Writers
 from tasks.extractors.citations import Finder, StyleSettings
 from tasks.extractors.markdown import encodable
-from tasks.extractors.segments import Segment
+from tasks.extractors.segments import Segment, Segments
 
 # See `segments.RULES`, which counts too.
 RULES = 1
@@ -33,24 +34,27 @@ _NUMBER_AT_END = re.compile(r"(?<=[:;])\s+\(?\d{1,2}[.)]\s*$")
 T = TypeVar("T", bound=tuple[int, ...])
 
 
-class Config(StyleSettings):
-    """Settings of the extractor `sentences`.
+class SentenceSettings(StyleSettings):
+    """What every extractor that cuts sentences can be told.
 
     Attributes:
         language: Whose rules tell where a sentence ends, as an ISO 639 code.
     """
 
-    kind: Literal["sentences"] = "sentences"
     language: Annotated[str, Field(pattern=r"^[a-z]{2,3}$")] = "en"
 
 
-@dataclass(frozen=True, slots=True)
-class Sentences:
-    """The extractor; see `tasks.core.types.Extractor`."""
+class Config(SentenceSettings):
+    """Settings of the extractor `sentences`."""
 
-    finder: Finder
+    kind: Literal["sentences"] = "sentences"
+
+
+@dataclass(frozen=True, slots=True)
+class Sentences(Segments):
+    """The extractor; see `tasks.core.types.Extractor`. Pure: the same answer gives the same claims."""
+
     language: str
-    version: str
 
     def extract(self, answer: str, chunks: Sequence[Chunk], citations: Sequence[Citation] | None) -> list[ClaimDraft]:
         """The sentences of one answer."""
@@ -58,15 +62,11 @@ class Sentences:
         parts = [part for segment in cut for part in _split(answer, segment, self.language)]
         return segments.drafts(parts, chunks, citations, self.finder)
 
-    def hypothesis(self, claim: str) -> str:
-        """A claim as a judge should read it: without references and markup."""
-        return self.finder.hypothesis(claim)
 
-
-def build(config: Config) -> Extractor:
+def build(config: Config, _: Writers) -> Extractor:
     """The extractor for these settings."""
     version = keys.version({"rules": [RULES, segments.RULES], **config.model_dump()})
-    return Sentences(Finder(config), config.language, version)
+    return Sentences(Finder(config), version, config.language)
 
 
 def _split(answer: str, segment: Segment, language: str) -> list[Segment]:

@@ -1,0 +1,116 @@
+"""Extractor `atomic`: sentences broken by a model into self-contained facts (METHODS section 2).
+
+A fact points to its sentence's span and keeps the sentence's references. A sentence that the model does not break (no
+readable reply, no fact in it, too long) stays one claim, as it stands in the answer: nothing is lost. Leaves out where
+sentences end (`sentences.py`) and what the model is told (the prompt).
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+from tasks.core import keys
+from tasks.core.types import OUTAGE, Answer, ClaimDraft, Extraction, Extractor
+from tasks.extractors import segments, sentences
+from tasks.extractors._writers import Writers
+from tasks.extractors.citations import Finder
+from tasks.extractors.sentences import Sentences, SentenceSettings
+from tasks.judges.generate import Writer, Written
+
+# See `segments.RULES`; those of the sentences count too.
+RULES = 1
+# Characters of the answer that are shown around a sentence, and the steps in which they move along a longer one:
+# sentences of one step show the same, which the model reads once.
+AROUND = 8_000
+STEP = 2_000
+GIVES = ("question", "answer", "sentence")
+
+
+class Config(SentenceSettings):
+    """Settings of the extractor `atomic`.
+
+    Attributes:
+        writer: Path of the config (`kind: generate`) of the model that writes a sentence's facts. Its prompt is given
+            `question`, `answer` and `sentence`.
+    """
+
+    kind: Literal["atomic"] = "atomic"
+    writer: Path
+
+
+@dataclass(frozen=True, slots=True)
+class Atomic:
+    """The extractor; see `tasks.core.types.Extractor`."""
+
+    modelless: Sentences
+    writer: Writer
+    version: str
+
+    @property
+    def gpus(self) -> int:
+        """GPUs that the writer's model holds here."""
+        return self.writer.gpus
+
+    def extract_many(self, answers: Sequence[Answer]) -> list[Extraction]:
+        """The facts of each answer, in order; the sentences of all answers are asked about at once.
+
+        Raises:
+            EngineError: The model can't be run.
+        """
+        cut = [self.modelless.extract(a.text, a.chunks, a.citations) for a in answers]
+        asked = [self._inputs(a, claim) for a, claims in zip(answers, cut, strict=True) for claim in claims]
+        written = iter(self.writer.write(asked))
+        return [_extraction(claims, [next(written) for _ in claims]) for claims in cut]
+
+    def hypothesis(self, claim: str) -> str:
+        """A sentence as a judge should read it: without references and markup."""
+        return self.modelless.hypothesis(claim)
+
+    def close(self) -> None:
+        """Free the model."""
+        self.writer.close()
+
+    def _inputs(self, answer: Answer, claim: ClaimDraft) -> dict[str, str]:
+        start, end = _around(claim.start, len(answer.text))
+        sentence = self.hypothesis(answer.text[claim.start : claim.end])
+        return {"question": answer.question, "answer": answer.text[start:end], "sentence": sentence}
+
+
+def build(config: Config, writers: Writers) -> Extractor:
+    """The extractor for these settings.
+
+    Raises:
+        ConfigError: The writer's file or one of its keys is wrong, or its prompt wants something else.
+        EngineError: The files of the writer's model are not there.
+    """
+    writer = writers.open(config.writer, GIVES)
+    settings = config.model_dump(exclude={"writer"})
+    version = keys.version({"rules": [RULES, sentences.RULES, segments.RULES], "writer": writer.version, **settings})
+    return Atomic(Sentences(Finder(config), version, config.language), writer, version)
+
+
+def _around(start: int, length: int) -> tuple[int, int]:
+    """What is shown of an answer around a sentence that begins at `start`: more of what came before it."""
+    begin = max(0, min(start // STEP * STEP - AROUND // 2, length - AROUND))
+    return begin, begin + AROUND
+
+
+def _extraction(claims: Sequence[ClaimDraft], written: Sequence[Written]) -> Extraction:
+    """The facts of the sentences of one answer."""
+    facts: list[ClaimDraft] = []
+    unbroken = 0
+    for claim, found in zip(claims, written, strict=True):
+        texts = list(dict.fromkeys(text for text in found.texts if any(c.isalnum() for c in text)))
+        facts += [ClaimDraft(claim.start, claim.end, claim.cited_chunk_ids, claim.dangling, t) for t in texts]
+        if not texts:
+            facts.append(claim)
+            unbroken += found.failure != OUTAGE
+    return Extraction(
+        facts,
+        unbroken=unbroken,
+        outage=any(w.failure == OUTAGE for w in written),
+        tokens_in=sum(w.tokens_in for w in written),
+        tokens_cached=sum(w.tokens_cached for w in written),
+        tokens_out=sum(w.tokens_out for w in written),
+    )
