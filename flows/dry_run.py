@@ -14,7 +14,7 @@ from rich.table import Table
 
 from tasks.stages.claims import extract_claims
 from tasks.stages.context import load
-from tasks.stages.estimate import Estimate, estimate
+from tasks.stages.estimate import Estimate, Judging, estimate
 from tasks.stages.ingest import ingest
 from tasks.stages.pairs import plan_pairs
 
@@ -38,7 +38,7 @@ def measure(config: Path, first: date, last: date) -> Missing:
     with tempfile.TemporaryDirectory(prefix="leadline-dry-run-") as overlay:
         ctx = load(config, first, last, overlay=Path(overlay))
         traces = ingest(ctx).computed
-        claims = extract_claims(ctx).computed
+        claims = extract_claims(ctx, modelless=True).computed
         pairs = plan_pairs(ctx).computed
         judging = estimate(ctx)
         ctx.close()
@@ -48,21 +48,37 @@ def measure(config: Path, first: date, last: date) -> Missing:
 def show(config: Path, first: date, last: date) -> None:
     """Print what is missing."""
     missing = measure(config, first, last)
-    judging = missing.judging
+    work = missing.judging
     table = Table(title=f"Missing, {first} to {last}", title_style="bold", show_edge=False)
     table.add_column("stage")
     table.add_column("to compute", justify="right")
-    for name, n in (
+    rows = [
         ("traces to ingest", missing.traces),
         ("claims to extract", missing.claims),
         ("pairs to plan", missing.pairs),
-        ("verdicts to judge", judging.verdicts),
-        ("second looks, at most", judging.second_looks),
-        ("relevance scores", judging.relevance),
-        ("traces to score", judging.scores),
-    ):
+    ]
+    for judging in work.judges:
+        whose = f" by {judging.judge}" if len(work.judges) > 1 else ""
+        rows += [
+            (f"verdicts to judge{whose}", judging.verdicts),
+            (f"second looks{whose}, at most", judging.second_looks),
+        ]
+    rows += [("relevance scores", work.relevance), ("traces to score", work.scores)]
+    for name, n in rows:
         table.add_row(name, f"{n:,}")
     console = Console()
     console.print(table)
-    minutes = "no measured rate yet" if judging.minutes is None else f"about {judging.minutes:.1f} minutes"
-    console.print(f"Judging reads about {judging.tokens:,} tokens: {minutes}. Nothing was changed.", highlight=False)
+    costs = [_cost(judging, len(work.judges)) for judging in work.judges]
+    console.print(" ".join([*costs, "Nothing was changed."]), highlight=False)
+
+
+def _cost(judging: Judging, judges: int) -> str:
+    """What judging takes, in a sentence."""
+    whose = f"Judging by {judging.judge}" if judges > 1 else "Judging"
+    time = "no measured rate yet" if judging.minutes is None else f"about {judging.minutes:.1f} minutes"
+    gpus = f", {judging.gpu_minutes:.1f} GPU minutes" if judging.gpu_minutes else ""
+    which = ""
+    if judging.share is not None:
+        as_before = f"{judging.share:.1%} of the claims go on to it, as on the latest night"
+        which = f" if {'all claims go on to it' if judging.share == 1 else as_before}"
+    return f"{whose} reads about {judging.tokens:,} tokens{which}: {time}{gpus}."

@@ -61,8 +61,11 @@ def run(config: Path, first: date, last: date, *, retry_failures: bool = False) 
             (ingest.ingest, {}),
             (claims.extract_claims, {}),
             (claims.plan_pairs, {}),
-            (judge.judge_first_looks, {"retry_failures": retry_failures}),
-            (judge.judge_second_looks, {"retry_failures": retry_failures}),
+            *(
+                (task, {"stage": member.stage, "retry_failures": retry_failures})
+                for member in ctx.judges
+                for task in judge.looks(member.stage)
+            ),
             (judge.score_relevance, {}),
             (score.score_traces, {}),
             (score.aggregate_nights, {}),

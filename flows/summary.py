@@ -7,6 +7,7 @@ from rich.console import Console
 from rich.table import Table
 
 from flows.nightly import Outcome
+from tasks.stages.context import StageResult
 
 COLUMNS = (
     "app · generator", "traces", "groundedness", "faithful", "used", "context", "answer", "claims", "misused",
@@ -37,12 +38,22 @@ def show(outcome: Outcome) -> None:
     for name in ("stage", "computed", "reused", "tokens", "seconds"):
         cost.add_column(name, justify="left" if name == "stage" else "right")
     for s in outcome.stages:
-        cost.add_row(s.stage, f"{s.computed:,}", f"{s.reused:,}", f"{s.tokens_in + s.tokens_out:,}", f"{s.seconds:.1f}")
+        cost.add_row(s.stage, f"{s.computed:,}", f"{s.reused:,}", tokens(s), f"{s.seconds:.1f}")
     console.print(cost)
+    if any(s.tokens_cached or s.tokens_out for s in outcome.stages):
+        console.print("[dim]Tokens: read / of these spared by the prefix cache / written.[/dim]")
+    if gpu_seconds := sum(s.seconds * s.gpus for s in outcome.stages):
+        console.print(f"GPUs were held for {gpu_seconds / 60:.1f} GPU minutes.", highlight=False)
     for note in (n for s in outcome.stages for n in s.notes):
         console.print(f"[yellow]note[/yellow] {note}", highlight=False)
     console.print(f"report     {ctx.config.report.dir / 'index.html'}", highlight=False, soft_wrap=True)
     console.print(f"warehouse  {ctx.config.warehouse}", highlight=False, soft_wrap=True)
+
+
+def tokens(stage: StageResult) -> str:
+    """What models read in a stage; what a cache spared them and what they wrote, where they write."""
+    counts = [stage.tokens_in, stage.tokens_cached, stage.tokens_out]
+    return " / ".join(f"{n:,}" for n in (counts if any(counts[1:]) else counts[:1]))
 
 
 def _cells(row: dict[str, Any]) -> list[str]:

@@ -29,6 +29,7 @@ WITH night AS (
         sum(claims_misused)::BIGINT AS claims_misused,
         sum(claims_unjudged)::BIGINT AS claims_unjudged,
         sum(claims_abstained)::BIGINT AS claims_abstained,
+        sum(claims_escalated)::BIGINT AS claims_escalated,
         sum(citations_dangling)::BIGINT AS citations_dangling
     FROM trace_scores
     GROUP BY recipe, date, app, generator, judge_version
@@ -64,6 +65,7 @@ SELECT
     claims_misused,
     claims_unjudged,
     claims_abstained,
+    claims_escalated,
     citations_dangling
 FROM night
 ORDER BY app, generator

@@ -14,6 +14,7 @@ WITH claim AS (
         count(*) FILTER (label IS NOT NULL AND misused) AS misused,
         count(*) FILTER (status = 'unjudged') AS unjudged,
         count(*) FILTER (status = 'abstained') AS abstained,
+        count(*) FILTER (stage_asked > 1) AS escalated,
         list_distinct(flatten(list(deciding_chunk_ids) FILTER (label = 'supported'))) AS used
     FROM claim_results
     GROUP BY trace_id
@@ -45,6 +46,7 @@ trace AS (
         coalesce(claim.misused, 0) AS misused,
         coalesce(claim.unjudged, 0) AS unjudged,
         coalesce(claim.abstained, 0) AS abstained,
+        coalesce(claim.escalated, 0) AS escalated,
         coalesce(dangling.dangling, 0) AS dangling,
         coalesce(claim.used, []) AS used,
         relevant.answer_relevance,
@@ -102,6 +104,7 @@ SELECT
     misused AS claims_misused,
     unjudged AS claims_unjudged,
     abstained AS claims_abstained,
+    escalated AS claims_escalated,
     dangling AS citations_dangling,
     len(chunks) AS chunks_retrieved,
     CASE WHEN grounded THEN len(used) END AS chunks_used,

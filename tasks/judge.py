@@ -1,8 +1,18 @@
 """Task shells: everything that runs a model."""
 
+from prefect import Task
+
 from tasks.shell import shell
 from tasks.stages import relevance, verdicts
+from tasks.stages.context import StageResult
 
-judge_first_looks = shell("verdicts", verdicts.judge_first_looks)
-judge_second_looks = shell("second looks", verdicts.judge_second_looks)
+judge_first_looks = shell(verdicts.FIRST, verdicts.judge_first_looks)
+judge_second_looks = shell(verdicts.SECOND, verdicts.judge_second_looks)
 score_relevance = shell("relevance", relevance.score_relevance)
+
+
+def looks(stage: int) -> list[Task[..., StageResult]]:
+    """First and second looks of one judge of the recipe, from 1, under names of their own; to be called with it."""
+    named = ((verdicts.FIRST, judge_first_looks), (verdicts.SECOND, judge_second_looks))
+    names = [(verdicts.stage_name(name, stage), task) for name, task in named]
+    return [task.with_options(name=name, task_run_name=name) for name, task in names]

@@ -2,7 +2,7 @@
 -- Inputs: claims, claim_results. Parameters: $recipe, $night, $extractor_version, $trace_ids.
 SELECT
     c.trace_id, c.claim_id, c.ordinal, c.text, c.span_start, c.span_end, c.cited_chunk_ids, c.dangling_citations,
-    r.status, r.label, r.misused, r.deciding_chunk_id, r.deciding_chunk_ids, r.cited_support, r.confidence,
+    r.status, r.label, r.misused, coalesce(r.stage, 1) AS stage, r.deciding_chunk_id, r.deciding_chunk_ids, r.cited_support, r.confidence,
     r.patterns, r.needs_review
 FROM claims AS c
 INNER JOIN claim_results AS r ON r.claim_id = c.claim_id AND r.date = c.date AND r.recipe = $recipe

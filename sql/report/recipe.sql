@@ -4,6 +4,7 @@ SELECT
     r.recipe,
     r.name AS recipe_name,
     r.judge_version,
+    coalesce(r.judge_versions, [r.judge_version]) AS judge_versions,
     j.name AS judge_name,
     j.kind AS judge_kind,
     r.extractor_version,

@@ -8,10 +8,10 @@ import difflib
 import re
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Annotated, Any, Literal, TypeVar, get_args
+from typing import Annotated, Any, Literal, Self, TypeVar, get_args
 
 import yaml
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
 from tasks.core.errors import ConfigError
 
@@ -29,17 +29,46 @@ class Pairing(Settings):
     """Which evidence the judge is shown with a claim (the cost dial).
 
     Attributes:
-        kind: `per_chunk` every chunk; `top_k` the k chunks nearest to the claim by embedding, and those it cites;
-            `cited` only those it cites.
+        kind: `per_chunk` every chunk, one by one; `top_k` the k chunks nearest to the claim by embedding, and those it
+            cites; `cited` only those it cites; `all_chunks` all of them together, in packs.
         k: Chunks for `top_k`.
         window_words: A chunk longer than this is read in windows of whole sentences up to this many words.
-        joint_chunks: How many of the best chunks are shown together when no single one supports a claim; 0 = never.
+        pack_words: Most words of a pack of `all_chunks`, at least `window_words`.
+        joint_chunks: How many of the best chunks are shown together when no look supports a claim; 0 = never.
     """
 
-    kind: Literal["per_chunk", "top_k", "cited"] = "per_chunk"
+    kind: Literal["per_chunk", "top_k", "cited", "all_chunks"] = "per_chunk"
     k: Annotated[int, Field(ge=1)] = 5
     window_words: Annotated[int, Field(ge=20)] = 160
+    pack_words: Annotated[int, Field(ge=20)] = 3_000
     joint_chunks: Annotated[int, Field(ge=0, le=8)] = 2
+
+    @model_validator(mode="after")
+    def _fits(self) -> Self:
+        if self.kind == "all_chunks" and self.pack_words < self.window_words:
+            raise ValueError("has pack_words below window_words, so that a window fits no pack; raise pack_words")
+        return self
+
+
+class Escalation(Settings):
+    """A further judge of a cascade, dearer than the one before it.
+
+    Attributes:
+        band: `[lo, hi]`: a claim goes on to this judge where lo ≤ p_supported < hi after the one before it, and where
+            that one abstained or failed.
+        judge: Path of the judge's config.
+        pairing: Which evidence this judge is shown with a claim.
+    """
+
+    band: tuple[Share, Share]
+    judge: Path
+    pairing: Pairing = Pairing()
+
+    @model_validator(mode="after")
+    def _ordered(self) -> Self:
+        if self.band[0] > self.band[1]:
+            raise ValueError("has a band [lo, hi] with lo above hi; swap them")
+        return self
 
 
 class Scoring(Settings):
@@ -64,6 +93,7 @@ class Recipe(Settings):
         extractor: Settings of the claim extractor (`kind` and its own keys).
         apps: Per application, extractor settings that replace the recipe's, such as the citation style.
         judge: Path of the judge's config.
+        cascade: Further judges, from cheap to dear, for the claims that the one before left uncertain.
         relevance: Settings of the embedding model that scores relevance (and ranks chunks for `top_k`).
     """
 
@@ -72,6 +102,7 @@ class Recipe(Settings):
     apps: Mapping[str, Mapping[str, Any]] = Field(default_factory=dict)
     pairing: Pairing = Pairing()
     judge: Path
+    cascade: tuple[Escalation, ...] = ()
     relevance: Mapping[str, Any] = Field(default_factory=dict)
     scoring: Scoring = Scoring()
     triad: Triad = Triad()
@@ -106,12 +137,15 @@ class Limits(Settings):
     Attributes:
         part_traces: Most traces in one part of the lake, the unit of every later stage.
         shard_requests: Requests judged between two writes: at most this many are lost by a kill.
+        sort_requests: Requests held in memory to be sorted by their evidence, so that those that share it follow one
+            another and a model reads it once; never fewer than `shard_requests`.
         memory_limit: DuckDB's memory limit; beyond it, it spills to disk.
         catch_up_days: Days before the first one asked for that are completed too, if traces arrived late for them.
     """
 
     part_traces: Annotated[int, Field(ge=1)] = 4_000
     shard_requests: Annotated[int, Field(ge=1)] = 2_048
+    sort_requests: Annotated[int, Field(ge=1)] = 16_384
     memory_limit: Annotated[str, Field(pattern=r"^\d+ ?(MB|GB)$")] = "2GB"
     catch_up_days: Annotated[int, Field(ge=0)] = 0
 
@@ -218,7 +252,12 @@ def load_nightly(path: Path) -> Nightly:
         "lake": at(raw.lake),
         "warehouse": at(raw.warehouse),
         "report": raw.report.model_copy(update={"dir": at(raw.report.dir)}),
-        "recipe": raw.recipe.model_copy(update={"judge": at(raw.recipe.judge)}),
+        "recipe": raw.recipe.model_copy(
+            update={
+                "judge": at(raw.recipe.judge),
+                "cascade": tuple(e.model_copy(update={"judge": at(e.judge)}) for e in raw.recipe.cascade),
+            }
+        ),
         "sources": [at(s) if isinstance(s, Path) else s for s in raw.sources],
     }
     return raw.model_copy(update=update)

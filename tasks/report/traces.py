@@ -25,15 +25,15 @@ def load(reader: Reader, recipe: Row, night: date, trace_ids: Sequence[str]) -> 
 
 def _batch(reader: Reader, recipe: Row, night: date, batch: list[str]) -> Iterator[Trace]:
     scope: dict[str, object] = {"night": night, "trace_ids": batch}
-    name, extractor, judge, scorer = (
-        recipe[k] for k in ("recipe", "extractor_version", "judge_version", "scorer_version")
+    name, extractor, judges, scorer = (
+        recipe[k] for k in ("recipe", "extractor_version", "judge_versions", "scorer_version")
     )
     rows = {r["trace_id"]: r for r in select(reader, "page_traces", recipe=name, **scope)}
     claims: defaultdict[str, list[dict[str, Any]]] = defaultdict(list)
     for row in select(reader, "page_claims", recipe=name, extractor_version=extractor, **scope):
         claims[row["trace_id"]].append(row)
     looks: defaultdict[str, list[dict[str, Any]]] = defaultdict(list)
-    for row in select(reader, "page_looks", recipe=name, judge_version=judge, **scope):
+    for row in select(reader, "page_looks", recipe=name, judge_versions=judges, **scope):
         looks[row["claim_id"]].append(row)
     relevance: defaultdict[str, dict[str, float]] = defaultdict(dict)
     for row in select(reader, "page_relevance", scorer_version=scorer, **scope):

@@ -17,6 +17,7 @@ class Passage:
     """What was seen of a chunk.
 
     Attributes:
+        named: The judge named it as deciding its label.
         n: Position of the chunk in its trace, from 0: its anchor; None if the trace has no such chunk.
         excerpt: The passage, shortened.
         start: First character of the passage in the chunk's text.
@@ -29,21 +30,31 @@ class Passage:
     excerpt: str
     start: int
     end: int
+    named: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class Cited:
-    """A chunk that a claim cites, and the judge's word on it by itself (`unjudged` if there is none)."""
+    """A chunk that a claim cites, and the judge's word on it (`unjudged` if there is none).
+
+    Attributes:
+        label: None where the judge saw it among others only, and did not name it.
+    """
 
     passage: Passage
-    label: str
+    label: str | None
     p_supported: float | None
 
 
 @dataclass(frozen=True, slots=True)
 class Look:
-    """One sample of one look of the judge; `label` is None where it failed or was never made."""
+    """One sample of one look of a judge; `label` is None where it failed or was never made.
 
+    Attributes:
+        stage: Which judge of the recipe looked, from 1.
+    """
+
+    stage: int
     kind: str
     passages: tuple[Passage, ...]
     cited: bool
@@ -62,6 +73,7 @@ class Claim:
     Attributes:
         verdict: Its label, or `na`, `unjudged` or `abstained` where it has none.
         deciding: The passages that decided it, best first.
+        explanation: The reasons of the judge that decided, where it gives any.
     """
 
     ordinal: int
@@ -76,6 +88,7 @@ class Claim:
     dangling: tuple[str, ...]
     cited: tuple[Cited, ...]
     deciding: tuple[Passage, ...]
+    explanation: str | None
     looks: tuple[Look, ...]
 
 
@@ -192,13 +205,21 @@ def _said(answer: str, claims: Sequence[Claim]) -> list[Said]:
 def _claim(row: Row, looks: Sequence[Row], chunks: Sequence[Row], where: Mapping[str, int]) -> Claim:
     verdict = row["label"] if row["status"] == "judged" else row["status"]
     support = {s["chunk_id"]: s for s in row["cited_support"] or ()}
+    counting = [look for look in looks if look["stage"] == row["stage"]]
+    decided_by, deciding = _deciding(row, counting)
 
     def cited(chunk_id: str) -> Cited:
-        own = support.get(chunk_id) or {}
-        seen = [look for look in looks if [e["chunk_id"] for e in look["evidence"]] == [chunk_id]]
-        best = max(seen, key=lambda look: _p(look, "p_supported"), default=None)
-        evidence = best["evidence"][0] if best else {"chunk_id": chunk_id, "start": 0, "end": None}
-        return Cited(_passage(evidence, chunks, where), own.get("label") or "unjudged", own.get("p_supported"))
+        alone = [look for look in counting if {e["chunk_id"] for e in look["evidence"]} == {chunk_id}]
+        named = [look for look in counting if chunk_id in {e["chunk_id"] for e in _named(look)}]
+        best = max(alone or named, key=lambda look: _p(look, "p_supported"), default=None)
+        shown = [e for e in (_named(best) or best["evidence"]) if e["chunk_id"] == chunk_id] if best else []
+        passage = _passage(shown[0] if shown else _whole(chunk_id), chunks, where)
+        if own := support.get(chunk_id):
+            return Cited(passage, own["label"] or "unjudged", own["p_supported"])
+        if named:
+            return Cited(passage, best["label"] if best else None, None)
+        among = any(chunk_id in {e["chunk_id"] for e in look["evidence"]} and look["label"] for look in counting)
+        return Cited(passage, None if among else "unjudged", None)
 
     return Claim(
         ordinal=row["ordinal"],
@@ -212,47 +233,65 @@ def _claim(row: Row, looks: Sequence[Row], chunks: Sequence[Row], where: Mapping
         patterns=tuple(row["patterns"] or ()),
         dangling=tuple(row["dangling_citations"]),
         cited=tuple(cited(c) for c in row["cited_chunk_ids"]),
-        deciding=tuple(_passage(e, chunks, where) for e in _deciding(row, looks)),
-        looks=tuple(
-            Look(
-                kind=look["look"],
-                passages=tuple(_passage(e, chunks, where) for e in look["evidence"]),
-                cited=look["cited"],
-                sample=look["sample"],
-                label=look["label"],
-                failure=look["failure"],
-                p_supported=look["p_supported"],
-                p_contradicted=look["p_contradicted"],
-                explanation=look["explanation"],
-            )
-            for look in looks
-        ),
+        deciding=tuple(_passage(e, chunks, where, named=bool(decided_by and _named(decided_by))) for e in deciding),
+        explanation=decided_by["explanation"] if decided_by else None,
+        looks=tuple(_look(look, chunks, where) for look in looks),
     )
 
 
-def _deciding(row: Row, looks: Sequence[Row]) -> list[Row]:
-    """What decided a claim: of the looks at exactly its deciding chunks, one with its label, and the surest of those.
+def _look(look: Row, chunks: Sequence[Row], where: Mapping[str, int]) -> Look:
+    return Look(
+        stage=look["stage"],
+        kind=look["look"],
+        passages=tuple(
+            _passage(e, chunks, where, named=n in look["passages"]) for n, e in enumerate(look["evidence"], start=1)
+        ),
+        cited=look["cited"],
+        sample=look["sample"],
+        label=look["label"],
+        failure=look["failure"],
+        p_supported=look["p_supported"],
+        p_contradicted=look["p_contradicted"],
+        explanation=look["explanation"],
+    )
 
+
+def _named(look: Row) -> list[Row]:
+    """The part of the evidence that the judge named, the deciding one first."""
+    return [look["evidence"][n - 1] for n in look["passages"]]
+
+
+def _deciding(row: Row, looks: Sequence[Row]) -> tuple[Row | None, list[Row]]:
+    """The look that decided a claim, and what of its evidence did.
+
+    Of the looks that come down to exactly the deciding chunks, one with the claim's label, and the surest of those.
     Without such a look (verdicts were lost) the chunks stand by themselves, without a window.
     """
     ids = row["deciding_chunk_ids"] or ([row["deciding_chunk_id"]] if row["deciding_chunk_id"] else [])
-    side = "p_contradicted" if row["label"] == "contradicted" else "p_supported"
-    exact = [look for look in looks if {e["chunk_id"] for e in look["evidence"]} == set(ids)]
-    best = max(exact, key=lambda look: (look["label"] == row["label"], _p(look, side)), default=None)
     if not ids:
-        return []
-    return list(best["evidence"]) if best else [{"chunk_id": i, "start": 0, "end": None} for i in ids]
+        return None, []
+    side = "p_contradicted" if row["label"] == "contradicted" else "p_supported"
+    came_down = [(look, _named(look) or list(look["evidence"])) for look in looks]
+    exact = [(look, shown) for look, shown in came_down if {e["chunk_id"] for e in shown} == set(ids)]
+    if not exact:
+        return None, [_whole(i) for i in ids]
+    look, shown = max(exact, key=lambda one: (one[0]["label"] == row["label"], _p(one[0], side)))
+    return look, sorted(shown, key=lambda e: ids.index(e["chunk_id"])) if _named(look) else shown
+
+
+def _whole(chunk_id: str) -> Row:
+    return {"chunk_id": chunk_id, "start": 0, "end": None}
 
 
 def _p(look: Row, side: str) -> float:
     return -1.0 if look[side] is None else float(look[side])
 
 
-def _passage(evidence: Row, chunks: Sequence[Row], where: Mapping[str, int]) -> Passage:
+def _passage(evidence: Row, chunks: Sequence[Row], where: Mapping[str, int], *, named: bool = False) -> Passage:
     n = where.get(evidence["chunk_id"])
     chunk: Row = {"text": "", "title": None} if n is None else chunks[n]
     start, end = evidence["start"], len(chunk["text"]) if evidence["end"] is None else evidence["end"]
-    return Passage(n, evidence["chunk_id"], chunk["title"], excerpt(chunk["text"], start, end), start, end)
+    return Passage(n, evidence["chunk_id"], chunk["title"], excerpt(chunk["text"], start, end), start, end, named)
 
 
 def _windows(n: int, length: int, claims: Sequence[Claim]) -> list[Span]:

@@ -11,23 +11,25 @@ from pathlib import Path
 
 import msgspec
 
-from tasks import extractors, judges, sources
+from tasks import extractors, sources
 from tasks.core import keys
-from tasks.core.config import Nightly, Recipe, load_nightly, load_yaml, validate
+from tasks.core.config import Nightly, Pairing, Recipe, load_nightly, load_yaml, validate
 from tasks.core.errors import UsageError
 from tasks.core.progress import Progress, Silent
 from tasks.core.schemas import TRACES, Table
-from tasks.core.types import Chunk, Citation, ClaimDraft, Extractor, Judge
 from tasks.engines.transformers_cpu import Embedder, EmbedderConfig
+from tasks.extractors import ByApp
 from tasks.sources import Source
+from tasks.stages import members
 from tasks.store.lake import Lake, Part
 from tasks.store.query import Queries, sql
 
-PAIRING_RULES = 1  # raised when the windows or the looks that the same settings lead to change
+PAIRING_RULES = 2  # raised when the windows or the looks that the same settings lead to change
 SCORING_SQL = (
     "part_verdicts",
     "second_look",
     "claim_results",
+    "escalate",
     "trace_scores",
     "nightly_groundedness",
     "nightly_utilization",
@@ -43,7 +45,10 @@ class StageResult:
     Attributes:
         computed: Rows made, in the stage's own unit (traces, claims, pairs, verdicts, …).
         reused: Rows that were already there.
-        tokens_in: Tokens that models read.
+        tokens_in: Tokens that models read, those of `tokens_cached` included.
+        tokens_cached: Tokens that a prefix cache spared them.
+        judge: `judge_version` whose verdicts it made; None where it is no judging stage.
+        gpus: GPUs that it held.
         notes: What a person should know, without trace text.
     """
 
@@ -51,35 +56,12 @@ class StageResult:
     computed: int = 0
     reused: int = 0
     tokens_in: int = 0
+    tokens_cached: int = 0
     tokens_out: int = 0
+    judge: str | None = None
+    gpus: int = 0
     seconds: float = 0.0
     notes: tuple[str, ...] = ()
-
-
-class ByApp:
-    """An extractor that follows each application's own settings."""
-
-    def __init__(self, default: Extractor, apps: Mapping[str, Extractor]) -> None:
-        self._default = default
-        self._apps = dict(apps)
-        self.version = (
-            keys.version({"default": default.version, "apps": {app: e.version for app, e in apps.items()}})
-            if apps
-            else default.version
-        )
-
-    def extract(
-        self, app: str, answer: str, chunks: Sequence[Chunk], citations: Sequence[Citation] | None
-    ) -> list[ClaimDraft]:
-        """The claims of one answer of one application."""
-        return self._of(app).extract(answer, chunks, citations)
-
-    def hypothesis(self, app: str, claim: str) -> str:
-        """A claim of one application as a judge should read it."""
-        return self._of(app).hypothesis(claim)
-
-    def _of(self, app: str) -> Extractor:
-        return self._apps.get(app, self._default)
 
 
 @dataclass(frozen=True)
@@ -90,7 +72,8 @@ class Context:
         first: First day to complete.
         last: Last day to complete.
         today: The day of the run, against which timestamps ahead of time are told.
-        recipe: Hash of extractor, pairing, judge, scoring SQL and parameters.
+        judges: In the order they are asked: more than one in a cascade.
+        recipe: Hash of extractor, pairing, judges, scoring SQL and parameters.
         definition: What is hashed into `recipe`.
     """
 
@@ -101,8 +84,7 @@ class Context:
     today: date
     sources: tuple[Source, ...]
     extractor: ByApp
-    judge: Judge
-    judge_name: str
+    judges: tuple[members.Member, ...]
     embedder: Embedder
     recipe: str
     definition: Mapping[str, object]
@@ -117,6 +99,11 @@ class Context:
     def scorer(self) -> str:
         """`scorer_version`: hash of what can change a relevance score."""
         return scorer_version(self.config.recipe, self.embedder.version)
+
+    @property
+    def judge_version(self) -> str:
+        """Hash of what can change a label: of the judge, or of the cascade."""
+        return members.version(self.judges)
 
     def queries(self) -> Queries:
         """A private DuckDB within the configured memory."""
@@ -136,7 +123,9 @@ class Context:
 
     def close(self) -> None:
         """Free the models."""
-        self.judge.close()
+        self.extractor.close()
+        for member in self.judges:
+            member.judge.close()
         self.embedder.close()
 
 
@@ -164,12 +153,11 @@ def load(
     where = str(config_path)
     base = config_path.resolve().parent
     recipe = config.recipe
-    default = extractors.load(recipe.extractor, where, "recipe.extractor")
-    apps = {app: extractors.load(s, where, f"recipe.apps.{app}") for app, s in recipe.apps.items()}
-    extractor = ByApp(default, apps)
-    judge = judges.load(recipe.judge)
+    extractor = extractors.load_by_app(recipe.extractor, recipe.apps, where, "recipe")
+    judges = members.load(recipe)
     embedder = Embedder(validate(EmbedderConfig, recipe.relevance, where, "recipe.relevance").relative_to(base))
-    definition = define(recipe, extractor.version, judge.version, scorer_version(recipe, embedder.version))
+    scorer = scorer_version(recipe, embedder.version)
+    definition = define(recipe, extractor.version, [m.judge.version for m in judges], scorer)
     return Context(
         config=config,
         lake=Lake(config.lake, overlay),
@@ -178,8 +166,7 @@ def load(
         today=today or datetime.now(UTC).date(),
         sources=tuple(_source(s, where, base) for s in config.sources),
         extractor=extractor,
-        judge=judge,
-        judge_name=recipe.judge.stem,
+        judges=judges,
         embedder=embedder,
         recipe=keys.version(definition),
         definition=definition,
@@ -204,12 +191,24 @@ def scorer_version(recipe: Recipe, embedder: str) -> str:
     return keys.version({"embedder": embedder, "window_words": recipe.pairing.window_words})
 
 
-def define(recipe: Recipe, extractor: str, judge: str, scorer: str) -> dict[str, object]:
-    """What is hashed into a recipe. The name stays out: renaming changes no number."""
+def define(recipe: Recipe, extractor: str, judges: Sequence[str], scorer: str) -> dict[str, object]:
+    """What is hashed into a recipe. The name stays out: renaming changes no number.
+
+    Args:
+        judges: Their versions, in the order they are asked.
+    """
+
+    def pairing(settings: Pairing) -> dict[str, object]:
+        return {**settings.model_dump(), "rules": PAIRING_RULES}
+
     return {
         "extractor": extractor,
-        "pairing": {**recipe.pairing.model_dump(), "rules": PAIRING_RULES},
-        "judge": judge,
+        "pairing": pairing(recipe.pairing),
+        "judge": judges[0],
+        "cascade": [
+            {"judge": judge, "band": e.band, "pairing": pairing(e.pairing)}
+            for judge, e in zip(judges[1:], recipe.cascade, strict=True)
+        ],
         "relevance": scorer,
         "scoring": recipe.scoring.model_dump(),
         "triad": recipe.triad.model_dump(),

@@ -1,17 +1,47 @@
 """What judging will cost: requests without a verdict, their tokens, and minutes at a measured rate."""
 
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
+import pyarrow as pa
 import pyarrow.compute as pc
 
 from tasks.core.schemas import RELEVANCE, TRACE_SCORES
+from tasks.core.types import Request
 from tasks.stages.context import Context, missing_parts
-from tasks.stages.pairs import looks_of
+from tasks.stages.escalate import latest_share, settled
+from tasks.stages.known import verdicts_on
+from tasks.stages.members import Member
+from tasks.stages.pairs import first_looks, has_claims, looks_of
 from tasks.stages.runs import measured_rates
-from tasks.stages.verdicts import open_requests
+from tasks.stages.verdicts import open_requests, requests_of
 from tasks.store.lake import Part
+from tasks.store.query import Queries
 
 CHARS_PER_TOKEN = 4  # of English; used until a run of this judge has counted
+
+
+@dataclass(frozen=True, slots=True)
+class Judging:
+    """Work that one judge has before it.
+
+    Attributes:
+        verdicts: First looks to judge.
+        second_looks: Second looks that may be needed: an upper bound until the claims' first looks are judged.
+        share: Share of the claims that are taken to go on to this judge, where the judge before it has still to say
+            which: that of the latest night, or 1 before there is one. None where it is known which.
+        tokens: Tokens of the first looks, at the judge's measured rate per verdict, or by their characters.
+        minutes: At the rate measured in the latest run of this judge; None before there is one.
+        gpu_minutes: The same, times the GPUs that it held then.
+    """
+
+    judge: str
+    verdicts: int
+    second_looks: int
+    share: float | None
+    tokens: int
+    minutes: float | None
+    gpu_minutes: float | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,49 +49,102 @@ class Estimate:
     """Work that models have before them.
 
     Attributes:
-        verdicts: First looks to judge.
-        second_looks: Joint looks that may be needed: an upper bound, two a claim until its first looks are judged.
+        judges: In the order they are asked.
         relevance: Relevance scores: an answer's and those of its chunks.
         scores: Traces to score.
-        tokens: Tokens of the first looks, at the judge's measured rate per verdict, or by their characters.
-        minutes: At the rate measured in the latest run of this judge; None before there is one.
     """
 
-    verdicts: int
-    second_looks: int
+    judges: tuple[Judging, ...]
     relevance: int
     scores: int
-    tokens: int
-    minutes: float | None
+
+
+@dataclass(slots=True)
+class _Count:
+    """First looks, their characters and second looks: those that are certain, and those that all claims would need."""
+
+    verdicts: int = 0
+    chars: int = 0
+    second_looks: int = 0
+
+    def add(self, requests: Sequence[Request], second_looks: int) -> None:
+        self.verdicts += len(requests)
+        self.chars += sum(len(r.premise) + len(r.hypothesis) for r in requests)
+        self.second_looks += second_looks
 
 
 def estimate(ctx: Context) -> Estimate:
-    """Count what the run's days still need of the judge; reads texts, runs no model."""
-    verdicts = chars = second_looks = 0
+    """Count what the run's days still need of the judges; reads texts, and runs no model but to rank chunks."""
     with ctx.queries() as queries:
-        asked: set[str] = set()
-        for part in ctx.trace_parts():
-            looks = looks_of(ctx, part)
-            requests = [r for r in open_requests(ctx, queries, part, looks[:1]) if r.key not in asked]
-            asked.update(r.key for r in requests)
-            verdicts += len(requests)
-            if requests or len(looks) == 1:  # not planned yet, or to be planned again
-                second_looks += 2 * len(pc.unique(looks[0].read(["claim_id"])["claim_id"]))
-            else:
-                second_looks += sum(1 for _ in open_requests(ctx, queries, part, looks[1:]))
-            chars += sum(len(r.premise) + len(r.hypothesis) for r in requests)
-    per_second, per_verdict = measured_rates(ctx)
-    tokens = round(verdicts * per_verdict) if per_verdict else chars // CHARS_PER_TOKEN
+        judges = tuple(_judging(ctx, queries, member) for member in ctx.judges)
     unscored, _ = missing_parts(ctx, TRACE_SCORES, ctx.recipe)
     irrelevant, _ = missing_parts(ctx, RELEVANCE, ctx.scorer)
     return Estimate(
-        verdicts=verdicts,
-        second_looks=second_looks if ctx.config.recipe.pairing.joint_chunks else 0,
+        judges=judges,
         relevance=sum(_relevance_rows(p) for p in irrelevant),
         scores=sum(p.rows() for p in unscored),
-        tokens=tokens,
-        minutes=verdicts / per_second / 60 if per_second else None,
     )
+
+
+def _judging(ctx: Context, queries: Queries, member: Member) -> Judging:
+    certain, possible = _Count(), _Count()
+    asked: set[str] = set()
+    for part in ctx.trace_parts():
+        if not has_claims(ctx, part):
+            continue
+        planned = member.stage == 1 or _earlier_done(ctx, queries, member, part)
+        looks = looks_of(ctx, part, member)
+        if planned:
+            found: Iterator[Request] = open_requests(ctx, queries, member, part, looks[:1])
+            first = looks[0].read(["claim_id"])
+        else:
+            first, _ = first_looks(ctx, member, part)
+            found = _unjudged(ctx, queries, member, part, first)
+        requests = [r for r in found if r.key not in asked]
+        asked.update(r.key for r in requests)
+        if planned and not requests and len(looks) > 1:
+            second = sum(1 for _ in open_requests(ctx, queries, member, part, looks[1:]))
+        else:  # not planned yet, or to be planned again
+            second = _second_looks(member, first)
+        (certain if planned else possible).add(requests, second)
+    latest = latest_share(ctx, member)
+    part_of = 1.0 if latest is None else latest
+    verdicts = certain.verdicts + round(part_of * possible.verdicts)
+    rates = measured_rates(ctx, member.judge.version)
+    chars = certain.chars + round(part_of * possible.chars)
+    minutes = verdicts * rates.seconds / rates.verdicts / 60 if rates else None
+    return Judging(
+        judge=member.name,
+        verdicts=verdicts,
+        second_looks=certain.second_looks + round(part_of * possible.second_looks),
+        share=part_of if possible.verdicts else None,
+        tokens=round(verdicts * rates.tokens / rates.verdicts) if rates else chars // CHARS_PER_TOKEN,
+        minutes=minutes,
+        gpu_minutes=minutes * rates.gpus if rates and minutes is not None else None,
+    )
+
+
+def _earlier_done(ctx: Context, queries: Queries, member: Member, part: Part) -> bool:
+    """Whether it is certain which claims of a part go on to this judge: those before it have nothing left to judge."""
+    before = ctx.judges[: member.stage - 1]
+    return settled(ctx, queries, member, part) and not any(
+        next(open_requests(ctx, queries, m, part, looks_of(ctx, part, m)), None) for m in before
+    )
+
+
+def _unjudged(ctx: Context, queries: Queries, member: Member, part: Part, first: pa.Table) -> Iterator[Request]:
+    """Requests of pairs that are not in the lake and have no verdict yet."""
+    known = verdicts_on(ctx, queries, member, part, first.select(["request_key"]))
+    missing = set(first["request_key"].to_pylist()).difference(known["request_key"].to_pylist())
+    return requests_of(ctx, part, [first], missing)
+
+
+def _second_looks(member: Member, first: pa.Table) -> int:
+    """Most second looks that claims with these first looks may need."""
+    counts = pc.value_counts(first["claim_id"]).field("counts").to_pylist()
+    if member.pairing.kind == "all_chunks":  # the cited chunks in as many packs as all; one look at several of them
+        return sum(n + (n > 1 and member.pairing.joint_chunks > 0) for n in counts)
+    return 2 * len(counts) if member.pairing.joint_chunks else 0
 
 
 def _relevance_rows(part: Part) -> int:

@@ -1,19 +1,24 @@
-"""What a judge is shown of the chunks: the premise that their windows make together.
+"""What a judge is shown of the chunks: the passages that their windows are, and the premise that these make together.
 
-The same function makes the text when a pair is planned (for its key) and when it is judged, so that a key is always
-the hash of exactly the text that the judge saw.
+The same function reads them when a pair is planned (for its key) and when it is judged, so that a key is always the
+hash of exactly the texts that the judge saw.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 
 JOINT_SEPARATOR = "\n\n"
+Window = tuple[str, int, int]  # of a chunk: its id, first character, one past the last
 
 
-def premise(evidence: Iterable[tuple[str, int, int]], texts: Mapping[str, str]) -> str:
-    """The evidence of one pair as the judge reads it.
+def passages(evidence: Iterable[Window], texts: Mapping[str, str]) -> tuple[str, ...]:
+    """The evidence of one pair, window by window.
 
     Args:
-        evidence: Windows (chunk_id, start, end), in order.
         texts: Text of each chunk of the trace.
     """
-    return JOINT_SEPARATOR.join([texts[chunk][start:end] for chunk, start, end in evidence])
+    return tuple(texts[chunk][start:end] for chunk, start, end in evidence)
+
+
+def premise(shown: Sequence[str]) -> str:
+    """Passages as one text."""
+    return JOINT_SEPARATOR.join(shown)

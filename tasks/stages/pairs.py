@@ -1,10 +1,12 @@
 """Pairs: which claim is shown to the judge with which evidence.
 
-First looks show one window of one chunk, for every part of `claims` without a part of `pairs`. Second looks show the
-best chunks together, once the first looks have verdicts (see `verdicts.py`).
+First looks show one window of one chunk, or packs of windows of all chunks, for every part of `claims` without a part
+of `pairs`. Second looks show the best chunks together, or the cited ones alone, once the first looks have verdicts (see
+`verdicts.py`). Each judge of a cascade has parts of its own: the first sees all claims, the others some
+(`escalate.py`).
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import groupby
 from operator import itemgetter
@@ -14,11 +16,13 @@ import numpy as np
 import pyarrow as pa
 
 from tasks.core import keys
+from tasks.core.config import Pairing
 from tasks.core.progress import tracked
 from tasks.core.schemas import CLAIMS, EVIDENCE, PAIRS
-from tasks.core.windows import windows
+from tasks.core.windows import windows, words
 from tasks.stages.context import Context, StageResult, missing_parts
-from tasks.stages.evidence import premise
+from tasks.stages.evidence import Window, passages
+from tasks.stages.members import Member
 from tasks.store.lake import Part, empty
 
 TRACE_COLUMNS = ["trace_id", "chunks.list.element.chunk_id", "chunks.list.element.text"]
@@ -26,12 +30,13 @@ CLAIM_COLUMNS = ["claim_id", "trace_id", "hypothesis", "cited_chunk_ids"]
 
 
 def plan_pairs(ctx: Context) -> StageResult:
-    """First looks for the claims of the run's days; returns pairs computed and reused."""
+    """First looks of the first judge at the claims of the run's days; returns pairs computed and reused."""
     missing, reused = missing_parts(ctx, PAIRS, ctx.recipe)
+    missing = [part for part in missing if has_claims(ctx, part)]
     computed = tokens = 0
     with tracked(ctx.progress, "pairs", len(missing)):
         for part in missing:
-            rows, read = _first_looks(ctx, part)
+            rows, read = first_looks(ctx, ctx.judges[0], part)
             ctx.lake.write(PAIRS, part.name, rows, ctx.recipe, part.partition[-1])
             computed += rows.num_rows
             tokens += read
@@ -45,6 +50,11 @@ def claims_of(ctx: Context, part: Part, columns: list[str] | None = None) -> pa.
     return found.read(columns) if found else empty(CLAIMS)
 
 
+def has_claims(ctx: Context, part: Part) -> bool:
+    """Whether the answers of a part of `traces` have been cut; an outage may have kept them from it."""
+    return ctx.lake.find(CLAIMS, part.name, ctx.extractor.version, part.partition[-1]) is not None
+
+
 def trace_texts(part: Part) -> dict[str, dict[str, str]]:
     """Per trace of a part: the text of each chunk."""
     table = part.read(TRACE_COLUMNS)
@@ -56,8 +66,9 @@ def trace_texts(part: Part) -> dict[str, dict[str, str]]:
 
 @dataclass(slots=True)
 class _Looks:
-    """Pairs in the making, column by column: there are dozens a trace."""
+    """Pairs of one judge in the making, column by column: there are dozens a trace."""
 
+    stage: int
     claim_id: list[str] = field(default_factory=list)
     trace_id: list[str] = field(default_factory=list)
     look: list[str] = field(default_factory=list)
@@ -90,6 +101,7 @@ class _Looks:
         return pa.table({
             "claim_id": pa.array(self.claim_id, pa.string()),
             "trace_id": pa.array(self.trace_id, pa.string()),
+            "stage": pa.repeat(pa.scalar(self.stage, pa.int32()), len(self.claim_id)),
             "look": pa.array(self.look, pa.string()),
             "evidence": pa.ListArray.from_arrays(pa.array(self.offsets, pa.int32()), shown),
             "cited": pa.array(self.cited, pa.bool_()),
@@ -97,38 +109,71 @@ class _Looks:
         })  # fmt: skip
 
 
-def _first_looks(ctx: Context, part: Part) -> tuple[pa.Table, int]:
-    """Pairs of one part, looks at the same evidence side by side, and the tokens that ranking the chunks took."""
-    pairing = ctx.config.recipe.pairing
+def first_looks(ctx: Context, member: Member, part: Part, only: Collection[str] | None = None) -> tuple[pa.Table, int]:
+    """Pairs of one part for one judge, looks at the same evidence side by side, and the tokens that ranking took.
+
+    Args:
+        only: Ids of the claims that it sees; None for all.
+    """
+    pairing = member.pairing
     texts = trace_texts(part)
     cut = {t: {c: windows(text, pairing.window_words) for c, text in chunks.items()} for t, chunks in texts.items()}
     claims = claims_of(ctx, part, CLAIM_COLUMNS).to_pylist()
-    nearest, tokens = _nearest(ctx, claims, texts, cut) if pairing.kind == "top_k" else ({}, 0)
-    looks = _Looks()
+    if only is not None:
+        claims = [c for c in claims if c["claim_id"] in only]
+    nearest, tokens = _nearest(ctx, pairing.k, claims, texts, cut) if pairing.kind == "top_k" else ({}, 0)
+    looks = _Looks(member.stage)
     for trace, its in groupby(claims, key=itemgetter("trace_id")):
         here = [(c["claim_id"], c["hypothesis"], set(c["cited_chunk_ids"])) for c in its]
-        for chunk, spans in cut[trace].items():
+        for evidence in _bodies(pairing, texts[trace], cut[trace]):
+            chunks = {chunk for chunk, _, _ in evidence}
             shown = [
-                (claim, said, chunk in cited)
+                (claim, said, chunks <= cited)
                 for claim, said, cited in here
-                if pairing.kind == "per_chunk" or chunk in cited or chunk in nearest.get(claim, ())
+                if pairing.kind in ("per_chunk", "all_chunks") or chunks <= cited or chunks <= nearest.get(claim, set())
             ]
-            for start, end in spans:
-                found = keys.request_keys(texts[trace][chunk][start:end], [said for _, said, _ in shown])
-                for (claim, _, cited), key in zip(shown, found, strict=True):
-                    looks.show(chunk, start, end)
-                    looks.add(claim, trace, "single", key, cited=cited)
+            found = keys.request_keys(passages(evidence, texts[trace]), [said for _, said, _ in shown])
+            for (claim, _, cites), key in zip(shown, found, strict=True):
+                for window in evidence:
+                    looks.show(*window)
+                looks.add(claim, trace, "single" if len(evidence) == 1 else "pack", key, cited=cites)
     return looks.table(), tokens
+
+
+def _bodies(
+    pairing: Pairing, texts: Mapping[str, str], cut: Mapping[str, Sequence[tuple[int, int]]]
+) -> Iterator[list[Window]]:
+    """What is shown at once of a trace's chunks: window by window, or as many windows as make a pack."""
+    all_windows = [(chunk, start, end) for chunk, spans in cut.items() for start, end in spans]
+    if pairing.kind == "all_chunks":
+        yield from packs(all_windows, texts, pairing.pack_words)
+    else:
+        yield from ([window] for window in all_windows)
+
+
+def packs(evidence: Iterable[Window], texts: Mapping[str, str], pack_words: int) -> Iterator[list[Window]]:
+    """Windows in order, in packs of at most so many words; a window that is longer by itself is a pack."""
+    pack: list[Window] = []
+    size = 0.0
+    for chunk, start, end in evidence:
+        more = words(texts[chunk][start:end])
+        if pack and size + more > pack_words:
+            yield pack
+            pack, size = [], 0.0
+        pack.append((chunk, start, end))
+        size += more
+    if pack:
+        yield pack
 
 
 def _nearest(
     ctx: Context,
+    k: int,
     claims: Sequence[Mapping[str, Any]],
     texts: Mapping[str, Mapping[str, str]],
     cut: Mapping[str, Mapping[str, Sequence[tuple[int, int]]]],
 ) -> tuple[dict[str, set[str]], int]:
     """Per claim the k chunks with the nearest window by cosine; ties go to the chunk that comes first."""
-    k = ctx.config.recipe.pairing.k
     nearest: dict[str, set[str]] = {}
     tokens = 0
     by_trace: dict[str, list[Mapping[str, Any]]] = {}
@@ -147,29 +192,44 @@ def _nearest(
     return nearest, tokens
 
 
-def second_looks(ctx: Context, part: Part, asked: pa.Table) -> pa.Table:
-    """Pairs for the joint looks that `sql/second_look.sql` asks for."""
-    looks = _Looks()
+def second_looks(ctx: Context, member: Member, part: Part, asked: pa.Table) -> pa.Table:
+    """Pairs for the second looks that `sql/second_look.sql` asks for."""
+    looks = _Looks(member.stage)
     if asked.num_rows:
         texts = trace_texts(part)
         claims = {c["claim_id"]: c for c in claims_of(ctx, part, CLAIM_COLUMNS).to_pylist()}
         for row in asked.to_pylist():
-            claim = claims[row["claim_id"]]
-            shown = [(e["chunk_id"], e["start"], e["end"]) for e in row["evidence"]]
-            key = keys.request_key(premise(shown, texts[row["trace_id"]]), claim["hypothesis"])
-            cited = {chunk for chunk, _, _ in shown} <= set(claim["cited_chunk_ids"])
-            for window in shown:
-                looks.show(*window)
-            looks.add(row["claim_id"], row["trace_id"], row["look"], key, cited=cited)
+            claim, chunks = claims[row["claim_id"]], texts[row["trace_id"]]
+            evidence = [(e["chunk_id"], e["start"], e["end"]) for e in row["evidence"]]
+            for body in _again(member.pairing, row["look"], evidence, chunks):
+                (key,) = keys.request_keys(passages(body, chunks), [claim["hypothesis"]])
+                cited = {chunk for chunk, _, _ in body} <= set(claim["cited_chunk_ids"])
+                for window in body:
+                    looks.show(*window)
+                looks.add(row["claim_id"], row["trace_id"], row["look"], key, cited=cited)
     return looks.table()
 
 
-def looks_of(ctx: Context, part: Part) -> list[Part]:
-    """The parts of `pairs` that belong to a part of `traces`: first looks, then second ones where they are planned."""
-    found = (ctx.lake.find(PAIRS, name, ctx.recipe, part.partition[-1]) for name in (part.name, joint_name(part)))
+def _again(pairing: Pairing, look: str, evidence: list[Window], texts: Mapping[str, str]) -> Iterable[list[Window]]:
+    """Evidence of a second look. All that a claim cites is shown as it was shown at first: in order, and in packs."""
+    if look != "joint_cited" or pairing.kind != "all_chunks":
+        return [evidence]
+    order = {chunk: i for i, chunk in enumerate(texts)}
+    return packs(sorted(evidence, key=lambda w: (order[w[0]], w[1])), texts, pairing.pack_words)
+
+
+def looks_of(ctx: Context, part: Part, member: Member) -> list[Part]:
+    """A judge's parts of `pairs` for a part of `traces`: first looks, then second ones where they are planned."""
+    names = (first_name(part, member), joint_name(part, member))
+    found = (ctx.lake.find(PAIRS, name, ctx.recipe, part.partition[-1]) for name in names)
     return [p for p in found if p]
 
 
-def joint_name(part: Part) -> str:
-    """Name of the part that holds the second looks."""
-    return f"{part.name}-joint"
+def first_name(part: Part, member: Member) -> str:
+    """Name of the part that holds a judge's first looks."""
+    return part.name if member.stage == 1 else f"{part.name}-stage{member.stage}"
+
+
+def joint_name(part: Part, member: Member) -> str:
+    """Name of the part that holds its second looks."""
+    return f"{first_name(part, member)}-joint"

@@ -9,8 +9,6 @@ from tasks.core.schemas import QUARANTINE, RUNS
 from tasks.stages.context import Context, StageResult
 from tasks.store.lake import Part, from_rows
 
-JUDGING = ("verdicts", "second looks")  # stages that pay for verdicts
-
 
 @dataclass
 class Run:
@@ -53,39 +51,63 @@ class Run:
             "from_date": ctx.first,
             "to_date": ctx.last,
             "recipe": ctx.recipe,
-            "judge_version": ctx.judge.version,
+            "judge_version": ctx.judge_version,
             "stages": [
                 {
                     "stage": s.stage,
                     "seconds": s.seconds,
                     "computed": s.computed,
                     "reused": s.reused,
-                    "tokens": s.tokens_in + s.tokens_out,
+                    "tokens_in": s.tokens_in,
+                    "tokens_cached": s.tokens_cached,
+                    "tokens_out": s.tokens_out,
+                    "judge_version": s.judge,
+                    "gpus": s.gpus,
                 }
                 for s in self.stages
             ],
             "traces_ingested": _total(self.stages, "ingest"),
             "rows_quarantined": sum(p.rows() for k, p in _refused(ctx).items() if k not in self._refused_before),
-            "verdicts_computed": sum(_total(self.stages, stage) for stage in JUDGING),
+            "verdicts_computed": sum(s.computed for s in self.stages if s.judge),
             "tokens_in": sum(s.tokens_in for s in self.stages),
+            "tokens_cached": sum(s.tokens_cached for s in self.stages),
             "tokens_out": sum(s.tokens_out for s in self.stages),
-            "gpu_seconds": 0.0,  # every engine of today runs on the CPU
+            "gpu_seconds": sum(s.seconds * s.gpus for s in self.stages),
             "notes": [note for s in self.stages for note in s.notes],
         }
         ctx.lake.write(RUNS, self.run_id, from_rows([row], RUNS))
 
 
-def measured_rates(ctx: Context) -> tuple[float | None, float | None]:
-    """Verdicts per second and tokens per verdict of the latest run of this judge that judged something."""
+@dataclass(frozen=True, slots=True)
+class Rates:
+    """What a run measured of one judge, over its first and second looks.
+
+    Attributes:
+        verdicts: That it made.
+        seconds: That they took.
+        tokens: Tokens that it read and wrote for them.
+        gpus: GPUs that it held meanwhile.
+    """
+
+    verdicts: int
+    seconds: float
+    tokens: int
+    gpus: int
+
+
+def measured_rates(ctx: Context, judge_version: str) -> Rates | None:
+    """The rates of the latest run in which this judge judged something, under whatever recipe."""
     for part in reversed(ctx.lake.parts(RUNS)):
-        row = part.read().to_pylist()[0]
-        stages = {s["stage"]: s for s in row["stages"]}
-        judging = [stages[s] for s in JUDGING if s in stages]
-        seconds = sum(s["seconds"] for s in judging)
-        if row["judge_version"] == ctx.judge.version and row["verdicts_computed"] and seconds:
-            verdicts = row["verdicts_computed"]
-            return verdicts / seconds, sum(s["tokens"] for s in judging) / verdicts
-    return None, None
+        stages = [s for s in part.read().to_pylist()[0]["stages"] if s.get("judge_version") == judge_version]
+        rates = Rates(
+            verdicts=sum(s["computed"] for s in stages),
+            seconds=sum(s["seconds"] for s in stages),
+            tokens=sum(s["tokens_in"] + s["tokens_out"] for s in stages),
+            gpus=max((s["gpus"] for s in stages), default=0),
+        )
+        if rates.verdicts and rates.seconds:
+            return rates
+    return None
 
 
 def _total(stages: Sequence[StageResult], name: str) -> int:

@@ -25,10 +25,11 @@ from tasks.core.schemas import (
     RELEVANCE,
     TRACE_SCORES,
 )
+from tasks.stages import members
 from tasks.stages.context import Context, StageResult, as_json
 from tasks.stages.gates import GateKeeper
-from tasks.stages.pairs import claims_of, looks_of
-from tasks.stages.verdicts import state_of, verdicts_for
+from tasks.stages.known import all_verdicts, claim_results
+from tasks.stages.pairs import claims_of, has_claims, looks_of
 from tasks.store.lake import Part, conform, from_rows
 from tasks.store.query import Queries
 
@@ -55,12 +56,13 @@ def score_traces(ctx: Context) -> StageResult:
     gate = GateKeeper(ctx.config.gates, ctx.lake.hidden("gates"))
     computed = reused = refused = 0
     checked = False
-    parts = ctx.trace_parts()
+    parts = [part for part in ctx.trace_parts() if has_claims(ctx, part)]
     with tracked(ctx.progress, "scores", len(parts)), ctx.queries() as queries:
         for part in parts:
-            known = verdicts_for(ctx, queries, part, looks_of(ctx, part))
+            known, state = all_verdicts(ctx, queries, part, ctx.judges)
             relevance = ctx.lake.find(RELEVANCE, part.name, ctx.scorer, part.partition[-1])
-            token = f"{state_of(known)}:{len(looks_of(ctx, part))}:{relevance is not None}"
+            planned = sum(len(looks_of(ctx, part, member)) for member in ctx.judges)
+            token = f"{state}:{planned}:{relevance is not None}"
             existing = ctx.lake.find(TRACE_SCORES, part.name, ctx.recipe, part.partition[-1])
             if existing and existing.inputs() == token:
                 reused += existing.rows()
@@ -114,7 +116,7 @@ def parameters(ctx: Context) -> dict[str, object]:
     recipe = ctx.config.recipe
     return {
         "recipe": ctx.recipe,
-        "judge_version": ctx.judge.version,
+        "judge_version": ctx.judge_version,
         "misuse_penalty": recipe.scoring.misuse_penalty,
         "partial_credit": recipe.scoring.partial_credit,
         "t_context": recipe.triad.context_relevance,
@@ -131,9 +133,7 @@ def _score(
     claims = claims_of(ctx, part)
     traces = part.read(TRACE_COLUMNS)
     relevance = ctx.lake.find(RELEVANCE, part.name, ctx.scorer, part.partition[-1])
-    looks = looks_of(ctx, part)
-    results = queries.run("claim_results", {"claims": claims, "pairs": looks, "verdict": known}, params)
-    results = conform(results, CLAIM_RESULTS)
+    results = claim_results(ctx, queries, part, ctx.judges, known)
     scores = queries.run(
         "trace_scores",
         {
@@ -183,20 +183,23 @@ def _refused_name(ctx: Context, part: Part) -> str:
 
 
 def _describe(ctx: Context) -> None:
-    """The rows of `judges` and `recipes` that say what the hashes stand for."""
-    definition = ctx.judge.describe()
-    judge = {
-        "judge_version": ctx.judge.version,
-        "name": ctx.judge_name,
-        "kind": str(definition.get("kind", "")),
-        "definition": as_json(definition),
-    }
-    if not ctx.lake.find(JUDGES, ctx.judge.version):
-        ctx.lake.write(JUDGES, ctx.judge.version, from_rows([judge], JUDGES))
+    """The rows of `judges` (a cascade and each judge of it) and `recipes` that say what the hashes stand for."""
+    described = {m.judge.version: (m.name, m.judge.describe()) for m in ctx.judges}
+    described[ctx.judge_version] = (members.name(ctx.judges), members.describe(ctx.judges))
+    for version, (name, definition) in described.items():
+        judge = {
+            "judge_version": version,
+            "name": name,
+            "kind": str(definition.get("kind", "")),
+            "definition": as_json(definition),
+        }
+        if not ctx.lake.find(JUDGES, version):
+            ctx.lake.write(JUDGES, version, from_rows([judge], JUDGES))
     recipe = {
         "recipe": ctx.recipe,
         "name": ctx.config.recipe.name,
-        "judge_version": ctx.judge.version,
+        "judge_version": ctx.judge_version,
+        "judge_versions": [m.judge.version for m in ctx.judges],
         "extractor_version": ctx.extractor.version,
         "scorer_version": ctx.scorer,
         "definition": as_json(ctx.definition),

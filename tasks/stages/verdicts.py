@@ -1,111 +1,169 @@
-"""Verdicts: judge every request that has none yet, first looks and then second looks.
+"""Verdicts: judge every request that has none yet, first looks and then second looks, judge after judge of a cascade.
 
 A request is paid for once: its key is looked up among all verdicts of the judge version, of any day, before it is
-judged. Verdicts are stored shard by shard, so that a kill loses at most the shard in flight.
+judged. Verdicts are stored shard by shard, so that a kill loses at most the shard in flight. What a model could not be
+asked (an outage) is not stored at all: the next run asks again.
 """
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
 from itertools import islice, pairwise
+from operator import attrgetter
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from tasks.core.config import Limits
 from tasks.core.progress import tracked
 from tasks.core.schemas import PAIRS, VERDICTS
-from tasks.core.types import LABELS, Request, Verdict
+from tasks.core.types import LABELS, OUTAGE, Request, Verdict
 from tasks.stages.context import Context, StageResult
-from tasks.stages.evidence import premise
+from tasks.stages.escalate import plan_escalated
+from tasks.stages.evidence import Window, passages, premise
+from tasks.stages.known import state_of, verdicts_for
+from tasks.stages.members import Member
 from tasks.stages.pairs import claims_of, joint_name, looks_of, second_looks, trace_texts
 from tasks.store.lake import Part
 from tasks.store.query import Queries
 
-
-def judge_first_looks(ctx: Context, *, retry_failures: bool = False) -> StageResult:
-    """Judge the single looks of the run's days."""
-    with ctx.queries() as queries:
-        work = [(part, looks_of(ctx, part)[:1]) for part in ctx.trace_parts()]
-        return _judge(ctx, queries, "verdicts", work, retry_failures=retry_failures)
+FIRST, SECOND = "verdicts", "second looks"
+LOOK_COLUMNS = ["claim_id", "trace_id", "evidence", "request_key"]
 
 
-def judge_second_looks(ctx: Context, *, retry_failures: bool = False) -> StageResult:
-    """Plan the joint looks that the verdicts of the single ones call for, and judge them."""
-    if not ctx.config.recipe.pairing.joint_chunks:
-        return StageResult("second looks")
-    with ctx.queries() as queries:
-        work = [(part, [_plan(ctx, queries, part)]) for part in ctx.trace_parts() if looks_of(ctx, part)]
-        return _judge(ctx, queries, "second looks", work, retry_failures=retry_failures)
+def stage_name(name: str, stage: int) -> str:
+    """What the stages of a judge are called; those of a cascade's later judges bear its number."""
+    return name if stage == 1 else f"{name} {stage}"
 
 
-def open_requests(ctx: Context, queries: Queries, part: Part, looks: Sequence[Part]) -> Iterator[Request]:
-    """Requests of these pairs that have no verdict yet."""
-    return _requests(ctx, part, looks, _missing(ctx, queries, part, looks, retry_failures=False))
+def judge_first_looks(ctx: Context, *, stage: int = 1, retry_failures: bool = False) -> StageResult:
+    """Judge the first looks of the run's days.
 
+    Args:
+        stage: Which judge of the recipe, from 1. For a later one, the claims that go on to it are planned first.
 
-def verdicts_for(ctx: Context, queries: Queries, part: Part, looks: Sequence[Part]) -> pa.Table:
-    """One row per request of these pairs that has a verdict (`sql/part_verdicts.sql`).
-
-    Most verdicts on a part stand in files that bear its name; all the others are searched only for what these lack.
+    Raises:
+        EngineError: The model can't be run. The verdicts that are stored stay.
     """
-    everywhere = ctx.lake.parts(VERDICTS, ctx.judge.version)
-    own = [v for v in everywhere if v.name.startswith(f"{part.name}-")]
-    if not everywhere or not looks:
-        return queries.run("part_verdicts", {"pairs": looks, "verdicts": []})
-    asked = pa.concat_tables([p.read(["request_key"]) for p in looks])
-    found = queries.run("part_verdicts", {"pairs": asked, "verdicts": own})
-    labelled = found.filter(pc.is_valid(found["label"]))
-    rest = asked.filter(pc.invert(pc.is_in(asked["request_key"], labelled["request_key"])))
-    if not rest.num_rows or len(own) == len(everywhere):
-        return found
-    return pa.concat_tables([labelled, queries.run("part_verdicts", {"pairs": rest, "verdicts": everywhere})])
+    member = ctx.judges[stage - 1]
+    with ctx.queries() as queries:
+        tokens, note = plan_escalated(ctx, queries, member) if stage > 1 else (0, None)
+        work = [(part, looks_of(ctx, part, member)[:1]) for part in ctx.trace_parts()]
+        done = _judge(ctx, queries, member, FIRST, work, retry_failures=retry_failures)
+    return replace(done, tokens_in=done.tokens_in + tokens, notes=(*([note] if note else []), *done.notes))
 
 
-def state_of(verdicts: pa.Table) -> str:
-    """Token of what is known: it changes when a request gets its verdict or a failure is repaired."""
-    return f"{verdicts.num_rows}:{verdicts['failure'].null_count}"
+def judge_second_looks(ctx: Context, *, stage: int = 1, retry_failures: bool = False) -> StageResult:
+    """Plan the looks that the verdicts of the first ones call for, judge them, and free the model.
+
+    Args:
+        stage: Which judge of the recipe, from 1.
+
+    Raises:
+        EngineError: See `judge_first_looks`.
+    """
+    member = ctx.judges[stage - 1]
+    done = StageResult(stage_name(SECOND, stage), judge=member.judge.version)
+    if member.pairing.joint_chunks or member.pairing.kind == "all_chunks":
+        with ctx.queries() as queries:
+            parts = [part for part in ctx.trace_parts() if looks_of(ctx, part, member)]
+            work = [(part, [_plan(ctx, queries, member, part)]) for part in parts]
+            done = _judge(ctx, queries, member, SECOND, work, retry_failures=retry_failures)
+    member.judge.close()  # before the next judge loads its model
+    return done
 
 
-def _plan(ctx: Context, queries: Queries, part: Part) -> Part:
+def open_requests(
+    ctx: Context, queries: Queries, member: Member, part: Part, looks: Sequence[Part]
+) -> Iterator[Request]:
+    """Requests of these pairs that have no verdict yet."""
+    missing = _missing(ctx, queries, member, part, looks, retry_failures=False)
+    return requests_of(ctx, part, [look.read(LOOK_COLUMNS) for look in looks], missing)
+
+
+def _plan(ctx: Context, queries: Queries, member: Member, part: Part) -> Part:
     """The part of second looks; written again where the first looks' verdicts have changed since."""
-    first = looks_of(ctx, part)[:1]
-    known = verdicts_for(ctx, queries, part, first)
-    existing = ctx.lake.find(PAIRS, joint_name(part), ctx.recipe, part.partition[-1])
+    first = looks_of(ctx, part, member)[:1]
+    known = verdicts_for(ctx, queries, member, part, first)
+    name, day = joint_name(part, member), part.partition[-1]
+    existing = ctx.lake.find(PAIRS, name, ctx.recipe, day)
     if existing and existing.inputs() == state_of(known):
         return existing
-    params = {"joint_chunks": ctx.config.recipe.pairing.joint_chunks}
-    looks = queries.run("second_look", {"pairs": first, "verdict": known}, params)
-    rows = second_looks(ctx, part, looks)
-    return ctx.lake.write(PAIRS, joint_name(part), rows, ctx.recipe, part.partition[-1], inputs=state_of(known))
+    claims = claims_of(ctx, part, ["claim_id", "cited_chunk_ids"])
+    params = {"joint_chunks": member.pairing.joint_chunks}
+    looks = queries.run("second_look", {"claims": claims, "pairs": first, "verdict": known}, params)
+    rows = second_looks(ctx, member, part, looks)
+    return ctx.lake.write(PAIRS, name, rows, ctx.recipe, day, inputs=state_of(known))
 
 
 def _judge(
-    ctx: Context, queries: Queries, stage: str, work: Sequence[tuple[Part, list[Part]]], *, retry_failures: bool
+    ctx: Context,
+    queries: Queries,
+    member: Member,
+    name: str,
+    work: Sequence[tuple[Part, list[Part]]],
+    *,
+    retry_failures: bool,
 ) -> StageResult:
+    stage = stage_name(name, member.stage)
     asked = sum(p.rows() for _, looks in work for p in looks)
-    computed = tokens_in = tokens_out = 0
+    computed = lost = tokens_in = tokens_cached = tokens_out = 0
     with tracked(ctx.progress, stage, asked):
         for part, looks in work:
-            missing = _missing(ctx, queries, part, looks, retry_failures=retry_failures)
+            missing = _missing(ctx, queries, member, part, looks, retry_failures=retry_failures)
             ctx.progress.advance(sum(p.rows() for p in looks) - len(missing))
-            requests = _requests(ctx, part, looks, missing)
-            while shard := list(islice(requests, ctx.config.limits.shard_requests)):
-                verdicts = [_checked(v) for v in ctx.judge.judge(shard)]
-                now = datetime.now(UTC)
-                rows = _rows(ctx, verdicts, now)
-                name = f"{part.name}-{now:%Y%m%dT%H%M%S%f}"
-                ctx.lake.write(VERDICTS, name, rows, ctx.judge.version, part.partition[-1])
-                computed += len(shard)
-                tokens_in += sum(v.tokens_in for v in verdicts)
-                tokens_out += sum(v.tokens_out for v in verdicts)
+            requests = requests_of(ctx, part, [look.read(LOOK_COLUMNS) for look in looks], missing)
+            for shard in shards(requests, ctx.config.limits):
+                verdicts = member.judge.judge(shard)
+                stored = [
+                    _checked(request, verdict)
+                    for request, verdict in zip(shard, verdicts, strict=True)
+                    if verdict.failure != OUTAGE
+                ]
+                if stored:
+                    now = datetime.now(UTC)
+                    rows = _rows(member, stored, now)
+                    ctx.lake.write(
+                        VERDICTS, f"{part.name}-{now:%Y%m%dT%H%M%S%f}", rows, member.judge.version, part.partition[-1]
+                    )
+                computed += len(stored)
+                lost += len(shard) - len(stored)
+                tokens_in += sum(v.tokens_in for v in stored)
+                tokens_cached += sum(v.tokens_cached for v in stored)
+                tokens_out += sum(v.tokens_out for v in stored)
                 ctx.progress.advance(len(shard))
-    return StageResult(stage, computed=computed, reused=asked - computed, tokens_in=tokens_in, tokens_out=tokens_out)
+    notes = (f"{lost:,} requests could not be asked (outage); the next run asks them again.",) if lost else ()
+    return StageResult(
+        stage,
+        computed=computed,
+        reused=asked - computed - lost,
+        tokens_in=tokens_in,
+        tokens_cached=tokens_cached,
+        tokens_out=tokens_out,
+        judge=member.judge.version,
+        gpus=member.gpus if computed + lost else 0,
+        notes=notes,
+    )
 
 
-def _missing(ctx: Context, queries: Queries, part: Part, looks: Sequence[Part], *, retry_failures: bool) -> set[str]:
+def shards(requests: Iterator[Request], limits: Limits) -> Iterator[list[Request]]:
+    """Requests cut for judging.
+
+    As many as memory allows are sorted by their passages, so that a model reads once what several share, and then cut
+    into what is judged between two writes.
+    """
+    while held := list(islice(requests, max(limits.sort_requests, limits.shard_requests))):
+        held.sort(key=attrgetter("shown"))
+        for start in range(0, len(held), limits.shard_requests):
+            yield held[start : start + limits.shard_requests]
+
+
+def _missing(
+    ctx: Context, queries: Queries, member: Member, part: Part, looks: Sequence[Part], *, retry_failures: bool
+) -> set[str]:
     """Keys of requests without a verdict; with `retry_failures` those of failures too."""
-    known = verdicts_for(ctx, queries, part, looks)
+    known = verdicts_for(ctx, queries, member, part, looks)
     if retry_failures:
         known = known.filter(pc.is_valid(known["label"]))
     asked: set[str] = set()
@@ -114,25 +172,35 @@ def _missing(ctx: Context, queries: Queries, part: Part, looks: Sequence[Part], 
     return asked.difference(known["request_key"].to_pylist())
 
 
-def _requests(ctx: Context, part: Part, looks: Sequence[Part], missing: set[str]) -> Iterator[Request]:
-    """Each missing request once, in the order of the pairs: those of the same evidence one after another."""
+def requests_of(ctx: Context, part: Part, looks: Sequence[pa.Table], missing: set[str]) -> Iterator[Request]:
+    """Each missing request once, in the order of the pairs.
+
+    Args:
+        looks: Pairs of the part, with `LOOK_COLUMNS`.
+        missing: Request keys; those that have been handed out are removed.
+    """
     if not missing:
         return
     texts = trace_texts(part)
     table = claims_of(ctx, part, ["claim_id", "hypothesis"])
     said = dict(zip(table["claim_id"].to_pylist(), table["hypothesis"].to_pylist(), strict=True))
-    for look in looks:
-        pairs = look.read(["claim_id", "trace_id", "evidence", "request_key"])
-        pairs = pairs.filter(pc.is_in(pairs["request_key"], pa.array(sorted(missing), pa.string())))
-        for batch in pairs.to_batches(max_chunksize=ctx.config.limits.shard_requests):
+    for pairs in looks:
+        wanted = pairs.filter(pc.is_in(pairs["request_key"], pa.array(sorted(missing), pa.string())))
+        before: tuple[str, list[Window]] | None = None
+        text, shown = "", tuple[str, ...]()
+        for batch in wanted.to_batches(max_chunksize=ctx.config.limits.shard_requests):
             columns = (batch[c].to_pylist() for c in ("request_key", "trace_id", "claim_id"))
-            for key, trace, claim, shown in zip(*columns, _windows(batch["evidence"]), strict=True):
+            for key, trace, claim, evidence in zip(*columns, _windows(batch["evidence"]), strict=True):
                 if key in missing:
                     missing.discard(key)
-                    yield Request(key, premise(shown, texts[trace]), said[claim])
+                    if before != (trace, evidence):  # one text serves all claims that it is shown with
+                        before = (trace, evidence)
+                        shown = passages(evidence, texts[trace])
+                        text = premise(shown)
+                    yield Request(key, text, said[claim], shown if len(shown) > 1 else ())
 
 
-def _windows(evidence: pa.ListArray) -> Iterator[list[tuple[str, int, int]]]:
+def _windows(evidence: pa.ListArray) -> Iterator[list[Window]]:
     """Each pair's windows; a dictionary for each of them would cost more than the judging of a small model."""
     flat = evidence.flatten()
     windows = list(zip(*(flat.field(i).to_pylist() for i in range(3)), strict=True))
@@ -140,14 +208,19 @@ def _windows(evidence: pa.ListArray) -> Iterator[list[tuple[str, int, int]]]:
     return (windows[start:end] for start, end in pairwise([0, *ends]))
 
 
-def _checked(verdict: Verdict) -> Verdict:
-    """The verdict, or a failure in its place where it is not exactly one of a known label and a failure."""
-    if (verdict.label in LABELS) != (verdict.failure is not None):
+def _checked(request: Request, verdict: Verdict) -> Verdict:
+    """The verdict, or a failure in its place.
+
+    It must be exactly one of a known label and a failure, and name only passages that were shown.
+    """
+    known = all(1 <= n <= len(request.shown) for n in verdict.passages)
+    if known and (verdict.label in LABELS) != (verdict.failure is not None):
         return verdict
-    return replace(verdict, label=None, failure="invalid_verdict", raw=verdict.raw or str(verdict.label))
+    raw = verdict.raw or str(verdict.label)
+    return replace(verdict, label=None, failure="invalid_verdict", passages=(), raw=raw)
 
 
-def _rows(ctx: Context, verdicts: Sequence[Verdict], now: datetime) -> pa.Table:
+def _rows(member: Member, verdicts: Sequence[Verdict], now: datetime) -> pa.Table:
     columns: dict[str, list[object]] = {
         "request_key": [v.key for v in verdicts],
         "sample": [0] * len(verdicts),
@@ -155,11 +228,13 @@ def _rows(ctx: Context, verdicts: Sequence[Verdict], now: datetime) -> pa.Table:
         "failure": [v.failure for v in verdicts],
         "p_supported": [v.p_supported for v in verdicts],
         "p_contradicted": [v.p_contradicted for v in verdicts],
+        "passages": [v.passages for v in verdicts],
         "explanation": [v.explanation for v in verdicts],
         "raw": [v.raw for v in verdicts],
         "tokens_in": [v.tokens_in for v in verdicts],
+        "tokens_cached": [v.tokens_cached for v in verdicts],
         "tokens_out": [v.tokens_out for v in verdicts],
-        "engine": [ctx.judge.engine] * len(verdicts),
+        "engine": [member.judge.engine] * len(verdicts),
         "created_at": [now] * len(verdicts),
     }
     return pa.table({n: pa.array(c, VERDICTS.schema.field(n).type) for n, c in columns.items()})

@@ -1,7 +1,8 @@
 """Runs the SELECTs of `sql/` over parts of the lake, over Arrow tables, or over the warehouse.
 
 SQL files are plain SELECTs over relation names with $parameters. A relation is bound to Parquet files or to an Arrow
-table; without any rows it still has the table's columns.
+table; without any rows it still has the table's columns, and those that files lack (a table may have grown since they
+were written) are null.
 """
 
 import re
@@ -16,7 +17,7 @@ import pyarrow as pa
 
 from tasks.core.errors import UsageError
 from tasks.core.paths import sql_dir
-from tasks.core.schemas import TABLES
+from tasks.core.schemas import TABLES, Table
 from tasks.store.lake import Part, empty
 
 Relation: TypeAlias = Sequence[Part] | Any  # parts of a table, or an Arrow table
@@ -78,15 +79,27 @@ def bind(connection: duckdb.DuckDBPyConnection, relation: str, rows: Relation) -
     if isinstance(rows, pa.Table):
         connection.register(relation, rows)
     elif rows:
-        connection.execute(f'CREATE OR REPLACE TEMP VIEW "{relation}" AS FROM {parquet(p.path for p in rows)}')
+        body = declared(connection, TABLES[relation], (p.path for p in rows))
+        connection.execute(f'CREATE OR REPLACE TEMP VIEW "{relation}" AS {body}')
     else:
         connection.register(relation, empty(TABLES[relation]))
 
 
+def declared(connection: duckdb.DuckDBPyConnection, table: Table, paths: Iterable[Path] = ()) -> str:
+    """A SELECT of the rows in these files (or patterns) with all columns that the table has today."""
+    connection.register("_empty", empty(table))
+    types = connection.execute("SELECT column_name, column_type FROM (DESCRIBE _empty)").fetchall()
+    connection.unregister("_empty")
+    columns = ", ".join(f'NULL::{kind} AS "{name}"' for name, kind in types)
+    files = list(paths)
+    rows = f" UNION ALL BY NAME FROM {parquet(files)}" if files else ""
+    return f"SELECT {columns} WHERE false{rows}"
+
+
 def parquet(paths: Iterable[Path]) -> str:
-    """The table function that reads these files (or patterns) as they are."""
+    """The table function that reads these files (or patterns) together; columns that some of them lack are null."""
     files = ", ".join("'" + str(path).replace("'", "''") + "'" for path in paths)
-    return f"read_parquet([{files}], hive_partitioning = false)"
+    return f"read_parquet([{files}], hive_partitioning = false, union_by_name = true)"
 
 
 def explain(error: duckdb.Error) -> UsageError:

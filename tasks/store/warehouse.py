@@ -23,7 +23,7 @@ from tasks.core.errors import LeadlineError, UsageError
 from tasks.core.paths import sql_dir
 from tasks.core.schemas import PAIRS, RELEVANCE, TABLES, TRACES, VERDICTS, Table
 from tasks.store.lake import Lake, Part, empty
-from tasks.store.query import connect, explain, parquet
+from tasks.store.query import connect, declared, explain, parquet
 
 VIEWED = (TRACES, PAIRS, VERDICTS, RELEVANCE)
 LOADED = tuple(t for t in TABLES.values() if t not in VIEWED)
@@ -109,9 +109,7 @@ class Warehouse:
 
     def _load(self, connection: duckdb.DuckDBPyConnection, table: Table) -> int:
         """Load the partitions of one table whose files differ from those loaded before."""
-        connection.register("_empty", empty(table))
-        connection.execute(f"CREATE TABLE IF NOT EXISTS {table.name} AS FROM _empty")
-        connection.unregister("_empty")
+        _grow(connection, table)
         loaded = dict(
             connection.execute("SELECT partition, token FROM _loaded WHERE relation = ?", [table.name]).fetchall()
         )
@@ -127,16 +125,9 @@ class Warehouse:
         return changed
 
     def _view(self, connection: duckdb.DuckDBPyConnection, table: Table) -> None:
-        if self._lake.parts(table):
-            pattern = self._lake.root.resolve().joinpath(table.name, *["*"] * len(table.partition), "*.parquet")
-            body = f"FROM {parquet([pattern])}"
-        else:  # a view of no files can't be made; one of no rows has the same columns
-            connection.register("_empty", empty(table))
-            types = connection.execute("SELECT column_name, column_type FROM (DESCRIBE _empty)").fetchall()
-            connection.unregister("_empty")
-            columns = ", ".join(f'NULL::{kind} AS "{name}"' for name, kind in types)
-            body = f"SELECT {columns} WHERE false"
-        connection.execute(f"CREATE OR REPLACE VIEW {table.name} AS {body}")
+        pattern = self._lake.root.resolve().joinpath(table.name, *["*"] * len(table.partition), "*.parquet")
+        files = [pattern] if self._lake.parts(table) else []  # a view of no files can't be made
+        connection.execute(f"CREATE OR REPLACE VIEW {table.name} AS {declared(connection, table, files)}")
 
 
 class Reader:
@@ -168,6 +159,20 @@ def query(published: Path, sql: str) -> pa.Table:
             return connection.to_arrow_table()
     except duckdb.Error as error:
         raise explain(error) from None
+
+
+def _grow(connection: duckdb.DuckDBPyConnection, table: Table) -> None:
+    """Make the table, again if it was made with other columns than it has today: its rows are then loaded anew."""
+    connection.register("_empty", empty(table))
+    describe = "SELECT column_name, column_type FROM (DESCRIBE {})"
+    connection.execute(f"CREATE TABLE IF NOT EXISTS {table.name} AS FROM _empty")
+    if (
+        connection.execute(describe.format(table.name)).fetchall()
+        != connection.execute(describe.format("_empty")).fetchall()
+    ):
+        connection.execute(f"CREATE OR REPLACE TABLE {table.name} AS FROM _empty")
+        connection.execute("DELETE FROM _loaded WHERE relation = ?", [table.name])
+    connection.unregister("_empty")
 
 
 def _replace(

@@ -6,6 +6,7 @@ import tomllib
 from collections.abc import Iterator
 from datetime import date
 from pathlib import Path
+from typing import Any
 
 import pytest
 import typer
@@ -15,7 +16,7 @@ from flows.__main__ import app
 from flows.summary import COLUMNS
 from tasks import extractors, judges, sources
 from tasks.core import errors
-from tasks.core.config import Recipe, validate
+from tasks.core.config import Nightly, Recipe, validate
 from tasks.core.errors import ConfigError
 from tasks.core.keys import request_key
 from tasks.core.schemas import TABLES
@@ -113,14 +114,54 @@ def test_the_trace_that_the_readme_shows_can_be_read(tmp_path: Path) -> None:
     assert [(b.table.num_rows, b.rejects) for b in batches] == [(1, [])]
 
 
-def test_the_settings_that_the_pages_show_are_accepted(tmp_path: Path) -> None:
-    shown = [yaml.safe_load(b) for b in re.findall(r"```yaml\n(.*?)```", README + CONFIGURATION, re.DOTALL)]
-    assert len(shown) == 3
-    source, recipe, extractor = shown
-    sources.load(source, "", tmp_path)
-    parsed = validate(Recipe, recipe["recipe"], "")
-    for settings in (parsed.extractor, *parsed.apps.values(), extractor["extractor"]):
-        extractors.load(settings, "")
+SHOWN = [
+    (page.name, yaml.safe_load(block))
+    for page in PAGES
+    for block in re.findall(r"```yaml\n(.*?)```", page.read_text(encoding="utf-8"), re.DOTALL)
+]
+
+
+@pytest.mark.parametrize("shown", [s for _, s in SHOWN], ids=[f"{page}-{i}" for i, (page, _) in enumerate(SHOWN)])
+def test_the_settings_that_the_pages_show_are_accepted(shown: dict[str, Any]) -> None:
+    """Paths in them are relative to `configs/`, as they are for who writes a file there."""
+    where = str(ROOT / "configs" / "shown.yaml")
+    if "kind" in shown:
+        sources.load(shown, where, ROOT / "configs")
+        return
+    recipe = shown.get("recipe", {"judge": "judges/nli.yaml", **shown})
+    parsed = validate(Recipe, recipe, where)
+    for settings in (parsed.extractor, *parsed.apps.values()):
+        extractors.load(settings, where)
+    for path in (parsed.judge, *(further.judge for further in parsed.cascade)):
+        judges.load(ROOT / "configs" / path)
+    if "lake" in shown:
+        validate(Nightly, shown, where)
+        assert all((ROOT / "configs" / path).is_file() for path in shown["sources"])
+
+
+def test_pages_show_settings_of_every_sort() -> None:
+    """Else the test above might have nothing to test."""
+    keys = {key for _, shown in SHOWN for key in (*shown, *shown.get("recipe", {}))}
+    assert {"kind", "extractor", "apps", "pairing", "cascade", "lake"} <= keys
+
+
+def test_every_ready_judge_is_listed() -> None:
+    """The embedded model, the baseline and the draws have sections of their own."""
+    listed = set(re.findall(r"^\| `([\w.-]+\.yaml)` \|", CONFIGURATION, re.MULTILINE))
+    ready = {p.name for p in (ROOT / "configs" / "judges").glob("*.yaml")}
+    named = {
+        name for name in ready - listed if f"`configs/judges/{name}`" in CONFIGURATION or f"`{name}`" in CONFIGURATION
+    }
+    assert listed <= ready
+    assert ready - listed - named == {"nli-int8.yaml", "replay.yaml", "similarity.yaml"}
+
+
+def test_failures_that_are_explained_are_those_of_the_code() -> None:
+    guide = (ROOT / "docs" / "language-models.md").read_text(encoding="utf-8")
+    explained = set(re.findall(r"^\| `(\w+)` \|", guide[guide.index("| failure |") :], re.MULTILINE))
+    code = "".join(p.read_text(encoding="utf-8") for p in (ROOT / "tasks").rglob("*.py"))
+    assert {"too_long", "truncated", "unparsable", "no_passage", "outage"} <= explained
+    assert [name for name in sorted(explained) if f'"{name}"' not in code] == []
 
 
 @pytest.fixture

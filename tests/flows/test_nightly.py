@@ -153,8 +153,8 @@ def test_a_dry_run_changes_nothing_and_counts_what_the_run_then_computes(first: 
     computed = {name: stage["computed"] for name, stage in run["stages"].items()}
     missing = first.missing
     assert (missing.traces, missing.claims, missing.pairs) == tuple(computed[s] for s in ("ingest", "claims", "pairs"))
-    assert missing.judging.verdicts == computed["verdicts"]
-    assert missing.judging.second_looks >= computed["second looks"]
+    assert missing.judging.judges[0].verdicts == computed["verdicts"]
+    assert missing.judging.judges[0].second_looks >= computed["second looks"]
     (chunks,) = read(first.world.warehouse, "SELECT count(*) AS n FROM chunks")[0].values()  # each is scored
     assert (missing.traces, missing.judging.relevance, missing.judging.scores) == (122, 122 + chunks, 122)
     assert computed["scores"] == 122
@@ -181,7 +181,7 @@ def test_a_late_trace_makes_its_day_incomplete_and_no_other(world: World, enviro
     missing = measure(world.config, FIRST, LAST)
     assert tree(world.out) == before
     # Two sentences, each against two chunks of one window.
-    assert (missing.traces, missing.claims, missing.pairs, missing.judging.verdicts) == (1, 2, 4, 4)
+    assert (missing.traces, missing.claims, missing.pairs, missing.judging.judges[0].verdicts) == (1, 2, 4, 4)
     assert (missing.judging.relevance, missing.judging.scores) == (1 + 2, 1)  # the answer and two chunks
 
     parts = tree(world.lake, (*OWN, "nightly_"))

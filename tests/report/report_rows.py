@@ -68,6 +68,11 @@ def look(chunk_id: str, label: str | None, p: float | None, *, window: tuple[int
     return {"look": "single", "chunks": [chunk_id], "window": window, "label": label, "p": p, "against": against, "failure": failure, "explanation": explanation}  # fmt: skip
 
 
+def pack(chunks: list[str], label: str, p: float, *, named: list[int], explanation: str | None = None) -> dict[str, Any]:  # fmt: skip
+    """One look at several chunks, whole, of which the judge names some by their numbers."""
+    return {"look": "pack", "chunks": chunks, "window": None, "label": label, "p": p, "against": 0.02, "failure": None, "explanation": explanation, "named": named}  # fmt: skip
+
+
 def trace(
     rows: Rows,
     trace_id: str,
@@ -123,7 +128,7 @@ def trace(
                 rows.add(
                     "verdicts", judge_version=JUDGE, date=night, request_key=request, sample=0, label=k["label"],
                     failure=k["failure"], p_supported=k["p"], p_contradicted=k["against"] if k["label"] else None,
-                    explanation=k["explanation"], engine="replay",
+                    passages=k.get("named", []), explanation=k["explanation"], engine="replay",
                 )  # fmt: skip
             if len(k["chunks"]) == 1 and k["chunks"][0] in c.get("cites", []):
                 own.append({"chunk_id": k["chunks"][0], "label": k["label"], "p_supported": k["p"]})
@@ -147,7 +152,7 @@ def trace(
         faithfulness=supported / judged if judged else None, claims_total=len(claims), claims_judged=judged,
         claims_supported=supported, claims_partial=tally.get("partially_supported", 0),
         claims_unsupported=tally.get("unsupported", 0), claims_contradicted=tally.get("contradicted", 0),
-        claims_misused=misused, claims_unjudged=tally.get("unjudged", 0), claims_abstained=tally.get("abstained", 0),
+        claims_misused=misused, claims_escalated=0, claims_unjudged=tally.get("unjudged", 0), claims_abstained=tally.get("abstained", 0),
         citations_dangling=sum(len(c.get("dangling", [])) for c in claims), chunks_retrieved=len(chunks),
         chunks_used=used, chunks_unused=(unused or []) if judged else None,
         utilization=used / len(chunks) if judged and used is not None else None,

@@ -7,8 +7,8 @@ from urllib.parse import unquote, urldefrag
 
 import pytest
 from html_tree import Node, parse
-from report_nights import DRIFT_WINDOW, HOSTILE, WARRANTY, by_hand, more
-from report_rows import NIGHT, RECIPE, DuckReader, Rows, nightly
+from report_nights import DRIFT_WINDOW, HOSTILE, RETURNS, SHIPPING, WARRANTY, by_hand, more
+from report_rows import JUDGE, NIGHT, RECIPE, DuckReader, Rows, nightly, pack, trace
 
 from tasks.core.errors import LeadlineError
 from tasks.report import build
@@ -269,6 +269,71 @@ def test_the_deciding_window_is_marked_and_whole_chunks_are_not(site):
     assert window.text() == WARRANTY["text"][slice(*DRIFT_WINDOW)]
     assert window in list(tree.one(id_="chunk-1").walk())
     assert tree.one(id_="chunk-1").one("div", "plain").text() == WARRANTY["text"]
+
+
+def test_a_pack_shows_which_passages_decided_and_why(tmp_path):
+    rows = by_hand()
+    reasons = "<b>Passage 3</b> says so; passage 1 does too."
+    trace(
+        rows, "packed", answer="Parcels take four days [1].", chunks=[RETURNS, WARRANTY, SHIPPING],
+        claims=[{
+            "text": "Parcels take four days", "label": "supported", "misused": False, "cites": ["ret-1"],
+            "deciding": ["ret-1", "ship-3"],
+            "looks": [pack(["ret-1", "war-2", "ship-3"], "supported", 0.9, named=[3, 1], explanation=reasons)],
+        }],
+    )  # fmt: skip
+    build(rows.reader(), tmp_path, NIGHT, RECIPE, 100)
+    tree = page(tmp_path, "packed")
+    claim = tree.one(id_="claim-0")
+    assert [why.text() for why in claim.all("p", "why")] == [reasons] * 2  # beside the claim, and with the look
+    assert not claim.all("b")  # nobody's markup
+    assert [q.said() for q in claim.all("blockquote")] == [RETURNS["text"], SHIPPING["text"]]
+    cites, decided = (claim.all("td")[i].said() for i in (2, 3))
+    assert cites == "ret-1 supported"  # named by the pack, though never shown by itself
+    assert decided == "ret-1 ship-3"
+    (look,) = cells(claim.one("table", "looks"))[1:]
+    assert re.findall(r"(\S+) \d+–\d+(, decides)?", look[0]) == [
+        ("ret-1", ", decides"), ("war-2", ""), ("ship-3", ", decides"),
+    ]  # fmt: skip
+    assert look[1] == "pack"
+    assert "decides claim 1" in tree.one(id_="chunk-2").one("ul", "meta").said()
+    assert "decides" not in tree.one(id_="chunk-1").one("ul", "meta").said()
+
+
+def test_a_cited_chunk_that_was_seen_among_others_only_has_no_label_of_its_own(tmp_path):
+    rows = by_hand()
+    trace(
+        rows, "packed", answer="Parcels fly [1].", chunks=[RETURNS, WARRANTY],
+        claims=[{
+            "text": "Parcels fly", "label": "unsupported", "misused": True, "cites": ["ret-1"], "deciding": ["ret-1", "war-2"],
+            "looks": [pack(["ret-1", "war-2"], "unsupported", 0.1, named=[])],
+        }],
+    )  # fmt: skip
+    build(rows.reader(), tmp_path, NIGHT, RECIPE, 100)
+    assert page(tmp_path, "packed").one(id_="claim-0").all("td")[2].said() == "ret-1"
+    night_page = parse(tmp_path / "2026-11-19" / "index.html")
+    assert [h for c in night_page.all("article", "case") for p in c.all("p", "source-head") if (h := p.said()) == "It cites ret-1 Returns"]  # fmt: skip
+
+
+def test_looks_of_each_judge_of_a_cascade_are_shown_and_the_deciding_ones_count(tmp_path):
+    rows = by_hand()
+    (recipe,) = rows.tables["recipes"]
+    recipe["judge_versions"] = [JUDGE, "dear"]
+    (claim,) = [c for c in rows.tables["claims"] if c["trace_id"] == "lost"]
+    (result,) = [r for r in rows.tables["claim_results"] if r["trace_id"] == "lost"]
+    result |= {"status": "judged", "label": "supported", "stage": 2, "stage_asked": 2, "deciding_chunk_ids": ["ship-3"]}
+    evidence = [{"chunk_id": "ship-3", "start": 0, "end": 7}]
+    rows.add(
+        "pairs", recipe=RECIPE, claim_id=claim["claim_id"], trace_id="lost", stage=2, look="single", evidence=evidence,
+        request_key="again", cited=False,
+    )  # fmt: skip
+    dear = {"request_key": "again", "label": "supported", "explanation": "Yes."}
+    rows.add("verdicts", judge_version="dear", **dear)
+    rows.add("verdicts", judge_version=JUDGE, **{**dear, "explanation": "No."})  # of another judge
+    build(rows.reader(), tmp_path, NIGHT, RECIPE, 100)
+    shown = page(tmp_path, "lost").one(id_="claim-0")
+    assert [r[1] for r in cells(shown.one("table", "looks"))[1:]] == ["single", "single, judge 2"]
+    assert {why.said() for why in shown.all("p", "why")} == {"Yes."}
 
 
 def test_chunks_link_back_to_their_claims(site):

@@ -1,7 +1,7 @@
 """Every scoring query on rows written by hand: rows in, rows out, as YAML beside this file.
 
-A case names the relations' rows (columns that are left out are null, lists empty), the parameters, and the expected
-rows; only the columns that the expectation names are compared. `why` says where the expectation comes from.
+A case names the relations' rows (columns that are left out are null, lists empty, the judge the first), the parameters,
+and the expected rows; only the columns that the expectation names are compared. `why` says where the expectation comes from.
 """
 
 from pathlib import Path
@@ -21,6 +21,8 @@ VERDICT = pa.schema([
     ("failure", pa.string()),
     ("p_supported", pa.float64()),
     ("p_contradicted", pa.float64()),
+    ("passages", pa.list_(pa.int32())),
+    ("stage", pa.int32()),
 ])  # fmt: skip
 BATCH = pa.schema([("row", pa.int64()), ("trace_id", pa.string()), ("content_hash", pa.string())])
 DEFAULTS = {
@@ -33,6 +35,7 @@ DEFAULTS = {
     "t_answer": 0.4,
     "joint_chunks": 2,
 }
+ONE_JUDGE = {"stage": 1}  # whose looks and verdicts they are, where a case does not say it
 
 
 def schema_of(relation: str) -> pa.Schema:
@@ -42,11 +45,12 @@ def schema_of(relation: str) -> pa.Schema:
 
 def relation(name: str, rows: list[dict[str, Any]]) -> pa.Table:
     schema = schema_of(name)
-    lists = {f.name: [] for f in schema if pa.types.is_list(f.type)}
+    blank = {f.name: [] for f in schema if pa.types.is_list(f.type)}
+    blank |= {name: value for name, value in ONE_JUDGE.items() if name in schema.names}
     names = set(schema.names)
     assert all(set(r) <= names for r in rows), f"{name}: unknown columns in {rows}"
     plain = pa.schema([f.remove_metadata().with_nullable(True) for f in schema])
-    return pa.Table.from_pylist([{**lists, **r} for r in rows], schema=plain)
+    return pa.Table.from_pylist([{**blank, **r} for r in rows], schema=plain)
 
 
 def cases() -> list[Any]:

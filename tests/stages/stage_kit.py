@@ -55,8 +55,10 @@ class Watched:
     rule: Callable[[Request], str | Verdict] = lambda request: "supported"
     version: str = "0123456789abcdef"
     engine: str = "watched"
+    gpus: int = 0
     up_for: int | None = None
     calls: list[list[Request]] = field(default_factory=list)
+    closed: int = 0
 
     @property
     def asked(self) -> list[Request]:
@@ -72,7 +74,7 @@ class Watched:
         return [self._verdict(r) for r in requests]
 
     def close(self) -> None:
-        """Nothing is held."""
+        self.closed += 1
 
     def _verdict(self, request: Request) -> Verdict:
         found = self.rule(request)
@@ -108,6 +110,7 @@ def context(
     root: Path,
     *,
     judge: Watched | None = None,
+    later: Sequence[Watched] = (),
     embedder: Directions | None = None,
     first: date = DAY,
     last: date = DAY,
@@ -116,8 +119,13 @@ def context(
     recipe: Mapping[str, Any] | None = None,
     **sections: Mapping[str, Any],
 ) -> Context:
-    """A context as `load` makes it of a config in `root`, with the judge and the embedder of this file in place."""
-    (root / "judge.yaml").write_text("kind: replay\n")
+    """A context as `load` makes it of a config in `root`, with the judges and the embedder of this file in place.
+
+    Args:
+        later: Judges of `recipe.cascade`, whose files are `judge2.yaml` and so on.
+    """
+    for number in range(len(later) + 1):
+        (root / f"judge{number + 1 if number else ''}.yaml").write_text("kind: replay\n")
     config = {
         "lake": "lake",
         "warehouse": "leadline.duckdb",
@@ -129,12 +137,18 @@ def context(
     path = root / "nightly.yaml"
     path.write_text(yaml.safe_dump(config))
     ctx = load(path, first, last, overlay=overlay, today=TODAY)
-    judge, embedder = judge or Watched(), embedder or Directions()
-    definition = define(
-        ctx.config.recipe, ctx.extractor.version, judge.version, scorer_version(ctx.config.recipe, embedder.version)
-    )
-    changed = {"judge": judge, "embedder": embedder, "recipe": keys.version(definition), "definition": definition}
+    embedder = embedder or Directions()
+    watched = [judge or Watched(), *later]
+    judges = tuple(replace(m, judge=w) for m, w in zip(ctx.judges, watched, strict=True))
+    scorer = scorer_version(ctx.config.recipe, embedder.version)
+    definition = define(ctx.config.recipe, ctx.extractor.version, [w.version for w in watched], scorer)
+    changed = {"judges": judges, "embedder": embedder, "recipe": keys.version(definition), "definition": definition}
     return replace(ctx, **changed)
+
+
+def judged_by(ctx: Context, judge: Watched) -> Context:
+    """The same context, with another judge in the place of the first, and no other recipe for it."""
+    return replace(ctx, judges=(replace(ctx.judges[0], judge=judge), *ctx.judges[1:]))
 
 
 def put(ctx: Context, *rows: dict[str, Any], name: str = "0000000000000000-00000") -> Part:

@@ -21,7 +21,7 @@ RECIPE = validate(Recipe, {"judge": "j.yaml"}, "test")
 
 
 def hash_of(recipe: Recipe = RECIPE, extractor: str = "e", judge: str = "j", scorer: str = "s") -> str:
-    return keys.version(define(recipe, extractor, judge, scorer))
+    return keys.version(define(recipe, extractor, [judge], scorer))
 
 
 class TestRecipe:
@@ -33,7 +33,8 @@ class TestRecipe:
         ("section", "change"),
         [
             ("pairing", {"kind": "cited"}), ("pairing", {"k": 6}), ("pairing", {"window_words": 161}),
-            ("pairing", {"joint_chunks": 3}), ("scoring", {"misuse_penalty": 1}), ("scoring", {"partial_credit": 0.1}),
+            ("pairing", {"joint_chunks": 3}), ("pairing", {"pack_words": 999}),
+            ("scoring", {"misuse_penalty": 1}), ("scoring", {"partial_credit": 0.1}),
             ("triad", {"context_relevance": 0.5}), ("triad", {"groundedness": 51}), ("triad", {"answer_relevance": 0.5}),
         ],
     )  # fmt: skip

@@ -1,11 +1,10 @@
 """The estimate: what it counts is what is then judged."""
 
-from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
-from stage_kit import NEXT, Watched, context, put, trace
+from stage_kit import NEXT, Watched, context, judged_by, put, trace
 
 from tasks.core.schemas import RUNS
 from tasks.stages.claims import extract_claims
@@ -39,10 +38,10 @@ def ready(root: Path, judge: Watched, **config) -> Context:
 def test_counts_equal_what_is_then_done(tmp_path: Path, label: str) -> None:
     ctx = ready(tmp_path, Watched(lambda request: label))
     told = estimate(ctx)
-    assert ctx.judge.calls == []  # type: ignore[attr-defined]
+    assert ctx.judges[0].judge.calls == []  # type: ignore[attr-defined]
     done = judge_first_looks(ctx)
-    assert told.verdicts == done.computed == 2 * 2 + 2 + 1  # t1; t3; t6: t2 and t5 say nothing new
-    assert judge_second_looks(ctx).computed <= told.second_looks
+    assert told.judges[0].verdicts == done.computed == 2 * 2 + 2 + 1  # t1; t3; t6: t2 and t5 say nothing new
+    assert judge_second_looks(ctx).computed <= told.judges[0].second_looks
     assert told.relevance == score_relevance(ctx).computed == 6 + 9  # an answer each, and the chunks
     assert told.scores == 6
 
@@ -50,12 +49,12 @@ def test_counts_equal_what_is_then_done(tmp_path: Path, label: str) -> None:
 def test_half_done_work_is_not_counted_again(tmp_path: Path) -> None:
     judge = Watched(lambda request: "unsupported", up_for=1)
     ctx = ready(tmp_path, judge, limits={"shard_requests": 3})
-    whole = estimate(ctx).verdicts
+    whole = estimate(ctx).judges[0].verdicts
     with pytest.raises(Exception, match="down"):
         judge_first_looks(ctx)
     told = estimate(ctx)
     judge.up_for = None
-    assert told.verdicts == whole - 3 == judge_first_looks(ctx).computed
+    assert told.judges[0].verdicts == whole - 3 == judge_first_looks(ctx).computed
 
 
 def test_second_looks_are_never_more_than_told(tmp_path: Path) -> None:
@@ -70,7 +69,7 @@ def test_second_looks_are_never_more_than_told(tmp_path: Path) -> None:
     told = estimate(ctx)
     judge_first_looks(ctx)
     between = estimate(ctx)  # all first looks are judged, the second ones not yet planned
-    assert judge_second_looks(ctx).computed == 6 == told.second_looks == between.second_looks
+    assert judge_second_looks(ctx).computed == 6 == told.judges[0].second_looks == between.judges[0].second_looks
 
 
 def test_after_the_run_nothing_is_left(tmp_path: Path) -> None:
@@ -79,7 +78,7 @@ def test_after_the_run_nothing_is_left(tmp_path: Path) -> None:
     judge_second_looks(ctx)
     score_relevance(ctx)
     told = estimate(ctx)
-    assert (told.verdicts, told.second_looks, told.relevance, told.tokens) == (0, 0, 0, 0)
+    assert (told.judges[0].verdicts, told.judges[0].second_looks, told.relevance, told.judges[0].tokens) == (0, 0, 0, 0)
 
 
 def test_a_recipe_with_new_second_looks_counts_them_though_all_first_ones_are_known(tmp_path: Path) -> None:
@@ -87,10 +86,10 @@ def test_a_recipe_with_new_second_looks_counts_them_though_all_first_ones_are_kn
     judge_first_looks(ready(tmp_path, judge, recipe={"pairing": {"joint_chunks": 0}}))
     ctx = ready(tmp_path, judge)
     told = estimate(ctx)
-    assert told.verdicts == 0
-    assert 0 < judge_second_looks(ctx).computed <= told.second_looks
+    assert told.judges[0].verdicts == 0
+    assert 0 < judge_second_looks(ctx).computed <= told.judges[0].second_looks
     none = ready(tmp_path, judge, recipe={"pairing": {"joint_chunks": 0}})
-    assert estimate(none).second_looks == 0
+    assert estimate(none).judges[0].second_looks == 0
 
 
 def test_tokens_and_minutes_follow_the_latest_run_of_this_judge(tmp_path: Path) -> None:
@@ -100,13 +99,17 @@ def test_tokens_and_minutes_follow_the_latest_run_of_this_judge(tmp_path: Path) 
         *((p, h) for p in CHUNKS.values() for h in ("Apples grow.", "Figs grow.")),
         ("Cherries are small.", "Apples grow."), ("Dates are sweet.", "Apples grow."), ("One.", "Plums grow."),
     ])  # fmt: skip
-    assert (first.tokens, first.minutes) == (chars // 4, None)  # before anything was measured: 4 characters a token
+    assert (first.judges[0].tokens, first.judges[0].minutes) == (
+        chars // 4,
+        None,
+    )  # before anything was measured: 4 characters a token
     measured(ctx, 100, 10, seconds=5, tokens=1_000)
     later = estimate(ctx)
-    assert later.tokens == 7 * 10  # 1,000 tokens for 100 verdicts
-    assert later.minutes == pytest.approx(7 / 20 / 60)  # 100 verdicts in 5 s
-    other = replace(ctx, judge=Watched(version="f" * 16))
-    assert estimate(other).minutes is None  # another judge has another speed
+    assert later.judges[0].tokens == 7 * 10  # 1,000 tokens for 100 verdicts
+    assert later.judges[0].minutes == pytest.approx(7 / 20 / 60)  # 100 verdicts in 5 s
+    assert later.judges[0].gpu_minutes == pytest.approx(2 * 7 / 20 / 60)  # on two GPUs
+    other = judged_by(ctx, Watched(version="f" * 16))
+    assert estimate(other).judges[0].minutes is None  # another judge has another speed
 
 
 def measured(ctx: Context, verdicts: int, ingested: int, *, seconds: float, tokens: int) -> None:
@@ -114,7 +117,9 @@ def measured(ctx: Context, verdicts: int, ingested: int, *, seconds: float, toke
     run.start(ctx)
     run.stages += [
         StageResult("ingest", computed=ingested, seconds=50),
-        StageResult("verdicts", computed=verdicts, tokens_in=tokens, seconds=seconds),
+        StageResult(
+            "verdicts", computed=verdicts, tokens_in=tokens, seconds=seconds, judge=ctx.judges[0].judge.version, gpus=2
+        ),
     ]
     run.end(ctx, "completed")
     assert len(ctx.lake.parts(RUNS)) == 1

@@ -129,7 +129,7 @@ def test_every_key_is_the_hash_of_exactly_what_the_judge_reads(
     plan_pairs(ctx)
     judge_first_looks(ctx)
     judge_second_looks(ctx)
-    assert all(r.key == keys.request_key(r.premise, r.hypothesis) for r in judge.asked)
+    assert all([r.key] == list(keys.request_keys(r.shown, [r.hypothesis])) for r in judge.asked)
     assert {r.key for r in judge.asked} == {p["request_key"] for p in rows(ctx, PAIRS)}
     assert len({r.key for r in judge.asked}) == len(judge.asked)
 
@@ -180,10 +180,10 @@ class TestJoint:
     def test_none_where_the_config_says_so(self, tmp_path: Path) -> None:
         ctx = self.run(tmp_path, "Bananas and dates grow.", Watched(self.partly), joint=0)
         assert self.joints(ctx) == []
-        assert len(looks_of(ctx, ctx.trace_parts()[0])) == 1
+        assert len(looks_of(ctx, ctx.trace_parts()[0], ctx.judges[0])) == 1
 
     def test_looks_of_gives_first_looks_first(self, tmp_path: Path) -> None:
         ctx = self.run(tmp_path, "Bananas and dates grow.", Watched(self.partly))
         (part,) = ctx.trace_parts()
         assert part.date == DAY
-        assert [p.name for p in looks_of(ctx, part)] == [part.name, f"{part.name}-joint"]
+        assert [p.name for p in looks_of(ctx, part, ctx.judges[0])] == [part.name, f"{part.name}-joint"]

@@ -3,6 +3,8 @@
 from datetime import UTC, datetime
 from pathlib import Path
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from stage_kit import DAY, Watched, context, log, trace
 
@@ -10,7 +12,7 @@ from tasks.core.errors import DataError
 from tasks.core.schemas import QUARANTINE, RUNS
 from tasks.stages.context import Context, StageResult
 from tasks.stages.ingest import ingest
-from tasks.stages.runs import Run, measured_rates
+from tasks.stages.runs import Rates, Run, measured_rates
 from tasks.store.lake import from_rows
 
 
@@ -35,7 +37,7 @@ def test_a_run_is_on_record_from_its_start(tmp_path: Path) -> None:
     assert (row["run_id"], row["flow"], row["status"], row["started_at"]) == (run.run_id, "nightly", "running", at(0))
     assert (row["ended_at"], row["error"], row["stages"], row["notes"]) == (None, None, [], [])
     assert (row["from_date"], row["to_date"]) == (DAY, DAY)
-    assert (row["recipe"], row["judge_version"]) == (ctx.recipe, ctx.judge.version)
+    assert (row["recipe"], row["judge_version"]) == (ctx.recipe, ctx.judge_version)
 
 
 def test_its_end_replaces_its_start_and_adds_up_the_stages(tmp_path: Path) -> None:
@@ -45,8 +47,18 @@ def test_its_end_replaces_its_start_and_adds_up_the_stages(tmp_path: Path) -> No
     refuse(ctx, "a", 2)
     run.stages += [
         StageResult("ingest", computed=5, reused=1, seconds=1.5, notes=("late",)),
-        StageResult("verdicts", computed=30, reused=2, tokens_in=300, tokens_out=3, seconds=4.0),
-        StageResult("second looks", computed=4, tokens_in=40, notes=("odd",)),
+        StageResult(
+            "verdicts",
+            computed=30,
+            reused=2,
+            tokens_in=300,
+            tokens_cached=200,
+            tokens_out=3,
+            seconds=4.0,
+            judge="j",
+            gpus=2,
+        ),
+        StageResult("second looks", computed=4, tokens_in=40, seconds=1.0, judge="j", gpus=2, notes=("odd",)),
         StageResult("scores", computed=6),
     ]
     run.end(ctx, "completed")
@@ -54,8 +66,14 @@ def test_its_end_replaces_its_start_and_adds_up_the_stages(tmp_path: Path) -> No
     assert row["status"] == "completed"
     assert row["ended_at"] >= row["started_at"]
     assert (row["traces_ingested"], row["rows_quarantined"], row["verdicts_computed"]) == (5, 2, 34)
-    assert (row["tokens_in"], row["tokens_out"], row["gpu_seconds"]) == (340, 3, 0.0)
-    assert row["stages"][0] == {"stage": "ingest", "seconds": 1.5, "computed": 5, "reused": 1, "tokens": 0}
+    assert (row["tokens_in"], row["tokens_cached"], row["tokens_out"]) == (340, 200, 3)
+    assert row["gpu_seconds"] == 2 * 4.0 + 2 * 1.0
+    nothing = {"tokens_in": 0, "tokens_cached": 0, "tokens_out": 0, "judge_version": None, "gpus": 0}
+    assert row["stages"][0] == {"stage": "ingest", "seconds": 1.5, "computed": 5, "reused": 1, **nothing}
+    assert row["stages"][1] == {
+        "stage": "verdicts", "seconds": 4.0, "computed": 30, "reused": 2, "tokens_in": 300, "tokens_cached": 200,
+        "tokens_out": 3, "judge_version": "j", "gpus": 2,
+    }  # fmt: skip
     assert row["notes"] == ["late", "odd"]
 
 
@@ -63,7 +81,7 @@ def test_each_stage_is_on_record_when_it_is_done(tmp_path: Path) -> None:
     ctx = context(tmp_path)
     run = Run("nightly", started=at(0))
     run.start(ctx)
-    run.add(ctx, StageResult("verdicts", computed=30))
+    run.add(ctx, StageResult("verdicts", computed=30, judge="j"))
     (row,) = records(ctx)  # so that a run that is killed later has not paid for these in silence
     assert (row["status"], row["verdicts_computed"]) == ("running", 30)
     run.end(ctx, "failed", "x")
@@ -115,7 +133,8 @@ def test_run_ids_sort_by_time_and_never_clash() -> None:
 
 def test_rates_are_those_of_the_latest_run_of_this_judge_that_judged(tmp_path: Path) -> None:
     ctx = context(tmp_path)
-    assert measured_rates(ctx) == (None, None)
+    mine = ctx.judges[0].judge.version
+    assert measured_rates(ctx, mine) is None
     for minute, verdicts, judge in (
         (0, 10, Watched()),
         (1, 20, Watched()),
@@ -125,10 +144,31 @@ def test_rates_are_those_of_the_latest_run_of_this_judge_that_judged(tmp_path: P
         run = Run("nightly", started=at(minute))
         other = context(tmp_path, judge=judge)
         run.start(other)
+        more = 4 if verdicts else 0
         run.stages += [
-            StageResult("verdicts", computed=verdicts, tokens_in=3 * verdicts, seconds=3.0),
-            StageResult("second looks", computed=4 if verdicts else 0, tokens_in=4 if verdicts else 0, seconds=1.0),
+            StageResult(
+                "verdicts", computed=verdicts, tokens_in=3 * verdicts, seconds=3.0, judge=judge.version, gpus=2
+            ),
+            StageResult("second looks", computed=more, tokens_out=more, seconds=1.0, judge=judge.version, gpus=2),
             StageResult("relevance", computed=9, tokens_in=5_000, seconds=9.0),  # which is none of the judge's
         ]
         run.end(other, "completed")
-    assert measured_rates(ctx) == (24 / 4.0, 64 / 24)  # of the second run: 20 and 4 verdicts, 60 and 4 tokens, 4 s
+    # of the second run: 20 and 4 verdicts, 60 and 4 tokens, 4 s
+    assert measured_rates(ctx, mine) == Rates(verdicts=24, seconds=4.0, tokens=64, gpus=2)
+
+
+def test_a_record_of_before_a_column_was_there_can_still_be_read(tmp_path: Path) -> None:
+    ctx = context(tmp_path)
+    Run("nightly", started=at(0)).start(ctx)
+    (part,) = ctx.lake.parts(RUNS)
+    stage = pa.struct(
+        [("stage", pa.string()), ("seconds", pa.float64()), ("computed", pa.int64()), ("tokens", pa.int64())]
+    )
+    old = pa.array([[{"stage": "verdicts", "seconds": 1.0, "computed": 3, "tokens": 9}]], pa.list_(stage))
+    table = part.read().drop_columns(["tokens_cached", "stages"]).append_column("stages", old)
+    pq.write_table(table, part.path)
+    assert measured_rates(ctx, "j") is None
+    Run("nightly", started=at(1)).start(ctx)  # calls the old one interrupted
+    first, second = records(ctx)
+    assert (first["status"], first["stages"][0]["computed"], first["tokens_cached"]) == ("interrupted", 3, None)
+    assert second["status"] == "running"

@@ -1,11 +1,10 @@
 """Scores: the rules of METHODS on traces by hand, through the real stages, and what happens to impossible results."""
 
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
-from stage_kit import DAY, NEXT, Directions, Watched, context, put, rows, trace
+from stage_kit import DAY, NEXT, Directions, Watched, context, judged_by, put, rows, trace
 
 from tasks.core.errors import DataError
 from tasks.core.schemas import (
@@ -232,7 +231,7 @@ class TestAgain:
         before = {p.path: p.path.read_bytes() for t in tables for p in old.lake.parts(t)}
         new = context(tmp_path, judge=Watched(rule), recipe={"scoring": {"misuse_penalty": 1, "partial_credit": 0.5}})
         done = complete(new)
-        assert new.judge.calls == []  # type: ignore[attr-defined]
+        assert new.judges[0].judge.calls == []  # type: ignore[attr-defined]
         assert (done["verdicts"].computed, done["relevance"].computed, done["scores"].computed) == (0, 0, 1)
         assert {path: path.read_bytes() for path in before} == before
         scores = {r["recipe"]: r["groundedness_score"] for r in rows(new, TRACE_SCORES)}
@@ -294,7 +293,7 @@ class TestGate:
         for part in ctx.lake.parts(VERDICTS):
             part.path.unlink()
         mended = Watched(rule)
-        sound = replace(ctx, judge=mended)
+        sound = judged_by(ctx, mended)
         for table in (CLAIM_RESULTS, TRACE_SCORES):
             for part in ctx.lake.parts(table):
                 part.path.unlink()
@@ -318,11 +317,11 @@ def test_judges_and_recipes_say_what_the_hashes_stand_for(tmp_path: Path) -> Non
     put(ctx, trace("t", "Alpha is so.", CHUNKS))
     complete(ctx)
     (judge,), (recipe,) = rows(ctx, JUDGES), rows(ctx, RECIPES)
-    assert (judge["judge_version"], judge["name"], judge["kind"]) == (ctx.judge.version, "judge", "watched")
-    assert (recipe["recipe"], recipe["judge_version"]) == (ctx.recipe, ctx.judge.version)
+    assert (judge["judge_version"], judge["name"], judge["kind"]) == (ctx.judge_version, "judge", "watched")
+    assert (recipe["recipe"], recipe["judge_version"]) == (ctx.recipe, ctx.judge_version)
     assert recipe["scorer_version"] == ctx.scorer
     (scored,) = rows(ctx, TRACE_SCORES)
-    assert (scored["recipe"], scored["judge_version"], scored["date"]) == (ctx.recipe, ctx.judge.version, DAY)
+    assert (scored["recipe"], scored["judge_version"], scored["date"]) == (ctx.recipe, ctx.judge_version, DAY)
 
 
 def test_a_night_without_traces_is_told(tmp_path: Path) -> None:

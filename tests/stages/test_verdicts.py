@@ -9,11 +9,12 @@ from stage_kit import DAY, NEXT, Watched, context, put, rows, trace
 
 from tasks.core.errors import EngineError
 from tasks.core.schemas import PAIRS, VERDICTS
-from tasks.core.types import Request, Verdict
+from tasks.core.types import OUTAGE, Request, Verdict
 from tasks.stages.claims import extract_claims
 from tasks.stages.context import Context
+from tasks.stages.known import verdicts_for
 from tasks.stages.pairs import plan_pairs
-from tasks.stages.verdicts import judge_first_looks, judge_second_looks, verdicts_for
+from tasks.stages.verdicts import judge_first_looks, judge_second_looks
 
 CHUNKS = {"a": "Apples are red.", "b": "Bananas are yellow."}
 
@@ -63,12 +64,14 @@ class TestOnce:
             assert judge_first_looks(ready(ctx)).computed == 2
         assert {v["judge_version"] for v in rows(ctx, VERDICTS)} == {old.version, new.version}
 
-    def test_a_text_that_comes_as_a_first_and_a_second_look_is_judged_once(self, tmp_path: Path) -> None:
-        # a third trace's only chunk holds what the joint look of the first shows
+    def test_two_chunks_are_not_taken_for_one_that_reads_the_same(self, tmp_path: Path) -> None:
+        # a second trace's only chunk holds, as one passage, what the joint look of the first shows as two
         judge = Watched(lambda request: "unsupported")
         ctx = context(tmp_path, judge=judge)
         put(ctx, trace("t", "Figs grow.", CHUNKS), trace("u", "Figs grow.", {"z": "\n\n".join(CHUNKS.values())}))
-        assert judge_all(ready(ctx)) == (3, 0)
+        assert judge_all(ready(ctx)) == (3, 1)
+        assert len({r.premise for r in judge.asked}) == 3
+        assert judge.asked[-1].passages == tuple(CHUNKS.values())
 
 
 class TestOrder:
@@ -90,6 +93,43 @@ class TestOrder:
         assert [len(c) for c in judge.calls] == [3, 3, 2]
         assert [p.rows() for p in ctx.lake.parts(VERDICTS)] == [3, 3, 2]
 
+    def test_neighbours_share_evidence_across_traces_and_the_verdicts_are_the_same(self, tmp_path: Path) -> None:
+        def stored(root: Path, most: int) -> tuple[list[tuple[str, ...]], set[tuple[str, str]]]:
+            root.mkdir()
+            judge = Watched(lambda r: "supported" if len(r.hypothesis) % 2 else "unsupported")
+            pairing = {"kind": "all_chunks"}
+            ctx = context(
+                root, judge=judge, recipe={"pairing": pairing}, limits={"shard_requests": 2, "sort_requests": most}
+            )
+            other = {"c": "Cherries are small.", "d": "Dates are sweet."}
+            half = {**CHUNKS, "d": "Dates are sweet."}  # begins like the first
+            put(
+                ctx,
+                trace("t1", "One. Three.", CHUNKS), trace("t2", "Five. Six.", other), trace("t3", "Seven. Ten.", half),
+                trace("t4", "Twelve. Twenty.", CHUNKS), trace("t5", "Thirty.", other),
+            )  # fmt: skip
+            judge_first_looks(ready(ctx))
+            assert [len(c) for c in judge.calls] == [2, 2, 2, 2, 1]
+            return [r.shown for r in judge.asked], {(v["request_key"], v["label"]) for v in rows(ctx, VERDICTS)}
+
+        (sorted_, labels), (unsorted, same) = stored(tmp_path / "a", 100), stored(tmp_path / "b", 2)
+        assert labels == same
+        assert len(labels) == 9
+
+        def runs(shown: list[tuple[str, ...]]) -> int:
+            return 1 + sum(a != b for a, b in pairwise(shown))
+
+        assert runs(sorted_) == 3 < runs(unsorted)
+        # those that begin alike are neighbours too
+        assert [len(s) for s in dict.fromkeys(sorted_) if s[0] == CHUNKS["a"]] == [2, 3]
+
+    def test_a_window_of_the_sort_is_never_smaller_than_a_shard(self, tmp_path: Path) -> None:
+        judge = Watched()
+        ctx = context(tmp_path, judge=judge, limits={"shard_requests": 4, "sort_requests": 1})
+        put(ctx, trace("t", "One. Two. Three.", CHUNKS))
+        judge_first_looks(ready(ctx))
+        assert [len(c) for c in judge.calls] == [4, 2]
+
 
 class TestOutage:
     @pytest.mark.parametrize("shards", [0, 1, 2])
@@ -107,6 +147,31 @@ class TestOutage:
         assert (found.computed, found.reused) == (6 - 2 * shards, 2 * shards)
         assert {r.key for r in up.asked}.isdisjoint({r.key for r in down.asked})
         assert len(rows(ctx, VERDICTS)) == 6
+
+    def test_what_could_not_be_asked_is_not_stored_and_the_next_run_asks_it(self, tmp_path: Path) -> None:
+        def down_for(word: str):
+            return lambda r: Verdict("", failure=OUTAGE, tokens_in=9) if word in r.hypothesis else "unsupported"
+
+        judge = Watched(down_for("Two"))
+        ctx = context(tmp_path, judge=judge, limits={"shard_requests": 2})
+        put(ctx, trace("t", "One. Two. Three.", CHUNKS))
+        first = judge_first_looks(ready(ctx))
+        assert (first.computed, first.reused, first.tokens_in) == (4, 0, 4 * 7)
+        assert first.notes == ("2 requests could not be asked (outage); the next run asks them again.",)
+        assert judge_second_looks(ctx).computed == 2  # the claim of those two waits
+        assert OUTAGE not in {v["failure"] for v in rows(ctx, VERDICTS)}
+        judge.calls.clear()
+        judge.rule = lambda request: "unsupported"
+        again = judge_first_looks(ctx)
+        assert (again.computed, again.reused, again.notes) == (2, 4, ())
+        assert {r.hypothesis for r in judge.asked} == {"Two."}
+        assert judge_second_looks(ctx).computed == 1
+
+    def test_a_shard_of_nothing_but_outages_writes_nothing(self, tmp_path: Path) -> None:
+        ctx = context(tmp_path, judge=Watched(lambda request: Verdict("", failure=OUTAGE)))
+        put(ctx, trace("t", "One.", CHUNKS))
+        done = judge_first_looks(ready(ctx))
+        assert (done.computed, len(done.notes), ctx.lake.parts(VERDICTS)) == (0, 1, [])
 
     def test_an_outage_in_the_second_looks(self, tmp_path: Path) -> None:
         judge = Watched(lambda request: "unsupported", up_for=1)
@@ -153,7 +218,9 @@ class TestFailures:
         with ctx.queries() as queries:
             known = {
                 v["request_key"]: v["label"]
-                for v in verdicts_for(ctx, queries, ctx.trace_parts()[0], ctx.lake.parts(PAIRS)).to_pylist()
+                for v in verdicts_for(
+                    ctx, queries, ctx.judges[0], ctx.trace_parts()[0], ctx.lake.parts(PAIRS)
+                ).to_pylist()
             }
         assert known[again.key] == "unsupported"
         assert len([v for v in rows(ctx, VERDICTS) if v["failure"]]) == 1  # it stays on record
@@ -180,12 +247,16 @@ class TestFailures:
 
 
 def test_tokens_and_engine_are_on_record(tmp_path: Path) -> None:
-    ctx = context(tmp_path)
+    said = Verdict("", "unsupported", tokens_in=7, tokens_cached=5, tokens_out=2)
+    ctx = context(tmp_path, judge=Watched(lambda request: said, gpus=2))
     put(ctx, trace("t", "One. Two.", CHUNKS))
     found = judge_first_looks(ready(ctx))
-    assert found.tokens_in == 4 * 7  # 7 tokens a request, says the judge
+    assert (found.tokens_in, found.tokens_cached, found.tokens_out) == (4 * 7, 4 * 5, 4 * 2)
+    assert (found.judge, found.gpus) == (ctx.judges[0].judge.version, 2)
     stored = rows(ctx, VERDICTS)
-    assert {(v["engine"], v["date"], v["sample"], v["tokens_in"]) for v in stored} == {("watched", DAY, 0, 7)}
+    assert {(v["engine"], v["date"], v["sample"]) for v in stored} == {("watched", DAY, 0)}
+    assert {(v["tokens_in"], v["tokens_cached"], v["tokens_out"], *v["passages"]) for v in stored} == {(7, 5, 2)}
+    assert judge_first_looks(ctx).gpus == 0  # nothing was asked, so that no model was loaded
 
 
 def test_no_look_no_call(tmp_path: Path) -> None:
@@ -202,6 +273,8 @@ def test_no_look_no_call(tmp_path: Path) -> None:
         (Verdict("k", label="sure"), "sure"),  # type: ignore[arg-type] # not one of the labels
         (Verdict("k"), "None"),  # neither a label nor a failure
         (Verdict("k", label="supported", failure="truncated", raw="{"), "{"),  # both
+        (Verdict("k", label="supported", passages=(2,)), "supported"),  # there is one passage
+        (Verdict("k", label="supported", passages=(0,)), "supported"),  # they count from 1
     ],
 )
 def test_a_verdict_that_is_none_is_kept_as_a_failure(tmp_path: Path, wrong: Verdict, raw: str) -> None:

@@ -4,6 +4,7 @@ from pathlib import Path
 
 import duckdb
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 from tasks.core.errors import UsageError
@@ -46,6 +47,15 @@ def test_any_path_can_hold_a_lake(tmp_path: Path, queries: Queries, statement, f
     statement("SELECT trace_id FROM relevance ORDER BY trace_id")
     parts = [part_of(tmp_path / folder, "t1", "t2")]
     assert queries.run("x", {"relevance": parts})["trace_id"].to_pylist() == ["t1", "t2"]
+
+
+def test_columns_that_parts_lack_are_null(tmp_path: Path, queries: Queries, statement) -> None:
+    statement("SELECT trace_id, failure FROM relevance ORDER BY trace_id")
+    old, new = part_of(tmp_path / "old", "t1"), part_of(tmp_path / "new", "t2")
+    pq.write_table(old.read().drop_columns(["failure", "score"]), old.path)
+    for parts in ([old], [old, new], [new, old]):
+        found = queries.run("x", {"relevance": parts}).to_pylist()
+        assert found == [{"trace_id": t, "failure": None} for t in ("t1", "t2")[: len(parts)]]
 
 
 def test_a_relation_is_bound_anew_by_every_run(tmp_path: Path, queries: Queries, statement) -> None:

@@ -1,0 +1,20 @@
+-- grain: one claim of one part that goes on to the next judge of a cascade
+-- inputs: claim_results (by the judges so far), pairs and verdict (of the judge asked last), for one part
+-- parameters: $stage (the judge asked last), $lo and $hi (the band of the next one)
+-- A claim goes on where the judge was uncertain or gave no label. One that could not be asked about (an outage) waits.
+WITH waiting AS (
+    SELECT DISTINCT claim_id
+    FROM pairs
+    ANTI JOIN verdict USING (request_key)
+)
+SELECT claim_id
+FROM claim_results
+ANTI JOIN waiting USING (claim_id)
+WHERE
+    stage_asked = $stage
+    AND (
+        stage < stage_asked
+        OR status IN ('abstained', 'unjudged')
+        OR (p_supported >= $lo AND p_supported < $hi)
+    )
+ORDER BY claim_id

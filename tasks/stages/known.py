@@ -1,0 +1,63 @@
+"""What is known so far: the verdicts on the looks at a part's claims, and the results that they make.
+
+A request's key is looked up among all verdicts of its judge, of any day. Nothing is judged or written here.
+"""
+
+from collections.abc import Sequence
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from tasks.core.schemas import CLAIM_RESULTS, PAIRS, VERDICTS
+from tasks.stages.context import Context
+from tasks.stages.members import Member
+from tasks.stages.pairs import claims_of, looks_of
+from tasks.store.lake import Part, conform, empty
+from tasks.store.query import Queries
+
+
+def verdicts_for(ctx: Context, queries: Queries, member: Member, part: Part, looks: Sequence[Part]) -> pa.Table:
+    """One row per request of these pairs that has a verdict by this judge; see `verdicts_on`."""
+    keys = [p.read(["request_key"]) for p in looks]
+    return verdicts_on(ctx, queries, member, part, pa.concat_tables([empty(PAIRS).select(["request_key"]), *keys]))
+
+
+def verdicts_on(ctx: Context, queries: Queries, member: Member, part: Part, asked: pa.Table) -> pa.Table:
+    """One row per request that has a verdict by this judge (`sql/part_verdicts.sql`).
+
+    Most verdicts on a part stand in files that bear its name; all the others are searched only for what these lack.
+
+    Args:
+        asked: A column `request_key`.
+    """
+    everywhere = ctx.lake.parts(VERDICTS, member.judge.version)
+    own = [v for v in everywhere if v.name.startswith(f"{part.name}-")]
+    found = queries.run("part_verdicts", {"pairs": asked, "verdicts": own})
+    labelled = found.filter(pc.is_valid(found["label"]))
+    rest = asked.filter(pc.invert(pc.is_in(asked["request_key"], labelled["request_key"])))
+    if not rest.num_rows or len(own) == len(everywhere):
+        return found
+    return pa.concat_tables([labelled, queries.run("part_verdicts", {"pairs": rest, "verdicts": everywhere})])
+
+
+def state_of(verdicts: pa.Table) -> str:
+    """Token of what is known: it changes when a request gets its verdict or a failure is repaired."""
+    return f"{verdicts.num_rows}:{verdicts['failure'].null_count}"
+
+
+def all_verdicts(ctx: Context, queries: Queries, part: Part, judges: Sequence[Member]) -> tuple[pa.Table, str]:
+    """The verdicts of these judges on their looks at a part, with their `stage`, and the token of what is known."""
+    tables = [verdicts_for(ctx, queries, m, part, looks_of(ctx, part, m)) for m in judges]
+    staged = [
+        table.append_column("stage", pa.repeat(pa.scalar(m.stage, pa.int32()), table.num_rows))
+        for m, table in zip(judges, tables, strict=True)
+    ]
+    return pa.concat_tables(staged), "/".join(map(state_of, tables))
+
+
+def claim_results(ctx: Context, queries: Queries, part: Part, judges: Sequence[Member], verdicts: pa.Table) -> pa.Table:
+    """Results of a part's claims as these judges see them (`sql/claim_results.sql`)."""
+    looks = [p for m in judges for p in looks_of(ctx, part, m)]
+    relations = {"claims": claims_of(ctx, part), "pairs": looks, "verdict": verdicts}
+    params = {"recipe": ctx.recipe, "judge_version": ctx.judge_version}
+    return conform(queries.run("claim_results", relations, params), CLAIM_RESULTS)
