@@ -117,8 +117,8 @@ def run_pipeline(source: Path, folder: Path) -> list[dict[str, Any]]:
     gate: list[float] = []
     ingest.GateKeeper = metered_gate(gate)  # type: ignore[misc]
     ctx = load(config, DAY, DAY)
-    judge = Metered(ctx.judge)
-    ctx = replace(ctx, embedder=FreeEmbedder(), judge=judge)
+    judge = Metered(ctx.judges[0].judge)
+    ctx = replace(ctx, embedder=FreeEmbedder(), judges=(replace(ctx.judges[0], judge=judge),))
     stages: list[tuple[str, Callable[[Any], object]]] = [
         ("ingest", ingest.ingest),
         ("claims", claims.extract_claims),

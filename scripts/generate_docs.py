@@ -38,6 +38,7 @@ What `leadline sql`, a notebook or a BI tool finds in the warehouse. Queries to 
   recipe, such as the latest: `WHERE recipe = (SELECT max_by(recipe, started_at) FROM runs WHERE status = 'completed')`.
 - A number that could not be had is null, never 0, and a `…_status` column says why. Means leave it out, and the `n_…`
   columns count what was left out.
+- Columns that a table got later are null in older rows.
 - The lake holds every table as Parquet, in directories by its partition columns. `traces`, `pairs`, `verdicts` and
   `relevance` are not copied into the warehouse: there they are views of the lake's files.
 """
