@@ -1,0 +1,59 @@
+"""A bare client: request bodies from a file, all sent at once, nothing kept of the replies but their text.
+
+    python -m bench.bare_client FILE URL [--concurrency 256]
+
+What is left of an engine's cost when it neither renders prompts, nor retries, nor reads probabilities. Prints one JSON
+object: wall and CPU seconds, peak MB, replies that hold a JSON object.
+"""
+
+import argparse
+import asyncio
+import json
+from pathlib import Path
+
+import aiohttp
+import msgspec
+
+from bench.pipeline import measured
+
+
+class _Message(msgspec.Struct):
+    content: str
+
+
+class _Choice(msgspec.Struct):
+    message: _Message
+
+
+class _Answer(msgspec.Struct):
+    choices: list[_Choice]
+
+
+async def send(bodies: list[bytes], url: str, concurrency: int) -> int:
+    """Post all bodies; returns how many replies were JSON objects."""
+    decoder = msgspec.json.Decoder(_Answer)
+    connector = aiohttp.TCPConnector(limit=concurrency)
+    async with aiohttp.ClientSession(connector=connector, headers={"Content-Type": "application/json"}) as session:
+
+        async def one(body: bytes) -> bool:
+            async with session.post(f"{url}/v1/chat/completions", data=body) as reply:
+                text = decoder.decode(await reply.read()).choices[0].message.content
+            return isinstance(json.loads(text), dict)
+
+        return sum(await asyncio.gather(*map(one, bodies)))
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("file", type=Path)
+    parser.add_argument("url")
+    parser.add_argument("--concurrency", type=int, default=256)
+    args = parser.parse_args()
+    bodies = args.file.read_bytes().splitlines()
+    good: list[int] = []
+    found = measured("bare", lambda: good.append(asyncio.run(send(bodies, args.url, args.concurrency))))
+    print(json.dumps({**found, "replies": good[0]}))
+
+
+if __name__ == "__main__":
+    main()

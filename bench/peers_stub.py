@@ -1,0 +1,319 @@
+"""Judging 200 traces by a language model that costs nothing but 50 ms: Leadline beside its peers and a bare client.
+
+    python -m bench.peers_stub [--rounds 5] [--json FILE]       # seconds, calls, tokens, CPU, memory
+    python -m bench.peers_stub --faults [--json FILE]           # 5% of the replies malformed, 5% HTTP 500
+    python -m bench.peers_stub --kill [--json FILE]             # SIGKILL half-way, and run again
+
+The stub server and its traces come with the shared data (`bench.stub`), where the peers' figures were taken. Every
+round runs, one after another and each in a process of its own against a server with an empty prefix cache: a night
+(`bench.night_on_stub`), a bare client that sends the very same requests, and one that asks one question a trace.
+Ratios are taken inside a round; medians and ranges over the rounds are printed.
+"""
+
+import argparse
+import contextlib
+import json
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from statistics import median
+from typing import Any
+
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from bench import stub
+
+# Wall seconds; calls, prompt tokens and CPU milliseconds per trace. From README.md of the shared data, section
+# "stub/traces_200.jsonl — the workload on which peers were measured", on the same server and traces, at 50 ms, 2 cores.
+PEERS = {
+    "Ragas 0.4.3": (30.4, 8, 10_000, 29),
+    "DeepEval 4.3.1": (76.6, 13, 8_978, 346),
+    "GroUSE 0.4.2": (2.7, 3, 5_464, 10),
+    "TruLens 2.16": (9.9, 13, 12_468, 37),
+    "RAGChecker 0.1.9": (23.9, 11, 6_996, 32),
+    "bare client, one call a trace": (0.22, 1, 1_137, 0.2),
+}
+LATENCY_MS = 50
+FAULTS = {"malformed": 0.05, "error": 0.05}
+KILL_SHARD = 100  # requests between two writes where the run is killed; a night has 2,048 unless it is told otherwise
+ENGINE = ("first looks", "second looks", "grades")
+Round = dict[str, Any]
+
+
+# Children ---------------------------------------------------------------------------------------------------------
+
+
+def night(folder: Path, server: stub.Stub, *options: str) -> Round:
+    """A night on the stub in a process of its own."""
+    return child("bench.night_on_stub", str(folder), server.url, *options)
+
+
+def child(module: str, *arguments: str) -> Round:
+    command = [sys.executable, "-m", module, *arguments]
+    done = subprocess.run(command, check=False, stdout=subprocess.PIPE, text=True, cwd=stub.ROOT)
+    if done.returncode:
+        raise SystemExit(f"python -m {module} ended with {done.returncode}; its messages stand above.")
+    found: Round = json.loads(done.stdout.splitlines()[-1])
+    return found
+
+
+def one_question_each(path: Path) -> Path:
+    """Bodies of requests that ask one question of a trace, with all its chunks, and nothing else."""
+    schema = {"type": "object", "properties": {"grounded": {"type": "boolean"}}, "required": ["grounded"]}
+    asked = {"type": "json_schema", "json_schema": {"name": "reply", "schema": schema}}
+    with path.open("w") as out:
+        for row in stub.rows():
+            text = "\n".join([*row["chunks"], row["question"], row["answer"]])
+            body = {"model": "stub", "messages": [{"role": "user", "content": text}], "response_format": asked}
+            out.write(json.dumps(body) + "\n")
+    return path
+
+
+# Rounds -----------------------------------------------------------------------------------------------------------
+
+
+def plain(rounds: int) -> dict[str, Any]:
+    """Nights and bare clients, interleaved; the first night, which only records its requests, is not counted."""
+    others = load()
+    with tempfile.TemporaryDirectory(prefix="leadline-bench-") as name, stub.running(latency_ms=LATENCY_MS) as server:
+        folder = Path(name)
+        same, single = folder / "same.jsonl", one_question_each(folder / "single.jsonl")
+        night(folder / "recorded", server, "--record", str(same))
+        done: list[Round] = []
+        for n in range(rounds):
+            server.forget()
+            found = night(folder / str(n), server)
+            found.pop("claims")
+            found.pop("before")
+            found.pop("after")
+            for kind, path in (("bare, the same calls", same), ("bare, one call a trace", single)):
+                server.forget()
+                found[kind] = child("bench.bare_client", str(path), server.url)
+                found[kind] |= {k: server.stats()[v] for k, v in (("calls", "calls"), ("prompt", "prompt_tokens"))}
+            found["failed"] = sum(1 for g in found.pop("grades").values() if g["failure"])
+            found["judged"] = len(stub.rows())
+            done.append(found)
+        return {"rounds": done, "load": others}
+
+
+def faulty() -> dict[str, Any]:
+    """A night without faults, one with, and the repair of that one."""
+    others = load()
+    with tempfile.TemporaryDirectory(prefix="leadline-bench-") as name:
+        folder = Path(name)
+        with stub.running(latency_ms=LATENCY_MS) as server:
+            clean = night(folder / "clean", server)
+        with stub.running(latency_ms=LATENCY_MS, **FAULTS) as server:
+            spoilt = night(folder / "spoilt", server)
+            injected = server.stats()
+            server.configure(**dict.fromkeys(FAULTS, 0))
+            server.forget()
+            mended = night(folder / "spoilt", server, "--retry-failures")
+            repair = server.stats()
+    grades = {"before": clean["grades"], "after": mended["grades"]}
+    failed = [key for key, failure in spoilt["after"].items() if failure]
+    no_grades = [trace for trace, g in spoilt["grades"].items() if g["failure"]]
+    return {
+        "injected": {k: injected[k] for k in ("calls", "http_500", "malformed")},
+        "traces": [clean["traces"], spoilt["traces"], mended["traces"]],
+        "claims": [len(r["claims"]) for r in (clean, spoilt, mended)],
+        "failed requests": len(failed),
+        "failures": sorted({f for f in spoilt["after"].values() if f}),
+        "unjudged claims": sum(1 for status, _, _ in spoilt["claims"].values() if status == "unjudged"),
+        "labels changed": changed(clean["claims"], spoilt["claims"]),
+        "misuse left open": sum(
+            1
+            for claim, (status, _, misused) in spoilt["claims"].items()
+            if status == "judged" and misused is None and clean["claims"][claim][2] is not None
+        ),
+        "grades failed": len(no_grades),
+        "grades changed": sum(
+            1 for trace, g in spoilt["grades"].items() if not g["failure"] and g != clean["grades"][trace]
+        ),
+        "repair calls": repair["calls"],
+        "repair expected": len(failed) + len(no_grades) + len(set(mended["after"]) - set(spoilt["after"])),
+        "failed after repair": sum(1 for f in mended["after"].values() if f),
+        "differ after repair": differing(clean["claims"], mended["claims"]) + differing(**grades),
+        "seconds": [engine_seconds(r) for r in (clean, spoilt, mended)],
+        "load": others,
+    }  # fmt: skip
+
+
+def killed() -> dict[str, Any]:
+    """A night that is left alone, and one that is killed half-way through judging and run again."""
+    options = ("--shard-requests", str(KILL_SHARD))
+    others = load()
+    with tempfile.TemporaryDirectory(prefix="leadline-bench-") as name:
+        folder = Path(name)
+        with stub.running(latency_ms=LATENCY_MS) as server:
+            whole = night(folder / "whole", server, *options)
+            needed = server.stats()["calls"]
+        with stub.running(latency_ms=LATENCY_MS) as server:
+            half = sum(whole["phases"][p]["calls"] for p in ENGINE[:2]) / 2
+            command = [sys.executable, "-m", "bench.night_on_stub", str(folder / "cut"), server.url, *options]
+            run = subprocess.Popen(command, stdout=subprocess.DEVNULL, cwd=stub.ROOT)
+            while run.poll() is None and server.stats()["calls"] < half:
+                time.sleep(0.005)
+            run.send_signal(signal.SIGKILL)
+            status = run.wait(10)
+            time.sleep(2 * LATENCY_MS / 1000)  # what was under way when it died
+            before = server.stats()
+            again = night(folder / "cut", server, *options)
+            after = server.stats()
+    return {
+        "status": status,
+        "shard": KILL_SHARD,
+        "calls of a whole run": needed,
+        "calls before the kill": before["calls"],
+        "cancelled by the kill": before["cancelled"],
+        "verdicts kept": len(again["before"]),
+        "calls after it": after["calls"] - before["calls"],
+        "missing": needed - len(again["before"]),
+        "paid twice": after["repaid_calls"],
+        "traces": [whole["traces"], again["traces"]],
+        "differ": differing(whole["claims"], again["claims"]) + differing(whole["grades"], again["grades"]),
+        "load": others,
+    }
+
+
+# Pure parts -------------------------------------------------------------------------------------------------------
+
+
+def changed(before: Mapping[str, Sequence[Any]], after: Mapping[str, Sequence[Any]]) -> int:
+    """Claims `{id: [status, label, misused]}` with another label than before; those now unjudged have none."""
+    return sum(
+        1
+        for claim, (status, label, _) in before.items()
+        if claim not in after or (after[claim][0] != "unjudged" and list(after[claim][:2]) != [status, label])
+    )
+
+
+def differing(before: Mapping[str, Any], after: Mapping[str, Any]) -> int:
+    """Keys that only one of them has, or that they disagree on."""
+    absent = object()
+    return sum(1 for key in {*before, *after} if before.get(key, absent) != after.get(key, absent))
+
+
+def engine_seconds(found: Round) -> float:
+    """Wall seconds in judge and grader."""
+    return sum(float(found["engine"][phase]["wall"]) for phase in ENGINE)
+
+
+def per_trace(found: Round, phases: Sequence[str]) -> dict[str, float]:
+    """What these phases took: seconds in all, the rest per trace; `fresh` are tokens that the prefix cache had not."""
+    n = found["judged"]
+    counts = {k: sum(found["phases"][p][k] for p in phases) / n for k in ("calls", "prompt", "cached", "written")}
+    engine = {k: sum(found["engine"][p][k] for p in phases if p in ENGINE) for k in ("wall", "cpu")}
+    return {
+        "wall": engine["wall"],
+        "cpu": 1000 * engine["cpu"] / n,
+        **counts,
+        "fresh": counts["prompt"] - counts["cached"],
+        "peak": max(found["phases"][p]["peak_mb"] for p in phases),
+    }
+
+
+def load() -> float:
+    """Load average of the last minute: of other work, if it is asked for before one's own."""
+    return float(Path("/proc/loadavg").read_text().split()[0])
+
+
+def spread(values: Sequence[float], digits: int = 0) -> str:
+    """Median and range."""
+    low, mid, high = (f"{f(values):,.{digits}f}" for f in (min, median, max))
+    return mid if low == high else f"{mid} [{low}, {high}]"
+
+
+# Tables -----------------------------------------------------------------------------------------------------------
+
+
+def show(found: dict[str, Any]) -> None:
+    console = Console(width=150)
+    rounds = found["rounds"]
+    title = f"{rounds[0]['judged']} traces, {LATENCY_MS} ms, median [range] of {len(rounds)} rounds"
+    table = Table(title=Text(title))
+    for name in ("", "engine, s", "calls", "prompt", "cached", "prompt less cached", "CPU ms", "peak MB"):
+        table.add_column(name, justify="right" if name else "left", no_wrap=True)
+    parts = {
+        "first looks": ENGINE[:1],
+        "second looks": ENGINE[1:2],
+        "grades of relevance": ENGINE[2:],
+        "first looks and grades": (ENGINE[0], ENGINE[2]),
+        "all": ENGINE,
+    }
+    for name, phases in parts.items():
+        rows = [per_trace(r, phases) for r in rounds]
+        digits = {"wall": 2, "calls": 2, "prompt": 0, "cached": 0, "fresh": 0, "cpu": 2, "peak": 0}
+        table.add_row(name, *(spread([r[k] for r in rows], d) for k, d in digits.items()))
+    for name in ("bare, the same calls", "bare, one call a trace"):
+        its = [r[name] for r in rounds]
+        n = rounds[0]["judged"]
+        table.add_row(
+            name,
+            spread([r["wall"] for r in its], 2),
+            spread([r["calls"] / n for r in its], 2),
+            spread([r["prompt"] / n for r in its]),
+            "",
+            "",
+            spread([1000 * r["cpu"] / n for r in its], 2),
+            spread([r["peak_mb"] for r in its]),
+        )
+    for name, (wall, calls, prompt, cpu) in PEERS.items():
+        table.add_row(f"{name} (published)", f"{wall}", f"{calls}", f"{prompt:,}", "", "", f"{cpu}")
+    console.print(table)
+    same = "bare, the same calls"
+    walls = [engine_seconds(r) / r[same]["wall"] for r in rounds]
+    cpus = [sum(r["engine"][p]["cpu"] for p in ENGINE) / r[same]["cpu"] for r in rounds]
+    first = [r["phases"]["first looks"] for r in rounds]
+    whole = [1000 * sum(p["cpu"] for name, p in r["phases"].items() if name != "imports") / r["judged"] for r in rounds]
+    for line in (
+        f"all / bare, the same calls: wall {spread(walls, 2)}×, CPU {spread(cpus, 2)}×",
+        f"completion tokens for a claim's first look: {spread([p['written'] / p['calls'] for p in first], 1)}",
+        f"CPU of all stages, imports apart: {spread(whole, 1)} ms per trace",
+        f"grades failed: {sum(r['failed'] for r in rounds)}; load average before {found['load']}",
+    ):
+        console.print(line, highlight=False, markup=False)
+
+
+def show_facts(title: str, found: Mapping[str, Any]) -> None:
+    table = Table(title=title)
+    table.add_column("")
+    table.add_column("", justify="right")
+    for name, value in found.items():
+        rows = value.items() if isinstance(value, dict) else [("", value)]
+        for sub, one in rows:
+            items = one if isinstance(one, list) else [one]
+            table.add_row(
+                f"{name} {sub}".strip(), ", ".join(f"{i:.2f}" if isinstance(i, float) else str(i) for i in items)
+            )
+    Console(width=110).print(table)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--rounds", type=int, default=5)
+    what = parser.add_mutually_exclusive_group()
+    what.add_argument("--faults", action="store_true")
+    what.add_argument("--kill", action="store_true")
+    parser.add_argument("--json", type=Path)
+    args = parser.parse_args()
+    result = faulty() if args.faults else killed() if args.kill else plain(args.rounds)
+    if args.json:
+        args.json.write_text(json.dumps(result, indent=1))
+    if args.faults:
+        show_facts("without faults, with, and repaired", result)
+    elif args.kill:
+        show_facts("killed half-way and run again", result)
+    else:
+        show(result)
+
+
+if __name__ == "__main__":
+    with contextlib.suppress(KeyboardInterrupt):
+        main()
