@@ -1,0 +1,127 @@
+"""How well failure patterns are detected: precision and recall on cases written for it, and hits in logs to read.
+
+    python -m bench.patterns [--misses] [--night CONFIG [--hits N]]
+
+`bench/patterns.jsonl` holds, per pattern, claims that show it and near misses that do not; the detectors were made with
+one half of them in view. `--night` applies the detectors to the last results in a config's lake: how many claims show
+each pattern, claims per second, and hits to read. Left out: citation drift and dangling citations, which follow from
+verdicts and references by definition.
+"""
+
+import argparse
+import json
+import random
+import time
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
+from datetime import date
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+
+from bench.labelled import ROOT
+from tasks.core.schemas import CLAIM_RESULTS, RUNS
+from tasks.patterns import DETECTORS, Chunk, Claim
+from tasks.stages.context import load
+from tasks.stages.known import all_verdicts
+from tasks.stages.patterns import find_patterns
+from tasks.store.lake import empty
+
+CASES = ROOT / "bench/patterns.jsonl"
+
+
+def cases(half: str | None = None) -> list[dict[str, Any]]:
+    """The cases, of one half if given."""
+    rows = [json.loads(line) for line in CASES.read_text(encoding="utf-8").splitlines()]
+    return [row for row in rows if half is None or row["half"] == half]
+
+
+def detected(case: dict[str, Any]) -> bool:
+    """Whether the case's claim is found to show the case's pattern."""
+    text = case["claim"]
+    claim = Claim(text, text, 0, len(text), label=case["label"], in_part=tuple(case.get("in_part", ())))
+    chunks = [Chunk(str(i), chunk) for i, chunk in enumerate(case["chunks"], start=1)]
+    return DETECTORS[case["pattern"]](claim, chunks) is not None
+
+
+def table(rows: Iterable[dict[str, Any]]) -> str:
+    """Precision and recall per pattern and half, as Markdown."""
+    counts: defaultdict[tuple[str, str], Counter[tuple[bool, bool]]] = defaultdict(Counter)
+    for row in rows:
+        counts[row["pattern"], row["half"]][row["shows"], detected(row)] += 1
+    lines = ["| pattern | half | cases | precision | recall |", "|---|---|---|---|---|"]
+    for (pattern, half), n in counts.items():
+        hits, missed, wrong = n[True, True], n[True, False], n[False, True]
+        precision = f"{hits / (hits + wrong):.2f}" if hits + wrong else "n/a"
+        recall = f"{hits / (hits + missed):.2f}"
+        lines.append(f"| {pattern} | {half} | {sum(n.values())} | {precision} | {recall} |")
+    return "\n".join(lines)
+
+
+def night(config: Path, hits: int) -> None:
+    """Counts, speed and hits of the results of the last completed run."""
+    ctx = load(config, date.min, date.max)
+    runs = [r for p in ctx.lake.parts(RUNS) for r in p.read().to_pylist() if r["status"] == "completed"]
+    if not runs:
+        print(f"{config}: nothing was judged yet. Run `leadline nightly` with it first.")
+        return
+    ctx = replace(ctx, recipe=max(runs, key=lambda r: r["started_at"])["recipe"])
+    results = {p.name: p for p in ctx.lake.parts(CLAIM_RESULTS, ctx.recipe)}
+    found: defaultdict[str, list[tuple[Mapping[str, Any], Mapping[str, Any], str]]] = defaultdict(list)
+    claims, seconds = 0, 0.0
+    with ctx.queries() as queries:
+        for part in ctx.trace_parts():
+            if part.name not in results:
+                continue
+            verdicts, _ = all_verdicts(ctx, queries, part, ctx.judges)
+            judged = pa.concat_tables([empty(CLAIM_RESULTS), results[part.name].read()], promote_options="default")
+            start = time.perf_counter()
+            _, rows = find_patterns(ctx, queries, part, judged, verdicts)
+            seconds += time.perf_counter() - start
+            claims += judged.num_rows
+            traces = {t["trace_id"]: t for t in part.read().to_pylist()}
+            labels = dict(zip(judged["claim_id"].to_pylist(), judged["label"].to_pylist(), strict=True))
+            for row in rows.to_pylist():
+                found[row["pattern"]].append((row, traces[row["trace_id"]], str(labels[row["claim_id"]])))
+    ctx.close()
+    print(f"{claims} claims, {claims / seconds:,.0f} a second")
+    for name in DETECTORS:
+        print(f"\n{name}: {len(found[name])}")
+        for row, trace, label in random.Random(0).sample(found[name], min(hits, len(found[name]))):
+            _show(row, trace, label)
+
+
+def _show(row: Mapping[str, Any], trace: Mapping[str, Any], label: str) -> None:
+    answer = trace["answer"]
+    first = min((s["start"] for s in row["said"]), default=0)
+    last = max((s["end"] for s in row["said"]), default=0)
+    said = " | ".join(answer[s["start"] : s["end"]] for s in row["said"])
+    around = " ".join(answer[max(0, first - 120) : last + 80].split()) if row["said"] else "the whole claim"
+    print(f"- {row['trace_id']} ({label}) «{said}» in: {around}")
+    texts = {c["chunk_id"]: c["text"] for c in trace["chunks"]}
+    for place in row["shown"]:
+        passage = " ".join(texts[place["chunk_id"]][place["start"] : place["end"]].split())
+        print(f"    [{place['chunk_id']}] {passage[:300]}")
+
+
+def main() -> None:
+    """Print what was asked for."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--misses", action="store_true", help="list the cases of the development half that are wrong")
+    parser.add_argument("--night", type=Path, help="a nightly config whose results are there")
+    parser.add_argument("--hits", type=int, default=20, help="hits to print of each pattern")
+    chosen = parser.parse_args()
+    if chosen.night:
+        night(chosen.night, chosen.hits)
+        return
+    print(table(cases()))
+    if chosen.misses:
+        for case in cases("development"):
+            if detected(case) != case["shows"]:
+                print(f"- {case['pattern']}, should {'' if case['shows'] else 'not '}be found: {case['claim']}")
+
+
+if __name__ == "__main__":
+    main()

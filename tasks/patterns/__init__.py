@@ -1,0 +1,44 @@
+"""Failure patterns of claims (METHODS section 12): one detector a file, all of them pure, none with a model.
+
+To add one: a file with `RULES` and `detect`, and its name in `DETECTORS`.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+
+from tasks.patterns import (
+    citation_drift,
+    dangling_citation,
+    generalized_particular,
+    ghost_number,
+    reverse_direction,
+    stitched_facts,
+)
+from tasks.patterns._base import Chunk, Claim, Detector, Found, Place
+
+__all__ = ["DETECTORS", "Chunk", "Claim", "Detector", "Found", "Place", "find", "rules"]
+
+_MODULES = {
+    "citation_drift": citation_drift,
+    "dangling_citation": dangling_citation,
+    "ghost_number": ghost_number,
+    "stitched_facts": stitched_facts,
+    "generalized_particular": generalized_particular,
+    "reverse_direction": reverse_direction,
+}
+DETECTORS: Mapping[str, Detector] = {name: module.detect for name, module in _MODULES.items()}
+
+
+def find(names: Iterable[str], claim: Claim, chunks: Sequence[Chunk]) -> dict[str, Found]:
+    """What a claim shows of these patterns, in the order of `DETECTORS`.
+
+    Args:
+        chunks: All chunks of its trace.
+    """
+    wanted = set(names)
+    found = {name: detect(claim, chunks) for name, detect in DETECTORS.items() if name in wanted}
+    return {name: one for name, one in found.items() if one is not None}
+
+
+def rules(names: Iterable[str]) -> dict[str, int]:
+    """Version of each detector's rules, for the recipe's hash."""
+    return {name: _MODULES[name].RULES for name in sorted(names)}

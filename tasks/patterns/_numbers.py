@@ -1,0 +1,201 @@
+"""Figures in texts, as values with their places: what a figure of a claim is compared by.
+
+"1,200", "1.200", "1 200", "1.2 thousand" and "1.2k" are one value; so are "12%", "12 percent" and "twelve per cent",
+"14 March 2024" and "2024-03-14", "4:40 pm" and "16:40". Left out: units and currencies, arithmetic, Roman numerals.
+"""
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from decimal import Decimal
+
+SCALES = {
+    "hundred": 2, "k": 3, "thousand": 3, "lakh": 5, "m": 6, "mn": 6, "million": 6, "crore": 7, "b": 9, "bn": 9,
+    "billion": 9, "tn": 12, "trillion": 12,
+}  # fmt: skip
+ORDINAL_SUFFIXES = frozenset({"st", "nd", "rd", "th"})
+ATTACHED = frozenset({"k", "m", "b"})  # that may also be the sign of a unit
+MONTHS = {
+    name: number
+    for number, names in enumerate(
+        ("January Jan", "February Feb", "March Mar", "April Apr", "May", "June Jun", "July Jul", "August Aug",
+         "September Sept Sep", "October Oct", "November Nov", "December Dec"),
+        start=1,
+    )
+    for name in names.split()
+}  # fmt: skip
+UNITS = (
+    "zero", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten", "eleven", "twelve",
+    "thirteen", "fourteen", "fifteen", "sixteen", "seventeen", "eighteen", "nineteen",
+)  # fmt: skip
+_TENS = ("twenty", "thirty", "forty", "fifty", "sixty", "seventy", "eighty", "ninety")
+TENS = {w: 10 * i for i, w in enumerate(_TENS, start=2)}
+SMALL = {w: i for i, w in enumerate(UNITS)} | TENS
+ORDINALS = (
+    "first", "second", "third", "fourth", "fifth", "sixth", "seventh", "eighth", "ninth", "tenth", "eleventh",
+    "twelfth",
+)  # fmt: skip
+# Said of a number without naming it; read in sources only.
+HINTS = {w: i for i, w in enumerate(ORDINALS, start=1)} | {
+    "once": 1, "both": 2, "twice": 2, "double": 2, "doubled": 2, "doubles": 2, "pair": 2, "couple": 2, "twofold": 2,
+    "biennial": 2, "thrice": 3, "triple": 3, "tripled": 3, "threefold": 3, "quadruple": 4, "quadrupled": 4,
+    "decade": 10, "decades": 10, "dozen": 12, "dozens": 12, "fortnight": 14,
+}  # fmt: skip
+SHARES = {
+    "half": (50,), "halved": (50,), "third": (33, Decimal("33.3")), "quarter": (25,), "fifth": (20,), "tenth": (10,),
+    "thirds": (67, Decimal("66.7"), 66), "quarters": (75,), "all": (100,), "doubled": (100, 200),
+}  # fmt: skip
+
+_MONTH = "|".join(sorted(MONTHS, key=len, reverse=True))
+_PERCENT = r"%|percent\b|per\s?cent\b|pct\b|percentage\b"
+_SCALE = "hundred|thousand|million|billion|trillion|lakh|crore|mn|bn|tn"
+DIGITS = re.compile(
+    r"(?P<digits>\d{1,3}(?:[ \u00a0\u2009\u202f]\d{3})+(?![\d.,]?\d)|\d+(?:[.,'’\u2019]\d+)*)"
+    rf"(?P<suffix>(?:st|nd|rd|th)\b|['’]?s\b|\s?(?:{_PERCENT})|[kKmMbB]\b|[\s-]?(?:{_SCALE})s?\b)?"
+    rf"(?P<more>\s?(?:{_PERCENT}))?",
+    re.IGNORECASE,
+)
+_ONES = "|".join(UNITS[1:10])
+_TO_99 = rf"(?:{'|'.join(TENS)})(?:[\s-](?:{_ONES})\b)?|(?:{'|'.join(sorted(UNITS, key=len, reverse=True))})"
+SPELT = re.compile(
+    rf"\b(?P<words>(?:(?:{_ONES}|a)\s)?hundred\b(?:\s(?:and\s)?(?:{_TO_99})\b)?|(?:{_TO_99})\b)"
+    rf"(?P<suffix>\s?(?:{_PERCENT})|[\s-](?:{_SCALE})s?\b)?(?P<more>\s?(?:{_PERCENT}))?",
+    re.IGNORECASE,
+)
+HINT = re.compile(rf"\b(?:{'|'.join(sorted(HINTS, key=len, reverse=True))})\b", re.IGNORECASE)
+SHARE = re.compile(rf"\b(?:{'|'.join(SHARES)})\b|½|¼|¾", re.IGNORECASE)
+ISO = r"(?P<y>\d{4})[-/.](?P<m>\d{1,2})[-/.](?P<d>\d{1,2})(?!\d)"
+NAMED = (
+    rf"(?:(?P<d1>\d{{1,2}})(?:st|nd|rd|th)?\s+(?:of\s+)?)?\b(?P<month>{_MONTH}|{_MONTH.upper()})\b\.?"
+    r"(?:\s+(?P<d2>\d{1,2})(?:st|nd|rd|th)?(?![\d:.,]?\d))?(?:,?\s+(?:of\s+)?(?P<y1>\d{4})(?!\d))?"
+)
+SLASHED = r"(?<![\d.])(?P<p>\d{1,2})(?P<sep>[./-])(?P<q>\d{1,2})(?P=sep)(?P<y2>\d{4}|\d{2})(?![\d.]\d|\d)"
+DATE = re.compile(rf"(?<!\d){ISO}|{NAMED}|{SLASHED}")
+CLOCK = re.compile(
+    r"(?<![\d:])(?P<h>\d{1,2})(?::(?P<min>\d{2})(?!\d)(?::\d{2})?(?:\s?(?P<half>[ap])\.?m\b)?|\s?(?P<only>[ap])\.?m\b)",
+    re.IGNORECASE,
+)
+JOINED = re.compile(r"\s*(?:[-–—/,]|to|and|or|through|until|till|vs\.?|versus|bis|,\s*and|,\s*or)\s*[$€£~]?\s*", re.I)
+Day = tuple[int | None, int, int | None]
+
+
+@dataclass(frozen=True, slots=True)
+class Figure:
+    """One figure.
+
+    Attributes:
+        values: What it may mean; several where a separator or a sign can be read in two ways.
+        percent: It is a percentage.
+        spelt: It is written out in words.
+        scale: Power of ten of a word such as "million"; 0 without one.
+        step: Difference between two numbers that are written with as many digits.
+        suffix: What follows its digits and belongs to it, in lower case: "th", "s", …
+    """
+
+    start: int
+    end: int
+    values: frozenset[Decimal]
+    percent: bool = False
+    spelt: bool = False
+    scale: int = 0
+    step: Decimal = Decimal(1)
+    suffix: str = ""
+
+
+def figures(text: str) -> list[Figure]:
+    """Figures in digits, in order. In a list or range such as "10 to 12%", each is a percentage."""
+    return _shared(text, [_figure(m, _values(m["digits"])) for m in DIGITS.finditer(text)])
+
+
+def spelt(text: str) -> list[Figure]:
+    """Figures in words, in order: "twelve", "twenty-five", "two hundred and six", "three million"."""
+    found = [_figure(m, {Decimal(_read(m["words"]))}, spelt=True) for m in SPELT.finditer(text)]
+    return _shared(text, found)
+
+
+def hints(text: str) -> Iterator[Figure]:
+    """Numbers and shares that are said otherwise: "twice", "a dozen", "half"."""
+    for match in HINT.finditer(text):
+        yield Figure(*match.span(), frozenset({Decimal(HINTS[match.group().casefold()])}), spelt=True)
+    for match in SHARE.finditer(text):
+        shares = SHARES.get(match.group().casefold()) or {"½": (50,), "¼": (25,), "¾": (75,)}[match.group()]
+        yield Figure(*match.span(), frozenset(Decimal(s) for s in shares), percent=True, spelt=True)
+
+
+def dates(text: str) -> Iterator[tuple[int, int, frozenset[Day]]]:
+    """Dates with at least a month and a number: place, and what (year, month, day) may be meant."""
+    for m in DATE.finditer(text):
+        found: set[Day] = set()
+        if m["y"]:
+            found = {(int(m["y"]), int(m["m"]), int(m["d"]))}
+        elif m["month"]:
+            day, year = m["d1"] or m["d2"], m["y1"]
+            if day or year:
+                found = {(int(year) if year else None, MONTHS[m["month"].capitalize()], int(day) if day else None)}
+        else:
+            year_ = int(m["y2"]) + (2000 if len(m["y2"]) == 2 else 0)
+            found = {(year_, a, b) for a, b in ((int(m["p"]), int(m["q"])), (int(m["q"]), int(m["p"])))}
+        found = {day for day in found if day[1] in range(1, 13) and (day[2] is None or day[2] in range(1, 32))}
+        if found:
+            yield m.start(), m.end(), frozenset(found)
+
+
+def clocks(text: str) -> Iterator[tuple[int, int, frozenset[int]]]:
+    """Times of day: place, and the minutes since midnight that may be meant."""
+    for m in CLOCK.finditer(text):
+        hour, minute, half = int(m["h"]), int(m["min"] or 0), (m["half"] or m["only"] or "").casefold()
+        if hour < 25 and minute < 60:
+            hours = {hour} if not half else {hour % 12 + (12 if half == "p" else 0)}
+            yield m.start(), m.end(), frozenset(60 * h + minute for h in hours)
+
+
+def _figure(m: re.Match[str], values: set[Decimal], *, spelt: bool = False) -> Figure:
+    suffix = (m["suffix"] or "").strip().lstrip("-").casefold()
+    scale = SCALES.get(suffix) or SCALES.get(suffix.rstrip("s"), 0)
+    percent = bool(m["more"]) or suffix.startswith(("%", "pe", "pct"))
+    part = next(iter(values)).as_tuple().exponent
+    step = Decimal(1).scaleb(min(0, part if isinstance(part, int) else 0) + scale)
+    scaled = {value.scaleb(scale) for value in values}
+    meant = frozenset(scaled | values if suffix in ATTACHED else scaled)
+    return Figure(*m.span(), meant, percent, spelt, scale, step, suffix)
+
+
+def _shared(text: str, found: list[Figure]) -> list[Figure]:
+    """The last of a list or range tells what all of it are."""
+    for i in range(len(found) - 2, -1, -1):
+        one, after = found[i], found[i + 1]
+        if not one.percent and not one.scale and JOINED.fullmatch(text, one.end, after.start):
+            scaled = {v.scaleb(after.scale) for v in one.values} if after.scale else set()
+            percent = after.percent and max(one.values) < 1000  # no year
+            found[i] = replace(one, values=one.values | scaled, percent=percent)
+    return found
+
+
+def _values(digits: str) -> set[Decimal]:
+    """What a run of digits and separators may mean: "1,000" 1000, "1.000" 1 or 1000, "3,5" 3.5, "2.3.1" none."""
+    plain = re.sub(r"['’ \u00a0\u2009\u202f]", "", digits)
+    separators = [c for c in plain if c in ".,"]
+    if not separators:
+        return {Decimal(plain)}
+    grouped = re.fullmatch(r"\d{1,3}(?:[.,]\d{2,3})*[.,]\d{3}", plain) and len(set(separators)) == 1
+    bare = Decimal(re.sub(r"[.,]", "", plain))
+    if len(separators) == 1:
+        value = Decimal(plain.replace(",", "."))
+        return {bare} if grouped and separators == [","] else {value, bare} if grouped else {value}
+    if grouped:
+        return {bare}
+    if len(set(separators)) == 2 and plain.count(separators[-1]) == 1:  # 1,234.56 and 1.234,56
+        whole, _, part = plain.rpartition(separators[-1])
+        return {Decimal(re.sub(r"[.,]", "", whole) + "." + part)}
+    return {Decimal(part) for part in re.split(r"[.,]", plain)}
+
+
+def _read(written: str) -> int:
+    """Value of number words: hundreds, tens and units added up."""
+    total = 0
+    for word in re.findall(r"[a-z]+", written.casefold()):
+        if word == "hundred":
+            total = max(total, 1) * 100
+        else:
+            total += SMALL.get(word, 0)  # "a" and "and" add nothing
+    return total

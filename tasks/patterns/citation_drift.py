@@ -1,0 +1,14 @@
+"""Citation drift: the claim is supported, by a chunk other than those it cites (METHODS sections 3 and 12)."""
+
+from collections.abc import Sequence
+
+from tasks.patterns._base import Chunk, Claim, Found
+
+RULES = 1  # raised when the same claim and chunks give another finding
+
+
+def detect(claim: Claim, chunks: Sequence[Chunk]) -> Found | None:
+    """The chunks that support it: they are what it should have cited."""
+    if claim.label != "supported" or not claim.misused:
+        return None
+    return Found(shown=tuple(chunk.place() for i in claim.deciding for chunk in chunks if chunk.chunk_id == i))

@@ -1,0 +1,26 @@
+"""Dangling citation: the claim refers to a chunk that is not in its trace (METHODS sections 2 and 12)."""
+
+import re
+from collections.abc import Sequence
+
+from tasks.patterns._base import Chunk, Claim, Found, Span
+
+RULES = 1  # raised when the same claim and chunks give another finding
+REACH = 1_000  # characters behind a claim's end in which a reference that covers it is looked for
+
+
+def detect(claim: Claim, chunks: Sequence[Chunk]) -> Found | None:  # noqa: ARG001 - what is missing is in no chunk
+    """Where the references stand; one that is logged as structure, or too far away, has no place."""
+    if not claim.dangling:
+        return None
+    at = (_place(claim, reference) for reference in claim.dangling)
+    return Found(said=tuple(span for span in at if span))
+
+
+def _place(claim: Claim, reference: str) -> Span | None:
+    """Where it stands between marks, as references do; failing that, its last mention in the claim."""
+    marked = re.compile(rf"[\[(【^,;:#†–-]\s*({re.escape(reference)})(?!\w)")
+    if found := marked.search(claim.answer, claim.start, claim.end + REACH):
+        return found.span(1)
+    start = claim.answer.rfind(reference, claim.start, claim.end)
+    return (start, start + len(reference)) if start >= 0 else None

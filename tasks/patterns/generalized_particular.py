@@ -1,0 +1,138 @@
+"""Generalized particular: the source tells of one instance, sample or time, the claim of a rule (METHODS section 12).
+
+Looked for in claims that are not supported, by cue words beside shared words. Left out: rules without a cue.
+"""
+
+import re
+from collections.abc import Iterator, Sequence
+
+from tasks.patterns._base import Chunk, Claim, Found, Span
+from tasks.patterns._text import Sentence, coverage, stem, stems, words
+
+RULES = 1  # raised when the same claim and chunks give another finding
+
+SHARED = 0.55  # share of the claim's content words that the sentence must have
+FEWEST = 2  # how many these are at least
+NEAR = 0.12  # another sentence this near to the best one that states the rule speaks against it
+
+_INSTANCE = (
+    "study|trial|survey|experiment|analysis|review|pilot|test|case|patient|participant|volunteer|customer|user|client|"
+    "site|school|hospital|clinic|city|town|village|region|country|company|firm|team|office|store|plant|farm|factory|"
+    "family|household|class|sample|cohort|group|volunteers|instance|incident|occasion|example|project|laboratory|lab|"
+    "university|museum|branch|department|reviewer|author|researcher|employee|worker|student|teacher|person|man|woman"
+)
+_YEAR = r"(?:1[5-9]|20)\d\d"
+PARTICULAR = re.compile(
+    rf"\b(?:one|another|single|recent|small)\s+(?:[\w-]+\s+){{0,3}}?(?:{_INSTANCE})\b|"
+    rf"\b\d[\d,]*\s+(?:[\w-]+\s+){{0,2}}?(?:patients|participants|people|volunteers|adults|children|men|women|students|"
+    rf"customers|users|respondents|mice|rats|firms|companies|schools|cases|employees|workers)\b|"
+    rf"\bsample of\b|\bn\s?=\s?\d|"
+    rf"\b(?:in|of|during|since|by)\s+(?:\w+\s+)?{_YEAR}\b|\b(?:last|this|that|one)\s+(?:year|month|week|season|summer|winter|"
+    r"spring|autumn|night|day|time|quarter)\b|\b(?:some|several|a few|certain|many)\s+\w+|\bone of\b|\bsometimes\b|"
+    r"\boccasionally\b|\bat times\b|\bonce\b|\bin some\b|\bfor (?:example|instance)\b|\bparticipants\b|\bpreliminary\b|"
+    r"\bon (?:\d{1,2}\s)?(?:Mon|Tues|Wednes|Thurs|Fri|Satur|Sun)day\b|\bwas able to\b",
+    re.IGNORECASE,
+)
+# In the past these tell of one instance; in the present they are how rules are worded ("a user must …").
+PERHAPS = re.compile(rf"\b(?:a|an|the|this|our)\s+(?:[\w-]+\s+){{0,3}}?(?:{_INSTANCE})\b", re.IGNORECASE)
+# What limits a statement; a claim that drops it and says "all" or "never" widens it to a rule.
+LIMIT = re.compile(
+    r"\b(?:if|when|unless|until|only|both|except|(?:larg|old|long|small|few|great)er than|more than|less than|old|"
+    r"that (?:user|person|file|case|customer|patient|group)|the \w+'s)\b",
+    re.IGNORECASE,
+)
+# A claim with one of these is careful or tells of an instance itself.
+CAREFUL = re.compile(
+    rf"\b(?:may|might|can|could|suggests?|suggested|appears?|seems?|possibly|potentially|perhaps|some|sometimes|often|"
+    rf"several|certain|a few|many|one|according to|for example|for instance|{_YEAR}|reported|found that)\b|"
+    rf"\b(?:a|an|one|this)\s+(?:[\w-]+\s+){{0,3}}?(?:{_INSTANCE})\b",
+    re.IGNORECASE,
+)
+UNIVERSAL = re.compile(
+    r"(?<!\bnot )(?<!\bat )(?<!\bif )\b(?:all|always|every|everyone|everybody|everywhere|never|no one|nobody|any|"
+    r"anyone|each|generally|in general|typically|universally|invariably|as a rule|usually|normally|commonly|most|"
+    r"routinely|regularly|consistently|whenever|in every case|without exception|by default|anything|everything|"
+    r"guaranteed|guarantees)\b",
+    re.IGNORECASE,
+)
+PAST = re.compile(r"\b(?:was|were|had|did|been)\b|\b\w{2,}ed\b", re.IGNORECASE)
+# A bare plural at the beginning, and a verb behind it: not "Enterprise costs €9".
+OPENING = re.compile(r"^\W*(?:[A-Za-z-]+\s+){0,2}?(?P<plural>[A-Za-z-]{3,}[^s\W]s)\s(?!(?:the|a|an|to|of|in)\b|\W|\d)")
+DETERMINED = re.compile(r"^\W*(?:the|these|those|this|that|its|their|his|her|our|your|two|three|four|five|\d+)\b", re.I)
+SINGULAR = frozenset({"a", "an", "one", "the", "this", "our"})
+REACH = 3  # words between such a word and its noun
+AUXILIARIES = frozenset({"was", "were", "had", "did"})
+PARTICIPLE_AFTER = frozenset(
+    {"a", "an", "the", "is", "are", "be", "been", "being", "to", "of", "in", "and", "or", "with", "by", "as"}
+)
+
+
+def detect(claim: Claim, chunks: Sequence[Chunk]) -> Found | None:
+    """What makes it a rule, and the sentence that tells of one instance."""
+    if not claim.refuted:
+        return None
+    cue = UNIVERSAL.search(claim.text)
+    if cue is None and CAREFUL.search(claim.text):
+        return None
+    said = stems([w for w in words(claim.text) if cue is None or not cue.start() <= w.start < cue.end()])
+    near = [
+        (coverage(said, s.stems), chunk, s)
+        for chunk in chunks
+        if coverage(said, chunk.stems) >= SHARED
+        for s in chunk.sentences
+    ]
+    best = max((share for share, _, _ in near), default=0.0)
+    if best < SHARED or best * len(said) < FEWEST:
+        return None
+    closest = [(chunk, s) for share, chunk, s in near if share >= max(SHARED, best - NEAR)]
+    told = [(chunk, s, _instance(s, claim.text)) for chunk, s in closest]
+    if any(instance is None for _, _, instance in told):
+        return None
+    chunk, sentence, _ = next(one for one in told if coverage(said, one[1].stems) == best)
+    rule = cue.span() if cue else next(_generic(claim.text, sentence), None)
+    return Found((claim.where(*rule),), (chunk.place(sentence.start, sentence.end),)) if rule else None
+
+
+def _instance(sentence: Sentence, claim: str) -> Span | None:
+    """What in a sentence says that it is about one instance, and is not said in the claim too."""
+    told = _tells(sentence)
+    rule = UNIVERSAL.search(sentence.text)
+    if rule and (not told or rule.group().casefold() in claim.casefold()):
+        return None  # it states a rule itself
+    cues = [PARTICULAR, *([PERHAPS] if told else []), *([LIMIT] if UNIVERSAL.search(claim) else [])]
+    for cue in (found for pattern in cues for found in pattern.finditer(sentence.text)):
+        if cue.group().casefold() not in claim.casefold():
+            return cue.span()
+    plural = _plural(claim) if told else None
+    for i, word in enumerate(sentence.words):
+        before = sentence.words[max(0, i - REACH) : i]
+        if plural and word.stem == stem(plural) and word.text != plural and any(w.text in SINGULAR for w in before):
+            return word.start - sentence.start, word.end - sentence.start
+    return None
+
+
+def _tells(sentence: Sentence) -> bool:
+    """Whether it has a verb in the past, rather than a participle only."""
+    said = sentence.words
+    return any(
+        word.text in AUXILIARIES or (word.past and (i == 0 or said[i - 1].text not in PARTICIPLE_AFTER))
+        for i, word in enumerate(said)
+    )
+
+
+def _plural(claim: str) -> str | None:
+    """The bare plural that a claim opens with: "Hospitals", "Small farms"."""
+    found = None if DETERMINED.match(claim) else OPENING.match(claim)
+    return found["plural"].casefold() if found else None
+
+
+def _generic(claim: str, sentence: Sentence) -> Iterator[Span]:
+    """A present tense that makes a rule: under a bare plural, or of a verb that the source has in the past."""
+    if not PAST.search(claim):
+        found = None if DETERMINED.match(claim) else OPENING.match(claim)
+        if found:
+            yield found.span("plural")
+    past = {w.stem for w in sentence.words if w.past}
+    for word in words(claim):
+        if word.stem in past and not word.past and not word.text.endswith("ing"):
+            yield word.start, word.end

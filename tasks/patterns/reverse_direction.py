@@ -1,0 +1,169 @@
+"""Reverse direction: "X reduces Y" told as "Y reduces X" (METHODS section 12).
+
+The same words stand on the other side of the same relation, in a claim that is not supported. A passive or the opposite
+relation turns the sides again: "Y is reduced by X" and "Y follows X" for "X precedes Y" are no reversal. Left out:
+relations that are nouns ("the cause of"), and sides in other words than the source's.
+"""
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from tasks.patterns._base import Chunk, Claim, Found
+from tasks.patterns._text import NEGATION, Word, coverage, stem, stems, words
+
+RULES = 1  # raised when the same claim and chunks give another finding
+
+SHARED = 0.6  # share of the claim's content words that the sentence must have
+SIDE = 0.5  # share of what sets a side of the claim apart that stands on the other side of the source
+SWAPPED = 0.3  # share of a side that has gone to the other one
+# Relations with a direction, by what they say; those after "|" say it the other way round.
+RELATIONS = (
+    "reduce lower decrease cut lessen diminish weaken suppress inhibit limit curb slow shrink",
+    "increase raise boost strengthen enhance improve promote stimulate accelerate",
+    "cause trigger produce create induce generate drive bring prompt spark provoke lead result | stem arise",
+    "prevent block stop avoid",
+    "precede predate | follow succeed",
+    "exceed outperform beat surpass outnumber outweigh overtake outsell defeat outrank top",
+    "replace supersede displace supplant",
+    "acquire buy purchase absorb own control",
+    "sell supply provide give lend donate transfer pay send deliver ship export | receive borrow import",
+    "depend rely require need hinge",
+    "affect influence determine shape predict govern",
+    "contain include comprise hold | belong",
+    "sue accuse criticise criticize blame fine warn",
+    "attack invade conquer occupy",
+    "support fund finance sponsor back",
+    "lead manage head supervise report",
+    "protect shield guard",
+    "convert turn transform translate",
+    "teach train mentor advise | learn",
+    "call contact notify inform invite",
+    "attract pull draw",
+    "override overrule overwrite shadow",
+)
+COMPARATIVE = re.compile(r"^(?:\w{3,}er|better|worse)$")
+LESSER = frozenset({
+    "smaller", "lower", "fewer", "less", "cheaper", "shorter", "lighter", "slower", "weaker", "younger", "worse",
+    "narrower",
+})  # fmt: skip
+PASSIVE = frozenset({"is", "are", "was", "were", "be", "been", "being", "get", "gets", "got"})
+_FAMILY = {
+    stem(verb): (number, side)
+    for number, group in reversed(list(enumerate(RELATIONS)))
+    for side, verbs in enumerate(group.split("|"))
+    for verb in verbs.split()
+}
+# Each pair is one relation and its opposite.
+PAIRS = (("before", "after"), ("above", "below"), ("north", "south"), ("east", "west"))
+_ORDER = {word: (pair[0], side) for pair in PAIRS for side, word in enumerate(pair)}
+# "If A, B", "B because A": a condition or a cause before what follows from it.
+CONDITION_FIRST = re.compile(r"^\W*(?:if|when|whenever|once|because|as soon as)\b(?P<a>[^,]+),(?P<b>.+)$", re.I | re.S)
+CONDITION_LAST = re.compile(r"^(?P<b>.+?),?\s(?:if|when|whenever|once|because|as soon as)\s(?P<a>.+)$", re.I | re.S)
+CLAUSE = frozenset({"which", "that", "who", "while", "whereas", "but"})
+
+
+@dataclass(frozen=True, slots=True)
+class _Told:
+    """A relation: what it is, who has the effect, and on what."""
+
+    family: object
+    agent: frozenset[str]
+    patient: frozenset[str]
+    negated: bool
+    verb: Word
+
+
+def detect(claim: Claim, chunks: Sequence[Chunk]) -> Found | None:
+    """The word that gives the direction, and the sentence that has it the other way round."""
+    if claim.label not in ("unsupported", "contradicted"):
+        return None
+    said = words(claim.text)
+    relations = list(_tells(claim.text, said))
+    if not relations:
+        return None
+    whole = stems(said)
+    for chunk in (c for c in chunks if coverage(whole, c.stems) >= SHARED):
+        for sentence in chunk.sentences:
+            if coverage(whole, sentence.stems) < SHARED:
+                continue
+            there = list(_tells(sentence.text, sentence.words))
+            if any(_same(one, other) for one in relations for other in there):
+                continue
+            for one in relations:
+                if any(_reversed(one, other) for other in there):
+                    return Found(
+                        (claim.where(one.verb.start, one.verb.end),), (chunk.place(sentence.start, sentence.end),)
+                    )
+    return None
+
+
+def _reversed(one: _Told, other: _Told) -> bool:
+    """Whether what sets the sides of the claim apart stands on the other side in the source, on both sides."""
+    if one.family != other.family or one.negated != other.negated:
+        return False
+    agent, patient = one.agent - other.agent, one.patient - other.patient  # time and place stay where they are
+    swapped = min(coverage(one.agent, other.patient - other.agent), coverage(one.patient, other.agent - other.patient))
+    return min(coverage(agent, other.patient), coverage(patient, other.agent)) >= SIDE and swapped >= SWAPPED
+
+
+def _same(one: _Told, other: _Told) -> bool:
+    """Whether a source tells it as the claim does."""
+    return (
+        one.family == other.family
+        and min(coverage(one.agent - other.patient, other.agent), coverage(one.patient - other.agent, other.patient))
+        >= SIDE
+    )
+
+
+def _tells(text: str, said: Sequence[Word]) -> list[_Told]:
+    """Everything with a direction that a sentence tells."""
+    found = list(_relations(said))
+    if split := CONDITION_FIRST.match(text) or CONDITION_LAST.match(text):
+        agent, patient = stems(words(split["a"])), stems(words(split["b"]))
+        if agent and patient:
+            found.append(_Told("condition", agent, patient, False, said[0]))
+    return found
+
+
+def _relations(said: Sequence[Word]) -> Iterator[_Told]:
+    """Every relation of a sentence, with the content words before and behind it as its sides."""
+    for i, word in enumerate(said):
+        family, turned = _relation(said, i)
+        if family is None:
+            continue
+        left, right = stems(_until_clause(said[:i], -1)), stems(_until_clause(said[i + 1 :], 1))
+        left, right = left - {word.stem}, right - {word.stem}
+        if left and right:
+            agent, patient = (right, left) if turned else (left, right)
+            negated = any(w.text in NEGATION or w.text.endswith(("n't", "n’t")) for w in said[max(0, i - 4) : i])
+            yield _Told(family, agent, patient, negated, word)
+
+
+def _relation(said: Sequence[Word], i: int) -> tuple[object, bool]:
+    """What relation a word names, if any, and whether its sides are turned round."""
+    word = said[i]
+    before, behind = said[max(0, i - 3) : i], said[i + 1 : i + 8]
+    if word.text in _ORDER:
+        return _ORDER[word.text][0], bool(_ORDER[word.text][1])
+    if COMPARATIVE.match(word.text) and any(w.text == "than" for w in behind):
+        return "than", word.text in LESSER
+    if word.text in ("more", "less", "fewer") and any(w.text == "than" for w in behind):
+        return "than", word.text != "more"
+    found = _FAMILY.get(word.stem)
+    if found is None or (before and before[-1].text in ("a", "an", "the", "this", "its", "their", "of")):
+        return None, False  # a noun
+    by = any(w.text == "by" for w in behind[:3])
+    passive = by and (any(w.text in PASSIVE for w in before) or word.text.endswith("ed"))
+    origin = word.stem in ("result", "com") and any(w.text == "from" for w in behind[:2])
+    return found[0], bool(found[1]) != (passive or origin)
+
+
+def _until_clause(some: Sequence[Word], step: int) -> list[Word]:
+    """The words next to a relation, up to where another clause begins; all of them if nothing else is left."""
+    kept: list[Word] = []
+    for word in some[::step]:
+        if word.text in CLAUSE and stems(kept):
+            break
+        kept.append(word)
+    return kept

@@ -1,0 +1,76 @@
+"""Stitched facts: parts of the claim are from two chunks, and the whole is in neither (METHODS section 12).
+
+The judge must have said that the claim is not supported: chunks that entail it together support it, and no stitching is
+left. Its parts are then found by the words that the chunks share with them. Left out: parts in other words altogether.
+"""
+
+import re
+from collections.abc import Iterator, Sequence
+from itertools import pairwise
+
+from tasks.patterns._base import Chunk, Claim, Found, Place, Span
+from tasks.patterns._text import Word, coverage, stems, words
+
+RULES = 1  # raised when the same claim and chunks give another finding
+
+# Where two statements meet: a comma, a coordinating or subordinating word, a relative pronoun, a causal phrase.
+SEAM = re.compile(
+    r"[,;:–—]\s+(?:and|but|or|which|who|whose|where|while|whereas|although|though|because|so|since|then|making|leading)?\b|"
+    r"[,;–—()]|\s(?:and|but|while|whereas|although|though|because|so that|since|after|before|when|which|who|whose|"
+    r"where|that|by|through|thanks to|due to|as well as|leading to|resulting in|along with|with|for|in|to)\s",
+    re.IGNORECASE,
+)
+FEWEST = 2  # content words of a part
+HELD = 0.75  # share of a part's content words that its chunk has in one place
+LONGEST = 240  # characters of that place: a long one holds any words
+LACKED = 0.5  # the other chunk has at most this share of them anywhere
+HELD_JUDGED, LACKED_JUDGED = 0.6, 0.6  # the same where the judge said of both chunks that they support a part
+
+
+def detect(claim: Claim, chunks: Sequence[Chunk]) -> Found | None:
+    """The two parts, and where each is found."""
+    if not claim.refuted or len(chunks) < 2:
+        return None
+    judged = set(claim.in_part)
+    held, lacked = (HELD_JUDGED, LACKED_JUDGED) if len(judged) >= 2 else (HELD, LACKED)
+    among = [chunk for chunk in chunks if chunk.chunk_id in judged] if len(judged) >= 2 else chunks
+    said = words(claim.text)
+    wholes = [chunk.stems for chunk in among]
+    best: tuple[float, Found] | None = None
+    for left, right in _cuts(claim.text, said):
+        homes = [_home(stems(part), among, wholes, held) for part in (left, right)]
+        for share_a, i, place_a in homes[0]:
+            for share_b, j, place_b in homes[1]:
+                # Each must lack what the other gives: else the claim is about one of them.
+                if i == j or coverage(stems(right), wholes[i]) > lacked or coverage(stems(left), wholes[j]) > lacked:
+                    continue
+                if best is None or share_a + share_b > best[0]:
+                    spans = tuple(claim.where(part[0].start, part[-1].end) for part in (left, right))
+                    best = share_a + share_b, Found(spans, (place_a, place_b))
+    return best[1] if best else None
+
+
+def _cuts(text: str, said: Sequence[Word]) -> Iterator[tuple[list[Word], list[Word]]]:
+    """The claim in two, at each seam."""
+    for seam in SEAM.finditer(text):
+        left = [w for w in said if w.end <= seam.start() + 1]
+        right = [w for w in said if w.start >= seam.end() - 1]
+        if len(stems(left)) >= FEWEST and len(stems(right)) >= FEWEST:
+            yield left, right
+
+
+def _home(
+    part: frozenset[str], chunks: Sequence[Chunk], wholes: Sequence[frozenset[str]], held: float
+) -> list[tuple[float, int, Place]]:
+    """Chunks that hold a part in one sentence or two neighbouring ones: share, number of the chunk, place."""
+    found = []
+    for i, (chunk, whole) in enumerate(zip(chunks, wholes, strict=True)):
+        if coverage(part, whole) < held:
+            continue
+        places: list[tuple[frozenset[str], Span]] = [(s.stems, (s.start, s.end)) for s in chunk.sentences]
+        places += [(a.stems | b.stems, (a.start, b.end)) for a, b in pairwise(chunk.sentences)]
+        short = [(coverage(part, has), at) for has, at in places if at[1] - at[0] <= LONGEST]
+        share, (start, end) = max(short, key=lambda one: one[0], default=(0.0, (0, 0)))
+        if share >= held:
+            found.append((share, i, chunk.place(start, end)))
+    return found
