@@ -1,0 +1,64 @@
+"""Confidence intervals of means over clusters: traces of one question are no independent observations (METHODS 11).
+
+Left out: shares of independent things, which have Wilson intervals (`nightly_triad.sql`, `stages/noise.py`).
+"""
+
+import math
+
+import numpy as np
+import numpy.typing as npt
+from scipy import special, stats
+
+from tasks.core import keys
+
+RESAMPLES = 1_000
+# Up to here clusters are resampled. Above, what the bootstrap adds to the normal interval (the skew of the data, of
+# order 1/√clusters of its width) is less than its own noise at RESAMPLES (about 4% of the half-width at each end).
+MOST_RESAMPLED = 1_000
+LEVEL = 0.95
+Z = float(special.ndtri(0.5 + LEVEL / 2))
+Numbers = npt.NDArray[np.float64]
+
+
+def mean_interval(totals: Numbers, counts: Numbers, *seed: str) -> tuple[float, float] | None:
+    """95% interval of the mean over all observations, Σ totals / Σ counts, whole clusters drawn at a time.
+
+    Up to `MOST_RESAMPLED` clusters: percentiles of the bootstrap distribution, taken further out so that a few clusters
+    give as wide an interval as Student's t does (Hesterberg 2015, doi:10.1080/00031305.2015.1089789, "expanded
+    percentile"). It never leaves the range of the clusters' means. Above: mean ± 1.96 cluster-robust standard errors.
+
+    Args:
+        totals: (m,) sum of the observations of each cluster, in an order that does not change.
+        counts: (m,) their number, at least 1 each.
+        seed: What draws the clusters: the same arguments give the same interval.
+
+    Returns:
+        Lower and upper end; None below two clusters.
+    """
+    m = len(totals)
+    if m < 2:
+        return None
+    if m > MOST_RESAMPLED:
+        mean = totals.sum() / counts.sum()
+        left = totals - mean * counts
+        half = Z * math.sqrt(m / (m - 1) * float(left @ left)) / float(counts.sum())
+        return float(mean) - half, float(mean) + half
+    t = special.stdtrit(m - 1, 0.5 + LEVEL / 2)
+    outside = float(special.ndtr(-t * math.sqrt(m / (m - 1))))  # on each side
+    found = stats.bootstrap(
+        (totals, counts),
+        _ratio,
+        paired=True,
+        vectorized=True,
+        n_resamples=RESAMPLES,
+        confidence_level=1 - 2 * outside,
+        method="percentile",
+        rng=np.random.default_rng(int(keys.key(*seed), 16)),
+    )
+    low, high = found.confidence_interval
+    return float(low), float(high)
+
+
+def _ratio(totals: Numbers, counts: Numbers, axis: int = -1) -> Numbers:
+    ratio: Numbers = totals.sum(axis=axis) / counts.sum(axis=axis)
+    return ratio
