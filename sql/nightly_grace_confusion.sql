@@ -1,0 +1,26 @@
+-- grain: one right source and what was cited for it, in one night of one app and generator under one recipe
+-- inputs: trace_grace of one recipe and day
+-- METHODS section 8. A hit counts for each right source that it cites, and what it cites besides is no confusion; a miss
+-- for each pair of a right source and a cited one, and with null where it cites none.
+WITH scored AS (
+    SELECT
+        recipe, date, app, generator,
+        unnest(gold) AS gold,
+        CASE
+            WHEN outcome = 'hit' THEN list_intersect(gold, cited)
+            WHEN len(cited) = 0 THEN [NULL]
+            ELSE cited
+        END AS cited,
+        outcome = 'hit' AS hit
+    FROM trace_grace
+    WHERE status = 'scored'
+),
+pair AS (
+    SELECT recipe, date, app, generator, gold, unnest(cited) AS cited, hit
+    FROM scored
+)
+SELECT recipe, date, app, generator, gold, cited, count(*) AS n
+FROM pair
+WHERE NOT hit OR gold = cited
+GROUP BY ALL
+ORDER BY app, generator, gold, cited

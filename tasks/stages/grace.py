@@ -1,0 +1,84 @@
+"""GRACE: whether answers cite their annotated right source (METHODS section 8). No judge takes part.
+
+It needs the claims only, so it is computed before any model is asked. Trace rows part by part, nightly tables day by
+day, all of them in SQL; both are computed again when the annotations have changed, which their `inputs` token tells.
+"""
+
+import pyarrow as pa
+
+from tasks.core import keys
+from tasks.core.progress import tracked
+from tasks.core.schemas import (
+    NIGHTLY_GRACE,
+    NIGHTLY_GRACE_CONFUSION,
+    NIGHTLY_GRACE_SOURCES,
+    TRACE_GRACE,
+    TRACES,
+)
+from tasks.stages.annotations import of_traces
+from tasks.stages.context import Context, StageResult
+from tasks.stages.pairs import claims_of, has_claims
+from tasks.store.lake import Part
+from tasks.store.query import Queries, Relation
+
+NIGHTLY = (NIGHTLY_GRACE_SOURCES, NIGHTLY_GRACE_CONFUSION, NIGHTLY_GRACE)  # the last one reads the first
+COLUMNS = [
+    "date",
+    "trace_id",
+    "app",
+    "generator",
+    "gold_chunk_ids",
+    "chunks.list.element.chunk_id",
+    "chunks.list.element.doc_id",
+]
+ANNOTATIONS = pa.schema([("trace_id", pa.string()), ("gold_ids", TRACES.schema.field("gold_chunk_ids").type)])
+
+
+def score_grace(ctx: Context) -> StageResult:
+    """Outcomes and nightly tables of the run's days; returns traces computed and reused.
+
+    Notes name the annotations that can't be used.
+    """
+    computed = reused = 0
+    parts = [part for part in ctx.trace_parts() if has_claims(ctx, part)]
+    token = ctx.annotations.version
+    with tracked(ctx.progress, "grace", len(parts)), ctx.queries() as queries:
+        for part in parts:
+            existing = ctx.lake.find(TRACE_GRACE, part.name, ctx.recipe, part.partition[-1])
+            if existing and existing.inputs() == token:
+                reused += existing.rows()
+            else:
+                rows = _outcomes(ctx, queries, part)
+                ctx.lake.write(TRACE_GRACE, part.name, rows, ctx.recipe, part.partition[-1], inputs=token)
+                computed += rows.num_rows
+            ctx.progress.advance()
+        for day in sorted({part.partition[-1] for part in parts}):
+            _night(ctx, queries, day)
+    return StageResult("grace", computed=computed, reused=reused, notes=ctx.annotations.notes)
+
+
+def _outcomes(ctx: Context, queries: Queries, part: Part) -> pa.Table:
+    found: list[dict[str, object]] = []
+    if ctx.annotations.gold:  # else no question need be read
+        asked = part.read(["trace_id", "question"])
+        texts = zip(asked["trace_id"].to_pylist(), asked["question"].to_pylist(), strict=True)
+        found = of_traces(ctx.annotations, texts)
+    relations: dict[str, Relation] = {
+        "traces": part.read(COLUMNS),
+        "claims": claims_of(ctx, part),
+        "annotations": pa.Table.from_pylist(found, schema=ANNOTATIONS),
+    }
+    params = {"recipe": ctx.recipe, "grace_source": ctx.settings.grace.source}
+    return queries.run("trace_grace", relations, params)
+
+
+def _night(ctx: Context, queries: Queries, day: str) -> None:
+    outcomes = ctx.lake.parts(TRACE_GRACE, ctx.recipe, day)
+    token = keys.version([[p.name, p.inputs()] for p in outcomes])
+    existing = [ctx.lake.find(table, "night", ctx.recipe, day) for table in NIGHTLY]
+    if all(part and part.inputs() == token for part in existing):
+        return
+    relations: dict[str, Relation] = {TRACE_GRACE.name: outcomes}
+    for table in NIGHTLY:
+        rows = queries.run(table.name, relations)
+        relations[table.name] = [ctx.lake.write(table, "night", rows, ctx.recipe, day, inputs=token)]
