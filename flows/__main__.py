@@ -42,14 +42,36 @@ def nightly(
 
         dry.show(config, first, last)
         return
-    from tasks.stages.context import load  # noqa: PLC0415
+    from tasks.stages.context import load_all  # noqa: PLC0415
 
-    load(config, first, last).close()  # a mistake shows before Prefect starts
+    for ctx in load_all(config, first, last):  # a mistake shows before Prefect starts
+        ctx.close()
     _quiet_prefect()
     from flows import nightly as flow  # noqa: PLC0415
     from flows.summary import show  # noqa: PLC0415
 
     show(flow.nightly(str(config), first, last, retry_failures))
+
+
+@app.command()
+def noise(
+    sample: Annotated[
+        int, typer.Option("--sample", min=1, help="Requests to judge again, at least.", show_default=False)
+    ],
+    judge: Annotated[
+        str | None, typer.Option("--judge", help="Name of its file; every judge by default.", show_default=False)
+    ] = None,
+    day: Annotated[datetime | None, typer.Option("--date", help="The day; yesterday (UTC) by default.", **DAY)] = None,
+    start: Annotated[datetime | None, typer.Option("--from", help="First day of a range.", **DAY)] = None,
+    end: Annotated[datetime | None, typer.Option("--to", help="Last day of a range.", **DAY)] = None,
+    config: Config = CONFIG,
+    as_json: Annotated[bool, typer.Option("--json", help="Print a JSON object per measurement.")] = False,
+) -> None:
+    """Judge past requests again: how far does a judge agree with itself?"""
+    from flows import noise as verb  # noqa: PLC0415
+
+    first, last = _range(day, start, end)
+    verb.run(config, first, last, sample, judge, as_json=as_json)
 
 
 @app.command()
@@ -74,6 +96,30 @@ def rebuild(config: Config = CONFIG) -> None:
     from flows import rebuild as verb  # noqa: PLC0415
 
     verb.run(config)
+
+
+@app.command()
+def articles(
+    paths: Annotated[list[Path], typer.Argument(help="Folders and files: Markdown, HTML, DOCX, PDF.", metavar="PATH")],
+    base: Annotated[
+        Path | None,
+        typer.Option(
+            "--base", help="Ids are made of paths below it; by default the folder common to all.", show_default=False
+        ),
+    ] = None,
+    depth: Annotated[int, typer.Option("--depth", min=1, max=6, help="Deepest headings that begin an article.")] = 2,
+    min_words: Annotated[int, typer.Option("--min-words", min=0, help="Fewer are too short.")] = 30,
+    max_words: Annotated[int, typer.Option("--max-words", min=1, help="More are too long.")] = 800,
+    output_format: Annotated[str, typer.Option("--format", help="jsonl or parquet.", show_default=True)] = "jsonl",
+    output: Annotated[
+        Path | None,
+        typer.Option("--output", "-o", help="The file to write; `articles.jsonl` by default.", show_default=False),
+    ] = None,
+) -> None:
+    """Split a knowledge base into articles that stand alone, and list those that don't."""
+    from flows import articles as verb  # noqa: PLC0415
+
+    verb.run(paths, base, depth, min_words, max_words, output_format, output)
 
 
 def main() -> None:

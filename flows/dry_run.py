@@ -13,7 +13,7 @@ from rich.console import Console
 from rich.table import Table
 
 from tasks.stages.claims import extract_claims
-from tasks.stages.context import load
+from tasks.stages.context import load_all
 from tasks.stages.estimate import Estimate, Judging, estimate
 from tasks.stages.ingest import ingest
 from tasks.stages.pairs import plan_pairs
@@ -21,7 +21,7 @@ from tasks.stages.pairs import plan_pairs
 
 @dataclass(frozen=True, slots=True)
 class Missing:
-    """Rows that a run would compute."""
+    """Rows that a run would compute, for all its recipes together."""
 
     traces: int
     claims: int
@@ -36,12 +36,13 @@ def measure(config: Path, first: date, last: date) -> Missing:
         LeadlineError: See the stages.
     """
     with tempfile.TemporaryDirectory(prefix="leadline-dry-run-") as overlay:
-        ctx = load(config, first, last, overlay=Path(overlay))
-        traces = ingest(ctx).computed
-        claims = extract_claims(ctx, modelless=True).computed
-        pairs = plan_pairs(ctx).computed
-        judging = estimate(ctx)
-        ctx.close()
+        contexts = load_all(config, first, last, overlay=Path(overlay))
+        traces = ingest(contexts[0]).computed
+        claims = sum(extract_claims(ctx, modelless=True).computed for ctx in contexts)
+        pairs = sum(plan_pairs(ctx).computed for ctx in contexts)
+        judging = estimate(*contexts)
+        for ctx in contexts:
+            ctx.close()
     return Missing(traces, claims, pairs, judging)
 
 

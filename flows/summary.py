@@ -4,6 +4,7 @@ from typing import Any
 
 from rich import box
 from rich.console import Console
+from rich.markup import escape
 from rich.table import Table
 
 from flows.nightly import Outcome
@@ -13,27 +14,44 @@ COLUMNS = (
     "app · generator", "traces", "groundedness", "faithful", "used", "context", "answer", "claims", "misused",
     "left out",
 )  # fmt: skip
+CITATION_COLUMNS = (
+    "app · generator", "traces", "citations", "segments", "true", "dangling", "context", "answer", "left out",
+)  # fmt: skip
 WIDTH = 132  # narrower, and numbers would be cut
+
+
+LEGEND = (
+    "Groundedness: mean of 0 to 100 over scored traces, ± half its 95% interval. Used: share of chunks that"
+    " decide a claim.\nContext, answer: relevance to the question. Left out of every mean: N/A traces / unjudged /"
+    " abstained claims."
+)
+CITATION_LEGEND = (
+    "Citations: mean share of segments found true over scored traces, ± half its 95% interval. Dangling: segments that"
+    " cite no chunk\nof the trace. Left out of every mean: N/A traces / unjudged / abstained segments."
+)
 
 
 def show(outcome: Outcome) -> None:
     """Print the run's result to standard output."""
     console = Console()
     console.width = max(console.width, WIDTH)
-    ctx = outcome.context
-    table = Table(
-        title=f"Groundedness {ctx.first} to {ctx.last}", title_style="bold", title_justify="left", box=box.SIMPLE
-    )
-    for name in COLUMNS:
-        table.add_column(name, justify="left" if name == COLUMNS[0] else "right", no_wrap=True)
-    for row in outcome.rows:
-        table.add_row(*_cells(row))
-    console.print(table)
-    console.print(
-        "[dim]Groundedness: mean of 0 to 100 over scored traces, ± half its 95% interval. Used: share of chunks that"
-        " decide a claim.\nContext, answer: relevance to the question. Left out of every mean: N/A traces / unjudged /"
-        " abstained claims.[/dim]"
-    )
+    several = len(outcome.recipes) > 1
+    for ctx, rows in outcome.recipes:
+        citations = ctx.settings.method == "citations"
+        title = f"{'Citation groundedness' if citations else 'Groundedness'} {ctx.first} to {ctx.last}"
+        table = Table(
+            title=f"{title}, recipe {escape(ctx.settings.name)}" if several else title,
+            title_style="bold",
+            title_justify="left",
+            box=box.SIMPLE,
+        )
+        for name in CITATION_COLUMNS if citations else COLUMNS:
+            table.add_column(name, justify="left" if name == COLUMNS[0] else "right", no_wrap=True)
+        for row in rows:
+            table.add_row(*(_citation_cells(row) if citations else _cells(row)))
+        console.print(table)
+        console.print(f"[dim]{CITATION_LEGEND if citations else LEGEND}[/dim]")
+    ctx = outcome.recipes[0][0]
     cost = Table(title="What it took", title_style="bold", title_justify="left", box=box.SIMPLE, collapse_padding=True)
     for name in ("stage", "computed", "reused", "tokens", "seconds"):
         cost.add_column(name, justify="left" if name == "stage" else "right")
@@ -44,7 +62,7 @@ def show(outcome: Outcome) -> None:
         console.print("[dim]Tokens: read / of these spared by the prefix cache / written.[/dim]")
     if gpu_seconds := sum(s.seconds * s.gpus for s in outcome.stages):
         console.print(f"GPUs were held for {gpu_seconds / 60:.1f} GPU minutes.", highlight=False)
-    for note in (n for s in outcome.stages for n in s.notes):
+    for note in dict.fromkeys(n for s in outcome.stages for n in s.notes):
         console.print(f"[yellow]note[/yellow] {note}", highlight=False)
     console.print(f"report     {ctx.config.report.dir / 'index.html'}", highlight=False, soft_wrap=True)
     console.print(f"warehouse  {ctx.config.warehouse}", highlight=False, soft_wrap=True)
@@ -63,6 +81,15 @@ def _cells(row: dict[str, Any]) -> list[str]:
     left_out = " / ".join(f"{row[c]:,}" for c in ("na", "unjudged", "abstained"))
     counts = [f"{row['claims']:,}", f"{row['misused']:,}", left_out]
     return [f"{row['app']} · {row['generator']}", f"{row['traces']:,}", grounded, *rates, *counts]
+
+
+def _citation_cells(row: dict[str, Any]) -> list[str]:
+    half = row["groundedness_half"]
+    share = _number(row["citation_groundedness"], 2) + (f" ± {half:.2f}" if half is not None else "")
+    counts = [f"{row[c] or 0:,}" for c in ("segments", "segments_true", "segments_dangling")]
+    rates = [_number(row[c], 2) for c in ("context_relevance", "answer_relevance")]
+    left_out = " / ".join(f"{row[c]:,}" for c in ("citation_na", "unjudged", "abstained"))
+    return [f"{row['app']} · {row['generator']}", f"{row['traces']:,}", share, *counts, *rates, left_out]
 
 
 def _number(value: float | None, digits: int) -> str:

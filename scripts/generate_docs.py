@@ -13,7 +13,7 @@ import json
 import re
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 import duckdb
 from pydantic import BaseModel
@@ -48,6 +48,15 @@ MEANINGS = {
     "chunks.position": "Place in that order, from 0.",
     "claim_details.deciding_chunk_text": "Text of the deciding chunk.",
     "looks.chunk_ids": "Chunks in the evidence, best first where joint.",
+    "question_repeats.question": "The question, as the first of its traces by id has it.",
+    "question_repeats.n": "Traces of this question.",
+    "question_repeats.n_scored": "Of these, traces that have a groundedness score.",
+    "question_repeats.groundedness_mean": "Mean groundedness_score of its scored traces.",
+    "question_repeats.groundedness_spread": "Their standard deviation; null below two.",
+    "question_repeats.groundedness_range": "Highest − lowest.",
+    "question_repeats.faithfulness_mean": "Mean faithfulness of its scored traces.",
+    "question_repeats.faithfulness_spread": "Their standard deviation; null below two.",
+    "question_repeats.faithfulness_range": "Highest − lowest.",
     "Nightly.lake": "Directory of the lake, the Parquet files that everything else is derived from.",
     "Nightly.warehouse": "The DuckDB file that people query.",
     "Nightly.sources": "Where traces come from: paths of source files, or sources written out in place.",
@@ -140,8 +149,9 @@ def nested(model: type[BaseModel]) -> Iterator[type[BaseModel]]:
     """A model and the models of its keys."""
     yield model
     for field in model.model_fields.values():
-        if inspect.isclass(field.annotation) and issubclass(field.annotation, BaseModel):
-            yield from nested(field.annotation)
+        for part in (field.annotation, *get_args(field.annotation)):  # `X | None` and `list[X]` hold an X too
+            if inspect.isclass(part) and issubclass(part, BaseModel):
+                yield from nested(part)
 
 
 def keys_table(model: type[BaseModel], at: str = "") -> str:

@@ -176,13 +176,7 @@ SELECT
     p_contradicted,
     looks,
     looks_unjudged,
-    list_filter(
-        [
-            CASE WHEN misused AND outcome = 'supported' THEN 'citation_drift' END,
-            CASE WHEN len(dangling_citations) > 0 THEN 'dangling_citation' END
-        ],
-        lambda pattern: pattern IS NOT NULL
-    ) AS patterns,
+    []::VARCHAR[] AS patterns, -- found last of all, since texts are read for some (tasks/stages/patterns.py)
     coalesce(misused, TRUE)
         OR outcome IN ('unjudged', 'abstained')
         OR coalesce(stage < stage_asked, FALSE) AS needs_review

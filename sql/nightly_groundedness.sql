@@ -1,8 +1,8 @@
 -- grain: one night of one app and generator under one recipe
--- inputs: trace_scores of one recipe and day
+-- inputs: trace_scores of one recipe and day, intervals (number, low and high by date, app and generator)
 -- Numbers are rounded twice: the last of 6 decimals must not depend on the order in which rows were added up, even
 -- where it falls on a tie.
--- Intervals: mean ± 1.96 standard errors over traces, cut at the ends of the scale; none below two scored traces.
+-- Intervals: 95% over questions, cut at the ends of the scale; none below two questions (METHODS section 11).
 WITH night AS (
     SELECT
         recipe,
@@ -16,10 +16,8 @@ WITH night AS (
         count(*) FILTER (groundedness_status = 'unjudged') AS n_unjudged,
         count(*) FILTER (groundedness_status = 'abstained') AS n_abstained,
         avg(groundedness_score) AS groundedness_avg,
-        1.959964 * stddev_samp(groundedness_score) / sqrt(count(groundedness_score)) AS groundedness_half,
         quantile_cont(groundedness_score, [0.05, 0.25, 0.5, 0.75, 0.95]) AS groundedness_at,
         avg(faithfulness) AS faithfulness_avg,
-        1.959964 * stddev_samp(faithfulness) / sqrt(count(faithfulness)) AS faithfulness_half,
         sum(claims_total)::BIGINT AS claims_total,
         sum(claims_judged)::BIGINT AS claims_judged,
         sum(claims_supported)::BIGINT AS claims_supported,
@@ -36,9 +34,9 @@ WITH night AS (
 )
 SELECT
     recipe,
-    date,
-    app,
-    generator,
+    night.date,
+    night.app,
+    night.generator,
     judge_version,
     n,
     n_scored,
@@ -46,16 +44,16 @@ SELECT
     n_unjudged,
     n_abstained,
     round(round(groundedness_avg, 12), 6) AS groundedness_mean,
-    CASE WHEN groundedness_half IS NOT NULL THEN round(round(greatest(0, groundedness_avg - groundedness_half), 12), 6) END AS groundedness_low,
-    CASE WHEN groundedness_half IS NOT NULL THEN round(round(least(100, groundedness_avg + groundedness_half), 12), 6) END AS groundedness_high,
+    CASE WHEN g.low IS NOT NULL THEN round(round(greatest(0, g.low), 12), 6) END AS groundedness_low,
+    CASE WHEN g.high IS NOT NULL THEN round(round(least(100, g.high), 12), 6) END AS groundedness_high,
     round(round(groundedness_at[1], 12), 6) AS groundedness_p05,
     round(round(groundedness_at[2], 12), 6) AS groundedness_p25,
     round(round(groundedness_at[3], 12), 6) AS groundedness_p50,
     round(round(groundedness_at[4], 12), 6) AS groundedness_p75,
     round(round(groundedness_at[5], 12), 6) AS groundedness_p95,
     round(round(faithfulness_avg, 12), 6) AS faithfulness_mean,
-    CASE WHEN faithfulness_half IS NOT NULL THEN round(round(greatest(0, faithfulness_avg - faithfulness_half), 12), 6) END AS faithfulness_low,
-    CASE WHEN faithfulness_half IS NOT NULL THEN round(round(least(1, faithfulness_avg + faithfulness_half), 12), 6) END AS faithfulness_high,
+    CASE WHEN f.low IS NOT NULL THEN round(round(greatest(0, f.low), 12), 6) END AS faithfulness_low,
+    CASE WHEN f.high IS NOT NULL THEN round(round(least(1, f.high), 12), 6) END AS faithfulness_high,
     claims_total,
     claims_judged,
     claims_supported,
@@ -68,4 +66,8 @@ SELECT
     claims_escalated,
     citations_dangling
 FROM night
-ORDER BY app, generator
+LEFT JOIN intervals AS g
+    ON g.number = 'groundedness' AND (g.date, g.app, g.generator) = (night.date, night.app, night.generator)
+LEFT JOIN intervals AS f
+    ON f.number = 'faithfulness' AND (f.date, f.app, f.generator) = (night.date, night.app, night.generator)
+ORDER BY night.app, night.generator

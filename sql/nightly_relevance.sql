@@ -1,8 +1,8 @@
 -- grain: one night of one app and generator under one recipe, answer and context apart
--- inputs: trace_scores of one recipe and day
+-- inputs: trace_scores of one recipe and day, intervals (number, low and high by date, app and generator)
 -- Numbers are rounded twice: the last of 6 decimals must not depend on the order in which rows were added up, even
 -- where it falls on a tie.
--- Intervals: mean ± 1.96 standard errors over traces, cut at the ends of the scale; none below two scored traces.
+-- Intervals: 95% over questions, cut at the ends of the scale; none below two questions (METHODS section 11).
 WITH score AS (
     SELECT *, 'answer' AS kind, answer_relevance_status AS status, answer_relevance AS relevance FROM trace_scores
     UNION ALL
@@ -22,16 +22,15 @@ night AS (
         count(*) FILTER (status = 'unjudged') AS n_unjudged,
         count(*) FILTER (status = 'abstained') AS n_abstained,
         avg(relevance) AS relevance_avg,
-        1.959964 * stddev_samp(relevance) / sqrt(count(relevance)) AS relevance_half,
         quantile_cont(relevance, [0.05, 0.25, 0.5, 0.75, 0.95]) AS relevance_at
     FROM score
     GROUP BY recipe, date, app, generator, judge_version, kind
 )
 SELECT
     recipe,
-    date,
-    app,
-    generator,
+    night.date,
+    night.app,
+    night.generator,
     judge_version,
     kind,
     n,
@@ -40,12 +39,14 @@ SELECT
     n_unjudged,
     n_abstained,
     round(round(relevance_avg, 12), 6) AS relevance_mean,
-    CASE WHEN relevance_half IS NOT NULL THEN round(round(greatest(0, relevance_avg - relevance_half), 12), 6) END AS relevance_low,
-    CASE WHEN relevance_half IS NOT NULL THEN round(round(least(1, relevance_avg + relevance_half), 12), 6) END AS relevance_high,
+    CASE WHEN i.low IS NOT NULL THEN round(round(greatest(0, i.low), 12), 6) END AS relevance_low,
+    CASE WHEN i.high IS NOT NULL THEN round(round(least(1, i.high), 12), 6) END AS relevance_high,
     round(round(relevance_at[1], 12), 6) AS relevance_p05,
     round(round(relevance_at[2], 12), 6) AS relevance_p25,
     round(round(relevance_at[3], 12), 6) AS relevance_p50,
     round(round(relevance_at[4], 12), 6) AS relevance_p75,
     round(round(relevance_at[5], 12), 6) AS relevance_p95
 FROM night
-ORDER BY app, generator, kind
+LEFT JOIN intervals AS i
+    ON i.number = night.kind || '_relevance' AND (i.date, i.app, i.generator) = (night.date, night.app, night.generator)
+ORDER BY night.app, night.generator, kind

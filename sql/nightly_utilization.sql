@@ -1,8 +1,8 @@
 -- grain: one night of one app and generator under one recipe
--- inputs: trace_scores of one recipe and day
+-- inputs: trace_scores of one recipe and day, intervals (number, low and high by date, app and generator)
 -- Numbers are rounded twice: the last of 6 decimals must not depend on the order in which rows were added up, even
 -- where it falls on a tie.
--- Intervals: mean ± 1.96 standard errors over traces, cut at the ends of the scale; none below two scored traces.
+-- Intervals: 95% over questions, cut at the ends of the scale; none below two questions (METHODS section 11).
 -- Utilization is scored exactly where groundedness is.
 WITH night AS (
     SELECT
@@ -17,7 +17,6 @@ WITH night AS (
         count(*) FILTER (groundedness_status = 'unjudged') AS n_unjudged,
         count(*) FILTER (groundedness_status = 'abstained') AS n_abstained,
         avg(utilization) AS utilization_avg,
-        1.959964 * stddev_samp(utilization) / sqrt(count(utilization)) AS utilization_half,
         quantile_cont(utilization, [0.05, 0.25, 0.5, 0.75, 0.95]) AS utilization_at,
         coalesce(sum(chunks_retrieved) FILTER (utilization IS NOT NULL), 0)::BIGINT AS chunks_retrieved,
         coalesce(sum(chunks_used), 0)::BIGINT AS chunks_used,
@@ -27,9 +26,9 @@ WITH night AS (
 )
 SELECT
     recipe,
-    date,
-    app,
-    generator,
+    night.date,
+    night.app,
+    night.generator,
     judge_version,
     n,
     n_scored,
@@ -37,8 +36,8 @@ SELECT
     n_unjudged,
     n_abstained,
     round(round(utilization_avg, 12), 6) AS utilization_mean,
-    CASE WHEN utilization_half IS NOT NULL THEN round(round(greatest(0, utilization_avg - utilization_half), 12), 6) END AS utilization_low,
-    CASE WHEN utilization_half IS NOT NULL THEN round(round(least(1, utilization_avg + utilization_half), 12), 6) END AS utilization_high,
+    CASE WHEN i.low IS NOT NULL THEN round(round(greatest(0, i.low), 12), 6) END AS utilization_low,
+    CASE WHEN i.high IS NOT NULL THEN round(round(least(1, i.high), 12), 6) END AS utilization_high,
     round(round(utilization_at[1], 12), 6) AS utilization_p05,
     round(round(utilization_at[2], 12), 6) AS utilization_p25,
     round(round(utilization_at[3], 12), 6) AS utilization_p50,
@@ -48,4 +47,6 @@ SELECT
     chunks_used,
     chunks_relevant
 FROM night
-ORDER BY app, generator
+LEFT JOIN intervals AS i
+    ON i.number = 'utilization' AND (i.date, i.app, i.generator) = (night.date, night.app, night.generator)
+ORDER BY night.app, night.generator

@@ -1,6 +1,6 @@
 -- grain: one trace under one recipe
 -- inputs: traces, claims, claim_results, relevance, for one part
--- parameters: $recipe, $judge_version, $misuse_penalty, $partial_credit, $t_context, $t_groundedness, $t_answer
+-- parameters: $recipe, $method, $judge_version, $misuse_penalty, $partial_credit, $t_context, $t_groundedness, $t_answer
 -- METHODS sections 4 and 6. Claims that are N/A, unjudged or abstained enter no mean; they are counted.
 WITH claim AS (
     SELECT
@@ -15,12 +15,18 @@ WITH claim AS (
         count(*) FILTER (status = 'unjudged') AS unjudged,
         count(*) FILTER (status = 'abstained') AS abstained,
         count(*) FILTER (stage_asked > 1) AS escalated,
+        count(*) FILTER (stage = 1) AS cited,
+        count(label) FILTER (stage = 1) AS cited_judged,
+        count(*) FILTER (stage = 1 AND label = 'supported') AS cited_true,
         list_distinct(flatten(list(deciding_chunk_ids) FILTER (label = 'supported'))) AS used
     FROM claim_results
     GROUP BY trace_id
 ),
 dangling AS (
-    SELECT trace_id, sum(len(dangling_citations))::INTEGER AS dangling
+    SELECT
+        trace_id,
+        sum(len(dangling_citations))::INTEGER AS dangling,
+        count(*) FILTER (len(dangling_citations) > 0 AND len(cited_chunk_ids) = 0) AS segments_dangling
     FROM claims
     GROUP BY trace_id
 ),
@@ -48,12 +54,13 @@ trace AS (
         coalesce(claim.abstained, 0) AS abstained,
         coalesce(claim.escalated, 0) AS escalated,
         coalesce(dangling.dangling, 0) AS dangling,
+        dangling.segments_dangling,
         coalesce(claim.used, []) AS used,
         relevant.answer_relevance,
         relevant.context_relevance,
         coalesce(relevant.chunks_relevant, 0) AS chunks_relevant,
         CASE
-            WHEN len(traces.chunks) = 0 OR claim.total IS NULL THEN 'na'
+            WHEN $method = 'citations' OR len(traces.chunks) = 0 OR claim.total IS NULL THEN 'na'
             WHEN claim.judged > 0 THEN 'scored'
             WHEN claim.unjudged > 0 THEN 'unjudged'
             WHEN claim.abstained > 0 THEN 'abstained'
@@ -64,7 +71,19 @@ trace AS (
             WHEN relevant.context_relevance IS NULL THEN 'unjudged'
             ELSE 'scored'
         END AS context_relevance_status,
-        CASE WHEN relevant.answer_relevance IS NULL THEN 'unjudged' ELSE 'scored' END AS answer_relevance_status
+        CASE WHEN relevant.answer_relevance IS NULL THEN 'unjudged' ELSE 'scored' END AS answer_relevance_status,
+        -- Of method `citations` alone: the claims are segments, and the rounds are stages.
+        CASE
+            WHEN $method <> 'citations' THEN NULL
+            WHEN claim.judged > 0 THEN 'scored'
+            WHEN claim.unjudged > 0 THEN 'unjudged'
+            WHEN claim.abstained > 0 THEN 'abstained'
+            ELSE 'na'
+        END AS citation_status,
+        citation_status <> 'na' AS in_rounds,
+        claim.cited,
+        claim.cited_judged,
+        claim.cited_true
     FROM traces
     LEFT JOIN claim USING (trace_id)
     LEFT JOIN dangling USING (trace_id)
@@ -92,6 +111,8 @@ SELECT
     generator,
     prompt_version,
     $judge_version AS judge_version,
+    -- Case and spaces don't make another question.
+    md5(trim(regexp_replace(lower(nfc_normalize(question)), '\s+', ' ', 'g'))) AS question_id,
     groundedness_status,
     groundedness_score,
     CASE WHEN grounded THEN supported / judged END AS faithfulness,
@@ -124,6 +145,15 @@ SELECT
         WHEN answer_relevance_status <> 'scored' THEN NULL
         WHEN answer_relevance < $t_answer THEN 'prompt'
         ELSE 'healthy'
-    END AS diagnosis
+    END AS diagnosis,
+    citation_status,
+    CASE WHEN citation_status = 'scored' THEN supported / judged END AS citation_groundedness,
+    CASE WHEN in_rounds THEN total END AS segments_total,
+    CASE WHEN in_rounds THEN judged END AS segments_judged,
+    CASE WHEN in_rounds THEN supported END AS segments_true,
+    CASE WHEN in_rounds THEN cited END AS segments_cited,
+    CASE WHEN in_rounds THEN cited_judged END AS segments_cited_judged,
+    CASE WHEN in_rounds THEN cited_true END AS segments_cited_true,
+    CASE WHEN in_rounds THEN segments_dangling END AS segments_dangling
 FROM score
 ORDER BY trace_id

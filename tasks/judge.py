@@ -11,8 +11,12 @@ judge_second_looks = shell(verdicts.SECOND, verdicts.judge_second_looks)
 score_relevance = shell("relevance", relevance.score_relevance)
 
 
-def looks(stage: int) -> list[Task[..., StageResult]]:
-    """First and second looks of one judge of the recipe, from 1, under names of their own; to be called with it."""
-    named = ((verdicts.FIRST, judge_first_looks), (verdicts.SECOND, judge_second_looks))
+def looks(stage: int, *, rounds: bool = False) -> list[Task[..., StageResult]]:
+    """First and second looks of one judge of the recipe, from 1, under names of their own; to be called with it.
+
+    Args:
+        rounds: It is a round, which has no second looks.
+    """
+    named = ((verdicts.FIRST, judge_first_looks), (verdicts.SECOND, judge_second_looks))[: 1 if rounds else 2]
     names = [(verdicts.stage_name(name, stage), task) for name, task in named]
     return [task.with_options(name=name, task_run_name=name) for name, task in names]

@@ -5,11 +5,12 @@ WITH ranked AS (
     SELECT
         trace_id, app, generator, groundedness_status, groundedness_score, claims_total, claims_judged,
         claims_misused, claims_unsupported, claims_contradicted, context_relevance_status, context_relevance,
-        answer_relevance_status, answer_relevance, diagnosis,
+        answer_relevance_status, answer_relevance, diagnosis, citation_status, citation_groundedness,
         row_number() OVER (
             PARTITION BY app, generator
             ORDER BY
-                claims_misused DESC, groundedness_score ASC NULLS LAST, claims_contradicted DESC,
+                claims_misused DESC, coalesce(groundedness_score, 100 * citation_groundedness) ASC NULLS LAST,
+                claims_contradicted DESC,
                 claims_unjudged + claims_abstained DESC, trace_id
         ) AS turn
     FROM trace_scores

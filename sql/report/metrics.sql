@@ -1,5 +1,5 @@
 -- Grain: one number of one night, app, generator and judge version; the night and the 89 days before it.
--- Inputs: nightly_groundedness, nightly_utilization, nightly_relevance. Parameters: $recipe, $night.
+-- Inputs: nightly_groundedness, nightly_utilization, nightly_relevance, nightly_citations. Parameters: $recipe, $night.
 WITH numbers AS (
     SELECT
         recipe, date, app, generator, judge_version, 'groundedness' AS metric, n, n_scored, n_na, n_unjudged,
@@ -20,6 +20,11 @@ WITH numbers AS (
         recipe, date, app, generator, judge_version, kind || '_relevance', n, n_scored, n_na, n_unjudged,
         n_abstained, relevance_mean, relevance_low, relevance_high
     FROM nightly_relevance
+    UNION ALL
+    SELECT
+        recipe, date, app, generator, judge_version, 'citation_groundedness', n, n_scored, n_na, n_unjudged,
+        n_abstained, citation_groundedness_mean, citation_groundedness_low, citation_groundedness_high
+    FROM nightly_citations
 )
 SELECT date, app, generator, judge_version, metric, n, n_scored, n_na, n_unjudged, n_abstained, mean, low, high
 FROM numbers

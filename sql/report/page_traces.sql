@@ -1,5 +1,5 @@
 -- Grain: one of the given traces, with its scores.
--- Inputs: traces, trace_scores. Parameters: $recipe, $night, $trace_ids.
+-- Inputs: traces, trace_scores, trace_grace. Parameters: $recipe, $night, $trace_ids.
 SELECT
     t.trace_id, t.timestamp, t.app, t.environment, t.session, t.question, t.answer, t.chunks, t.generator,
     t.prompt_version, t.retriever, t.latency_ms, t.tokens_in, t.tokens_out, t.tags, t.reference_answer,
@@ -8,7 +8,11 @@ SELECT
     s.claims_supported, s.claims_partial, s.claims_unsupported, s.claims_contradicted, s.claims_misused,
     s.claims_unjudged, s.claims_abstained, s.citations_dangling, s.chunks_retrieved, s.chunks_used,
     s.chunks_unused, s.utilization, s.chunks_relevant, s.context_relevance_status, s.context_relevance,
-    s.answer_relevance_status, s.answer_relevance, s.diagnosis
+    s.answer_relevance_status, s.answer_relevance, s.diagnosis, s.citation_status, s.citation_groundedness,
+    s.segments_total, s.segments_judged, s.segments_true, s.segments_cited, s.segments_cited_judged,
+    s.segments_cited_true, s.segments_dangling,
+    g.gold AS right_sources, g.gold_chunk_ids AS right_chunk_ids, g.cited AS cited_sources, g.outcome AS grace_outcome
 FROM traces AS t
 INNER JOIN trace_scores AS s ON s.trace_id = t.trace_id AND s.date = t.date AND s.recipe = $recipe
+LEFT JOIN trace_grace AS g ON g.trace_id = t.trace_id AND g.date = t.date AND g.recipe = $recipe
 WHERE t.date = $night AND t.trace_id IN (SELECT unnest($trace_ids))

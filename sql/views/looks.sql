@@ -1,4 +1,4 @@
--- grain: one look of the judge at one claim under one recipe, with its verdict; null label and failure mean none yet
+-- grain: one look of the judge at one claim under one recipe, with its verdict (the first sample); null label and failure mean none yet
 -- inputs: pairs, recipes, verdicts
 SELECT
     p.recipe,
@@ -24,6 +24,7 @@ FROM pairs AS p
 JOIN recipes AS r USING (recipe)
 LEFT JOIN verdicts AS v
     ON v.request_key = p.request_key
+    AND v.sample = 0
     AND v.judge_version = coalesce(r.judge_versions[coalesce(p.stage, 1)], r.judge_version)
 QUALIFY row_number() OVER (
     PARTITION BY p.recipe, p.date, p.claim_id, p.stage, p.look, p.request_key, p.evidence ORDER BY v.label IS NULL, v.created_at

@@ -7,6 +7,7 @@ their own modules, through `validate`; nothing here knows them.
 import difflib
 import re
 from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any, Literal, Self, TypeVar, get_args
 
@@ -17,6 +18,14 @@ from tasks.core.errors import ConfigError
 
 M = TypeVar("M", bound=BaseModel)
 Share = Annotated[float, Field(ge=0, le=1)]
+Pattern = Literal[
+    "citation_drift",
+    "dangling_citation",
+    "ghost_number",
+    "stitched_facts",
+    "generalized_particular",
+    "reverse_direction",
+]
 
 
 class Settings(BaseModel):
@@ -30,14 +39,15 @@ class Pairing(Settings):
 
     Attributes:
         kind: `per_chunk` every chunk, one by one; `top_k` the k chunks nearest to the claim by embedding, and those it
-            cites; `cited` only those it cites; `all_chunks` all of them together, in packs.
+            cites; `cited` only those it cites; `cited_together` those it cites, together in one look; `all_chunks` all
+            of them together, in packs.
         k: Chunks for `top_k`.
         window_words: A chunk longer than this is read in windows of whole sentences up to this many words.
-        pack_words: Most words of a pack of `all_chunks`, at least `window_words`.
+        pack_words: Most words of a pack of `all_chunks` or `cited_together`, at least `window_words`.
         joint_chunks: How many of the best chunks are shown together when no look supports a claim; 0 = never.
     """
 
-    kind: Literal["per_chunk", "top_k", "cited", "all_chunks"] = "per_chunk"
+    kind: Literal["per_chunk", "top_k", "cited", "cited_together", "all_chunks"] = "per_chunk"
     k: Annotated[int, Field(ge=1)] = 5
     window_words: Annotated[int, Field(ge=20)] = 160
     pack_words: Annotated[int, Field(ge=20)] = 3_000
@@ -45,9 +55,14 @@ class Pairing(Settings):
 
     @model_validator(mode="after")
     def _fits(self) -> Self:
-        if self.kind == "all_chunks" and self.pack_words < self.window_words:
+        if self.packs and self.pack_words < self.window_words:
             raise ValueError("has pack_words below window_words, so that a window fits no pack; raise pack_words")
         return self
+
+    @property
+    def packs(self) -> bool:
+        """Whether a first look shows several chunks at once."""
+        return self.kind in ("all_chunks", "cited_together")
 
 
 class Escalation(Settings):
@@ -86,26 +101,55 @@ class Triad(Settings):
     answer_relevance: Share = 0.42
 
 
+class Grace(Settings):
+    """Annotated right sources, and whether answers cite them (METHODS section 8).
+
+    Attributes:
+        annotations: Path of a file of right sources by question: JSON lines or CSV with `question` and `gold_ids`.
+            Where it has a trace's question, it goes before the trace's own `gold_chunk_ids`. None: those alone.
+        source: Which id is a source. With `chunk`, each chunk is one. With `doc`, all chunks with the same `doc_id` are
+            one, and the file's ids are documents; a chunk without a `doc_id` is one by itself.
+    """
+
+    annotations: Path | None = None
+    source: Literal["chunk", "doc"] = "chunk"
+
+
 class Recipe(Settings):
     """What is computed of every trace.
 
     Attributes:
+        method: `claims` judges each claim against the trace's chunks; `citations` judges in two rounds, cited claims
+            against what they cite, and the others against those found true (METHODS section 5).
         extractor: Settings of the claim extractor (`kind` and its own keys).
         apps: Per application, extractor settings that replace the recipe's, such as the citation style.
         judge: Path of the judge's config.
         cascade: Further judges, from cheap to dear, for the claims that the one before left uncertain.
         relevance: Settings of the embedding model that scores relevance (and ranks chunks for `top_k`).
+        patterns: Failure patterns to look for in claims; all by default.
     """
 
     name: str = "claims"
+    method: Literal["claims", "citations"] = "claims"
     extractor: Mapping[str, Any] = Field(default_factory=lambda: {"kind": "sentences"})
     apps: Mapping[str, Mapping[str, Any]] = Field(default_factory=dict)
     pairing: Pairing = Pairing()
     judge: Path
     cascade: tuple[Escalation, ...] = ()
     relevance: Mapping[str, Any] = Field(default_factory=dict)
+    patterns: tuple[Pattern, ...] = get_args(Pattern)
     scoring: Scoring = Scoring()
     triad: Triad = Triad()
+    grace: Grace = Grace()
+
+    @model_validator(mode="after")
+    def _rounds(self) -> Self:
+        if self.method == "citations":
+            if self.pairing.kind != "cited_together":
+                raise ValueError(f"has method citations and pairing.kind {self.pairing.kind}; set it to cited_together")
+            if self.cascade:
+                raise ValueError("has method citations and a cascade; its two rounds ask one judge: leave cascade out")
+        return self
 
 
 class Gates(Settings):
@@ -163,15 +207,41 @@ class Report(Settings):
 
 
 class Nightly(Settings):
-    """The whole of `configs/nightly.yaml`."""
+    """The whole of `configs/nightly.yaml`.
+
+    Attributes:
+        recipe: What is computed of every trace; this or `recipes`.
+        recipes: Several recipes for the same traces: paths of recipe files, or recipes written out in place. What they
+            share is computed once.
+    """
 
     lake: Path
     warehouse: Path
     report: Report
     sources: Annotated[list[Mapping[str, Any] | Path], Field(min_length=1)]
-    recipe: Recipe
+    recipe: Recipe | None = None
+    recipes: tuple[Mapping[str, Any] | Path, ...] = ()
     gates: Gates = Gates()
     limits: Limits = Limits()
+
+
+@dataclass(frozen=True, slots=True)
+class Chosen:
+    """A recipe of a nightly config.
+
+    Attributes:
+        recipe: Its paths are absolute, but for those in the settings of plugins.
+        where: The file that it stands in.
+        prefix: Dotted path of the recipe inside that file.
+    """
+
+    recipe: Recipe
+    where: Path
+    prefix: str
+
+    def key(self, *parts: str) -> str:
+        """Dotted path of one of its keys inside the file."""
+        return ".".join(filter(None, (self.prefix, *parts)))
 
 
 def load_yaml(path: Path) -> dict[str, object]:
@@ -237,30 +307,64 @@ def _shown(value: object) -> str:
 
 
 def load_nightly(path: Path) -> Nightly:
-    """The nightly config, its paths made absolute.
+    """The nightly config, its paths made absolute; `recipes_of` reads the recipes that it names.
 
     Raises:
         ConfigError: See `load_yaml` and `validate`.
     """
     raw = validate(Nightly, load_yaml(path), path)
+    if raw.recipe is None and not raw.recipes:
+        raise ConfigError(path, "recipe", "is missing", "Add it, or `recipes`; docs/configuration.md lists the keys.")
+    if raw.recipe is not None and raw.recipes:
+        raise ConfigError(path, "recipes", "stands beside recipe", "Move that one into the list.")
     base = path.resolve().parent
 
     def at(p: Path) -> Path:
-        return Path((base / p.expanduser()).resolve())
+        return _absolute(base, p)
 
     update = {
         "lake": at(raw.lake),
         "warehouse": at(raw.warehouse),
         "report": raw.report.model_copy(update={"dir": at(raw.report.dir)}),
-        "recipe": raw.recipe.model_copy(
-            update={
-                "judge": at(raw.recipe.judge),
-                "cascade": tuple(e.model_copy(update={"judge": at(e.judge)}) for e in raw.recipe.cascade),
-            }
-        ),
+        "recipe": raw.recipe and _placed(raw.recipe, base),
+        "recipes": tuple(at(r) if isinstance(r, Path) else r for r in raw.recipes),
         "sources": [at(s) if isinstance(s, Path) else s for s in raw.sources],
     }
     return raw.model_copy(update=update)
+
+
+def recipes_of(config: Nightly, path: Path) -> tuple[Chosen, ...]:
+    """The recipes of a nightly config, in its order, at least one.
+
+    Args:
+        config: From `load_nightly`.
+        path: Its file.
+
+    Raises:
+        ConfigError: A recipe's file is wrong, or two recipes have one name.
+    """
+    if config.recipe is not None:
+        return (Chosen(config.recipe, path, "recipe"),)
+    found: list[Chosen] = []
+    for n, given in enumerate(config.recipes):
+        where, prefix = (given, "") if isinstance(given, Path) else (path, f"recipes.{n}")
+        recipe = validate(Recipe, load_yaml(given) if isinstance(given, Path) else given, where, prefix)
+        if recipe.name in {c.recipe.name for c in found}:
+            raise ConfigError(path, "recipes", f"has two recipes named {recipe.name!r}", "Name each by its key `name`.")
+        found.append(Chosen(_placed(recipe, where.resolve().parent), where, prefix))
+    return tuple(found)
+
+
+def _placed(recipe: Recipe, base: Path) -> Recipe:
+    """A recipe with absolute paths of the files that it names."""
+    cascade = tuple(e.model_copy(update={"judge": _absolute(base, e.judge)}) for e in recipe.cascade)
+    known = recipe.grace.annotations
+    grace = recipe.grace.model_copy(update={"annotations": known and _absolute(base, known)})
+    return recipe.model_copy(update={"judge": _absolute(base, recipe.judge), "cascade": cascade, "grace": grace})
+
+
+def _absolute(base: Path, path: Path) -> Path:
+    return Path((base / path.expanduser()).resolve())
 
 
 def did_you_mean(word: str, known: list[str], what: str) -> str:

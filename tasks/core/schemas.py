@@ -23,7 +23,9 @@ CHUNK = pa.struct([("chunk_id", S), ("doc_id", S), ("title", S), ("rank", I32), 
 CITATION = pa.struct([("start", I32), ("end", I32), ("chunk_ids", STRINGS)])
 FEEDBACK = pa.struct([("score", F64), ("comment", S)])
 EVIDENCE = pa.struct([("chunk_id", S), ("start", I32), ("end", I32)])
+SPAN = pa.struct([("start", I32), ("end", I32)])
 CITED_SUPPORT = pa.struct([("chunk_id", S), ("label", S), ("p_supported", F64)])
+FLIP = pa.struct([("first", S), ("second", S), ("n", I64)])
 STAGE = pa.struct([
     ("stage", S), ("seconds", F64), ("computed", I64), ("reused", I64), ("tokens_in", I64), ("tokens_cached", I64),
     ("tokens_out", I64), ("judge_version", S), ("gpus", I32),
@@ -70,7 +72,7 @@ def interval(prefix: str, what: str) -> "list[pa.Field[Any]]":
     """Mean and 95% confidence interval columns of one number."""
     return [
         col(f"{prefix}_mean", F64, f"Mean {what} over the scored traces."),
-        col(f"{prefix}_low", F64, "Lower end of its 95% interval over traces; null below two scored traces."),
+        col(f"{prefix}_low", F64, "Lower end of its 95% interval over questions; null below two of them."),
         col(f"{prefix}_high", F64, "Upper end of the interval."),
     ]
 
@@ -132,9 +134,9 @@ PAIRS = Table(
         DATE,
         CLAIM_ID,
         TRACE_ID,
-        col("stage", I32, "Which judge of the recipe looks, from 1; above 1 in a cascade only."),
-        col("look", S, "`single`: one window of one chunk. `pack`: as much of all chunks as is shown at once. `joint`: the best chunks together. `joint_cited`: the cited ones together, or alone.", null=False),
-        col("evidence", pa.list_(EVIDENCE), "What the judge saw of which chunk: `text[start:end]`; best first where joint.", null=False),
+        col("stage", I32, "Which judge of the recipe looks, from 1; above 1 in a cascade, and in round two of method `citations`."),
+        col("look", S, "`single`: one window of one chunk. `pack`: as much of all chunks as is shown at once. `joint`: the best chunks together. `joint_cited`: the cited ones together, or alone. `found_true`: claims of the answer that round one found true.", null=False),
+        col("evidence", pa.list_(EVIDENCE), "What the judge saw of which chunk: `text[start:end]`; best first where joint. Of `found_true`, ids of claims stand for chunks.", null=False),
         col("cited", B, "The claim cites every chunk in this evidence.", null=False),
         col("request_key", S, "Hash of exactly the text that the judge saw; joins `verdicts`.", null=False),
     ]),
@@ -194,7 +196,7 @@ CLAIM_RESULTS = Table(
         col("status", S, "`judged`, `na` (there was nothing to check it against), `unjudged` or `abstained`.", null=False),
         col("label", S, "supported, partially_supported, unsupported or contradicted; null unless judged."),
         col("misused", B, "It cites chunks and none of them supports it, even in part; null if that could not be judged."),
-        col("stage", I32, "Which judge of the recipe decided, from 1; above 1 in a cascade only."),
+        col("stage", I32, "Which judge of the recipe decided, from 1; above 1 in a cascade only. Of method `citations`, the round."),
         col("stage_asked", I32, "The last judge that was asked, from 1; above `stage` where it gave no label, so that an earlier one's stands."),
         col("deciding_chunk_id", S, "The chunk that decided the label; for an unsupported claim, the one that came closest."),
         col("deciding_chunk_ids", STRINGS, "The deciding chunk, or all that decide it, each or together, best first.", null=False),
@@ -204,8 +206,23 @@ CLAIM_RESULTS = Table(
         col("p_contradicted", F64, "Highest probability of contradiction over all looks of the judge that decided."),
         col("looks", I32, "Looks at the claim of the judge that decided.", null=False),
         col("looks_unjudged", I32, "Looks without a label.", null=False),
-        col("patterns", STRINGS, "`citation_drift` (misused, and another chunk supports it), `dangling_citation`.", null=False),
+        col("patterns", STRINGS, "Failure patterns that the claim shows; their evidence stands in `claim_patterns`.", null=False),
         col("needs_review", B, "Misused, abstained, unjudged, or left without a label by the last judge asked: worth a person's look.", null=False),
+    ]),
+    ("recipe", "date"),
+)  # fmt: skip
+
+CLAIM_PATTERNS = Table(
+    "claim_patterns",
+    "one failure pattern of one claim under one recipe",
+    pa.schema([
+        RECIPE,
+        DATE,
+        CLAIM_ID,
+        TRACE_ID,
+        col("pattern", S, "`citation_drift`, `dangling_citation`, `ghost_number`, `stitched_facts`, `generalized_particular` or `reverse_direction`.", null=False),
+        col("said", pa.list_(SPAN), "Where in the answer: `answer[start:end]`; empty where it is the claim as a whole.", null=False),
+        col("shown", pa.list_(EVIDENCE), "Where in the chunks: `text[start:end]`; empty where the pattern is that no chunk has it.", null=False),
     ]),
     ("recipe", "date"),
 )  # fmt: skip
@@ -223,6 +240,7 @@ TRACE_SCORES = Table(
         GENERATOR,
         col("prompt_version", S, "Version of the generator's prompt."),
         JUDGE_VERSION,
+        col("question_id", S, "Hash of the question without regard to case and spaces: the same where it was asked again."),
         col("groundedness_status", S, "`scored`, `na` (no context, or nothing is claimed), `unjudged` or `abstained`.", null=False),
         col("groundedness_score", F64, "100 · (supported + c·partial − p·misused) / judged claims, clamped to [0, 100]."),
         col("faithfulness", F64, "Supported claims / judged claims, in [0, 1]."),
@@ -246,7 +264,16 @@ TRACE_SCORES = Table(
         col("context_relevance", F64, "Relevance to the question of the best chunk, in [0, 1]."),
         col("answer_relevance_status", S, "`scored` or `unjudged`.", null=False),
         col("answer_relevance", F64, "Relevance of the answer to the question, in [0, 1]."),
-        col("diagnosis", S, "Which layer failed: `retrieval`, `generator`, `prompt` or `healthy`; null where a question has no answer.")
+        col("diagnosis", S, "Which layer failed: `retrieval`, `generator`, `prompt` or `healthy`; null where a question has no answer."),
+        col("citation_status", S, "Of recipes of method `citations`: `scored`, `na` (no context, or no references), `unjudged` or `abstained`."),
+        col("citation_groundedness", F64, "Segments found true / judged segments, in [0, 1]; null unless citation_status is scored."),
+        col("segments_total", I32, "Segments of the answer; null where the method is another, or citations are N/A, as the next ones."),
+        col("segments_judged", I32, "Segments that have a label."),
+        col("segments_true", I32, "Segments found true, in either round."),
+        col("segments_cited", I32, "Segments with references: those of round one."),
+        col("segments_cited_judged", I32, "Those of them that have a label."),
+        col("segments_cited_true", I32, "Those of them found true."),
+        col("segments_dangling", I32, "Segments of which every reference dangles; they count as judged, and not as true."),
     ]),
     ("recipe", "date"),
 )  # fmt: skip
@@ -306,6 +333,22 @@ NIGHTLY_RELEVANCE = Table(
     ("recipe", "date"),
 )  # fmt: skip
 
+NIGHTLY_PATTERNS = Table(
+    "nightly_patterns",
+    "one failure pattern of one night of one app and generator under one recipe",
+    pa.schema([
+        *NIGHTLY_KEY,
+        col("pattern", S, "Name of the pattern; one row for each that the recipe looks for.", null=False),
+        col("n", I64, "Judged claims that show it.", null=False),
+        col("n_not_judged", I64, "Claims that show it and are N/A, unjudged or abstained; in no share.", null=False),
+        col("claims_judged", I64, "Judged claims of the night, app and generator.", null=False),
+        col("share", F64, "Share of the judged claims that show it; null without any."),
+        col("share_low", F64, "Lower end of its 95% Wilson interval."),
+        col("share_high", F64, "Upper end of the interval."),
+    ]),
+    ("recipe", "date"),
+)  # fmt: skip
+
 NIGHTLY_TRIAD = Table(
     "nightly_triad",
     "one diagnosis of one night of one app and generator under one recipe",
@@ -316,6 +359,157 @@ NIGHTLY_TRIAD = Table(
         col("share", F64, "Share of the diagnosed traces of the night, app and generator; null for `none`."),
         col("share_low", F64, "Lower end of its 95% Wilson interval."),
         col("share_high", F64, "Upper end of the interval."),
+    ]),
+    ("recipe", "date"),
+)  # fmt: skip
+
+TRACE_GRACE = Table(
+    "trace_grace",
+    "one trace under one recipe, against its annotated right sources",
+    pa.schema([
+        RECIPE,
+        DATE,
+        TRACE_ID,
+        APP,
+        GENERATOR,
+        col("status", S, "`scored`, or `na`: no right source is annotated.", null=False),
+        col("annotated_in", S, "`trace` or `file`: who names the right sources; null where nobody looked for one."),
+        col("gold", STRINGS, "Right sources, any one of which is right; empty where somebody looked and there is none, null where nobody looked."),
+        col("gold_chunk_ids", STRINGS, "Chunks of the trace that are a right source or part of one.", null=False),
+        col("cited", STRINGS, "Sources that the answer cites, in the order of the chunks.", null=False),
+        col("outcome", S, "`hit`, `not_retrieved`, `cited_nothing`, `cited_another` or `retrieved_not_cited` (its references name no chunk); null unless scored."),
+    ]),
+    ("recipe", "date"),
+)  # fmt: skip
+
+GRACE_KEY = [RECIPE, DATE, APP, GENERATOR]
+
+NIGHTLY_GRACE = Table(
+    "nightly_grace",
+    "one night of one app and generator under one recipe",
+    pa.schema([
+        *GRACE_KEY,
+        col("n", I64, "Traces.", null=False),
+        col("n_scored", I64, "Traces whose right source is annotated; only these enter the other numbers.", null=False),
+        col("n_na", I64, "Traces without one.", null=False),
+        col("hits", I64, "Traces whose answer cites a right source.", null=False),
+        col("not_retrieved", I64, "Misses: no right source is among the chunks.", null=False),
+        col("retrieved_not_cited", I64, "Misses: one is, and the answer's references name no chunk of the trace.", null=False),
+        col("cited_another", I64, "Misses: one is, and the answer cites other chunks only.", null=False),
+        col("cited_nothing", I64, "Misses: one is, and the answer has no reference.", null=False),
+        col("accuracy", F64, "hits / n_scored; null where nothing is annotated."),
+        col("accuracy_low", F64, "Lower end of its 95% Wilson interval."),
+        col("accuracy_high", F64, "Upper end of the interval."),
+        col("precision_micro", F64, "Of all citations of sources, the share that is right; null where nothing is cited."),
+        col("recall_micro", F64, "Of all right sources that had to be cited, the share that was."),
+        col("f1_micro", F64, "2 · right / (citations + sources that had to be cited)."),
+        col("precision_macro", F64, "Mean precision over the right sources that were cited."),
+        col("recall_macro", F64, "Mean recall over the right sources."),
+        col("f1_macro", F64, "Mean F1 over the right sources."),
+        col("sources", I64, "Sources that are right of some trace.", null=False),
+        col("sources_precision", I64, "Of these, those that have a precision: the others were never cited.", null=False),
+        col("sources_recall", I64, "Of these, those that have a recall: for the others, another right source was always cited.", null=False),
+        col("sources_f1", I64, "Of these, those that have an F1.", null=False),
+    ]),
+    ("recipe", "date"),
+)  # fmt: skip
+
+NIGHTLY_GRACE_SOURCES = Table(
+    "nightly_grace_sources",
+    "one source that is right or cited in an annotated trace of one night, app and generator under one recipe",
+    pa.schema([
+        *GRACE_KEY,
+        col("source", S, "Chunk id, or document id.", null=False),
+        col("support", I64, "Traces of which it is a right source.", null=False),
+        col("true_positives", I64, "Of these, those whose answer cites it.", null=False),
+        col("false_positives", I64, "Annotated traces whose answer cites it though it is not right.", null=False),
+        col("false_negatives", I64, "Traces of which it is a right source, and whose answer cites no right source.", null=False),
+        col("precision", F64, "true_positives / (true_positives + false_positives); null where nobody cites it."),
+        col("recall", F64, "true_positives / (true_positives + false_negatives); null where nobody had to cite it."),
+        col("f1", F64, "2 · true_positives / (2 · true_positives + false_positives + false_negatives)."),
+    ]),
+    ("recipe", "date"),
+)  # fmt: skip
+
+NIGHTLY_GRACE_CONFUSION = Table(
+    "nightly_grace_confusion",
+    "one right source and what was cited for it, in one night of one app and generator under one recipe",
+    pa.schema([
+        *GRACE_KEY,
+        col("gold", S, "The right source.", null=False),
+        col("cited", S, "What was cited for it: itself in a hit, another source in a miss; null where nothing was."),
+        col("n", I64, "Traces; one that cites several others counts for each.", null=False),
+    ]),
+    ("recipe", "date"),
+)  # fmt: skip
+
+NIGHTLY_REPEATS = Table(
+    "nightly_repeats",
+    "one number of one night of one app and generator under one recipe: groundedness and faithfulness, or, of recipes of method `citations`, citation groundedness",
+    pa.schema([
+        *NIGHTLY_KEY,
+        col("number", S, "`groundedness`, `faithfulness` or `citation_groundedness`.", null=False),
+        col("questions", I64, "Different questions of the night.", null=False),
+        col("questions_repeated", I64, "Of these, asked more than once.", null=False),
+        col("n", I64, "Traces of the repeated questions.", null=False),
+        col("n_scored", I64, "Of these, traces that have the number.", null=False),
+        col("n_na", I64, "Traces to which it does not apply.", null=False),
+        col("n_unjudged", I64, "Traces to which it applies but no verdict could be had.", null=False),
+        col("n_abstained", I64, "Traces of which the judge said that it can't tell.", null=False),
+        col("questions_compared", I64, "Questions with at least two scored traces; only these enter the numbers.", null=False),
+        col("mean", F64, "Mean over these questions of their means."),
+        col("spread", F64, "Mean over these questions of the standard deviation of their repeats."),
+        col("range", F64, "Mean over these questions of highest − lowest."),
+        col("share_repeats", F64, "Share of the variance that comes from repeats, W / (W + B) of one-way random effects; null below two such questions, or where nothing varies."),
+    ]),
+    ("recipe", "date"),
+)  # fmt: skip
+
+JUDGE_NOISE = Table(
+    "judge_noise",
+    "one measurement of a judge's test–retest noise: one judge of one recipe over a range of days",
+    pa.schema([
+        JUDGE_VERSION,
+        RECIPE,
+        col("from_date", pa.date32(), "First day of the traces.", null=False),
+        col("to_date", pa.date32(), "Last day of the traces.", null=False),
+        col("measured_at", TS, "When.", null=False),
+        col("n_traces", I64, "Traces of which every verdict of this judge was asked for again.", null=False),
+        col("n_asked", I64, "Their requests that had a label.", null=False),
+        col("n", I64, "Requests with a label both times; only these enter the agreement.", null=False),
+        col("n_failed", I64, "Requests without a label the second time: failed, or an outage.", null=False),
+        col("agreement", F64, "Share of equal labels."),
+        col("agreement_low", F64, "Lower end of its 95% Wilson interval over requests."),
+        col("agreement_high", F64, "Upper end of the interval."),
+        col("kappa", F64, "Cohen's kappa; null where all labels are the same."),
+        col("p_change", F64, "Mean |Δ p_supported|, where the judge gives it both times."),
+        col("flips", pa.list_(FLIP), "Unequal labels: first, second, and how many."),
+        col("number", S, "The number that is scored again: `groundedness`, or `citation_groundedness` of recipes of method `citations`.", null=False),
+        col("n_scored", I64, "Traces that have it both times.", null=False),
+        col("change", F64, "Mean of second − first over them."),
+        col("trace_sd", F64, "Standard deviation that verdict noise alone gives one trace: √(mean of squared changes / 2)."),
+        col("night_traces", F64, "Scored traces of a night, app and generator of these days, on average."),
+        col("night_sd", F64, "Standard deviation that verdict noise alone gives the mean of such a night: trace_sd / √night_traces."),
+    ]),
+)  # fmt: skip
+
+NIGHTLY_CITATIONS = Table(
+    "nightly_citations",
+    "one night of one app and generator under one recipe of method `citations`",
+    pa.schema([
+        *NIGHTLY_KEY,
+        *N_COLUMNS,
+        *interval("citation_groundedness", "citation_groundedness"),
+        *[col(f"citation_groundedness_p{q:02d}", F64, f"Percentile {q} of citation_groundedness.") for q in PERCENTILES],
+        col("segments_total", I64, "Segments of the answers to which the question applies.", null=False),
+        col("segments_judged", I64, "Segments that have a label.", null=False),
+        col("segments_true", I64, "Segments found true, in either round.", null=False),
+        col("segments_cited", I64, "Segments with references: those of round one.", null=False),
+        col("segments_cited_judged", I64, "Those of them that have a label.", null=False),
+        col("segments_cited_true", I64, "Those of them found true.", null=False),
+        col("segments_dangling", I64, "Segments of which every reference dangles; they count as judged, and not as true.", null=False),
+        col("segments_unjudged", I64, "Segments without a verdict, and uncited ones that wait for one of round one.", null=False),
+        col("segments_abstained", I64, "Segments of which the judge can't tell.", null=False),
     ]),
     ("recipe", "date"),
 )  # fmt: skip
@@ -358,6 +552,7 @@ RUNS = Table(
         col("from_date", pa.date32(), "First day asked for.", null=False),
         col("to_date", pa.date32(), "Last day asked for.", null=False),
         RECIPE,
+        col("recipes", STRINGS, "All recipes of the run; `recipe` is the first of them."),
         JUDGE_VERSION,
         col("stages", pa.list_(STAGE), "Per stage: seconds, rows computed, rows found already there; tokens read, of these spared by a prefix cache, and written; of judging stages, whose verdicts and on how many GPUs.", null=False),
         col("traces_ingested", I64, "New traces.", null=False),
@@ -403,7 +598,9 @@ SOURCES = Table(
 TABLES: dict[str, Table] = {
     t.name: t
     for t in (
-        TRACES, CLAIMS, PAIRS, VERDICTS, RELEVANCE, CLAIM_RESULTS, TRACE_SCORES, NIGHTLY_GROUNDEDNESS,
-        NIGHTLY_UTILIZATION, NIGHTLY_RELEVANCE, NIGHTLY_TRIAD, JUDGES, RECIPES, RUNS, QUARANTINE, SOURCES,
+        TRACES, CLAIMS, PAIRS, VERDICTS, RELEVANCE, CLAIM_RESULTS, CLAIM_PATTERNS, TRACE_SCORES, NIGHTLY_GROUNDEDNESS,
+        NIGHTLY_UTILIZATION, NIGHTLY_RELEVANCE, NIGHTLY_TRIAD, NIGHTLY_PATTERNS, NIGHTLY_CITATIONS, NIGHTLY_REPEATS,
+        TRACE_GRACE, NIGHTLY_GRACE, NIGHTLY_GRACE_SOURCES, NIGHTLY_GRACE_CONFUSION,
+        JUDGE_NOISE, JUDGES, RECIPES, RUNS, QUARANTINE, SOURCES,
     )
 }  # fmt: skip

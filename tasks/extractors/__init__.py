@@ -93,5 +93,6 @@ def load_by_app(
         ConfigError: See `load`.
     """
     writers = Writers(where)
-    own = {app: load(settings, where, f"{prefix}.apps.{app}", writers) for app, settings in apps.items()}
-    return ByApp(load(default, where, f"{prefix}.extractor", writers), own)
+    section = f"{prefix}." if prefix else ""
+    own = {app: load(settings, where, f"{section}apps.{app}", writers) for app, settings in apps.items()}
+    return ByApp(load(default, where, f"{section}extractor", writers), own)

@@ -34,7 +34,11 @@ P_DECIMALS = 4
 
 
 class Coefficients(Settings):
-    """Weight of each feature; log-odds per unit of the feature (of the model's log-odds, for the first)."""
+    """Weight of each feature; log-odds per unit of the feature (of the model's log-odds, for the first).
+
+    Attributes:
+        entailment: Of the model's own log-odds of entailment.
+    """
 
     entailment: float
     cosine: float

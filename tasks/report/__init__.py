@@ -5,6 +5,8 @@ are shown as the tables hold them: nothing is judged or averaged here.
 """
 
 import json
+from collections.abc import Sequence
+from dataclasses import dataclass
 from datetime import date
 from pathlib import Path
 from typing import Any
@@ -22,13 +24,40 @@ __all__ = ["Reader", "build"]
 SUMMARY = "night.json"
 
 
-def build(reader: Reader, out: Path, night: date, recipe: str, max_trace_pages: int) -> Path:
+@dataclass(frozen=True, slots=True)
+class _Site:
+    """The pages of one recipe of a night.
+
+    Attributes:
+        folder: Where they stand below the night's directory: `""`, or a name and a slash.
+        listing: The traces that have a page.
+    """
+
+    recipe: Row
+    folder: str
+    listing: list[dict[str, Any]]
+
+    @property
+    def paged(self) -> frozenset[str]:
+        """Ids of the traces that have a page."""
+        return frozenset(r["trace_id"] for r in self.listing)
+
+    @property
+    def back(self) -> str:
+        """The way from its night page to the night's directory."""
+        return "../" if self.folder else ""
+
+
+def build(
+    reader: Reader, out: Path, night: date, recipe: str, max_trace_pages: int, others: Sequence[str] = ()
+) -> Path:
     """Write the pages of one night, and refresh the list of nights.
 
     Args:
         reader: Whoever holds the tables.
         out: The site's directory; made if it is not there.
         recipe: The recipe whose results are shown.
+        others: Further recipes of the night; their pages stand in directories below it.
         max_trace_pages: Traces that get a page of their own, those most worth a look first.
 
     Returns:
@@ -37,34 +66,84 @@ def build(reader: Reader, out: Path, night: date, recipe: str, max_trace_pages: 
     Raises:
         LeadlineError: The recipe is unknown, or the site can't be written.
     """
-    known = nights.recipe_row(reader, recipe)
-    listing = select(reader, "listing", recipe=recipe, night=night, limit=max_trace_pages)
-    listing.sort(key=lambda r: (r["app"], r["generator"], r["turn"]))
+    sites = [_site(reader, night, r, max_trace_pages, first=r == recipe) for r in (recipe, *others)]
     place = out / night.isoformat()
     write(out / "style.css", style())
     with replacing(place) as fresh:
-        _trace_pages(reader, fresh / "traces", known, night, listing)
-        page = nights.gather(reader, known, night, listing)
-        paged = {r["trace_id"] for r in listing}
-        write(fresh / "index.html", render("night", recipe=known, night=night, listing=listing, paged=paged, **page))
-        write(fresh / SUMMARY, json.dumps(nights.summary(known, night, page), ensure_ascii=False))
+        for site in sites:
+            _write_site(reader, fresh / site.folder, night, site, sites)
     write(out / "index.html", render("index", nights=_summaries(out)))
     return place / "index.html"
 
 
-def _trace_pages(reader: Reader, folder: Path, recipe: Row, night: date, listing: list[dict[str, Any]]) -> None:
-    ids = [r["trace_id"] for r in listing]
+def _site(reader: Reader, night: date, recipe: str, most: int, *, first: bool) -> _Site:
+    known = nights.recipe_row(reader, recipe)
+    listing = select(reader, "listing", recipe=recipe, night=night, limit=most)
+    listing.sort(key=lambda r: (r["app"], r["generator"], r["turn"]))
+    return _Site(known, "" if first else f"{slug(known['recipe_name'])}/", listing)
+
+
+def _write_site(reader: Reader, folder: Path, night: date, site: _Site, sites: Sequence[_Site]) -> None:
+    _trace_pages(reader, folder / "traces", night, site, sites)
+    page = nights.gather(reader, site.recipe, night, site.listing)
+    html = render(
+        "night",
+        recipe=site.recipe,
+        night=night,
+        listing=site.listing,
+        paged=site.paged,
+        up=f"../{site.back}",
+        switch=_switch(site, sites),
+        **page,
+    )
+    write(folder / "index.html", html)
+    write(folder / SUMMARY, json.dumps(nights.summary(site.recipe, night, page), ensure_ascii=False))
+
+
+def _switch(site: _Site, sites: Sequence[_Site], trace_id: str | None = None) -> list[tuple[str, str | None]]:
+    """The recipes of a night by name, each with the way to the same page of it; None to the page itself.
+
+    Args:
+        trace_id: The trace whose page it is; the other recipe's night page stands in where it has none there.
+    """
+    back = site.back if trace_id is None else f"../{site.back}"
+    found: list[tuple[str, str | None]] = []
+    for other in sites:
+        page = f"traces/{slug(trace_id)}.html" if trace_id is not None and trace_id in other.paged else "index.html"
+        found.append((other.recipe["recipe_name"], None if other is site else f"{back}{other.folder}{page}"))
+    return found if len(sites) > 1 else []
+
+
+def _trace_pages(reader: Reader, folder: Path, night: date, site: _Site, sites: Sequence[_Site]) -> None:
+    recipe = site.recipe
+    ids = [r["trace_id"] for r in site.listing]
     beside = dict(zip(ids, zip([None, *ids[:-1]], [*ids[1:], None], strict=True), strict=True)) if ids else {}
     thresholds = nights.triad_thresholds(recipe)
     for view in load(reader, recipe, night, ids):
         before, after = (i and slug(i) for i in beside[view.row["trace_id"]])
         html = render(
-            "trace", recipe=recipe, night=night, trace=view, thresholds=thresholds, before=before, after=after
+            "trace",
+            recipe=recipe,
+            night=night,
+            trace=view,
+            method=nights.method_of(recipe),
+            thresholds=thresholds,
+            before=before,
+            after=after,
+            up=f"../../{site.back}",
+            switch=_switch(site, sites, view.row["trace_id"]),
         )
         write(folder / f"{view.slug}.html", html)
 
 
 def _summaries(out: Path) -> list[dict[str, Any]]:
-    """What the nights that stand in `out` say of themselves, the latest first."""
-    files = sorted(out.glob(f"[0-9]*/{SUMMARY}"), reverse=True)
-    return [json.loads(f.read_text(encoding="utf-8")) for f in files]
+    """What the nights that stand in `out` say of themselves, the latest first, and of each its first recipe."""
+    files = [*out.glob(f"[0-9]*/{SUMMARY}"), *out.glob(f"[0-9]*/*/{SUMMARY}")]
+    found = [
+        {"metric": "Groundedness", "digits": 1, **json.loads(f.read_text(encoding="utf-8"))}
+        | {"folder": f.parent.relative_to(out).as_posix()}
+        for f in files
+    ]
+    found.sort(key=lambda n: ("/" in n["folder"], n["folder"]))
+    found.sort(key=lambda n: str(n["date"]), reverse=True)
+    return found

@@ -12,6 +12,7 @@ from markupsafe import Markup
 
 from tasks.core.errors import LeadlineError
 from tasks.report import charts
+from tasks.report.pages import words
 from tasks.report.reader import Reader, select
 from tasks.report.text import count, listed, number
 from tasks.report.traces import load
@@ -19,6 +20,8 @@ from tasks.report.views import Claim, Row, Trace
 
 LABELS = ("supported", "partially_supported", "unsupported", "contradicted", "abstained", "unjudged", "na")
 DIAGNOSES = ("healthy", "prompt", "generator", "retrieval", "none")
+OUTCOMES = ("hit", "cited_another", "cited_nothing", "retrieved_not_cited", "not_retrieved")
+CONFUSED_EACH = 5  # pairs of sources of each app and generator
 WORST = 8  # rows in each list of worst traces
 MISUSES_EACH = 3  # representative misuses of each app and generator
 
@@ -33,14 +36,21 @@ class Metric:
     digits: int
 
 
-METRICS = (
-    Metric("groundedness", "Groundedness", 100, 1),
-    Metric("faithfulness", "Faithfulness", 1, 2),
-    Metric("utilization", "Utilization", 1, 2),
+_RELEVANCE = (
     Metric("context_relevance", "Context relevance", 1, 2),
     Metric("answer_relevance", "Answer relevance", 1, 2),
 )
-TRENDS = ("groundedness", "utilization", "context_relevance", "answer_relevance")
+METRICS = {  # by a recipe's method; its main number first
+    "claims": (
+        Metric("groundedness", "Groundedness", 100, 1),
+        Metric("faithfulness", "Faithfulness", 1, 2),
+        Metric("utilization", "Utilization", 1, 2),
+        *_RELEVANCE,
+    ),
+    "citations": (Metric("citation_groundedness", "Citation groundedness", 1, 2), *_RELEVANCE),
+}
+SCORES = {"claims": "groundedness_score", "citations": "citation_groundedness"}  # of one trace
+NO_TREND = ("faithfulness",)  # it would say the same again
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,6 +82,12 @@ def recipe_row(reader: Reader, recipe: str) -> Row:
     return rows[0]
 
 
+def method_of(recipe: Row) -> str:
+    """The recipe's method; recipes from before there were several have none in their definition."""
+    method: str = json.loads(recipe["definition"]).get("method", "claims")
+    return method
+
+
 def triad_thresholds(recipe: Row) -> Mapping[str, float]:
     """From where on the triad's questions are answered with yes, as far as the recipe's definition tells."""
     triad = json.loads(recipe["definition"]).get("triad")
@@ -90,43 +106,56 @@ def gather(reader: Reader, recipe: Row, night: date, listing: Sequence[Row]) -> 
     claims = select(reader, "claim_counts", **scope)
     groups = _groups([m for m in metrics if m["date"] == night], claims)
     run = next(iter(select(reader, "run", **scope)), None)
+    method = method_of(recipe)
+    own = f"{recipe['recipe_name']}: "  # before the names of stages, where the run had several recipes
+    score = SCORES[method]
     return {
-        "metrics": METRICS,
+        "method": method,
+        "metrics": METRICS[method],
         "groups": groups,
         "total": sum(g["n"] for g in groups),
         "run": run,
-        "stages": {s["stage"]: s for s in (run["stages"] or ())} if run else {},
-        "trends": _trends(metrics),
+        "stages": {s["stage"].removeprefix(own): s for s in (run["stages"] or ())} if run else {},
+        "trends": _trends(metrics, METRICS[method]),
+        "repeats": select(reader, "repeats", **scope),
         "triad": _triad(select(reader, "triad", **scope)),
         "claims": [{**c, "chart": _claims_chart(c)} for c in claims],
+        "patterns": select(reader, "patterns", **scope),
+        "rounds": select(reader, "segment_counts", **scope),
+        "outcomes": OUTCOMES,
+        "grace": [{**g, "chart": _grace_chart(g)} for g in select(reader, "grace", **scope)],
+        "confused": select(reader, "grace_confusion", **scope, each=CONFUSED_EACH),
         "quarantine": select(reader, "quarantine", night=night),
         "misuses": _misuses(reader, recipe, night),
         "lowest": sorted(
-            (r for r in listing if r["groundedness_score"] is not None),
-            key=lambda r: (r["groundedness_score"], -r["claims_misused"]),
+            (r for r in listing if r[score] is not None),
+            key=lambda r: (r[score], -r["claims_misused"]),
         )[:WORST],
         "most_misused": sorted(
             (r for r in listing if r["claims_misused"]),
-            key=lambda r: (-r["claims_misused"], r["groundedness_score"] or 0),
+            key=lambda r: (-r["claims_misused"], r[score] or 0),
         )[:WORST],
     }
 
 
 def summary(recipe: Row, night: date, page: Mapping[str, Any]) -> dict[str, Any]:
     """What the list of nights says of a night; kept as JSON beside its page."""
+    main = METRICS[page["method"]][0]
     return {
         "date": night.isoformat(),
         "recipe": recipe["recipe"],
         "recipe_name": recipe["recipe_name"],
         "judge_name": recipe["judge_name"],
         "judge_version": recipe["judge_version"],
+        "metric": main.title,
+        "digits": main.digits,
         "traces": page["total"],
         "claims_judged": sum(c["judged"] for c in page["claims"]),
         "claims_misused": sum(c["misused"] for c in page["claims"]),
         "quarantined": sum(q["n"] for q in page["quarantine"]),
         "groups": [
             {"app": g["app"], "generator": g["generator"]}
-            | {k: (g["metrics"].get("groundedness") or {}).get(k) for k in ("mean", "low", "high", "n_scored")}
+            | {k: (g["metrics"].get(main.name) or {}).get(k) for k in ("mean", "low", "high", "n_scored")}
             for g in page["groups"]
         ],
     }
@@ -143,7 +172,7 @@ def _groups(tonight: Sequence[Row], claims: Sequence[Row]) -> list[dict[str, Any
     return list(groups.values())
 
 
-def _trends(metrics: Sequence[Row]) -> list[dict[str, Any]]:
+def _trends(metrics: Sequence[Row], known: Sequence[Metric]) -> list[dict[str, Any]]:
     """One entry per app: a chart per number, a line per generator and judge version."""
     trends = []
     for app, rows in groupby(metrics, key=lambda m: m["app"]):
@@ -154,7 +183,7 @@ def _trends(metrics: Sequence[Row]) -> list[dict[str, Any]]:
         table: defaultdict[date, dict[tuple[int, str], Row]] = defaultdict(dict)
         for p in points:
             table[p["date"]][lines.index((p["generator"], p["judge_version"])), p["metric"]] = p
-        shown = [m for m in METRICS if m.name in TRENDS]
+        shown = [m for m in known if m.name not in NO_TREND]
         trends.append({
             "app": app,
             "legend": [(charts.swatch(i), name) for i, name in enumerate(names)],
@@ -198,6 +227,13 @@ def _claims_chart(row: Row) -> Chart:
     said = listed([f"{count(n)} {label.replace('_', ' ')}" for label, n in parts.items() if n])
     words = f"Labels of the claims of {row['app']}, {row['generator']}: {said or 'no claims'}."
     return Chart("Labels", charts.bar(parts), words)
+
+
+def _grace_chart(row: Row) -> Chart:
+    parts = {outcome: row[outcome] for outcome in OUTCOMES}
+    said = listed([f"{count(n)} {words(outcome)}" for outcome, n in parts.items() if n])
+    text = f"Whether {row['app']}, {row['generator']}, cites the right source: {said or 'nothing is annotated'}."
+    return Chart("Right sources", charts.bar(parts), text)
 
 
 def _misuses(reader: Reader, recipe: Row, night: date) -> list[Misuse]:

@@ -19,6 +19,8 @@ WORDS = {
     "citation_drift": "citation drift",
     "dangling_citation": "dangling citation",
     "joint_cited": "joint, cited",
+    "found_true": "what was found true",
+    "retrieved_not_cited": "retrieved but not cited",
 }
 
 

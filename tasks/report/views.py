@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from tasks.report.evidence import Evidence, evidence
 from tasks.report.text import Piece, Span, excerpt, pieces, slug
 
 Row = Mapping[str, Any]
@@ -18,6 +19,7 @@ class Passage:
 
     Attributes:
         named: The judge named it as deciding its label.
+        claim: Ordinal of the claim of the same answer that was seen in the place of a chunk.
         n: Position of the chunk in its trace, from 0: its anchor; None if the trace has no such chunk.
         excerpt: The passage, shortened.
         start: First character of the passage in the chunk's text.
@@ -31,6 +33,7 @@ class Passage:
     start: int
     end: int
     named: bool = False
+    claim: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,12 +74,14 @@ class Claim:
     """One claim.
 
     Attributes:
+        stage: Which judge of the recipe decided, from 1, or which round.
         verdict: Its label, or `na`, `unjudged` or `abstained` where it has none.
         deciding: The passages that decided it, best first.
         explanation: The reasons of the judge that decided, where it gives any.
     """
 
     ordinal: int
+    stage: int
     text: str
     start: int
     end: int
@@ -139,6 +144,7 @@ class Trace:
         row: Its row of `page_traces`.
         answer: Its pieces; joined, they are the answer.
         marked: Ordinals of the claims that have a piece of the answer.
+        evidence: Of the failure patterns of each claim, by its ordinal.
     """
 
     row: Row
@@ -147,6 +153,7 @@ class Trace:
     marked: frozenset[int]
     claims: tuple[Claim, ...]
     chunks: tuple[Chunk, ...]
+    evidence: Mapping[int, tuple[Evidence[Passage], ...]]
 
 
 def trace(row: Row, claims: Sequence[Row], looks: Mapping[str, Sequence[Row]], relevance: Mapping[str, float]) -> Trace:
@@ -161,15 +168,18 @@ def trace(row: Row, claims: Sequence[Row], looks: Mapping[str, Sequence[Row]], r
     where: dict[str, int] = {}
     for n, c in enumerate(chunks):
         where.setdefault(c["chunk_id"], n)
-    views = tuple(_claim(c, looks.get(c["claim_id"], ()), chunks, where) for c in claims)
+    said = {c["claim_id"]: c for c in claims}
+    views = tuple(_claim(c, looks.get(c["claim_id"], ()), chunks, where, said) for c in claims)
     answer = _said(row["answer"], views)
-    unused, gold = row["chunks_unused"], row["gold_chunk_ids"] or ()
+    unused = row["chunks_unused"]
+    gold = row["gold_chunk_ids"] if row["right_chunk_ids"] is None else row["right_chunk_ids"]
     return Trace(
         row={**row, "tags": dict(row["tags"] or ())},  # a map comes as pairs or as a dictionary
         slug=slug(row["trace_id"]),
         answer=tuple(answer),
         marked=frozenset(piece.claim.ordinal for piece in answer if piece.claim),
         claims=views,
+        evidence={c["ordinal"]: evidence(c, row["answer"], lambda e: _passage(e, chunks, where)) for c in claims},
         chunks=tuple(
             Chunk(
                 n=n,
@@ -180,7 +190,7 @@ def trace(row: Row, claims: Sequence[Row], looks: Mapping[str, Sequence[Row]], r
                 retrieval_score=c["retrieval_score"],
                 relevance=relevance.get(c["chunk_id"]),
                 used=None if unused is None else c["chunk_id"] not in unused,
-                gold=c["chunk_id"] in gold,
+                gold=c["chunk_id"] in (gold or ()),
                 pieces=tuple(pieces(c["text"], _windows(n, len(c["text"]), views))),
                 decides=tuple(v.ordinal for v in views if any(p.n == n for p in v.deciding)),
                 cited_by=tuple(v.ordinal for v in views if any(p.passage.n == n for p in v.cited)),
@@ -202,7 +212,9 @@ def _said(answer: str, claims: Sequence[Claim]) -> list[Said]:
     return said
 
 
-def _claim(row: Row, looks: Sequence[Row], chunks: Sequence[Row], where: Mapping[str, int]) -> Claim:
+def _claim(
+    row: Row, looks: Sequence[Row], chunks: Sequence[Row], where: Mapping[str, int], said: Mapping[str, Row]
+) -> Claim:
     verdict = row["label"] if row["status"] == "judged" else row["status"]
     support = {s["chunk_id"]: s for s in row["cited_support"] or ()}
     counting = [look for look in looks if look["stage"] == row["stage"]]
@@ -223,6 +235,7 @@ def _claim(row: Row, looks: Sequence[Row], chunks: Sequence[Row], where: Mapping
 
     return Claim(
         ordinal=row["ordinal"],
+        stage=row["stage"],
         text=row["text"],
         start=row["span_start"],
         end=row["span_end"],
@@ -233,18 +246,18 @@ def _claim(row: Row, looks: Sequence[Row], chunks: Sequence[Row], where: Mapping
         patterns=tuple(row["patterns"] or ()),
         dangling=tuple(row["dangling_citations"]),
         cited=tuple(cited(c) for c in row["cited_chunk_ids"]),
-        deciding=tuple(_passage(e, chunks, where, named=bool(decided_by and _named(decided_by))) for e in deciding),
+        deciding=tuple(_seen(e, chunks, where, said, named=bool(decided_by and _named(decided_by))) for e in deciding),
         explanation=decided_by["explanation"] if decided_by else None,
-        looks=tuple(_look(look, chunks, where) for look in looks),
+        looks=tuple(_look(look, chunks, where, said) for look in looks),
     )
 
 
-def _look(look: Row, chunks: Sequence[Row], where: Mapping[str, int]) -> Look:
+def _look(look: Row, chunks: Sequence[Row], where: Mapping[str, int], said: Mapping[str, Row]) -> Look:
     return Look(
         stage=look["stage"],
         kind=look["look"],
         passages=tuple(
-            _passage(e, chunks, where, named=n in look["passages"]) for n, e in enumerate(look["evidence"], start=1)
+            _seen(e, chunks, where, said, named=n in look["passages"]) for n, e in enumerate(look["evidence"], start=1)
         ),
         cited=look["cited"],
         sample=look["sample"],
@@ -267,10 +280,14 @@ def _deciding(row: Row, looks: Sequence[Row]) -> tuple[Row | None, list[Row]]:
     Of the looks that come down to exactly the deciding chunks, one with the claim's label, and the surest of those.
     Without such a look (verdicts were lost) the chunks stand by themselves, without a window.
     """
+    side = "p_contradicted" if row["label"] == "contradicted" else "p_supported"
     ids = row["deciding_chunk_ids"] or ([row["deciding_chunk_id"]] if row["deciding_chunk_id"] else [])
+    shown = [look for look in looks if look["look"] == "found_true"]
+    if shown and row["label"]:  # claims decide, and no chunks
+        look = max(shown, key=lambda one: (one["label"] == row["label"], _p(one, side)))
+        return look, _named(look) or list(look["evidence"])
     if not ids:
         return None, []
-    side = "p_contradicted" if row["label"] == "contradicted" else "p_supported"
     came_down = [(look, _named(look) or list(look["evidence"])) for look in looks]
     exact = [(look, shown) for look, shown in came_down if {e["chunk_id"] for e in shown} == set(ids)]
     if not exact:
@@ -285,6 +302,17 @@ def _whole(chunk_id: str) -> Row:
 
 def _p(look: Row, side: str) -> float:
     return -1.0 if look[side] is None else float(look[side])
+
+
+def _seen(
+    evidence: Row, chunks: Sequence[Row], where: Mapping[str, int], said: Mapping[str, Row], *, named: bool
+) -> Passage:
+    """A passage of a chunk, or a claim of the answer in its place."""
+    if evidence["chunk_id"] in where or evidence["chunk_id"] not in said:
+        return _passage(evidence, chunks, where, named=named)
+    claim = said[evidence["chunk_id"]]
+    start, end = evidence["start"], evidence["end"]
+    return Passage(None, evidence["chunk_id"], None, excerpt(claim["text"]), start, end, named, claim["ordinal"])
 
 
 def _passage(evidence: Row, chunks: Sequence[Row], where: Mapping[str, int], *, named: bool = False) -> Passage:

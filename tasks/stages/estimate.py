@@ -1,7 +1,7 @@
 """What judging will cost: requests without a verdict, their tokens, and minutes at a measured rate."""
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -13,6 +13,7 @@ from tasks.stages.escalate import latest_share, settled
 from tasks.stages.known import verdicts_on
 from tasks.stages.members import Member
 from tasks.stages.pairs import first_looks, has_claims, looks_of
+from tasks.stages.rounds import possible_looks
 from tasks.stages.runs import measured_rates
 from tasks.stages.verdicts import open_requests, requests_of
 from tasks.store.lake import Part
@@ -26,7 +27,7 @@ class Judging:
     """Work that one judge has before it.
 
     Attributes:
-        verdicts: First looks to judge.
+        verdicts: First looks to judge; of round two at most, until round one is judged.
         second_looks: Second looks that may be needed: an upper bound until the claims' first looks are judged.
         share: Share of the claims that are taken to go on to this judge, where the judge before it has still to say
             which: that of the latest night, or 1 before there is one. None where it is known which.
@@ -73,22 +74,36 @@ class _Count:
         self.second_looks += second_looks
 
 
-def estimate(ctx: Context) -> Estimate:
-    """Count what the run's days still need of the judges; reads texts, and runs no model but to rank chunks."""
-    with ctx.queries() as queries:
-        judges = tuple(_judging(ctx, queries, member) for member in ctx.judges)
-    unscored, _ = missing_parts(ctx, TRACE_SCORES, ctx.recipe)
-    irrelevant, _ = missing_parts(ctx, RELEVANCE, ctx.scorer)
+def estimate(*contexts: Context) -> Estimate:
+    """Count what the run's days still need of the judges; reads texts, and runs no model but to rank chunks.
+
+    Args:
+        contexts: Of the run's recipes; what an earlier one will have judged is not counted again.
+    """
+    judges: list[Judging] = []
+    asked: dict[str, set[str]] = {}  # requests by judge
+    irrelevant: dict[str, list[Part]] = {}
+    scores = 0
+    for ctx in contexts:
+        with ctx.queries() as queries:
+            for member in ctx.judges:
+                found = _judging(ctx, queries, member, asked.setdefault(member.judge.version, set()))
+                whose = f"{found.judge} for {ctx.settings.name}" if len(contexts) > 1 else found.judge
+                judges.append(replace(found, judge=whose))
+        unscored, _ = missing_parts(ctx, TRACE_SCORES, ctx.recipe)
+        scores += sum(p.rows() for p in unscored)
+        irrelevant[ctx.scorer], _ = missing_parts(ctx, RELEVANCE, ctx.scorer)
     return Estimate(
-        judges=judges,
-        relevance=sum(_relevance_rows(p) for p in irrelevant),
-        scores=sum(p.rows() for p in unscored),
+        judges=tuple(judges),
+        relevance=sum(_relevance_rows(p) for parts in irrelevant.values() for p in parts),
+        scores=scores,
     )
 
 
-def _judging(ctx: Context, queries: Queries, member: Member) -> Judging:
+def _judging(ctx: Context, queries: Queries, member: Member, asked: set[str]) -> Judging:
+    """Args: asked: Requests that this judge will have been asked before; those that are counted are added."""
+    rounds = ctx.settings.method == "citations"
     certain, possible = _Count(), _Count()
-    asked: set[str] = set()
     for part in ctx.trace_parts():
         if not has_claims(ctx, part):
             continue
@@ -98,26 +113,26 @@ def _judging(ctx: Context, queries: Queries, member: Member) -> Judging:
             found: Iterator[Request] = open_requests(ctx, queries, member, part, looks[:1])
             first = looks[0].read(["claim_id"])
         else:
-            first, _ = first_looks(ctx, member, part)
+            first = possible_looks(ctx, member, part) if rounds else first_looks(ctx, member, part)[0]
             found = _unjudged(ctx, queries, member, part, first)
         requests = [r for r in found if r.key not in asked]
         asked.update(r.key for r in requests)
         if planned and not requests and len(looks) > 1:
             second = sum(1 for _ in open_requests(ctx, queries, member, part, looks[1:]))
         else:  # not planned yet, or to be planned again
-            second = _second_looks(member, first)
+            second = 0 if rounds else _second_looks(member, first)
         (certain if planned else possible).add(requests, second)
-    latest = latest_share(ctx, member)
+    latest = None if rounds else latest_share(ctx, member)
     part_of = 1.0 if latest is None else latest
     verdicts = certain.verdicts + round(part_of * possible.verdicts)
     rates = measured_rates(ctx, member.judge.version)
     chars = certain.chars + round(part_of * possible.chars)
     minutes = verdicts * rates.seconds / rates.verdicts / 60 if rates else None
     return Judging(
-        judge=member.name,
+        judge=f"{member.name}, round {member.stage}" if rounds else member.name,
         verdicts=verdicts,
         second_looks=certain.second_looks + round(part_of * possible.second_looks),
-        share=part_of if possible.verdicts else None,
+        share=part_of if possible.verdicts and not rounds else None,
         tokens=round(verdicts * rates.tokens / rates.verdicts) if rates else chars // CHARS_PER_TOKEN,
         minutes=minutes,
         gpu_minutes=minutes * rates.gpus if rates and minutes is not None else None,
@@ -142,7 +157,7 @@ def _unjudged(ctx: Context, queries: Queries, member: Member, part: Part, first:
 def _second_looks(member: Member, first: pa.Table) -> int:
     """Most second looks that claims with these first looks may need."""
     counts = pc.value_counts(first["claim_id"]).field("counts").to_pylist()
-    if member.pairing.kind == "all_chunks":  # the cited chunks in as many packs as all; one look at several of them
+    if member.pairing.packs:  # the cited chunks in as many packs as all; one look at several of them
         return sum(n + (n > 1 and member.pairing.joint_chunks > 0) for n in counts)
     return 2 * len(counts) if member.pairing.joint_chunks else 0
 

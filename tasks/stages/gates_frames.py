@@ -21,6 +21,7 @@ DUE: Final[Mapping[str, str]] = {
     "faithfulness": "groundedness_status",
     "utilization": "groundedness_status",
     "chunks_used": "groundedness_status",
+    "citation_groundedness": "citation_status",
     "context_relevance": "context_relevance_status",
     "chunks_relevant": "context_relevance_status",
     "answer_relevance": "answer_relevance_status",
@@ -174,7 +175,10 @@ def score_frame(claim_results: pa.Table, trace_scores: pa.Table, traces: pa.Tabl
         "scores_present": _names({name: trace_scores[name].is_valid() for name in DUE}),
         **{
             name: _number(trace_scores[name])
-            for name in ("groundedness_score", "faithfulness", "utilization", "context_relevance", "answer_relevance")
+            for name in (
+                "groundedness_score", "faithfulness", "utilization", "context_relevance", "answer_relevance",
+                "citation_groundedness",
+            )
         },
         "smallest_count": matrix.min(axis=0),
         "smallest_count_is": pa.array(COUNTS).take(pa.array(smallest)),

@@ -143,6 +143,7 @@ SCORE_RULES = (
     between("score_out_of_bounds", "groundedness_score", 0, 100, "The score lies in [0, 100]."),
     between("score_out_of_bounds", "faithfulness", 0, 1, _SHARE),
     between("score_out_of_bounds", "utilization", 0, 1, _SHARE),
+    between("score_out_of_bounds", "citation_groundedness", 0, 1, _SHARE),
     between("score_out_of_bounds", "context_relevance", 0, 1, _SHARE),
     between("score_out_of_bounds", "answer_relevance", 0, 1, _SHARE),
     between("negative_count", "smallest_count", 0, None, "No count is negative.", "smallest_count_is"),

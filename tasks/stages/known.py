@@ -22,22 +22,26 @@ def verdicts_for(ctx: Context, queries: Queries, member: Member, part: Part, loo
     return verdicts_on(ctx, queries, member, part, pa.concat_tables([empty(PAIRS).select(["request_key"]), *keys]))
 
 
-def verdicts_on(ctx: Context, queries: Queries, member: Member, part: Part, asked: pa.Table) -> pa.Table:
+def verdicts_on(
+    ctx: Context, queries: Queries, member: Member, part: Part, asked: pa.Table, *, sample: int = 0
+) -> pa.Table:
     """One row per request that has a verdict by this judge (`sql/part_verdicts.sql`).
 
     Most verdicts on a part stand in files that bear its name; all the others are searched only for what these lack.
 
     Args:
         asked: A column `request_key`.
+        sample: Which sample of the judge.
     """
     everywhere = ctx.lake.parts(VERDICTS, member.judge.version)
     own = [v for v in everywhere if v.name.startswith(f"{part.name}-")]
-    found = queries.run("part_verdicts", {"pairs": asked, "verdicts": own})
+    found = queries.run("part_verdicts", {"pairs": asked, "verdicts": own}, {"sample": sample})
     labelled = found.filter(pc.is_valid(found["label"]))
     rest = asked.filter(pc.invert(pc.is_in(asked["request_key"], labelled["request_key"])))
     if not rest.num_rows or len(own) == len(everywhere):
         return found
-    return pa.concat_tables([labelled, queries.run("part_verdicts", {"pairs": rest, "verdicts": everywhere})])
+    others = queries.run("part_verdicts", {"pairs": rest, "verdicts": everywhere}, {"sample": sample})
+    return pa.concat_tables([labelled, others])
 
 
 def state_of(verdicts: pa.Table) -> str:

@@ -4,7 +4,8 @@ Left out: which claims go on to the next one (`escalate.py`).
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from pathlib import Path
 
 from tasks import judges
 from tasks.core import keys
@@ -14,13 +15,14 @@ from tasks.core.types import Judge
 
 @dataclass(frozen=True, slots=True)
 class Member:
-    """A judge of the recipe.
+    """A judge of the recipe, or a round of it.
 
     Attributes:
-        stage: Its place among them, from 1.
+        stage: Its place among them, from 1; of a recipe with rounds, the round.
         name: Of its file.
         pairing: Which evidence it is shown.
-        band: From which p_supported on, and below which, a claim comes here; None for the first, which sees all.
+        band: From which p_supported on, and below which, a claim comes here; None for the first, which sees all, and
+            for rounds.
     """
 
     stage: int
@@ -35,15 +37,29 @@ class Member:
         return int(getattr(self.judge, "gpus", 0))
 
 
-def load(recipe: Recipe) -> tuple[Member, ...]:
+def load(recipe: Recipe, opened: dict[Path, Judge] | None = None) -> tuple[Member, ...]:
     """The judges of a recipe, in the order they are asked; no model is loaded.
+
+    The two rounds of method `citations` are two members with one judge.
+
+    Args:
+        opened: Judges of other recipes by the paths of their files, which it shares; those that it opens are added.
 
     Raises:
         ConfigError: A judge's file is wrong.
     """
-    first = Member(1, recipe.judge.stem, judges.load(recipe.judge), recipe.pairing)
+    known = {} if opened is None else opened
+
+    def judge(path: Path) -> Judge:
+        if path not in known:
+            known[path] = judges.load(path)
+        return known[path]
+
+    first = Member(1, recipe.judge.stem, judge(recipe.judge), recipe.pairing)
+    if recipe.method == "citations":
+        return (first, replace(first, stage=2))
     later = (
-        Member(stage, e.judge.stem, judges.load(e.judge), e.pairing, e.band)
+        Member(stage, e.judge.stem, judge(e.judge), e.pairing, e.band)
         for stage, e in enumerate(recipe.cascade, start=2)
     )
     return (first, *later)
@@ -51,16 +67,21 @@ def load(recipe: Recipe) -> tuple[Member, ...]:
 
 def version(members: Sequence[Member]) -> str:
     """`judge_version` of the recipe: that of its judge, or a hash of the judges of a cascade and their bands."""
-    return members[0].judge.version if len(members) == 1 else keys.version(describe(members))
+    return keys.version(describe(members)) if is_cascade(members) else members[0].judge.version
 
 
 def describe(members: Sequence[Member]) -> dict[str, object]:
     """What `version` stands for, for the `judges` table."""
-    if len(members) == 1:
+    if not is_cascade(members):
         return members[0].judge.describe()
     return {"kind": "cascade", "members": [{"judge": m.judge.version, "band": m.band} for m in members]}
 
 
 def name(members: Sequence[Member]) -> str:
     """What people call them."""
-    return " → ".join(m.name for m in members)
+    return " → ".join(m.name for m in members) if is_cascade(members) else members[0].name
+
+
+def is_cascade(members: Sequence[Member]) -> bool:
+    """Whether they are several judges, and not the rounds of one."""
+    return any(m.band is not None for m in members)

@@ -65,7 +65,7 @@ def trace_texts(part: Part) -> dict[str, dict[str, str]]:
 
 
 @dataclass(slots=True)
-class _Looks:
+class Looks:
     """Pairs of one judge in the making, column by column: there are dozens a trace."""
 
     stage: int
@@ -122,9 +122,18 @@ def first_looks(ctx: Context, member: Member, part: Part, only: Collection[str] 
     if only is not None:
         claims = [c for c in claims if c["claim_id"] in only]
     nearest, tokens = _nearest(ctx, pairing.k, claims, texts, cut) if pairing.kind == "top_k" else ({}, 0)
-    looks = _Looks(member.stage)
+    looks = Looks(member.stage)
     for trace, its in groupby(claims, key=itemgetter("trace_id")):
         here = [(c["claim_id"], c["hypothesis"], set(c["cited_chunk_ids"])) for c in its]
+        if pairing.kind == "cited_together":
+            for claim, said, cited in here:
+                shown_to_it = [(c, start, end) for c, spans in cut[trace].items() if c in cited for start, end in spans]
+                for evidence in packs(shown_to_it, texts[trace], pairing.pack_words):
+                    (key,) = keys.request_keys(passages(evidence, texts[trace]), [said])
+                    for window in evidence:
+                        looks.show(*window)
+                    looks.add(claim, trace, "single" if len(evidence) == 1 else "pack", key, cited=True)
+            continue
         for evidence in _bodies(pairing, texts[trace], cut[trace]):
             chunks = {chunk for chunk, _, _ in evidence}
             shown = [
@@ -194,7 +203,7 @@ def _nearest(
 
 def second_looks(ctx: Context, member: Member, part: Part, asked: pa.Table) -> pa.Table:
     """Pairs for the second looks that `sql/second_look.sql` asks for."""
-    looks = _Looks(member.stage)
+    looks = Looks(member.stage)
     if asked.num_rows:
         texts = trace_texts(part)
         claims = {c["claim_id"]: c for c in claims_of(ctx, part, CLAIM_COLUMNS).to_pylist()}
@@ -212,7 +221,7 @@ def second_looks(ctx: Context, member: Member, part: Part, asked: pa.Table) -> p
 
 def _again(pairing: Pairing, look: str, evidence: list[Window], texts: Mapping[str, str]) -> Iterable[list[Window]]:
     """Evidence of a second look. All that a claim cites is shown as it was shown at first: in order, and in packs."""
-    if look != "joint_cited" or pairing.kind != "all_chunks":
+    if look != "joint_cited" or not pairing.packs:
         return [evidence]
     order = {chunk: i for i, chunk in enumerate(texts)}
     return packs(sorted(evidence, key=lambda w: (order[w[0]], w[1])), texts, pairing.pack_words)

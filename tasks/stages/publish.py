@@ -1,19 +1,21 @@
 """Publish: the lake into the warehouse, the nights into the report, and the warehouse to where people query it."""
 
 import shutil
+from collections.abc import Sequence
 from datetime import date
 from typing import Any
 
 from tasks import report
 from tasks.core import keys
 from tasks.core.progress import tracked
-from tasks.core.schemas import NIGHTLY_GROUNDEDNESS, TRACE_SCORES
+from tasks.core.schemas import NIGHTLY_GRACE, NIGHTLY_RELEVANCE, TRACE_SCORES
 from tasks.stages.context import Context, StageResult
 from tasks.store.lake import Lake
 from tasks.store.query import sql
 from tasks.store.warehouse import Reader, Warehouse
 
 MARK = ".inputs"  # beside a night's pages: what they were made from
+NIGHTS = NIGHTLY_RELEVANCE  # a table that every recipe fills: its partitions are the nights that there are
 
 
 def warehouse_of(ctx: Context) -> Warehouse:
@@ -26,18 +28,26 @@ def load_warehouse(ctx: Context) -> StageResult:
     return StageResult("warehouse", computed=warehouse_of(ctx).load())
 
 
-def write_reports(ctx: Context) -> StageResult:
-    """The report of every night of the run's days whose numbers, or those of a night before it, have changed."""
-    days = [date.fromisoformat(d) for d in ctx.lake.values(NIGHTLY_GROUNDEDNESS, ctx.recipe)]
+def write_reports(ctx: Context, *, others: Sequence[Context] = ()) -> StageResult:
+    """The report of every night of the run's days whose numbers, or those of a night before it, have changed.
+
+    Args:
+        others: Contexts of the run's further recipes, whose pages stand beside those of the first.
+    """
+    contexts = (ctx, *others)
+    days = sorted({date.fromisoformat(d) for c in contexts for d in ctx.lake.values(NIGHTS, c.recipe)})
     wanted = [d for d in days if ctx.covers(d)]
     out = ctx.config.report.dir
     computed = 0
     with tracked(ctx.progress, "report", len(wanted)), warehouse_of(ctx).connect() as connection:
         for night in wanted:
-            token = _token(ctx, [d for d in days if d <= night])
+            until = [d for d in days if d <= night]
+            token = keys.version([_token(c, until) for c in contexts]) if others else _token(ctx, until)
             mark = out / str(night) / MARK
             if not (mark.exists() and mark.read_text() == token):
-                report.build(Reader(connection), out, night, ctx.recipe, ctx.config.report.max_trace_pages)
+                most = ctx.config.report.max_trace_pages
+                beside = [c.recipe for c in others]
+                report.build(Reader(connection), out, night, ctx.recipe, most, beside)
                 mark.write_text(token)
                 computed += 1
             ctx.progress.advance()
@@ -69,6 +79,7 @@ def rebuild(lake: Lake, warehouse: Warehouse) -> int:
 
 
 def _token(ctx: Context, days: list[date]) -> str:
-    inputs = [[str(d), p.inputs()] for d in days for p in ctx.lake.parts(NIGHTLY_GROUNDEDNESS, ctx.recipe, str(d))]
+    inputs = [[str(d), p.inputs()] for d in days for p in ctx.lake.parts(NIGHTS, ctx.recipe, str(d))]
+    inputs += [[p.inputs()] for p in ctx.lake.parts(NIGHTLY_GRACE, ctx.recipe, str(days[-1]))]
     rows = [p.rows() for p in ctx.lake.parts(TRACE_SCORES, ctx.recipe, str(days[-1]))]
     return keys.version([ctx.recipe, ctx.config.report.max_trace_pages, inputs, rows])

@@ -50,7 +50,7 @@ def chunk_relevance(question: Vectors, chunk: Vectors) -> float:
 
 
 def _score(ctx: Context, traces: list[dict[str, object]]) -> pa.Table:
-    words = ctx.config.recipe.pairing.window_words
+    words = ctx.settings.pairing.window_words
     texts: list[str] = []
     spans: list[tuple[object, str, str | None, int, int]] = []  # trace, kind, chunk, first text, one past the last
     for trace in traces:

@@ -17,6 +17,7 @@ class Run:
     flow: str
     started: datetime = field(default_factory=lambda: datetime.now(UTC))
     stages: list[StageResult] = field(default_factory=list)
+    recipes: Sequence[str] = ()
     _refused_before: frozenset[tuple[str, int]] = frozenset()
 
     def __post_init__(self) -> None:
@@ -51,6 +52,7 @@ class Run:
             "from_date": ctx.first,
             "to_date": ctx.last,
             "recipe": ctx.recipe,
+            "recipes": list(self.recipes) or [ctx.recipe],
             "judge_version": ctx.judge_version,
             "stages": [
                 {
@@ -73,7 +75,7 @@ class Run:
             "tokens_cached": sum(s.tokens_cached for s in self.stages),
             "tokens_out": sum(s.tokens_out for s in self.stages),
             "gpu_seconds": sum(s.seconds * s.gpus for s in self.stages),
-            "notes": [note for s in self.stages for note in s.notes],
+            "notes": list(dict.fromkeys(note for s in self.stages for note in s.notes)),
         }
         ctx.lake.write(RUNS, self.run_id, from_rows([row], RUNS))
 

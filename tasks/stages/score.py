@@ -14,26 +14,42 @@ from tasks.core import keys
 from tasks.core.errors import DataError
 from tasks.core.progress import tracked
 from tasks.core.schemas import (
+    CLAIM_PATTERNS,
     CLAIM_RESULTS,
     JUDGES,
+    NIGHTLY_CITATIONS,
     NIGHTLY_GROUNDEDNESS,
+    NIGHTLY_PATTERNS,
     NIGHTLY_RELEVANCE,
+    NIGHTLY_REPEATS,
     NIGHTLY_TRIAD,
     NIGHTLY_UTILIZATION,
     QUARANTINE,
     RECIPES,
     RELEVANCE,
     TRACE_SCORES,
+    Table,
 )
 from tasks.stages import members
 from tasks.stages.context import Context, StageResult, as_json
 from tasks.stages.gates import GateKeeper
+from tasks.stages.intervals import intervals
 from tasks.stages.known import all_verdicts, claim_results
 from tasks.stages.pairs import claims_of, has_claims, looks_of
+from tasks.stages.patterns import find_patterns
 from tasks.store.lake import Part, conform, from_rows
 from tasks.store.query import Queries
 
-NIGHTLY = (NIGHTLY_GROUNDEDNESS, NIGHTLY_UTILIZATION, NIGHTLY_RELEVANCE, NIGHTLY_TRIAD)
+# No chunk decides, so that nothing is said of chunks.
+CITATION_NIGHTLY = (NIGHTLY_CITATIONS, NIGHTLY_RELEVANCE, NIGHTLY_PATTERNS, NIGHTLY_REPEATS)
+NIGHTLY = (
+    NIGHTLY_GROUNDEDNESS,
+    NIGHTLY_UTILIZATION,
+    NIGHTLY_RELEVANCE,
+    NIGHTLY_TRIAD,
+    NIGHTLY_PATTERNS,
+    NIGHTLY_REPEATS,
+)
 TRACE_COLUMNS = [
     "date",
     "trace_id",
@@ -42,6 +58,7 @@ TRACE_COLUMNS = [
     "environment",
     "generator",
     "prompt_version",
+    "question",
     "chunks.list.element.chunk_id",
 ]
 
@@ -96,12 +113,19 @@ def aggregate_nights(ctx: Context) -> StageResult:
         for day in days:
             scores = ctx.lake.parts(TRACE_SCORES, ctx.recipe, str(day))
             token = keys.version([[p.name, p.inputs()] for p in scores])
-            existing = [ctx.lake.find(table, "night", ctx.recipe, str(day)) for table in NIGHTLY]
+            tables = nightly_tables(ctx)
+            existing = [ctx.lake.find(table, "night", ctx.recipe, str(day)) for table in tables]
             if all(e and e.inputs() == token for e in existing):
                 reused += 1
             else:
-                for table in NIGHTLY:
-                    rows = queries.run(table.name, {"trace_scores": scores})
+                known = {
+                    "trace_scores": scores,
+                    "claim_results": ctx.lake.parts(CLAIM_RESULTS, ctx.recipe, str(day)),
+                    "claim_patterns": ctx.lake.parts(CLAIM_PATTERNS, ctx.recipe, str(day)),
+                    "intervals": intervals(queries, scores),
+                }
+                for table in tables:
+                    rows = queries.run(table.name, known, {"patterns": list(ctx.settings.patterns)})
                     ctx.lake.write(table, "night", rows, ctx.recipe, str(day), inputs=token)
                 computed += 1
             ctx.progress.advance()
@@ -111,11 +135,17 @@ def aggregate_nights(ctx: Context) -> StageResult:
     return StageResult("nightly", computed=computed, reused=reused, notes=notes)
 
 
+def nightly_tables(ctx: Context) -> tuple[Table, ...]:
+    """The nightly tables that the recipe's method fills."""
+    return CITATION_NIGHTLY if ctx.settings.method == "citations" else NIGHTLY
+
+
 def parameters(ctx: Context) -> dict[str, object]:
     """Values of the $parameters of the scoring SQL."""
-    recipe = ctx.config.recipe
+    recipe = ctx.settings
     return {
         "recipe": ctx.recipe,
+        "method": recipe.method,
         "judge_version": ctx.judge_version,
         "misuse_penalty": recipe.scoring.misuse_penalty,
         "partial_credit": recipe.scoring.partial_credit,
@@ -129,11 +159,39 @@ def _score(
     ctx: Context, queries: Queries, gate: GateKeeper, part: Part, known: pa.Table, token: str
 ) -> tuple[int, int]:
     """Write one part's results; returns traces scored and traces refused."""
-    params = parameters(ctx)
     claims = claims_of(ctx, part)
     traces = part.read(TRACE_COLUMNS)
+    results, scores = results_of(ctx, queries, part, known, claims, traces)
+    results, found = find_patterns(ctx, queries, part, results, known)
+    refusals = gate.check_results(claims, results, scores, traces.select(["trace_id"]), f"{ctx.first}..{ctx.last}")
+    bad = {r.trace_id: (r.reason, r.detail) for r in refusals}
+    if bad:
+        _refuse(ctx, part, scores, bad)
+        results, scores, found = _without(results, bad), _without(scores, bad), _without(found, bad)
+    else:  # an earlier try may have refused some
+        ctx.lake.drop(QUARANTINE, _refused_name(ctx, part))
+    ctx.lake.write(CLAIM_RESULTS, part.name, results, ctx.recipe, part.partition[-1], inputs=token)
+    ctx.lake.write(CLAIM_PATTERNS, part.name, found, ctx.recipe, part.partition[-1], inputs=token)
+    ctx.lake.write(TRACE_SCORES, part.name, scores, ctx.recipe, part.partition[-1], inputs=token)
+    return scores.num_rows, len(bad)
+
+
+def results_of(
+    ctx: Context, queries: Queries, part: Part, known: pa.Table, claims: pa.Table, traces: pa.Table
+) -> tuple[pa.Table, pa.Table]:
+    """Claim results and trace scores that these verdicts make of a part; nothing is written.
+
+    Args:
+        known: See `all_verdicts`.
+        claims: Of the part.
+        traces: Of the part, with `TRACE_COLUMNS`.
+    """
+    params = parameters(ctx)
     relevance = ctx.lake.find(RELEVANCE, part.name, ctx.scorer, part.partition[-1])
     results = claim_results(ctx, queries, part, ctx.judges, known)
+    if ctx.settings.method == "citations":
+        relations = {"traces": traces, "claims": claims, "claim_results": results}
+        results = conform(queries.run("citation_results", relations, params), CLAIM_RESULTS)
     scores = queries.run(
         "trace_scores",
         {
@@ -144,17 +202,7 @@ def _score(
         },
         params,
     )
-    scores = conform(scores, TRACE_SCORES)
-    refusals = gate.check_results(claims, results, scores, traces.select(["trace_id"]), f"{ctx.first}..{ctx.last}")
-    bad = {r.trace_id: (r.reason, r.detail) for r in refusals}
-    if bad:
-        _refuse(ctx, part, scores, bad)
-        results, scores = _without(results, bad), _without(scores, bad)
-    else:  # an earlier try may have refused some
-        ctx.lake.drop(QUARANTINE, _refused_name(ctx, part))
-    ctx.lake.write(CLAIM_RESULTS, part.name, results, ctx.recipe, part.partition[-1], inputs=token)
-    ctx.lake.write(TRACE_SCORES, part.name, scores, ctx.recipe, part.partition[-1], inputs=token)
-    return scores.num_rows, len(bad)
+    return results, conform(scores, TRACE_SCORES)
 
 
 def _without(rows: pa.Table, bad: Mapping[str, object]) -> pa.Table:
@@ -197,7 +245,7 @@ def _describe(ctx: Context) -> None:
             ctx.lake.write(JUDGES, version, from_rows([judge], JUDGES))
     recipe = {
         "recipe": ctx.recipe,
-        "name": ctx.config.recipe.name,
+        "name": ctx.settings.name,
         "judge_version": ctx.judge_version,
         "judge_versions": [m.judge.version for m in ctx.judges],
         "extractor_version": ctx.extractor.version,

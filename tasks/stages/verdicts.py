@@ -5,6 +5,7 @@ judged. Verdicts are stored shard by shard, so that a kill loses at most the sha
 asked (an outage) is not stored at all: the next run asks again.
 """
 
+from collections import ChainMap
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
@@ -25,6 +26,7 @@ from tasks.stages.evidence import Window, passages, premise
 from tasks.stages.known import state_of, verdicts_for
 from tasks.stages.members import Member
 from tasks.stages.pairs import claims_of, joint_name, looks_of, second_looks, trace_texts
+from tasks.stages.rounds import plan_round_two
 from tasks.store.lake import Part
 from tasks.store.query import Queries
 
@@ -37,40 +39,51 @@ def stage_name(name: str, stage: int) -> str:
     return name if stage == 1 else f"{name} {stage}"
 
 
-def judge_first_looks(ctx: Context, *, stage: int = 1, retry_failures: bool = False) -> StageResult:
-    """Judge the first looks of the run's days.
+def judge_first_looks(ctx: Context, *, stage: int = 1, retry_failures: bool = False, keep: bool = False) -> StageResult:
+    """Judge the first looks of the run's days; of a round, free the model after them.
 
     Args:
-        stage: Which judge of the recipe, from 1. For a later one, the claims that go on to it are planned first.
+        keep: Leave the model where it is: the next stage asks the same judge.
+        stage: Which judge or round of the recipe, from 1. For a later one, the claims that go on to it are planned
+            first.
 
     Raises:
         EngineError: The model can't be run. The verdicts that are stored stay.
     """
     member = ctx.judges[stage - 1]
     with ctx.queries() as queries:
-        tokens, note = plan_escalated(ctx, queries, member) if stage > 1 else (0, None)
+        plan = plan_round_two if ctx.settings.method == "citations" else plan_escalated
+        tokens, note = plan(ctx, queries, member) if stage > 1 else (0, None)
         work = [(part, looks_of(ctx, part, member)[:1]) for part in ctx.trace_parts()]
         done = _judge(ctx, queries, member, FIRST, work, retry_failures=retry_failures)
+    if ctx.settings.method == "citations" and not keep:
+        member.judge.close()
     return replace(done, tokens_in=done.tokens_in + tokens, notes=(*([note] if note else []), *done.notes))
 
 
-def judge_second_looks(ctx: Context, *, stage: int = 1, retry_failures: bool = False) -> StageResult:
+def judge_second_looks(
+    ctx: Context, *, stage: int = 1, retry_failures: bool = False, keep: bool = False
+) -> StageResult:
     """Plan the looks that the verdicts of the first ones call for, judge them, and free the model.
 
+    Rounds have no second looks.
+
     Args:
-        stage: Which judge of the recipe, from 1.
+        stage: Which judge or round of the recipe, from 1.
+        keep: Leave the model where it is: the next stage asks the same judge.
 
     Raises:
         EngineError: See `judge_first_looks`.
     """
     member = ctx.judges[stage - 1]
     done = StageResult(stage_name(SECOND, stage), judge=member.judge.version)
-    if member.pairing.joint_chunks or member.pairing.kind == "all_chunks":
+    if ctx.settings.method == "claims" and (member.pairing.joint_chunks or member.pairing.packs):
         with ctx.queries() as queries:
             parts = [part for part in ctx.trace_parts() if looks_of(ctx, part, member)]
             work = [(part, [_plan(ctx, queries, member, part)]) for part in parts]
             done = _judge(ctx, queries, member, SECOND, work, retry_failures=retry_failures)
-    member.judge.close()  # before the next judge loads its model
+    if not keep:
+        member.judge.close()  # before the next judge loads its model
     return done
 
 
@@ -108,43 +121,60 @@ def _judge(
 ) -> StageResult:
     stage = stage_name(name, member.stage)
     asked = sum(p.rows() for _, looks in work for p in looks)
-    computed = lost = tokens_in = tokens_cached = tokens_out = 0
+    done = StageResult(stage, judge=member.judge.version)
     with tracked(ctx.progress, stage, asked):
         for part, looks in work:
             missing = _missing(ctx, queries, member, part, looks, retry_failures=retry_failures)
             ctx.progress.advance(sum(p.rows() for p in looks) - len(missing))
             requests = requests_of(ctx, part, [look.read(LOOK_COLUMNS) for look in looks], missing)
-            for shard in shards(requests, ctx.config.limits):
-                verdicts = member.judge.judge(shard)
-                stored = [
-                    _checked(request, verdict)
-                    for request, verdict in zip(shard, verdicts, strict=True)
-                    if verdict.failure != OUTAGE
-                ]
-                if stored:
-                    now = datetime.now(UTC)
-                    rows = _rows(member, stored, now)
-                    ctx.lake.write(
-                        VERDICTS, f"{part.name}-{now:%Y%m%dT%H%M%S%f}", rows, member.judge.version, part.partition[-1]
-                    )
-                computed += len(stored)
-                lost += len(shard) - len(stored)
-                tokens_in += sum(v.tokens_in for v in stored)
-                tokens_cached += sum(v.tokens_cached for v in stored)
-                tokens_out += sum(v.tokens_out for v in stored)
-                ctx.progress.advance(len(shard))
-    notes = (f"{lost:,} requests could not be asked (outage); the next run asks them again.",) if lost else ()
-    return StageResult(
-        stage,
-        computed=computed,
-        reused=asked - computed - lost,
-        tokens_in=tokens_in,
-        tokens_cached=tokens_cached,
-        tokens_out=tokens_out,
-        judge=member.judge.version,
-        gpus=member.gpus if computed + lost else 0,
-        notes=notes,
-    )
+            done = judge_requests(ctx, member, part, requests, done)
+    return replace(done, reused=asked - done.computed - done.lost, notes=outage_notes(done.lost))
+
+
+def judge_requests(
+    ctx: Context, member: Member, part: Part, requests: Iterator[Request], done: StageResult, *, sample: int = 0
+) -> StageResult:
+    """Judge requests of a part and store their verdicts, shard by shard.
+
+    Args:
+        done: What the stage did before.
+        sample: Which sample of the judge they are.
+
+    Returns:
+        `done` with what this adds; `lost` counts what could not be asked and is not stored.
+
+    Raises:
+        EngineError: See `judge_first_looks`.
+    """
+    for shard in shards(requests, ctx.config.limits):
+        verdicts = member.judge.judge(shard)
+        stored = [
+            _checked(request, verdict)
+            for request, verdict in zip(shard, verdicts, strict=True)
+            if verdict.failure != OUTAGE
+        ]
+        if stored:
+            now = datetime.now(UTC)
+            rows = _rows(member, stored, now, sample)
+            ctx.lake.write(
+                VERDICTS, f"{part.name}-{now:%Y%m%dT%H%M%S%f}", rows, member.judge.version, part.partition[-1]
+            )
+        done = replace(
+            done,
+            computed=done.computed + len(stored),
+            lost=done.lost + len(shard) - len(stored),
+            tokens_in=done.tokens_in + sum(v.tokens_in for v in stored),
+            tokens_cached=done.tokens_cached + sum(v.tokens_cached for v in stored),
+            tokens_out=done.tokens_out + sum(v.tokens_out for v in stored),
+            gpus=member.gpus,
+        )
+        ctx.progress.advance(len(shard))
+    return done
+
+
+def outage_notes(lost: int) -> tuple[str, ...]:
+    """What to tell of requests that could not be asked."""
+    return (f"{lost:,} requests could not be asked (outage); the next run asks them again.",) if lost else ()
 
 
 def shards(requests: Iterator[Request], limits: Limits) -> Iterator[list[Request]]:
@@ -195,7 +225,8 @@ def requests_of(ctx: Context, part: Part, looks: Sequence[pa.Table], missing: se
                     missing.discard(key)
                     if before != (trace, evidence):  # one text serves all claims that it is shown with
                         before = (trace, evidence)
-                        shown = passages(evidence, texts[trace])
+                        # Round two shows claims of the answer, which go by their ids.
+                        shown = passages(evidence, ChainMap(texts[trace], said))
                         text = premise(shown)
                     yield Request(key, text, said[claim], shown if len(shown) > 1 else ())
 
@@ -220,10 +251,10 @@ def _checked(request: Request, verdict: Verdict) -> Verdict:
     return replace(verdict, label=None, failure="invalid_verdict", passages=(), raw=raw)
 
 
-def _rows(member: Member, verdicts: Sequence[Verdict], now: datetime) -> pa.Table:
+def _rows(member: Member, verdicts: Sequence[Verdict], now: datetime, sample: int) -> pa.Table:
     columns: dict[str, list[object]] = {
         "request_key": [v.key for v in verdicts],
-        "sample": [0] * len(verdicts),
+        "sample": [sample] * len(verdicts),
         "label": [v.label for v in verdicts],
         "failure": [v.failure for v in verdicts],
         "p_supported": [v.p_supported for v in verdicts],

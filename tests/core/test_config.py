@@ -30,12 +30,12 @@ def mistake(tmp_path: Path, text: str | bytes) -> str:
 @pytest.mark.parametrize(
     ("change", "said"),
     [
-        ({"extra": 1}, ": extra is not a known key. The keys here are lake, warehouse, report, sources, recipe, gates, limits."),
+        ({"extra": 1}, ": extra is not a known key. The keys here are lake, warehouse, report, sources, recipe, recipes, gates, limits."),
         ({"gate": {}}, ": gate is not a known key. Did you mean 'gates'."),
         ({"recipe": {"judge": "j", "pairing": {"windowwords": 3}}}, ": recipe.pairing.windowwords is not a known key. Did you mean 'window_words'."),
         ({"report": {"directory": "x", "dir": "y"}}, ": report.directory is not a known key. The keys here are dir, max_trace_pages."),
         ({"recipe": {"name": "x"}}, ": recipe.judge is missing. Add it; docs/configuration.md lists the keys."),
-        ({"recipe": {"judge": "j", "pairing": {"kind": "all"}}}, ": recipe.pairing.kind is 'all'. It should be 'per_chunk', 'top_k', 'cited' or 'all_chunks'."),
+        ({"recipe": {"judge": "j", "pairing": {"kind": "all"}}}, ": recipe.pairing.kind is 'all'. It should be 'per_chunk', 'top_k', 'cited', 'cited_together' or 'all_chunks'."),
         ({"recipe": {"judge": "j", "scoring": {"misuse_penalty": -1}}}, ": recipe.scoring.misuse_penalty is -1. It should be greater than or equal to 0."),
         ({"gates": {"max_quarantined_share": 1.5}}, ": gates.max_quarantined_share is 1.5. It should be less than or equal to 1."),
         ({"gates": {"volume_ratio": 1}}, ": gates.volume_ratio is 1. It should be greater than 1."),

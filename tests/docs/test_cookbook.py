@@ -10,7 +10,7 @@ from typing import NamedTuple
 import pytest
 import yaml
 
-from tasks.stages import claims, ingest, pairs, publish, relevance, score, verdicts
+from tasks.stages import claims, grace, ingest, pairs, publish, relevance, score, verdicts
 from tasks.stages.context import load
 from tasks.stages.runs import Run
 from tasks.store.warehouse import query
@@ -60,6 +60,7 @@ def warehouse(tmp_path_factory: pytest.TempPathFactory) -> Path:
     for stage in (
         ingest.ingest,
         claims.extract_claims,
+        grace.score_grace,
         pairs.plan_pairs,
         verdicts.judge_first_looks,
         verdicts.judge_second_looks,
@@ -90,7 +91,7 @@ def test_annotated_sources_come_out_as_the_sample_was_written(warehouse: Path) -
     found: Counter[str] = Counter()
     for row in query(warehouse, sql).to_pylist():
         found[row["outcome"]] += row["traces"]
-    assert found == {"hit": 99, "not retrieved": 4, "cited another": 4, "cited nothing": 5}
+    assert found == {"hit": 99, "not_retrieved": 4, "cited_another": 4, "cited_nothing": 5}
 
 
 @pytest.mark.slow

@@ -21,6 +21,7 @@ from tasks.core.errors import ConfigError
 from tasks.core.keys import request_key
 from tasks.core.schemas import TABLES
 from tasks.core.types import Request
+from tasks.stages.context import load_all
 
 ROOT = Path(__file__).parents[2]
 PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").glob("*.md"))]
@@ -128,6 +129,9 @@ def test_the_settings_that_the_pages_show_are_accepted(shown: dict[str, Any]) ->
     if "kind" in shown:
         sources.load(shown, where, ROOT / "configs")
         return
+    if "recipes" in shown:
+        assert all((ROOT / "configs" / path).is_file() for path in shown["recipes"])
+        return
     recipe = shown.get("recipe", {"judge": "judges/nli.yaml", **shown})
     parsed = validate(Recipe, recipe, where)
     for settings in (parsed.extractor, *parsed.apps.values()):
@@ -143,6 +147,23 @@ def test_pages_show_settings_of_every_sort() -> None:
     """Else the test above might have nothing to test."""
     keys = {key for _, shown in SHOWN for key in (*shown, *shown.get("recipe", {}))}
     assert {"kind", "extractor", "apps", "pairing", "cascade", "lake"} <= keys
+
+
+@pytest.mark.parametrize("path", sorted((ROOT / "configs" / "recipes").glob("*.yaml")), ids=lambda p: p.stem)
+def test_every_ready_recipe_is_listed_and_can_be_read(path: Path, tmp_path: Path) -> None:
+    assert f"[`{path.name}`](../configs/recipes/{path.name})" in CONFIGURATION
+    config = {"lake": "l", "warehouse": "w", "report": {"dir": "r"}, "sources": [{"kind": "jsonl", "paths": ["x"]}]}
+    (tmp_path / "n.yaml").write_text(yaml.safe_dump({**config, "recipes": [str(path)]}), encoding="utf-8")
+    (ctx,) = load_all(tmp_path / "n.yaml", date(2026, 11, 1), date(2026, 11, 1))
+    assert ctx.settings.name == path.stem
+
+
+def test_the_recipe_file_of_the_default_is_the_default() -> None:
+    """Else a second recipe beside it would judge everything again."""
+    nightly = yaml.safe_load((ROOT / "configs" / "nightly.yaml").read_text(encoding="utf-8"))["recipe"]
+    alone = yaml.safe_load((ROOT / "configs" / "recipes" / "claims.yaml").read_text(encoding="utf-8"))
+    same = [validate(Recipe, r, "test").model_dump(exclude={"judge"}) for r in (nightly, alone)]
+    assert same[0] == same[1]
 
 
 def test_every_ready_judge_is_listed() -> None:

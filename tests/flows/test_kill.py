@@ -135,7 +135,8 @@ def test_twenty_kills_change_nothing_and_pay_nothing_twice(logs: Path, environme
     whole = Watch(calm)
     assert follow(start(calm, environment), whole) == 0, output_of(calm).read_text()
     expected = tables(calm.warehouse, LEFT_OUT)
-    assert [name for name, rows in expected.items() if not rows] == []  # every comparison compares something
+    # Every comparison compares something, but for what only another verb and another method fill.
+    assert {name for name, rows in expected.items() if not rows} == {"judge_noise", "nightly_citations"}
     assert len(paid(calm)) == len(set(paid(calm)))
     # One copy; four lines are refused: cut off, without a zone, in conflict, blank.
     assert count(calm) == {"r": TRACES + 5, "i": TRACES, "k": 1, "q": 4}

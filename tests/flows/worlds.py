@@ -15,7 +15,7 @@ import duckdb
 import yaml
 
 from tasks.core.schemas import TABLES
-from tasks.stages import claims, ingest, pairs, publish, relevance, score, verdicts
+from tasks.stages import claims, grace, ingest, pairs, publish, relevance, score, verdicts
 from tasks.stages.context import Context, StageResult
 
 FIRST = date(2026, 11, 1)
@@ -98,7 +98,9 @@ def make_traces(seed: int, count: int, days: int) -> list[dict[str, Any]]:
         sentences = [rng.choice(said) if rng.random() < 0.6 else _sentence(rng) for _ in range(rng.randint(1, 3))]
         answer = " ".join(f"{s[:-1]}{c}." for s, c in zip(sentences, cited, strict=False))
         at = datetime.combine(FIRST, datetime.min.time(), UTC) + timedelta(days=days) * (i / count)
-        changes = {"generator": rng.choice(["large", "small"]), "question": _sentence(rng)[:-1] + "?"}
+        changes: dict[str, Any] = {"generator": rng.choice(["large", "small"]), "question": _sentence(rng)[:-1] + "?"}
+        if i % 3 == 0:  # every third is annotated with its right source
+            changes["gold_chunk_ids"] = ["1"]
         found.append(trace(f"t{i:04d}", timestamp=at.isoformat(), answer=answer, chunks=chunks, **changes))
     return found
 
@@ -164,7 +166,7 @@ def tree(root: Path, without: Sequence[str] = ()) -> dict[str, str]:
 def all_stages(ctx: Context) -> list[StageResult]:
     """The nightly without Prefect."""
     stages = (
-        ingest.ingest, claims.extract_claims, pairs.plan_pairs, verdicts.judge_first_looks,
+        ingest.ingest, claims.extract_claims, grace.score_grace, pairs.plan_pairs, verdicts.judge_first_looks,
         verdicts.judge_second_looks, relevance.score_relevance, score.score_traces, score.aggregate_nights,
         publish.load_warehouse, publish.write_reports, publish.publish_warehouse,
     )  # fmt: skip

@@ -12,6 +12,7 @@ import pytest
 import yaml
 
 from tasks.core.schemas import TABLES
+from tasks.stages import intervals
 from tasks.store.query import Queries
 
 HERE = Path(__file__).parent
@@ -25,8 +26,10 @@ VERDICT = pa.schema([
     ("stage", pa.int32()),
 ])  # fmt: skip
 BATCH = pa.schema([("row", pa.int64()), ("trace_id", pa.string()), ("content_hash", pa.string())])
+ANNOTATIONS = pa.schema([("trace_id", pa.string()), ("gold_ids", pa.list_(pa.string()))])
 DEFAULTS = {
     "recipe": "r",
+    "method": "claims",
     "judge_version": "j",
     "misuse_penalty": 2.0,
     "partial_credit": 0.0,
@@ -34,12 +37,20 @@ DEFAULTS = {
     "t_groundedness": 50.0,
     "t_answer": 0.4,
     "joint_chunks": 2,
+    "sample": 0,
+    "grace_source": "chunk",
 }
 ONE_JUDGE = {"stage": 1}  # whose looks and verdicts they are, where a case does not say it
 
 
 def schema_of(relation: str) -> pa.Schema:
-    extra = {"verdict": VERDICT, "batch": BATCH, "arrived": BATCH}
+    extra = {
+        "verdict": VERDICT,
+        "batch": BATCH,
+        "arrived": BATCH,
+        "annotations": ANNOTATIONS,
+        "intervals": intervals.SCHEMA,
+    }
     return extra[relation] if relation in extra else TABLES[relation].schema
 
 

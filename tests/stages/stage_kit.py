@@ -139,9 +139,11 @@ def context(
     ctx = load(path, first, last, overlay=overlay, today=TODAY)
     embedder = embedder or Directions()
     watched = [judge or Watched(), *later]
+    if ctx.settings.method == "citations":
+        watched *= 2  # one judge, two rounds
     judges = tuple(replace(m, judge=w) for m, w in zip(ctx.judges, watched, strict=True))
-    scorer = scorer_version(ctx.config.recipe, embedder.version)
-    definition = define(ctx.config.recipe, ctx.extractor.version, [w.version for w in watched], scorer)
+    scorer = scorer_version(ctx.settings, embedder.version)
+    definition = define(ctx.settings, ctx.extractor.version, [w.version for w in watched], scorer)
     changed = {"judges": judges, "embedder": embedder, "recipe": keys.version(definition), "definition": definition}
     return replace(ctx, **changed)
 

@@ -35,7 +35,7 @@ class TestRecipe:
             ("pairing", {"kind": "cited"}), ("pairing", {"k": 6}), ("pairing", {"window_words": 161}),
             ("pairing", {"joint_chunks": 3}), ("pairing", {"pack_words": 999}),
             ("scoring", {"misuse_penalty": 1}), ("scoring", {"partial_credit": 0.1}),
-            ("triad", {"context_relevance": 0.5}), ("triad", {"groundedness": 51}), ("triad", {"answer_relevance": 0.5}),
+            ("triad", {"context_relevance": 0.5}), ("triad", {"groundedness": 51}), ("triad", {"answer_relevance": 0.5}), ("grace", {"source": "doc"}),
         ],
     )  # fmt: skip
     def test_every_number_that_enters_a_score_is_in_the_hash(self, section: str, change: dict) -> None:

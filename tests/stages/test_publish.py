@@ -11,6 +11,7 @@ from tasks import report
 from tasks.stages.claims import extract_claims
 from tasks.stages.context import Context
 from tasks.stages.gates import GateKeeper
+from tasks.stages.grace import score_grace
 from tasks.stages.pairs import plan_pairs
 from tasks.stages.publish import load_warehouse, publish_warehouse, rebuild, summary, warehouse_of, write_reports
 from tasks.stages.relevance import score_relevance
@@ -24,7 +25,7 @@ def built(monkeypatch: pytest.MonkeyPatch) -> list[date]:
     """Nights whose pages were asked for; the pages themselves have tests of their own."""
     nights: list[date] = []
 
-    def build(reader: Reader, out: Path, night: date, recipe: str, most: int) -> None:
+    def build(reader: Reader, out: Path, night: date, recipe: str, most: int, others: list[str]) -> None:
         found = reader.rows(
             "SELECT count(*) AS n FROM nightly_groundedness WHERE recipe = $r AND date = $d", {"r": recipe, "d": night}
         )
@@ -44,6 +45,7 @@ def night(ctx: Context, day: date, *names: str, part: str = "0000000000000000-00
 def complete(ctx: Context) -> None:
     for stage in (
         extract_claims,
+        score_grace,
         plan_pairs,
         judge_first_looks,
         score_relevance,
@@ -87,6 +89,22 @@ def test_a_change_of_a_night_renews_it_and_the_later_ones_whose_trends_show_it(
     built.clear()
     write_reports(ctx)
     assert built == [DAY, NEXT]
+
+
+def test_changed_annotations_renew_the_nights_that_they_touch(tmp_path: Path, built: list[date]) -> None:
+    def annotated(ids: str) -> Context:
+        (tmp_path / "gold.csv").write_text(f"question,gold_ids\nhow hot is tea?,{ids}\n")
+        return context(
+            tmp_path, judge=Watched(), recipe={"pairing": {"joint_chunks": 0}, "grace": {"annotations": "gold.csv"}}
+        )
+
+    ctx = annotated("a")
+    night(ctx, DAY, "t1")
+    for again, expected in ((ctx, [DAY]), (annotated("a"), []), (annotated("b"), [DAY])):
+        built.clear()
+        complete(again)
+        write_reports(again)
+        assert built == expected
 
 
 def test_nights_that_were_caught_up_are_written_too(tmp_path: Path, built: list[date]) -> None:
@@ -168,7 +186,7 @@ def test_the_summary_is_of_the_runs_days_and_recipe(tmp_path: Path) -> None:
         3,
         100.0,
     )
-    assert row["groundedness_half"] == 0.0  # three times 100
+    assert row["groundedness_half"] is None  # one question, asked three times
     one = context(tmp_path, judge=Watched(), recipe={"pairing": {"joint_chunks": 0}})
     assert [r["traces"] for r in summary(one)] == [2]
     assert summary(context(tmp_path, recipe={"scoring": {"misuse_penalty": 9}})) == []

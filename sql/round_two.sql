@@ -1,0 +1,27 @@
+-- grain: one uncited claim of one part that round two can check, with the claims of its answer that it is checked against
+-- inputs: claims, claim_results (after round one)
+-- METHODS section 5. A claim waits while a verdict of round one on its answer is missing, since it may be among what
+-- the claim is checked against. Where round one found nothing true, there is nothing to show.
+WITH segment AS (
+    SELECT
+        claims.trace_id,
+        claims.claim_id,
+        claims.ordinal,
+        len(claims.cited_chunk_ids) > 0 AS cited,
+        len(claims.dangling_citations) > 0 AS dangling,
+        claim_results.status,
+        claim_results.label
+    FROM claims
+    JOIN claim_results USING (claim_id)
+),
+ground AS (
+    SELECT trace_id, list(claim_id ORDER BY ordinal) FILTER (cited AND label = 'supported') AS found_true
+    FROM segment
+    GROUP BY trace_id
+    HAVING bool_or(cited AND label = 'supported') AND NOT bool_or(cited AND status = 'unjudged')
+)
+SELECT segment.claim_id, segment.trace_id, ground.found_true
+FROM segment
+JOIN ground USING (trace_id)
+WHERE NOT segment.cited AND NOT segment.dangling
+ORDER BY segment.trace_id, segment.ordinal
