@@ -14,7 +14,7 @@ WITH claim AS (
         count(*) FILTER (label IS NOT NULL AND misused) AS misused,
         count(*) FILTER (status = 'unjudged') AS unjudged,
         count(*) FILTER (status = 'abstained') AS abstained,
-        count(*) FILTER (stage_asked > 1) AS escalated,
+        count(*) FILTER ($method <> 'citations' AND stage_asked > 1) AS escalated,
         count(*) FILTER (stage = 1) AS cited,
         count(label) FILTER (stage = 1) AS cited_judged,
         count(*) FILTER (stage = 1 AND label = 'supported') AS cited_true,

@@ -557,7 +557,7 @@ RUNS = Table(
         col("stages", pa.list_(STAGE), "Per stage: seconds, rows computed, rows found already there; tokens read, of these spared by a prefix cache, and written; of judging stages, whose verdicts and on how many GPUs.", null=False),
         col("traces_ingested", I64, "New traces.", null=False),
         col("rows_quarantined", I64, "Rows refused by this run.", null=False),
-        col("verdicts_computed", I64, "Verdicts paid for by this run.", null=False),
+        col("verdicts_computed", I64, "Verdicts that the last try of each completed stage made; `verdicts` has all that were paid for.", null=False),
         col("tokens_in", I64, "Tokens read by models, those of `tokens_cached` included.", null=False),
         col("tokens_cached", I64, "Tokens that a prefix cache spared the models."),
         col("tokens_out", I64, "Tokens written by models.", null=False),

@@ -211,7 +211,9 @@ def tokens_of(text: str, given: Sequence[tuple[str, tuple[tuple[str, float], ...
             start = 0  # the token that the thought's end shares with the reply's beginning
         elif found and text.endswith(token, 0, blank := len(text[:end].rstrip())):
             # The space between belongs to the token behind it.
-            found[-1] = Token(text[blank:end] + found[-1].text, found[-1].top)
+            last, space = found[-1], text[blank:end]
+            listed = tuple((space + t if t == last.text else t, p) for t, p in last.top)
+            found[-1] = Token(space + last.text, listed)
             start, end = blank - len(token), blank
         elif found:
             break

@@ -57,11 +57,15 @@ class Host:
         if self.llm is not None:
             import psutil  # noqa: PLC0415 - vLLM brings it
 
-            self.llm.llm_engine.engine_core.shutdown()
-            self.llm = None
+            llm, self.llm = self.llm, None
+            with contextlib.suppress(Exception):  # it may have died before
+                llm.llm_engine.engine_core.shutdown()
             # vLLM does not wait for all of them, and the next model needs the room.
-            for process in psutil.wait_procs(self._processes, timeout=ENDS_WITHIN_S)[1]:
-                process.kill()
+            left = psutil.wait_procs(self._processes, timeout=ENDS_WITHIN_S)[1]
+            for process in left:
+                with contextlib.suppress(psutil.Error):
+                    process.kill()
+            psutil.wait_procs(left, timeout=ENDS_WITHIN_S)
 
 
 def settings(

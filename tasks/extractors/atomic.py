@@ -7,6 +7,7 @@ sentences end (`sentences.py`) and what the model is told (the prompt).
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import chain
 from pathlib import Path
 from typing import Literal
 
@@ -24,6 +25,7 @@ RULES = 1
 # sentences of one step show the same, which the model reads once.
 AROUND = 8_000
 STEP = 2_000
+AT_ONCE = 2_048  # sentences: a model's replies take far more memory than what is kept of them
 GIVES = ("question", "answer", "sentence")
 
 
@@ -53,14 +55,16 @@ class Atomic:
         return self.writer.gpus
 
     def extract_many(self, answers: Sequence[Answer]) -> list[Extraction]:
-        """The facts of each answer, in order; the sentences of all answers are asked about at once.
+        """The facts of each answer, in order; sentences are asked about `AT_ONCE` at a time.
 
         Raises:
             EngineError: The model can't be run.
         """
         cut = [self.modelless.extract(a.text, a.chunks, a.citations) for a in answers]
         asked = [self._inputs(a, claim) for a, claims in zip(answers, cut, strict=True) for claim in claims]
-        written = iter(self.writer.write(asked))
+        written = chain.from_iterable(
+            self.writer.write(asked[start : start + AT_ONCE]) for start in range(0, len(asked), AT_ONCE)
+        )
         return [_extraction(claims, [next(written) for _ in claims]) for claims in cut]
 
     def hypothesis(self, claim: str) -> str:

@@ -18,6 +18,7 @@ from pydantic import Field, model_validator
 from tasks.core import keys
 from tasks.core.config import Settings, Share
 from tasks.core.types import OUTAGE, Label, Request, Verdict
+from tasks.engines import gpus
 from tasks.engines.generator import Generated, Generator, GeneratorConfig, Reply, open_generator
 from tasks.judges import _fence, _labels, _model, _prompts
 
@@ -123,6 +124,12 @@ class Llm:
     def engine(self) -> str:
         """Which engine runs the model."""
         return self._config.model.engine
+
+    @property
+    def gpus(self) -> int:
+        """GPUs that the model holds here: none where a server has them."""
+        model = self._config.model
+        return gpus.held(model.offline.tensor_parallel) if model.engine == "vllm_offline" else 0
 
     def describe(self) -> dict[str, object]:
         """Everything that can change a verdict; not where servers are nor how many GPUs run the model."""

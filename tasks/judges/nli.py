@@ -19,6 +19,7 @@ from pydantic import Field, model_validator
 
 from tasks.core import keys
 from tasks.core.config import Settings, Share
+from tasks.core.errors import EngineError
 from tasks.core.types import Label, Request, Verdict
 from tasks.core.windows import windows
 from tasks.engines import gpus
@@ -177,7 +178,10 @@ class Nli:
         if self._fusion is None:
             raise ValueError("a judge without fusion has no features")
         fusion, embedder = self._fusion
-        probabilities, _ = self._read(requests, self._cut(requests))
+        cuts = self._cut(requests)
+        if not all(cuts):
+            raise EngineError(f"{cuts.count([])} claims are too long for the classifier. Leave them out.")
+        probabilities, _ = self._read(requests, cuts)
         surface, _ = _surface.table(requests, embedder, fusion.window_words)
         return np.column_stack([log_odds(np.nan_to_num(probabilities)), surface])
 

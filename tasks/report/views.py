@@ -217,7 +217,8 @@ def _claim(
 ) -> Claim:
     verdict = row["label"] if row["status"] == "judged" else row["status"]
     support = {s["chunk_id"]: s for s in row["cited_support"] or ()}
-    counting = [look for look in looks if look["stage"] == row["stage"]]
+    # Results are made of the first sample.
+    counting = [look for look in looks if look["stage"] == row["stage"] and not look["sample"]]
     decided_by, deciding = _deciding(row, counting)
 
     def cited(chunk_id: str) -> Cited:

@@ -78,7 +78,7 @@ def score_traces(ctx: Context) -> StageResult:
         for part in parts:
             known, state = all_verdicts(ctx, queries, part, ctx.judges)
             relevance = ctx.lake.find(RELEVANCE, part.name, ctx.scorer, part.partition[-1])
-            planned = sum(len(looks_of(ctx, part, member)) for member in ctx.judges)
+            planned = "+".join(p.inputs() or "" for member in ctx.judges for p in looks_of(ctx, part, member))
             token = f"{state}:{planned}:{relevance is not None}"
             existing = ctx.lake.find(TRACE_SCORES, part.name, ctx.recipe, part.partition[-1])
             if existing and existing.inputs() == token:
@@ -98,7 +98,7 @@ def score_traces(ctx: Context) -> StageResult:
     if refused > limit * total:
         raise DataError(
             f"the results of {refused} of {total} traces break the rules of their tables, more than "
-            f"gates.max_quarantined_share = {limit:.1%}. Nothing was published. Read them with "
+            f"gates.max_quarantined_share = {limit:.1%}. No nightly table or report was made of them. Read them with "
             "leadline sql \"FROM quarantine WHERE stage = 'results'\" and report the judge or SQL that made them."
         )
     notes = (f"The results of {refused} traces were refused; see quarantine.",) if refused else ()
@@ -252,5 +252,6 @@ def _describe(ctx: Context) -> None:
         "scorer_version": ctx.scorer,
         "definition": as_json(ctx.definition),
     }
-    if not ctx.lake.find(RECIPES, ctx.recipe):
+    written = ctx.lake.find(RECIPES, ctx.recipe)
+    if written is None or written.read(["name"])["name"][0].as_py() != ctx.settings.name:
         ctx.lake.write(RECIPES, ctx.recipe, from_rows([recipe], RECIPES))

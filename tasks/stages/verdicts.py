@@ -100,14 +100,16 @@ def _plan(ctx: Context, queries: Queries, member: Member, part: Part) -> Part:
     first = looks_of(ctx, part, member)[:1]
     known = verdicts_for(ctx, queries, member, part, first)
     name, day = joint_name(part, member), part.partition[-1]
+    # Which claims a later judge sees may change while the number of verdicts on them stays.
+    state = "|".join(filter(None, (*(p.inputs() for p in first), state_of(known))))
     existing = ctx.lake.find(PAIRS, name, ctx.recipe, day)
-    if existing and existing.inputs() == state_of(known):
+    if existing and existing.inputs() == state:
         return existing
     claims = claims_of(ctx, part, ["claim_id", "cited_chunk_ids"])
     params = {"joint_chunks": member.pairing.joint_chunks}
     looks = queries.run("second_look", {"claims": claims, "pairs": first, "verdict": known}, params)
     rows = second_looks(ctx, member, part, looks)
-    return ctx.lake.write(PAIRS, name, rows, ctx.recipe, day, inputs=state_of(known))
+    return ctx.lake.write(PAIRS, name, rows, ctx.recipe, day, inputs=state)
 
 
 def _judge(
@@ -163,9 +165,9 @@ def judge_requests(
             done,
             computed=done.computed + len(stored),
             lost=done.lost + len(shard) - len(stored),
-            tokens_in=done.tokens_in + sum(v.tokens_in for v in stored),
-            tokens_cached=done.tokens_cached + sum(v.tokens_cached for v in stored),
-            tokens_out=done.tokens_out + sum(v.tokens_out for v in stored),
+            tokens_in=done.tokens_in + sum(v.tokens_in for v in verdicts),
+            tokens_cached=done.tokens_cached + sum(v.tokens_cached for v in verdicts),
+            tokens_out=done.tokens_out + sum(v.tokens_out for v in verdicts),
             gpus=member.gpus,
         )
         ctx.progress.advance(len(shard))
