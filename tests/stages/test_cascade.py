@@ -179,6 +179,21 @@ def test_a_repaired_failure_no_longer_goes_on(tmp_path: Path) -> None:
     assert len(rows(ctx, VERDICTS)) == 2 + 1 + 2  # what the dear judge said stays paid for
 
 
+def test_second_looks_follow_the_claims_that_go_on_when_others_come_in_their_place(tmp_path: Path) -> None:
+    first = Watched(cheap)
+    dear = dearest(lambda request: "supported" if len(request.shown) > 1 else "unsupported")  # by both chunks together
+    ctx = cascade(tmp_path, dear, first, pairing={"kind": "per_chunk"})
+    put(ctx, trace("t", "Broken it is. Down it is.", CHUNKS))
+    complete(ctx)
+    assert results(ctx)["Broken"]["stage"] == 2
+    # Now the one is settled by the first judge, the other is in the band: as many looks as before, at another claim.
+    first.rule = lambda r: "unsupported" if "Broken" in r.hypothesis else cheap(Request("", "", "Maybe"))
+    complete(ctx, retry_failures=True)
+    found = results(ctx)
+    assert (found["Broken"]["label"], found["Broken"]["stage"]) == ("unsupported", 1)
+    assert (found["Down"]["label"], found["Down"]["stage"], found["Down"]["looks"]) == ("supported", 2, 3)
+
+
 def test_the_first_model_is_freed_before_the_second_is_asked(tmp_path: Path) -> None:
     first = Watched(cheap)
     dear = dearest(lambda request: "supported" if first.closed else "unsupported")
