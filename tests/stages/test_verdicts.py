@@ -156,7 +156,8 @@ class TestOutage:
         ctx = context(tmp_path, judge=judge, limits={"shard_requests": 2})
         put(ctx, trace("t", "One. Two. Three.", CHUNKS))
         first = judge_first_looks(ready(ctx))
-        assert (first.computed, first.reused, first.tokens_in) == (4, 0, 4 * 7)
+        # What was read for those that are lost is paid for too.
+        assert (first.computed, first.reused, first.tokens_in) == (4, 0, 4 * 7 + 2 * 9)
         assert first.notes == ("2 requests could not be asked (outage); the next run asks them again.",)
         assert judge_second_looks(ctx).computed == 2  # the claim of those two waits
         assert OUTAGE not in {v["failure"] for v in rows(ctx, VERDICTS)}
