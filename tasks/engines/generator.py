@@ -13,7 +13,7 @@ from typing import Annotated, Literal, Protocol, Self
 from pydantic import Field, model_validator
 
 from tasks.core.config import Settings
-from tasks.engines import _models
+from tasks.engines import _models, gpus
 
 WHAT = "language model"
 ENGINES = {
@@ -97,6 +97,23 @@ class GeneratorConfig(_models.ModelConfig):
     thinking_tokens: Annotated[int, Field(ge=64)] = 2048
     offline: Offline = Offline()
     server: Server | None = None
+
+    @property
+    def gpus(self) -> int:
+        """GPUs that the model holds here: none where a server has them."""
+        return gpus.held(self.offline.tensor_parallel) if self.engine == "vllm_offline" else 0
+
+    def check_samples(self, samples: int) -> None:
+        """Refuse to draw several replies that are bound to be the same.
+
+        Raises:
+            ValueError: More than one sample at temperature 0.
+        """
+        if samples > 1 and self.temperature == 0:
+            raise ValueError(
+                f"asks for {samples} samples at temperature 0, which are all the same; "
+                "set model.temperature, or samples: 1"
+            )
 
     @model_validator(mode="after")
     def _runs(self) -> Self:

@@ -12,7 +12,6 @@ from pydantic import Field
 
 from tasks.core import keys
 from tasks.core.config import Settings, load_yaml, validate
-from tasks.engines import gpus
 from tasks.engines.generator import Generated, Generator, GeneratorConfig, Reply, open_generator
 from tasks.judges import _fence, _prompts
 
@@ -81,8 +80,7 @@ class Asker:
     @property
     def gpus(self) -> int:
         """GPUs that the model holds here: none where a server has them."""
-        model = self._config.model
-        return gpus.held(model.offline.tensor_parallel) if model.engine == "vllm_offline" else 0
+        return self._config.model.gpus
 
     def describe(self) -> dict[str, object]:
         """Everything that can change what is made of an input."""

@@ -38,11 +38,7 @@ class Config(_model.AskerConfig):
 
     @model_validator(mode="after")
     def _draws(self) -> Self:
-        if self.samples > 1 and self.model.temperature == 0:
-            raise ValueError(
-                f"asks for {self.samples} samples at temperature 0, which are all the same; "
-                "set model.temperature, or samples: 1"
-            )
+        self.model.check_samples(self.samples)
         return self
 
 

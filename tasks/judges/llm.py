@@ -18,7 +18,6 @@ from pydantic import Field, model_validator
 from tasks.core import keys
 from tasks.core.config import Settings, Share
 from tasks.core.types import OUTAGE, Label, Request, Verdict
-from tasks.engines import gpus
 from tasks.engines.generator import Generated, Generator, GeneratorConfig, Reply, open_generator
 from tasks.judges import _fence, _labels, _model, _prompts
 
@@ -58,11 +57,7 @@ class Config(Settings):
 
     @model_validator(mode="after")
     def _agrees(self) -> Self:
-        if self.samples > 1 and self.model.temperature == 0:
-            raise ValueError(
-                f"asks for {self.samples} samples at temperature 0, which are all the same; "
-                "set model.temperature, or samples: 1"
-            )
+        self.model.check_samples(self.samples)
         for name, path in (("prompt", self.prompt), ("explained_prompt", self.explained_prompt)):
             if path is None and self.explain in NEEDED_BY[name]:
                 raise ValueError(f"has explain: {self.explain} and no {name}; add {name}")
@@ -128,8 +123,7 @@ class Llm:
     @property
     def gpus(self) -> int:
         """GPUs that the model holds here: none where a server has them."""
-        model = self._config.model
-        return gpus.held(model.offline.tensor_parallel) if model.engine == "vllm_offline" else 0
+        return self._config.model.gpus
 
     def describe(self) -> dict[str, object]:
         """Everything that can change a verdict; not where servers are nor how many GPUs run the model."""

@@ -34,7 +34,7 @@ class Member:
     @property
     def gpus(self) -> int:
         """GPUs that it holds while it judges."""
-        return int(getattr(self.judge, "gpus", 0))
+        return self.judge.gpus
 
 
 def load(recipe: Recipe, opened: dict[Path, Judge] | None = None) -> tuple[Member, ...]:
