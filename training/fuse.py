@@ -186,8 +186,8 @@ def bands(samples: Mapping[str, Sample]) -> Bands:
 
 HEADER = {
     "float32": """\
-# Entailment by a small cross-encoder that comes with Leadline (22 million parameters), on the CPU, fused with what it
-# is blind to: embedding cosine, missing numbers and names. Its card: tasks/models/entailment/README.md.
+# Entailment by a small cross-encoder that comes with Leadline (22 million parameters), on the CPU, calibrated and
+# fused with a little embedding cosine. Its card: tasks/models/entailment/README.md.
 # Engine onnx_cpu (`pip install 'leadline[onnx]'`) gives the same verdicts in half the time.
 #
 """,
