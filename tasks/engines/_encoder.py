@@ -186,9 +186,9 @@ class Encoder:
 class FromEncoder:
     """What a classifier answers from its encoder alone; an engine adds `classify` and `close`."""
 
-    def __init__(self, config: ClassifierConfig) -> None:
+    def __init__(self, config: ClassifierConfig, encoder: Encoder | None = None) -> None:
         self._config = config
-        self._encoder = Encoder(config)
+        self._encoder = encoder or Encoder(config)
 
     @property
     def labels(self) -> Labels:

@@ -21,7 +21,7 @@ from tasks.core.errors import EngineError
 from tasks.engines import _models
 from tasks.engines._batches import batches, padded
 from tasks.engines._classifiers import WHAT, ClassifierConfig, load_error
-from tasks.engines._encoder import FromEncoder
+from tasks.engines._encoder import Encoder, FromEncoder
 from tasks.engines.classifier import Classified, softmax
 
 RULES = 1  # raised when pooling or tokenisation of texts to embed changes
@@ -167,8 +167,8 @@ class Embedder:
 class TransformersClassifier(FromEncoder):
     """A classifier on this machine's CPU (see `classifier.Classifier`)."""
 
-    def __init__(self, config: ClassifierConfig) -> None:
-        super().__init__(config)
+    def __init__(self, config: ClassifierConfig, encoder: Encoder | None = None) -> None:
+        super().__init__(config, encoder)
         self._model: Any = None
 
     def classify(self, pairs: Sequence[tuple[str, str]]) -> Classified:
@@ -177,19 +177,30 @@ class TransformersClassifier(FromEncoder):
         Raises:
             EngineError: The model can't be loaded or fails to run, or a hypothesis leaves no room for a premise.
         """
+        logits, tokens = self.logits(pairs)
+        for i, row in enumerate(logits):
+            logits[i] = softmax(row)
+        return Classified(logits, tokens)
+
+    def logits(self, pairs: Sequence[tuple[str, str]]) -> tuple[npt.NDArray[np.float64], _Table]:
+        """Of each class, (pairs, classes), and the tokens that were read of each pair, (pairs,).
+
+        Raises:
+            EngineError: See `classify`.
+        """
         model = self._load()
         from tasks.engines import _torch_cpu as cpu  # noqa: PLC0415 - imports torch
 
         ids, types = self._encoder.encode(pairs)
         counts = [len(tokens) for tokens in ids]
-        probabilities = np.zeros((len(pairs), self._encoder.model_config.num_labels))
+        found = np.zeros((len(pairs), self._encoder.model_config.num_labels))
         for length, batch in batches(counts, self._config.max_tokens, self._config.batch_tokens):
             inputs = _inputs(ids, batch, length, self._encoder.pad_id)
             if types is not None:
                 inputs["token_type_ids"] = padded([types[i] for i in batch], length, 0)
             for i, row in zip(batch, cpu.run(WHAT, model, inputs, cpu.logits), strict=True):
-                probabilities[i] = softmax(row)
-        return Classified(probabilities, np.array(counts, dtype=np.int64))
+                found[i] = row
+        return found, np.array(counts, dtype=np.int64)
 
     def close(self) -> None:
         """Free the model; a later call loads it again."""

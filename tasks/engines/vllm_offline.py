@@ -16,15 +16,15 @@ import numpy.typing as npt
 from tasks.core.errors import EngineError
 from tasks.engines import _vllm
 from tasks.engines._classifiers import WHAT, ClassifierConfig
-from tasks.engines._encoder import FromEncoder
+from tasks.engines._encoder import Encoder, FromEncoder
 from tasks.engines.classifier import Classified, softmax
 
 
 class VllmClassifier(FromEncoder):
     """A classifier that vLLM runs (see `classifier.Classifier`)."""
 
-    def __init__(self, config: ClassifierConfig) -> None:
-        super().__init__(config)
+    def __init__(self, config: ClassifierConfig, encoder: Encoder | None = None) -> None:
+        super().__init__(config, encoder)
         self._host = _vllm.Host()
 
     def classify(self, pairs: Sequence[tuple[str, str]]) -> Classified:
@@ -33,12 +33,23 @@ class VllmClassifier(FromEncoder):
         Raises:
             EngineError: The model can't be loaded or fails to run, or a hypothesis leaves no room for a premise.
         """
+        logits, tokens = self.logits(pairs)
+        for i, row in enumerate(logits):
+            logits[i] = softmax(row)
+        return Classified(logits, tokens)
+
+    def logits(self, pairs: Sequence[tuple[str, str]]) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.int64]]:
+        """Of each class, (pairs, classes), and the tokens that were read of each pair, (pairs,).
+
+        Raises:
+            EngineError: See `classify`.
+        """
         ids = self._encoder.ids(pairs)
-        probabilities = np.zeros((len(pairs), self._encoder.model_config.num_labels))
+        found = np.zeros((len(pairs), self._encoder.model_config.num_labels))
         if ids:
-            for i, logits in enumerate(self._run(ids)):
-                probabilities[i] = softmax(logits)
-        return Classified(probabilities, np.array([len(tokens) for tokens in ids], dtype=np.int64))
+            for i, row in enumerate(self._run(ids)):
+                found[i] = row
+        return found, np.array([len(tokens) for tokens in ids], dtype=np.int64)
 
     def close(self) -> None:
         """End vLLM's processes, and with them what they hold of memory; a later call loads the model again."""

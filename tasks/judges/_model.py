@@ -82,6 +82,11 @@ class Asker:
         """GPUs that the model holds here: none where a server has them."""
         return self._config.model.gpus
 
+    @property
+    def generator(self) -> Generator:
+        """The model, which others may share."""
+        return self._generator
+
     def describe(self) -> dict[str, object]:
         """Everything that can change what is made of an input."""
         return {
@@ -115,15 +120,22 @@ class Asker:
         return self._generator.generate(prompts, samples) if prompts else []
 
 
-def opened(model: type[C], path: Path) -> tuple[C, Generator]:
+def opened(model: type[C], path: Path, shared: dict[str, Generator] | None = None) -> tuple[C, Generator]:
     """The settings in a file, and the generator that they ask for.
+
+    Args:
+        shared: Generators of other files by their settings, which it uses; one that it opens is added.
 
     Raises:
         ConfigError: The file or one of its keys is wrong.
     """
     config = validate(model, load_yaml(path), path)
     generator = config.model.relative_to(path.resolve().parent)
-    return config.model_copy(update={"model": generator}), open_generator(generator)
+    known = {} if shared is None else shared
+    same = generator.model_dump_json()
+    if same not in known:
+        known[same] = open_generator(generator)
+    return config.model_copy(update={"model": generator}), known[same]
 
 
 def read(reply: Reply, kind: type[T]) -> T | str:

@@ -85,16 +85,17 @@ class Writer(_model.Asker):
         return Written(texts, failure, generated.tokens_in, generated.tokens_cached, generated.tokens_out)
 
 
-def load(path: Path, gives: Sequence[str]) -> Writer:
+def load(path: Path, gives: Sequence[str], shared: dict[str, Generator] | None = None) -> Writer:
     """The writer that a YAML file describes; its model is not loaded before the first call.
 
     Args:
         gives: The inputs that the caller has for it.
+        shared: See `_model.opened`.
 
     Raises:
         ConfigError: The file or one of its keys is wrong, or its prompt is.
     """
-    config, generator = _model.opened(Config, path)
+    config, generator = _model.opened(Config, path, shared)
     return Writer(config, generator, str(path), gives)
 
 

@@ -109,16 +109,17 @@ class Grader(_model.Asker):
         )
 
 
-def load(path: Path, gives: Sequence[str]) -> Grader:
+def load(path: Path, gives: Sequence[str], shared: dict[str, Generator] | None = None) -> Grader:
     """The grader that a YAML file describes; its model is not loaded before the first call.
 
     Args:
         gives: The inputs that the caller has for it.
+        shared: See `_model.opened`.
 
     Raises:
         ConfigError: The file or one of its keys is wrong, or its prompt is.
     """
-    config, generator = _model.opened(Config, path)
+    config, generator = _model.opened(Config, path, shared)
     return Grader(config, generator, str(path), gives)
 
 

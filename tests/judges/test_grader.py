@@ -229,6 +229,24 @@ def test_a_grader_is_no_judge_of_claims(tmp_path: Path) -> None:
         grader.load(tmp_path / "j.yaml", GIVES)
 
 
+@pytest.mark.parametrize(
+    ("name", "reply", "values"),
+    [
+        ("chunk_relevance", '{"context_relevance":2}', {"context_relevance": 2}),
+        ("answerability", '{"answerable":false}', {"answerable": False}),
+    ],
+)
+def test_prompts_about_context_show_evidence_first_and_no_answer(name: str, reply: str, values: dict[str, Any]) -> None:
+    model = Scripted(lambda _: reply)
+    config = validate(Config, {"kind": "grader", "model": MODEL, "prompt": f"{name}/v1.md"}, "test")
+    (found,) = Grader(config, model, str(PROMPTS / "g.yaml"), ("passages", "question")).grade([INPUT])
+    assert found.values == values
+    shown = model.asked[0].user
+    assert shown.startswith("<passage 1>\nTea is hot.")
+    assert shown.endswith("<question>\nIs tea hot?\n</question>")
+    assert "Yes." not in shown
+
+
 class TestRelevance:
     """The prompt of METHODS section 4: evidence first, short, and one short reply."""
 

@@ -26,7 +26,7 @@ ROOT = Path(__file__).resolve().parents[2]
 CONFIGS = ROOT / "configs" / "judges"
 # Where they are not judges: what whoever asks them has for them.
 GIVES = {"relevance": ("passages", "question", "answer"), "facts": ("question", "answer", "sentence")}
-GIVES["questions"] = ("answer",)
+GIVES |= {"questions": ("answer",), "chunk_relevance": GIVES["relevance"][:2], "answerability": GIVES["relevance"][:2]}
 READ = {path: yaml.safe_load(path.read_text(encoding="utf-8")) for path in sorted(CONFIGS.glob("*.yaml"))}
 MODELS = [path for path, config in READ.items() if config["kind"] in {"llm", "grader", "generate"}]
 JUDGES = [path for path in MODELS if READ[path]["kind"] == "llm"]

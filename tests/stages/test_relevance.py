@@ -8,7 +8,8 @@ import pytest
 from stage_kit import Directions, context, put, rows, trace
 
 from tasks.core.schemas import RELEVANCE
-from tasks.stages.relevance import answer_relevance, chunk_relevance, score_relevance
+from tasks.stages.relevance import score_relevance
+from tasks.stages.scorers.embedding import answer_relevance, chunk_relevance
 
 
 def unit(*degrees: float) -> np.ndarray:
@@ -56,7 +57,8 @@ def scores(tmp_path: Path, *traces: dict, **recipe: object) -> dict[tuple[str, s
     ctx = context(tmp_path, embedder=Directions(of), recipe=recipe)
     put(ctx, *traces)
     score_relevance(ctx)
-    return {(r["trace_id"], r["kind"], r["chunk_id"]): r["score"] for r in rows(ctx, RELEVANCE)}
+    found = (r for r in rows(ctx, RELEVANCE) if r["method"] == "embedding")
+    return {(r["trace_id"], r["kind"], r["chunk_id"]): r["score"] for r in found}
 
 
 def test_one_row_for_the_answer_and_one_for_each_chunk(tmp_path: Path) -> None:
@@ -89,9 +91,10 @@ def test_tokens_are_counted_once_and_nothing_is_scored_twice(tmp_path: Path) -> 
     ctx = context(tmp_path, embedder=Directions(of))
     put(ctx, trace("t", "90 x", {"a": "60 x", "b": "1 x"}, question="30 x"))
     first = score_relevance(ctx)
-    assert (first.computed, first.reused, first.tokens_in) == (3, 0, 4)  # question, answer and two chunks: a token each
+    # question, answer and two chunks: a token each; answerability by words costs none
+    assert (first.computed, first.reused, first.tokens_in) == (4, 0, 4)
     again = score_relevance(ctx)
-    assert (again.computed, again.reused, again.tokens_in) == (0, 3, 0)
+    assert (again.computed, again.reused, again.tokens_in) == (0, 4, 0)
 
 
 def test_other_windows_are_another_scorer(tmp_path: Path) -> None:
