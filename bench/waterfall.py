@@ -1,0 +1,218 @@
+"""What the waterfall would send of real traces, and how much of it is wrong, with thresholds from other traces' labels.
+
+    python -m bench.waterfall [--judge configs/judges/X.yaml] [--data DIR] [--keep DIR] [--splits 20] [--json]
+
+The stages of a night judge the traces. Of those that have chunks, people's labels of claims are read as `leadline
+calibrate --labels` reads them; an answer is wrong if one of its labelled claims is unsupported. The questions are split
+into halves by a hash: one half calibrates, the other one measures, then the other way round, for several splits. With
+`--keep`, the lake stays, and the next run judges nothing again.
+"""
+
+import argparse
+import json
+import sys
+import tempfile
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from datetime import date
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import yaml
+from rich.console import Console
+from rich.table import Table
+
+from bench.labelled import ROOT, SUPPORT, default_data, read_jsonl
+from tasks.core import keys
+from tasks.core.calibration import STAGES, best_stages, calibrate, places
+from tasks.core.risk import area, auc, latest_cut, printed
+from tasks.stages import claims, ingest, pairs, relevance, score, verdicts
+from tasks.stages.calibrate import Traces, labelled
+from tasks.stages.context import load
+from tasks.stages.reviews import read
+
+JUDGE = ROOT / "configs/judges/nli.yaml"
+NIGHT = (
+    ingest.ingest,
+    claims.extract_claims,
+    pairs.plan_pairs,
+    verdicts.judge_first_looks,
+    verdicts.judge_second_looks,
+    relevance.score_relevance,
+    score.score_traces,
+)
+TARGETS = (0.1, 0.2, 0.3, 0.4)
+CONFIDENCES = (0.5, 0.9)
+Halves = Iterator[tuple[Traces, Traces]]
+
+
+def night(data: Path, judge: Path, folder: Path) -> Traces:
+    """Labelled traces as a recipe with this judge scores them; what is judged already is not judged again."""
+    rows = read_jsonl(data / "traces.jsonl")
+    days = sorted(row["timestamp"][:10] for row in rows)
+    shown = {row["trace_id"] for row in rows if row["chunks"]}
+    config = {
+        "lake": "lake",
+        "warehouse": "leadline.duckdb",
+        "report": {"dir": "report", "max_trace_pages": 0},
+        "sources": [{"kind": "jsonl", "paths": [str(data.resolve() / "traces.jsonl")]}],
+        "recipe": {"extractor": {"kind": "sentences", "citation_style": "numeric"}, "judge": str(judge.resolve())},
+    }
+    folder.mkdir(parents=True, exist_ok=True)
+    path, reviews = folder / "nightly.yaml", folder / "reviews.jsonl"
+    path.write_text(yaml.safe_dump(config), encoding="utf-8")
+    given = (review(row) for row in read_jsonl(data / "labels.jsonl") if row["trace_id"] in shown)
+    reviews.write_text("".join(json.dumps(row) + "\n" for row in given if row), encoding="utf-8")
+    first, last = date.fromisoformat(days[0]), date.fromisoformat(days[-1])
+    ctx = load(path, first, last, today=last)
+    with ctx.lake.lock("bench.waterfall"):
+        for stage in NIGHT:
+            stage(ctx)
+    ctx.close()
+    with ctx.queries() as queries:
+        found = read(ctx, queries, reviews)
+        reasons = dict(Counter(found.refused["reason"].to_pylist()))
+        print(f"{found.reviews.num_rows} labels of claims; left out: {reasons or 'none'}", file=sys.stderr)
+        traces, _ = labelled(ctx, queries, first, last, found.reviews)
+    return traces
+
+
+def review(row: dict[str, Any]) -> dict[str, Any] | None:
+    """A label of the set as a line of `leadline review import`; None where it says nothing."""
+    label = SUPPORT.get(row["support"])
+    return None if label is None else {"trace_id": row["trace_id"], "claim": row["claim"].strip(), "label": label}
+
+
+def pick(traces: Traces, which: Sequence[int]) -> Traces:
+    """Some of the traces."""
+    return Traces(
+        ids=tuple(traces.ids[i] for i in which),
+        questions=tuple(traces.questions[i] for i in which),
+        signals=traces.signals[list(which)],
+        wrong=traces.wrong[list(which)],
+        picked=0,
+        undecided=0,
+    )
+
+
+def halves(traces: Traces, splits: int) -> Halves:
+    """Calibration and measurement halves by question, both ways round."""
+    for split in range(splits):
+        order = sorted(set(traces.questions), key=lambda q: keys.key("waterfall", str(split), q))
+        first = set(order[: len(order) // 2])
+        a = [i for i, q in enumerate(traces.questions) if q in first]
+        b = [i for i, q in enumerate(traces.questions) if q not in first]
+        yield pick(traces, a), pick(traces, b)
+        yield pick(traces, b), pick(traces, a)
+
+
+def areas(traces: Traces, splits: int) -> list[dict[str, float]]:
+    """AURC on the half that did not choose the stages: the waterfall's, retrieval's alone, at random."""
+    rows = []
+    for known, new in halves(traces, splits):
+        (seen, said), (values, wrong) = whole(known), whole(new)
+        placed = places(values, seen, best_stages(seen, said))
+        one = {"waterfall": area(placed, wrong), "retrieval": area(-values[:, 0], wrong), "random": wrong.mean()}
+        rows.append({name: float(value) for name, value in one.items()})
+    return rows
+
+
+def whole(traces: Traces) -> tuple[Any, Any]:
+    """Signals and labels of the traces that lack none."""
+    there = ~np.isnan(traces.signals).any(axis=1)
+    return printed(traces.signals[there]), traces.wrong[there]
+
+
+def measured(traces: Traces, splits: int, target: float, confidence: float) -> dict[str, list[tuple[float, float]]]:
+    """(coverage, share wrong) on the half that did not calibrate; share NaN where nothing is sent."""
+    found: dict[str, list[tuple[float, float]]] = {"waterfall": [], "retrieval": [], "unguarded": []}
+    for known, new in halves(traces, splits):
+        rule = calibrate(known.signals, known.wrong, known.questions, target, confidence).rule
+        passes = np.zeros(len(new.ids), bool)
+        found["waterfall"].append(_sent(new, passes if rule is None else (new.signals >= rule.thresholds).all(axis=1)))
+        values, wrong = whole(known)
+        cut = latest_cut(-values[:, 0], wrong, target, confidence)
+        found["retrieval"].append(_sent(new, passes if cut is None else new.signals[:, 0] >= -cut))
+        found["unguarded"].append(_unguarded(known, new, target))
+    return found
+
+
+def _unguarded(known: Traces, new: Traces, target: float) -> tuple[float, float]:
+    """The laxest cut that meets the target on the very labels that the order was chosen by."""
+    (seen, said), (values, wrong) = whole(known), whole(new)
+    stages = best_stages(seen, said)
+    own = places(seen, seen, stages)
+    met = [c for c in np.unique(own) if said[own <= c].mean() <= target]
+    passes = places(values, seen, stages) <= (max(met) if met else -1)
+    return float(passes.sum() / len(new.ids)), float(wrong[passes].mean()) if passes.any() else float("nan")
+
+
+def _sent(new: Traces, passes: Any) -> tuple[float, float]:
+    return float(passes.mean()), float(new.wrong[passes].mean()) if passes.any() else float("nan")
+
+
+def show(traces: Traces, splits: int) -> dict[str, Any]:
+    """Print the tables; the same as numbers."""
+    console, n = Console(width=130), len(traces.ids)
+    values, wrong = whole(traces)
+    console.print(f"{n} labelled traces, {traces.wrong.sum()} wrong ({traces.wrong.mean():.1%}); {len(wrong)} have all")
+    console.print(f"signals; {len(set(traces.questions))} questions; {splits} splits, both ways round")
+    signals = {s: auc(-values[:, i], wrong) for i, s in enumerate(STAGES)}
+    missing = {s: int(np.isnan(traces.signals[:, i]).sum()) for i, s in enumerate(STAGES)}
+    table = Table("signal", "area under ROC for wrong", "missing")
+    for stage in STAGES:
+        table.add_row(stage, f"{signals[stage]:.3f}", str(missing[stage]))
+    console.print(table)
+    by_area = areas(traces, splits)
+    curves = {name: _spread([row[name] for row in by_area]) for name in ("waterfall", "retrieval", "random")}
+    better = sum(row["waterfall"] < row["retrieval"] for row in by_area) / len(by_area)
+    console.print("AURC: " + "; ".join(f"{name} {text}" for name, text in curves.items()) + f"; better {better:.0%}")
+    table = Table("target", "confidence", "by", "sends", "coverage", "wrong among those sent", "above the target")
+    rows = []
+    for target in TARGETS:
+        for confidence in CONFIDENCES:
+            for name, runs in measured(traces, splits, target, confidence).items():
+                risks = [risk for coverage, risk in runs if coverage]
+                row: dict[str, Any] = {
+                    "target": target,
+                    "confidence": confidence,
+                    "by": name,
+                    "sends": len(risks) / len(runs),
+                    "coverage": _spread([coverage for coverage, _ in runs]),
+                    "wrong": _spread(risks),
+                    "above": sum(risk > target for risk in risks) / len(runs),
+                }
+                rows.append(row)
+                share = [f"{target:.0%}", f"{confidence:g}", name, f"{row['sends']:.0%}"]
+                table.add_row(*share, row["coverage"], row["wrong"], f"{row['above']:.0%}")
+    console.print(table)
+    return {"signals": signals, "missing": missing, "aurc": curves, "better": better, "measured": rows}
+
+
+def _spread(found: Sequence[float]) -> str:
+    if not found:
+        return "n/a"
+    return f"{np.median(found):.3f} [{min(found):.3f}, {max(found):.3f}]"
+
+
+def main() -> None:
+    """Judge, calibrate, measure, print."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--judge", type=Path, default=JUDGE, help="the judge's config")
+    parser.add_argument("--data", type=Path, default=default_data(), help="a folder with traces.jsonl and labels.jsonl")
+    parser.add_argument("--keep", type=Path, help="keep the lake here, or use the one that is there")
+    parser.add_argument("--splits", type=int, default=20)
+    parser.add_argument("--json", type=Path, help="write the numbers too")
+    args = parser.parse_args()
+    if not (args.data / "labels.jsonl").exists():
+        raise SystemExit(f"{args.data} has no labelled traces. Name a folder with --data, or set LEADLINE_SHARED.")
+    with tempfile.TemporaryDirectory() as scratch:
+        traces = night(args.data, args.judge, args.keep or Path(scratch))
+    found = show(traces, args.splits)
+    if args.json:
+        args.json.write_text(json.dumps(found, indent=2), encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()

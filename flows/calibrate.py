@@ -1,0 +1,139 @@
+"""`leadline calibrate`: thresholds from people's labels, printed for pasting; no file of the user's is changed.
+
+Left out: how it is shown (`calibrated.py`, and as a page `tasks/report/calibration.py`).
+"""
+
+import sys
+from collections import Counter
+from dataclasses import asdict
+from datetime import date
+from pathlib import Path
+
+import pyarrow as pa
+from rich.console import Console
+from rich.markup import escape
+
+from flows.calibrated import Found, Target, as_json, counted, show
+from tasks.core.calibration import Bands, bands, calibrate
+from tasks.core.config import did_you_mean
+from tasks.core.errors import DataError, LeadlineError, UsageError
+from tasks.report import calibration as page
+from tasks.stages.calibrate import Claims, labelled
+from tasks.stages.context import Context, load_all
+from tasks.stages.reviews import read
+from tasks.store.query import Queries
+
+FORMATS = ("table", "json")
+EVER = date(1900, 1, 1), date(2999, 12, 31)
+
+
+def run(
+    config: Path,
+    first: date,
+    last: date,
+    error: float,
+    confidence: float,
+    recipe: str | None,
+    labels: Path | None,
+    output_format: str,
+    output: Path | None,
+) -> None:
+    """Calibrate every recipe, or the one that is named.
+
+    Raises:
+        UsageError: No such recipe or format, or a target that is none.
+        DataError: Too few labels for anything.
+    """
+    target = Target(error, confidence)
+    _check(target, output_format)
+    if first > last:
+        raise UsageError(f"--from {first} is after --to {last}. Swap them.")
+    contexts = load_all(config, last, last)  # with the judges that count in the end, also of earlier days
+    chosen = [ctx for ctx in contexts if recipe in (None, ctx.settings.name)]
+    if not chosen:
+        names = sorted({ctx.settings.name for ctx in contexts})
+        raise UsageError(f"--recipe {recipe}: not in {config}. {did_you_mean(str(recipe), names, 'recipes')}")
+    found = [_found(ctx, target, (first, last), labels) for ctx in chosen]
+    if not any(f.waterfall or any(b for _, b in f.judges) for f in found):
+        raise DataError(_too_few(found, target, labels))
+    if output is not None:
+        _save(output, page.page([_section(f) for f in found], asdict(target)))
+    if output_format == "json":
+        sys.stdout.writelines(as_json(f) + "\n" for f in found)
+        return
+    console = Console()
+    for f in found:
+        show(console, f, target)
+
+
+def _check(target: Target, output_format: str) -> None:
+    if not 0 < target.error < 1:
+        raise UsageError(f"--error {target.error}: not between 0 and 1. Give a share, such as 0.1 for one in ten.")
+    if not 0.5 <= target.confidence < 1:
+        raise UsageError(f"--confidence {target.confidence}: not from 0.5 to below 1. Give a probability, such as 0.9.")
+    if output_format not in FORMATS:
+        remedy = did_you_mean(output_format, list(FORMATS), "formats")
+        raise UsageError(f"--format {output_format}: no such format. {remedy}")
+
+
+def _found(ctx: Context, target: Target, days: tuple[date, date], labels: Path | None) -> Found:
+    with ctx.queries() as queries:
+        reviews = None if labels is None else _read(ctx, queries, labels)
+        traces, claims = labelled(ctx, queries, *days, reviews)
+    enough = len(traces.ids) >= target.least
+    waterfall = (
+        calibrate(traces.signals, traces.wrong, traces.questions, target.error, target.confidence) if enough else None
+    )
+    by_judge = tuple((c, _bands(c, target)) for c in claims)
+    return Found(ctx, traces, waterfall, by_judge)
+
+
+def _read(ctx: Context, queries: Queries, path: Path) -> pa.Table:
+    """The labels of a file that is not imported."""
+    found, limit = read(ctx, queries, path), ctx.config.gates.max_quarantined_share
+    if refused := found.refused.num_rows:
+        reasons = Counter(found.refused["reason"].to_pylist()).most_common(3)
+        said = f"{refused} of {found.lines} lines are no labels ({', '.join(f'{r} {n}' for r, n in reasons)})"
+        if refused > limit * found.lines:
+            raise DataError(
+                f"{path}: {said}, more than gates.max_quarantined_share = {limit:.1%}; the first is line "
+                f"{found.refused['line'][0]}. Mend the file or raise the limit."
+            )
+        note = f"[yellow]note[/yellow] {escape(str(path))}: {said}."
+        Console(stderr=True).print(note, highlight=False, soft_wrap=True)
+    return found.reviews
+
+
+def _bands(claims: Claims, target: Target) -> Bands | None:
+    if len(claims.supported) < target.least:
+        return None
+    return bands(claims.p_supported, claims.supported, target.error, target.confidence)
+
+
+def _too_few(found: list[Found], target: Target, labels: Path | None) -> str:
+    where = "the lake" if labels is None else str(labels)
+    counts = "; ".join(
+        f"recipe {f.ctx.label}: {counted(f.traces.ids, 'answer')}, {counted(f.judges[0][0].supported, 'claim')}"
+        for f in found
+    )
+    left_out = max(f.traces.picked for f in found)
+    picked = (
+        f" {left_out} more answers were picked for review because of their labels, and don't count." if left_out else ""
+    )
+    return (
+        f"{where} has too few labels of traces that are scored under the recipe ({counts}). --error {target.error} "
+        f"with --confidence {target.confidence} takes at least {target.least} labelled answers for the waterfall, or "
+        f"as many claims for a judge.{picked} Have more reviewed, ask for less, or complete the labelled days with "
+        "`leadline nightly` first."
+    )
+
+
+def _save(output: Path, text: str) -> None:
+    try:
+        output.write_text(text, encoding="utf-8")
+    except OSError as error:
+        raise LeadlineError(f"{output}: can't be written ({error.strerror}). Choose another place.") from error
+
+
+def _section(f: Found) -> page.Section:
+    return page.Section(f.ctx.label, f.waterfall, tuple((c.judge, b) for c, b in f.judges))
