@@ -1,0 +1,54 @@
+-- grain: one number of one night of one app and generator; per question, how many of the night's traces have it and
+-- their sum, and how many reviewed traces of any night have it and by how much people's labels change their sum
+-- inputs: trace_scores of one recipe and day, reviewed_traces of the same recipe and all days
+-- What `nightly_corrected` is made from (METHODS section 11). Traces that were picked for review because of their labels
+-- stay out. Sums are rounded so that they don't depend on the order in which rows were added up.
+WITH night AS (
+    SELECT recipe, date, app, generator, judge_version, question_id, number, count(*) AS n, sum(score) AS total
+    FROM (
+        UNPIVOT (
+            SELECT
+                recipe, date, app, generator, judge_version, question_id, groundedness_score AS groundedness, faithfulness
+            FROM trace_scores
+        )
+        ON groundedness, faithfulness INTO NAME number VALUE score
+    )
+    GROUP BY ALL
+),
+change AS (
+    SELECT app, generator, question_id, number, count(*) AS n, sum(score) AS total
+    FROM (
+        UNPIVOT (
+            SELECT
+                app,
+                generator,
+                question_id,
+                groundedness_people - groundedness_judge AS groundedness,
+                faithfulness_people - faithfulness_judge AS faithfulness
+            FROM reviewed_traces
+        )
+        ON groundedness, faithfulness INTO NAME number VALUE score
+    )
+    GROUP BY ALL
+),
+night_key AS (
+    SELECT DISTINCT recipe, date, app, generator, judge_version, number
+    FROM night
+),
+question AS (
+    SELECT app, generator, number, question_id FROM night
+    UNION
+    SELECT app, generator, number, question_id FROM change
+)
+SELECT
+    night_key.*,
+    list(coalesce(night.n, 0)::DOUBLE ORDER BY question_id) AS n,
+    list(coalesce(round(night.total, 9), 0) ORDER BY question_id) AS total,
+    list(coalesce(change.n, 0)::DOUBLE ORDER BY question_id) AS reviewed_n,
+    list(coalesce(round(change.total, 9), 0) ORDER BY question_id) AS reviewed_change
+FROM night_key
+INNER JOIN question USING (app, generator, number)
+LEFT JOIN night USING (app, generator, number, question_id)
+LEFT JOIN change USING (app, generator, number, question_id)
+GROUP BY ALL
+ORDER BY app, generator, number

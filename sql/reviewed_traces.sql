@@ -1,0 +1,87 @@
+-- grain: one trace under one recipe of which people labelled claims, or the answer as a whole
+-- inputs: reviews, reviewed_claims (see reviewed_claims.sql), and of the days of the reviewed traces trace_scores
+-- parameters: $misuse_penalty, $partial_credit
+-- METHODS sections 11 and 13. `wrong`: what most reviewers say of the answer, the latest label of each; where none do, or
+-- as many say one as the other, true if a reviewed claim is unsupported or contradicted, else false; null where people can't
+-- tell or disagree on one of its claims, and none of the others is wrong.
+-- Groundedness and faithfulness (section 4) are taken over the same claims twice, by people's labels and by the judge's:
+-- those that have both, and that were not picked for review because of their labels. Groundedness is null where people
+-- did not say of each of these whether it is misused.
+WITH answer AS (
+    SELECT
+        trace_id,
+        count(*) AS n_reviewers,
+        bool_or(drawn) AS random,
+        CASE sign(count(*) FILTER (label = 'wrong') - count(*) FILTER (label = 'right'))
+            WHEN 1 THEN true WHEN -1 THEN false
+        END AS wrong
+    FROM (
+        SELECT *, bool_or(sampling IS NULL OR sampling = 'random') OVER (PARTITION BY trace_id) AS drawn
+        FROM reviews
+        WHERE label IN ('right', 'wrong')
+        QUALIFY row_number() OVER (
+            PARTITION BY trace_id, reviewer ORDER BY coalesce(reviewed_at, imported_at) DESC, review_id DESC
+        ) = 1
+    )
+    GROUP BY trace_id
+),
+claim AS (
+    SELECT
+        trace_id,
+        count(people) AS n,
+        bool_or(random) AS random,
+        -- One that people can't tell, or disagree on, might be the wrong one.
+        CASE
+            WHEN bool_or(people IN ('unsupported', 'contradicted')) THEN true
+            WHEN count(people) = count(*) THEN false
+        END AS wrong
+    FROM reviewed_claims
+    GROUP BY trace_id
+),
+compared AS (
+    SELECT
+        trace_id,
+        count(*) AS n,
+        count(*) FILTER (people = 'supported') AS people_supported,
+        count(*) FILTER (people = 'partially_supported') AS people_partial,
+        count(*) FILTER (people_misused) AS people_misused,
+        count(*) FILTER (people_misused IS NULL) AS not_said,
+        count(*) FILTER (judge = 'supported') AS judge_supported,
+        count(*) FILTER (judge = 'partially_supported') AS judge_partial,
+        count(*) FILTER (judge_misused) AS judge_misused
+    FROM reviewed_claims
+    WHERE people IS NOT NULL AND judge IS NOT NULL AND random
+    GROUP BY trace_id
+)
+SELECT
+    trace_scores.recipe,
+    trace_scores.date,
+    trace_scores.trace_id,
+    trace_scores.app,
+    trace_scores.generator,
+    trace_scores.question_id,
+    coalesce(answer.random, false) OR coalesce(claim.random, false) AS random,
+    coalesce(answer.wrong, claim.wrong) AS wrong,
+    coalesce(answer.n_reviewers, 0) AS n_answer_reviewers,
+    coalesce(claim.n, 0) AS n_claims_reviewed,
+    coalesce(compared.n, 0) AS n_claims_compared,
+    CASE
+        WHEN compared.not_said = 0
+            THEN greatest(0.0, least(100.0, 100.0 * (
+                people_supported + $partial_credit * people_partial - $misuse_penalty * people_misused
+            ) / compared.n))
+    END AS groundedness_people,
+    CASE
+        WHEN compared.not_said = 0
+            THEN greatest(0.0, least(100.0, 100.0 * (
+                judge_supported + $partial_credit * judge_partial - $misuse_penalty * judge_misused
+            ) / compared.n))
+    END AS groundedness_judge,
+    people_supported / compared.n AS faithfulness_people,
+    judge_supported / compared.n AS faithfulness_judge
+FROM trace_scores
+LEFT JOIN answer USING (trace_id)
+LEFT JOIN claim USING (trace_id)
+LEFT JOIN compared USING (trace_id)
+WHERE answer.trace_id IS NOT NULL OR claim.trace_id IS NOT NULL
+ORDER BY trace_scores.date, trace_scores.trace_id
