@@ -15,7 +15,7 @@ from pathlib import Path
 
 import pyarrow as pa
 import pyarrow.parquet as pq
-from filelock import FileLock, Timeout
+from filelock import BaseFileLock, FileLock, Timeout
 
 from tasks.core.errors import BusyError, LeadlineError
 from tasks.core.schemas import Table
@@ -46,6 +46,11 @@ class Part:
         metadata: dict[bytes, bytes] = pq.read_schema(self.path).metadata or {}
         return metadata.get(INPUTS, b"").decode()
 
+    def stamp(self) -> tuple[int, int]:
+        """What tells this file from one that was put in its place."""
+        found = self.path.stat()
+        return found.st_ino, found.st_mtime_ns
+
     def rows(self) -> int:
         """Number of rows, from the footer."""
         return int(pq.read_metadata(self.path).num_rows)
@@ -62,11 +67,14 @@ class Lake:
     Args:
         root: The lake's directory; made on the first write.
         overlay: Where writes go instead, if given: reads see both. A dry run works on an overlay that is thrown away.
+        writer: Who writes. One process of each kind may at a time: a backfill works beside the nightly, and neither
+            touches what the other leaves half done. Parts that both write are changed by `alone`.
     """
 
-    def __init__(self, root: Path, overlay: Path | None = None) -> None:
+    def __init__(self, root: Path, overlay: Path | None = None, *, writer: str = "run") -> None:
         self.root = root
         self.overlay = overlay
+        self.writer = writer
 
     def parts(self, table: Table, *partition: str) -> list[Part]:
         """Parts of a table in the order of their paths, those of one partition prefix if given."""
@@ -117,7 +125,7 @@ class Lake:
         if inputs:
             filled = filled.replace_schema_metadata({INPUTS: inputs.encode()})
         path = self.path(table, name, *partition)
-        temporary = path.with_name(f".{name}.{secrets.token_hex(4)}.tmp")
+        temporary = path.with_name(f".{name}.{secrets.token_hex(4)}.{self._suffix}")
         try:
             path.parent.mkdir(parents=True, exist_ok=True)
             pq.write_table(filled, temporary, compression="zstd", compression_level=1)
@@ -137,11 +145,29 @@ class Lake:
 
     def hidden(self, name: str) -> Path:
         """A directory beside the tables for what is not a table, such as the gates' own files."""
-        return (self.overlay or self.root) / f".{name}"
+        return (self.overlay or self.root) / (f".{name}" if self.writer == "run" else f".{name}-{self.writer}")
 
-    def lock(self, holder: str) -> "RunLock":
-        """The right to change this lake, for one process at a time."""
-        return RunLock(self.root, holder)
+    def alone(self) -> BaseFileLock:
+        """A moment for looking at a part and putting another in its place, with no other writer between the two.
+
+        For the parts that a nightly and a backfill may both write; not to be nested.
+        """
+        base = self.overlay or self.root
+        base.mkdir(parents=True, exist_ok=True)
+        return FileLock(base / ".lock-parts")
+
+    def lock(self, holder: str, *, wait: bool = False) -> "RunLock":
+        """The right to change this lake, for one process of this kind of writer at a time.
+
+        Args:
+            holder: What to tell others, such as the command and the process id.
+            wait: Wait until whoever has it is done, instead of failing.
+        """
+        return RunLock(self.root, holder, "" if self.writer == "run" else f"-{self.writer}", self._suffix, wait=wait)
+
+    @property
+    def _suffix(self) -> str:
+        return "tmp" if self.writer == "run" else f"{self.writer}-tmp"
 
 
 class RunLock:
@@ -150,18 +176,23 @@ class RunLock:
     Args:
         root: The lake.
         holder: What to tell others, such as the command and the process id.
+        of: What its files are told apart by from those of other locks.
+        leftovers: Suffix of the temporary files that its process may leave.
+        wait: Wait for it.
     """
 
-    def __init__(self, root: Path, holder: str) -> None:
+    def __init__(self, root: Path, holder: str, of: str = "", leftovers: str = "tmp", *, wait: bool = False) -> None:
         self._root = root
-        self._lock = FileLock(root / ".lock")
-        self._note = root / ".lock.holder"
+        self._lock = FileLock(root / f".lock{of}")
+        self._note = root / f".lock{of}.holder"
         self._holder = holder
+        self._leftovers = leftovers
+        self._timeout = -1 if wait else 0
 
     def __enter__(self) -> None:
         try:
             self._root.mkdir(parents=True, exist_ok=True)
-            self._lock.acquire(timeout=0)
+            self._lock.acquire(timeout=self._timeout)
         except Timeout:
             who = self._note.read_text(encoding="utf-8") if self._note.exists() else "another process"
             raise BusyError(
@@ -172,7 +203,7 @@ class RunLock:
                 f"{self._root}: can't be locked ({error.strerror}). Correct `lake` in the config, or grant access."
             ) from error
         self._note.write_text(self._holder, encoding="utf-8")
-        for leftover in self._root.glob("*/**/.*.tmp"):  # of a run that was killed while it wrote
+        for leftover in self._root.glob(f"*/**/.*.{self._leftovers}"):  # of a run that was killed while it wrote
             leftover.unlink(missing_ok=True)
 
     def __exit__(self, *_: object) -> None:

@@ -6,6 +6,7 @@ whoever opens it next reads the new one. Tables that hold the texts and every si
 `verdicts`, `relevance`) are not copied: they are views of the lake.
 """
 
+import re
 import secrets
 import shutil
 from collections.abc import Iterator, Mapping
@@ -138,8 +139,13 @@ class Reader:
 
     def rows(self, sql: str, params: Mapping[str, object]) -> list[dict[str, Any]]:
         """Rows of a SELECT with $parameters."""
-        found: list[dict[str, Any]] = self._connection.execute(sql, dict(params)).to_arrow_table().to_pylist()
+        found: list[dict[str, Any]] = self.table(sql, params).to_pylist()
         return found
+
+    def table(self, sql: str, params: Mapping[str, object]) -> pa.Table:
+        """Rows of a SELECT with $parameters, as Arrow; values that it does not use are left out."""
+        used = {k: v for k, v in params.items() if re.search(rf"\${k}\b", sql)}
+        return self._connection.execute(sql, used).to_arrow_table()
 
 
 def query(published: Path, sql: str) -> pa.Table:
@@ -148,15 +154,32 @@ def query(published: Path, sql: str) -> pa.Table:
     Raises:
         UsageError: There is no warehouse yet, or the statement is wrong.
     """
+    with _opened(published) as connection:
+        connection.execute(sql)
+        if connection.description is None:
+            raise UsageError("the statement is empty. Give a SELECT.")
+        return connection.to_arrow_table()
+
+
+@contextmanager
+def reading(published: Path) -> Iterator[Reader]:
+    """The published warehouse for several queries that belong together, opened read-only: all see the same tables.
+
+    Raises:
+        UsageError: There is no warehouse yet, or it has not what a query asks for.
+    """
+    with _opened(published) as connection:
+        yield Reader(connection)
+
+
+@contextmanager
+def _opened(published: Path) -> Iterator[duckdb.DuckDBPyConnection]:
     if not published.exists():
         raise UsageError(f"{published}: there is no warehouse yet. Run `leadline nightly` or `leadline rebuild` first.")
     try:
         with duckdb.connect(published, read_only=True) as connection:
             connection.execute("SET TimeZone = 'UTC'; SET autoinstall_known_extensions = false")
-            connection.execute(sql)
-            if connection.description is None:
-                raise UsageError("the statement is empty. Give a SELECT.")
-            return connection.to_arrow_table()
+            yield connection
     except duckdb.Error as error:
         raise explain(error) from None
 

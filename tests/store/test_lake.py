@@ -26,7 +26,14 @@ VERSION, DAY = "a" * 16, "2026-11-01"
 
 def scores(*values: float, trace: str = "t") -> pa.Table:
     """Rows of `relevance` without its partition columns."""
-    row = {"trace_id": trace, "kind": "answer", "method": "embedding", "tokens_in": 1}
+    row = {
+        "trace_id": trace,
+        "kind": "answer",
+        "method": "embedding",
+        "tokens_in": 1,
+        "tokens_cached": 0,
+        "tokens_out": 0,
+    }
     return pa.Table.from_pylist([row | {"chunk_id": None, "score": v, "failure": None} for v in values])
 
 
@@ -206,7 +213,8 @@ def at_most(size: int) -> Iterator[None]:
 
 class TestConform:
     def test_partition_columns_are_added_and_columns_put_in_order(self) -> None:
-        shuffled = scores(0.5, 1.0).select(["score", "kind", "tokens_in", "failure", "method", "chunk_id", "trace_id"])
+        shuffled = scores(0.5, 1.0)
+        shuffled = shuffled.select(sorted(shuffled.column_names, reverse=True))
         found = conform(shuffled, RELEVANCE, (VERSION, DAY))
         assert found.schema.names == RELEVANCE.schema.names
         assert found["date"].to_pylist() == [date(2026, 11, 1)] * 2

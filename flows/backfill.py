@@ -1,0 +1,191 @@
+"""The backfill flow: past days under another judge or recipe, beside the nightly, newest first, within a budget."""
+
+import os
+import shutil
+import sys
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from datetime import date
+from pathlib import Path
+from typing import Any
+
+from prefect import Task, flow
+from rich import box
+from rich.console import Console
+from rich.markup import escape
+from rich.table import Table
+
+from flows.gpu import Shared, slot
+from flows.progress import watcher
+from flows.retry import patiently
+from flows.summary import tokens
+from tasks import claims, judge, score
+from tasks.core.budget import Budget
+from tasks.core.config import Nightly
+from tasks.core.errors import BusyError, LeadlineError, UsageError
+from tasks.core.progress import tracked
+from tasks.stages import backfill as backfilling
+from tasks.stages.backfill import Day, Overall
+from tasks.stages.context import Context, StageResult, load_all
+from tasks.stages.promotions import Promotion
+from tasks.stages.publish import publish_warehouse
+from tasks.stages.runs import BACKFILL, Run
+from tasks.stages.variants import Variant, of_backfill
+from tasks.store.lake import Lake
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """What a backfill leaves to tell.
+
+    Attributes:
+        days: Of the range that have traces, newest first, each with what its stages did; empty for days that the budget
+            did not reach.
+        spent: What of the budget is spent, if it stopped before its end.
+    """
+
+    ctx: Context
+    days: tuple[tuple[Day, tuple[StageResult, ...]], ...]
+    spent: str | None
+
+
+@flow(name=BACKFILL, flow_run_name="backfill {first}..{last}", persist_result=False)
+def backfill(
+    first: date,
+    last: date,
+    config: str = "configs/nightly.yaml",
+    judge: str | None = None,
+    recipe: str | None = None,
+    app: Sequence[str] = (),
+    sample: float = 1.0,
+    max_tokens: int | None = None,
+    max_minutes: float | None = None,
+    retry_failures: bool = False,
+) -> Outcome:
+    """Complete past days under another judge or recipe; see `leadline backfill --help`."""
+    chosen = Path(judge) if judge else None
+    ctx = load(Path(config), first, last, judge=chosen, recipe=recipe, apps=app, sample=sample)
+    budget = Budget(max_tokens, max_minutes)
+    return patiently(lambda: run(replace(ctx, budget=budget, progress=watcher()), retry_failures=retry_failures))
+
+
+def load(
+    config: Path, first: date, last: date, *, judge: Path | None, recipe: str | None, apps: Sequence[str], sample: float
+) -> Context:
+    """The context of a backfill.
+
+    Raises:
+        UsageError: It is not told what to compute.
+        ConfigError: A config file is wrong.
+    """
+    if not 0 < sample <= 1:
+        raise UsageError(f"--sample {sample:g} is no share. Give more than 0 and at most 1.")
+
+    def select(found: Nightly, path: Path, known: Sequence[Promotion]) -> Sequence[Variant]:
+        return of_backfill(found, path, known, judge, recipe, apps, sample)
+
+    (ctx,) = load_all(config, first, last, writer=BACKFILL, select=select)
+    return ctx
+
+
+def run(ctx: Context, *, retry_failures: bool = False) -> Outcome:
+    """The days of the range, newest first, on record in `runs`; published at the end.
+
+    Raises:
+        BusyError: Another backfill of this lake is under way.
+        LeadlineError: See the stages. What was done is kept, and the next run goes on from there.
+    """
+    record = Run(BACKFILL, recipes=[ctx.recipe])
+    shown = ctx.progress
+    found: list[tuple[Day, tuple[StageResult, ...]]] = []
+    spent = None
+    with ctx.lake.lock(f"leadline backfill {ctx.first}..{ctx.last}, process {os.getpid()}"):
+        record.start(ctx)
+        try:
+            with slot(ctx.extractor.gpus, [ctx]):
+                for task in (claims.extract_claims, claims.plan_pairs):
+                    record.add(ctx, replace(task(ctx), stage=task.name))
+            days = backfilling.days(replace(ctx, progress=Overall(shown)))
+            held = max([*(m.gpus for m in ctx.judges), *(s.gpus for s in ctx.scorers)])
+            gpu = Shared(held, [ctx])
+            ctx.budget.wanted = gpu.wanted
+            with tracked(shown, BACKFILL, sum(day.looks for day in days)), gpu:
+                for day in days:
+                    done: list[StageResult] = []
+                    begun = True
+                    while begun:
+                        begun = ctx.budget.gave_way = False
+                        for task, options in _stages(day.ctx, retry_failures=retry_failures):
+                            if spent := ctx.budget.spent:
+                                break
+                            done.append(replace(task(day.ctx, **options), stage=task.name))
+                            record.add(ctx, done[-1])
+                            if begun := ctx.budget.gave_way and not ctx.budget.spent:  # what is done stays done
+                                gpu.give_way()
+                                break
+                    found.append((day, tuple(done)))
+            record.add(ctx, replace(score.correct_nights(ctx), stage=score.correct_nights.name))
+        except BaseException as error:
+            record.end(ctx, "failed", str(error) if isinstance(error, LeadlineError) else type(error).__name__)
+            raise
+        finally:
+            ctx.close()
+            shutil.rmtree(ctx.scratch, ignore_errors=True)
+        record.end(ctx, "completed")
+    _publish(ctx)
+    return Outcome(ctx, tuple(found), spent)
+
+
+def _stages(ctx: Context, *, retry_failures: bool) -> Iterator[tuple[Task[..., StageResult], dict[str, Any]]]:
+    """The stages of a day. A judge stays loaded from one day to the next where no other model needs its place."""
+    only = len({member.judge.version for member in ctx.judges}) == 1 and not any(s.gpus for s in ctx.scorers)
+    yield score.score_grace, {}
+    for member in ctx.judges:
+        for task in judge.looks(member.stage, rounds=ctx.settings.method == "citations"):
+            yield task, {"stage": member.stage, "retry_failures": retry_failures, "keep": only}
+    yield judge.score_relevance, {"retry_failures": retry_failures}
+    yield score.score_traces, {}
+    yield score.aggregate_nights, {}
+
+
+def _publish(ctx: Context) -> None:
+    """Load and publish the warehouse, once the nightly is done with it."""
+    main = replace(ctx, lake=Lake(ctx.config.lake))
+    holder = f"leadline backfill {ctx.first}..{ctx.last} (publishing), process {os.getpid()}"
+    try:
+        with main.lake.lock(holder):
+            publish_warehouse(main)
+    except BusyError as busy:
+        Console(stderr=True).print(f"[yellow]note[/yellow] Waiting to publish: {escape(str(busy))}", highlight=False)
+        with main.lake.lock(holder, wait=True):
+            publish_warehouse(main)
+
+
+def show(outcome: Outcome) -> None:
+    """Print what was done, day by day, and what is left."""
+    ctx, console = outcome.ctx, Console()
+    title = f"Backfill {ctx.first} to {ctx.last}, {escape(ctx.label)} by {escape(ctx.judges[0].name)}"
+    table = Table(title=title, title_style="bold", title_justify="left", box=box.SIMPLE)
+    for name in ("day", "verdicts", "reused", "tokens", "seconds", ""):
+        table.add_column(name, justify="left" if name in ("day", "") else "right")
+    for day, stages in outcome.days:
+        judged = [s for s in stages if s.judge]
+        total = StageResult(
+            "day",
+            tokens_in=sum(s.tokens_in for s in stages),
+            tokens_cached=sum(s.tokens_cached for s in stages),
+            tokens_out=sum(s.tokens_out for s in stages),
+        )
+        computed, reused = sum(s.computed for s in judged), sum(s.reused for s in judged)
+        seconds = f"{sum(s.seconds for s in stages):.1f}"
+        state = "complete" if day.done else "begun" if computed else "not begun"
+        table.add_row(str(day.date), f"{computed:,}", f"{reused:,}", tokens(total), seconds, state)
+    console.print(table)
+    for note in dict.fromkeys(note for _, stages in outcome.days for s in stages for note in s.notes):
+        console.print(f"[yellow]note[/yellow] {escape(note)}", highlight=False)
+    left = sum(not day.done for day, _ in outcome.days)
+    if outcome.spent:
+        console.print(f"Stopped: {outcome.spent}. {left} days are left: run the same command again.", highlight=False)
+    if not outcome.days:
+        sys.stderr.write(f"leadline: no traces from {ctx.first} to {ctx.last} are in the lake. Nothing to do.\n")
+    console.print(f"recipe {ctx.recipe}, judge {ctx.judge_version}", highlight=False)

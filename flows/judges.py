@@ -1,0 +1,259 @@
+"""`leadline judges`: which judges there are, what tells two versions apart, and which of them counts."""
+
+import json
+import os
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import date, timedelta
+from pathlib import Path
+from typing import Any
+
+from rich import box
+from rich.console import Console
+from rich.markup import escape
+from rich.table import Table
+
+from flows.summary import WIDTH
+from tasks import judges
+from tasks.core.config import Nightly, load_nightly
+from tasks.core.errors import UsageError
+from tasks.core.schemas import JUDGES, RECIPES, TRACE_SCORES, VERDICTS
+from tasks.core.types import Judge
+from tasks.stages import members, promotions
+from tasks.stages.context import as_json
+from tasks.stages.promotions import PROMOTE, RETIRE, Promotion
+from tasks.stages.variants import of_night, recipe_named
+from tasks.store.lake import Lake
+from tasks.store.warehouse import Warehouse
+
+
+@dataclass(frozen=True, slots=True)
+class Known:
+    """A judge that has judged, or one of a file.
+
+    Attributes:
+        definition: Everything that is hashed into the version.
+    """
+
+    name: str
+    kind: str
+    version: str
+    definition: Mapping[str, Any]
+
+
+def show_all(config: Path) -> None:
+    """Print every judge that has judged, and what for it counts."""
+    lake = Lake(load_nightly(config).lake)
+    log = promotions.log(lake)
+    gone = promotions.retired(log)
+    table = Table(box=box.SIMPLE)
+    for name in ("judge", "version", "kind", "verdicts", "nights", "counts for"):
+        table.add_column(name, justify="right" if name in ("verdicts", "nights") else "left")
+    for known in of_lake(lake):
+        parts = lake.parts(VERDICTS, known.version)
+        verdicts = f"{sum(p.rows() for p in parts):,}" if parts else ""
+        nights = f"{len({p.date for p in parts}):,}" if parts else ""
+        uses = [f"retired {gone[known.version].promoted_at:%Y-%m-%d}"] if known.version in gone else []
+        table.add_row(
+            escape(known.name), known.version, known.kind, verdicts, nights, "; ".join([*uses, *_uses(log, known)])
+        )
+    console = wide()
+    console.print(table)
+    if not any(p.action == PROMOTE for p in log):
+        console.print("Nothing is promoted: the judges that the config names count.")
+
+
+def show_one(config: Path, judge: str) -> None:
+    """Print what a version stands for."""
+    known = find(config, judge)
+    Console().print_json(json.dumps({"judge": known.name, "judge_version": known.version, **known.definition}))
+
+
+def show_diff(config: Path, one: str, other: str) -> None:
+    """Print the fields in which two judges differ."""
+    a, b = find(config, one), find(config, other)
+    rows = list(differences(a.definition, b.definition))
+    console = wide()
+    if not rows:
+        console.print(f"{a.name} and {b.name} are the same version, {a.version}.")
+        return
+    table = Table(box=box.SIMPLE)
+    for name in ("field", f"{a.name} {a.version}", f"{b.name} {b.version}"):
+        table.add_column(escape(name), overflow="fold")
+    for row in rows:
+        table.add_row(*map(escape, row))
+    console.print(table)
+
+
+def promote(
+    config: Path, judge: Path, recipe: str | None, apps: Sequence[str], since: date | None, reason: str
+) -> None:
+    """Let a judge count for a recipe, from a night on.
+
+    Raises:
+        UsageError: No such recipe, or no reason.
+        BusyError: A run holds the lake.
+    """
+    settings = load_nightly(config)
+    name = recipe_named(settings, config, recipe).recipe.name
+    opened = judges.load(judge)
+    version = opened.version
+    opened.close()
+    if not reason.strip():
+        raise UsageError("--reason is empty. Say why: it is kept with the promotion.")
+    night = since or promotions.now().date()
+    lake = Lake(settings.lake)
+    made = [
+        Promotion(
+            promotions.now(), PROMOTE, name, app, judge.stem, version, promotions.written_path(judge, config), night,
+            reason.strip(),
+        )
+        for app in (apps or (None,))
+    ]  # fmt: skip
+    judged = {d for r in lake.parts(RECIPES) for d in _nights(lake, r.read().to_pylist()[0], name, version)}
+    _write(lake, settings.warehouse, settings.limits.memory_limit, made)
+    console = wide()
+    whose = f" of {', '.join(map(escape, apps))}" if apps else ""
+    console.print(f"From {night} on, {escape(judge.stem)} ({version}) counts for recipe {escape(name)}{whose}.")
+    if not judged:
+        console.print(
+            "[yellow]note[/yellow] It has judged no night under this recipe yet: its line begins with the promotion. "
+            f"`leadline backfill --judge {judge}` gives it a past."
+        )
+
+
+def retire(config: Path, judge: str, reason: str) -> None:
+    """Let a judge not be used any more; what it judged stays.
+
+    Raises:
+        UsageError: It still counts for something, or there is no reason.
+        BusyError: A run holds the lake.
+    """
+    settings = load_nightly(config)
+    lake = Lake(settings.lake)
+    known = find(config, judge)
+    log = promotions.log(lake)
+    if uses := list(_uses(log, known)):
+        raise UsageError(f"{known.name} {known.version} still counts for {'; '.join(uses)}. Promote another one first.")
+    if names := _named(settings, config, log, known):
+        raise UsageError(
+            f"{known.name} {known.version} is what tonight's run takes for recipe {', '.join(names)}, which would be "
+            "refused. Promote another one, or name another one in the config, first."
+        )
+    if not reason.strip():
+        raise UsageError("--reason is empty. Say why: it is kept.")
+    decision = Promotion(promotions.now(), RETIRE, None, None, known.name, known.version, None, None, reason.strip())
+    _write(lake, settings.warehouse, settings.limits.memory_limit, [decision])
+    Console().print(f"{escape(known.name)} ({known.version}) is retired; what it judged stays.")
+
+
+def show_history(config: Path, *, as_lines: bool) -> None:
+    """Print every decision, the latest first."""
+    log = promotions.log(Lake(load_nightly(config).lake))
+    console = wide()
+    if as_lines:
+        for p in reversed(log):
+            row = {n: getattr(p, n) for n in Promotion.__slots__}
+            console.out(json.dumps(row, default=str, ensure_ascii=False), highlight=False)
+        return
+    table = Table(box=box.SIMPLE)
+    for name in ("decided", "action", "judge", "version", "recipe", "app", "since", "reason"):
+        table.add_column(name, overflow="fold")
+    for p in reversed(log):
+        cells = (p.action, p.judge, p.judge_version, p.recipe_name or "", p.app or "", str(p.since or ""), p.reason)
+        table.add_row(f"{p.promoted_at:%Y-%m-%d %H:%M}", *map(escape, cells))
+    console.print(table)
+
+
+def wide() -> Console:
+    """A console in which versions and paths are not cut."""
+    console = Console()
+    console.width = max(console.width, WIDTH)
+    return console
+
+
+def of_lake(lake: Lake) -> list[Known]:
+    """The judges of the lake by name, those first that judged last."""
+    rows = [row for part in lake.parts(JUDGES) for row in part.read().to_pylist()]
+    found = [Known(r["name"], r["kind"], r["judge_version"], json.loads(r["definition"])) for r in rows]
+    return sorted(found, key=lambda k: (k.name, k.version))
+
+
+def find(config: Path, judge: str) -> Known:
+    """A judge by its file, its name or the beginning of its version.
+
+    Raises:
+        UsageError: None is meant, or several may be.
+    """
+    if judge.endswith((".yaml", ".yml")):
+        opened = judges.load(Path(judge))
+        definition = opened.describe()
+        opened.close()
+        return Known(Path(judge).stem, str(definition.get("kind", "")), opened.version, json.loads(as_json(definition)))
+    known = of_lake(Lake(load_nightly(config).lake))
+    found = [k for k in known if judge == k.name] or [k for k in known if k.version.startswith(judge)]
+    if len(found) == 1:
+        return found[0]
+    if found:
+        several = ", ".join(k.version for k in found)
+        raise UsageError(f"{judge!r} is the name of {len(found)} versions: {several}. Give the beginning of one.")
+    names = ", ".join(sorted({k.name for k in known})) or "none yet"
+    raise UsageError(f"{judge!r} is no judge that has judged ({names}). Give a name, a version, or a judge's file.")
+
+
+def differences(a: Mapping[str, Any], b: Mapping[str, Any]) -> Iterator[tuple[str, str, str]]:
+    """Fields in which two definitions differ, by dotted path, with both values; what one lacks is empty."""
+    one, other = dict(_flat(a)), dict(_flat(b))
+    for field in sorted({*one, *other}):
+        if one.get(field) != other.get(field):
+            yield field, _said(one.get(field)), _said(other.get(field))
+
+
+def _flat(value: Mapping[str, Any], above: str = "") -> Iterator[tuple[str, Any]]:
+    for name, its in value.items():
+        if isinstance(its, Mapping):
+            yield from _flat(its, f"{above}{name}.")
+        else:
+            yield f"{above}{name}", its
+
+
+def _said(value: object) -> str:
+    return "" if value is None else value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+
+
+def _uses(log: Sequence[Promotion], known: Known) -> Iterator[str]:
+    """What a judge counts for from its promotions, today."""
+    for recipe in sorted({p.recipe_name for p in log if p.recipe_name}):
+        for app, p in sorted(promotions.counting(log, recipe, date.max).items(), key=str):
+            if p.judge_version == known.version:
+                yield f"{recipe}{f' of {app}' if app else ''} since {p.since}"
+
+
+def _named(config: Nightly, path: Path, log: Sequence[Promotion], known: Known) -> list[str]:
+    """Recipes that a run over last night or tonight takes a judge for, as a shadow too."""
+    today = promotions.now().date()
+    opened: dict[Path, Judge] = {}
+    return sorted(
+        {
+            variant.chosen.recipe.name
+            for variant in of_night(config, path, log, today - timedelta(days=1), today)
+            for member in members.load(variant.chosen.recipe, opened)
+            if member.judge.version == known.version
+        }
+    )
+
+
+def _nights(lake: Lake, recipe: Mapping[str, Any], name: str, judge_version: str) -> list[str]:
+    if (recipe["name"], recipe["judge_version"]) != (name, judge_version):
+        return []
+    return lake.values(TRACE_SCORES, recipe["recipe"])
+
+
+def _write(lake: Lake, warehouse: Path, memory_limit: str, made: Sequence[Promotion]) -> None:
+    """Write decisions down and publish them, so that they can be queried."""
+    with lake.lock(f"leadline judges, process {os.getpid()}"):
+        for promotion in made:
+            promotions.add(lake, promotion)
+        its = Warehouse(lake, warehouse, memory_limit)
+        its.load()
+        its.publish()

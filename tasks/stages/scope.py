@@ -1,0 +1,67 @@
+"""Which traces a context covers: all of them, or those of some applications, or a sample.
+
+A backfill and a shadow judge cover less than the nightly, and each judge that is promoted for an application covers its
+own. A part of `pairs` carries the scopes that it was planned for as its `inputs` token; whatever is made of it covers
+the same traces. A wider scope later plans the part again, and pays for what is new only, since verdicts are kept by
+content.
+"""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+import msgspec
+import pyarrow as pa
+
+from tasks.core import keys
+
+_BITS = 64
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class Scope:
+    """Traces by application and by a draw that depends on their ids alone.
+
+    Attributes:
+        apps: Only these; empty for all.
+        without: None of these.
+        share: Share of them, in (0, 1]; a larger one holds all that a smaller one does.
+    """
+
+    apps: tuple[str, ...] = ()
+    without: tuple[str, ...] = ()
+    share: float = 1.0
+
+    def takes(self, app: str) -> bool:
+        """Whether traces of an application may be in it."""
+        return (not self.apps or app in self.apps) and app not in self.without
+
+    def covers(self, trace_id: str, app: str) -> bool:
+        """Whether a trace is in it."""
+        if not self.takes(app):
+            return False
+        return self.share >= 1 or int(keys.key("scope", trace_id, size=_BITS // 4), 16) < self.share * 2**_BITS
+
+
+ALL = Scope()
+
+
+def mask(scopes: Iterable[Scope], traces: pa.Table) -> pa.BooleanArray:
+    """Which of the traces any of the scopes covers.
+
+    Args:
+        traces: With `trace_id` and `app`.
+    """
+    wanted = list(scopes)
+    rows = zip(traces["trace_id"].to_pylist(), traces["app"].to_pylist(), strict=True)
+    return pa.array([any(s.covers(trace, app) for s in wanted) for trace, app in rows], pa.bool_())
+
+
+def token(scopes: Iterable[Scope]) -> str:
+    """The scopes as text, in an order of their own; empty where one of them covers everything."""
+    found = sorted(set(scopes))
+    return "" if ALL in found else msgspec.json.encode(found).decode()
+
+
+def parse(text: str) -> Sequence[Scope]:
+    """The scopes of a token."""
+    return msgspec.json.decode(text, type=list[Scope]) if text else [ALL]
