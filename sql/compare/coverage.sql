@@ -1,0 +1,20 @@
+-- grain: one row: the scored traces of two recipes in the days and app asked for
+-- inputs: trace_scores
+-- parameters: $recipe_a, $recipe_b; $app, $first, $last (null: all)
+SELECT
+    count(*) FILTER (in_a AND in_b) AS n_both,
+    count(*) FILTER (in_a AND NOT in_b) AS n_only_a,
+    count(*) FILTER (in_b AND NOT in_a) AS n_only_b,
+    count(DISTINCT date) FILTER (in_a AND in_b) AS days_both,
+    min(date) FILTER (in_a AND in_b) AS first_date,
+    max(date) FILTER (in_a AND in_b) AS last_date
+FROM (
+    SELECT date, trace_id, bool_or(recipe = $recipe_a) AS in_a, bool_or(recipe = $recipe_b) AS in_b
+    FROM trace_scores
+    WHERE
+        recipe IN ($recipe_a, $recipe_b)
+        AND coalesce(app = $app::VARCHAR, TRUE)
+        AND coalesce(date >= $first::DATE, TRUE)
+        AND coalesce(date <= $last::DATE, TRUE)
+    GROUP BY date, trace_id
+)

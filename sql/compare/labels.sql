@@ -1,0 +1,21 @@
+-- grain: one outcome under A and one under B of the claims of one app, generator and question
+-- inputs: claim_results, trace_scores
+-- parameters: $recipe_a, $recipe_b; $app, $first, $last (null: all)
+-- An outcome is a claim's label, or its status where it has none: `na`, `unjudged` or `abstained`.
+SELECT
+    s.app,
+    s.generator,
+    coalesce(s.question_id, s.trace_id) AS question,
+    coalesce(a.label, a.status) AS outcome_a,
+    coalesce(b.label, b.status) AS outcome_b,
+    count(*) AS n
+FROM claim_results AS a
+JOIN claim_results AS b ON b.recipe = $recipe_b AND b.date = a.date AND b.claim_id = a.claim_id
+JOIN trace_scores AS s ON s.recipe = a.recipe AND s.date = a.date AND s.trace_id = a.trace_id
+WHERE
+    a.recipe = $recipe_a
+    AND coalesce(s.app = $app::VARCHAR, TRUE)
+    AND coalesce(a.date >= $first::DATE, TRUE)
+    AND coalesce(a.date <= $last::DATE, TRUE)
+GROUP BY ALL
+ORDER BY ALL

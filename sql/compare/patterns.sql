@@ -1,0 +1,24 @@
+-- grain: one failure pattern of the claims that two recipes have
+-- inputs: claim_results, trace_scores
+-- parameters: $recipe_a, $recipe_b; $app, $first, $last (null: all)
+SELECT
+    pattern,
+    count(*) FILTER (in_a AND in_b) AS n_both,
+    count(*) FILTER (in_a AND NOT in_b) AS n_only_a,
+    count(*) FILTER (in_b AND NOT in_a) AS n_only_b
+FROM (
+    SELECT
+        unnest(list_distinct(list_concat(a.patterns, b.patterns))) AS pattern,
+        list_contains(a.patterns, pattern) AS in_a,
+        list_contains(b.patterns, pattern) AS in_b
+    FROM claim_results AS a
+    JOIN claim_results AS b ON b.recipe = $recipe_b AND b.date = a.date AND b.claim_id = a.claim_id
+    JOIN trace_scores AS s ON s.recipe = a.recipe AND s.date = a.date AND s.trace_id = a.trace_id
+    WHERE
+        a.recipe = $recipe_a
+        AND coalesce(s.app = $app::VARCHAR, TRUE)
+        AND coalesce(a.date >= $first::DATE, TRUE)
+        AND coalesce(a.date <= $last::DATE, TRUE)
+)
+GROUP BY pattern
+ORDER BY pattern
