@@ -1,0 +1,118 @@
+"""Alerts on simulated nights: false ones in a year, and nights until a drop is told.
+
+    python -m bench.alerts [--years 30] [--drops 40]
+
+Scores are as skewed as groundedness is, questions repeat, and nights differ by more than sampling. Standard errors are
+the cluster-robust ones of large nights; the bootstrap that smaller nights get takes long, and is hardly another.
+Left out: reading tables, and several numbers that move together (they are taken as independent, which gives most false
+alerts).
+"""
+
+import argparse
+import math
+from dataclasses import replace
+from datetime import date, timedelta
+
+import numpy as np
+
+from tasks.core.alerting import LONGEST, Change, Night, Return, Rules, Told, level, watch
+from tasks.core.config import Alerts
+
+FIRST = date(2026, 1, 1)
+NUMBERS = 20  # 2 apps × 2 generators × 5 numbers
+BEFORE, AFTER = 60, 60  # nights before a drop, and until it counts as missed
+SETTINGS = Alerts()
+RULES = Rules(
+    SETTINGS.nights, SETTINGS.least_nights, SETTINGS.least("groundedness"), level(SETTINGS.false_alerts, NUMBERS)
+)
+
+
+def night(rng: np.random.Generator, day: int, traces: int, drop: float, between: float) -> Night:
+    """One night's groundedness: 70% of the answers at 100, the others anywhere below; three in ten ask again what
+    another one of the night asked, and score as that one or anew, one as likely as the other."""
+    questions = math.ceil(0.7 * traces)
+    of = np.concatenate([np.arange(questions), rng.integers(0, questions, traces - questions)])
+    own = _scores(rng, questions)[of]
+    scores = np.where(rng.random(traces) < 0.5, own, _scores(rng, traces))
+    # A worse generator fails more answers altogether: each that is made 0 costs 85 points on average.
+    lost = np.clip(drop + between * rng.standard_normal(), -85, 85) / 85
+    if lost >= 0:
+        scores = np.where(rng.random(traces) < lost, 0.0, scores)
+    else:
+        scores = np.where(rng.random(traces) < min(1.0, -lost * 85 / 15), 100.0, scores)
+    counts, totals = np.bincount(of, minlength=questions), np.bincount(of, scores, minlength=questions)
+    mean = float(scores.mean())
+    left = totals - mean * counts
+    se = math.sqrt(questions / (questions - 1) * float(left @ left)) / traces
+    return Night(FIRST + timedelta(days=day), traces, mean, se)
+
+
+def _scores(rng: np.random.Generator, n: int) -> np.ndarray:
+    return np.where(rng.random(n) < 0.7, 100.0, 100 * rng.random(n))
+
+
+class Watcher:
+    """One number from night to night."""
+
+    def __init__(self) -> None:
+        self.nights: list[Night] = []
+        self.told: list[Told] = []
+        self.returns = 0
+
+    def see(self, tonight: Night) -> bool:
+        """Whether a change is told."""
+        self.nights = [*self.nights, tonight][-2 * (RULES.nights + LONGEST) :]
+        found = watch(self.nights, self.told, RULES)
+        if isinstance(found, Return):
+            self.told[-1] = replace(self.told[-1], until=found.until)
+            self.returns += 1
+        if not isinstance(found, Change):
+            return False
+        self.told.append(Told(tonight.day, found.days[0], found.before, found.level))
+        return True
+
+
+def false_alerts(traces: int, between: float, years: int) -> float:
+    """Alerts a year over `NUMBERS` numbers, all of them false."""
+    rng = np.random.default_rng(traces)
+    told = 0
+    for _ in range(years):
+        watcher = Watcher()
+        told += sum(watcher.see(night(rng, day, traces, 0, between)) for day in range(RULES.least_nights + 365))
+    return told / years * NUMBERS
+
+
+def nights_to_detect(traces: int, drop: float, between: float, drops: int) -> list[float]:
+    """Nights until each of several drops is told, the first bad one included; infinite where it is not told in time."""
+    rng = np.random.default_rng(traces + int(drop))
+    found = []
+    for _ in range(drops):
+        watcher = Watcher()
+        for day in range(BEFORE):
+            watcher.see(night(rng, day, traces, 0, between))
+        told = (n + 1 for n in range(AFTER) if watcher.see(night(rng, BEFORE + n, traces, drop, between)))
+        found.append(float(next(told, math.inf)))
+    return found
+
+
+def _quantile(values: list[float], share: float) -> str:
+    at = sorted(values)[min(len(values) - 1, math.ceil(share * len(values)) - 1)]
+    return f"{at:.0f}" if at < math.inf else f"> {AFTER}"
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--years", type=int, default=30, help="of each number")
+    parser.add_argument("--drops", type=int, default=40)
+    given = parser.parse_args()
+    for traces in (50, 200, 1_000):
+        for between in (0.0, 1.0, 2.0):
+            said = [f"{false_alerts(traces, between, given.years):.1f} false alerts a year"]
+            for drop in (2, 5, 10):
+                nights = nights_to_detect(traces, drop, between, given.drops)
+                said.append(f"{drop} points: {_quantile(nights, 0.5)}, {_quantile(nights, 0.9)}")
+            print(f"{traces} traces, {between} points between nights: {'; '.join(said)}", flush=True)
+
+
+if __name__ == "__main__":
+    main()

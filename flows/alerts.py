@@ -1,0 +1,199 @@
+"""What a person sees of alerts: an artifact and an event in Prefect, and a message to the places that the config names.
+
+A message that can't be sent never fails the night: it is noted, and the next run tries again. Ids, counts and numbers
+only. Left out: deciding what is an alert (`tasks/stages/alerts.py`).
+"""
+
+import re
+from collections.abc import Callable, Mapping, Sequence
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+from prefect.artifacts import create_markdown_artifact
+from prefect.events import emit_event
+
+from flows import notify
+from tasks.core.config import Alerts
+from tasks.stages.alerts import alerts, write
+from tasks.stages.context import Context, StageResult
+
+STAGE = "notify"
+Row = dict[str, Any]
+
+
+def tell(contexts: Sequence[Context]) -> StageResult | None:
+    """Announce the alerts that are new, and send those that were not sent yet; None where there are none.
+
+    Returns:
+        As `computed`, alerts announced or sent; as notes, what could not be.
+    """
+    told, notes = 0, list[str]()
+    for ctx in contexts:
+        if ctx.shadow:
+            continue
+        rows = alerts(ctx)
+        after, said = _announced(ctx, rows)
+        after, more = _sent(ctx, after)
+        notes += said + more
+        changed = [(a, b) for a, b in zip(rows, after, strict=True) if a != b]
+        for night in {b["date"] for _, b in changed}:
+            write(ctx, night, [r for r in after if r["date"] == night])
+        told += len(changed)
+    return StageResult(STAGE, computed=told, notes=tuple(notes)) if told or notes else None
+
+
+def title(row: Mapping[str, Any]) -> str:
+    """An alert in one line."""
+    went = "fell" if row["direction"] == "down" else "rose"
+    digits = _digits(row)
+    by, before, now = (f"{abs(row[c]):.{digits}f}" for c in ("change", "baseline_mean", "mean"))
+    return f"{_words(row['number'])} of {row['app']} · {row['generator']} {went} by {by} ({before} → {now})"
+
+
+def markdown(row: Mapping[str, Any], recipe: str, report_url: str | None) -> str:
+    """An alert with all that is known of it."""
+    digits = _digits(row)
+    low, high = (f"{row[c]:+.{digits}f}" for c in ("change_low", "change_high"))
+    nights = "night" if row["nights"] == 1 else f"{row['nights']} nights"
+    lines = [
+        f"**{_plain(title(row))}**",
+        "",
+        f"- recipe {_plain(recipe)} `{row['recipe']}`, judge `{row['judge_version']}`, night of {row['date']}",
+        f"- change {row['change']:+.{digits}f}, 95% interval {low} to {high}: the last {nights}, since {row['since']}, "
+        f"against {row['nights_before']} nights before",
+        f"- likely layer: {row['layer'] or 'none stands out'}",
+        f"- {_noise(row, digits)}",
+    ]
+    if row["status"] == "recovered":
+        lines.append(f"- returned: seen on {row['recovered_on']}, the last night of it was {row['until']}")
+    if row["worst_trace_ids"]:
+        lines.append("- worst traces: " + ", ".join(_plain(t) for t in row["worst_trace_ids"]))
+    if report_url:
+        lines.append(f"- report: {report_url.rstrip('/')}/{row['date']}/index.html")
+    return "\n".join(lines)
+
+
+def _plain(text: str) -> str:
+    """Names and ids come from logs: nothing in them is Markdown or HTML."""
+    return re.sub(r"([\\`*_{}\[\]<>()#|!~])", r"\\\1", " ".join(text.split()))
+
+
+def _noise(row: Mapping[str, Any], digits: int) -> str:
+    if row["noise_sd"] is None:
+        return "the judge's own noise in this number was not measured (`leadline noise`)"
+    return f"the judge's own noise alone would move it by {row['noise_sd']:.{digits}f} (standard deviation)"
+
+
+def _digits(row: Mapping[str, Any]) -> int:
+    return 1 if row["number"] == "groundedness" else 3
+
+
+def _words(number: str) -> str:
+    return number.replace("_", " ").capitalize()
+
+
+def _announced(ctx: Context, rows: Sequence[Row]) -> tuple[list[Row], list[str]]:
+    """The rows once Prefect has an artifact and an event of each; one that Prefect did not take stays as it was."""
+    after, notes = [], list[str]()
+    for row in rows:
+        if row["announced_at"] is not None:
+            after.append(row)
+            continue
+        try:
+            _announce(ctx, row)
+        except Exception as error:
+            notes.append(
+                f"Prefect did not take alert {row['alert_id']} ({type(error).__name__}); tried again next run."
+            )
+            after.append(row)
+        else:
+            after.append({**row, "announced_at": datetime.now(UTC)})
+    return after, notes
+
+
+def _announce(ctx: Context, row: Row) -> None:
+    name, settings = ctx.settings.name, ctx.config.alerts
+    create_markdown_artifact(
+        markdown(row, name, settings.report_url), key=f"alert-{row['alert_id']}", description=title(row)
+    )
+    shown = ("date", "since", "direction", "number", "app", "generator", "layer", "status")
+    counts = (
+        "nights",
+        "nights_before",
+        "baseline_mean",
+        "mean",
+        "change",
+        "change_low",
+        "change_high",
+        "noise_sd",
+        "p",
+    )
+    emit_event(
+        "leadline.alert.fired",
+        resource={"prefect.resource.id": f"leadline.alert.{row['alert_id']}", "prefect.resource.name": title(row)},
+        payload={
+            **{c: None if row[c] is None else str(row[c]) for c in shown},
+            **{c: row[c] for c in counts},
+            "recipe": row["recipe"],
+            "recipe_name": name,
+            "judge_version": row["judge_version"],
+            "worst_trace_ids": row["worst_trace_ids"],
+        },
+    )
+
+
+def _sent(ctx: Context, rows: Sequence[Row]) -> tuple[list[Row], list[str]]:
+    """The rows once each place has been told of all that it was not told of yet."""
+    settings, notes = ctx.config.alerts, list[str]()
+    oldest = ctx.today - timedelta(days=settings.notify_days)
+    after = list(rows)
+    for place in settings.notify:
+        due = [
+            (i, status)
+            for status in ("fired", *(["recovered"] if settings.recoveries else []))
+            for i, row in enumerate(after)
+            if _due(row, place, status) and row["date" if status == "fired" else "recovered_on"] >= oldest
+        ]
+        if not due:
+            continue
+        message = _message(settings, ctx.settings.name, [(after[i], status) for i, status in due])
+        if problem := notify.send(place, *message):
+            notes.append(f"{_count(len(due))} could not be sent to {place}: {problem}. The next run tries again.")
+            continue
+        now = datetime.now(UTC)
+        for i, status in due:
+            after[i] = {**after[i], "sent": [*after[i]["sent"], {"place": place, "status": status, "at": now}]}
+    return [_complete(row, settings) for row in after], notes
+
+
+def _due(row: Row, place: str, status: str) -> bool:
+    """Whether a place has yet to hear of an alert, or of the end of one that it has heard of."""
+    heard = {s["status"] for s in row["sent"] if s["place"] == place}
+    if status == "fired":
+        return "fired" not in heard and row["status"] == "fired"  # what is over is no news
+    return row["status"] == "recovered" and heard == {"fired"}
+
+
+def _complete(row: Row, settings: Alerts) -> Row:
+    if row["sent_at"] is not None or not settings.notify:
+        return row
+    heard = {s["place"] for s in row["sent"] if s["status"] == "fired"}
+    return {**row, "sent_at": datetime.now(UTC)} if heard.issuperset(settings.notify) else row
+
+
+def _message(settings: Alerts, recipe: str, due: Sequence[tuple[Row, str]]) -> tuple[str, str]:
+    """Title and body, in Markdown, of one message about several alerts."""
+    told: Mapping[str, Callable[[Row], str]] = {"fired": title, "recovered": lambda r: f"Back to normal: {title(r)}"}
+    (row, status), *more = due
+    head = f"Leadline: {told[status](row)}" + (f", and {_count(len(more))} more" if more else "")
+    parts = [
+        markdown(row, recipe, settings.report_url)
+        if status == "fired"
+        else f"**{told[status](row)}**\n\n- told on {row['date']}; the last night of it was {row['until']}"
+        for row, status in due
+    ]
+    return head, "\n\n".join(parts)
+
+
+def _count(n: int) -> str:
+    return "1 alert" if n == 1 else f"{n} alerts"
