@@ -1,0 +1,112 @@
+"""`leadline retention` and `leadline forget`: texts leave the lake, the warehouse and the report; numbers stay.
+
+What is left out is not Leadline's: source files, backups, and files that were made with `--output`.
+"""
+
+import os
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import UTC, date, datetime
+from pathlib import Path
+
+from prefect import flow
+from rich.console import Console
+
+from flows.retry import patiently
+from tasks.core.config import load_nightly
+from tasks.core.errors import LeadlineError
+from tasks.stages import retention as stage
+from tasks.stages.context import Context, StageResult, load_all
+from tasks.stages.publish import publish_warehouse, warehouse_of, write_reports
+from tasks.stages.runs import BACKFILL, Run
+from tasks.store.lake import Lake
+
+RETENTION, FORGET = "retention", "forget"
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """What a run leaves to tell.
+
+    Attributes:
+        stages: What lost its text in this run.
+        nights: Whose texts these were, and what of them a killed run had left.
+        unknown: Ids of traces that were asked for and that are not here.
+    """
+
+    stages: tuple[StageResult, ...]
+    nights: tuple[date, ...]
+    unknown: tuple[str, ...] = ()
+
+
+@flow(name=RETENTION, persist_result=False)
+def retention(config: str = "configs/nightly.yaml") -> Outcome:
+    """Remove texts and explanations that are older than the config allows, and finish what was begun before."""
+    return patiently(lambda: run(Path(config)))
+
+
+def run(config: Path, trace_ids: Sequence[str] = (), reason: str | None = None) -> Outcome:
+    """Remove what is due, or the texts of these traces as well; on record in `runs`.
+
+    Raises:
+        BusyError: Another run works on the lake: no text may be read while it goes.
+        LeadlineError: A file can't be written. The next run completes what this one began.
+    """
+    settings = load_nightly(config)
+    lake = Lake(settings.lake)
+    now = datetime.now(UTC)
+    name = FORGET if trace_ids else RETENTION
+    holder = f"leadline {name}, process {os.getpid()}, since {now:%H:%M:%S} UTC"
+    with lake.lock(holder), Lake(settings.lake, writer=BACKFILL).lock(holder):
+        stage.request(lake, trace_ids, reason, now)  # from here on they don't come back, whatever happens
+        what = stage.due(lake, settings.retention, now.date())
+        (main, *_) = contexts = load_all(config, now.date(), now.date())
+        record = Run(name, recipes=[ctx.recipe for ctx in contexts])
+        record.start(main)
+        try:
+            for result in stage.remove(lake, what, now):
+                record.add(main, result)
+            nights = stage.pending(lake)
+            if nights is not None:
+                _make_again(config, main, nights)
+            unknown = tuple(t for t in trace_ids if t not in stage.held(lake, trace_ids))
+        except BaseException as error:
+            record.end(main, "failed", str(error) if isinstance(error, LeadlineError) else type(error).__name__)
+            raise
+        finally:
+            for ctx in contexts:
+                ctx.close()
+        stage.finish(lake, what, now)
+        record.end(main, "completed")
+        publish_warehouse(main)
+        return Outcome(tuple(record.stages), tuple(nights or ()), unknown)
+
+
+def _make_again(config: Path, main: Context, nights: Sequence[date]) -> None:
+    """Warehouse and pages without the texts. A DuckDB file keeps the bytes of deleted rows: it is made anew."""
+    stage.drop_pages(main.config.report.dir, nights)
+    warehouse = warehouse_of(main)
+    warehouse.load(rebuild=True)
+    warehouse.publish()
+    if nights:
+        first, *others = (ctx for ctx in load_all(config, min(nights), max(nights)) if not ctx.shadow)
+        write_reports(first, others=others)
+
+
+def show(outcome: Outcome) -> None:
+    """Print what was removed, and what a person has to see to."""
+    console = Console()
+    n = {s.stage: s.computed for s in outcome.stages}
+    console.print(
+        f"Texts removed of {n['texts']:,} traces and {n['claims']:,} claims; {n['explanations']:,} explanations and "
+        f"{n['quarantine']:,} refused rows emptied. Scores stay.",
+        highlight=False,
+    )
+    if outcome.nights:
+        console.print(f"Pages written again: {len(outcome.nights)} nights.", highlight=False)
+    for trace in outcome.unknown:
+        console.print(f"{trace}: no such trace is here. It will be refused when it comes.", highlight=False)
+    console.print(
+        "Not touched: source files, backups, files made with --output, and copies of the warehouse that are open.",
+        highlight=False,
+    )

@@ -1,0 +1,284 @@
+"""Retention: texts and explanations that are too old, or that a person asked to have removed, leave the lake.
+
+Scores, labels, spans and ids stay, and `traces` says what is gone, when and why. Parts are rewritten in their place
+under their names and tokens, so that nothing is computed again. Everything here looks at what is still there, and a
+run that was killed is completed by the next one: a request is put on record before anything is removed, `traces` is
+marked before what was made of it is rewritten (no stage reads an emptied text), and the nights whose pages have to go
+are noted until they are gone. Left out: the warehouse and the report, which are made again (`flows/retention.py`).
+"""
+
+import json
+import os
+import shutil
+from collections.abc import Collection, Iterable, Iterator
+from dataclasses import dataclass
+from datetime import UTC, date, datetime, timedelta
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from tasks.core import keys
+from tasks.core.config import Retention
+from tasks.core.schemas import CHUNK, CLAIMS, FEEDBACK, PAIRS, QUARANTINE, REMOVALS, TRACES, TS, VERDICTS
+from tasks.stages.context import StageResult
+from tasks.stages.removed import MARK, removed, whole
+from tasks.store.lake import Lake, Part, from_rows
+
+EXPIRED, DELETED = "expired", "deleted"
+PENDING = ".removing"  # beside the tables: nights whose texts are being removed, until their pages are gone
+GONE = "removed"  # in the place of a deleted trace's content hash, which might confirm a guess
+
+
+@dataclass(frozen=True, slots=True)
+class Due:
+    """What has to go.
+
+    Attributes:
+        texts: Traces of days before this one lose their texts; None for none.
+        explanations: Verdicts of days before this one lose their explanations.
+        traces: Ids of traces that a person asked for and that are not done yet.
+    """
+
+    texts: date | None = None
+    explanations: date | None = None
+    traces: frozenset[str] = frozenset()
+
+
+def request(lake: Lake, trace_ids: Iterable[str], reason: str | None, now: datetime) -> None:
+    """Put on record that these traces' texts are to be removed. Whatever happens next, they don't come back."""
+    for trace_id in trace_ids:
+        name = _name(trace_id)
+        if lake.find(REMOVALS, name) is None or not _open(lake, name):
+            row = {"trace_id": trace_id, "requested_at": now, "reason": reason, "removed_at": None}
+            lake.write(REMOVALS, name, from_rows([row], REMOVALS))
+
+
+def due(lake: Lake, settings: Retention, today: date) -> Due:
+    """What has to go by the config and by open requests."""
+    texts, explanations = (
+        today - timedelta(days=days) if days is not None else None
+        for days in (settings.text_days, settings.explanations_days)
+    )
+    limits = [day for day in (texts, explanations) if day is not None]
+    wanted = frozenset(r["trace_id"] for p in lake.parts(REMOVALS) for r in p.read().to_pylist() if not r["removed_at"])
+    return Due(texts, max(limits, default=None), wanted)
+
+
+def remove(lake: Lake, what: Due, now: datetime) -> list[StageResult]:
+    """Remove what is due from the lake; to be called with its locks held.
+
+    Returns:
+        Traces, claims, explanations and refused rows that lost their texts in this run.
+    """
+    parts = {part: _due_in(part, what) for part in lake.parts(TRACES)}
+    nights = {part.date for part, mask in parts.items() if mask is not None}
+    nights |= {
+        p.date for p in lake.parts(VERDICTS) if what.explanations and p.date < what.explanations and _explained(p)
+    }
+    if nights or what.traces:
+        _note(lake, nights)
+    done = [
+        StageResult(
+            "texts", computed=sum(_empty_traces(lake, p, m, what, now) for p, m in parts.items() if m is not None)
+        ),
+        StageResult(
+            "claims", computed=sum(_empty_claims(lake, part) for part in lake.parts(TRACES) if _touched(part, what))
+        ),
+        StageResult("explanations", computed=_empty_verdicts(lake, what)),
+        StageResult("quarantine", computed=_empty_quarantine(lake, what)),
+    ]
+    for left in (*lake.root.glob(".staging*"), *lake.root.glob(".scratch*")):  # of runs that were killed
+        shutil.rmtree(left, ignore_errors=True)
+    return done
+
+
+def pending(lake: Lake) -> list[date] | None:
+    """Nights whose pages and tables may still show what was removed; None where nothing is under way."""
+    note = lake.root / PENDING
+    return [date.fromisoformat(d) for d in json.loads(note.read_text())] if note.exists() else None
+
+
+def finish(lake: Lake, what: Due, now: datetime) -> None:
+    """Put on record that everything is gone, from the warehouse and the report too."""
+    for trace_id in sorted(what.traces):
+        part = lake.find(REMOVALS, _name(trace_id))
+        assert part is not None  # noqa: S101 - it is what made the request due
+        lake.write(REMOVALS, part.name, from_rows([{**part.read().to_pylist()[0], "removed_at": now}], REMOVALS))
+    (lake.root / PENDING).unlink(missing_ok=True)
+
+
+def held(lake: Lake, trace_ids: Collection[str]) -> set[str]:
+    """Which of these traces are in the lake."""
+    return {t for p in lake.parts(TRACES) for t in p.read(["trace_id"])["trace_id"].to_pylist() if t in trace_ids}
+
+
+def _name(trace_id: str) -> str:
+    return keys.key("removal", trace_id)
+
+
+def _open(lake: Lake, name: str) -> bool:
+    part = lake.find(REMOVALS, name)
+    return part is not None and part.read(["removed_at"])["removed_at"].null_count > 0
+
+
+def _note(lake: Lake, nights: Collection[date]) -> None:
+    known = {*(pending(lake) or []), *nights}
+    note = lake.root / PENDING
+    fresh = note.with_suffix(".tmp")
+    fresh.write_text(json.dumps(sorted(map(str, known))))
+    fresh.replace(note)
+
+
+def _touched(part: Part, what: Due) -> bool:
+    """Whether texts of a part were removed, now or by a run that did not come to its end."""
+    old = what.texts is not None and part.date < what.texts
+    return bool(part.inputs()) and (old or (bool(what.traces) and bool(what.traces & set(removed(part).to_pylist()))))
+
+
+def _due_in(part: Part, what: Due) -> "np.ndarray[tuple[int], np.dtype[np.bool_]] | None":
+    """Which traces of a part lose their texts; None where none does."""
+    old = what.texts is not None and part.date < what.texts
+    if not old and not what.traces:
+        return None
+    rows = part.read(["trace_id", MARK, "text_removed"])
+    ids = rows["trace_id"].to_pylist()
+    why = rows["text_removed"].to_pylist() if MARK in rows.column_names else [None] * len(ids)
+    mask = np.array([w != DELETED if i in what.traces else old and w is None for i, w in zip(ids, why, strict=True)])
+    return mask if mask.any() else None
+
+
+def _empty_traces(
+    lake: Lake, part: Part, mask: "np.ndarray[tuple[int], np.dtype[np.bool_]]", what: Due, now: datetime
+) -> int:
+    rows = whole(part, TRACES).combine_chunks()
+    wanted = pa.array([i in what.traces for i in rows["trace_id"].to_pylist()], pa.bool_())
+    gone, deleted = pa.array(mask), pc.and_(pa.array(mask), wanted)
+    never = pa.scalar(None, pa.string())
+    columns = {
+        "question": pc.if_else(gone, "", rows["question"]),
+        "answer": pc.if_else(gone, "", rows["answer"]),
+        "chunks": _empty_chunks(rows["chunks"].chunk(0), mask),
+        "reference_answer": pc.if_else(gone, never, rows["reference_answer"]),
+        "session": pc.if_else(gone, never, rows["session"]),
+        "feedback": pa.array(
+            [f and {**f, "comment": None} if m else f for f, m in zip(rows["feedback"].to_pylist(), mask, strict=True)],
+            FEEDBACK,
+        ),
+        "tags": pa.array(
+            [[] if m else t for t, m in zip(rows["tags"].to_pylist(), mask, strict=True)],
+            TRACES.schema.field("tags").type,
+        ),
+        "content_hash": pc.if_else(deleted, GONE, rows["content_hash"]),
+        MARK: pc.if_else(gone, pa.scalar(now, TS), rows[MARK]),
+        "text_removed": pc.if_else(deleted, DELETED, pc.if_else(gone, EXPIRED, rows["text_removed"])),
+    }
+    for name, column in columns.items():
+        rows = rows.set_column(rows.schema.get_field_index(name), name, column)
+    lake.write(TRACES, part.name, rows, *part.partition, inputs="texts removed")
+    return int(mask.sum())
+
+
+def _empty_chunks(chunks: pa.ListArray, mask: "np.ndarray[tuple[int], np.dtype[np.bool_]]") -> pa.ListArray:
+    """The same chunks, those of the given traces without titles and texts."""
+    lengths = pc.list_value_length(chunks).to_numpy(zero_copy_only=False)
+    flat, gone = chunks.flatten(), pa.array(np.repeat(mask, lengths))
+    fields = {f.name: flat.field(i) for i, f in enumerate(CHUNK)}
+    fields["title"] = pc.if_else(gone, pa.scalar(None, pa.string()), fields["title"])
+    fields["text"] = pc.if_else(gone, "", fields["text"])
+    offsets = pa.array(np.concatenate([[0], np.cumsum(lengths)]), pa.int32())
+    return pa.ListArray.from_arrays(offsets, pa.StructArray.from_arrays([*fields.values()], fields=list(CHUNK)))
+
+
+def _empty_claims(lake: Lake, part: Part) -> int:
+    """Empty the claims of a part's traces without text, as every extractor cut them."""
+    gone = removed(part)
+    found = 0
+    for version in lake.values(CLAIMS):
+        claims = lake.find(CLAIMS, part.name, version, part.partition[-1])
+        if claims is None:
+            continue
+        rows = whole(claims, CLAIMS)
+        theirs = pc.is_in(rows["trace_id"], gone).combine_chunks()
+        full = pc.or_(pc.not_equal(rows["text"], ""), pc.not_equal(rows["hypothesis"], ""))
+        n = int(pc.sum(pc.and_(theirs, full)).as_py() or 0)
+        if n:
+            dangling = zip(rows["dangling_citations"].to_pylist(), theirs.to_pylist(), strict=True)
+            columns = {
+                "text": pc.if_else(theirs, "", rows["text"]),
+                "hypothesis": pc.if_else(theirs, "", rows["hypothesis"]),
+                "dangling_citations": pa.array([[""] * len(d) if t else d for d, t in dangling], pa.list_(pa.string())),
+            }
+            for name, column in columns.items():
+                rows = rows.set_column(rows.schema.get_field_index(name), name, column)
+            lake.write(CLAIMS, claims.name, rows, *claims.partition, inputs=claims.inputs())
+            found += n
+    return found
+
+
+def _explained(part: Part) -> int:
+    rows = part.read(["explanation", "raw"])
+    return int(pc.sum(pc.or_(pc.is_valid(rows["explanation"]), pc.is_valid(rows["raw"]))).as_py() or 0)
+
+
+def _empty_verdicts(lake: Lake, what: Due) -> int:
+    """Explanations that are too old, and those of what the traces that were asked for had judged, of any day."""
+    asked = pa.array(sorted(_requests(lake, what.traces)), pa.string())
+    found = 0
+    for part in lake.parts(VERDICTS):
+        old = what.explanations is not None and part.date < what.explanations
+        if not (old or len(asked)) or not _explained(part):
+            continue
+        rows = whole(part, VERDICTS)
+        theirs = pa.array([True] * rows.num_rows) if old else pc.is_in(rows["request_key"], asked).combine_chunks()
+        said = pc.or_(pc.is_valid(rows["explanation"]), pc.is_valid(rows["raw"]))
+        n = int(pc.sum(pc.and_(theirs, said)).as_py() or 0)
+        if n:
+            for name in ("explanation", "raw"):
+                column = pc.if_else(theirs, pa.scalar(None, pa.string()), rows[name])
+                rows = rows.set_column(rows.schema.get_field_index(name), name, column)
+            lake.write(VERDICTS, part.name, rows, *part.partition, inputs=part.inputs())
+            found += n
+    return found
+
+
+def _requests(lake: Lake, traces: Collection[str]) -> Iterator[str]:
+    """Keys of what was judged of these traces, under whatever recipe."""
+    wanted = pa.array(sorted(traces), pa.string())
+    for part in lake.parts(PAIRS) if traces else ():
+        rows = part.read(["trace_id", "request_key"])
+        yield from rows.filter(pc.is_in(rows["trace_id"], wanted))["request_key"].to_pylist()
+
+
+def _empty_quarantine(lake: Lake, what: Due) -> int:
+    """Refused rows of days that are too old, or of the traces that were asked for, as far as a row names one."""
+    found = 0
+    named = [json.dumps(trace, ensure_ascii=False) for trace in sorted(what.traces)]
+    for part in lake.parts(QUARANTINE):
+        rows = whole(part, QUARANTINE).to_pylist()
+        seen = datetime.fromtimestamp(part.path.stat().st_mtime, UTC).date()  # of a row without a date, when it came
+        full = [
+            bool(row["raw"])
+            and (
+                (what.texts is not None and (row["date"] or seen) < what.texts)
+                or row["trace_id"] in what.traces
+                or any(name in row["raw"] for name in named)
+            )
+            for row in rows
+        ]
+        if any(full):
+            kept = [{**row, "raw": ""} if gone else row for row, gone in zip(rows, full, strict=True)]
+            _note(lake, ())
+            before = part.path.stat()
+            written = lake.write(QUARANTINE, part.name, from_rows(kept, QUARANTINE), inputs=part.inputs())
+            os.utime(written.path, ns=(before.st_atime_ns, before.st_mtime_ns))  # still refused when it was
+            found += sum(full)
+    return found
+
+
+def drop_pages(report: Path, nights: Collection[date]) -> None:
+    """Remove the pages of these nights, and what a killed run left of them."""
+    for night in nights:
+        for place in (report / str(night), *report.glob(f".{night}.*")):
+            shutil.rmtree(place, ignore_errors=True)

@@ -1,0 +1,277 @@
+"""Text that has to go is gone from every file that Leadline writes, the numbers stay, and nothing brings it back."""
+
+import json
+import os
+import shutil
+from collections.abc import Iterator
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import duckdb
+import pyarrow.parquet as pq
+import pytest
+import yaml
+from worlds import World, all_stages, leadline, make_world, read, tables, trace, write
+
+from flows.retention import run
+from tasks.core.errors import BusyError, LeadlineError
+from tasks.core.types import Request, Verdict
+from tasks.judges.replay import ReplayJudge
+from tasks.stages import retention
+from tasks.stages.context import load
+from tasks.store.lake import Lake
+
+NOW = datetime.now(UTC)
+OLD, NEW = (NOW - timedelta(days=d) for d in (10, 2))
+SECRET = "Quokkaberg"  # in every text of the trace that has to go
+KEPT = "Wombatville"  # in a text of a trace that stays
+TEXTS = {"traces", "claims", "verdicts", "quarantine"}  # tables that hold texts
+SHARES = {"supported": 0.5, "partially_supported": 0.1, "unsupported": 0.2, "contradicted": 0.1, "abstained": 0.05, "failure": 0.05}  # fmt: skip
+
+
+def secret(trace_id: str = "a/1", at: datetime = OLD, word: str = SECRET) -> dict[str, Any]:
+    return trace(
+        trace_id,
+        timestamp=at.isoformat(),
+        question=f"Who is {word}?",
+        answer=f"{word} lives here [1]. {word} likes tea [{word}]. All is well.",
+        chunks=[
+            {"chunk_id": "1", "title": f"On {word}", "text": f"{word} lives here."},
+            {"chunk_id": "2", "text": f"Tea is hot, says {word}."},
+        ],
+        session=f"session-{word}",
+        reference_answer=f"{word} is a person.",
+        feedback={"score": 1.0, "comment": f"I am {word}!"},
+        tags={"user": word},
+    )
+
+
+@pytest.fixture(scope="module", autouse=True)
+def quoting() -> Iterator[None]:
+    """The judge quotes what it reads, as language models do."""
+
+    def quoting(self: ReplayJudge, request: Request, draw: Any = ReplayJudge._draw) -> Verdict:
+        return replace(draw(self, request), explanation=f"I read: {request.hypothesis} in {request.premise}")
+
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(ReplayJudge, "_draw", quoting)
+        yield
+
+
+@pytest.fixture(scope="module")
+def judged(tmp_path_factory: pytest.TempPathFactory, quoting: None) -> World:
+    """Two nights, with refused rows that hold the text too."""
+    root = tmp_path_factory.mktemp("judged")
+    rows = [trace(f"t{i}", timestamp=(OLD if i % 2 else NEW).isoformat()) for i in range(6)]
+    mine = secret()
+    copy = {**mine, "answer": f"Another answer on {SECRET}."}  # in conflict with the first
+    cut = json.dumps(mine)[:-40]  # a line that breaks off: no id can be read
+    write(root / "logs" / "a.jsonl", [*rows, mine, copy, cut, secret("b", NEW, KEPT)])
+    world = make_world(root, judge={"shares": SHARES}, gates={"max_quarantined_share": 0.5})
+    source = {"kind": "jsonl", "paths": [str(root / "logs" / "*.jsonl"), "more/*.jsonl"]}
+    world.config.write_text(yaml.safe_dump({**yaml.safe_load(world.config.read_text()), "sources": [source]}))
+    complete(world)
+    return world
+
+
+@pytest.fixture
+def world(judged: World, tmp_path: Path) -> World:
+    """These nights once more, for one test; only the source file is shared."""
+    root = tmp_path / "copy"
+    shutil.copytree(judged.config.parent, root, ignore=shutil.ignore_patterns("logs"))
+    world = World(root / judged.config.name, root / judged.out.name)
+    settings = {"kind": "replay", "log": str(world.log), "shares": SHARES}
+    (world.out / "replay.yaml").write_text(yaml.safe_dump(settings))
+    return world
+
+
+def complete(world: World) -> dict[str, Any]:
+    """A nightly run over both nights, without Prefect."""
+    ctx = load(world.config, OLD.date(), NEW.date())
+    with ctx.lake.lock("a test"):
+        return {result.stage: result for result in all_stages(ctx)}
+
+
+def found_in(world: World, word: str) -> set[str]:
+    """Where a word stands: in files' bytes, in decoded Parquet files, in tables of the private and the published file."""
+    where: set[str] = set()
+    for path in sorted(p for p in world.out.rglob("*") if p.is_file()):
+        name = str(path.relative_to(world.out))
+        if word.encode() in path.read_bytes():
+            where.add(f"bytes of {name}")
+        if path.suffix == ".parquet" and word in str(pq.read_table(path, partitioning=None).to_pylist()):
+            where.add(name.split("/")[1])
+        if path.suffix == ".duckdb":
+            with duckdb.connect(str(path), read_only=True) as connection:
+                for (table,) in connection.execute("SELECT table_name FROM information_schema.tables").fetchall():
+                    rows = connection.execute(f'FROM "{table}"').fetchall()
+                    if word in repr(rows):
+                        where.add(f"{path.name}: {table}")
+    return where
+
+
+def numbers(world: World) -> dict[str, list[str]]:
+    """Every table that holds no text."""
+    return {name: rows for name, rows in tables(world.warehouse).items() if name not in TEXTS | {"removals"}}
+
+
+def test_a_forgotten_trace_is_nowhere_and_its_numbers_are(world: World) -> None:
+    there = found_in(world, SECRET)
+    assert there >= {
+        "traces",
+        "claims",
+        "verdicts",
+        "quarantine",
+        "leadline.duckdb: claims",
+        "leadline.duckdb: quarantine",
+    }
+    assert [w for w in there if w.startswith("bytes of report/")]
+    before, paid = numbers(world), world.log.read_text()
+
+    outcome = run(world.config, ["a/1"], "a letter of 1 March")
+    assert found_in(world, SECRET) == set()
+    assert numbers(world) == before
+    assert found_in(world, KEPT) >= {"traces", "claims", "verdicts"}  # and no one else's
+    assert [w for w in found_in(world, KEPT) if w.startswith("bytes of report/")]
+
+    (row,) = read(world.warehouse, "FROM traces WHERE trace_id = 'a/1'")
+    assert row["text_removed"] == "deleted"
+    assert row["text_removed_at"] is not None
+    assert [c["chunk_id"] for c in row["chunks"]] == ["1", "2"]  # ids stay
+    assert row["feedback"] == {"score": 1.0, "comment": None}
+    (asked,) = read(world.warehouse, "FROM removals")
+    assert (asked["trace_id"], asked["reason"]) == ("a/1", "a letter of 1 March")
+    assert asked["removed_at"] is not None
+    done = {s.stage: s.computed for s in outcome.stages}
+    # Three claims of one trace. Refused rows: the copy, and the line that breaks off.
+    assert (done["texts"], done["claims"], done["quarantine"]) == (1, 3, 2)
+    assert done["explanations"] > 0
+    page = (world.out / "report" / str(OLD.date()) / "index.html").read_text()
+    assert "The texts of 1 trace of this night were removed" in page
+    (last,) = read(world.warehouse, "SELECT flow, status FROM runs WHERE flow = 'forget'")
+    assert last["status"] == "completed"
+
+    again = complete(world)  # nothing of it is computed again
+    assert {name: r.computed for name, r in again.items() if r.computed} == {}
+    assert world.log.read_text() == paid
+    assert numbers(world) == before
+
+
+def test_a_line_that_comes_again_is_refused(world: World) -> None:
+    run(world.config, ["a/1", "later"])
+    rows = len(read(world.warehouse, "FROM traces"))
+    write(world.config.parent / "more" / "b.jsonl", [secret(), secret("later")])
+    complete(world)
+    assert found_in(world, SECRET) == set()
+    assert len(read(world.warehouse, "FROM traces")) == rows
+    refused = read(world.warehouse, "SELECT trace_id, stage, raw FROM quarantine WHERE reason = 'removed' ORDER BY 1")
+    assert refused == [{"trace_id": t, "stage": "gate", "raw": ""} for t in ("a/1", "later")]
+    assert read(world.warehouse, "FROM sources WHERE rows <> ingested + known + quarantined") == []
+
+
+@pytest.mark.parametrize("change", ["judge", "extractor"])
+def test_a_new_recipe_counts_it_as_unjudged_and_asks_nothing_of_it(world: World, change: str) -> None:
+    run(world.config, ["a/1"])
+    config = yaml.safe_load(world.config.read_text())
+    if change == "judge":
+        (world.out / "replay.yaml").write_text(
+            yaml.safe_dump({"kind": "replay", "seed": 1, "log": str(world.log), "shares": SHARES})
+        )
+    else:
+        config["recipe"]["extractor"] = {"kind": "sentences", "citation_style": "numeric"}
+    world.config.write_text(yaml.safe_dump(config))
+    old = {r["recipe"] for r in read(world.warehouse, "SELECT DISTINCT recipe FROM trace_scores")}
+    complete(world)
+    new = load(world.config, OLD.date(), OLD.date()).recipe
+    assert new not in old
+    (row,) = read(world.warehouse, f"FROM trace_scores WHERE recipe = '{new}' AND trace_id = 'a/1'")
+    assert (row["groundedness_status"], row["answer_relevance_status"], row["question_id"]) == (
+        "unjudged",
+        "scored",
+        None,
+    )
+    assert row["claims_total"] == 0
+    assert not read(world.warehouse, f"FROM pairs WHERE recipe = '{new}' AND trace_id = 'a/1'")
+    (night,) = read(
+        world.warehouse,
+        f"SELECT n, n_unjudged FROM nightly_groundedness WHERE recipe = '{new}' AND date = DATE '{OLD.date()}'",
+    )
+    assert night["n"] == 4  # three others of that night, and this one
+    assert night["n_unjudged"] >= 1
+
+
+def test_old_texts_expire_and_new_ones_stay(world: World) -> None:
+    before = numbers(world)
+    for part in (world.lake / "quarantine").glob("*.parquet"):  # the broken line has no day: it is as old as its part
+        os.utime(part, (OLD.timestamp(), OLD.timestamp()))
+    retain(world, text_days=5)
+    run(world.config)
+    assert found_in(world, SECRET) == set()
+    assert found_in(world, KEPT) >= {"traces", "claims", "verdicts", "leadline.duckdb: claims"}
+    assert numbers(world) == before
+    marks = read(world.warehouse, "SELECT date, text_removed, count(*) AS n FROM traces GROUP BY ALL ORDER BY date")
+    assert marks == [
+        {"date": OLD.date(), "text_removed": "expired", "n": 4},
+        {"date": NEW.date(), "text_removed": None, "n": 4},
+    ]
+    second = run(world.config)  # there is nothing left to do, and nothing is made again
+    assert {s.computed for s in second.stages} == {0}
+    assert second.nights == ()
+    assert {name for name, r in complete(world).items() if r.computed} == set()
+
+
+def test_explanations_may_go_before_the_texts(world: World) -> None:
+    retain(world, explanations_days=5)
+    before = numbers(world)
+    run(world.config)
+    old, new = (f"date = DATE '{at.date()}'" for at in (OLD, NEW))
+    assert read(world.warehouse, f"FROM verdicts WHERE {old} AND (explanation IS NOT NULL OR raw IS NOT NULL)") == []
+    assert read(world.warehouse, f"FROM verdicts WHERE {new} AND explanation IS NOT NULL")
+    assert found_in(world, SECRET) >= {"traces", "claims"}
+    assert numbers(world) == before
+
+
+@pytest.mark.parametrize("at", ["_empty_traces", "_empty_claims", "_empty_verdicts", "_empty_quarantine", "finish"])
+def test_a_run_that_breaks_off_is_completed_by_the_next(world: World, at: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    before = numbers(world)
+
+    def breaks(*_: object) -> None:
+        raise LeadlineError("The disk is full.")
+
+    with monkeypatch.context() as patched, pytest.raises(LeadlineError):
+        patched.setattr(retention, at, breaks)
+        run(world.config, ["a/1"])
+    complete(world)  # a nightly between the two reads no text that is half gone
+    assert numbers(world) == before
+    run(world.config)  # the weekly retention, without any days set
+    assert found_in(world, SECRET) == set()
+    assert numbers(world) == before
+    assert retention.pending(Lake(world.lake)) is None
+    assert read(world.warehouse, "FROM removals WHERE removed_at IS NULL") == []
+
+
+@pytest.mark.parametrize("writer", ["run", "backfill"])
+def test_no_text_is_removed_while_somebody_reads_it(world: World, writer: str) -> None:
+    with Lake(world.lake, writer=writer).lock("another run"), pytest.raises(BusyError, match="another run"):
+        run(world.config, ["a/1"])
+    assert found_in(world, SECRET) >= {"traces"}
+    assert read(world.warehouse, "FROM removals") == []
+
+
+def test_the_verbs(world: World, environment: dict[str, str], no_server: dict[str, str]) -> None:
+    said = leadline("forget", "a/1", "nobody", "--reason", "a letter", "--config", world.config, env=no_server)
+    assert said.returncode == 0, said.stderr.decode()
+    assert "Texts removed of 1 traces" in said.stdout.decode()
+    assert "nobody: no such trace is here. It will be refused when it comes." in said.stdout.decode()
+    assert found_in(world, SECRET) == set()
+    retain(world, text_days=5)
+    said = leadline("retention", "--config", world.config, env=environment)
+    assert said.returncode == 0, said.stderr.decode()
+    assert "Texts removed of 3 traces" in said.stdout.decode()  # the others of the old night
+
+
+def retain(world: World, **days: int) -> None:
+    config = yaml.safe_load(world.config.read_text())
+    world.config.write_text(yaml.safe_dump({**config, "retention": days}))
