@@ -171,7 +171,7 @@ def cascade(folder: Path, llm: Kept, rounds: int) -> list[dict[str, dict[str, fl
     for number in range(rounds):
         found = {}
         for name in sorted(recipes, reverse=number % 2 == 1):
-            config = written(folder / f"{name}-{number}", ROOT / "data/sample/*.jsonl*", recipes[name])
+            config = written(folder / f"{name}-{number}", ROOT / "data/sample/2026-*.jsonl*", recipes[name])
             found[name] = judged(planned(config, DAYS, kept), kept)
         done.append(found)
     kept["nli"]._judge.close()  # noqa: SLF001 - now

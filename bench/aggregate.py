@@ -1,0 +1,261 @@
+"""The nightly tables of a million traces and eight million claims, beside bare DuckDB GROUP BYs over the same rows.
+
+    python -m bench.aggregate [--traces 1000000] [--claims 8] [--nights 1 10] [--rounds 3] [--memory 2GB] [--json FILE]
+
+Scores and claim results are drawn at random into Parquet parts of a lake, as `score_traces` leaves them. Every round
+runs, each in a process of its own: `aggregate_nights` with its intervals, and what a person would write by hand (means
+and percentiles of five scores by app and generator; labels of claims, joined to their traces, by app and generator).
+Ratios are taken inside a round; medians over the rounds are printed.
+
+Left out: the tables of method `citations`, which have the same shape over fewer columns, and those of annotations.
+"""
+
+import argparse
+import json
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Mapping
+from datetime import date, timedelta
+from pathlib import Path
+from statistics import median
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from rich.console import Console
+from rich.table import Table
+
+from bench.pipeline import SCORES, measured
+from tasks.core import schemas
+from tasks.patterns import DETECTORS
+from tasks.stages.context import Context, load
+from tasks.store.lake import empty
+
+ROOT = Path(__file__).resolve().parents[1]
+FIRST = date(2026, 11, 1)
+PART = 4_000  # traces, as limits.part_traces has it
+HOT, REPEATED = 2_000, 0.2  # questions that are asked again and again, and the share of traces that ask one of them
+CONFIG = """
+lake: lake
+warehouse: leadline.duckdb
+report: {{dir: report}}
+sources: [{{kind: jsonl, paths: [none/*.jsonl]}}]
+recipe: {{judge: {root}/configs/judges/replay.yaml}}
+limits: {{memory_limit: {memory}}}
+"""
+WORDS: Mapping[str, tuple[str | None, ...]] = {
+    "app": ("docs", "help", "shop"),
+    "generator": ("large", "small"),
+    "status": ("judged",) * 19 + ("unjudged",),
+    "label": ("supported",) * 7 + ("partially_supported", "unsupported", "contradicted"),
+    "pattern": tuple(DETECTORS),
+    "diagnosis": ("retrieval", "generator", "prompt", "healthy", "healthy", None),
+    "citation_status": (None,),  # of the other method
+}
+STATUS = ("scored",) * 8 + ("na", "unjudged")
+ANY = ("a", "b", "c", "d")
+# Columns that are null unless another one says this.
+ONLY = {
+    "groundedness_score": ("groundedness_status", "scored"),
+    "faithfulness": ("groundedness_status", "scored"),
+    "utilization": ("groundedness_status", "scored"),
+    "context_relevance": ("context_relevance_status", "scored"),
+    "answer_relevance": ("answer_relevance_status", "scored"),
+    "answerability": ("answerability_status", "scored"),
+    "citation_groundedness": ("citation_status", "scored"),
+    "label": ("status", "judged"),
+}
+BARE = {
+    "bare scores": """
+        SELECT date, app, generator, count(*), {numbers}
+        FROM read_parquet('{lake}/trace_scores/*/*/*.parquet')
+        GROUP BY date, app, generator
+    """,
+    "bare claims": """
+        SELECT s.date, s.app, s.generator, r.label, count(*)
+        FROM read_parquet('{lake}/claim_results/*/*/*.parquet') AS r
+        JOIN read_parquet('{lake}/trace_scores/*/*/*.parquet') AS s USING (trace_id)
+        GROUP BY ALL
+    """,
+}
+
+
+# Drawing --------------------------------------------------------------------------------------------------------------
+
+
+def drawn(table: schemas.Table, n: int, rng: np.random.Generator, known: Mapping[str, Any]) -> pa.Table:
+    """Random rows of a table, whatever columns it has today, without those of its partition.
+
+    Args:
+        known: Columns that are given.
+    """
+    columns = {f.name: known[f.name] if f.name in known else column(f, n, rng) for f in table.stored}
+    for name, (status, value) in ONLY.items():
+        if name in columns and status in columns:
+            columns[name] = pc.if_else(pc.fill_null(pc.equal(columns[status], value), False), columns[name], None)
+    return pa.table(columns)
+
+
+def column(field: "pa.Field[Any]", n: int, rng: np.random.Generator) -> pa.Array:
+    """Random values: of words, where it is a name whose values matter, else by type; never null but for words."""
+    kind = field.type
+    if pa.types.is_string(kind):
+        words = WORDS.get(field.name, STATUS if field.name.endswith("_status") else ANY)
+        return pa.array(words, kind).take(pa.array(rng.integers(0, len(words), n)))
+    if pa.types.is_floating(kind):
+        return pa.array((rng.random(n) * (100 if field.name == "groundedness_score" else 1)).round(4))
+    if pa.types.is_boolean(kind):
+        return pa.array(rng.random(n) < 0.1)
+    if pa.types.is_list(kind):
+        ends = rng.integers(0, 3, n).cumsum()
+        values = column(kind.value_field, int(ends[-1]), rng)
+        return pa.ListArray.from_arrays(pa.array([0, *ends], pa.int32()), values).cast(kind)
+    if pa.types.is_struct(kind):
+        return pa.StructArray.from_arrays([column(f, n, rng) for f in kind], fields=list(kind))
+    return pa.array(rng.integers(0, 10, n)).cast(kind)  # a time is one of the first microseconds there were
+
+
+def ids(n: int, rng: np.random.Generator) -> pa.Array:
+    """Random keys, 32 characters each."""
+    text = pa.py_buffer(rng.bytes(16 * n).hex().encode())
+    return pa.StringArray.from_buffers(n, pa.py_buffer(np.arange(0, 32 * n + 1, 32, dtype=np.int32)), text)
+
+
+def write(ctx: Context, traces: int, claims: int) -> None:
+    """Parts of so many traces, with so many claims each on average, spread over the context's days."""
+    rng = np.random.default_rng(0)
+    hot, days = ids(HOT, rng), ctx.asked()
+    for day in days:
+        ctx.lake.write(schemas.TRACES, "drawn", empty(schemas.TRACES), str(day))  # what tells that there are any
+        left = traces // len(days)
+        for i, begin in enumerate(range(0, left, PART)):
+            n = min(PART, left - begin)
+            trace_ids, own = ids(n, rng), ids(n, rng)
+            asked = pc.if_else(pa.array(rng.random(n) < REPEATED), hot.take(pa.array(rng.integers(0, HOT, n))), own)
+            owner = trace_ids.take(pa.array(np.sort(rng.integers(0, n, n * claims))))
+            known = {"trace_id": trace_ids, "question_id": asked, "judge_version": pa.repeat(ctx.judge_version, n)}
+            whole = {"trace_id": owner, "claim_id": ids(len(owner), rng)}
+            shows = rng.random(len(owner)) < 0.05  # one claim in twenty shows one pattern
+            some = {name: values.filter(pa.array(shows)) for name, values in whole.items()}
+            shown = drawn(schemas.CLAIM_PATTERNS, int(shows.sum()), rng, some)
+            whole["judge_version"] = pa.repeat(ctx.judge_version, len(owner))
+            whole["patterns"] = pa.ListArray.from_arrays(
+                pa.array(np.append(0, shows.cumsum()), pa.int32()), shown["pattern"].combine_chunks()
+            )
+            for table, rows in (
+                (schemas.TRACE_SCORES, drawn(schemas.TRACE_SCORES, n, rng, known)),
+                (schemas.CLAIM_RESULTS, drawn(schemas.CLAIM_RESULTS, len(owner), rng, whole)),
+                (schemas.CLAIM_PATTERNS, shown),
+            ):
+                ctx.lake.write(table, f"drawn-{i:05d}", rows, ctx.recipe, str(day))
+
+
+# Measuring ------------------------------------------------------------------------------------------------------------
+
+
+def context(folder: Path, nights: int, overlay: Path | None = None) -> Context:
+    return load(folder / "nightly.yaml", FIRST, FIRST + timedelta(days=nights - 1), overlay=overlay)
+
+
+def run_nightly(folder: Path, nights: int) -> list[dict[str, Any]]:
+    from tasks.stages import intervals, score
+    from tasks.store.query import Queries
+
+    seconds: dict[str, float] = {}
+    run, mean_interval = Queries.run, intervals.mean_interval
+
+    def noted(name: str, work: Any, *args: Any) -> Any:
+        begun = time.perf_counter()
+        try:
+            return work(*args)
+        finally:
+            seconds[name] = seconds.get(name, 0.0) + time.perf_counter() - begun
+
+    Queries.run = lambda self, name, *a: noted(name, run, self, name, *a)  # type: ignore[method-assign]
+    intervals.mean_interval = lambda *a: noted("the intervals themselves", mean_interval, *a)
+    with tempfile.TemporaryDirectory(prefix="leadline-nights-") as overlay:
+        ctx = context(folder, nights, Path(overlay))
+        found = [measured("nightly tables", lambda: score.aggregate_nights(ctx))]
+    return found + [{"stage": f"of it, {k}", "wall": v, "cpu": 0.0, "peak_mb": 0.0} for k, v in seconds.items()]
+
+
+def run_bare(what: str, folder: Path) -> list[dict[str, Any]]:
+    import duckdb
+
+    one = "avg({0}), stddev_samp({0}), count({0}), quantile_cont({0}, [0.05, 0.25, 0.5, 0.75, 0.95])"
+    query = BARE[what].format(numbers=", ".join(one.format(s) for s in SCORES), lake=folder / "lake")
+    return [measured(what, lambda: duckdb.connect().execute(query).fetchall())]
+
+
+def child(what: str, folder: Path, nights: int) -> list[dict[str, Any]]:
+    """One part of a round in a process of its own."""
+    command = [sys.executable, "-m", "bench.aggregate", "--child", what, str(folder), "--nights", str(nights)]
+    done = subprocess.run(command, check=False, capture_output=True, text=True, cwd=ROOT)
+    if done.returncode:
+        raise SystemExit(f"{' '.join(command)}: ended with {done.returncode}:\n{done.stderr.strip()}")
+    found: list[dict[str, Any]] = json.loads(done.stdout.splitlines()[-1])
+    return found
+
+
+def rounds_of(args: argparse.Namespace, nights: int) -> list[dict[str, dict[str, Any]]]:
+    with tempfile.TemporaryDirectory(prefix="leadline-bench-") as made:
+        folder = Path(made)
+        (folder / "nightly.yaml").write_text(CONFIG.format(root=ROOT, memory=args.memory))
+        write(context(folder, nights), args.traces, args.claims)
+        found = []
+        for _ in range(args.rounds):
+            rows = [r for what in ("nightly tables", *BARE) for r in child(what, folder, nights)]
+            found.append({r["stage"]: r for r in rows})
+        return found
+
+
+def ratios(rounds: list[dict[str, dict[str, Any]]], key: str) -> dict[str, float]:
+    """Of the nightly tables to each bare query and to both, medians over the rounds."""
+    bare = {name: (name,) for name in BARE} | {"both": tuple(BARE)}
+    return {
+        name: median(r["nightly tables"][key] / sum(r[b][key] for b in which) for r in rounds)
+        for name, which in bare.items()
+    }
+
+
+def show(args: argparse.Namespace, results: Mapping[int, list[dict[str, dict[str, Any]]]]) -> None:
+    console = Console(width=110)
+    for nights, rounds in results.items():
+        size = f"{args.traces:,} traces and {args.traces * args.claims:,} claims"
+        table = Table(title=f"{size} in {nights} nights, memory_limit {args.memory}, median of {len(rounds)} rounds")
+        for name in ("what", "seconds", "CPU seconds", "peak MB"):
+            table.add_column(name, justify="left" if name == "what" else "right")
+        for stage in rounds[0]:
+            wall, cpu, peak = (median(r[stage][k] for r in rounds) for k in ("wall", "cpu", "peak_mb"))
+            table.add_row(stage, f"{wall:.2f}", f"{cpu:.2f}" if cpu else "", f"{peak:,.0f}" if peak else "")
+        console.print(table)
+        for key, name in (("wall", "seconds"), ("cpu", "CPU")):
+            shown = ", ".join(f"{what} {value:.1f}×" for what, value in ratios(rounds, key).items())
+            console.print(f"nightly tables to, in {name}: {shown}")
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--traces", type=int, default=1_000_000)
+    parser.add_argument("--claims", type=int, default=8, help="of a trace, on average")
+    parser.add_argument("--nights", type=int, nargs="+", default=[1, 10])
+    parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--memory", default="2GB", help="limits.memory_limit")
+    parser.add_argument("--json", type=Path)
+    parser.add_argument("--child", nargs=2, metavar=("WHAT", "FOLDER"), help=argparse.SUPPRESS)
+    args = parser.parse_args()
+    if args.child:
+        what, folder = args.child[0], Path(args.child[1])
+        print(json.dumps(run_bare(what, folder) if what in BARE else run_nightly(folder, args.nights[0])))
+        return
+    results = {nights: rounds_of(args, nights) for nights in args.nights}
+    if args.json:
+        args.json.write_text(json.dumps(results, indent=1))
+    show(args, results)
+
+
+if __name__ == "__main__":
+    main()
