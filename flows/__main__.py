@@ -54,6 +54,47 @@ def nightly(
 
 
 @app.command()
+def backfill(
+    start: Annotated[datetime, typer.Option("--from", help="First day of the range.", **DAY)],
+    end: Annotated[datetime, typer.Option("--to", help="Last day of the range.", **DAY)],
+    judge: Annotated[
+        Path | None,
+        typer.Option("--judge", help="The judge's file; the recipe's own judge by default.", show_default=False),
+    ] = None,
+    recipe: Annotated[
+        str | None,
+        typer.Option("--recipe", help="Name of a recipe of the config, or a recipe's file.", show_default=False),
+    ] = None,
+    apps: Annotated[
+        list[str] | None, typer.Option("--app", help="Only this application; repeat for more.", show_default=False)
+    ] = None,
+    sample: Annotated[float, typer.Option("--sample", help="Share of the traces, the same ones each time.")] = 1.0,
+    max_tokens: Annotated[
+        int | None, typer.Option("--max-tokens", min=1, help="Stop after so many tokens.", show_default=False)
+    ] = None,
+    max_minutes: Annotated[
+        float | None, typer.Option("--max-minutes", min=0, help="Stop after so many minutes.", show_default=False)
+    ] = None,
+    config: Config = CONFIG,
+    retry_failures: Annotated[
+        bool, typer.Option("--retry-failures", help="Judge again what a judge failed on before.")
+    ] = False,
+) -> None:
+    """Judge past days by another judge or recipe, newest first, beside the nightly."""
+    first, last = _range(None, start, end)
+    _quiet_prefect()
+    from flows import backfill as verb  # noqa: PLC0415
+
+    # A mistake shows before Prefect starts.
+    verb.load(config, first, last, judge=judge, recipe=recipe, apps=apps or (), sample=sample).close()
+    told = verb.backfill(
+        first, last, str(config), str(judge) if judge else None, recipe, apps or (), sample, max_tokens, max_minutes,
+        retry_failures,
+    )  # fmt: skip
+    verb.show(told)
+
+
+@app.command()
 def noise(
     sample: Annotated[
         int, typer.Option("--sample", min=1, help="Requests to judge again, at least.", show_default=False)
@@ -75,6 +116,51 @@ def noise(
 
 
 @app.command()
+def calibrate(
+    error: Annotated[
+        float, typer.Option("--error", help="Most wrong ones among those sent, as a share.", show_default=False)
+    ],
+    confidence: Annotated[
+        float, typer.Option("--confidence", help="How sure that has to be: 0.5 is as likely as not.")
+    ] = 0.5,
+    recipe: Annotated[
+        str | None, typer.Option("--recipe", help="Name of a recipe; every recipe by default.", show_default=False)
+    ] = None,
+    labels: Annotated[
+        Path | None,
+        typer.Option("--labels", help="A file of labels instead of those imported.", show_default=False),
+    ] = None,
+    start: Annotated[datetime | None, typer.Option("--from", help="First day; all days by default.", **DAY)] = None,
+    end: Annotated[datetime | None, typer.Option("--to", help="Last day.", **DAY)] = None,
+    output_format: Annotated[str, typer.Option("--format", help="table or json.", show_default=True)] = "table",
+    output: Annotated[
+        Path | None, typer.Option("--output", "-o", help="An HTML page to write beside.", show_default=False)
+    ] = None,
+    config: Config = CONFIG,
+) -> None:
+    """Find thresholds from people's labels: what may be sent without a person looking, and which labels are sure."""
+    from flows import calibrate as verb  # noqa: PLC0415
+
+    first, last = _range(None, start, end) if start or end else verb.EVER
+    verb.run(config, first, last, error, confidence, recipe, labels, output_format, output)
+
+
+review = typer.Typer(help="People's labels: what they find counts over what a judge says.", no_args_is_help=True)
+app.add_typer(review, name="review")
+
+
+@review.command("import")
+def review_import(
+    file: Annotated[Path, typer.Argument(help="JSON lines, a label each: docs/reviews.md.", metavar="FILE")],
+    config: Config = CONFIG,
+) -> None:
+    """Take in people's labels, and correct the nights by them."""
+    from flows import review as verb  # noqa: PLC0415
+
+    verb.run(config, file)
+
+
+@app.command()
 def sql(
     statement: Annotated[str | None, typer.Argument(help="A SELECT over the tables of docs/tables.md.")] = None,
     file: Annotated[Path | None, typer.Option("--file", "-f", help="Read the statement from a file.")] = None,
@@ -88,6 +174,60 @@ def sql(
     from flows import sql as verb  # noqa: PLC0415
 
     verb.run(config, statement, file, output_format, output)
+
+
+@app.command()
+def compare(
+    a: Annotated[
+        str,
+        typer.Argument(
+            help="judge:NAME, recipe:NAME, generator:NAME, prompt:VERSION or dates:DAY..DAY; versions of judges and"
+            " recipes by the first letters of their hash; a word without its kind is looked up.",
+        ),
+    ],
+    b: Annotated[str, typer.Argument(help="What to compare it with, of the same kind.")],
+    recipe: Annotated[
+        str | None, typer.Option("--recipe", help="Under this recipe: its name, or its hash.", show_default=False)
+    ] = None,
+    of_app: Annotated[str | None, typer.Option("--app", help="Of this app only.", show_default=False)] = None,
+    start: Annotated[datetime | None, typer.Option("--from", help="First day; all days by default.", **DAY)] = None,
+    end: Annotated[datetime | None, typer.Option("--to", help="Last day.", **DAY)] = None,
+    number: Annotated[
+        str | None,
+        typer.Option("--number", help="The number to look at closely; groundedness by default.", show_default=False),
+    ] = None,
+    flips: Annotated[int, typer.Option("--flips", min=0, help="Claims that flipped to show, with their texts.")] = 5,
+    as_json: Annotated[bool, typer.Option("--json", help="Print a JSON object.")] = False,
+    html: Annotated[Path | None, typer.Option("--html", help="Write a page as well.", show_default=False)] = None,
+    config: Config = CONFIG,
+) -> None:
+    """Compare two judges, recipes, generators, prompt versions or ranges of days."""
+    from flows import compare as verb  # noqa: PLC0415
+    from tasks.stages.sides import Filters  # noqa: PLC0415
+
+    first, last = (day.date() if day else None for day in (start, end))
+    verb.run(config, (a, b), Filters(recipe, of_app, first, last), number, flips, html, as_json=as_json)
+
+
+@app.command()
+def retention(config: Config = CONFIG) -> None:
+    """Remove texts and explanations that are older than the config allows."""
+    _quiet_prefect()
+    from flows import retention as verb  # noqa: PLC0415
+
+    verb.show(verb.retention(str(config)))
+
+
+@app.command()
+def forget(
+    trace_ids: Annotated[list[str], typer.Argument(help="Ids of the traces.", metavar="TRACE_ID")],
+    reason: Annotated[str | None, typer.Option("--reason", help="Why; kept in `removals`.", show_default=False)] = None,
+    config: Config = CONFIG,
+) -> None:
+    """Remove the text of traces everywhere, for good."""
+    from flows import retention as verb  # noqa: PLC0415
+
+    verb.show(verb.run(config, trace_ids, reason))
 
 
 @app.command()
@@ -122,6 +262,79 @@ def articles(
     verb.run(paths, base, depth, min_words, max_words, output_format, output)
 
 
+judges_app = typer.Typer(
+    help="The judges: which there are, what tells them apart, which of them count.", no_args_is_help=True
+)
+app.add_typer(judges_app, name="judges")
+Judge = Annotated[str, typer.Argument(help="A judge's name, the beginning of its version, or its file.")]
+Reason = Annotated[str, typer.Option("--reason", help="Why; kept with the decision.", show_default=False)]
+
+
+@judges_app.command("list")
+def judges_list(config: Config = CONFIG) -> None:
+    """Every judge that has judged, how much, and what it counts for."""
+    from flows import judges as verb  # noqa: PLC0415
+
+    verb.show_all(config)
+
+
+@judges_app.command("show")
+def judges_show(judge: Judge, config: Config = CONFIG) -> None:
+    """Everything that a version stands for, as JSON."""
+    from flows import judges as verb  # noqa: PLC0415
+
+    verb.show_one(config, judge)
+
+
+@judges_app.command("diff")
+def judges_diff(one: Judge, other: Judge, config: Config = CONFIG) -> None:
+    """The fields in which two judges differ."""
+    from flows import judges as verb  # noqa: PLC0415
+
+    verb.show_diff(config, one, other)
+
+
+@judges_app.command("promote")
+def judges_promote(
+    judge: Annotated[Path, typer.Argument(help="The judge's file.", metavar="FILE")],
+    reason: Reason,
+    recipe: Annotated[
+        str | None,
+        typer.Option("--recipe", help="Recipe of the config that it counts for; its only one.", show_default=False),
+    ] = None,
+    apps: Annotated[
+        list[str] | None, typer.Option("--app", help="Only for this application; repeat for more.", show_default=False)
+    ] = None,
+    since: Annotated[
+        datetime | None, typer.Option("--since", help="First night that it counts for; today.", **DAY)
+    ] = None,
+    config: Config = CONFIG,
+) -> None:
+    """Let a judge count from a night on, in the place of the one before."""
+    from flows import judges as verb  # noqa: PLC0415
+
+    verb.promote(config, judge, recipe, apps or (), since and since.date(), reason)
+
+
+@judges_app.command("retire")
+def judges_retire(judge: Judge, reason: Reason, config: Config = CONFIG) -> None:
+    """Let a judge not be used any more; what it judged stays."""
+    from flows import judges as verb  # noqa: PLC0415
+
+    verb.retire(config, judge, reason)
+
+
+@judges_app.command("history")
+def judges_history(
+    config: Config = CONFIG,
+    as_json: Annotated[bool, typer.Option("--json", help="Print a JSON object per decision.")] = False,
+) -> None:
+    """Every promotion and retirement, the latest first, with its reason."""
+    from flows import judges as verb  # noqa: PLC0415
+
+    verb.show_history(config, as_lines=as_json)
+
+
 def main() -> None:
     """Run the command; a user's mistake ends in one message, never in a traceback."""
     try:
@@ -150,6 +363,7 @@ def _quiet_prefect() -> None:
     os.environ.setdefault("PREFECT_SERVER_ANALYTICS_ENABLED", "false")
     os.environ.setdefault("DO_NOT_TRACK", "1")
     os.environ.setdefault("PREFECT_LOGGING_LEVEL", "CRITICAL")
+    os.environ.setdefault("PREFECT_SERVER_EPHEMERAL_STARTUP_TIMEOUT_SECONDS", "300")  # 20 are few on a busy machine
 
 
 if __name__ == "__main__":

@@ -5,7 +5,7 @@ thrown away; so what is counted is what the same code would compute.
 """
 
 import tempfile
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import date
 from pathlib import Path
 
@@ -17,6 +17,7 @@ from tasks.stages.context import load_all
 from tasks.stages.estimate import Estimate, Judging, estimate
 from tasks.stages.ingest import ingest
 from tasks.stages.pairs import plan_pairs
+from tasks.stages.variants import ALWAYS
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,7 +38,7 @@ def measure(config: Path, first: date, last: date) -> Missing:
     """
     with tempfile.TemporaryDirectory(prefix="leadline-dry-run-") as overlay:
         contexts = load_all(config, first, last, overlay=Path(overlay))
-        traces = ingest(contexts[0]).computed
+        traces = ingest(replace(contexts[0], window=ALWAYS)).computed
         claims = sum(extract_claims(ctx, modelless=True).computed for ctx in contexts)
         pairs = sum(plan_pairs(ctx).computed for ctx in contexts)
         judging = estimate(*contexts)
@@ -64,12 +65,15 @@ def show(config: Path, first: date, last: date) -> None:
             (f"verdicts to judge{whose}", judging.verdicts),
             (f"second looks{whose}, at most", judging.second_looks),
         ]
-    rows += [("relevance scores", work.relevance), ("traces to score", work.scores)]
+    rows += [("relevance scores", work.relevance)]
+    rows += [(f"{asking.stage}, asked of a model", asking.requests) for asking in work.asking]
+    rows += [("traces to score", work.scores)]
     for name, n in rows:
         table.add_row(name, f"{n:,}")
     console = Console()
     console.print(table)
     costs = [_cost(judging, len(work.judges)) for judging in work.judges]
+    costs += [f"Asking for {a.stage} reads about {a.tokens:,} tokens." for a in work.asking if a.requests]
     console.print(" ".join([*costs, "Nothing was changed."]), highlight=False)
 
 

@@ -1,22 +1,29 @@
 """The nightly flow: from source files to published tables and a report, computing only what is missing."""
 
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from datetime import UTC, date, datetime, timedelta
-from itertools import zip_longest
+from itertools import groupby, zip_longest
+from operator import attrgetter
 from pathlib import Path
 from typing import Any
 
 from prefect import Task, flow
+from prefect.runtime import flow_run
 
+from flows.alerts import tell
+from flows.gpu import slot
 from flows.progress import watcher
-from tasks import claims, ingest, judge, publish, score
+from flows.retry import patiently
+from tasks import alerts, claims, ingest, judge, publish, score
 from tasks.core.errors import LeadlineError
+from tasks.stages import alerts as alerting
 from tasks.stages import publish as publishing
 from tasks.stages.context import Context, StageResult, load_all
 from tasks.stages.runs import Run
+from tasks.stages.variants import ALWAYS
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,18 +32,28 @@ class Outcome:
 
     Attributes:
         recipes: Each recipe of the run, with one row per app and generator (`sql/summary.sql`).
+        alerts: Those of the run's days, with the recipe's name; the ones that were told on them, or ended.
     """
 
     stages: tuple[StageResult, ...]
     recipes: tuple[tuple[Context, list[dict[str, Any]]], ...]
+    alerts: tuple[tuple[str, dict[str, Any]], ...] = ()
 
 
 def yesterday() -> date:
-    """The last complete day, UTC."""
-    return datetime.now(UTC).date() - timedelta(days=1)
+    """The last complete day, UTC, when the run was due: one that starts late completes the day it was meant for."""
+    due: datetime = flow_run.scheduled_start_time
+    return due.astimezone(UTC).date() - timedelta(days=1)
 
 
-@flow(name="nightly", flow_run_name="nightly {first}..{last}", persist_result=False)
+def _name() -> str:
+    """What Prefect calls the run."""
+    given: Mapping[str, Any] = flow_run.parameters
+    first, last = given.get("first"), given.get("last")
+    return f"nightly {first or last or yesterday()}..{last or first or yesterday()}"
+
+
+@flow(name="nightly", flow_run_name=_name, persist_result=False)
 def nightly(
     config: str = "configs/nightly.yaml",
     first: date | None = None,
@@ -44,7 +61,8 @@ def nightly(
     retry_failures: bool = False,
 ) -> Outcome:
     """Complete the days `first` to `last` (yesterday, where none is given)."""
-    return run(Path(config), first or last or yesterday(), last or first or yesterday(), retry_failures=retry_failures)
+    days = first or last or yesterday(), last or first or yesterday()
+    return patiently(lambda: run(Path(config), *days, retry_failures=retry_failures))
 
 
 def run(config: Path, first: date, last: date, *, retry_failures: bool = False) -> Outcome:
@@ -55,13 +73,17 @@ def run(config: Path, first: date, last: date, *, retry_failures: bool = False) 
     """
     contexts = load_all(config, first, last, progress=watcher())
     main = contexts[0]
-    record = Run("nightly", recipes=[ctx.recipe for ctx in contexts])
+    record = Run("nightly", recipes=[ctx.recipe for ctx in _counted(contexts)])
     holder = f"leadline nightly {first}..{last}, process {os.getpid()}, since {record.started:%H:%M:%S} UTC"
     with main.lake.lock(holder):
         record.start(main)
         try:
-            for ctx, task, options in _stages(contexts, retry_failures=retry_failures):
-                record.add(main, replace(task(ctx, **options), stage=task.name))
+            for gpus, steps in groupby(_steps(contexts, retry_failures=retry_failures), key=attrgetter("gpus")):
+                with slot(gpus, contexts):
+                    for step in steps:
+                        record.add(main, replace(step.task(step.ctx, **step.options), stage=step.task.name))
+            if told := tell(contexts):
+                record.add(main, told)
         except BaseException as error:
             record.end(main, "failed", str(error) if isinstance(error, LeadlineError) else type(error).__name__)
             with suppress(Exception):  # the error that is raised matters more
@@ -72,29 +94,46 @@ def run(config: Path, first: date, last: date, *, retry_failures: bool = False) 
                 ctx.close()
         record.end(main, "completed")
         last_stage = publish.publish_warehouse(main)
-        return Outcome((*record.stages, last_stage), tuple((ctx, publishing.summary(ctx)) for ctx in contexts))
+        counted = _counted(contexts)
+        return Outcome(
+            (*record.stages, last_stage),
+            tuple((ctx, publishing.summary(ctx)) for ctx in counted),
+            tuple((ctx.settings.name, row) for ctx in counted for row in alerting.alerts_on(ctx, *ctx.asked())),
+        )
 
 
-def _stages(
-    contexts: Sequence[Context], *, retry_failures: bool
-) -> Iterator[tuple[Context, Task[..., StageResult], dict[str, Any]]]:
-    """The stages in order, each with its context and options: what is a recipe's own, recipe after recipe.
+@dataclass(frozen=True, slots=True)
+class _Step:
+    """A stage of a recipe.
+
+    Attributes:
+        gpus: That its model holds while it runs, and until the next one of as many.
+    """
+
+    ctx: Context
+    task: Task[..., StageResult]
+    options: Mapping[str, Any] = field(default_factory=dict)
+    gpus: int = 0
+
+
+def _steps(contexts: Sequence[Context], *, retry_failures: bool) -> Iterator[_Step]:
+    """The stages in order: what is a recipe's own, recipe after recipe.
 
     Stage goes before recipe, so that the models of one stage are gone before those of the next are loaded.
     """
     main, several = contexts[0], len(contexts) > 1
 
-    def each(*tasks: Task[..., StageResult]) -> Iterator[tuple[Context, Task[..., StageResult], dict[str, Any]]]:
+    def each(*tasks: Task[..., StageResult]) -> Iterator[_Step]:
         for task in tasks:
             for ctx in contexts:
-                yield ctx, named(ctx, task), {}
+                yield _Step(ctx, named(ctx, task), gpus=ctx.extractor.gpus if task is claims.extract_claims else 0)
 
     def named(ctx: Context, task: Task[..., StageResult]) -> Task[..., StageResult]:
-        name = f"{ctx.settings.name}: {task.name}"
+        name = f"{ctx.label}: {task.name}"
         shown = name.replace("{", "{{").replace("}", "}}")  # a run's name is a template
         return task.with_options(name=name, task_run_name=shown) if several else task
 
-    yield main, ingest.ingest, {}
+    yield _Step(replace(main, window=ALWAYS), ingest.ingest)
     yield from each(claims.extract_claims, score.score_grace, claims.plan_pairs)
     asked = [(ctx, member) for ctx in contexts for member in ctx.judges]
     for (ctx, member), after in zip_longest(asked, asked[1:]):
@@ -104,7 +143,20 @@ def _stages(
             "keep": after is not None and after[1].judge is member.judge,
         }
         for task in judge.looks(member.stage, rounds=ctx.settings.method == "citations"):
-            yield ctx, named(ctx, task), options
-    yield from each(judge.score_relevance, score.score_traces, score.aggregate_nights)
-    yield main, publish.load_warehouse, {}
-    yield main, publish.write_reports, {"others": contexts[1:]}
+            yield _Step(ctx, named(ctx, task), options, member.gpus)
+    scored = [(ctx, scorer) for ctx in contexts for scorer in ctx.scorers]
+    for (ctx, scorer), next_ in zip_longest(scored, scored[1:]):
+        options = {
+            "scorer": scorer,
+            "retry_failures": retry_failures,
+            "keep": next_ is not None and next_[1].model is scorer.model,
+        }
+        yield _Step(ctx, named(ctx, judge.scoring(scorer)), options, scorer.gpus)
+    yield from each(score.score_traces, score.aggregate_nights, score.correct_nights, alerts.find_alerts)
+    yield _Step(main, publish.load_warehouse)
+    yield _Step(main, publish.write_reports, {"others": _counted(contexts)[1:]})
+
+
+def _counted(contexts: Sequence[Context]) -> list[Context]:
+    """Those whose numbers count; shadows stand beside them in the tables only."""
+    return [ctx for ctx in contexts if not ctx.shadow]

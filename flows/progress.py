@@ -1,5 +1,6 @@
-"""Progress where it can be seen: a bar in a terminal, Prefect progress artifacts anywhere else."""
+"""Progress where it can be seen: a bar in a terminal, Prefect progress artifacts and the run's log anywhere else."""
 
+import logging
 import re
 import sys
 import time
@@ -7,6 +8,8 @@ from contextlib import suppress
 from uuid import UUID
 
 from prefect.artifacts import create_progress_artifact, update_progress_artifact
+from prefect.exceptions import MissingContextError
+from prefect.logging import get_logger, get_run_logger
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TextColumn, TimeRemainingColumn
 
@@ -18,6 +21,14 @@ EVERY_S = 5.0  # artifacts are rows in Prefect's database
 def watcher() -> Watcher:
     """The kind of progress that fits where this process runs."""
     return Bar() if sys.stderr.isatty() else Artifact()
+
+
+def logger() -> "logging.Logger | logging.LoggerAdapter[logging.Logger]":
+    """The log of the flow run; outside of one, Prefect's for this process."""
+    try:
+        return get_run_logger()
+    except MissingContextError:
+        return get_logger("leadline")
 
 
 class Bar:

@@ -7,6 +7,7 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
+from flows import alerts
 from flows.nightly import Outcome
 from tasks.stages.context import StageResult
 
@@ -40,7 +41,7 @@ def show(outcome: Outcome) -> None:
         citations = ctx.settings.method == "citations"
         title = f"{'Citation groundedness' if citations else 'Groundedness'} {ctx.first} to {ctx.last}"
         table = Table(
-            title=f"{title}, recipe {escape(ctx.settings.name)}" if several else title,
+            title=f"{title}, recipe {escape(ctx.label)}" if several else title,
             title_style="bold",
             title_justify="left",
             box=box.SIMPLE,
@@ -51,6 +52,13 @@ def show(outcome: Outcome) -> None:
             table.add_row(*(_citation_cells(row) if citations else _cells(row)))
         console.print(table)
         console.print(f"[dim]{CITATION_LEGEND if citations else LEGEND}[/dim]")
+    for name, alert in outcome.alerts:
+        what = "returned" if alert["status"] == "recovered" else "alert"
+        layer = f", likely layer {alert['layer']}" if alert["layer"] else ""
+        of = f", recipe {escape(name)}" if several else ""
+        console.print(
+            f"[bold red]{what}[/bold red] {alert['date']}: {escape(alerts.title(alert))}{layer}{of}", highlight=False
+        )
     ctx = outcome.recipes[0][0]
     cost = Table(title="What it took", title_style="bold", title_justify="left", box=box.SIMPLE, collapse_padding=True)
     for name in ("stage", "computed", "reused", "tokens", "seconds"):

@@ -1,45 +1,45 @@
 -- grain: one failure pattern of one night of one app and generator under one recipe
--- inputs: trace_scores, claim_results and claim_patterns of one recipe and day
+-- inputs: trace_scores and claim_results of one recipe and day
 -- parameters: $patterns (the names that the recipe looks for)
 -- METHODS section 12. Shares are of the judged claims, with 95% Wilson intervals. What shows a pattern and was not judged
 -- is in no share, and is counted.
-WITH claim AS (
-    SELECT
-        s.recipe,
-        s.date,
-        s.app,
-        s.generator,
-        s.judge_version,
-        r.claim_id,
-        r.label IS NOT NULL AS judged
-    FROM trace_scores AS s
-    JOIN claim_results AS r USING (trace_id)
-),
-night AS (
-    SELECT recipe, date, app, generator, judge_version, count(*) FILTER (judged) AS claims_judged
-    FROM claim
+WITH night AS (
+    SELECT recipe, date, app, generator, judge_version, sum(claims_judged)::BIGINT AS claims_judged
+    FROM trace_scores
     GROUP BY ALL
+    HAVING sum(claims_total) > 0
 ),
-counted AS (
+-- Few claims show any: only these are joined, and by their traces.
+shown AS (
     SELECT
-        night.*,
-        name.pattern,
-        count(*) FILTER (claim.judged) AS n,
-        count(*) FILTER (NOT claim.judged) AS n_not_judged
-    FROM night
-    CROSS JOIN (SELECT unnest($patterns::VARCHAR[]) AS pattern) AS name
-    LEFT JOIN (claim JOIN claim_patterns AS p USING (claim_id))
-        ON p.pattern = name.pattern AND claim.app = night.app AND claim.generator = night.generator
-        AND claim.judge_version = night.judge_version
+        app,
+        generator,
+        judge_version,
+        pattern,
+        count(*) FILTER (judged) AS n,
+        count(*) FILTER (NOT judged) AS n_not_judged
+    FROM (
+        SELECT trace_id, label IS NOT NULL AS judged, unnest(patterns) AS pattern
+        FROM claim_results
+        WHERE len(patterns) > 0
+    )
+    JOIN (SELECT trace_id, app, generator, judge_version FROM trace_scores) USING (trace_id)
     GROUP BY ALL
 ),
 wilson AS (
     SELECT
-        *,
-        n / total AS p,
-        (n / total + z * z / (2 * total)) / (1 + z * z / total) AS centre,
-        z * sqrt(n / total * (1 - n / total) / total + z * z / (4 * total * total)) / (1 + z * z / total) AS half
-    FROM (SELECT *, nullif(claims_judged, 0)::DOUBLE AS total, 1.959964 AS z FROM counted)
+        night.*,
+        pattern,
+        coalesce(shown.n, 0) AS n,
+        coalesce(n_not_judged, 0) AS n_not_judged,
+        nullif(claims_judged, 0)::DOUBLE AS total,
+        1.959964 AS z,
+        coalesce(shown.n, 0) / total AS p,
+        (p + z * z / (2 * total)) / (1 + z * z / total) AS centre,
+        z * sqrt(p * (1 - p) / total + z * z / (4 * total * total)) / (1 + z * z / total) AS half
+    FROM night
+    CROSS JOIN (SELECT unnest($patterns::VARCHAR[]) AS pattern) AS name
+    LEFT JOIN shown USING (app, generator, judge_version, pattern)
 )
 SELECT
     recipe,

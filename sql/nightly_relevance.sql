@@ -1,4 +1,4 @@
--- grain: one night of one app and generator under one recipe, answer and context apart
+-- grain: one night of one app and generator under one recipe; answer, context and answerability apart
 -- inputs: trace_scores of one recipe and day, intervals (number, low and high by date, app and generator)
 -- Numbers are rounded twice: the last of 6 decimals must not depend on the order in which rows were added up, even
 -- where it falls on a tie.
@@ -7,6 +7,8 @@ WITH score AS (
     SELECT *, 'answer' AS kind, answer_relevance_status AS status, answer_relevance AS relevance FROM trace_scores
     UNION ALL
     SELECT *, 'context' AS kind, context_relevance_status AS status, context_relevance AS relevance FROM trace_scores
+    UNION ALL
+    SELECT *, 'answerability' AS kind, answerability_status AS status, answerability AS relevance FROM trace_scores
 ),
 night AS (
     SELECT
@@ -48,5 +50,6 @@ SELECT
     round(round(relevance_at[5], 12), 6) AS relevance_p95
 FROM night
 LEFT JOIN intervals AS i
-    ON i.number = night.kind || '_relevance' AND (i.date, i.app, i.generator) = (night.date, night.app, night.generator)
+    ON i.number = CASE WHEN night.kind = 'answerability' THEN kind ELSE night.kind || '_relevance' END
+    AND (i.date, i.app, i.generator) = (night.date, night.app, night.generator)
 ORDER BY night.app, night.generator, kind

@@ -11,45 +11,66 @@
 --   M = Σ n_i·(mean_i − mean)² / (k − 1),  n0 = (N − Σ n_i² / N) / (k − 1)
 --   B = (M − W) / n0, at least 0                          variance between questions
 -- It is null below two such questions, and where nothing varies at all.
-WITH score AS (
-    SELECT *, 'groundedness' AS number, groundedness_status AS status, groundedness_score AS score
-    FROM trace_scores
-    WHERE citation_status IS NULL
-    UNION ALL
-    SELECT *, 'faithfulness' AS number, groundedness_status AS status, faithfulness AS score
-    FROM trace_scores
-    WHERE citation_status IS NULL
-    UNION ALL
-    SELECT *, 'citation_groundedness' AS number, citation_status AS status, citation_groundedness AS score
-    FROM trace_scores
-    WHERE citation_status IS NOT NULL
-),
-question AS (
+-- Most questions are asked once: they are counted, and only the repeated ones are taken further.
+WITH question AS MATERIALIZED (
     SELECT
         recipe,
         date,
         app,
         generator,
         judge_version,
-        number,
+        citation_status IS NOT NULL AS cites,
         count(*) AS n,
-        count(*) FILTER (status = 'scored') AS n_scored,
-        count(*) FILTER (status = 'na') AS n_na,
-        count(*) FILTER (status = 'unjudged') AS n_unjudged,
-        count(*) FILTER (status = 'abstained') AS n_abstained,
-        count(*) > 1 AS repeated,
-        count(score) > 1 AS varied,
-        avg(score) AS mean,
-        var_samp(score) AS variance,
-        max(score) - min(score) AS reach
-    FROM score
-    GROUP BY recipe, date, app, generator, judge_version, number, question_id
+        count(*) FILTER (coalesce(citation_status, groundedness_status) = 'scored') AS n_scored,
+        count(*) FILTER (coalesce(citation_status, groundedness_status) = 'na') AS n_na,
+        count(*) FILTER (coalesce(citation_status, groundedness_status) = 'unjudged') AS n_unjudged,
+        count(*) FILTER (coalesce(citation_status, groundedness_status) = 'abstained') AS n_abstained,
+        {
+            'varied': count(groundedness_score) > 1,
+            'mean': avg(groundedness_score),
+            'variance': var_samp(groundedness_score),
+            'reach': max(groundedness_score) - min(groundedness_score)
+        } AS groundedness,
+        {
+            'varied': count(faithfulness) > 1,
+            'mean': avg(faithfulness),
+            'variance': var_samp(faithfulness),
+            'reach': max(faithfulness) - min(faithfulness)
+        } AS faithfulness,
+        {
+            'varied': count(citation_groundedness) > 1,
+            'mean': avg(citation_groundedness),
+            'variance': var_samp(citation_groundedness),
+            'reach': max(citation_groundedness) - min(citation_groundedness)
+        } AS citation_groundedness
+    FROM trace_scores
+    GROUP BY recipe, date, app, generator, judge_version, cites, coalesce(question_id, trace_id) -- gone with its text
+),
+asked AS (
+    SELECT
+        recipe,
+        date,
+        app,
+        generator,
+        judge_version,
+        unnest(if(cites, ['citation_groundedness'], ['groundedness', 'faithfulness'])) AS number,
+        count(*) AS questions
+    FROM question
+    GROUP BY recipe, date, app, generator, judge_version, cites
+),
+repeated AS (
+    SELECT recipe, date, app, generator, judge_version, n, n_scored, n_na, n_unjudged, n_abstained, number, score.*
+    FROM (
+        UNPIVOT (FROM question WHERE n > 1)
+        ON groundedness, faithfulness, citation_groundedness INTO NAME number VALUE score
+    )
+    WHERE cites = (number = 'citation_groundedness')
 ),
 placed AS (
     SELECT
         *,
         sum(n_scored * mean) FILTER (varied) OVER night / sum(n_scored) FILTER (varied) OVER night AS grand
-    FROM question
+    FROM repeated
     WINDOW night AS (PARTITION BY recipe, date, app, generator, judge_version, number)
 ),
 night AS (
@@ -60,13 +81,13 @@ night AS (
         generator,
         judge_version,
         number,
-        count(*) AS questions,
-        count(*) FILTER (repeated) AS questions_repeated,
-        coalesce(sum(n) FILTER (repeated), 0)::BIGINT AS n,
-        coalesce(sum(n_scored) FILTER (repeated), 0)::BIGINT AS n_scored,
-        coalesce(sum(n_na) FILTER (repeated), 0)::BIGINT AS n_na,
-        coalesce(sum(n_unjudged) FILTER (repeated), 0)::BIGINT AS n_unjudged,
-        coalesce(sum(n_abstained) FILTER (repeated), 0)::BIGINT AS n_abstained,
+        any_value(questions) AS questions,
+        count(n) AS questions_repeated,
+        coalesce(sum(n), 0)::BIGINT AS n,
+        coalesce(sum(n_scored), 0)::BIGINT AS n_scored,
+        coalesce(sum(n_na), 0)::BIGINT AS n_na,
+        coalesce(sum(n_unjudged), 0)::BIGINT AS n_unjudged,
+        coalesce(sum(n_abstained), 0)::BIGINT AS n_abstained,
         count(*) FILTER (varied) AS k,
         sum(n_scored) FILTER (varied)::DOUBLE AS total,
         avg(mean) FILTER (varied) AS mean,
@@ -75,7 +96,8 @@ night AS (
         sum((n_scored - 1) * variance) FILTER (varied) / (total - k) AS w,
         sum(n_scored * (mean - grand) ** 2) FILTER (varied) / nullif(k - 1, 0) AS m,
         (total - sum(n_scored ** 2) FILTER (varied) / total) / nullif(k - 1, 0) AS n0
-    FROM placed
+    FROM asked
+    LEFT JOIN placed USING (recipe, date, app, generator, judge_version, number)
     GROUP BY recipe, date, app, generator, judge_version, number
 ),
 parted AS (

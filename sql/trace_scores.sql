@@ -1,7 +1,8 @@
 -- grain: one trace under one recipe
 -- inputs: traces, claims, claim_results, relevance, for one part
--- parameters: $recipe, $method, $judge_version, $misuse_penalty, $partial_credit, $t_context, $t_groundedness, $t_answer
--- METHODS sections 4 and 6. Claims that are N/A, unjudged or abstained enter no mean; they are counted.
+-- parameters: $recipe, $method, $judge_version, $misuse_penalty, $partial_credit, $t_context, $t_groundedness, $t_answer,
+--   $w_retrieval, $w_answerability, $w_faithfulness, $w_answer
+-- METHODS sections 4, 6 and 7. Claims that are N/A, unjudged or abstained enter no mean; they are counted.
 WITH claim AS (
     SELECT
         trace_id,
@@ -18,7 +19,19 @@ WITH claim AS (
         count(*) FILTER (stage = 1) AS cited,
         count(label) FILTER (stage = 1) AS cited_judged,
         count(*) FILTER (stage = 1 AND label = 'supported') AS cited_true,
-        list_distinct(flatten(list(deciding_chunk_ids) FILTER (label = 'supported'))) AS used
+        list_distinct(flatten(list(deciding_chunk_ids) FILTER (label = 'supported'))) AS used,
+        -- How probable the support of the weakest claim is; null where that can't be told of some claim. Judges without
+        -- probabilities are taken at their word, and a contradicted claim is no likelier supported than not contradicted.
+        CASE WHEN NOT bool_or(status IN ('unjudged', 'abstained'))
+            THEN min(
+                CASE label
+                    WHEN 'supported' THEN coalesce(p_supported, 1)
+                    WHEN 'partially_supported' THEN coalesce(p_supported, 0.5)
+                    WHEN 'contradicted' THEN least(coalesce(p_supported, 0), 1 - coalesce(p_contradicted, 0))
+                    WHEN 'unsupported' THEN coalesce(p_supported, 0)
+                END
+            )
+        END AS weakest_support
     FROM claim_results
     GROUP BY trace_id
 ),
@@ -34,8 +47,10 @@ relevant AS (
     SELECT
         trace_id,
         max(score) FILTER (kind = 'answer') AS answer_relevance,
-        max(score) FILTER (kind = 'context') AS context_relevance,
-        count(*) FILTER (kind = 'context' AND score >= $t_context) AS chunks_relevant
+        max(score) FILTER (kind = 'context') AS best_chunk,
+        count(score) FILTER (kind = 'context') AS chunks_scored,
+        count(*) FILTER (kind = 'context' AND score >= $t_context) AS chunks_relevant,
+        max(score) FILTER (kind = 'answerability') AS answerability
     FROM relevance
     GROUP BY trace_id
 ),
@@ -56,11 +71,17 @@ trace AS (
         coalesce(dangling.dangling, 0) AS dangling,
         dangling.segments_dangling,
         coalesce(claim.used, []) AS used,
+        claim.weakest_support,
         relevant.answer_relevance,
-        relevant.context_relevance,
-        coalesce(relevant.chunks_relevant, 0) AS chunks_relevant,
+        relevant.answerability,
+        -- A chunk without a score might be the best one.
+        CASE WHEN relevant.chunks_scored = len(traces.chunks) THEN relevant.best_chunk END AS context_relevance,
+        relevant.chunks_relevant,
         CASE
-            WHEN $method = 'citations' OR len(traces.chunks) = 0 OR claim.total IS NULL THEN 'na'
+            WHEN $method = 'citations' OR len(traces.chunks) = 0 THEN 'na'
+            -- Without its text, nobody can say whether a trace claims anything.
+            WHEN claim.total IS NULL AND traces.text_removed_at IS NOT NULL THEN 'unjudged'
+            WHEN claim.total IS NULL THEN 'na'
             WHEN claim.judged > 0 THEN 'scored'
             WHEN claim.unjudged > 0 THEN 'unjudged'
             WHEN claim.abstained > 0 THEN 'abstained'
@@ -68,9 +89,14 @@ trace AS (
         END AS groundedness_status,
         CASE
             WHEN len(traces.chunks) = 0 THEN 'na'
-            WHEN relevant.context_relevance IS NULL THEN 'unjudged'
+            WHEN context_relevance IS NULL THEN 'unjudged'
             ELSE 'scored'
         END AS context_relevance_status,
+        CASE
+            WHEN len(traces.chunks) = 0 THEN 'na'
+            WHEN relevant.answerability IS NULL THEN 'unjudged'
+            ELSE 'scored'
+        END AS answerability_status,
         CASE WHEN relevant.answer_relevance IS NULL THEN 'unjudged' ELSE 'scored' END AS answer_relevance_status,
         -- Of method `citations` alone: the claims are segments, and the rounds are stages.
         CASE
@@ -78,9 +104,10 @@ trace AS (
             WHEN claim.judged > 0 THEN 'scored'
             WHEN claim.unjudged > 0 THEN 'unjudged'
             WHEN claim.abstained > 0 THEN 'abstained'
+            WHEN claim.total IS NULL AND traces.text_removed_at IS NOT NULL AND len(traces.chunks) > 0 THEN 'unjudged'
             ELSE 'na'
         END AS citation_status,
-        citation_status <> 'na' AS in_rounds,
+        citation_status <> 'na' AND claim.total IS NOT NULL AS in_rounds,
         claim.cited,
         claim.cited_judged,
         claim.cited_true
@@ -112,7 +139,9 @@ SELECT
     prompt_version,
     $judge_version AS judge_version,
     -- Case and spaces don't make another question.
-    md5(trim(regexp_replace(lower(nfc_normalize(question)), '\s+', ' ', 'g'))) AS question_id,
+    CASE WHEN text_removed_at IS NULL
+        THEN md5(trim(regexp_replace(lower(nfc_normalize(question)), '\s+', ' ', 'g')))
+    END AS question_id,
     groundedness_status,
     groundedness_score,
     CASE WHEN grounded THEN supported / judged END AS faithfulness,
@@ -136,6 +165,8 @@ SELECT
     context_relevance,
     answer_relevance_status,
     answer_relevance,
+    answerability_status,
+    answerability,
     -- The triad, in its order: a question counts only when those before it were answered with yes.
     CASE
         WHEN context_relevance_status <> 'scored' THEN NULL
@@ -154,6 +185,22 @@ SELECT
     CASE WHEN in_rounds THEN cited END AS segments_cited,
     CASE WHEN in_rounds THEN cited_judged END AS segments_cited_judged,
     CASE WHEN in_rounds THEN cited_true END AS segments_cited_true,
-    CASE WHEN in_rounds THEN segments_dangling END AS segments_dangling
+    CASE WHEN in_rounds THEN segments_dangling END AS segments_dangling,
+    weakest_support,
+    -- The waterfall: the first stage that the trace does not pass. A signal that is missing passes none.
+    CASE
+        WHEN coalesce(context_relevance < $w_retrieval, TRUE) THEN 'retrieval'
+        WHEN coalesce(answerability < $w_answerability, TRUE) THEN 'answerability'
+        WHEN coalesce(weakest_support < $w_faithfulness, TRUE) THEN 'faithfulness'
+        WHEN coalesce(answer_relevance < $w_answer, TRUE) THEN 'answer_relevance'
+        ELSE 'sent'
+    END AS waterfall,
+    CASE waterfall
+        WHEN 'retrieval' THEN context_relevance IS NULL
+        WHEN 'answerability' THEN answerability IS NULL
+        WHEN 'faithfulness' THEN weakest_support IS NULL
+        WHEN 'answer_relevance' THEN answer_relevance IS NULL
+        ELSE FALSE
+    END AS waterfall_uncertain
 FROM score
 ORDER BY trace_id

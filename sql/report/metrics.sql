@@ -1,5 +1,6 @@
--- Grain: one number of one night, app, generator and judge version; the night and the 89 days before it.
--- Inputs: nightly_groundedness, nightly_utilization, nightly_relevance, nightly_citations. Parameters: $recipe, $night.
+-- Grain: one number of one night, app, generator and recipe; the night and the 89 days before it.
+-- Inputs: nightly_groundedness, nightly_utilization, nightly_relevance, nightly_citations, recipes, current_recipes.
+-- Parameters: $recipe, $night. Beside the recipe's own nights stand those on which another one counted under its name.
 WITH numbers AS (
     SELECT
         recipe, date, app, generator, judge_version, 'groundedness' AS metric, n, n_scored, n_na, n_unjudged,
@@ -17,7 +18,8 @@ WITH numbers AS (
     FROM nightly_utilization
     UNION ALL
     SELECT
-        recipe, date, app, generator, judge_version, kind || '_relevance', n, n_scored, n_na, n_unjudged,
+        recipe, date, app, generator, judge_version,
+        CASE WHEN kind = 'answerability' THEN kind ELSE kind || '_relevance' END, n, n_scored, n_na, n_unjudged,
         n_abstained, relevance_mean, relevance_low, relevance_high
     FROM nightly_relevance
     UNION ALL
@@ -26,7 +28,14 @@ WITH numbers AS (
         n_abstained, citation_groundedness_mean, citation_groundedness_low, citation_groundedness_high
     FROM nightly_citations
 )
-SELECT date, app, generator, judge_version, metric, n, n_scored, n_na, n_unjudged, n_abstained, mean, low, high
+SELECT
+    recipe, date, app, generator, judge_version, metric, n, n_scored, n_na, n_unjudged, n_abstained, mean, low, high,
+    c.recipe IS NOT NULL AS counts
 FROM numbers
-WHERE recipe = $recipe AND date BETWEEN CAST($night AS DATE) - 89 AND CAST($night AS DATE)
-ORDER BY app, generator, judge_version, metric, date
+LEFT JOIN (
+    SELECT date, app, recipe FROM current_recipes
+    WHERE recipe_name = (SELECT name FROM recipes WHERE recipe = $recipe)
+) AS c USING (date, app, recipe)
+WHERE (recipe = $recipe OR c.recipe IS NOT NULL)
+    AND date BETWEEN CAST($night AS DATE) - 89 AND CAST($night AS DATE)
+ORDER BY app, generator, recipe <> $recipe, judge_version, recipe, metric, date

@@ -1,7 +1,7 @@
--- Grain: one chunk of the given traces: how relevant it is to the question.
--- Inputs: relevance. Parameters: $night, $scorer_version, $trace_ids.
-SELECT trace_id, chunk_id, score, failure
+-- Grain: one relevance score of the given traces: of the answer, of a chunk, or of all chunks together.
+-- Inputs: relevance. Parameters: $night, $scorer_versions, $trace_ids.
+SELECT trace_id, kind, chunk_id, method, score, failure
 FROM relevance
 WHERE
-    kind = 'context' AND scorer_version = $scorer_version AND date = $night
+    scorer_version IN (SELECT unnest($scorer_versions)) AND date = $night
     AND trace_id IN (SELECT unnest($trace_ids))

@@ -10,7 +10,7 @@ SELECT
     s.chunks_unused, s.utilization, s.chunks_relevant, s.context_relevance_status, s.context_relevance,
     s.answer_relevance_status, s.answer_relevance, s.diagnosis, s.citation_status, s.citation_groundedness,
     s.segments_total, s.segments_judged, s.segments_true, s.segments_cited, s.segments_cited_judged,
-    s.segments_cited_true, s.segments_dangling,
+    s.segments_cited_true, s.segments_dangling, s.answerability_status, s.answerability, s.weakest_support, s.waterfall, s.waterfall_uncertain,
     g.gold AS right_sources, g.gold_chunk_ids AS right_chunk_ids, g.cited AS cited_sources, g.outcome AS grace_outcome
 FROM traces AS t
 INNER JOIN trace_scores AS s ON s.trace_id = t.trace_id AND s.date = t.date AND s.recipe = $recipe

@@ -8,7 +8,7 @@ SELECT
     j.name AS judge_name,
     j.kind AS judge_kind,
     r.extractor_version,
-    r.scorer_version,
+    r.scorer_versions,
     r.definition
 FROM recipes AS r
 LEFT JOIN judges AS j USING (judge_version)

@@ -9,7 +9,7 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any, Literal, Self, TypeVar, get_args
+from typing import Annotated, Any, ClassVar, Literal, Self, TypeVar, get_args
 
 import yaml
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
@@ -86,6 +86,18 @@ class Escalation(Settings):
         return self
 
 
+class Shadow(Settings):
+    """A judge that runs every night beside the one that counts, on a sample, to be compared with it.
+
+    Attributes:
+        judge: Path of the judge's config.
+        share: Share of the traces that it judges, the same ones whenever a night is run.
+    """
+
+    judge: Path
+    share: Annotated[float, Field(gt=0, le=1)] = 0.1
+
+
 class Scoring(Settings):
     """Parameters of METHODS section 4."""
 
@@ -99,6 +111,102 @@ class Triad(Settings):
     context_relevance: Share = 0.34
     groundedness: Annotated[float, Field(ge=0, le=100)] = 50.0
     answer_relevance: Share = 0.42
+
+
+class Waterfall(Settings):
+    """The lowest value with which a trace passes each stage (METHODS section 7); `leadline calibrate` finds them.
+
+    Attributes:
+        retrieval: Of the best chunk's relevance to the question.
+        answerability: Of the answerability of the question from the chunks.
+        faithfulness: Of the support of the answer's weakest claim: a claim below it counts as unsupported.
+        answer_relevance: Of the answer's relevance to the question.
+    """
+
+    retrieval: Share = 0.34
+    answerability: Share = 0.0
+    faithfulness: Share = 0.5
+    answer_relevance: Share = 0.42
+
+
+class _Method(Settings):
+    """A method of scoring, and the file of the model that it asks, where it asks one."""
+
+    asks: ClassVar[Mapping[str, str]] = {}
+    """Method -> the key that names its model's file."""
+
+    method: str
+
+    @model_validator(mode="after")
+    def _asked(self) -> Self:
+        due = self.asks.get(self.method)
+        if due is not None and getattr(self, due) is None:
+            raise ValueError(f"has method {self.method} and no {due}; name the file of its model there")
+        for key in sorted(set(self.asks.values()) - {due}):
+            if getattr(self, key) is not None:
+                raise ValueError(f"names a {key}, which method {self.method} does not ask; remove it")
+        return self
+
+    @property
+    def model_file(self) -> Path | None:
+        """Of the model that the method asks; None where it asks none."""
+        key = self.asks.get(self.method)
+        return getattr(self, key) if key else None
+
+    def placed(self, base: Path) -> Self:
+        """The same with absolute paths."""
+        paths = {key: getattr(self, key) for key in self.asks.values()}
+        return self.model_copy(update={key: path and _absolute(base, path) for key, path in paths.items()})
+
+
+class AnswerRelevance(_Method):
+    """How the relevance of an answer to its question is scored (METHODS section 4).
+
+    Attributes:
+        method: `embedding` cosine of question and answer; `questions` mean cosine of the question and of questions that
+            a model writes to the answer; `graded` a model's grade, 1 to 5.
+        writer: Of `questions`: path of the config (`kind: generate`) of the model that writes.
+        grader: Of `graded`: path of the config (`kind: grader`) of the model that grades; its prompt asks for a grade
+            `answer_relevance`.
+    """
+
+    asks = {"questions": "writer", "graded": "grader"}
+
+    method: Literal["embedding", "questions", "graded"] = "embedding"
+    writer: Path | None = None
+    grader: Path | None = None
+
+
+class ContextRelevance(_Method):
+    """How the relevance of each chunk to the question is scored (METHODS section 4).
+
+    Attributes:
+        method: `embedding` cosine of question and chunk; `reranker` a cross-encoder's score of the two; `graded` a
+            model's grade, 1 to 5.
+        reranker: Of `reranker`: path of the config (`kind: reranker`).
+        grader: Of `graded`: path of the config (`kind: grader`); its prompt asks for a grade `context_relevance`.
+    """
+
+    asks = {"reranker": "reranker", "graded": "grader"}
+
+    method: Literal["embedding", "reranker", "graded"] = "embedding"
+    reranker: Path | None = None
+    grader: Path | None = None
+
+
+class Answerability(_Method):
+    """How it is told whether a question can be answered from the chunks alone (METHODS sections 4 and 7).
+
+    Attributes:
+        method: `coverage` share of the question's words that the chunks have, a baseline without a model; `graded` a
+            model's yes or no.
+        grader: Of `graded`: path of the config (`kind: grader`); its prompt asks for a grade `answerable`.
+    """
+
+    asks = {"graded": "grader"}
+
+    method: Literal["coverage", "graded"] = "coverage"
+    grader: Path | None = None
 
 
 class Grace(Settings):
@@ -125,7 +233,11 @@ class Recipe(Settings):
         apps: Per application, extractor settings that replace the recipe's, such as the citation style.
         judge: Path of the judge's config.
         cascade: Further judges, from cheap to dear, for the claims that the one before left uncertain.
+        shadow: A judge that runs beside, on a sample; no number of the recipe changes by it.
         relevance: Settings of the embedding model that scores relevance (and ranks chunks for `top_k`).
+        answer_relevance: How the answer's relevance to the question is scored.
+        context_relevance: How each chunk's relevance to the question is scored.
+        answerability: How it is told whether the chunks answer the question.
         patterns: Failure patterns to look for in claims; all by default.
     """
 
@@ -136,10 +248,15 @@ class Recipe(Settings):
     pairing: Pairing = Pairing()
     judge: Path
     cascade: tuple[Escalation, ...] = ()
+    shadow: Shadow | None = None
     relevance: Mapping[str, Any] = Field(default_factory=dict)
+    answer_relevance: AnswerRelevance = AnswerRelevance()
+    context_relevance: ContextRelevance = ContextRelevance()
+    answerability: Answerability = Answerability()
     patterns: tuple[Pattern, ...] = get_args(Pattern)
     scoring: Scoring = Scoring()
     triad: Triad = Triad()
+    waterfall: Waterfall = Waterfall()
     grace: Grace = Grace()
 
     @model_validator(mode="after")
@@ -206,6 +323,83 @@ class Report(Settings):
     max_trace_pages: Annotated[int, Field(ge=0)] = 500
 
 
+Number = Literal[
+    "groundedness",
+    "faithfulness",
+    "citation_groundedness",
+    "utilization",
+    "context_relevance",
+    "answer_relevance",
+    "answerability",
+]
+
+
+class Alerts(Settings):
+    """Which numbers are watched, from when on a change is told, and where.
+
+    Attributes:
+        numbers: Watched in each app and generator, where a recipe has them; all by default.
+        nights: Most nights that the last ones are compared with.
+        least_nights: With fewer nights to compare with, nothing is told.
+        least_traces: A night with fewer scored traces is left out.
+        least_change: A smaller change is not told: by number, in its own unit. By default 1 for groundedness, which
+            runs to 100, and 0.01 for the others.
+        false_alerts: Most false alerts that a recipe may give in a year, on average, over all of its numbers.
+        notify: Where alerts are sent: `env:NAME` for an environment variable, or `file:PATH`, that holds Apprise URLs,
+            separated by white space. A URL itself does not belong here, since it holds a secret.
+        notify_days: Alerts of nights longer ago are kept, but not sent.
+        recoveries: Whether it is also sent when a number has returned.
+        report_url: Where people find the report, for links; null sends none.
+    """
+
+    numbers: tuple[Number, ...] = get_args(Number)
+    nights: Annotated[int, Field(ge=5)] = 42
+    least_nights: Annotated[int, Field(ge=5)] = 14
+    least_traces: Annotated[int, Field(ge=2)] = 20
+    least_change: Mapping[Number, Annotated[float, Field(ge=0)]] = Field(default_factory=dict)
+    false_alerts: Annotated[float, Field(gt=0)] = 3.0
+    notify: tuple[str, ...] = ()
+    notify_days: Annotated[int, Field(ge=0)] = 7
+    recoveries: bool = False
+    report_url: str | None = None
+
+    @model_validator(mode="before")
+    @classmethod
+    def _no_secrets(cls, data: Any) -> Any:  # noqa: ANN401 - whatever the file holds
+        """Before all else, since other messages show the value."""
+        given = data.get("notify") if isinstance(data, Mapping) else None
+        texts = given if isinstance(given, list | tuple) else [] if given is None else [given]
+        if given is not None and (
+            not isinstance(given, list | tuple)
+            or not all(isinstance(t, str) and re.fullmatch(r"env:\w+|file:.+", t) for t in texts)
+        ):
+            raise ValueError("has something in notify that is neither env:NAME nor file:PATH; put URLs there")
+        return data
+
+    @model_validator(mode="after")
+    def _enough(self) -> Self:
+        if self.least_nights > self.nights:
+            raise ValueError("has least_nights above nights, so that nothing is ever told; lower least_nights")
+        return self
+
+    def least(self, number: str) -> float:
+        """The least change of a number that is told."""
+        given = (least for name, least in self.least_change.items() if name == number)
+        return next(given, 1.0 if number == "groundedness" else 0.01)
+
+
+class Retention(Settings):
+    """How long texts are kept; scores, labels, spans and ids stay. `leadline retention` removes what is older.
+
+    Attributes:
+        text_days: Days that the texts of a trace are kept, counted from its day; none for ever.
+        explanations_days: Days that a judge's explanations are kept; never longer than the texts that they quote.
+    """
+
+    text_days: Annotated[int, Field(ge=1)] | None = None
+    explanations_days: Annotated[int, Field(ge=1)] | None = None
+
+
 class Nightly(Settings):
     """The whole of `configs/nightly.yaml`.
 
@@ -223,6 +417,8 @@ class Nightly(Settings):
     recipes: tuple[Mapping[str, Any] | Path, ...] = ()
     gates: Gates = Gates()
     limits: Limits = Limits()
+    alerts: Alerts = Alerts()
+    retention: Retention = Retention()
 
 
 @dataclass(frozen=True, slots=True)
@@ -329,6 +525,7 @@ def load_nightly(path: Path) -> Nightly:
         "recipe": raw.recipe and _placed(raw.recipe, base),
         "recipes": tuple(at(r) if isinstance(r, Path) else r for r in raw.recipes),
         "sources": [at(s) if isinstance(s, Path) else s for s in raw.sources],
+        "alerts": raw.alerts.model_copy(update={"notify": tuple(_placed_secret(n, base) for n in raw.alerts.notify)}),
     }
     return raw.model_copy(update=update)
 
@@ -355,12 +552,30 @@ def recipes_of(config: Nightly, path: Path) -> tuple[Chosen, ...]:
     return tuple(found)
 
 
+def load_recipe(path: Path) -> Chosen:
+    """The recipe of a file.
+
+    Raises:
+        ConfigError: See `load_yaml` and `validate`.
+    """
+    return Chosen(_placed(validate(Recipe, load_yaml(path), path), path.resolve().parent), path, "")
+
+
 def _placed(recipe: Recipe, base: Path) -> Recipe:
     """A recipe with absolute paths of the files that it names."""
     cascade = tuple(e.model_copy(update={"judge": _absolute(base, e.judge)}) for e in recipe.cascade)
+    shadow = recipe.shadow and recipe.shadow.model_copy(update={"judge": _absolute(base, recipe.shadow.judge)})
     known = recipe.grace.annotations
     grace = recipe.grace.model_copy(update={"annotations": known and _absolute(base, known)})
-    return recipe.model_copy(update={"judge": _absolute(base, recipe.judge), "cascade": cascade, "grace": grace})
+    own = {"judge": _absolute(base, recipe.judge), "cascade": cascade, "shadow": shadow, "grace": grace}
+    scored = ("answer_relevance", "context_relevance", "answerability")
+    return recipe.model_copy(update={**own, **{key: getattr(recipe, key).placed(base) for key in scored}})
+
+
+def _placed_secret(name: str, base: Path) -> str:
+    """Where a secret is, with an absolute path if it is a file."""
+    kind, place = name.split(":", 1)
+    return f"file:{_absolute(base, Path(place))}" if kind == "file" else name
 
 
 def _absolute(base: Path, path: Path) -> Path:

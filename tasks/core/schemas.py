@@ -103,9 +103,13 @@ TRACES = Table(
         col("feedback", FEEDBACK, "What the user said of the answer."),
         col("repeat", I32, "Which repetition of the same question this is."),
         col("content_hash", S, "Hash of the whole trace; tells a harmless copy from a conflicting one.", null=False),
+        col("text_removed_at", TS, "When question, answer, titles and texts of chunks, reference answer, comment, session and tags were removed; null while they are here."),
+        col("text_removed", S, "Why: `expired` (`retention.text_days`) or `deleted` (`leadline forget`)."),
     ]),
     ("date",),
 )  # fmt: skip
+
+NEVER_READ = ("content_hash", "text_removed_at", "text_removed")  # columns of `traces` that no source gives
 
 CLAIMS = Table(
     "claims",
@@ -169,17 +173,19 @@ VERDICTS = Table(
 
 RELEVANCE = Table(
     "relevance",
-    "one relevance score: question against answer, or question against one chunk",
+    "one relevance score: question against answer, question against one chunk, or question against all chunks",
     pa.schema([
         col("scorer_version", S, "Hash of the model and method.", null=False),
         DATE,
         TRACE_ID,
-        col("kind", S, "`answer` or `context`.", null=False),
+        col("kind", S, "`answer`, `context` or `answerability`.", null=False),
         col("chunk_id", S, "The chunk, where kind is `context`."),
-        col("method", S, "How it was scored: `embedding`.", null=False),
-        col("score", F64, "Relevance in [0, 1]; null on failure."),
+        col("method", S, "How it was scored: `embedding`, `questions`, `reranker`, `coverage` or `graded`.", null=False),
+        col("score", F64, "In [0, 1]; null on failure."),
         col("failure", S, "Why there is no score; null otherwise."),
-        col("tokens_in", I32, "Tokens read for it; a text that the run had read before costs none.", null=False),
+        col("tokens_in", I32, "Tokens read for it, those of `tokens_cached` included; a text that was read a moment before costs none.", null=False),
+        col("tokens_cached", I32, "Tokens that a prefix cache spared the model."),
+        col("tokens_out", I32, "Tokens written."),
     ]),
     ("scorer_version", "date"),
 )  # fmt: skip
@@ -260,10 +266,12 @@ TRACE_SCORES = Table(
         col("chunks_unused", STRINGS, "The other chunks; null unless groundedness is scored."),
         col("utilization", F64, "chunks_used / chunks_retrieved, in [0, 1]; null unless groundedness is scored."),
         col("chunks_relevant", I32, "Chunks relevant to the question; null unless context relevance is scored."),
-        col("context_relevance_status", S, "`scored`, `na` (no chunks) or `unjudged`.", null=False),
+        col("context_relevance_status", S, "`scored`, `na` (no chunks) or `unjudged` (a chunk has no score).", null=False),
         col("context_relevance", F64, "Relevance to the question of the best chunk, in [0, 1]."),
         col("answer_relevance_status", S, "`scored` or `unjudged`.", null=False),
         col("answer_relevance", F64, "Relevance of the answer to the question, in [0, 1]."),
+        col("answerability_status", S, "`scored`, `na` (no chunks) or `unjudged`."),
+        col("answerability", F64, "How far the question can be answered from the chunks, in [0, 1]."),
         col("diagnosis", S, "Which layer failed: `retrieval`, `generator`, `prompt` or `healthy`; null where a question has no answer."),
         col("citation_status", S, "Of recipes of method `citations`: `scored`, `na` (no context, or no references), `unjudged` or `abstained`."),
         col("citation_groundedness", F64, "Segments found true / judged segments, in [0, 1]; null unless citation_status is scored."),
@@ -274,6 +282,9 @@ TRACE_SCORES = Table(
         col("segments_cited_judged", I32, "Those of them that have a label."),
         col("segments_cited_true", I32, "Those of them found true."),
         col("segments_dangling", I32, "Segments of which every reference dangles; they count as judged, and not as true."),
+        col("weakest_support", F64, "Lowest p_supported of the judged claims; null where a claim is unjudged or abstained, or none is judged."),
+        col("waterfall", S, "First stage that the trace does not pass: `retrieval`, `answerability`, `faithfulness` or `answer_relevance`; `sent` if it passes all."),
+        col("waterfall_uncertain", B, "It stops there because the signal is missing."),
     ]),
     ("recipe", "date"),
 )  # fmt: skip
@@ -322,10 +333,10 @@ NIGHTLY_UTILIZATION = Table(
 
 NIGHTLY_RELEVANCE = Table(
     "nightly_relevance",
-    "one night of one app and generator under one recipe, answer and context apart",
+    "one kind of relevance of one night of one app and generator under one recipe",
     pa.schema([
         *NIGHTLY_KEY,
-        col("kind", S, "`answer` or `context` (the best chunk of each trace).", null=False),
+        col("kind", S, "`answer`, `context` (the best chunk of each trace) or `answerability`.", null=False),
         *N_COLUMNS,
         *interval("relevance", "relevance"),
         *[col(f"relevance_p{q:02d}", F64, f"Percentile {q} of relevance.") for q in PERCENTILES],
@@ -359,6 +370,31 @@ NIGHTLY_TRIAD = Table(
         col("share", F64, "Share of the diagnosed traces of the night, app and generator; null for `none`."),
         col("share_low", F64, "Lower end of its 95% Wilson interval."),
         col("share_high", F64, "Upper end of the interval."),
+    ]),
+    ("recipe", "date"),
+)  # fmt: skip
+
+WATERFALL = ("retrieval", "answerability", "faithfulness", "answer_relevance", "sent")
+
+NIGHTLY_WATERFALL = Table(
+    "nightly_waterfall",
+    "one stage of the waterfall, or `sent`, of one night of one app and generator under one recipe",
+    pa.schema([
+        *NIGHTLY_KEY,
+        col("position", I32, "Place in the order of stages, from 1.", null=False),
+        col("stage", S, "`retrieval`, `answerability`, `faithfulness`, `answer_relevance`, or `sent`: passed all.", null=False),
+        col("n", I64, "Traces of the night, app and generator.", null=False),
+        col("n_reached", I64, "Traces that passed the stages before.", null=False),
+        col("n_stopped", I64, "Of these, those that stop here; of `sent`, all.", null=False),
+        col("n_uncertain", I64, "Of those that stop here, those that do because the signal is missing.", null=False),
+        col("share", F64, "n_stopped / n.", null=False),
+        col("share_low", F64, "Lower end of its 95% Wilson interval.", null=False),
+        col("share_high", F64, "Upper end of the interval.", null=False),
+        col("n_reviewed", I64, "Of those that stop here, answers of which people's labels tell whether they are wrong; none that was picked for review because of its labels.", null=False),
+        col("n_wrong", I64, "Of these, wrong ones.", null=False),
+        col("wrong_share", F64, "n_wrong / n_reviewed; null where nothing is reviewed."),
+        col("wrong_low", F64, "Lower end of its 95% Wilson interval."),
+        col("wrong_high", F64, "Upper end of the interval."),
     ]),
     ("recipe", "date"),
 )  # fmt: skip
@@ -514,6 +550,82 @@ NIGHTLY_CITATIONS = Table(
     ("recipe", "date"),
 )  # fmt: skip
 
+NIGHTLY_CORRECTED = Table(
+    "nightly_corrected",
+    "one number of one night of one app and generator under one recipe, corrected by what people found of at least two questions",
+    pa.schema([
+        *NIGHTLY_KEY,
+        col("number", S, "`groundedness` or `faithfulness`.", null=False),
+        col("n_scored", I64, "Traces of the night that have the number.", null=False),
+        col("raw_mean", F64, "Their mean, by the judge's labels.", null=False),
+        col("n_reviewed", I64, "Traces of the app and generator, of any night, whose number is known by people's labels too; none that was picked for review because of its labels.", null=False),
+        col("n_reviewed_questions", I64, "Their different questions.", null=False),
+        col("rectifier", F64, "Mean over them of the number by people's labels minus that by the judge's.", null=False),
+        col("corrected_mean", F64, "raw_mean + rectifier, cut at the ends of the scale.", null=False),
+        col("corrected_low", F64, "Lower end of its 95% interval, which holds chance in the night's questions and in the reviewed ones.", null=False),
+        col("corrected_high", F64, "Upper end of the interval.", null=False),
+    ]),
+    ("recipe", "date"),
+)  # fmt: skip
+
+REVIEWS = Table(
+    "reviews",
+    "one label that a person gave to one claim, or to one answer as a whole",
+    pa.schema([
+        col("review_id", S, "Hash of what the label is of, of the label, and of who gave it when.", null=False),
+        DATE,
+        TRACE_ID,
+        col("span_start", I32, "First character of the claim in the answer, from 0; null for an answer as a whole, and for a fact that shares its sentence with others."),
+        col("span_end", I32, "One past the last character."),
+        col("claim_id", S, "The claim, where the file names it; null otherwise, and for an answer as a whole."),
+        col("label", S, "Of a claim: supported, partially_supported, unsupported, contradicted or cant_tell. Of an answer: right or wrong.", null=False),
+        col("misused", B, "Whether the claim cites chunks and none of them supports it, even in part; null where the person did not say."),
+        col("reviewer", S, "Who gave the label; null where the file does not say."),
+        col("reviewed_at", TS, "When; null where the file does not say."),
+        col("sampling", S, "How it came to be reviewed: `random`, `misused`, `uncertain` or `disputed`; null where the file does not say, which counts as `random`."),
+        col("source", S, "File that it was imported from.", null=False),
+        col("imported_at", TS, "When its file was imported first.", null=False),
+    ]),
+)  # fmt: skip
+
+SENT = pa.struct([("place", S), ("status", S), ("at", TS)])
+
+ALERTS = Table(
+    "alerts",
+    "one change of one number of one app and generator under one recipe",
+    pa.schema([
+        col("alert_id", S, "Hash of recipe, app, generator, number and date.", null=False),
+        RECIPE,
+        JUDGE_VERSION,
+        col("date", pa.date32(), "Night on which the change was told.", null=False),
+        APP,
+        GENERATOR,
+        col("number", S, "What changed: `groundedness`, `faithfulness`, `citation_groundedness`, `utilization`, `context_relevance`, `answer_relevance` or `answerability`.", null=False),
+        col("direction", S, "`down` or `up`.", null=False),
+        col("since", pa.date32(), "First of the nights that differ most clearly.", null=False),
+        col("nights", I32, "How many these are, up to `date`.", null=False),
+        col("nights_before", I32, "Nights that they were compared with.", null=False),
+        col("baseline_mean", F64, "Mean of the nights before.", null=False),
+        col("mean", F64, "Mean since.", null=False),
+        col("change", F64, "mean − baseline_mean.", null=False),
+        col("change_low", F64, "Lower end of its 95% interval.", null=False),
+        col("change_high", F64, "Upper end of the interval.", null=False),
+        col("between_sd", F64, "Standard deviation from night to night that sampling does not explain.", null=False),
+        col("noise_sd", F64, "Standard deviation that the judge's own noise alone gives the change; null where it was never measured."),
+        col("p", F64, "Probability of so large a difference on quiet nights.", null=False),
+        col("p_limit", F64, "Below this it is told: `alerts.false_alerts` shared among nights, numbers and comparisons.", null=False),
+        col("layer", S, "Layer whose share of the diagnoses moved most with it: `retrieval`, `generator` or `prompt`; null where none clearly did."),
+        col("worst_trace_ids", STRINGS, "Traces of the night that lie farthest in its direction.", null=False),
+        col("status", S, "`fired`, or `recovered` once the number has returned.", null=False),
+        col("until", pa.date32(), "Last night of the change; null unless recovered."),
+        col("recovered_on", pa.date32(), "Night on which the return was seen; null unless recovered."),
+        col("announced_at", TS, "When Prefect got its artifact and event; null before."),
+        col("sent_at", TS, "When the last of the configured places had been told; null before, and where none is configured."),
+        col("sent", pa.list_(SENT), "Places that were told, by their names in the config: of the change (`fired`), or of its end (`recovered`).", null=False),
+    ]),
+    ("recipe", "date"),
+)  # fmt: skip
+
 JUDGES = Table(
     "judges",
     "one judge version",
@@ -534,8 +646,37 @@ RECIPES = Table(
         JUDGE_VERSION,
         col("judge_versions", STRINGS, "Version of each judge, in the order they are asked; their verdicts stand under these."),
         col("extractor_version", S, "Hash of the extractor and its settings.", null=False),
-        col("scorer_version", S, "Hash of the relevance scorer.", null=False),
+        col("scorer_versions", STRINGS, "Versions of what scores answers, chunks and answerability; their scores stand under these."),
         col("definition", S, "Everything that is hashed into the recipe, as JSON; SQL files by their hashes.", null=False),
+    ]),
+)  # fmt: skip
+
+CURRENT_RECIPES = Table(
+    "current_recipes",
+    "one application of one night under one recipe's name: which recipe, and so which judge, counts",
+    pa.schema([
+        DATE,
+        col("recipe_name", S, "Name in the config.", null=False),
+        APP,
+        RECIPE,
+        JUDGE_VERSION,
+    ]),
+    ("date",),
+)  # fmt: skip
+
+PROMOTIONS = Table(
+    "promotions",
+    "one decision on a judge",
+    pa.schema([
+        col("promoted_at", TS, "When it was decided.", null=False),
+        col("action", S, "`promote`, or `retire`: the judge is no longer to be used.", null=False),
+        col("recipe_name", S, "Recipe of the config that it is promoted for; null for `retire`."),
+        col("app", S, "Application that it is promoted for; null for all that have no judge of their own."),
+        col("judge", S, "The judge's name.", null=False),
+        JUDGE_VERSION,
+        col("path", S, "Its file, relative to the config's folder where it lies below or beside it; null for `retire`."),
+        col("since", pa.date32(), "First night that it counts for; null for `retire`."),
+        col("reason", S, "Why.", null=False),
     ]),
 )  # fmt: skip
 
@@ -552,7 +693,7 @@ RUNS = Table(
         col("from_date", pa.date32(), "First day asked for.", null=False),
         col("to_date", pa.date32(), "Last day asked for.", null=False),
         RECIPE,
-        col("recipes", STRINGS, "All recipes of the run; `recipe` is the first of them."),
+        col("recipes", STRINGS, "All recipes of the run but for shadows; `recipe` is the first of them."),
         JUDGE_VERSION,
         col("stages", pa.list_(STAGE), "Per stage: seconds, rows computed, rows found already there; tokens read, of these spared by a prefix cache, and written; of judging stages, whose verdicts and on how many GPUs.", null=False),
         col("traces_ingested", I64, "New traces.", null=False),
@@ -574,10 +715,21 @@ QUARANTINE = Table(
         col("line", I64, "Line of the file, from 1; null for results."),
         col("trace_id", S, "Trace, where it could be read."),
         col("date", pa.date32(), "Day, where it could be read."),
-        col("stage", S, "`parse`, `gate`, `duplicate` or `results`.", null=False),
+        col("stage", S, "`parse`, `gate`, `duplicate`, `results` or `reviews`.", null=False),
         col("reason", S, "Machine-readable reason.", null=False),
         col("detail", S, "What was found, without trace text."),
         col("raw", S, "The row as it came; bytes that are not UTF-8 are escaped as \\xNN.", null=False),
+    ]),
+)  # fmt: skip
+
+REMOVALS = Table(
+    "removals",
+    "one trace whose text was asked to be removed",
+    pa.schema([
+        TRACE_ID,
+        col("requested_at", TS, "When it was asked.", null=False),
+        col("reason", S, "Why, in the words of who asked; null where they gave none."),
+        col("removed_at", TS, "When its text was gone everywhere; null until then. A trace that was not here is refused when it comes."),
     ]),
 )  # fmt: skip
 
@@ -599,8 +751,8 @@ TABLES: dict[str, Table] = {
     t.name: t
     for t in (
         TRACES, CLAIMS, PAIRS, VERDICTS, RELEVANCE, CLAIM_RESULTS, CLAIM_PATTERNS, TRACE_SCORES, NIGHTLY_GROUNDEDNESS,
-        NIGHTLY_UTILIZATION, NIGHTLY_RELEVANCE, NIGHTLY_TRIAD, NIGHTLY_PATTERNS, NIGHTLY_CITATIONS, NIGHTLY_REPEATS,
+        NIGHTLY_UTILIZATION, NIGHTLY_RELEVANCE, NIGHTLY_TRIAD, NIGHTLY_WATERFALL, NIGHTLY_PATTERNS, NIGHTLY_CITATIONS, NIGHTLY_REPEATS,
         TRACE_GRACE, NIGHTLY_GRACE, NIGHTLY_GRACE_SOURCES, NIGHTLY_GRACE_CONFUSION,
-        JUDGE_NOISE, JUDGES, RECIPES, RUNS, QUARANTINE, SOURCES,
+        NIGHTLY_CORRECTED, REVIEWS, JUDGE_NOISE, ALERTS, JUDGES, PROMOTIONS, RECIPES, CURRENT_RECIPES, RUNS, QUARANTINE, REMOVALS, SOURCES,
     )
 }  # fmt: skip

@@ -5,13 +5,14 @@ are shown as the tables hold them: nothing is judged or averaged here.
 """
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date
 from pathlib import Path
 from typing import Any
 
 from tasks.report import night as nights
+from tasks.report import waterfall
 from tasks.report.files import replacing, write
 from tasks.report.pages import render, style
 from tasks.report.reader import Reader, select
@@ -29,11 +30,13 @@ class _Site:
     """The pages of one recipe of a night.
 
     Attributes:
+        name: What tells it from the others.
         folder: Where they stand below the night's directory: `""`, or a name and a slash.
         listing: The traces that have a page.
     """
 
     recipe: Row
+    name: str
     folder: str
     listing: list[dict[str, Any]]
 
@@ -49,7 +52,7 @@ class _Site:
 
 
 def build(
-    reader: Reader, out: Path, night: date, recipe: str, max_trace_pages: int, others: Sequence[str] = ()
+    reader: Reader, out: Path, night: date, recipe: str, max_trace_pages: int, others: Mapping[str, str] | None = None
 ) -> Path:
     """Write the pages of one night, and refresh the list of nights.
 
@@ -57,7 +60,7 @@ def build(
         reader: Whoever holds the tables.
         out: The site's directory; made if it is not there.
         recipe: The recipe whose results are shown.
-        others: Further recipes of the night; their pages stand in directories below it.
+        others: Further recipes of the night by name; their pages stand in directories below it.
         max_trace_pages: Traces that get a page of their own, those most worth a look first.
 
     Returns:
@@ -66,7 +69,8 @@ def build(
     Raises:
         LeadlineError: The recipe is unknown, or the site can't be written.
     """
-    sites = [_site(reader, night, r, max_trace_pages, first=r == recipe) for r in (recipe, *others)]
+    beside = (others or {}).items()
+    sites = [_site(reader, night, r, max_trace_pages, name) for name, r in (("", recipe), *beside)]
     place = out / night.isoformat()
     write(out / "style.css", style())
     with replacing(place) as fresh:
@@ -76,11 +80,11 @@ def build(
     return place / "index.html"
 
 
-def _site(reader: Reader, night: date, recipe: str, most: int, *, first: bool) -> _Site:
+def _site(reader: Reader, night: date, recipe: str, most: int, name: str) -> _Site:
     known = nights.recipe_row(reader, recipe)
     listing = select(reader, "listing", recipe=recipe, night=night, limit=most)
     listing.sort(key=lambda r: (r["app"], r["generator"], r["turn"]))
-    return _Site(known, "" if first else f"{slug(known['recipe_name'])}/", listing)
+    return _Site(known, name or known["recipe_name"], f"{slug(name)}/" if name else "", listing)
 
 
 def _write_site(reader: Reader, folder: Path, night: date, site: _Site, sites: Sequence[_Site]) -> None:
@@ -110,7 +114,7 @@ def _switch(site: _Site, sites: Sequence[_Site], trace_id: str | None = None) ->
     found: list[tuple[str, str | None]] = []
     for other in sites:
         page = f"traces/{slug(trace_id)}.html" if trace_id is not None and trace_id in other.paged else "index.html"
-        found.append((other.recipe["recipe_name"], None if other is site else f"{back}{other.folder}{page}"))
+        found.append((other.name, None if other is site else f"{back}{other.folder}{page}"))
     return found if len(sites) > 1 else []
 
 
@@ -119,6 +123,7 @@ def _trace_pages(reader: Reader, folder: Path, night: date, site: _Site, sites: 
     ids = [r["trace_id"] for r in site.listing]
     beside = dict(zip(ids, zip([None, *ids[:-1]], [*ids[1:], None], strict=True), strict=True)) if ids else {}
     thresholds = nights.triad_thresholds(recipe)
+    stages = waterfall.thresholds(recipe)
     for view in load(reader, recipe, night, ids):
         before, after = (i and slug(i) for i in beside[view.row["trace_id"]])
         html = render(
@@ -128,6 +133,7 @@ def _trace_pages(reader: Reader, folder: Path, night: date, site: _Site, sites: 
             trace=view,
             method=nights.method_of(recipe),
             thresholds=thresholds,
+            waterfall=waterfall.steps(view.row, stages),
             before=before,
             after=after,
             up=f"../../{site.back}",

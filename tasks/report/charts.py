@@ -4,6 +4,7 @@ Colours are the style sheet's variables, so that a chart follows light, dark and
 SVG: series go by their numbers, and their names stand in the page beside it. What the numbers mean is not known here.
 """
 
+import math
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -44,11 +45,12 @@ class Point:
     high: float | None
 
 
-def trend(points: Sequence[Point], top: float) -> Markup:
+def trend(points: Sequence[Point], top: float, marks: Sequence[date] = ()) -> Markup:
     """Lines over nights with their interval bands.
 
     Args:
         top: The number's largest possible value; the axis runs from 0 to it.
+        marks: Nights that get an upright line: from there on something else is measured with.
     """
     nights = sorted({p.night for p in points})
     series = sorted({p.series for p in points})
@@ -73,7 +75,9 @@ def trend(points: Sequence[Point], top: float) -> Markup:
     base = alt.Chart({"values": rows}).encode(x=x, color=by(alt.Color, [colour(s) for s in series]))
     low, high = alt.Y("low:Q", title=None, scale=scale, axis=axis), alt.Y2("high:Q")
     mean = alt.Y("mean:Q", title=None, scale=scale, axis=axis)
+    marked = alt.Chart({"values": [{"x": _ms(night)} for night in marks]})
     layers = alt.layer(
+        *([marked.mark_rule(color="var(--soft)", strokeDash=[3, 3]).encode(x=x)] if marks else []),
         base.mark_area(opacity=0.13).encode(y=low, y2=high),
         base.mark_rule(opacity=0.4).encode(y=low, y2=high).transform_filter("datum.alone"),
         base.mark_line(strokeWidth=1.8, invalid="break-paths-show-domains").encode(
@@ -101,6 +105,45 @@ def bar(parts: Mapping[str, int]) -> Markup:
         .properties(width=300, height=14)
     )
     return _svg(chart, padding=0, stretch=True)
+
+
+def coverage_risk(
+    lines: Sequence[Sequence[tuple[float, float]]],
+    band: Sequence[tuple[float, float, float]],
+    target: float,
+    chosen: float | None,
+) -> Markup:
+    """Shares of wrong ones over coverage, a series each; between 0 and 1.
+
+    Args:
+        lines: Points (coverage, wrong) of each series, in order.
+        band: (coverage, low, high) around the first.
+        target: Where the wrong ones should stay below, drawn dashed.
+        chosen: Coverage that was chosen, drawn upright.
+    """
+    rows = [{"s": s, "x": x, "y": y} for s, points in enumerate(lines) for x, y in points]
+    top = min(1.0, math.ceil(10 * max([target, *(r["y"] for r in rows), *(high for _, _, high in band)])) / 10)
+    percent = "datum.value * 100 + '%'"
+    x = alt.X("x:Q", title=None, scale=alt.Scale(domain=[0, 1]), axis=alt.Axis(values=[0, 0.5, 1], labelExpr=percent))
+    scale = alt.Scale(domain=[0, top], nice=False)
+    axis = alt.Axis(values=[0, top / 2, top], labelExpr=percent, domain=False, ticks=False, minExtent=24)
+    series = list(range(len(lines)))
+    colours = alt.Color("s:N", legend=None, scale=alt.Scale(domain=series, range=[colour(s) for s in series]))
+    dashes = alt.StrokeDash("s:N", legend=None, scale=alt.Scale(domain=series, range=[DASHES[s] for s in series]))
+    layers = [
+        alt.Chart({"values": [{"x": c, "low": low, "high": high} for c, low, high in band]})
+        .mark_area(opacity=0.13, color=colour(0), interpolate="step-after")
+        .encode(x=x, y=alt.Y("low:Q", title=None, scale=scale, axis=axis), y2="high:Q"),
+        alt.Chart({"values": rows})
+        .mark_line(strokeWidth=1.8, interpolate="step-after")
+        .encode(x=x, y=alt.Y("y:Q", title=None, scale=scale, axis=axis), color=colours, strokeDash=dashes),
+        alt.Chart({"values": [{"y": target}]})
+        .mark_rule(strokeDash=[4, 4], color="var(--soft)")
+        .encode(y=alt.Y("y:Q", title=None, scale=scale, axis=axis)),
+    ]
+    if chosen is not None:
+        layers.append(alt.Chart({"values": [{"x": chosen}]}).mark_rule(color="var(--ink)").encode(x=x))
+    return _svg(alt.layer(*layers).properties(width=2 * WIDTH, height=2 * HEIGHT))
 
 
 def swatch(series: int) -> Markup:

@@ -5,13 +5,13 @@ from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date
-from itertools import groupby
+from itertools import groupby, pairwise
 from typing import Any
 
 from markupsafe import Markup
 
 from tasks.core.errors import LeadlineError
-from tasks.report import charts
+from tasks.report import charts, waterfall
 from tasks.report.pages import words
 from tasks.report.reader import Reader, select
 from tasks.report.text import count, listed, number
@@ -39,6 +39,7 @@ class Metric:
 _RELEVANCE = (
     Metric("context_relevance", "Context relevance", 1, 2),
     Metric("answer_relevance", "Answer relevance", 1, 2),
+    Metric("answerability", "Answerability", 1, 2),
 )
 METRICS = {  # by a recipe's method; its main number first
     "claims": (
@@ -104,7 +105,9 @@ def gather(reader: Reader, recipe: Row, night: date, listing: Sequence[Row]) -> 
     scope: dict[str, object] = {"recipe": recipe["recipe"], "night": night}
     metrics = select(reader, "metrics", **scope)
     claims = select(reader, "claim_counts", **scope)
-    groups = _groups([m for m in metrics if m["date"] == night], claims)
+    corrected = select(reader, "corrected", **scope)
+    tonight = [m for m in metrics if m["date"] == night and m["recipe"] == recipe["recipe"]]
+    groups = _groups(tonight, claims, corrected)
     run = next(iter(select(reader, "run", **scope)), None)
     method = method_of(recipe)
     own = f"{recipe['recipe_name']}: "  # before the names of stages, where the run had several recipes
@@ -113,12 +116,16 @@ def gather(reader: Reader, recipe: Row, night: date, listing: Sequence[Row]) -> 
         "method": method,
         "metrics": METRICS[method],
         "groups": groups,
+        "corrected": corrected,
         "total": sum(g["n"] for g in groups),
         "run": run,
         "stages": {s["stage"].removeprefix(own): s for s in (run["stages"] or ())} if run else {},
         "trends": _trends(metrics, METRICS[method]),
+        "alerts": select(reader, "alerts", **scope),
         "repeats": select(reader, "repeats", **scope),
         "triad": _triad(select(reader, "triad", **scope)),
+        "waterfall": waterfall.night(select(reader, "waterfall", **scope)),
+        "passes_from": {s: number(t, waterfall.digits(t)) for s, t in waterfall.thresholds(recipe).items()},
         "claims": [{**c, "chart": _claims_chart(c)} for c in claims],
         "patterns": select(reader, "patterns", **scope),
         "rounds": select(reader, "segment_counts", **scope),
@@ -127,6 +134,7 @@ def gather(reader: Reader, recipe: Row, night: date, listing: Sequence[Row]) -> 
         "confused": select(reader, "grace_confusion", **scope, each=CONFUSED_EACH),
         "quarantine": select(reader, "quarantine", night=night),
         "misuses": _misuses(reader, recipe, night),
+        "removed": select(reader, "removed", recipe=recipe["recipe"], night=night)[0]["n"],
         "lowest": sorted(
             (r for r in listing if r[score] is not None),
             key=lambda r: (r[score], -r["claims_misused"]),
@@ -161,43 +169,62 @@ def summary(recipe: Row, night: date, page: Mapping[str, Any]) -> dict[str, Any]
     }
 
 
-def _groups(tonight: Sequence[Row], claims: Sequence[Row]) -> list[dict[str, Any]]:
+def _groups(tonight: Sequence[Row], claims: Sequence[Row], corrected: Sequence[Row]) -> list[dict[str, Any]]:
     counts = {(c["app"], c["generator"]): c for c in claims}
+    by_people = {(c["app"], c["generator"], c["metric"]): c for c in corrected}
     groups: dict[tuple[str, str], dict[str, Any]] = {}
     for row in tonight:
         at = (row["app"], row["generator"])
         group = groups.setdefault(at, {"app": at[0], "generator": at[1], "n": row["n"], "metrics": {}})
-        group["metrics"][row["metric"]] = row
+        group["metrics"][row["metric"]] = {**row, "corrected": by_people.get((*at, row["metric"]))}
         group["claims"] = counts.get(at)
     return list(groups.values())
 
 
 def _trends(metrics: Sequence[Row], known: Sequence[Metric]) -> list[dict[str, Any]]:
-    """One entry per app: a chart per number, a line per generator and judge version."""
+    """One entry per app: a chart per number, a line per generator and recipe, the days of another judge marked."""
     trends = []
     for app, rows in groupby(metrics, key=lambda m: m["app"]):
         points = list(rows)
-        lines = list(dict.fromkeys((p["generator"], p["judge_version"]) for p in points))
-        several = len({judge for _, judge in lines}) > 1
-        names = [f"{gen} (judge {judge})" if several else gen for gen, judge in lines]
+        lines = list(dict.fromkeys((p["generator"], p["recipe"]) for p in points))
+        names = _names(points, lines)
+        changed = _changes(points)
         table: defaultdict[date, dict[tuple[int, str], Row]] = defaultdict(dict)
         for p in points:
-            table[p["date"]][lines.index((p["generator"], p["judge_version"])), p["metric"]] = p
+            table[p["date"]][lines.index((p["generator"], p["recipe"])), p["metric"]] = p
         shown = [m for m in known if m.name not in NO_TREND]
         trends.append({
             "app": app,
             "legend": [(charts.swatch(i), name) for i, name in enumerate(names)],
             "names": names,
-            "charts": [c for m in shown if (c := _trend(m, points, lines, names))],
+            "changed": changed,
+            "charts": [c for m in shown if (c := _trend(m, points, lines, names, [night for night, _ in changed]))],
             "metrics": shown,
             "table": dict(sorted(table.items(), reverse=True)),
         })  # fmt: skip
     return trends
 
 
-def _trend(metric: Metric, rows: Sequence[Row], lines: list[tuple[str, str]], names: list[str]) -> Chart | None:
+def _names(points: Sequence[Row], lines: Sequence[tuple[str, str]]) -> list[str]:
+    """What tells the lines apart: the generator, and the judge or else the recipe where there are several."""
+    judges = {p["recipe"]: p["judge_version"] for p in points}
+    if len(judges) == 1:
+        return [generator for generator, _ in lines]
+    by_judge = len(set(judges.values())) == len(judges)
+    return [f"{gen} (judge {judges[r]})" if by_judge else f"{gen} (recipe {r})" for gen, r in lines]
+
+
+def _changes(points: Sequence[Row]) -> list[tuple[date, str]]:
+    """The first night of each judge that counted in the place of another one, with its version."""
+    counted = dict(sorted({p["date"]: p["judge_version"] for p in points if p["counts"]}.items()))
+    return [(night, judge) for (_, before), (night, judge) in pairwise(counted.items()) if judge != before]
+
+
+def _trend(
+    metric: Metric, rows: Sequence[Row], lines: list[tuple[str, str]], names: list[str], changed: Sequence[date]
+) -> Chart | None:
     points = [
-        charts.Point(lines.index((r["generator"], r["judge_version"])), r["date"], r["mean"], r["low"], r["high"])
+        charts.Point(lines.index((r["generator"], r["recipe"])), r["date"], r["mean"], r["low"], r["high"])
         for r in rows
         if r["metric"] == metric.name
     ]
@@ -208,7 +235,9 @@ def _trend(metric: Metric, rows: Sequence[Row], lines: list[tuple[str, str]], na
         means = [number(p.mean, metric.digits) for p in points if p.series == i and p.mean is not None]
         nights = f"{means[0]} to {means[-1]} over {len(means)} nights" if len(means) > 1 else "".join(means)
         said.append(f"{name}: {nights or 'n/a'}")
-    return Chart(metric.title, charts.trend(points, metric.top), f"{metric.title} by night. " + "; ".join(said))
+    return Chart(
+        metric.title, charts.trend(points, metric.top, changed), f"{metric.title} by night. " + "; ".join(said)
+    )
 
 
 def _triad(rows: Sequence[Row]) -> list[dict[str, Any]]:

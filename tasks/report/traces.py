@@ -25,8 +25,8 @@ def load(reader: Reader, recipe: Row, night: date, trace_ids: Sequence[str]) -> 
 
 def _batch(reader: Reader, recipe: Row, night: date, batch: list[str]) -> Iterator[Trace]:
     scope: dict[str, object] = {"night": night, "trace_ids": batch}
-    name, extractor, judges, scorer = (
-        recipe[k] for k in ("recipe", "extractor_version", "judge_versions", "scorer_version")
+    name, extractor, judges, scorers = (
+        recipe[k] for k in ("recipe", "extractor_version", "judge_versions", "scorer_versions")
     )
     rows = {r["trace_id"]: r for r in select(reader, "page_traces", recipe=name, **scope)}
     claims: defaultdict[str, list[dict[str, Any]]] = defaultdict(list)
@@ -35,10 +35,9 @@ def _batch(reader: Reader, recipe: Row, night: date, batch: list[str]) -> Iterat
     looks: defaultdict[str, list[dict[str, Any]]] = defaultdict(list)
     for row in select(reader, "page_looks", recipe=name, judge_versions=judges, **scope):
         looks[row["claim_id"]].append(row)
-    relevance: defaultdict[str, dict[str, float]] = defaultdict(dict)
-    for row in select(reader, "page_relevance", scorer_version=scorer, **scope):
-        if row["score"] is not None:
-            relevance[row["trace_id"]][row["chunk_id"]] = row["score"]
+    relevance: defaultdict[str, list[dict[str, Any]]] = defaultdict(list)
+    for row in select(reader, "page_relevance", scorer_versions=scorers or [], **scope):
+        relevance[row["trace_id"]].append(row)
     for trace_id in batch:
         if trace_id in rows:
             yield trace(rows[trace_id], claims[trace_id], looks, relevance[trace_id])

@@ -104,6 +104,7 @@ class Chunk:
     Attributes:
         pieces: Its text, cut where a deciding window begins or ends; tags are ordinals of the claims decided there.
         used: It decides a supported claim; None where groundedness is not scored.
+        relevance: Its row of `page_relevance`, where it has one.
         gold: It is annotated as a right source.
         decides: Ordinals of claims.
         cited_by: Ordinals of claims.
@@ -115,7 +116,7 @@ class Chunk:
     title: str | None
     rank: int | None
     retrieval_score: float | None
-    relevance: float | None
+    relevance: Row | None
     used: bool | None
     gold: bool
     pieces: tuple[Piece, ...]
@@ -145,6 +146,7 @@ class Trace:
         answer: Its pieces; joined, they are the answer.
         marked: Ordinals of the claims that have a piece of the answer.
         evidence: Of the failure patterns of each claim, by its ordinal.
+        relevance: Kind to the row of `page_relevance` that says how it was scored, and why it was not; of chunks, any.
     """
 
     row: Row
@@ -154,17 +156,19 @@ class Trace:
     claims: tuple[Claim, ...]
     chunks: tuple[Chunk, ...]
     evidence: Mapping[int, tuple[Evidence[Passage], ...]]
+    relevance: Mapping[str, Row]
 
 
-def trace(row: Row, claims: Sequence[Row], looks: Mapping[str, Sequence[Row]], relevance: Mapping[str, float]) -> Trace:
+def trace(row: Row, claims: Sequence[Row], looks: Mapping[str, Sequence[Row]], relevance: Sequence[Row]) -> Trace:
     """The view of one trace.
 
     Args:
         claims: Its rows of `page_claims`, by ordinal.
         looks: Claim id to the claim's rows of `page_looks`.
-        relevance: Chunk id to the chunk's relevance to the question; chunks without a score are missing.
+        relevance: Its rows of `page_relevance`.
     """
     chunks = row["chunks"]
+    relevant = {r["chunk_id"]: r for r in relevance if r["kind"] == "context"}
     where: dict[str, int] = {}
     for n, c in enumerate(chunks):
         where.setdefault(c["chunk_id"], n)
@@ -180,6 +184,7 @@ def trace(row: Row, claims: Sequence[Row], looks: Mapping[str, Sequence[Row]], r
         marked=frozenset(piece.claim.ordinal for piece in answer if piece.claim),
         claims=views,
         evidence={c["ordinal"]: evidence(c, row["answer"], lambda e: _passage(e, chunks, where)) for c in claims},
+        relevance={r["kind"]: r for r in relevance},
         chunks=tuple(
             Chunk(
                 n=n,
@@ -188,7 +193,7 @@ def trace(row: Row, claims: Sequence[Row], looks: Mapping[str, Sequence[Row]], r
                 title=c["title"],
                 rank=c["rank"],
                 retrieval_score=c["retrieval_score"],
-                relevance=relevance.get(c["chunk_id"]),
+                relevance=relevant.get(c["chunk_id"]),
                 used=None if unused is None else c["chunk_id"] not in unused,
                 gold=c["chunk_id"] in (gold or ()),
                 pieces=tuple(pieces(c["text"], _windows(n, len(c["text"]), views))),

@@ -13,14 +13,14 @@ import msgspec
 import pyarrow as pa
 import xxhash
 
-from tasks.core.schemas import CHUNK, CITATION, FEEDBACK, I64, TRACES, S
+from tasks.core.schemas import CHUNK, CITATION, FEEDBACK, I64, NEVER_READ, TRACES, S
 from tasks.core.types import Trace
 from tasks.sources import BATCH
 
 Array: TypeAlias = "pa.Array[Any]"
 
 _ENCODER = msgspec.json.Encoder(order="deterministic")
-_BUILT_APART = {"chunks", "citations", "feedback", "tags", "content_hash"}
+_BUILT_APART = {"chunks", "citations", "feedback", "tags", *NEVER_READ}
 
 
 def content_hash(trace: Trace) -> str:
@@ -59,6 +59,7 @@ def to_table(traces: Sequence[Trace], lines: Sequence[int]) -> pa.Table:
         pa.array([key for t in traces for key in t.tags], S),
         pa.array([value for t in traces for value in t.tags.values()], S),
     )
+    columns |= {name: pa.nulls(len(traces), TRACES.schema.field(name).type) for name in NEVER_READ}
     columns["content_hash"] = pa.array([content_hash(t) for t in traces], S)
     columns["line"] = pa.array(lines, I64)
     return pa.Table.from_arrays([columns[name] for name in BATCH.names], schema=BATCH)

@@ -11,6 +11,7 @@ from tasks.core.schemas import CLAIMS
 from tasks.core.types import Answer, Chunk, Citation, Extraction
 from tasks.extractors import ByApp
 from tasks.stages.context import Context, StageResult, missing_parts
+from tasks.stages.removed import kept
 from tasks.store.lake import Part
 
 ANSWERS_AT_ONCE = 500  # enough sentences to keep a model busy, where one is asked
@@ -47,7 +48,7 @@ def extract_claims(ctx: Context, *, modelless: bool = False) -> StageResult:
             for part in missing:
                 rows = _claims(extractor, version, part, did)
                 if rows is not None:
-                    ctx.lake.write(CLAIMS, part.name, rows, version, part.partition[-1])
+                    _write(ctx, part, rows, version)
                     did["claims"] += rows.num_rows
                 ctx.progress.advance()
     finally:
@@ -64,11 +65,18 @@ def extract_claims(ctx: Context, *, modelless: bool = False) -> StageResult:
     )
 
 
+def _write(ctx: Context, part: Part, rows: pa.Table, version: str) -> None:
+    """Put claims in the lake, once: a model may cut an answer in other ways next time, and pairs name these claims."""
+    with ctx.lake.alone():
+        if ctx.lake.find(CLAIMS, part.name, version, part.partition[-1]) is None:
+            ctx.lake.write(CLAIMS, part.name, rows, version, part.partition[-1])
+
+
 def _claims(extractor: ByApp, version: str, part: Part, did: Counter[str]) -> pa.Table | None:
     """The claims of a part; None after an outage. What it took is added to `did`."""
     columns: dict[str, list[object]] = {name: [] for name in CLAIMS.schema.names if name not in CLAIMS.partition}
     unbroken = 0
-    for batch in part.read(COLUMNS).to_batches(max_chunksize=ANSWERS_AT_ONCE):
+    for batch in kept(part, part.read(COLUMNS)).to_batches(max_chunksize=ANSWERS_AT_ONCE):
         rows = batch.to_pylist()
         found = extractor.extract_many([(row["app"], _answer(row)) for row in rows])
         _count(found, did)

@@ -4,8 +4,8 @@ Models are not loaded here: versions come from files, weights are read when the 
 """
 
 import hashlib
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
 
@@ -13,16 +13,22 @@ import msgspec
 
 from tasks import extractors, patterns, sources
 from tasks.core import keys
-from tasks.core.config import Nightly, Pairing, Recipe, load_nightly, load_yaml, recipes_of, validate
+from tasks.core.budget import Budget
+from tasks.core.config import Nightly, Pairing, Recipe, load_nightly, load_yaml, validate
 from tasks.core.errors import ConfigError, UsageError
 from tasks.core.progress import Progress, Silent
 from tasks.core.schemas import TRACES, Table
 from tasks.core.types import Judge
+from tasks.engines.generator import Generator
 from tasks.engines.transformers_cpu import Embedder, EmbedderConfig
 from tasks.extractors import ByApp
 from tasks.sources import Source
 from tasks.stages import annotations as annotated
-from tasks.stages import members
+from tasks.stages import members, promotions, scorers
+from tasks.stages.promotions import Promotion
+from tasks.stages.scope import ALL, Scope
+from tasks.stages.scorers import Scorer
+from tasks.stages.variants import ALWAYS, Variant, Window, of_night
 from tasks.store.lake import Lake, Part
 from tasks.store.query import Queries, sql
 
@@ -40,10 +46,14 @@ SCORING_SQL = (
     "nightly_utilization",
     "nightly_relevance",
     "nightly_triad",
+    "nightly_waterfall",
     "partial_support",
     "nightly_patterns",
     "nightly_citations",
     "nightly_repeats",
+    "reviewed_claims",
+    "reviewed_traces",
+    "corrected_sums",
     "trace_grace",
     "nightly_grace",
     "nightly_grace_sources",
@@ -89,9 +99,14 @@ class Context:
         last: Last day to complete.
         today: The day of the run, against which timestamps ahead of time are told.
         judges: In the order they are asked: more than one in a cascade.
+        scorers: What scores answers, chunks and answerability, in the order they run.
         recipe: Hash of extractor, pairing, judges, scoring SQL and parameters.
         definition: What is hashed into `recipe`.
         annotations: What the file of right sources says, where the recipe names one.
+        scope: Which traces are judged under the recipe.
+        window: The days for which these judges count.
+        shadow: It runs beside the recipe that counts, and no report is made of it.
+        budget: What judging may cost.
     """
 
     config: Nightly
@@ -104,20 +119,33 @@ class Context:
     extractor: ByApp
     judges: tuple[members.Member, ...]
     embedder: Embedder
+    scorers: tuple[Scorer, ...]
     recipe: str
     definition: Mapping[str, object]
     annotations: annotated.Annotations = field(default_factory=annotated.Annotations)
     progress: Progress = field(default_factory=Silent)
+    scope: Scope = ALL
+    window: Window = ALWAYS
+    shadow: bool = False
+    budget: Budget = field(default_factory=Budget)
+
+    @property
+    def counts(self) -> bool:
+        """Whether its numbers are those of the night; those of a shadow or a backfill stand beside them."""
+        return not self.shadow and self.lake.writer == "run"
+
+    @property
+    def label(self) -> str:
+        """The recipe's name, and what tells this context from others of the recipe."""
+        if self.shadow:
+            return f"{self.settings.name}, shadow {members.name(self.judges)}"
+        of = f" for {', '.join(self.scope.apps)}" if self.scope.apps else ""
+        return f"{self.settings.name}{of}{self.window}"
 
     @property
     def scratch(self) -> Path:
         """Where DuckDB may spill."""
         return self.lake.hidden("scratch")
-
-    @property
-    def scorer(self) -> str:
-        """`scorer_version`: hash of what can change a relevance score."""
-        return scorer_version(self.settings, self.embedder.version)
 
     @property
     def judge_version(self) -> str:
@@ -129,12 +157,13 @@ class Context:
         return Queries(self.config.limits.memory_limit, self.scratch)
 
     def asked(self) -> list[date]:
-        """The days that were asked for."""
-        return [self.first + timedelta(days=n) for n in range((self.last - self.first).days + 1)]
+        """The days that were asked for, as far as these judges count for them."""
+        days = (self.first + timedelta(days=n) for n in range((self.last - self.first).days + 1))
+        return [day for day in days if self.window.holds(day)]
 
     def covers(self, day: date) -> bool:
-        """Whether the run completes this day: one that was asked for, or one to catch up with."""
-        return self.first - timedelta(days=self.config.limits.catch_up_days) <= day <= self.last
+        """Whether the run completes this day by these judges: one that was asked for, or one to catch up with."""
+        return self.window.holds(day) and oldest(self.config, self.first) <= day <= self.last
 
     def trace_parts(self) -> list[Part]:
         """Parts of `traces` of the days to complete."""
@@ -145,6 +174,8 @@ class Context:
         self.extractor.close()
         for member in self.judges:
             member.judge.close()
+        for scorer in self.scorers:
+            scorer.close()
         self.embedder.close()
 
 
@@ -169,6 +200,8 @@ def load_all(
     overlay: Path | None = None,
     progress: Progress | None = None,
     today: date | None = None,
+    writer: str = "run",
+    select: Callable[[Nightly, Path, Sequence[Promotion]], Sequence[Variant]] | None = None,
 ) -> tuple[Context, ...]:
     """Everything a run needs, checked, a context for each recipe: no file is written, no model is loaded.
 
@@ -176,6 +209,8 @@ def load_all(
 
     Args:
         overlay: Directory that takes the writes instead of the lake, for a dry run.
+        writer: See `Lake`.
+        select: Which recipes, by which judges and over which traces; those of a night by default.
 
     Raises:
         ConfigError: A config file is wrong, or two recipes differ in nothing but their names.
@@ -186,40 +221,79 @@ def load_all(
     config = load_nightly(config_path)
     base = config_path.resolve().parent
     read_from = tuple(_source(s, str(config_path), base) for s in config.sources)
-    lake = Lake(config.lake, overlay)
+    lake = Lake(config.lake, overlay, writer=writer)
     opened: dict[Path, Judge] = {}
     embedders: dict[str, Embedder] = {}
-    found: dict[str, Context] = {}
-    for chosen in recipes_of(config, config_path):
-        recipe, where = chosen.recipe, str(chosen.where)
+    generators: dict[str, Generator] = {}
+    found: list[Context] = []
+    known = promotions.log(lake)
+    if select:
+        variants = select(config, config_path, known)
+    else:
+        variants = of_night(config, config_path, known, oldest(config, first), last)
+    for variant in variants:
+        chosen, recipe, where = variant.chosen, variant.chosen.recipe, str(variant.chosen.where)
         extractor = extractors.load_by_app(recipe.extractor, recipe.apps, where, chosen.prefix)
-        judges = members.load(recipe, opened)
+        try:
+            judges = members.load(recipe, opened)
+            for member in judges:
+                promotions.check(known, variant.promotion, member.judge, recipe.judge)
+        except (ConfigError, UsageError):
+            if variant.window.last is not None and variant.window.last < first:
+                continue  # a judge that counts no more and is gone: nights to catch up with stay as they are
+            raise
         settings = validate(EmbedderConfig, recipe.relevance, where, chosen.key("relevance"))
         settings = settings.relative_to(chosen.where.resolve().parent)
         embedder = embedders.setdefault(settings.model_dump_json(), Embedder(settings))
-        scorer = scorer_version(recipe, embedder.version)
-        definition = define(recipe, extractor.version, [m.judge.version for m in judges], scorer)
+        own = scorers.load(recipe, embedder, generators)
+        relevance = scorers.versions(own, embedder)
+        definition = define(recipe, extractor.version, [m.judge.version for m in judges], relevance)
         version = keys.version(definition)
-        if version in found:
-            same = f"{found[version].settings.name!r} and {recipe.name!r}"
+        twin = next((c.settings.name for c in found if c.recipe == version), recipe.name)
+        if twin != recipe.name:
+            same = f"{twin!r} and {recipe.name!r}"
             raise ConfigError(config_path, "recipes", f"has one recipe twice, as {same}", "Leave one of them out.")
-        found[version] = Context(
-            config=config,
-            settings=recipe,
-            lake=lake,
-            first=first,
-            last=last,
-            today=today or datetime.now(UTC).date(),
-            sources=read_from,
-            extractor=extractor,
-            judges=judges,
-            embedder=embedder,
-            recipe=version,
-            definition=definition,
-            annotations=annotated.load(recipe.grace.annotations, where, chosen.key("grace.annotations")),
-            progress=progress or Silent(),
+        if variant.shadow and any(c.recipe == version for c in found):
+            continue  # it has been promoted since
+        if general := next((c for c in found if c.recipe == version and _but_for(c, variant)), None):
+            # An application was given the very judge that counts for the others too.
+            without = tuple(app for app in general.scope.without if app not in variant.scope.apps)
+            found[found.index(general)] = replace(general, scope=replace(general.scope, without=without))
+            continue
+        found.append(
+            Context(
+                config=config,
+                settings=recipe,
+                lake=lake,
+                first=first,
+                last=last,
+                today=today or datetime.now(UTC).date(),
+                sources=read_from,
+                extractor=extractor,
+                judges=judges,
+                embedder=embedder,
+                scorers=own,
+                recipe=version,
+                definition=definition,
+                annotations=annotated.load(recipe.grace.annotations, where, chosen.key("grace.annotations")),
+                progress=progress or Silent(),
+                scope=variant.scope,
+                window=variant.window,
+                shadow=variant.shadow,
+            )
         )
-    return tuple(found.values())
+    return tuple(found)
+
+
+def _but_for(ctx: Context, variant: Variant) -> bool:
+    """Whether a context covers the same days, of all applications but for those of a variant."""
+    apps = set(variant.scope.apps)
+    return ctx.window == variant.window and bool(apps) and apps <= set(ctx.scope.without)
+
+
+def oldest(config: Nightly, first: date) -> date:
+    """The first day that a run completes: the one asked for, or one to catch up with before it."""
+    return first - timedelta(days=config.limits.catch_up_days)
 
 
 def missing_parts(ctx: Context, table: Table, version: str) -> tuple[list[Part], int]:
@@ -234,16 +308,12 @@ def missing_parts(ctx: Context, table: Table, version: str) -> tuple[list[Part],
     return missing, reused
 
 
-def scorer_version(recipe: Recipe, embedder: str) -> str:
-    """Hash of the embedding model and of how it is shown a long text."""
-    return keys.version({"embedder": embedder, "window_words": recipe.pairing.window_words})
-
-
-def define(recipe: Recipe, extractor: str, judges: Sequence[str], scorer: str) -> dict[str, object]:
+def define(recipe: Recipe, extractor: str, judges: Sequence[str], relevance: Mapping[str, str]) -> dict[str, object]:
     """What is hashed into a recipe. The name stays out: renaming changes no number.
 
     Args:
         judges: Their versions, in the order they are asked.
+        relevance: See `scorers.versions`.
     """
 
     def pairing(settings: Pairing) -> dict[str, object]:
@@ -258,9 +328,10 @@ def define(recipe: Recipe, extractor: str, judges: Sequence[str], scorer: str) -
             {"judge": judge, "band": e.band, "pairing": pairing(e.pairing)}
             for judge, e in zip(judges[1:], recipe.cascade, strict=False)  # the rounds of one judge are no cascade
         ],
-        "relevance": scorer,
+        "relevance": dict(relevance),
         "scoring": recipe.scoring.model_dump(),
         "triad": recipe.triad.model_dump(),
+        "waterfall": recipe.waterfall.model_dump(),
         "grace": {"source": recipe.grace.source},
         "patterns": patterns.rules(recipe.patterns),
         "sql": {name: hashlib.sha256(sql(name).encode()).hexdigest()[:16] for name in SCORING_SQL},

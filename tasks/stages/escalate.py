@@ -7,9 +7,10 @@ import pyarrow.compute as pc
 
 from tasks.core.schemas import CLAIM_RESULTS, PAIRS
 from tasks.stages.context import Context
-from tasks.stages.known import all_verdicts, claim_results
+from tasks.stages.known import all_verdicts, claim_results, planned_on
 from tasks.stages.members import Member
 from tasks.stages.pairs import first_looks, first_name, looks_of
+from tasks.stages.removed import with_removed
 from tasks.store.lake import Part
 from tasks.store.query import Queries
 
@@ -35,8 +36,8 @@ def plan_escalated(ctx: Context, queries: Queries, member: Member) -> tuple[int,
 def settled(ctx: Context, queries: Queries, member: Member, part: Part) -> bool:
     """Whether the first looks of a later judge are planned on what the judges before it say now."""
     existing = ctx.lake.find(PAIRS, first_name(part, member), ctx.recipe, part.partition[-1])
-    _, state = all_verdicts(ctx, queries, part, ctx.judges[: member.stage - 1])
-    return existing is not None and existing.inputs() == state
+    _, known = all_verdicts(ctx, queries, part, ctx.judges[: member.stage - 1])
+    return existing is not None and existing.inputs() == planned_on(ctx, part, known)
 
 
 def latest_share(ctx: Context, member: Member) -> float | None:
@@ -52,7 +53,8 @@ def latest_share(ctx: Context, member: Member) -> float | None:
 
 def _plan(ctx: Context, queries: Queries, member: Member, part: Part) -> tuple[Part, int]:
     before = ctx.judges[: member.stage - 1]
-    verdicts, state = all_verdicts(ctx, queries, part, before)
+    verdicts, known = all_verdicts(ctx, queries, part, before)
+    state = planned_on(ctx, part, known)
     name, day = first_name(part, member), part.partition[-1]
     existing = ctx.lake.find(PAIRS, name, ctx.recipe, day)
     if existing and existing.inputs() == state:
@@ -69,6 +71,7 @@ def _plan(ctx: Context, queries: Queries, member: Member, part: Part) -> tuple[P
         {"stage": last.stage, "lo": member.band[0], "hi": member.band[1]},
     )
     rows, tokens = first_looks(ctx, member, part, set(asked["claim_id"].to_pylist()))
+    rows = with_removed(ctx.lake, PAIRS, name, rows, part, ctx.recipe, day)
     return ctx.lake.write(PAIRS, name, rows, ctx.recipe, day, inputs=state), tokens
 
 

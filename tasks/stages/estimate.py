@@ -6,15 +6,17 @@ from dataclasses import dataclass, replace
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from tasks.core.schemas import RELEVANCE, TRACE_SCORES
+from tasks.core.schemas import TRACE_SCORES
 from tasks.core.types import Request
 from tasks.stages.context import Context, missing_parts
 from tasks.stages.escalate import latest_share, settled
 from tasks.stages.known import verdicts_on
 from tasks.stages.members import Member
 from tasks.stages.pairs import first_looks, has_claims, looks_of
+from tasks.stages.relevance import open_items, open_scores
 from tasks.stages.rounds import possible_looks
 from tasks.stages.runs import measured_rates
+from tasks.stages.scorers import Scorer, stage_name
 from tasks.stages.verdicts import open_requests, requests_of
 from tasks.store.lake import Part
 from tasks.store.query import Queries
@@ -51,13 +53,30 @@ class Estimate:
 
     Attributes:
         judges: In the order they are asked.
-        relevance: Relevance scores: an answer's and those of its chunks.
+        relevance: Scores of answers, chunks and answerability that no language model is asked for.
+        asking: Those that one is asked for, scorer by scorer.
         scores: Traces to score.
     """
 
     judges: tuple[Judging, ...]
     relevance: int
     scores: int
+    asking: tuple["Asking", ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Asking:
+    """Scores that a language model is asked for.
+
+    Attributes:
+        stage: What it is called.
+        requests: At most: what looks the same to the model is asked once.
+        tokens: That it reads, by their characters; without the instructions, which are the same in each request.
+    """
+
+    stage: str
+    requests: int
+    tokens: int
 
 
 @dataclass(slots=True)
@@ -82,8 +101,9 @@ def estimate(*contexts: Context) -> Estimate:
     """
     judges: list[Judging] = []
     asked: dict[str, set[str]] = {}  # requests by judge
-    irrelevant: dict[str, list[Part]] = {}
-    scores = 0
+    counted: set[str] = set()  # scorers; what an earlier recipe's will have scored is not counted again
+    asking: list[Asking] = []
+    relevance = scores = 0
     for ctx in contexts:
         with ctx.queries() as queries:
             for member in ctx.judges:
@@ -92,12 +112,26 @@ def estimate(*contexts: Context) -> Estimate:
                 judges.append(replace(found, judge=whose))
         unscored, _ = missing_parts(ctx, TRACE_SCORES, ctx.recipe)
         scores += sum(p.rows() for p in unscored)
-        irrelevant[ctx.scorer], _ = missing_parts(ctx, RELEVANCE, ctx.scorer)
-    return Estimate(
-        judges=tuple(judges),
-        relevance=sum(_relevance_rows(p) for parts in irrelevant.values() for p in parts),
-        scores=scores,
-    )
+        for scorer in ctx.scorers:
+            if scorer.version in counted:
+                continue
+            counted.add(scorer.version)
+            if scorer.asks:
+                requests, chars = _asked(ctx, scorer)
+                asking.append(Asking(stage_name(scorer), requests, chars // CHARS_PER_TOKEN))
+            else:
+                relevance += open_scores(ctx, scorer)
+    return Estimate(judges=tuple(judges), relevance=relevance, scores=scores, asking=tuple(asking))
+
+
+def _asked(ctx: Context, scorer: Scorer) -> tuple[int, int]:
+    """Requests of a scorer to its model, and the characters of what they show."""
+    requests = chars = 0
+    for item in open_items(ctx, scorer):
+        if not item.blank:
+            requests += 1
+            chars += sum(map(len, scorer.shows(item)))
+    return requests, chars
 
 
 def _judging(ctx: Context, queries: Queries, member: Member, asked: set[str]) -> Judging:
@@ -160,8 +194,3 @@ def _second_looks(member: Member, first: pa.Table) -> int:
     if member.pairing.packs:  # the cited chunks in as many packs as all; one look at several of them
         return sum(n + (n > 1 and member.pairing.joint_chunks > 0) for n in counts)
     return 2 * len(counts) if member.pairing.joint_chunks else 0
-
-
-def _relevance_rows(part: Part) -> int:
-    chunks = part.read(["chunks.list.element.chunk_id"])["chunks"]
-    return part.rows() + int(pc.sum(pc.list_value_length(chunks)).as_py() or 0)

@@ -25,8 +25,12 @@ DUE: Final[Mapping[str, str]] = {
     "context_relevance": "context_relevance_status",
     "chunks_relevant": "context_relevance_status",
     "answer_relevance": "answer_relevance_status",
+    "answerability": "answerability_status",
 }
 """Number of a trace -> the status that says whether the trace has it."""
+
+SIGNALS: Final = ("context_relevance", "answerability", "weakest_support", "answer_relevance")
+"""What a trace needs to be sent."""
 
 COUNTS: Final = (
     "claims_total", "claims_judged", "claims_supported", "claims_partial", "claims_unsupported",
@@ -166,6 +170,7 @@ def score_frame(claim_results: pa.Table, trace_scores: pa.Table, traces: pa.Tabl
     matrix = np.stack([zero[name].to_numpy() for name in COUNTS])
     smallest = np.argmin(matrix, axis=0)
     words = {name: _word(trace_scores[name]) for name in dict.fromkeys(DUE.values())}
+    sent = pc.equal(trace_scores["waterfall"], "sent")
     found = pa.table({
         "trace_id": trace_scores["trace_id"],
         "judge_version": trace_scores["judge_version"],
@@ -177,9 +182,12 @@ def score_frame(claim_results: pa.Table, trace_scores: pa.Table, traces: pa.Tabl
             name: _number(trace_scores[name])
             for name in (
                 "groundedness_score", "faithfulness", "utilization", "context_relevance", "answer_relevance",
-                "citation_groundedness",
+                "answerability", "citation_groundedness", "weakest_support",
             )
         },
+        "waterfall": _word(trace_scores["waterfall"]),
+        "signals_due": _names(dict.fromkeys(SIGNALS, sent)),
+        "signals_present": _names({name: pc.and_(sent, trace_scores[name].is_valid()) for name in SIGNALS}),
         "smallest_count": matrix.min(axis=0),
         "smallest_count_is": pa.array(COUNTS).take(pa.array(smallest)),
         **{name: ints[name] for name in ("claims_judged", "claims_total", "chunks_retrieved")},

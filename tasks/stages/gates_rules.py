@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from tasks.core.config import Gates
+from tasks.core.schemas import WATERFALL
 from tasks.core.types import LABELS
 
 CLAIM_STATUSES = ("judged", "na", "unjudged", "abstained")
@@ -138,6 +139,7 @@ SCORE_RULES = (
     one_of("status_not_in_set", "groundedness_status", GROUNDEDNESS_STATUSES, "The status is one that readers know."),
     one_of("status_not_in_set", "context_relevance_status", CONTEXT_STATUSES, "The status is one that readers know."),
     one_of("status_not_in_set", "answer_relevance_status", ANSWER_STATUSES, "The status is one that readers know."),
+    one_of("status_not_in_set", "answerability_status", CONTEXT_STATUSES, "The status is one that readers know."),
     same("score_does_not_match_status", "scores_due", "scores_present",
          "A number is there exactly when its status is scored: N/A is neither 0 nor 1."),
     between("score_out_of_bounds", "groundedness_score", 0, 100, "The score lies in [0, 100]."),
@@ -146,6 +148,12 @@ SCORE_RULES = (
     between("score_out_of_bounds", "citation_groundedness", 0, 1, _SHARE),
     between("score_out_of_bounds", "context_relevance", 0, 1, _SHARE),
     between("score_out_of_bounds", "answer_relevance", 0, 1, _SHARE),
+    between("score_out_of_bounds", "answerability", 0, 1, _SHARE),
+    between("score_out_of_bounds", "weakest_support", 0, 1, _ODDS),
+    present("trace_not_in_waterfall", "waterfall", "Every trace stops at a stage of the waterfall, or is sent."),
+    one_of("stage_not_in_set", "waterfall", WATERFALL, "The stage is one that readers know."),
+    same("sent_without_signal", "signals_due", "signals_present",
+         "A trace that is sent has all signals of the waterfall: uncertainty stops it."),
     between("negative_count", "smallest_count", 0, None, "No count is negative.", "smallest_count_is"),
     same("counts_do_not_add_up", "claims_judged", "claims_labelled",
          "Judged claims are those supported, partially supported, unsupported or contradicted."),

@@ -4,7 +4,10 @@ It needs the claims only, so it is computed before any model is asked. Trace row
 day, all of them in SQL; both are computed again when the annotations have changed, which their `inputs` token tells.
 """
 
+from collections.abc import Sequence
+
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from tasks.core import keys
 from tasks.core.progress import tracked
@@ -15,9 +18,12 @@ from tasks.core.schemas import (
     TRACE_GRACE,
     TRACES,
 )
+from tasks.stages import scope
 from tasks.stages.annotations import of_traces
 from tasks.stages.context import Context, StageResult
-from tasks.stages.pairs import claims_of, has_claims
+from tasks.stages.pairs import cut_claims, has_claims, planned_for
+from tasks.stages.removed import kept, removed, with_removed
+from tasks.stages.scope import ALL, Scope
 from tasks.store.lake import Part
 from tasks.store.query import Queries, Relation
 
@@ -41,15 +47,18 @@ def score_grace(ctx: Context) -> StageResult:
     """
     computed = reused = 0
     parts = [part for part in ctx.trace_parts() if has_claims(ctx, part)]
-    token = ctx.annotations.version
     with tracked(ctx.progress, "grace", len(parts)), ctx.queries() as queries:
         for part in parts:
+            scopes = [*planned_for(ctx, part), ctx.scope]
+            token = "|".join(filter(None, (ctx.annotations.version, scope.token(scopes))))
             existing = ctx.lake.find(TRACE_GRACE, part.name, ctx.recipe, part.partition[-1])
             if existing and existing.inputs() == token:
                 reused += existing.rows()
             else:
-                rows = _outcomes(ctx, queries, part)
-                ctx.lake.write(TRACE_GRACE, part.name, rows, ctx.recipe, part.partition[-1], inputs=token)
+                rows = _outcomes(ctx, queries, part, scopes)
+                where = (ctx.recipe, part.partition[-1])
+                rows = with_removed(ctx.lake, TRACE_GRACE, part.name, rows, part, *where)
+                ctx.lake.write(TRACE_GRACE, part.name, rows, *where, inputs=token)
                 computed += rows.num_rows
             ctx.progress.advance()
         for day in sorted({part.partition[-1] for part in parts}):
@@ -57,15 +66,22 @@ def score_grace(ctx: Context) -> StageResult:
     return StageResult("grace", computed=computed, reused=reused, notes=ctx.annotations.notes)
 
 
-def _outcomes(ctx: Context, queries: Queries, part: Part) -> pa.Table:
+def _outcomes(ctx: Context, queries: Queries, part: Part, scopes: Sequence[Scope]) -> pa.Table:
+    traces = part.read(COLUMNS)
+    gold = traces.schema.get_field_index("gold_chunk_ids")  # of a trace without text nobody can say what it cites
+    unknown = pc.is_in(traces["trace_id"], removed(part))
+    hidden = pc.if_else(unknown, pa.scalar(None, traces.schema.field(gold).type), traces["gold_chunk_ids"])
+    traces = traces.set_column(gold, "gold_chunk_ids", hidden)
+    if ALL not in scopes:
+        traces = traces.filter(scope.mask(scopes, traces))
     found: list[dict[str, object]] = []
     if ctx.annotations.gold:  # else no question need be read
-        asked = part.read(["trace_id", "question"])
+        asked = kept(part, part.read(["trace_id", "question"]))
         texts = zip(asked["trace_id"].to_pylist(), asked["question"].to_pylist(), strict=True)
         found = of_traces(ctx.annotations, texts)
     relations: dict[str, Relation] = {
-        "traces": part.read(COLUMNS),
-        "claims": claims_of(ctx, part),
+        "traces": traces,
+        "claims": cut_claims(ctx, part),
         "annotations": pa.Table.from_pylist(found, schema=ANNOTATIONS),
     }
     params = {"recipe": ctx.recipe, "grace_source": ctx.settings.grace.source}

@@ -7,7 +7,7 @@ leaves a file either ingested or untouched-looking, and then it is read again fr
 
 import shutil
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Set
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from datetime import UTC, date, datetime
@@ -20,13 +20,15 @@ import pyarrow.compute as pc
 from tasks.core import keys
 from tasks.core.errors import DataError
 from tasks.core.progress import tracked
-from tasks.core.schemas import QUARANTINE, SOURCES, TRACES
+from tasks.core.schemas import NEVER_READ, QUARANTINE, SOURCES, TRACES
 from tasks.sources import Batch, Source, SourceFile
 from tasks.stages.context import Context, StageResult
 from tasks.stages.gates import GateKeeper, narrow_traces
+from tasks.stages.removed import requested
 from tasks.store.lake import Lake, Part, empty, from_rows
 from tasks.store.query import Queries
 
+REMOVED = "removed"
 BUFFER_BYTES = 64 << 20  # decoded rows held before they are gated, deduplicated and staged
 
 
@@ -39,6 +41,7 @@ class _File:
     rows: int = 0
     known: int = 0
     ingested: int = 0
+    forgotten: int = 0
     refused: list[pa.Table] = field(default_factory=list)
 
     @property
@@ -112,6 +115,7 @@ class _Ingest:
         self._staging = staging
         self._gate = gate
         self._run_name = run_name
+        self._removed = requested(ctx.lake)
         self.staged: dict[str, list[Part]] = {}
 
     def read(self, queries: Queries, source: Source, file: SourceFile) -> _File:
@@ -119,7 +123,7 @@ class _Ingest:
         state = _File(file, _part_prefix(file.path, file.fingerprint))
         waiting: dict[date, list[pa.Table]] = {}
         self.staged[state.name] = []
-        for rows in _one_ahead(_buffered(source.read(file), state)):
+        for rows in _one_ahead(_buffered(source.read(file), state, self._removed)):
             for table in self._admit(queries, rows, state, waiting):
                 day = table["date"][0].as_py()
                 waiting.setdefault(day, []).append(table)
@@ -131,6 +135,7 @@ class _Ingest:
         self, queries: Queries, rows: pa.Table, state: _File, waiting: dict[date, list[pa.Table]]
     ) -> Iterator[pa.Table]:
         """Gate and deduplicate; yields the new traces, a table per day."""
+        rows = self._without_removed(rows, state)
         refusals = self._gate.check_traces(narrow_traces(rows), self._ctx.last, self._ctx.today, self._run_name)
         refused = {r.row: (r.reason, r.detail) for r in refusals}
         state.refused.append(_quarantine(rows, "gate", refused, state.file.path))
@@ -167,6 +172,17 @@ class _Ingest:
         for day in days:
             yield fresh.filter(pc.equal(fresh["date"], day)) if len(days) > 1 else fresh
 
+    def _without_removed(self, rows: pa.Table, state: _File) -> pa.Table:
+        """The rows of traces whose text nobody asked to have removed; the others are refused without it."""
+        forgotten = pc.is_in(rows["trace_id"], pa.array(sorted(self._removed), pa.string())).to_pylist()
+        if not any(forgotten):
+            return rows
+        why = (REMOVED, "its text was removed on request (leadline forget)")
+        gone = _quarantine(rows, "gate", {i: why for i, there in enumerate(forgotten) if there}, state.file.path)
+        state.refused.append(_emptied(gone))
+        state.forgotten += gone.num_rows
+        return rows.filter(pa.array([not there for there in forgotten]))
+
     def _stage(self, name: str, waiting: dict[date, list[pa.Table]], *, last: bool) -> None:
         """Write full parts, and what is left at the end of the file or when too much waits in memory."""
         size = self._ctx.config.limits.part_traces
@@ -184,7 +200,7 @@ class _Ingest:
                 del waiting[day]
 
 
-def _buffered(batches: Iterator[Batch], state: _File) -> Iterator[pa.Table]:
+def _buffered(batches: Iterator[Batch], state: _File, removed: Set[str]) -> Iterator[pa.Table]:
     """Good rows in larger tables; refused ones go to the file's list at once."""
     held: list[pa.Table] = []
     for batch in batches:
@@ -197,7 +213,7 @@ def _buffered(batches: Iterator[Batch], state: _File) -> Iterator[pa.Table]:
                 "stage": "parse",
                 "reason": r.reason,
                 "detail": r.detail,
-                "raw": r.raw.decode("utf-8", "backslashreplace"),
+                "raw": "" if r.trace_id in removed else r.raw.decode("utf-8", "backslashreplace"),
             }
             for r in batch.rejects
         ]
@@ -241,13 +257,20 @@ def _quarantine(rows: pa.Table, stage: str, refused: dict[int, tuple[str, str]],
     return from_rows(made, QUARANTINE)
 
 
+def _emptied(refused: pa.Table) -> pa.Table:
+    at = refused.schema.get_field_index("raw")
+    return refused.set_column(at, refused.schema.field(at), pa.array([""] * refused.num_rows, pa.string()))
+
+
 def _as_read(row: dict[str, Any]) -> dict[str, object]:
     """A row of a batch in the trace format, so that a mended one can be given to a source again."""
-    return {**{k: v for k, v in row.items() if k not in {"line", "content_hash"}}, "tags": dict(row["tags"])}
+    return {**{k: v for k, v in row.items() if k not in {"line", *NEVER_READ}}, "tags": dict(row["tags"])}
 
 
 def _check_share(ctx: Context, files: list[_File]) -> None:
-    rows, refused = sum(f.rows for f in files), sum(f.quarantined for f in files)
+    # What was removed on request is refused for ever: that tells nothing of the source.
+    rows = sum(f.rows - f.forgotten for f in files)
+    refused = sum(f.quarantined - f.forgotten for f in files)
     limit = ctx.config.gates.max_quarantined_share
     for f in files:
         if f.quarantined:

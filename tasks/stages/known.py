@@ -49,6 +49,15 @@ def state_of(verdicts: pa.Table) -> str:
     return f"{verdicts.num_rows}:{verdicts['failure'].null_count}"
 
 
+def planned_on(ctx: Context, part: Part, known: str) -> str:
+    """Token of what the looks of a later judge or round rest on: the first looks' scopes, and what is known.
+
+    A wider scope may add claims whose requests have their verdicts from others, so that nothing new is known.
+    """
+    first = looks_of(ctx, part, ctx.judges[0])[:1]
+    return "|".join(filter(None, (*(p.inputs() for p in first), known)))
+
+
 def all_verdicts(ctx: Context, queries: Queries, part: Part, judges: Sequence[Member]) -> tuple[pa.Table, str]:
     """The verdicts of these judges on their looks at a part, with their `stage`, and the token of what is known."""
     tables = [verdicts_for(ctx, queries, m, part, looks_of(ctx, part, m)) for m in judges]

@@ -26,7 +26,8 @@ from tasks.core.statistics import Numbers
 from tasks.stages.context import Context, StageResult
 from tasks.stages.known import all_verdicts, verdicts_on
 from tasks.stages.members import Member
-from tasks.stages.pairs import claims_of, looks_of
+from tasks.stages.pairs import claims_of, covered, looks_of
+from tasks.stages.removed import kept, marked
 from tasks.stages.score import TRACE_COLUMNS, results_of
 from tasks.stages.verdicts import LOOK_COLUMNS, judge_requests, outage_notes, requests_of
 from tasks.store.lake import Part, empty, from_rows
@@ -181,7 +182,7 @@ def _draw(ctx: Context, queries: Queries, judge: Sequence[Member], sample: int) 
         looks = pa.concat_tables([empty(PAIRS).select(LOOK_COLUMNS), *tables])
         known = verdicts_on(ctx, queries, judge[0], part, looks.select(["request_key"]))
         labelled = known.filter(pc.is_valid(known["label"]))
-        looks = looks.filter(pc.is_in(looks["request_key"], labelled["request_key"]))
+        looks = kept(part, looks.filter(pc.is_in(looks["request_key"], labelled["request_key"])))
         per_trace: dict[str, list[str]] = {}
         for trace, key in zip(looks["trace_id"].to_pylist(), looks["request_key"].to_pylist(), strict=True):
             per_trace.setdefault(trace, []).append(key)
@@ -221,7 +222,8 @@ def _changes(ctx: Context, queries: Queries, judge: Sequence[Member], work: _Wor
 
 def _scores(ctx: Context, queries: Queries, part: Part, verdicts: pa.Table) -> Mapping[str, float | None]:
     column = "groundedness_score" if _number(ctx) == "groundedness" else _number(ctx)
-    _, scores = results_of(ctx, queries, part, verdicts, claims_of(ctx, part), part.read(TRACE_COLUMNS))
+    traces = covered(ctx, part, marked(part, TRACE_COLUMNS))
+    _, scores = results_of(ctx, queries, part, verdicts, claims_of(ctx, part), traces)
     return dict(zip(scores["trace_id"].to_pylist(), scores[column].to_pylist(), strict=True))
 
 

@@ -14,15 +14,19 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from tasks.core import keys
 from tasks.core.config import Pairing
 from tasks.core.progress import tracked
 from tasks.core.schemas import CLAIMS, EVIDENCE, PAIRS
 from tasks.core.windows import windows, words
-from tasks.stages.context import Context, StageResult, missing_parts
+from tasks.stages import scope
+from tasks.stages.context import Context, StageResult
 from tasks.stages.evidence import Window, passages
 from tasks.stages.members import Member
+from tasks.stages.removed import kept, with_removed
+from tasks.stages.scope import ALL, Scope
 from tasks.store.lake import Part, empty
 
 TRACE_COLUMNS = ["trace_id", "chunks.list.element.chunk_id", "chunks.list.element.text"]
@@ -31,23 +35,84 @@ CLAIM_COLUMNS = ["claim_id", "trace_id", "hypothesis", "cited_chunk_ids"]
 
 def plan_pairs(ctx: Context) -> StageResult:
     """First looks of the first judge at the claims of the run's days; returns pairs computed and reused."""
-    missing, reused = missing_parts(ctx, PAIRS, ctx.recipe)
-    missing = [part for part in missing if has_claims(ctx, part)]
-    computed = tokens = 0
-    with tracked(ctx.progress, "pairs", len(missing)):
-        for part in missing:
-            rows, read = first_looks(ctx, ctx.judges[0], part)
-            ctx.lake.write(PAIRS, part.name, rows, ctx.recipe, part.partition[-1])
-            computed += rows.num_rows
-            tokens += read
+    parts = [part for part in ctx.trace_parts() if has_claims(ctx, part)]
+    computed = reused = tokens = 0
+    with tracked(ctx.progress, "pairs", len(parts)):
+        for part in parts:
+            existing = ctx.lake.find(PAIRS, first_name(part, ctx.judges[0]), ctx.recipe, part.partition[-1])
+            before = existing.inputs() if existing else None
+            while scopes := _wider(ctx, part, before):
+                rows, read = first_looks(ctx, ctx.judges[0], part, _claims_in(ctx, part, scopes))
+                tokens += read
+                where = (ctx.recipe, part.partition[-1])
+                rows = with_removed(ctx.lake, PAIRS, part.name, rows, part, *where)
+                with ctx.lake.alone():
+                    existing = ctx.lake.find(PAIRS, part.name, *where)
+                    planned = existing.inputs() if existing else None
+                    if planned == before:
+                        ctx.lake.write(PAIRS, part.name, rows, *where, inputs=scope.token(scopes))
+                        computed += rows.num_rows
+                        break
+                before = planned  # another writer has planned it meanwhile, for other traces perhaps
+            else:
+                reused += existing.rows() if existing else 0
             ctx.progress.advance()
     return StageResult("pairs", computed=computed, reused=reused, tokens_in=tokens)
 
 
-def claims_of(ctx: Context, part: Part, columns: list[str] | None = None) -> pa.Table:
-    """The claims that were cut from a part of `traces`."""
+def cut_claims(ctx: Context, part: Part, columns: list[str] | None = None) -> pa.Table:
+    """The claims that were cut from a part of `traces`, but for those of traces whose text is gone."""
     found = ctx.lake.find(CLAIMS, part.name, ctx.extractor.version, part.partition[-1])
-    return found.read(columns) if found else empty(CLAIMS)
+    if found is None:
+        return empty(CLAIMS)
+    rows = kept(part, found.read(columns and sorted({*columns, "trace_id"})))
+    return rows.select(columns) if columns else rows
+
+
+def claims_of(ctx: Context, part: Part, columns: list[str] | None = None) -> pa.Table:
+    """Those of the traces that are judged under the recipe."""
+    return covered(ctx, part, cut_claims(ctx, part, columns))
+
+
+def covered(ctx: Context, part: Part, rows: pa.Table) -> pa.Table:
+    """Of rows with a `trace_id`, those of the traces that the first looks at a part were planned for."""
+    scopes = planned_for(ctx, part)
+    if scopes == [ALL]:
+        return rows
+    traces = part.read(["trace_id", "app"])
+    return rows.filter(pc.is_in(rows["trace_id"], traces.filter(scope.mask(scopes, traces))["trace_id"]))
+
+
+def planned_for(ctx: Context, part: Part) -> Sequence[Scope]:
+    """Scopes that the first looks at a part cover; the context's own where there are none yet."""
+    existing = ctx.lake.find(PAIRS, first_name(part, ctx.judges[0]), ctx.recipe, part.partition[-1])
+    return scope.parse(existing.inputs()) if existing else [ctx.scope]
+
+
+def _wider(ctx: Context, part: Part, planned: str | None) -> list[Scope] | None:
+    """What a part of pairs has to cover, if that is more than it does.
+
+    Args:
+        planned: Its token; None where it is not there.
+    """
+    before = [] if planned is None else scope.parse(planned)
+    if ALL in before or ctx.scope in before:
+        return None
+    traces = part.read(["trace_id", "app"])
+    wanted = [*before, ctx.scope]
+    if before and scope.mask(wanted, traces) == scope.mask(before, traces):
+        return None
+    return wanted
+
+
+def _claims_in(ctx: Context, part: Part, scopes: Sequence[Scope]) -> set[str] | None:
+    """Ids of the claims of these scopes; None for all."""
+    if ALL in scopes:
+        return None
+    traces = part.read(["trace_id", "app"])
+    claims = cut_claims(ctx, part, ["claim_id", "trace_id"])
+    inside = pc.is_in(claims["trace_id"], traces.filter(scope.mask(scopes, traces))["trace_id"])
+    return set(claims.filter(inside)["claim_id"].to_pylist())
 
 
 def has_claims(ctx: Context, part: Part) -> bool:
@@ -57,7 +122,7 @@ def has_claims(ctx: Context, part: Part) -> bool:
 
 def trace_texts(part: Part) -> dict[str, dict[str, str]]:
     """Per trace of a part: the text of each chunk."""
-    table = part.read(TRACE_COLUMNS)
+    table = kept(part, part.read(TRACE_COLUMNS))
     return {
         trace: {c["chunk_id"]: c["text"] for c in chunks}
         for trace, chunks in zip(table["trace_id"].to_pylist(), table["chunks"].to_pylist(), strict=True)
@@ -118,7 +183,7 @@ def first_looks(ctx: Context, member: Member, part: Part, only: Collection[str] 
     pairing = member.pairing
     texts = trace_texts(part)
     cut = {t: {c: windows(text, pairing.window_words) for c, text in chunks.items()} for t, chunks in texts.items()}
-    claims = claims_of(ctx, part, CLAIM_COLUMNS).to_pylist()
+    claims = cut_claims(ctx, part, CLAIM_COLUMNS).to_pylist()
     if only is not None:
         claims = [c for c in claims if c["claim_id"] in only]
     nearest, tokens = _nearest(ctx, pairing.k, claims, texts, cut) if pairing.kind == "top_k" else ({}, 0)
@@ -206,8 +271,8 @@ def second_looks(ctx: Context, member: Member, part: Part, asked: pa.Table) -> p
     looks = Looks(member.stage)
     if asked.num_rows:
         texts = trace_texts(part)
-        claims = {c["claim_id"]: c for c in claims_of(ctx, part, CLAIM_COLUMNS).to_pylist()}
-        for row in asked.to_pylist():
+        claims = {c["claim_id"]: c for c in cut_claims(ctx, part, CLAIM_COLUMNS).to_pylist()}
+        for row in kept(part, asked).to_pylist():
             claim, chunks = claims[row["claim_id"]], texts[row["trace_id"]]
             evidence = [(e["chunk_id"], e["start"], e["end"]) for e in row["evidence"]]
             for body in _again(member.pairing, row["look"], evidence, chunks):

@@ -14,7 +14,7 @@ from tasks import patterns
 from tasks.core.schemas import CLAIM_PATTERNS, CLAIM_RESULTS
 from tasks.patterns import Chunk, Claim
 from tasks.stages.context import Context
-from tasks.stages.pairs import claims_of, looks_of
+from tasks.stages.pairs import cut_claims, looks_of
 from tasks.store.lake import Part, conform, from_rows
 from tasks.store.query import Queries
 
@@ -54,7 +54,7 @@ def find_patterns(
 def _rows(
     ctx: Context, part: Part, judged: Mapping[str, Mapping[str, Any]], in_part: Mapping[str, Sequence[str]]
 ) -> Iterator[dict[str, Any]]:
-    claims = claims_of(ctx, part, CLAIM_COLUMNS).to_pylist()
+    claims = cut_claims(ctx, part, CLAIM_COLUMNS).to_pylist()
     by_trace = {trace: list(its) for trace, its in groupby(claims, key=itemgetter("trace_id"))}
     for batch in part.read(TRACE_COLUMNS).to_batches(max_chunksize=BATCH):
         for trace in batch.to_pylist():

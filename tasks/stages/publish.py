@@ -8,7 +8,8 @@ from typing import Any
 from tasks import report
 from tasks.core import keys
 from tasks.core.progress import tracked
-from tasks.core.schemas import NIGHTLY_GRACE, NIGHTLY_RELEVANCE, TRACE_SCORES
+from tasks.core.schemas import NIGHTLY_CORRECTED, NIGHTLY_GRACE, NIGHTLY_RELEVANCE, NIGHTLY_WATERFALL, TRACE_SCORES
+from tasks.stages.alerts import alerts_on
 from tasks.stages.context import Context, StageResult
 from tasks.store.lake import Lake
 from tasks.store.query import sql
@@ -36,18 +37,18 @@ def write_reports(ctx: Context, *, others: Sequence[Context] = ()) -> StageResul
     """
     contexts = (ctx, *others)
     days = sorted({date.fromisoformat(d) for c in contexts for d in ctx.lake.values(NIGHTS, c.recipe)})
-    wanted = [d for d in days if ctx.covers(d)]
+    wanted = [d for d in days if any(c.covers(d) for c in contexts)]
     out = ctx.config.report.dir
     computed = 0
     with tracked(ctx.progress, "report", len(wanted)), warehouse_of(ctx).connect() as connection:
         for night in wanted:
             until = [d for d in days if d <= night]
-            token = keys.version([_token(c, until) for c in contexts]) if others else _token(ctx, until)
+            first, *beside = [c for c in contexts if c.covers(night)]
+            token = keys.version([_token(c, until) for c in (first, *beside)]) if beside else _token(first, until)
             mark = out / str(night) / MARK
             if not (mark.exists() and mark.read_text() == token):
                 most = ctx.config.report.max_trace_pages
-                beside = [c.recipe for c in others]
-                report.build(Reader(connection), out, night, ctx.recipe, most, beside)
+                report.build(Reader(connection), out, night, first.recipe, most, {c.label: c.recipe for c in beside})
                 mark.write_text(token)
                 computed += 1
             ctx.progress.advance()
@@ -65,7 +66,8 @@ def publish_warehouse(ctx: Context) -> StageResult:
 
 def summary(ctx: Context) -> list[dict[str, Any]]:
     """The run's days as one row per app and generator (`sql/summary.sql`)."""
-    params = {"recipe": ctx.recipe, "first": ctx.first, "last": ctx.last}
+    days = ctx.asked()
+    params = {"recipe": ctx.recipe, "first": min(days, default=None), "last": max(days, default=None)}
     with warehouse_of(ctx).connect() as connection:
         return Reader(connection).rows(sql("summary"), params)
 
@@ -80,6 +82,8 @@ def rebuild(lake: Lake, warehouse: Warehouse) -> int:
 
 def _token(ctx: Context, days: list[date]) -> str:
     inputs = [[str(d), p.inputs()] for d in days for p in ctx.lake.parts(NIGHTS, ctx.recipe, str(d))]
-    inputs += [[p.inputs()] for p in ctx.lake.parts(NIGHTLY_GRACE, ctx.recipe, str(days[-1]))]
+    for table in (NIGHTLY_GRACE, NIGHTLY_WATERFALL, NIGHTLY_CORRECTED):
+        inputs += [[p.inputs()] for p in ctx.lake.parts(table, ctx.recipe, str(days[-1]))]
+    inputs += [[r["alert_id"], r["status"], str(r["change"]), str(r["until"])] for r in alerts_on(ctx, days[-1])]
     rows = [p.rows() for p in ctx.lake.parts(TRACE_SCORES, ctx.recipe, str(days[-1]))]
     return keys.version([ctx.recipe, ctx.config.report.max_trace_pages, inputs, rows])

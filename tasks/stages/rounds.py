@@ -15,9 +15,10 @@ from tasks.core import keys
 from tasks.core.schemas import PAIRS
 from tasks.stages.context import Context
 from tasks.stages.evidence import passages
-from tasks.stages.known import all_verdicts, claim_results
+from tasks.stages.known import all_verdicts, claim_results, planned_on
 from tasks.stages.members import Member
 from tasks.stages.pairs import Looks, claims_of, first_name, looks_of, packs
+from tasks.stages.removed import with_removed
 from tasks.store.lake import Part
 from tasks.store.query import Queries
 
@@ -41,7 +42,8 @@ def plan_round_two(ctx: Context, queries: Queries, member: Member) -> tuple[int,
 
 def _plan(ctx: Context, queries: Queries, member: Member, part: Part) -> Part:
     before = ctx.judges[: member.stage - 1]
-    verdicts, state = all_verdicts(ctx, queries, part, before)
+    verdicts, known = all_verdicts(ctx, queries, part, before)
+    state = planned_on(ctx, part, known)
     name, day = first_name(part, member), part.partition[-1]
     existing = ctx.lake.find(PAIRS, name, ctx.recipe, day)
     if existing and existing.inputs() == state:
@@ -50,7 +52,8 @@ def _plan(ctx: Context, queries: Queries, member: Member, part: Part) -> Part:
     results = claim_results(ctx, queries, part, before, verdicts)
     asked = queries.run("round_two", {"claims": claims, "claim_results": results})
     shown = ((r["claim_id"], r["trace_id"], r["found_true"]) for r in asked.to_pylist())
-    return ctx.lake.write(PAIRS, name, _looks(member, claims, shown), ctx.recipe, day, inputs=state)
+    rows = with_removed(ctx.lake, PAIRS, name, _looks(member, claims, shown), part, ctx.recipe, day)
+    return ctx.lake.write(PAIRS, name, rows, ctx.recipe, day, inputs=state)
 
 
 def possible_looks(ctx: Context, member: Member, part: Part) -> pa.Table:

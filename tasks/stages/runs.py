@@ -9,6 +9,8 @@ from tasks.core.schemas import QUARANTINE, RUNS
 from tasks.stages.context import Context, StageResult
 from tasks.store.lake import Part, from_rows
 
+BACKFILL = "backfill"  # the flow that has a lock of its own
+
 
 @dataclass
 class Run:
@@ -24,10 +26,10 @@ class Run:
         self.run_id = f"{self.started:%Y%m%dT%H%M%S}-{secrets.token_hex(3)}"
 
     def start(self, ctx: Context) -> None:
-        """Put the run on record; runs that still say `running` were killed, since this one holds the lock."""
+        """Put the run on record; runs under the same lock that still say `running` were killed, since this holds it."""
         for part in ctx.lake.parts(RUNS):
             row = part.read().to_pylist()[0]
-            if row["status"] == "running":
+            if row["status"] == "running" and (row["flow"] == BACKFILL) == (self.flow == BACKFILL):
                 ctx.lake.write(RUNS, part.name, from_rows([{**row, "status": "interrupted"}], RUNS))
         self._refused_before = frozenset(_refused(ctx))
         self._write(ctx, "running", None)

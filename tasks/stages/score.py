@@ -4,7 +4,8 @@ A part is computed again when what it was computed from has changed: its `inputs
 Results pass the gate before they are written; a trace whose rows fail it goes to quarantine.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from datetime import date
 
 import msgspec
 import pyarrow as pa
@@ -16,6 +17,7 @@ from tasks.core.progress import tracked
 from tasks.core.schemas import (
     CLAIM_PATTERNS,
     CLAIM_RESULTS,
+    CURRENT_RECIPES,
     JUDGES,
     NIGHTLY_CITATIONS,
     NIGHTLY_GROUNDEDNESS,
@@ -26,7 +28,6 @@ from tasks.core.schemas import (
     NIGHTLY_UTILIZATION,
     QUARANTINE,
     RECIPES,
-    RELEVANCE,
     TRACE_SCORES,
     Table,
 )
@@ -35,8 +36,10 @@ from tasks.stages.context import Context, StageResult, as_json
 from tasks.stages.gates import GateKeeper
 from tasks.stages.intervals import intervals
 from tasks.stages.known import all_verdicts, claim_results
-from tasks.stages.pairs import claims_of, has_claims, looks_of
+from tasks.stages.pairs import claims_of, covered, has_claims, looks_of
 from tasks.stages.patterns import find_patterns
+from tasks.stages.relevance import relevance_of
+from tasks.stages.removed import marked, with_removed
 from tasks.store.lake import Part, conform, from_rows
 from tasks.store.query import Queries
 
@@ -77,9 +80,9 @@ def score_traces(ctx: Context) -> StageResult:
     with tracked(ctx.progress, "scores", len(parts)), ctx.queries() as queries:
         for part in parts:
             known, state = all_verdicts(ctx, queries, part, ctx.judges)
-            relevance = ctx.lake.find(RELEVANCE, part.name, ctx.scorer, part.partition[-1])
             planned = "+".join(p.inputs() or "" for member in ctx.judges for p in looks_of(ctx, part, member))
-            token = f"{state}:{planned}:{relevance is not None}"
+            relevance = "+".join(f"{p.rows()}{p.inputs()}" for p in relevance_of(ctx, part))
+            token = f"{state}:{planned}:{relevance}"
             existing = ctx.lake.find(TRACE_SCORES, part.name, ctx.recipe, part.partition[-1])
             if existing and existing.inputs() == token:
                 reused += existing.rows()
@@ -112,27 +115,66 @@ def aggregate_nights(ctx: Context) -> StageResult:
     with tracked(ctx.progress, "nightly", len(days)), ctx.queries() as queries:
         for day in days:
             scores = ctx.lake.parts(TRACE_SCORES, ctx.recipe, str(day))
-            token = keys.version([[p.name, p.inputs()] for p in scores])
+            token = _night_token(scores)
             tables = nightly_tables(ctx)
-            existing = [ctx.lake.find(table, "night", ctx.recipe, str(day)) for table in tables]
-            if all(e and e.inputs() == token for e in existing):
+            if _aggregated(ctx, day, token):
                 reused += 1
             else:
                 known = {
                     "trace_scores": scores,
                     "claim_results": ctx.lake.parts(CLAIM_RESULTS, ctx.recipe, str(day)),
-                    "claim_patterns": ctx.lake.parts(CLAIM_PATTERNS, ctx.recipe, str(day)),
                     "intervals": intervals(queries, scores),
                 }
                 for table in tables:
                     rows = queries.run(table.name, known, {"patterns": list(ctx.settings.patterns)})
                     ctx.lake.write(table, "night", rows, ctx.recipe, str(day), inputs=token)
                 computed += 1
+            if ctx.counts:
+                _mark_current(ctx, day, scores)
             ctx.progress.advance()
     silent = [d for d in ctx.asked() if d not in days]
     shown = f"{', '.join(map(str, silent[:5]))}{', …' if len(silent) > 5 else ''}"
     notes = (f"No traces of {shown}: check that the logs arrived.",) if silent else ()
     return StageResult("nightly", computed=computed, reused=reused, notes=notes)
+
+
+def _night_token(scores: Sequence[Part]) -> str:
+    return keys.version([[p.name, p.inputs()] for p in scores])
+
+
+def _aggregated(ctx: Context, day: date, token: str) -> bool:
+    existing = [ctx.lake.find(table, "night", ctx.recipe, str(day)) for table in nightly_tables(ctx)]
+    return all(e and e.inputs() == token for e in existing)
+
+
+def complete(ctx: Context, day: date) -> bool:
+    """Whether all traces of a day that are planned for are scored, and its nightly tables are made of them."""
+    for part in (p for p in ctx.trace_parts() if p.date == day):
+        scored = ctx.lake.find(TRACE_SCORES, part.name, ctx.recipe, str(day))
+        refused = ctx.lake.find(QUARANTINE, _refused_name(ctx, part))
+        done = sum(p.rows() for p in (scored, refused) if p)
+        if scored is None or done < covered(ctx, part, part.read(["trace_id"])).num_rows:
+            return False
+    return _aggregated(ctx, day, _night_token(ctx.lake.parts(TRACE_SCORES, ctx.recipe, str(day))))
+
+
+def _mark_current(ctx: Context, day: date, scores: Sequence[Part]) -> None:
+    """Put on record that this recipe counts for the night, in the place of another one of its name.
+
+    A backfill may have scored more applications under it than those for which it counts.
+    """
+    table = CURRENT_RECIPES
+    apps = sorted({app for part in scores for app in part.read(["app"])["app"].unique().to_pylist()})
+    mine = {(ctx.settings.name, app): (ctx.recipe, ctx.judge_version) for app in apps if ctx.scope.takes(app)}
+    existing = ctx.lake.find(table, "night", str(day))
+    rows = existing.read().to_pylist() if existing else []
+    known = {(r["recipe_name"], r["app"]): (r["recipe"], r["judge_version"]) for r in rows}
+    if {**known, **mine} != known:
+        names = ("recipe_name", "app", "recipe", "judge_version")
+        merged = [
+            {**dict(zip(names, (*k, *v), strict=True)), "date": day} for k, v in sorted({**known, **mine}.items())
+        ]
+        ctx.lake.write(table, "night", from_rows(merged, table), str(day))
 
 
 def nightly_tables(ctx: Context) -> tuple[Table, ...]:
@@ -152,6 +194,10 @@ def parameters(ctx: Context) -> dict[str, object]:
         "t_context": recipe.triad.context_relevance,
         "t_groundedness": recipe.triad.groundedness,
         "t_answer": recipe.triad.answer_relevance,
+        "w_retrieval": recipe.waterfall.retrieval,
+        "w_answerability": recipe.waterfall.answerability,
+        "w_faithfulness": recipe.waterfall.faithfulness,
+        "w_answer": recipe.waterfall.answer_relevance,
     }
 
 
@@ -160,7 +206,8 @@ def _score(
 ) -> tuple[int, int]:
     """Write one part's results; returns traces scored and traces refused."""
     claims = claims_of(ctx, part)
-    traces = part.read(TRACE_COLUMNS)
+    where = (ctx.recipe, part.partition[-1])
+    traces = covered(ctx, part, marked(part, TRACE_COLUMNS))
     results, scores = results_of(ctx, queries, part, known, claims, traces)
     results, found = find_patterns(ctx, queries, part, results, known)
     refusals = gate.check_results(claims, results, scores, traces.select(["trace_id"]), f"{ctx.first}..{ctx.last}")
@@ -170,9 +217,9 @@ def _score(
         results, scores, found = _without(results, bad), _without(scores, bad), _without(found, bad)
     else:  # an earlier try may have refused some
         ctx.lake.drop(QUARANTINE, _refused_name(ctx, part))
-    ctx.lake.write(CLAIM_RESULTS, part.name, results, ctx.recipe, part.partition[-1], inputs=token)
-    ctx.lake.write(CLAIM_PATTERNS, part.name, found, ctx.recipe, part.partition[-1], inputs=token)
-    ctx.lake.write(TRACE_SCORES, part.name, scores, ctx.recipe, part.partition[-1], inputs=token)
+    for table, made in ((CLAIM_RESULTS, results), (CLAIM_PATTERNS, found), (TRACE_SCORES, scores)):
+        rows = with_removed(ctx.lake, table, part.name, made, part, *where)
+        ctx.lake.write(table, part.name, rows, *where, inputs=token)
     return scores.num_rows, len(bad)
 
 
@@ -187,7 +234,6 @@ def results_of(
         traces: Of the part, with `TRACE_COLUMNS`.
     """
     params = parameters(ctx)
-    relevance = ctx.lake.find(RELEVANCE, part.name, ctx.scorer, part.partition[-1])
     results = claim_results(ctx, queries, part, ctx.judges, known)
     if ctx.settings.method == "citations":
         relations = {"traces": traces, "claims": claims, "claim_results": results}
@@ -198,7 +244,7 @@ def results_of(
             "traces": traces,
             "claims": claims,
             "claim_results": results,
-            "relevance": [relevance] if relevance else [],
+            "relevance": relevance_of(ctx, part),
         },
         params,
     )
@@ -249,7 +295,7 @@ def _describe(ctx: Context) -> None:
         "judge_version": ctx.judge_version,
         "judge_versions": [m.judge.version for m in ctx.judges],
         "extractor_version": ctx.extractor.version,
-        "scorer_version": ctx.scorer,
+        "scorer_versions": [scorer.version for scorer in ctx.scorers],
         "definition": as_json(ctx.definition),
     }
     written = ctx.lake.find(RECIPES, ctx.recipe)

@@ -25,7 +25,8 @@ from tasks.stages.escalate import plan_escalated
 from tasks.stages.evidence import Window, passages, premise
 from tasks.stages.known import state_of, verdicts_for
 from tasks.stages.members import Member
-from tasks.stages.pairs import claims_of, joint_name, looks_of, second_looks, trace_texts
+from tasks.stages.pairs import cut_claims, joint_name, looks_of, second_looks, trace_texts
+from tasks.stages.removed import kept, with_removed
 from tasks.stages.rounds import plan_round_two
 from tasks.store.lake import Part
 from tasks.store.query import Queries
@@ -105,10 +106,11 @@ def _plan(ctx: Context, queries: Queries, member: Member, part: Part) -> Part:
     existing = ctx.lake.find(PAIRS, name, ctx.recipe, day)
     if existing and existing.inputs() == state:
         return existing
-    claims = claims_of(ctx, part, ["claim_id", "cited_chunk_ids"])
+    claims = cut_claims(ctx, part, ["claim_id", "cited_chunk_ids"])
     params = {"joint_chunks": member.pairing.joint_chunks}
     looks = queries.run("second_look", {"claims": claims, "pairs": first, "verdict": known}, params)
     rows = second_looks(ctx, member, part, looks)
+    rows = with_removed(ctx.lake, PAIRS, name, rows, part, ctx.recipe, day)
     return ctx.lake.write(PAIRS, name, rows, ctx.recipe, day, inputs=state)
 
 
@@ -123,20 +125,22 @@ def _judge(
 ) -> StageResult:
     stage = stage_name(name, member.stage)
     asked = sum(p.rows() for _, looks in work for p in looks)
+    unknown = 0
     done = StageResult(stage, judge=member.judge.version)
     with tracked(ctx.progress, stage, asked):
         for part, looks in work:
             missing = _missing(ctx, queries, member, part, looks, retry_failures=retry_failures)
+            unknown += len(missing)
             ctx.progress.advance(sum(p.rows() for p in looks) - len(missing))
             requests = requests_of(ctx, part, [look.read(LOOK_COLUMNS) for look in looks], missing)
             done = judge_requests(ctx, member, part, requests, done)
-    return replace(done, reused=asked - done.computed - done.lost, notes=outage_notes(done.lost))
+    return replace(done, reused=asked - unknown, notes=outage_notes(done.lost))
 
 
 def judge_requests(
     ctx: Context, member: Member, part: Part, requests: Iterator[Request], done: StageResult, *, sample: int = 0
 ) -> StageResult:
-    """Judge requests of a part and store their verdicts, shard by shard.
+    """Judge requests of a part and store their verdicts, shard by shard, as far as the budget goes.
 
     Args:
         done: What the stage did before.
@@ -149,7 +153,10 @@ def judge_requests(
         EngineError: See `judge_first_looks`.
     """
     for shard in shards(requests, ctx.config.limits):
+        if ctx.budget.over():
+            break
         verdicts = member.judge.judge(shard)
+        ctx.budget.used += sum(v.tokens_in + v.tokens_out for v in verdicts)
         stored = [
             _checked(request, verdict)
             for request, verdict in zip(shard, verdicts, strict=True)
@@ -200,7 +207,7 @@ def _missing(
         known = known.filter(pc.is_valid(known["label"]))
     asked: set[str] = set()
     for look in looks:
-        asked.update(look.read(["request_key"])["request_key"].to_pylist())
+        asked.update(kept(part, look.read(["request_key", "trace_id"]))["request_key"].to_pylist())
     return asked.difference(known["request_key"].to_pylist())
 
 
@@ -214,9 +221,9 @@ def requests_of(ctx: Context, part: Part, looks: Sequence[pa.Table], missing: se
     if not missing:
         return
     texts = trace_texts(part)
-    table = claims_of(ctx, part, ["claim_id", "hypothesis"])
+    table = cut_claims(ctx, part, ["claim_id", "hypothesis"])
     said = dict(zip(table["claim_id"].to_pylist(), table["hypothesis"].to_pylist(), strict=True))
-    for pairs in looks:
+    for pairs in (kept(part, look) for look in looks):
         wanted = pairs.filter(pc.is_in(pairs["request_key"], pa.array(sorted(missing), pa.string())))
         before: tuple[str, list[Window]] | None = None
         text, shown = "", tuple[str, ...]()

@@ -10,7 +10,7 @@ from typing import NamedTuple
 import pytest
 import yaml
 
-from tasks.stages import claims, grace, ingest, pairs, publish, relevance, score, verdicts
+from tasks.stages import claims, grace, ingest, pairs, publish, relevance, reviewed, score, verdicts
 from tasks.stages.context import load
 from tasks.stages.runs import Run
 from tasks.store.warehouse import query
@@ -45,7 +45,7 @@ def warehouse(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The sample's three nights. Judged by draws: what is tested is that the queries fit the tables."""
     here = tmp_path_factory.mktemp("cookbook")
     (here / "judge.yaml").write_text(yaml.safe_dump({"kind": "replay", "shares": SHARES}))
-    paths = sorted(str(p) for p in (ROOT / "data" / "sample").glob("*.jsonl*"))
+    paths = sorted(str(p) for p in (ROOT / "data" / "sample").glob("2026-*.jsonl*"))
     config = {
         "lake": "lake",
         "warehouse": "leadline.duckdb",
@@ -67,6 +67,7 @@ def warehouse(tmp_path_factory: pytest.TempPathFactory) -> Path:
         relevance.score_relevance,
         score.score_traces,
         score.aggregate_nights,
+        reviewed.correct_nights,
         publish.load_warehouse,
     ):
         run.stages.append(stage(ctx))

@@ -56,7 +56,8 @@ def test_a_night_with_two_recipes(world: World, environment: dict[str, str]) -> 
         "ingest", "claims: claims", "cited: claims", "claims: grace", "cited: grace", "claims: pairs", "cited: pairs",
         "claims: verdicts", "claims: second looks", "cited: verdicts", "cited: verdicts 2",
         "claims: relevance", "cited: relevance", "claims: scores", "cited: scores", "claims: nightly", "cited: nightly",
-        "warehouse", "report",
+        "claims: reviewed", "cited: reviewed",
+        "claims: alerts", "cited: alerts", "warehouse", "report",
     ]  # fmt: skip
     assert computed["ingest"] == told.traces == 45
     assert computed["claims: claims"] == told.claims

@@ -15,7 +15,7 @@ import duckdb
 import yaml
 
 from tasks.core.schemas import TABLES
-from tasks.stages import claims, grace, ingest, pairs, publish, relevance, score, verdicts
+from tasks.stages import alerts, claims, grace, ingest, pairs, publish, relevance, reviewed, score, verdicts
 from tasks.stages.context import Context, StageResult
 
 FIRST = date(2026, 11, 1)
@@ -168,7 +168,7 @@ def all_stages(ctx: Context) -> list[StageResult]:
     stages = (
         ingest.ingest, claims.extract_claims, grace.score_grace, pairs.plan_pairs, verdicts.judge_first_looks,
         verdicts.judge_second_looks, relevance.score_relevance, score.score_traces, score.aggregate_nights,
-        publish.load_warehouse, publish.write_reports, publish.publish_warehouse,
+        reviewed.correct_nights, alerts.find_alerts, publish.load_warehouse, publish.write_reports, publish.publish_warehouse,
     )  # fmt: skip
     return [stage(ctx) for stage in stages]
 

@@ -18,7 +18,7 @@ def by_hand() -> Rows:
     rows.add("judges", judge_version=JUDGE, name="nli-minilm", kind="nli", definition="{}")
     rows.add(
         "recipes", recipe=RECIPE, name="claims", judge_version=JUDGE, extractor_version=EXTRACTOR,
-        scorer_version=SCORER,
+        scorer_versions=[SCORER],
         definition='{"triad": {"context_relevance": 0.35, "groundedness": 50.0, "answer_relevance": 0.45}}',
     )  # fmt: skip
     trace(
@@ -164,3 +164,7 @@ def more(rows: Rows, each: int) -> None:
                     relevance=rng.uniform(0.5, 0.95),
                     unused=[other["chunk_id"]],
                 )
+                score = rows.tables["trace_scores"][-1]
+                stops = {"generator": "faithfulness", "prompt": "answer_relevance", "healthy": "sent"}
+                stage = stops.get(score["diagnosis"], score["diagnosis"])
+                score |= {"waterfall": stage, "waterfall_uncertain": False, "weakest_support": score["faithfulness"]}

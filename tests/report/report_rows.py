@@ -9,7 +9,7 @@ import duckdb
 import pyarrow as pa
 
 from tasks.core.keys import claim_id, key
-from tasks.core.schemas import TABLES
+from tasks.core.schemas import TABLES, WATERFALL
 
 NIGHT = date(2026, 11, 19)
 RECIPE, JUDGE, EXTRACTOR, SCORER = "5f1c9a7720be4d13", "9b41d07ac3e85f26", "e0c4a1", "s7d2b9"
@@ -215,3 +215,11 @@ def _night(rows: Rows, app: str, generator: str, scores: list[dict[str, Any]], n
         share = found.count(d) / diagnosed if d != "none" else None
         around = {"share_low": max(0, share - 0.1), "share_high": min(1, share + 0.1)} if share is not None else {}
         rows.add("nightly_triad", **{**ident, "n": found.count(d)}, diagnosis=d, share=share, **around)
+    met = [s["waterfall"] for s in scores if s["waterfall"]]
+    for position, stage in enumerate(WATERFALL if met else (), 1):
+        share = met.count(stage) / len(met)
+        rows.add(
+            "nightly_waterfall", **{**ident, "n": len(met)}, position=position, stage=stage,
+            n_reached=sum(WATERFALL.index(m) >= position - 1 for m in met), n_stopped=met.count(stage), share=share,
+            share_low=share / 2, share_high=(1 + share) / 2,
+        )  # fmt: skip

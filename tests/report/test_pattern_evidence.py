@@ -18,7 +18,7 @@ def night() -> Rows:
     rows.add("judges", judge_version=JUDGE, name="nli", kind="nli", definition="{}")
     rows.add(
         "recipes", recipe=RECIPE, name="claims", judge_version=JUDGE, extractor_version=EXTRACTOR,
-        scorer_version=SCORER, definition="{}",
+        scorer_versions=[SCORER], definition="{}",
     )  # fmt: skip
     return rows
 

@@ -163,16 +163,22 @@ def test_headline_numbers_carry_interval_and_what_was_left_out(tmp_path):
 
 def test_trend_keeps_judge_versions_apart(tmp_path):
     rows = by_hand()
-    for back, judge in [(0, "new"), (1, "new"), (2, "old"), (3, "old")]:
-        rows.add(
-            "nightly_groundedness", recipe=RECIPE, date=NIGHT - timedelta(back), app="a", generator="g",
-            judge_version=judge, n=2, n_scored=2, groundedness_mean=50.0 + back,
-        )  # fmt: skip
+    name = rows.tables["recipes"][0]["name"]
+    for back, judge, recipe in [(0, "new", RECIPE), (1, "new", RECIPE), (2, "old", "before"), (3, "old", "before")]:
+        night = {"recipe": recipe, "date": NIGHT - timedelta(back), "app": "a", "judge_version": judge}
+        rows.add("nightly_groundedness", **night, generator="g", n=2, n_scored=2, groundedness_mean=50.0 + back)
+        rows.add("current_recipes", **night, recipe_name=name)
+    # backfilled: the new judge's line goes on, the mark stays where it began to count
+    past = {"recipe": RECIPE, "date": NIGHT - timedelta(2), "app": "a", "judge_version": "new"}
+    rows.add("nightly_groundedness", **past, generator="g", n=2, n_scored=2, groundedness_mean=60.0)
+    # another recipe that counts for nothing here
+    rows.add("nightly_groundedness", **{**past, "recipe": "other"}, generator="g", n=2, n_scored=2)
     build(rows.reader(), tmp_path, NIGHT, RECIPE, 0)
     trend = parse(tmp_path / "2026-11-19" / "index.html").one(id_="trend")
     assert [li.said() for li in trend.one("ul", "legend").all("li")] == ["g (judge new)", "g (judge old)"]
     (plot,) = trend.all("div", "plot")
-    assert plot.attrs["aria-label"].endswith("g (judge new): 51.0 to 50.0 over 2 nights; g (judge old): 53.0 to 52.0 over 2 nights")  # fmt: skip
+    assert plot.attrs["aria-label"].endswith("g (judge new): 60.0 to 50.0 over 3 nights; g (judge old): 53.0 to 52.0 over 2 nights")  # fmt: skip
+    assert "From 2026-11-18 on, judge new counts" in trend.said()
 
 
 def test_trend_stops_at_the_night(tmp_path):
@@ -359,7 +365,8 @@ def test_what_does_not_apply_is_never_zero(site):
     silent = page(site, "silent")
     assert "claims nothing" in silent.one(id_="claims").text()
     lost = page(site, "lost")
-    assert lost.one("dl", "scores").all("dd")[0].said() == "unjudged"
+    scores = {d.one("dt").said(): d.one("dd").said() for d in lost.one("dl", "scores").all("div")}
+    assert scores["Groundedness"] == "unjudged"
 
 
 # Building

@@ -84,6 +84,7 @@ def hash_of(tmp: Path, data: bytes) -> str:
 def test_every_field_arrives(tmp_path: Path) -> None:
     (row,) = read(tmp_path, json.dumps(FULL).encode()).table.to_pylist(maps_as_pydicts="strict")
     assert len(row.pop("content_hash")) == 32
+    assert (row.pop("text_removed_at"), row.pop("text_removed")) == (None, None)
     missing = {"doc_id": None, "title": None, "rank": None, "retrieval_score": None}
     assert row == {
         **FULL,

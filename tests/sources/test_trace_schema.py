@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from jsonschema import Draft202012Validator
 
-from tasks.core.schemas import CHUNK, CITATION, FEEDBACK, TRACES
+from tasks.core.schemas import CHUNK, CITATION, FEEDBACK, NEVER_READ, TRACES
 from tasks.sources import SourceFile
 from tasks.sources._trace_schema import trace_json_schema, trace_json_schema_text
 from tasks.sources.jsonl import Config, JsonlSource
@@ -44,7 +44,7 @@ def test_fields_are_the_columns() -> None:
     """What is read is what is stored: no field of the format gets lost, no column stays empty."""
     fields = {name: set(definition["properties"]) for name, definition in SCHEMA["$defs"].items()}
     assert fields == {
-        "Trace": {f.name for f in TRACES.stored} - {"content_hash"},
+        "Trace": {f.name for f in TRACES.stored} - {*NEVER_READ},
         "Chunk": {f.name for f in CHUNK},
         "Citation": {f.name for f in CITATION},
         "Feedback": {f.name for f in FEEDBACK},

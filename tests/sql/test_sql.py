@@ -27,6 +27,17 @@ VERDICT = pa.schema([
 ])  # fmt: skip
 BATCH = pa.schema([("row", pa.int64()), ("trace_id", pa.string()), ("content_hash", pa.string())])
 ANNOTATIONS = pa.schema([("trace_id", pa.string()), ("gold_ids", pa.list_(pa.string()))])
+REVIEWED = pa.schema([
+    *[TABLES["trace_scores"].schema.field(n) for n in ("recipe", "date", "trace_id", "app", "generator", "question_id")],
+    ("wrong", pa.bool_()),
+    ("random", pa.bool_()),
+    *[(f"{n}_{who}", pa.float64()) for n in ("groundedness", "faithfulness") for who in ("people", "judge")],
+])  # fmt: skip
+REVIEWED_CLAIMS = pa.schema([
+    *[TABLES["claim_results"].schema.field(n) for n in ("recipe", "date", "trace_id", "claim_id")],
+    *[(n, pa.string()) for n in ("people", "judge")],
+    *[(n, pa.bool_()) for n in ("random", "people_misused", "judge_misused")],
+])  # fmt: skip
 DEFAULTS = {
     "recipe": "r",
     "method": "claims",
@@ -36,6 +47,10 @@ DEFAULTS = {
     "t_context": 0.4,
     "t_groundedness": 50.0,
     "t_answer": 0.4,
+    "w_retrieval": 0.4,
+    "w_answerability": 0.0,
+    "w_faithfulness": 0.5,
+    "w_answer": 0.4,
     "joint_chunks": 2,
     "sample": 0,
     "grace_source": "chunk",
@@ -50,6 +65,8 @@ def schema_of(relation: str) -> pa.Schema:
         "arrived": BATCH,
         "annotations": ANNOTATIONS,
         "intervals": intervals.SCHEMA,
+        "reviewed_traces": REVIEWED,
+        "reviewed_claims": REVIEWED_CLAIMS,
     }
     return extra[relation] if relation in extra else TABLES[relation].schema
 
@@ -66,8 +83,9 @@ def relation(name: str, rows: list[dict[str, Any]]) -> pa.Table:
 
 def cases() -> list[Any]:
     found = []
-    for path in sorted(HERE.glob("*.yaml")):
-        found += [pytest.param(path.stem, c, id=f"{path.stem}: {c['case']}") for c in yaml.safe_load(path.read_text())]
+    for path in sorted(HERE.rglob("*.yaml")):
+        query = path.relative_to(HERE).with_suffix("").as_posix()
+        found += [pytest.param(query, c, id=f"{query}: {c['case']}") for c in yaml.safe_load(path.read_text())]
     return found
 
 

@@ -17,7 +17,8 @@ from tasks.core.schemas import TRACES, Table
 from tasks.core.types import Request, Trace, Verdict
 from tasks.engines.transformers_cpu import Embedded
 from tasks.sources import _rows
-from tasks.stages.context import Context, define, load, scorer_version
+from tasks.stages import scorers
+from tasks.stages.context import Context, define, load
 from tasks.store.lake import Part
 
 DAY = date(2026, 11, 1)
@@ -142,10 +143,11 @@ def context(
     if ctx.settings.method == "citations":
         watched *= 2  # one judge, two rounds
     judges = tuple(replace(m, judge=w) for m, w in zip(ctx.judges, watched, strict=True))
-    scorer = scorer_version(ctx.settings, embedder.version)
-    definition = define(ctx.settings, ctx.extractor.version, [w.version for w in watched], scorer)
+    own = scorers.load(ctx.settings, embedder)
+    relevance = scorers.versions(own, embedder)
+    definition = define(ctx.settings, ctx.extractor.version, [w.version for w in watched], relevance)
     changed = {"judges": judges, "embedder": embedder, "recipe": keys.version(definition), "definition": definition}
-    return replace(ctx, **changed)
+    return replace(ctx, scorers=own, **changed)
 
 
 def judged_by(ctx: Context, judge: Watched) -> Context:

@@ -1,5 +1,6 @@
 """A cascade: the dearer judge sees what the cheaper one left uncertain, and the last label counts."""
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -25,6 +26,7 @@ from tasks.stages.estimate import Judging, estimate
 from tasks.stages.gates import GateKeeper
 from tasks.stages.pairs import plan_pairs
 from tasks.stages.relevance import score_relevance
+from tasks.stages.scope import ALL, Scope
 from tasks.stages.score import aggregate_nights, score_traces
 from tasks.stages.verdicts import judge_first_looks, judge_second_looks
 
@@ -192,6 +194,16 @@ def test_second_looks_follow_the_claims_that_go_on_when_others_come_in_their_pla
     found = results(ctx)
     assert (found["Broken"]["label"], found["Broken"]["stage"]) == ("unsupported", 1)
     assert (found["Down"]["label"], found["Down"]["stage"], found["Down"]["looks"]) == ("supported", 2, 3)
+
+
+def test_a_wider_scope_sends_on_claims_whose_first_verdict_is_that_of_another_trace(tmp_path: Path) -> None:
+    ctx = cascade(tmp_path, dearest())
+    # The same answer twice: the second trace's requests have their verdicts from the first one's.
+    put(ctx, trace("t", "Maybe it is.", CHUNKS), trace("u", "Maybe it is.", CHUNKS, app="help"))
+    for scope in (Scope(("shop",)), ALL):
+        complete(replace(ctx, scope=scope))
+    found = {r["trace_id"]: (r["label"], r["stage"]) for r in rows(ctx, CLAIM_RESULTS, ctx.recipe)}
+    assert found == {"t": ("supported", 2), "u": ("supported", 2)}
 
 
 def test_the_first_model_is_freed_before_the_second_is_asked(tmp_path: Path) -> None:

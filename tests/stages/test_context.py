@@ -1,11 +1,14 @@
 """The context: a recipe's hash covers what can change a number, days choose parts, and loading writes nothing."""
 
+from collections.abc import Iterator
 from dataclasses import replace
 from datetime import date
 from pathlib import Path
+from typing import get_args
 
 import pytest
 import yaml
+from pydantic import BaseModel
 from stage_kit import DAY, NEXT, context, put, trace
 
 from tasks.core import keys
@@ -17,11 +20,24 @@ from tasks.stages.claims import extract_claims
 from tasks.stages.context import SCORING_SQL, as_json, define, load, missing_parts
 from tasks.store.query import sql_dir
 
+
+def leaves(model: type[BaseModel], above: str = "") -> Iterator[str]:
+    """Dotted names of the fields of a config and of those inside it."""
+    for name, field in model.model_fields.items():
+        candidates = [field.annotation, *get_args(field.annotation)]
+        candidates += [inner for c in candidates for inner in get_args(c)]
+        nested = [c for c in candidates if isinstance(c, type) and issubclass(c, BaseModel)]
+        if nested:
+            yield from leaves(nested[0], f"{above}{name}.")
+        else:
+            yield above + name
+
+
 RECIPE = validate(Recipe, {"judge": "j.yaml"}, "test")
 
 
 def hash_of(recipe: Recipe = RECIPE, extractor: str = "e", judge: str = "j", scorer: str = "s") -> str:
-    return keys.version(define(recipe, extractor, [judge], scorer))
+    return keys.version(define(recipe, extractor, [judge], {"answer": scorer}))
 
 
 class TestRecipe:
@@ -35,11 +51,41 @@ class TestRecipe:
             ("pairing", {"kind": "cited"}), ("pairing", {"k": 6}), ("pairing", {"window_words": 161}),
             ("pairing", {"joint_chunks": 3}), ("pairing", {"pack_words": 999}),
             ("scoring", {"misuse_penalty": 1}), ("scoring", {"partial_credit": 0.1}),
-            ("triad", {"context_relevance": 0.5}), ("triad", {"groundedness": 51}), ("triad", {"answer_relevance": 0.5}), ("grace", {"source": "doc"}),
+            ("triad", {"context_relevance": 0.5}), ("triad", {"groundedness": 51}), ("triad", {"answer_relevance": 0.5}),
+            ("waterfall", {"retrieval": 0.5}), ("waterfall", {"answerability": 0.5}), ("waterfall", {"faithfulness": 0.6}),
+            ("waterfall", {"answer_relevance": 0.5}), ("grace", {"source": "doc"}),
         ],
     )  # fmt: skip
     def test_every_number_that_enters_a_score_is_in_the_hash(self, section: str, change: dict) -> None:
         assert hash_of(validate(Recipe, {"judge": "j.yaml", section: change}, "test")) != hash_of()
+
+    def test_no_field_is_forgotten(self) -> None:
+        """Each is a number that enters a score, or enters by a version, or can change none."""
+        mark = next(m for m in self.test_every_number_that_enters_a_score_is_in_the_hash.pytestmark)
+        numbers = {f"{section}.{name}" for section, change in mark.args[1] for name in change}
+        by_version = {
+            "extractor", "apps", "judge", "cascade.judge", "relevance", "answer_relevance.method",
+            "answer_relevance.writer", "answer_relevance.grader", "context_relevance.method",
+            "context_relevance.reranker", "context_relevance.grader", "answerability.method", "answerability.grader",
+        }  # fmt: skip
+        tested_below = {"method", "patterns", "cascade.band", *(f"cascade.{n}" for n in numbers if "pairing" in n)}
+        # Annotations are an input, as the traces are: what is made of them is made again when they change.
+        changes_nothing = {"name", "shadow.judge", "shadow.share", "grace.annotations"}
+        assert numbers | by_version | tested_below | changes_nothing == set(leaves(Recipe))
+
+    def test_so_are_the_method_the_patterns_and_the_ways_of_a_cascade(self) -> None:
+        further = {"judge": "k.yaml", "band": [0.2, 0.8]}
+        changes = [
+            {"method": "citations", "pairing": {"kind": "cited_together"}},
+            {"pairing": {"kind": "cited_together"}},
+            {"patterns": ["ghost_number"]},
+            {"cascade": [further]},
+            {"cascade": [{**further, "band": [0.3, 0.8]}]},
+            {"cascade": [{**further, "pairing": {"k": 6}}]},
+        ]
+        recipes = [validate(Recipe, {"judge": "j.yaml", **change}, "test") for change in changes]
+        found = {keys.version(define(r, "e", ["j", "k"][: 1 + len(r.cascade)], {"answer": "s"})) for r in recipes}
+        assert len(found | {hash_of()}) == 1 + len(changes)
 
     @pytest.mark.parametrize("name", SCORING_SQL)
     def test_so_is_the_text_of_every_query_that_scores(self, monkeypatch: pytest.MonkeyPatch, name: str) -> None:
@@ -48,8 +94,10 @@ class TestRecipe:
         assert hash_of() != before
 
     def test_no_query_that_scores_is_forgotten(self) -> None:
-        # the others tell of rows that are there (the duplicates before scoring, the summary, the report)
-        assert {p.stem for p in sql_dir().glob("*.sql")} - set(SCORING_SQL) == {"ingest_duplicates", "summary"}
+        # the others tell of rows that are there (the duplicates before scoring, the summary, the report, alerts)
+        alerts = {"alert_layers", "alert_nights", "alert_traces"}
+        others = {"ingest_duplicates", "summary", "review_targets", *alerts}
+        assert {p.stem for p in sql_dir().glob("*.sql")} - set(SCORING_SQL) == others
 
     def test_a_name_a_place_and_the_order_of_keys_change_nothing(self) -> None:
         other = {"name": "renamed", "judge": "elsewhere/j.yaml", "scoring": {"partial_credit": 0, "misuse_penalty": 2}}

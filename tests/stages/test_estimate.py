@@ -42,7 +42,8 @@ def test_counts_equal_what_is_then_done(tmp_path: Path, label: str) -> None:
     done = judge_first_looks(ctx)
     assert told.judges[0].verdicts == done.computed == 2 * 2 + 2 + 1  # t1; t3; t6: t2 and t5 say nothing new
     assert judge_second_looks(ctx).computed <= told.judges[0].second_looks
-    assert told.relevance == score_relevance(ctx).computed == 6 + 9  # an answer each, and the chunks
+    # an answer each, the chunks, and answerability where there are chunks
+    assert told.relevance == score_relevance(ctx).computed == 6 + 9 + 5
     assert told.scores == 6
 
 

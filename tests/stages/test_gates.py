@@ -263,7 +263,7 @@ def score(trace_id: str, status: str, **changes: Any) -> dict[str, Any]:
     zeros = dict.fromkeys((f.name for f in TRACE_SCORES.schema if f.name.startswith("claims_")), 0)
     rest = {"citations_dangling": 0, "chunks_retrieved": 2, "judge_version": "j", "groundedness_status": status}
     relevance = {"context_relevance_status": "scored", "context_relevance": 0.5, "chunks_relevant": 1}
-    answer = {"answer_relevance_status": "scored", "answer_relevance": 1.0}
+    answer = {"answer_relevance_status": "scored", "answer_relevance": 1.0, "waterfall": "faithfulness"}
     return {**ids, **zeros, **rest, **relevance, **answer, **changes}
 
 
@@ -358,6 +358,10 @@ class TestResults:
             (0, {"utilization": 1.5}, "score_out_of_bounds"),
             (0, {"context_relevance": -1.0}, "score_out_of_bounds"),
             (0, {"answer_relevance": float("inf")}, "score_out_of_bounds"),
+            (0, {"weakest_support": 1.5}, "score_out_of_bounds"),
+            (0, {"waterfall": None}, "trace_not_in_waterfall"),
+            (0, {"waterfall": "stopped"}, "stage_not_in_set"),
+            (0, {"waterfall": "sent", "weakest_support": None}, "sent_without_signal"),
             (1, {"citations_dangling": -1}, "negative_count"),
             (0, {"claims_judged": 3}, "counts_do_not_add_up"),
             (0, {"claims_total": 5}, "counts_do_not_add_up"),

@@ -1,5 +1,6 @@
 """Citation groundedness in two rounds: the worked examples of METHODS 5, through the real stages."""
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +23,7 @@ from tasks.stages.estimate import estimate
 from tasks.stages.gates import GateKeeper
 from tasks.stages.pairs import plan_pairs
 from tasks.stages.relevance import score_relevance
+from tasks.stages.scope import ALL, Scope
 from tasks.stages.score import aggregate_nights, score_traces
 from tasks.stages.verdicts import judge_first_looks, judge_second_looks
 
@@ -168,7 +170,7 @@ class TestNotApplicable:
         row = scored(ctx, trace("t", f"{LDL} [1].", CHUNKS))["t"]
         assert (row["groundedness_status"], row["groundedness_score"], row["utilization"]) == ("na", None, None)
         assert rows(ctx, NIGHTLY_GROUNDEDNESS) == []
-        assert len(rows(ctx, NIGHTLY_RELEVANCE)) == 2  # answer and context
+        assert len(rows(ctx, NIGHTLY_RELEVANCE)) == 3  # answer, context and answerability
 
 
 class TestDangling:
@@ -319,3 +321,14 @@ class TestEstimate:
         judge_first_looks(ctx)
         assert judge_first_looks(ctx, stage=2).computed == 1
         assert [j.verdicts for j in estimate(ctx).judges] == [0, 0]
+
+
+def test_a_wider_scope_checks_uncited_claims_of_answers_whose_citations_were_checked_in_others(tmp_path: Path) -> None:
+    judge = Watched(person)
+    ctx = rounds(tmp_path, judge)
+    # The same cited claim on both sides, so that round one has nothing new to judge of the second answer.
+    put(ctx, trace("t", f"{LDL} [ldl].", CHUNKS), trace("u", f"{LDL} [ldl].\n\n{SUM}", CHUNKS, app="help"))
+    for scope in (Scope(("shop",)), ALL):
+        complete(replace(ctx, scope=scope))
+    found = {(r["trace_id"], r["stage"]): r["label"] for r in rows(ctx, CLAIM_RESULTS, ctx.recipe)}
+    assert found == {("t", 1): "supported", ("u", 1): "supported", ("u", 2): "supported"}

@@ -168,6 +168,48 @@ class TestMethods:
         shares = {r["diagnosis"]: (r["n"], r["share"]) for r in rows(ctx, NIGHTLY_TRIAD)}
         assert shares == dict.fromkeys(("retrieval", "generator", "prompt", "healthy"), (1, 0.25)) | {"none": (2, None)}
 
+    def test_two_chunks_do_not_give_a_third_fact(self, tmp_path: Path) -> None:
+        """METHODS 3: what chunks jointly entail is supported, a third fact that neither gives is not."""
+        third = {"Both and more": "gamma facts."}
+
+        def strict(request: Request) -> str | Verdict:
+            wanted = [fact for words, fact in third.items() if words in request.hypothesis]
+            return "unsupported" if wanted and wanted[0] not in request.premise else rule(request)
+
+        ctx = context(tmp_path, judge=(judge := Watched(strict)))
+        score_of(ctx, trace("t", "Both are so [1][2]. Both and more are so [1][2].", CHUNKS))
+        entailed, third_fact = rows(ctx, CLAIM_RESULTS)
+        assert (entailed["label"], entailed["misused"]) == ("supported", False)
+        assert (third_fact["label"], third_fact["misused"]) == ("unsupported", True)
+        together = [r.hypothesis for r in judge.asked if "alpha" in r.premise and "beta" in r.premise]
+        assert sorted(together) == ["Both and more are so", "Both are so"]  # it was judged with both, too
+
+    def test_the_waterfall_stops_a_trace_at_the_first_stage_that_it_does_not_pass(self, tmp_path: Path) -> None:
+        # directions as above; the question is "How hot is tea?", and chunks without its words can't answer it
+        axes = {"far": (0.0, 1.0), "near": (1.0, 0.0)}
+        embedder = Directions(lambda text: next((v for k, v in axes.items() if k in text), (1.0, 0.0)))
+        thresholds = {"retrieval": 0.5, "answerability": 0.5, "faithfulness": 0.5, "answer_relevance": 0.5}
+        ctx = context(tmp_path, judge=Watched(rule), embedder=embedder, recipe={"waterfall": thresholds})
+        found = score_of(
+            ctx,
+            trace("retrieval", "Alpha near.", {"a": "alpha far, hot tea"}),
+            trace("answerability", "Alpha near.", {"a": "alpha near"}),
+            trace("faithfulness", "Alpha near. Invented near.", {"a": "alpha near, hot tea"}),
+            trace("answer_relevance", "Alpha far.", {"a": "alpha near, hot tea"}),
+            trace("sent", "Alpha near.", {"a": "alpha near, hot tea"}),
+            trace("open", "Alpha near. Broken near.", {"a": "alpha near, hot tea"}),
+            trace("bare", "Alpha near.", {}),
+        )
+        stages = ("retrieval", "answerability", "faithfulness", "answer_relevance", "sent")
+        stopped = {t: (r["waterfall"], r["waterfall_uncertain"]) for t, r in found.items()}
+        assert stopped == {t: (t, False) for t in stages} | {
+            "open": ("faithfulness", True),
+            "bare": ("retrieval", True),
+        }
+        assert {t: found[t]["weakest_support"] for t in ("sent", "faithfulness", "open", "bare")} == {
+            "sent": 0.9, "faithfulness": 0.1, "open": None, "bare": None,
+        }  # fmt: skip
+
     def test_a_night_averages_what_is_scored_and_counts_the_rest(self, tmp_path: Path) -> None:
         ctx = context(tmp_path, judge=Watched(rule))
         score_of(
@@ -319,7 +361,7 @@ def test_judges_and_recipes_say_what_the_hashes_stand_for(tmp_path: Path) -> Non
     (judge,), (recipe,) = rows(ctx, JUDGES), rows(ctx, RECIPES)
     assert (judge["judge_version"], judge["name"], judge["kind"]) == (ctx.judge_version, "judge", "watched")
     assert (recipe["recipe"], recipe["judge_version"]) == (ctx.recipe, ctx.judge_version)
-    assert recipe["scorer_version"] == ctx.scorer
+    assert recipe["scorer_versions"] == [scorer.version for scorer in ctx.scorers]
     (scored,) = rows(ctx, TRACE_SCORES)
     assert (scored["recipe"], scored["judge_version"], scored["date"]) == (ctx.recipe, ctx.judge_version, DAY)
 
