@@ -73,7 +73,9 @@ class VllmClassifier(FromEncoder):
 
     def _load(self) -> Any:  # noqa: ANN401
         if self._host.llm is None:
-            settings = _settings(self._config)
+            # To vLLM a model of one class is a cross-encoder, and it makes ready to put pairs together by itself.
+            skip = self._encoder.model_config.num_labels > 1
+            settings = {**_settings(self._config), "skip_tokenizer_init": skip}
             try:
                 self._host.start(self._config, WHAT, settings)
             except EngineError:
@@ -104,6 +106,5 @@ def _settings(config: ClassifierConfig) -> dict[str, Any]:
         ),
         "runner": "pooling",
         "model_impl": "vllm",
-        "skip_tokenizer_init": True,
         "max_num_batched_tokens": max(config.batch_tokens, config.max_tokens),
     }

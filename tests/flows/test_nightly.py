@@ -156,7 +156,10 @@ def test_a_dry_run_changes_nothing_and_counts_what_the_run_then_computes(first: 
     assert missing.judging.judges[0].verdicts == computed["verdicts"]
     assert missing.judging.judges[0].second_looks >= computed["second looks"]
     (chunks,) = read(first.world.warehouse, "SELECT count(*) AS n FROM chunks")[0].values()  # each is scored
-    assert (missing.traces, missing.judging.relevance, missing.judging.scores) == (122, 122 + chunks, 122)
+    (asked,) = read(first.world.warehouse, "SELECT count(*) AS n FROM traces WHERE len(chunks) > 0")[0].values()
+    # Each answer, each chunk, and whether its chunks can answer each question that has any.
+    assert missing.judging.relevance == 122 + chunks + asked
+    assert (missing.traces, missing.judging.scores) == (122, 122)
     assert computed["scores"] == 122
     assert computed["nightly"] == computed["report"] == 3
 
@@ -182,7 +185,7 @@ def test_a_late_trace_makes_its_day_incomplete_and_no_other(world: World, enviro
     assert tree(world.out) == before
     # Two sentences, each against two chunks of one window.
     assert (missing.traces, missing.claims, missing.pairs, missing.judging.judges[0].verdicts) == (1, 2, 4, 4)
-    assert (missing.judging.relevance, missing.judging.scores) == (1 + 2, 1)  # the answer and two chunks
+    assert (missing.judging.relevance, missing.judging.scores) == (1 + 2 + 1, 1)  # answer, two chunks, both together
 
     parts = tree(world.lake, (*OWN, "nightly_"))
     said = leadline("nightly", *DAYS, "-c", world.config, env=environment)

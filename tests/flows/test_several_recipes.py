@@ -55,7 +55,7 @@ def test_a_night_with_two_recipes(world: World, environment: dict[str, str]) -> 
     assert list(computed) == [
         "ingest", "claims: claims", "cited: claims", "claims: grace", "cited: grace", "claims: pairs", "cited: pairs",
         "claims: verdicts", "claims: second looks", "cited: verdicts", "cited: verdicts 2",
-        "claims: relevance", "cited: relevance", "claims: scores", "cited: scores", "claims: nightly", "cited: nightly",
+        "claims: relevance", "claims: answerability", "cited: relevance", "cited: answerability", "claims: scores", "cited: scores", "claims: nightly", "cited: nightly",
         "claims: reviewed", "cited: reviewed",
         "claims: alerts", "cited: alerts", "warehouse", "report",
     ]  # fmt: skip
