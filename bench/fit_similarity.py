@@ -23,7 +23,7 @@ from bench.labelled import Claims, Floats, Ints, default_data, load, read_jsonl
 from tasks.core.windows import windows
 from tasks.engines.transformers_cpu import Embedder, EmbedderConfig
 from tasks.judges.similarity import FEATURES, Coefficients, Config, Similarity, Thresholds
-from tasks.stages.relevance import answer_relevance, chunk_relevance
+from tasks.stages.scorers.embedding import answer_relevance, chunk_relevance
 
 CONFIG = Path(__file__).resolve().parents[1] / "configs/judges/similarity.yaml"
 WINDOW_WORDS = 60
