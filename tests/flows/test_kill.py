@@ -9,7 +9,7 @@ import pytest
 from killing import SHARD, Watch, follow, kill_at, output_of, paid, start
 from worlds import FIRST, WHEN, World, make_traces, make_world, range_of, read, tables, unbalanced, write
 
-KILLS = 20
+KILLS = 10
 TRACES = 80
 PART = 10
 DAYS = range_of(FIRST, FIRST + timedelta(days=1))
@@ -36,7 +36,7 @@ def logs(tmp_path: Path) -> Path:
 
 
 @pytest.mark.slow
-def test_twenty_kills_change_nothing_and_pay_nothing_twice(logs: Path, environment: dict[str, str]) -> None:
+def test_ten_kills_change_nothing_and_pay_nothing_twice(logs: Path, environment: dict[str, str]) -> None:
     settings = {"limits": {"part_traces": PART, "shard_requests": SHARD}, "gates": {"max_quarantined_share": 0.1}}
     calm = make_world(logs, "calm", judge={"shares": SHARES}, **settings)
     whole = Watch(calm)
