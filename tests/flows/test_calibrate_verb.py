@@ -8,9 +8,8 @@ from typing import Any
 
 import pytest
 import yaml
-from worlds import FIRST, World, all_stages, make_traces, make_world, read, write
+from worlds import FIRST, World, all_stages, ended, make_traces, make_world, read, write
 
-from flows.__main__ import main
 from tasks.stages.context import load
 from tasks.stages.reviews import import_reviews
 
@@ -29,13 +28,7 @@ def command(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str])
 
     def run(*args: object) -> tuple[int, str, str]:
         monkeypatch.setattr(sys, "argv", ["leadline", "calibrate", *map(str, args)])
-        code: object = 0
-        try:
-            main()
-        except SystemExit as end:
-            code = end.code or 0
-        said = capsys.readouterr()
-        return int(str(code)), said.out, said.err
+        return ended(capsys)
 
     return run
 

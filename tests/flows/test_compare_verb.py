@@ -12,9 +12,8 @@ from typing import Any
 
 import pytest
 import yaml
-from worlds import FIRST, World, make_world, trace, write
+from worlds import FIRST, World, ended, make_world, trace, write
 
-from flows.__main__ import main
 from tasks.core.keys import request_key
 from tasks.stages import claims, grace, ingest, noise, pairs, publish, relevance, score, verdicts
 from tasks.stages.context import load
@@ -103,13 +102,7 @@ def command(world: World, monkeypatch: pytest.MonkeyPatch, capsys: pytest.Captur
     def run(*args: object) -> tuple[int, str, str]:
         where = () if "--config" in args else ("--config", world.config)
         monkeypatch.setattr(sys, "argv", ["leadline", "compare", *map(str, (*args, *where))])
-        code: object = 0
-        try:
-            main()
-        except SystemExit as end:
-            code = end.code or 0
-        said = capsys.readouterr()
-        return int(str(code)), said.out, said.err
+        return ended(capsys)
 
     return run
 

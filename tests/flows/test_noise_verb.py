@@ -6,9 +6,8 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from worlds import FIRST, World, all_stages, make_traces, make_world, write
+from worlds import FIRST, World, all_stages, ended, make_traces, make_world, write
 
-from flows.__main__ import main
 from tasks.stages.context import load
 from tasks.store.warehouse import query
 
@@ -21,13 +20,7 @@ def command(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str])
 
     def run(*args: object) -> tuple[int, str, str]:
         monkeypatch.setattr(sys, "argv", ["leadline", "noise", *map(str, args)])
-        code: object = 0
-        try:
-            main()
-        except SystemExit as end:
-            code = end.code or 0
-        said = capsys.readouterr()
-        return int(str(code)), said.out, said.err
+        return ended(capsys)
 
     return run
 

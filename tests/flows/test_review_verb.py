@@ -6,9 +6,8 @@ from datetime import timedelta
 from pathlib import Path
 
 import pytest
-from worlds import FIRST, World, all_stages, make_world, trace, write
+from worlds import FIRST, World, all_stages, ended, make_world, trace, write
 
-from flows.__main__ import main
 from tasks.core.schemas import QUARANTINE, REVIEWS
 from tasks.stages.context import load
 from tasks.stages.ingest import ingest
@@ -23,13 +22,7 @@ SAMPLE = Path(__file__).parents[2] / "data" / "sample"
 def command(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Command:
     def run(*args: object) -> tuple[int, str, str]:
         monkeypatch.setattr(sys, "argv", ["leadline", "review", "import", *map(str, args)])
-        code: object = 0
-        try:
-            main()
-        except SystemExit as end:
-            code = end.code or 0
-        said = capsys.readouterr()
-        return int(str(code)), said.out, said.err
+        return ended(capsys)
 
     return run
 

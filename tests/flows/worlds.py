@@ -12,8 +12,10 @@ from pathlib import Path
 from typing import Any
 
 import duckdb
+import pytest
 import yaml
 
+from flows.__main__ import main
 from tasks.core.schemas import TABLES
 from tasks.stages import alerts, claims, grace, ingest, pairs, publish, relevance, reviewed, score, verdicts
 from tasks.stages.context import Context, StageResult
@@ -118,6 +120,17 @@ def leadline(*args: object, env: Mapping[str, str], cwd: Path | None = None) -> 
     """Run the command as a user does."""
     command = [sys.executable, "-m", "flows", *map(str, args)]
     return subprocess.run(command, env=dict(env), cwd=cwd, capture_output=True, timeout=300, check=False)
+
+
+def ended(capsys: pytest.CaptureFixture[str]) -> tuple[int, str, str]:
+    """Run the command of `sys.argv` in this process; its exit code, and what it printed and said of mistakes."""
+    code: object = 0
+    try:
+        main()
+    except SystemExit as end:
+        code = end.code or 0
+    said = capsys.readouterr()
+    return int(str(code)), said.out, said.err
 
 
 def range_of(first: date, last: date) -> list[str]:
