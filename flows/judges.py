@@ -94,13 +94,13 @@ def promote(
         UsageError: No such recipe, or no reason.
         BusyError: A run holds the lake.
     """
+    if not reason.strip():
+        raise UsageError("--reason is empty. Say why: it is kept with the promotion.")
     settings = load_nightly(config)
     name = recipe_named(settings, config, recipe).recipe.name
     opened = judges.load(judge)
     version = opened.version
     opened.close()
-    if not reason.strip():
-        raise UsageError("--reason is empty. Say why: it is kept with the promotion.")
     night = since or promotions.now().date()
     lake = Lake(settings.lake)
     made = [
@@ -129,6 +129,8 @@ def retire(config: Path, judge: str, reason: str) -> None:
         UsageError: It still counts for something, or there is no reason.
         BusyError: A run holds the lake.
     """
+    if not reason.strip():
+        raise UsageError("--reason is empty. Say why: it is kept.")
     settings = load_nightly(config)
     lake = Lake(settings.lake)
     known = find(config, judge)
@@ -140,8 +142,6 @@ def retire(config: Path, judge: str, reason: str) -> None:
             f"{known.name} {known.version} is what tonight's run takes for recipe {', '.join(names)}, which would be "
             "refused. Promote another one, or name another one in the config, first."
         )
-    if not reason.strip():
-        raise UsageError("--reason is empty. Say why: it is kept.")
     decision = Promotion(promotions.now(), RETIRE, None, None, known.name, known.version, None, None, reason.strip())
     _write(lake, settings.warehouse, settings.limits.memory_limit, [decision])
     Console().print(f"{escape(known.name)} ({known.version}) is retired; what it judged stays.")
