@@ -47,7 +47,7 @@ class Constant:
     def grade(self, answers: Sequence[Answered]) -> list[Mapping[str, Grade]]:
         """The same grades for each answer."""
         given = self._config.grades
-        own = {n: Grade("na") if given[n] is None else Grade("scored", given[n]) for n in GRADED}
+        own: Mapping[str, Grade] = {n: Grade("na") if given[n] is None else Grade("scored", given[n]) for n in GRADED}
         return [own] * len(answers)
 
     def close(self) -> None:

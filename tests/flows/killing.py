@@ -3,12 +3,12 @@
 import os
 import re
 import signal
-import subprocess
 import sys
 import time
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
+from commands import Running
 from worlds import World, read
 
 from tasks.core.schemas import VERDICTS
@@ -48,11 +48,10 @@ def _files(path: str | Path) -> Iterator[str]:
         return
 
 
-def start(world: World, env: Mapping[str, str], verb: str, *args: object) -> "subprocess.Popen[bytes]":
+def start(world: World, env: Mapping[str, str], verb: str, *args: object) -> Running:
     """A command that goes on by itself."""
-    command = [sys.executable, "-m", "flows", verb, "--config", str(world.config), *map(str, args)]
-    with output_of(world).open("ab") as output:
-        return subprocess.Popen(command, env=dict(env), stdout=output, stderr=output)
+    output = output_of(world)
+    return Running((verb, "--config", world.config, *args), env, output, output, Path.cwd())
 
 
 def output_of(world: World) -> Path:
@@ -60,15 +59,15 @@ def output_of(world: World) -> Path:
     return world.config.with_suffix(".output")
 
 
-def follow(run: "subprocess.Popen[bytes]", watch: Watch, kill_at: int = sys.maxsize) -> int:
+def follow(run: Running, watch: Watch, kill_at: int = sys.maxsize) -> int:
     """Watch a run to its end; kill it when that much has been seen. Returns its exit status."""
-    while run.poll() is None:
+    while (status := run.poll()) is None:
         if watch.look() >= kill_at:
-            run.send_signal(signal.SIGKILL)
+            run.kill()
             return run.wait(30)
         time.sleep(0.001)  # leaves a core to the run
     watch.look()
-    return run.returncode
+    return status
 
 
 def paid(log: Path) -> list[str]:

@@ -318,3 +318,10 @@ def test_a_source_that_is_not_there_ends_with_1(world: World, environment: dict[
     assert said.returncode == 1
     assert "logs/missing.jsonl" in said.stderr.decode()
     assert b"Traceback" not in said.stdout + said.stderr
+
+
+def test_the_installed_command_starts_from_nothing(published: World) -> None:
+    installed = Path(sys.executable).with_name("leadline")
+    command = [installed, "sql", "SELECT count(*) AS n FROM traces", "--format", "csv", "--config", published.config]
+    ended = subprocess.run(command, capture_output=True, text=True, timeout=300, check=False)
+    assert (ended.returncode, ended.stdout, ended.stderr) == (0, "n\n5\n", "")

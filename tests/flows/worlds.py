@@ -3,8 +3,6 @@
 import hashlib
 import json
 import random
-import subprocess
-import sys
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta
@@ -114,12 +112,6 @@ def write(path: Path, rows: Iterable[Mapping[str, Any] | bytes | str]) -> None:
         for row in rows:
             line = json.dumps(row, ensure_ascii=False) if isinstance(row, Mapping) else row
             out.write((line.encode() if isinstance(line, str) else line) + b"\n")
-
-
-def leadline(*args: object, env: Mapping[str, str], cwd: Path | None = None) -> "subprocess.CompletedProcess[bytes]":
-    """Run the command as a user does."""
-    command = [sys.executable, "-m", "flows", *map(str, args)]
-    return subprocess.run(command, env=dict(env), cwd=cwd, capture_output=True, timeout=300, check=False)
 
 
 def ended(capsys: pytest.CaptureFixture[str]) -> tuple[int, str, str]:

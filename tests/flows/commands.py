@@ -1,0 +1,81 @@
+"""The command as a process of its own, forked from one that has imported everything already.
+
+Importing takes longer than most runs of a test. What is forked is as much a process as one that was started: it has its
+own environment, writes to files, ends with an exit code and can be killed. That the command starts from nothing is
+shown by `test_cli.py`, and with a worker by `test_scheduled.py`.
+"""
+
+import atexit
+import multiprocessing
+import os
+import subprocess
+import sys
+import tempfile
+from collections.abc import Mapping
+from multiprocessing.context import ForkServerProcess
+from pathlib import Path
+from unittest.mock import patch
+
+from conftest import quiet
+
+SERVER = multiprocessing.get_context("forkserver")
+SERVER.set_forkserver_preload([
+    "flows.nightly", "flows.backfill", "flows.retention", "flows.compare", "flows.judges", "flows.calibrate",
+    "flows.review", "flows.sql",
+])  # fmt: skip
+WITHIN_S = 300
+
+
+class Running:
+    """A command that goes on by itself."""
+
+    def __init__(self, args: tuple[object, ...], env: Mapping[str, str], out: Path, err: Path, cwd: Path) -> None:
+        given = (tuple(map(str, args)), dict(env), str(out), str(err), str(cwd))
+        self._process: ForkServerProcess = SERVER.Process(target=_run, args=given)
+        with patch.dict(os.environ, quiet(), clear=True):  # read when the server of forks is started
+            self._process.start()
+
+    def poll(self) -> int | None:
+        """Its exit code, or less the signal that ended it; None while it runs."""
+        return self._process.exitcode
+
+    def kill(self) -> None:
+        """By SIGKILL."""
+        self._process.kill()
+
+    def wait(self, timeout: float = WITHIN_S) -> int:
+        """Its exit code, once it has ended."""
+        self._process.join(timeout)
+        if self._process.exitcode is None:
+            self._process.kill()
+            raise subprocess.TimeoutExpired("leadline", timeout)
+        return self._process.exitcode
+
+
+def leadline(*args: object, env: Mapping[str, str], cwd: Path | None = None) -> "subprocess.CompletedProcess[bytes]":
+    """Run the command as a user does."""
+    with tempfile.TemporaryDirectory() as folder:
+        out, err = Path(folder, "out"), Path(folder, "err")
+        code = Running(args, env, out, err, cwd or Path.cwd()).wait()
+        return subprocess.CompletedProcess(list(map(str, args)), code, out.read_bytes(), err.read_bytes())
+
+
+def _run(args: tuple[str, ...], env: Mapping[str, str], out: str, err: str, cwd: str) -> None:
+    """What the process does."""
+    os.environ.clear()
+    os.environ.update(env)
+    for stream, path in ((sys.stdout, out), (sys.stderr, err)):
+        with open(path, "ab") as file:  # noqa: PTH123 - a descriptor is wanted
+            os.dup2(file.fileno(), stream.fileno())
+    os.chdir(cwd)
+    sys.argv = ["leadline", *args]
+    from prefect.context import refresh_global_settings_context  # noqa: PLC0415 - not in the tests' process
+
+    from flows.__main__ import _quiet_prefect, main  # noqa: PLC0415
+
+    _quiet_prefect()
+    refresh_global_settings_context()  # it was imported with another environment
+    try:
+        main()
+    finally:
+        atexit._run_exitfuncs()  # a forked process ends without them
