@@ -15,8 +15,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from commands import leadline
 from conftest import PrefectServer
-from worlds import FIRST, World, leadline, make_world, range_of, read, trace, write
+from worlds import FIRST, World, make_world, range_of, read, trace, write
 
 from tasks.core import keys
 

@@ -9,8 +9,9 @@ from pathlib import Path
 
 import pytest
 import yaml
+from commands import leadline
 from killing import SHARD, Watch, follow, kill_at, output_of, paid, start
-from worlds import FIRST, WHEN, World, leadline, make_traces, make_world, range_of, read, tables, write
+from worlds import FIRST, WHEN, World, make_traces, make_world, range_of, read, tables, write
 
 from tasks import judges
 

@@ -14,7 +14,8 @@ from typing import Any
 import pyarrow.parquet as pq
 import pytest
 import yaml
-from worlds import FIRST, World, all_stages, leadline, make_traces, make_world, trace, write
+from commands import leadline
+from worlds import FIRST, World, all_stages, make_traces, make_world, trace, write
 
 from flows.__main__ import main
 from tasks.stages.context import load

@@ -13,7 +13,8 @@ import duckdb
 import pyarrow.parquet as pq
 import pytest
 import yaml
-from worlds import World, all_stages, leadline, make_world, read, tables, trace, write
+from commands import leadline
+from worlds import World, all_stages, make_world, read, tables, trace, write
 
 from flows.retention import run
 from tasks.core.errors import BusyError, LeadlineError

@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 import yaml
-from worlds import FIRST, World, leadline, make_traces, make_world, read, write
+from commands import leadline
+from worlds import FIRST, World, make_traces, make_world, read, write
 
 from tasks import judges
 from tasks.stages.promotions import written_path

@@ -13,7 +13,8 @@ from datetime import date
 from pathlib import Path
 
 import pytest
-from worlds import FIRST, World, last_run, leadline, range_of, read, tables, trace, tree, unbalanced, write
+from commands import leadline
+from worlds import FIRST, World, last_run, range_of, read, tables, trace, tree, unbalanced, write
 
 from flows.dry_run import Missing, measure
 from tasks.stages.context import load

@@ -4,7 +4,8 @@ from pathlib import Path
 
 import pytest
 import yaml
-from worlds import FIRST, World, last_run, leadline, make_traces, make_world, read, tables, write
+from commands import leadline
+from worlds import FIRST, World, last_run, make_traces, make_world, read, tables, write
 
 from flows.dry_run import measure, show
 from flows.summary import tokens

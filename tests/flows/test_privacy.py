@@ -8,8 +8,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from commands import leadline
 from conftest import PrefectServer
-from worlds import FIRST, World, leadline, make_world, read, trace, write
+from worlds import FIRST, World, make_world, read, trace, write
 
 CANARY = "QXCANARY"
 

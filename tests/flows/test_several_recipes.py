@@ -7,7 +7,8 @@ from urllib.parse import unquote
 
 import pytest
 import yaml
-from worlds import FIRST, World, last_run, leadline, make_traces, make_world, read, tables, write
+from commands import leadline
+from worlds import FIRST, World, last_run, make_traces, make_world, read, tables, write
 
 from flows.dry_run import measure
 from tasks.core.errors import ConfigError
