@@ -1,16 +1,22 @@
 """Graders: the six grades of a whole answer (METHODS section 9). One module here is one kind.
 
 A kind's module has a pydantic model `Config` (the keys of its YAML file) and `build(config, where) -> Grader`. Names
-with a leading underscore are no kinds.
+with a leading underscore are no kinds. What a grader is given is the callers' to gather; `statements` cuts an answer.
 """
 
 import sys
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import cast
 
+from tasks import judges
 from tasks.core.config import load_yaml
-from tasks.core.grades import Grader
-from tasks.core.plugins import configured
+from tasks.core.errors import EngineError
+from tasks.core.grades import Grader, Statement
+from tasks.core.plugins import configured, kinds
+from tasks.core.types import Answer, Chunk, ClaimDraft, Extractor
+
+_WRAPPED = "entailment"  # the kind that makes a grader of a judge of claims
 
 
 def load(path: Path) -> Grader:
@@ -19,5 +25,58 @@ def load(path: Path) -> Grader:
     Raises:
         ConfigError: The file or one of its keys is wrong, or its kind is unknown.
     """
-    module, config = configured(sys.modules[__name__], load_yaml(path), "grader", path)
+    return _built(load_yaml(path), path)
+
+
+def opened(path: Path) -> Grader:
+    """The grader that a YAML file describes; one that describes a judge of claims gives a grader that asks it.
+
+    The judge is wrapped in a grader of kind `entailment` with that kind's own settings.
+
+    Raises:
+        ConfigError: See `load`.
+    """
+    settings = load_yaml(path)
+    return _built({"kind": _WRAPPED, "judge": path.resolve()} if _of_claims(settings) else settings, path)
+
+
+def statements(extractor: Extractor, answer: Answer) -> tuple[Statement, ...]:
+    """What an answer says, statement by statement, as a judge should read it.
+
+    A statement cites by the number of a chunk in `answer.chunks`, from 1.
+
+    Raises:
+        EngineError: A model is needed and can't be run, or could not be asked about all of the answer.
+    """
+    (found,) = extractor.extract_many([answer])
+    if found.outage:
+        raise EngineError("the extractor's model could not be asked about an answer. Start it and run again.")
+    return tuple(of_claims(extractor, answer.text, found.claims, answer.chunks))
+
+
+def of_claims(
+    extractor: Extractor, answer: str, claims: Sequence[ClaimDraft], chunks: Sequence[Chunk]
+) -> list[Statement]:
+    """Claims that were cut already as statements; see `statements`."""
+    numbers = {chunk.chunk_id: number for number, chunk in enumerate(chunks, start=1)}
+    return [
+        Statement(
+            extractor.hypothesis(answer[c.start : c.end]) if c.text is None else c.text,
+            tuple(sorted(numbers[i] for i in c.cited_chunk_ids)),
+            len(c.dangling),
+        )
+        for c in claims
+    ]
+
+
+def _of_claims(settings: Mapping[str, object]) -> bool:
+    """Whether settings describe a judge of claims. Of kind `llm` there are both: `prompts` makes it a grader."""
+    kind = settings.get("kind")
+    if kind in kinds(sys.modules[__name__]) and kind not in kinds(judges):
+        return False
+    return kind in kinds(judges) and "prompts" not in settings
+
+
+def _built(settings: Mapping[str, object], path: Path) -> Grader:
+    module, config = configured(sys.modules[__name__], settings, "grader", path)
     return cast("Grader", module.build(config, str(path)))

@@ -3,16 +3,18 @@
 Left out: what the replies mean.
 """
 
+import json
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, ClassVar, TypeVar
 
 import msgspec
+from jsonschema import Draft202012Validator  # type: ignore[import-untyped]
 from pydantic import Field
 
 from tasks.core import keys
 from tasks.core.config import Settings, load_yaml, validate
-from tasks.engines.generator import Generated, Generator, GeneratorConfig, Reply, open_generator
+from tasks.engines.generator import Generated, Generator, GeneratorConfig, Lesson, Prompt, Reply, open_generator
 from tasks.judges import _fence, _prompts
 
 T = TypeVar("T")
@@ -44,6 +46,7 @@ class Asker:
         where: The config file, for messages and for the prompt's path.
         gives: The inputs that the prompt may use.
         counts: Numbers that its text and its schema may use, by name.
+        key: The file's key that names the prompt, for messages.
 
     Raises:
         ConfigError: The prompt file is missing or wrong.
@@ -52,12 +55,18 @@ class Asker:
     rules: ClassVar[int]  # raised by whoever changes what is made of the same replies
 
     def __init__(
-        self, config: AskerConfig, generator: Generator, where: str, gives: Sequence[str], counts: Mapping[str, int]
+        self,
+        config: AskerConfig,
+        generator: Generator,
+        where: str,
+        gives: Sequence[str],
+        counts: Mapping[str, int],
+        key: str = "prompt",
     ) -> None:
         self._config, self._generator, self._counts = config, generator, counts
         self.prompt_path = Path(where).parent / config.prompt.expanduser()
         self.prompt = _prompts.load(
-            self.prompt_path, (), None, tuple(counts), where=where, key="prompt", optional=(*gives, *counts)
+            self.prompt_path, (), None, tuple(counts), where=where, key=key, optional=(*gives, *counts)
         )
         self._version: str | None = None
 
@@ -101,14 +110,19 @@ class Asker:
         self._generator.close()
 
     def ask(self, inputs: Sequence[Inputs], samples: int = 1) -> list[Generated]:
-        """The model's replies to each input, in order. What else than the prompt's inputs is there is not shown.
+        """The model's replies to each input, in order.
 
         Raises:
             EngineError: The model can't be loaded or asked.
         """
+        prompts = self.prompts(inputs)
+        return self._generator.generate(prompts, samples) if prompts else []
+
+    def prompts(self, inputs: Sequence[Inputs]) -> list[Prompt]:
+        """What is asked about each input. What else than the prompt's inputs is there is not shown."""
         numbers = {name: str(n) for name, n in self._counts.items()}
         texts = [name for name in self.prompt.inputs if name not in numbers]
-        prompts = [
+        return [
             self.prompt.ask(
                 self._config.max_reply_tokens,
                 self._counts,
@@ -117,7 +131,6 @@ class Asker:
             )
             for row in inputs
         ]
-        return self._generator.generate(prompts, samples) if prompts else []
 
 
 def opened(model: type[C], path: Path, shared: dict[str, Generator] | None = None) -> tuple[C, Generator]:
@@ -148,6 +161,18 @@ def read(reply: Reply, kind: type[T]) -> T | str:
         return msgspec.json.decode(reply.text.translate(_BLANKED), type=kind)
     except (msgspec.DecodeError, UnicodeEncodeError):
         return "unparsable"
+
+
+def lesson(reply: Mapping[str, object], schema: Mapping[str, object]) -> Lesson:
+    """A reply as a model should write it: in one line, its keys in the schema's order.
+
+    Args:
+        reply: Its keys in that order.
+        schema: Of the prompt, numbers filled in.
+    """
+    if not Draft202012Validator(schema).is_valid(reply):
+        return Lesson(problem="not_in_schema")  # such as an explanation that is longer than the prompt allows
+    return Lesson(json.dumps(reply, ensure_ascii=False))
 
 
 def _shown(name: str, value: str | Sequence[str]) -> str:

@@ -16,7 +16,7 @@ from msgspec import Meta
 from pydantic import Field, model_validator
 
 from tasks.core.errors import ConfigError
-from tasks.engines.generator import Generated, Generator
+from tasks.engines.generator import Generated, Generator, Lesson
 from tasks.judges import _fence, _model
 
 Grade = int | float | bool | None
@@ -69,6 +69,7 @@ class Grader(_model.Asker):
 
     Args:
         gives: The inputs that the prompt may use.
+        key: The file's key that names the prompt, for messages.
 
     Raises:
         ConfigError: The prompt file is missing or wrong.
@@ -76,8 +77,10 @@ class Grader(_model.Asker):
 
     rules = 1
 
-    def __init__(self, config: Config, generator: Generator, where: str, gives: Sequence[str]) -> None:
-        super().__init__(config, generator, where, gives, {})
+    def __init__(
+        self, config: Config, generator: Generator, where: str, gives: Sequence[str], key: str = "prompt"
+    ) -> None:
+        super().__init__(config, generator, where, gives, {}, key)
         self._samples = config.samples
         self._reply = _reply(self.prompt.output, self.prompt_path)
 
@@ -87,9 +90,32 @@ class Grader(_model.Asker):
         Raises:
             EngineError: The model can't be loaded or asked.
         """
-        return [self._grades(generated) for generated in self.ask(inputs, self._samples)]
+        return [self.read(generated) for generated in self.ask(inputs, self._samples)]
 
-    def _grades(self, generated: Generated) -> Grades:
+    def lesson(self, values: Mapping[str, Grade], explanation: str | None) -> Lesson:
+        """The reply that is read as the grades that another grader gave.
+
+        Args:
+            values: By the names that the prompt asks for; yes or no may be 1 or 0.
+            explanation: Needed where the prompt asks for one.
+        """
+        reply: dict[str, object] = {}
+        for name, schema in self.prompt.output["properties"].items():
+            value = values.get(name)
+            if name == EXPLANATION:
+                if not explanation:
+                    return Lesson(problem="no_explanation")
+                reply[name] = _fence.escape(explanation)
+            elif isinstance(value, float) and not value.is_integer():
+                return Lesson(problem="not_whole")  # a mean of several samples
+            elif value is None:
+                reply[name] = None
+            else:
+                reply[name] = bool(value) if "boolean" in schema["type"] and value in (0, 1) else int(value)
+        return _model.lesson(reply, self.prompt.schema(self._counts))
+
+    def read(self, generated: Generated) -> Grades:
+        """The grades in what came of one input's prompt."""
         failure, raw = generated.failure, None
         samples: list[dict[str, Any]] = []
         if failure is None:

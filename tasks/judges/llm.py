@@ -18,7 +18,7 @@ from pydantic import Field, model_validator
 from tasks.core import keys
 from tasks.core.config import Settings, Share
 from tasks.core.types import OUTAGE, Label, Request, Verdict
-from tasks.engines.generator import Generated, Generator, GeneratorConfig, Reply, open_generator
+from tasks.engines.generator import Generated, Generator, GeneratorConfig, Lesson, Prompt, Reply, open_generator
 from tasks.judges import _fence, _labels, _model, _prompts
 
 RULES = 1  # raised when the way from replies to a verdict changes
@@ -127,15 +127,13 @@ class Llm:
 
     def describe(self) -> dict[str, object]:
         """Everything that can change a verdict; not where servers are nor how many GPUs run the model."""
-        looks = {"plain": self._plain, "explained": self._explained}
         return {
             "kind": "llm",
             "rules": [RULES, _fence.RULES, _labels.RULES],
             "model": self._generator.describe(),
             "looks": {
                 name: {"prompt": look.prompt.hash, "output": look.prompt.output, "max_tokens": look.max_tokens}
-                for name, look in looks.items()
-                if look is not None
+                for name, look in self._looks().items()
             },
             **self._config.model_dump(mode="json", include={"explain", "samples", "abstain_below"}),
         }
@@ -165,6 +163,50 @@ class Llm:
         """Free the model."""
         self._generator.close()
 
+    @property
+    def config(self) -> Config:
+        """Its file's settings; prompts are relative to the file."""
+        return self._config
+
+    @property
+    def looks(self) -> tuple[str, ...]:
+        """Names of the ways in which it asks: `plain`, `explained`, or both where failures are looked at again."""
+        return tuple(self._looks())
+
+    @property
+    def prompt_hashes(self) -> dict[str, str]:
+        """Hash of the prompt file of each of them."""
+        return {name: look.prompt.hash for name, look in self._looks().items()}
+
+    def prompts(self, look: str, requests: Sequence[Request]) -> list[Prompt]:
+        """What the model is asked about each request, in order."""
+        return self._prompts(self._looks()[look], requests)
+
+    def lesson(self, look: str, shown: int, verdict: Verdict) -> Lesson:
+        """The reply to a look's prompt that is read as the verdict of another judge.
+
+        Args:
+            shown: How many passages the request has.
+            verdict: With a label.
+        """
+        explains = self._looks()[look].answer is _ExplainedAnswer
+        if explains and verdict.label == "supported" and self._config.explain == "on_failure":
+            return Lesson(problem="not_asked")
+        if explains and not verdict.explanation:
+            return Lesson(problem="no_explanation")
+        if verdict.label not in ASKED:
+            return Lesson(problem="abstained")
+        passages = _named(_Answer(verdict.label, list(verdict.passages)), shown)
+        if isinstance(passages, str):
+            return Lesson(problem=passages)
+        said = {"explanation": _fence.escape(str(verdict.explanation))} if explains else {}
+        reply = {**said, "label": verdict.label, "passages": passages}
+        return _model.lesson(reply, self._looks()[look].prompt.schema({"passages": shown}))
+
+    def _looks(self) -> dict[str, _Look]:
+        found = {"plain": self._plain, "explained": self._explained}
+        return {name: look for name, look in found.items() if look is not None}
+
     def _look(
         self, key: str, path: Path | None, fields: Sequence[str], answer: type[_Answer], max_tokens: int
     ) -> _Look | None:
@@ -175,9 +217,9 @@ class Llm:
         prompt = _prompts.load(at, INPUTS, fields, ("passages",), where=self._where, key=key)
         return _Look(prompt, answer, max_tokens)
 
-    def _ask(self, look: _Look, requests: Sequence[Request]) -> list[Verdict]:
+    def _prompts(self, look: _Look, requests: Sequence[Request]) -> list[Prompt]:
         passages = lru_cache(maxsize=1)(_passages)  # requests that share them follow one another
-        prompts = [
+        return [
             look.prompt.ask(
                 look.max_tokens,
                 {"passages": len(r.shown)},
@@ -186,6 +228,9 @@ class Llm:
             )
             for r in requests
         ]
+
+    def _ask(self, look: _Look, requests: Sequence[Request]) -> list[Verdict]:
+        prompts = self._prompts(look, requests)
         generated = self._generator.generate(prompts, self._config.samples) if prompts else []
         return [self._verdict(look, r, g) for r, g in zip(requests, generated, strict=True)]
 

@@ -13,7 +13,9 @@ import yaml
 from pydantic import BaseModel
 from rule_generator import MODEL, Scripted
 
+from tasks import graders
 from tasks.core.config import validate
+from tasks.core.grades import GRADED
 from tasks.engines import generator
 from tasks.judges import llm, nli
 
@@ -201,3 +203,66 @@ def test_another_model_and_another_revision_make_another_judge(above: str) -> No
     hub = changed(NLI, f"{above}.model", HUB, **{f"{above}.revision": "0" * 40})
     other = changed(hub, f"{above}.revision", "1" * 40)
     assert len({nli_version(settings) for settings in (NLI, hub, other)}) == 3
+
+
+# The two kinds of grader with a model: the one asks a language model, the other a judge of claims.
+GRADER_LLM = {"kind": "llm", "model": MODEL, "prompts": {n: str(PROMPTS / "grades" / n / "v1.md") for n in GRADED}}
+GRADER_LLM_COUNTS = {n: v for n, v in LLM_COUNTS.items() if n.startswith("model.")} | {"max_reply_tokens": 129}
+GRADER_ENTAILMENT = {"kind": "entailment", "judge": str(ROOT / "configs/judges/nli.yaml")}
+GRADER_ENTAILMENT_COUNTS: dict[str, Any] = {
+    "judge": str(ROOT / "configs/judges/replay.yaml"),
+    "embedder.max_tokens": 128,
+    "reference": "if_given",
+    "support.supported": 0.6,
+    "support.repeated": None,
+    "support.contradicted": None,
+    "support.slips": False,
+    "relevance.statement": 0.5,
+    "relevance.passage": 0.5,
+    "relevance.useful": 0.5,
+    "completeness.aspect": 0.6,
+    "completeness.covered": 0.6,
+    "completeness.touched": 0.5,
+    "completeness.answerable": 0.5,
+}
+GRADER_ENTAILMENT_SAME: dict[str, Any] = {
+    "embedder.batch_tokens": 1024,
+    "embedder.threads": 1,
+    "embedder.cached_vectors": 7,
+}
+
+
+def grader_version(settings: dict[str, Any]) -> str:
+    if settings["kind"] == "llm":
+        made = validate(graders.llm.Config, settings, "grader.yaml")
+        model = Described(lambda _: "")
+        model.model = made.model
+        return graders.llm.Llm(made, model, "grader.yaml").version
+    return graders.entailment.build(validate(graders.entailment.Config, settings, "grader.yaml"), "g.yaml").version
+
+
+def test_no_field_of_a_grader_is_forgotten() -> None:
+    model = {n for n in [*LLM_COUNTS, *LLM_DRAWN, *LLM_THOUGHT, *LLM_SAME, *LLM_SERVED] if n.startswith("model.")}
+    known = {"kind", "prompts", "samples", "model.engine", *model, *GRADER_LLM_COUNTS}  # prompts: test_llm_grader.py
+    assert known == set(leaves(graders.llm.Config))
+    models = {"kind", "embedder.model", "embedder.revision"}  # as with the judges' embedders above
+    assert {*models, *GRADER_ENTAILMENT_COUNTS, *GRADER_ENTAILMENT_SAME} == set(leaves(graders.entailment.Config))
+
+
+@pytest.mark.parametrize(
+    ("settings", "name", "value"),
+    [(GRADER_LLM, *of) for of in GRADER_LLM_COUNTS.items()]
+    + [(changed(GRADER_LLM, "model.temperature", 0.5), *of) for of in LLM_DRAWN.items()]
+    + [(GRADER_ENTAILMENT, *of) for of in GRADER_ENTAILMENT_COUNTS.items()],
+)
+def test_what_can_change_a_grade_makes_another_grader(settings: dict[str, Any], name: str, value: object) -> None:
+    assert grader_version(changed(settings, name, value)) != grader_version(settings)
+
+
+@pytest.mark.parametrize(
+    ("settings", "name", "value"),
+    [(GRADER_LLM, *of) for of in LLM_SAME.items()]
+    + [(GRADER_ENTAILMENT, *of) for of in GRADER_ENTAILMENT_SAME.items()],
+)
+def test_how_a_grader_is_run_makes_none(settings: dict[str, Any], name: str, value: object) -> None:
+    assert grader_version(changed(settings, name, value)) == grader_version(settings)

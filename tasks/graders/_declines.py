@@ -1,0 +1,163 @@
+"""Sentences that say that nothing answers the question: "The documents do not say …", "I could not find …".
+
+Rules of form, tuned to English. They tell a document that is silent from a rule that forbids: "The policy does not
+state a limit" declines, "The policy does not cover water damage" answers. Left out: whether it is right to decline, and
+what the answer as a whole does (`_reading.py`).
+"""
+
+import re
+from typing import NamedTuple
+
+RULES = 1  # raised when the same sentence is read otherwise
+
+# What can only be meant as the evidence, and what may also be the matter that is asked about.
+_EVIDENCE = (
+    r"(?:documents?|documentation|passages?|sources?|references?|contexts?|texts?|excerpts?|extracts?|"
+    r"snippets?|chunks?|"
+    r"materials?|paragraphs?|search results?|knowledge base)"
+)
+_MATTER = (
+    r"(?:manuals?|leaflets?|guides?|guidelines?|handbooks?|reports?|rules?|regulations?|brochures?|"
+    r"web ?sites?|contracts?|"
+    r"polic(?:y|ies)|instructions?|articles?|pages?|records?|files?|results?|information|notices?|terms|"
+    r"conditions|lists?|"
+    r"catalogues?|sheets?|entries|entry|faqs?|factsheets?|overviews?|descriptions?|answers?|data)"
+)
+_BETWEEN = (
+    r"(?:[^\s.,;:!?]+\s+){0,4}?"  # what stands between article and noun, or behind the noun: "provided", "at hand"
+)
+_WHICH = r"(?:the|these|those|this|that|any|all|my|your|our|any of the|all of the|both)\s+"
+_EVIDENCES = rf"(?:{_WHICH}{_BETWEEN})?{_EVIDENCE}"
+_MATTERS = rf"{_WHICH}{_BETWEEN}{_MATTER}"
+_INFORMATION = (
+    r"(?:information|answers?|details?|mentions?|indications?|statements?|references?|figures?|data|evidence|words?|"
+    r"explanations?|descriptions?|particulars|specifics|clues?|hints?)"
+)
+_SAY = (
+    r"(?:says?|states?|mentions?|specif(?:y|ies)|tells?|indicates?|explains?|describes?|discuss(?:es)?|"
+    r"reveals?|address(?:es)?|"
+    r"disclos(?:es?)|names?|notes?|details?|clarif(?:y|ies)|answers?|speaks?|refers?|comments?|"
+    r"go(?:es)? into|touch(?:es)? on|"
+    r"deals? with|talks? about|defines?|identif(?:y|ies)|quotes?|sheds?|settles?)"
+)
+_HOLD = (
+    r"(?:contains?|includes?|provides?|gives?|holds?|offers?|covers?|lists?|has|have|supply|supplies|"
+    r"presents?|shows?|reports?|makes?)"
+)
+_SAID = (
+    r"(?:mentioned|stated|specified|indicated|documented|said|told|disclosed|addressed|answered|described|discussed|"
+    r"explained|named|quoted|noted|detailed|defined)"
+)
+_HELD = (
+    r"(?:given|covered|contained|included|found|listed|provided|recorded|present|available|to be found|"
+    r"set out|part of)"
+)
+_ADVERB = r"(?:\s+(?:[a-z]+ly|even|also|either|anywhere|in fact|seem to|appear to|itself|themselves|here))*"
+_DO_NOT = r"(?:(?:do|does|did|can|could|would|will)\s+not|(?:do|does|did|ca|could|would|wo)n['’]t|cannot)"
+_NOT = rf"(?:{_DO_NOT}|fails? to|never|nowhere|neither){_ADVERB}"
+_ARE_NOT = rf"(?:is|are|was|were|be|been|has been|have been)(?:\s+(?:not|nowhere|never|neither)|n['’]t){_ADVERB}"
+_PLACED = rf"(?:[^.;!?]{{0,60}}?\s)?(?:in|by|within|among|from|of|on|under)\s+(?:{_EVIDENCES}|{_MATTERS})"
+_ABOUT = (
+    r"(?:about|on|of|in|as to|regarding|concerning|for|to|relating|related|given|provided|available|whether|"
+    r"which|that|how|why|when|where)\b"
+)
+_NONE = r"(?:no|not any|little|hardly any|insufficient|not enough|too little|neither)"
+
+_FORMS = (
+    # The evidence does not say.
+    rf"{_EVIDENCES}\b(?:\s+[^\s.;:!?,]+){{0,5}}?\s+{_NOT}\s+(?:{_SAY}|{_HOLD})\b",
+    rf"{_MATTERS}\b(?:\s+[^\s.;:!?,]+){{0,3}}?\s+{_NOT}\s+{_SAY}\b",
+    rf"{_MATTERS}\b(?:\s+[^\s.;:!?,]+){{0,3}}?\s+{_NOT}\s+{_HOLD}\s+(?:\w+\s+){{0,3}}?{_INFORMATION}\b",
+    # It says nothing.
+    rf"{_EVIDENCES}\b(?:\s+[^\s.;:!?,]+){{0,5}}?\s+(?:{_SAY}|{_HOLD})\s+(?:nothing|nor\b|{_NONE}\b|none\b|"
+    rf"not a word)",
+    rf"{_MATTERS}\b(?:\s+[^\s.;:!?,]+){{0,3}}?\s+{_SAY}\s+(?:nothing|not a word)\b",
+    rf"{_MATTERS}\b(?:\s+[^\s.;:!?,]+){{0,3}}?\s+(?:{_SAY}|{_HOLD})\s+{_NONE}\s+(?:\w+\s+){{0,3}}?{_INFORMATION}\b",
+    rf"(?:{_EVIDENCES}|{_MATTERS})\b(?:\s+[^\s.;:!?,]+){{0,3}}?\s+(?:(?:is|are|remains?)\s+silent|lacks?|"
+    rf"omits?|leaves?\s[^.;!?]{{0,60}}?\b(?:open|unanswered))\b",
+    rf"(?:none|neither|nothing|not one|not a single one)\s+(?:of|in|from|among)\s+(?:{_EVIDENCES}|{_MATTERS})\b",
+    rf"\b(?:no|neither|not a single)\s+(?:\w+\s+)?{_EVIDENCE}\s+(?:{_BETWEEN})?(?:{_SAY}|{_HOLD})\b",
+    # There is nothing.
+    rf"\bthere(?:\s+(?:is|are|was|were|seems? to be|appears? to be)|['’]s)\s+(?:\w+ly\s+)?(?:no|not any|"
+    rf"nothing|not enough|insufficient|hardly any)\s+(?:\w+\s+){{0,3}}?{_INFORMATION}(?:\s+{_ABOUT}|\s*$|"
+    rf"[.,;:])",
+    r"\bthere(?:\s+(?:is|was)|['’]s)\s+nothing\s+(?:\w+\s+)?(?:in|about|on|regarding|concerning)\b",
+    rf"^\W*(?:(?:sorry|unfortunately|regrettably|however)\W+)?{_NONE}\s+(?:\w+\s+){{0,3}}?{_INFORMATION}"
+    rf"\s+(?:{_ABOUT}\s[^.;!?]{{0,120}}?)?(?:is|are|was|were|can be|could be|has been|have been)"
+    rf"\s+(?:{_SAID}|{_HELD})(?!\s+to\b)",
+    r"^\W*(?:(?:sorry|unfortunately|regrettably)\W+)?(?:no|insufficient|not enough)\s+(?:\w+"
+    r"\s+){0,2}?information\s+(?:about|on|regarding|concerning|available|found)\b",
+    r"\b(?:nothing|not a word)\s+(?:\w+\s+){0,2}?(?:is|was|could be|can be)\s+(?:said|stated|mentioned|"
+    r"found|known)\b",
+    r"\bno\s+(?:mention|reference)\s+(?:is|was)\s+made\b",
+    r"\b(?:not\s+enough|insufficient|too\s+little|not\s+sufficient)\s+information\b",
+    # It is not in them.
+    rf"\b{_ARE_NOT}\s+(?:{_SAID}|{_HELD}|clear|evident|apparent|known){_PLACED}\b",
+    rf"\b{_NOT}\s+(?:be\s+(?:{_SAID}|{_HELD}|determined|established|inferred|derived|concluded|seen|taken)|"
+    rf"appear|follow|occur|emerge|come up)\b{_PLACED}\b",
+    rf"\b(?:is|are)\s+(?:missing|absent)\s+from\s+(?:{_EVIDENCES}|{_MATTERS})\b",
+    rf"^(?!.*\b(?:if|unless|where|when|whose|which|that)\b.*\bnot\b).*\b{_ARE_NOT}\s+(?:mentioned|stated|"
+    rf"specified|indicated|documented|answered)\b",
+    rf"\b(?:questions?|this|that|it)\s+{_DO_NOT}\s+be\s+(?:answered|determined|established|said|inferred)\b",
+    r"\bremains?\s+(?:unanswered|unclear|an open question)\b",
+    r"\bit\s+(?:is|was)(?:\s+not|n['’]t)\s+(?:\w+\s+)?possible\s+to\s+(?:answer|say|tell|determine|find|"
+    r"establish|give an answer|judge|infer)\b",
+    r"\bit\s+(?:is|was)(?:\s+not|n['’]t)\s+(?:\w+ly\s+)?(?:clear|evident|apparent|known|said|stated|"
+    r"mentioned|specified|indicated)\b",
+    # Whoever answers can't.
+    r"\bI(?:['’]m|\s+am|\s+was)\s+(?:\w+\s+)?(?:unable\s+to|not\s+able\s+to)\s+(?:find|answer|locate|"
+    r"determine|say|tell|provide|give|help|identify|confirm|see)\b",
+    rf"\bI\s+(?:\w+\s+)?{_DO_NOT}(?:\s+\w+ly)?\s+(?:find|answer|locate|determine|say|tell|know|provide|"
+    rf"give|help|identify|confirm|see|have)\b",
+    r"\bI\s+(?:have\s+)?(?:found?|have|see|know)\s+(?:nothing|no)\b",
+    r"\bI\s+(?:have\s+not|haven['’]t)\s+(?:been able to\s+)?(?:found|find|seen|been given)\b",
+    rf"\b(?:we|one)\s+(?:\w+\s+)?{_DO_NOT}\s+(?:find\s+(?:any|an?|the)\s+(?:\w+\s+){{0,2}}?(?:information|"
+    rf"answer|mention|details?)|answer\s+(?:this|the|your)\s+question|determine|tell\s+from)\b",
+    r"\bwithout\s+(?:further|more|additional)\s+(?:information|documents|context)\b",
+)
+_DECLINES = re.compile("|".join(f"(?:{form})" for form in _FORMS), re.IGNORECASE)
+# Where a sentence that declines goes on to something else, or comes from it.
+_TURN = re.compile(
+    r"\s*(?:[,;–—]\s*|\s)(?:but|however|although|though|yet|while|whereas|even though)\b,?\s*|\s*;\s*|\s*[–—]\s+",
+    re.IGNORECASE,
+)
+# What only introduces what the evidence says.
+_ATTRIBUTION = re.compile(
+    rf"^\W*(?:(?:and|but|however|still|instead|nevertheless|only|also|that said|in addition|besides)\b,?\s+)*"
+    rf"(?:what\s+)?(?:they|it|{_EVIDENCES}|{_MATTERS})(?:\s+(?:only|merely|just|do|does|also|however|"
+    rf"instead|simply))*"
+    rf"\s+(?:says?|states?|mentions?|notes?|adds?|explains?|tells?(?:\s+(?:us|you))?|shows?|reports?|"
+    rf"specif(?:y|ies)|points?\s+out)(?:\s+(?:only|merely|just))?"
+    rf"(?:\s*,?\s*(?:though|however)\s*,?)?(?:\s+is)?(?:\s+that\b|:)\s*"
+    rf"|^\W*(?:and|but)\s+that\s+"
+    rf"|^\W*(?:according\s+to|as\s+stated\s+in|as\s+per|per)\s+{_EVIDENCES}(?:\s+(?:provided|given))?\s*,\s*",
+    re.IGNORECASE,
+)
+
+
+class Declined(NamedTuple):
+    """A sentence that declines, and what it says besides: `rest`, blank where it says nothing else."""
+
+    rest: str
+
+
+def declined(sentence: str) -> Declined | None:
+    """What a sentence says besides declining; None if it does not decline."""
+    found = _DECLINES.search(sentence)
+    if found is None:
+        return None
+    turns = list(_TURN.finditer(sentence))
+    after = next((turn.end() for turn in turns if turn.start() >= found.end()), len(sentence))
+    before = next((turn.start() for turn in reversed(turns) if turn.end() <= found.start()), 0)
+    parts = [part for part in (sentence[:before], sentence[after:]) if not _DECLINES.search(part)]
+    return Declined(_capital(" ".join(part.strip(" ,;.") for part in parts if part.strip(" ,;."))))
+
+
+def unattributed(sentence: str) -> str:
+    """The sentence without an introduction such as "What they do say is that" or "According to the documents,"."""
+    stripped = _ATTRIBUTION.sub("", sentence, count=1)
+    return _capital(stripped) if stripped.strip() and stripped != sentence else sentence
+
+
+def _capital(text: str) -> str:
+    return text[:1].upper() + text[1:]

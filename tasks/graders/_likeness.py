@@ -1,0 +1,136 @@
+"""How near texts of an answer are to its question and its passages, by sentence embeddings and shared words.
+
+Every number depends on its texts alone. Left out: what a grader concludes.
+"""
+
+import re
+from collections.abc import Iterable
+from functools import cached_property
+
+import numpy as np
+
+from tasks.core.grades import Answered
+from tasks.engines.transformers_cpu import Embedder
+from tasks.graders._reading import Reading
+from tasks.patterns import _text
+from tasks.patterns._text import coverage, stems_of
+
+RULES = 1  # raised when the same texts are measured otherwise
+DECIMALS = 6
+NEAREST = 0.9  # share of the best likeness from which a passage is among the nearest
+_SENTENCE = re.compile(r"(?<=[?.!:])\s+")
+_ASKS = (
+    r"what|when|how|where|who|whom|whose|which|why|can|could|do|does|did|is|are|was|were|may|must|should|will|"
+    r"would|has|have|until|until when|for how|by when|to whom|at what|in which"
+)
+_ASPECT = re.compile(rf",?\s+and\s+(?=(?:{_ASKS})\b)|,\s+(?=(?:{_ASKS})\b)|;\s*", re.IGNORECASE)
+_ASKING = re.compile(rf"\b(?:{_ASKS})\b", re.IGNORECASE)
+# A statement that begins so is about what the one before it is about.
+_POINTS_BACK = re.compile(
+    r"^\W*(?:(?:and|but|so|then|also|however|there|in addition)\W+)*(?:it|its|they|their|them|he|she|this|"
+    r"that|these|those|such|there|here|both|the same|then|otherwise|afterwards)\b"
+    r"|\b(?:this|these|those|such|thereof|of it|of them|of this|of these)\b",
+    re.IGNORECASE,
+)
+
+
+def aspects(question: str) -> list[str]:
+    """What a question asks, one thing each: "When is it open, and what does it cost?" asks two."""
+    parts = [part.strip(" ,?") for sentence in _SENTENCE.split(question) for part in _ASPECT.split(sentence)]
+    asking = [part for part in parts if part and _ASKING.search(part)]
+    return asking or [question]
+
+
+def points_back(text: str) -> bool:
+    """Whether a statement can't be understood without the one before it."""
+    return _POINTS_BACK.search(text) is not None
+
+
+class Likeness:
+    """The measures of one answer, each taken when it is first asked for."""
+
+    def __init__(self, embedder: Embedder, answered: Answered, reading: Reading) -> None:
+        self._embedder, self._answered, self._reading = embedder, answered, reading
+
+    @property
+    def question(self) -> str:
+        """What was asked."""
+        return self._answered.question
+
+    @property
+    def said(self) -> list[str]:
+        """The answer's statements."""
+        return [said.text for said in self._reading.said]
+
+    def texts(self) -> Iterable[str]:
+        """What will be embedded, so that many answers' texts can be read in one go."""
+        yield from (self.question, *aspects(self.question), *self._answered.passages)
+        yield from (text for of_one in self.sentences for text in of_one)
+        yield from self.said
+        yield from self._reading.declined
+
+    def of(self, one: str, other: str) -> float:
+        """Cosine of two texts, in [-1, 1]; 0 if either is blank."""
+        first, second = self._embedder.embed([one, other]).vectors.astype(np.float64)
+        return round(float((first * second).sum()), DECIMALS)
+
+    def to_question(self, text: str) -> float:
+        """Cosine of a text and the question."""
+        return self.of(self.question, text)
+
+    @cached_property
+    def sentences(self) -> list[list[str]]:
+        """Sentences of each passage that have at least two words of content; the whole of a passage without any."""
+        cut = [[s.text for s in _text.sentences(p) if len(s.stems) > 1] for p in self._answered.passages]
+        return [found or [passage] for found, passage in zip(cut, self._answered.passages, strict=True)]
+
+    @cached_property
+    def passages(self) -> list[float]:
+        """Of each passage and the question: that of its nearest sentence or of the whole, whichever is more."""
+        return [
+            max(self.to_question(text) for text in (passage, *own))
+            for passage, own in zip(self._answered.passages, self.sentences, strict=True)
+        ]
+
+    @cached_property
+    def best(self) -> float:
+        """The most of `passages`; 0 without any."""
+        return max(self.passages, default=0.0)
+
+    @cached_property
+    def statements(self) -> list[float]:
+        """Of each statement and the question; one that points back has at least that of the one before it."""
+        found: list[float] = []
+        for text in self.said:
+            own = self.to_question(text)
+            found.append(max(own, found[-1]) if found and points_back(text) else own)
+        return found
+
+    @cached_property
+    def homes(self) -> list[int | None]:
+        """Index of the passage that each statement is nearest to, by shared words and then by cosine."""
+        stems = [stems_of(passage) for passage in self._answered.passages]
+        return [
+            max(
+                range(len(stems)),
+                key=lambda i: (round(coverage(own, stems[i]), 2), self.of(text, self._answered.passages[i])),
+                default=None,
+            )
+            for text in self.said
+            for own in [stems_of(text)]
+        ]
+
+    @cached_property
+    def said_stems(self) -> frozenset[str]:
+        """Stems of all statements."""
+        return frozenset().union(*map(stems_of, self.said))
+
+    def asked_words(self) -> float:
+        """Share of the question's words of content that the passage with the most of them has."""
+        asked = stems_of(self.question)
+        return max((coverage(asked, stems_of(passage)) for passage in self._answered.passages), default=0.0)
+
+    def touched(self) -> float:
+        """Share of the words of content of a passage nearest to the question that the answer has; the most of them."""
+        near = [at for at, own in enumerate(self.passages) if own >= NEAREST * self.best]
+        return max((coverage(stems_of(self._answered.passages[at]), self.said_stems) for at in near), default=0.0)

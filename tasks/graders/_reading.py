@@ -1,0 +1,140 @@
+"""What an answer consists of: statements that have to be borne out, sentences that decline, and the rest.
+
+Introductions ("Two things matter:"), courtesies and a bare "Yes." state nothing that a source could hold.
+"""
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from tasks.core.grades import Statement
+from tasks.graders import _declines
+
+RULES = 1  # raised when the same answer is read otherwise
+
+_WORD = re.compile(r"[^\W_]+(?:['’][^\W_]+)?")
+_EMPTY = frozenset(
+    [
+        "yes",
+        "no",
+        "yeah",
+        "nope",
+        "sure",
+        "certainly",
+        "indeed",
+        "correct",
+        "right",
+        "exactly",
+        "absolutely",
+        "definitely",
+        "ok",
+        "okay",
+        "well",
+        "hello",
+        "hi",
+        "dear",
+        "thanks",
+        "thank",
+        "you",
+        "of",
+        "course",
+        "that",
+        "this",
+        "it",
+        "is",
+        "so",
+        "was",
+        "not",
+        "a",
+        "an",
+        "the",
+        "answer",
+        "short",
+        "in",
+        "brief",
+        "note",
+        "sorry",
+        "i'm",
+        "i",
+        "am",
+        "unfortunately",
+        "afraid",
+        "please",
+        "but",
+        "and",
+        "however",
+        "summary",
+        "conclusion",
+        "overall",
+        "here",
+        "there",
+    ]
+)
+_COURTESY = re.compile(
+    r"^\W*(?:i\s+hope\b|let\s+me\s+know\b|feel\s+free\b|do\s+not\s+hesitate\b|don['’]t\s+hesitate\b|"
+    r"(?:thanks|thank\s+you)\b|happy\s+to\b|i(?:['’]d|\s+would)\s+be\s+happy\b|"
+    r"if\s+you\s+(?:have|need|can|could|provide|share|give|tell|want|would|wish|like)\b[^.]*\b(?:let\s+me|"
+    r"ask|i\s+can|i\s+could|i['’]ll|i\s+will|tell\s+me|feel\s+free|please)\b|"
+    r"(?:please\s+|kindly\s+)?(?:provide|share|send|upload|give)\s+(?:me\s+)?(?:more|further|additional|"
+    r"another|other|the)\b)",
+    re.IGNORECASE,
+)
+_ADVICE = re.compile(
+    r"^\W*(?:(?:so|therefore|instead|otherwise|for\s+(?:that|this|more\s+\w+|further\s+\w+|details|certainty))\W+)*"
+    r"(?:please|i\s+(?:would\s+|['’]d\s+)?(?:recommend|suggest|advise)|(?:it|you)\s+(?:may|might|would|"
+    r"should|could|can|is)\b[^.]*?\b)"
+    r"[^.]{0,40}?\b(?:contact|consult|ask|check|refer|visit|call|enquir|inquir|get\s+in\s+touch|turn)\w*",
+    re.IGNORECASE,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Said:
+    """A statement that has to be borne out: its number among the answer's, from 1, what it says and what it cites."""
+
+    number: int
+    text: str
+    cited: tuple[int, ...]
+    dangling: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """An answer, read.
+
+    Attributes:
+        said: Statements, in order.
+        declined: Sentences that say that nothing answers, in order, as they stand.
+        before: How many of `said` stand before the first of `declined`.
+    """
+
+    said: tuple[Said, ...]
+    declined: tuple[str, ...]
+    before: int
+
+
+def read(statements: Sequence[Statement]) -> Reading:
+    """What an answer of these statements consists of."""
+    said: list[Said] = []
+    declined: list[str] = []
+    before = 0
+    for number, statement in enumerate(statements, start=1):
+        text = statement.text
+        found = _declines.declined(text)
+        if found is not None:
+            if not declined:
+                before = len(said)
+            declined.append(text)
+            text = found.rest
+        if not _empty(text, statement):
+            said.append(Said(number, _declines.unattributed(text), statement.cited, statement.dangling))
+    return Reading(tuple(said), tuple(declined), before)
+
+
+def _empty(text: str, statement: Statement) -> bool:
+    """Whether a text states nothing that a source could hold."""
+    stripped = text.rstrip(" *_")
+    if stripped.endswith((":", "?")) or {w.casefold() for w in _WORD.findall(text)} <= _EMPTY:
+        return True
+    uncited = not statement.cited and not statement.dangling
+    return uncited and bool(_COURTESY.search(text) or _ADVICE.search(text))

@@ -1,0 +1,113 @@
+"""Where a statement says otherwise than its source in a way that entailment models tend to overlook.
+
+A figure, a weekday or a month that the source does not have, a negation more or less than it, an opposite for one of
+its words ("at least" for "at most"). Tuned to English; a source in words of its own shows nothing. Left out: everything
+else that may be wrong, which is the judge's to find.
+"""
+
+import re
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from tasks import patterns
+from tasks.patterns import Chunk, Claim
+from tasks.patterns._text import NEGATION, Word, coverage, stem, stems, words
+
+RULES = 1  # raised when the same statement and source show another slip
+FIGURES = ("ghost_number",)
+SAME = 0.75  # share of a clause's content that a clause of the source needs, to be about the same
+REACH = 3  # words behind a negation that it is about
+FEWEST = 3  # content words of a clause whose negation can be compared: fewer are no sentence
+
+_CLAUSE = re.compile(
+    r"[,;:]\s*(?:and|but|so|while|whereas|which|or)?\s+|[.!?]\s+|\s(?:and|but|while|whereas)\s|\s[–—]\s"
+)
+_PAIRS = (
+    "least most", "minimum maximum", "before after", "more less", "more fewer", "earlier later", "earliest latest",
+    "always never", "allowed forbidden", "permitted prohibited", "permitted forbidden", "allowed prohibited",
+    "included excluded", "first last", "above below", "inside outside", "left right", "open closed", "higher lower",
+    "highest lowest", "larger smaller", "largest smallest", "longer shorter", "longest shortest", "increase decrease",
+    "rise fall", "rose fell", "north south", "east west", "northern southern", "eastern western", "morning evening",
+    "morning afternoon", "weekdays weekends", "summer winter", "spring autumn", "upper lower", "warm cold",
+    "hot cold", "cheaper dearer", "cheapest dearest", "older younger", "oldest youngest", "compulsory optional",
+    "mandatory optional", "required optional", "odd even", "arrival departure", "begin end", "begins ends",
+    "start end", "best worst", "strongest weakest", "stronger weaker", "faster slower", "import export",
+    "buyer seller", "possible impossible", "male female", "adults children", "employer employee", "teachers pupils",
+    "free charged", "public private",
+)  # fmt: skip
+_OPPOSITES: dict[str, set[str]] = {}
+for _pair in _PAIRS:
+    _one, _other = _pair.split()
+    _OPPOSITES.setdefault(_one, set()).add(_other)
+    _OPPOSITES.setdefault(_other, set()).add(_one)
+_DAYS = re.compile(
+    r"\b(mon|tues|wednes|thurs|fri|satur|sun)days?\b|"
+    r"\b(January|February|March|April|June|July|August|September|October|November|December)\b",
+    re.IGNORECASE,
+)
+
+
+class Slip(NamedTuple):
+    """What is wrong with a statement, in a few words without any of its own.
+
+    Attributes:
+        spoken: The source speaks of the same and says otherwise; else it does not speak of it.
+    """
+
+    what: str
+    spoken: bool
+
+
+def slip(statement: str, sources: Sequence[str], question: str = "") -> Slip | None:
+    """What is wrong with a statement; None if nothing shows.
+
+    Args:
+        sources: Texts that have to bear it out.
+        question: What it may repeat without a source.
+    """
+    claim = Claim(statement, statement, 0, len(statement), label="unsupported")
+    known = [Chunk(str(number), text) for number, text in enumerate([*sources, question])]
+    if patterns.find(FIGURES, claim, known):
+        return Slip("a figure that is not in them", False)
+    if _days(statement) - _days(" ".join([*sources, question])):
+        return Slip("a day or month that is not in them", False)
+    there = [clause for text in sources for clause in _clauses(text)]
+    written = {word.text for text in sources for word in words(text)}
+    for clause in _clauses(statement):
+        own = stems(clause)
+        same = [other for other in there if len(own) >= FEWEST and coverage(own, stems(other)) >= SAME]
+        if same and all(_negated(clause, other) != _negated(other, clause) for other in same):
+            return Slip("a negation where they have none, or none where they have one", True)
+        if _opposed(clause, there, written):
+            return Slip("the opposite of a word in them", True)
+    return None
+
+
+def _days(text: str) -> set[str]:
+    return {match.group().casefold().rstrip("s") for match in _DAYS.finditer(text)}
+
+
+def _clauses(text: str) -> list[list[Word]]:
+    return [said for part in _CLAUSE.split(text) if stems(said := words(part))]
+
+
+def _negated(clause: Sequence[Word], other: Sequence[Word]) -> bool:
+    """Whether a clause negates what it shares with another: soon after the negation, or before one that ends it."""
+    shared = stems(clause) & stems(other)
+    for at, word in enumerate(clause):
+        if word.text in NEGATION or word.text.endswith(("n't", "n’t")):
+            after = clause[at + 1 :]
+            if not stems(after) or any(w.stem in shared for w in after[:REACH]):
+                return True
+    return False
+
+
+def _opposed(clause: Sequence[Word], there: Sequence[Sequence[Word]], written: set[str]) -> bool:
+    """Whether a clause of the source says the same with an opposite of a word that the source does not have."""
+    said = {word.text for word in clause}
+    for word in (said & _OPPOSITES.keys()) - written:
+        own = frozenset(s for s in stems(clause) if s != stem(word))
+        same = [{w.text for w in other} for other in there if own and coverage(own, stems(other)) >= SAME]
+        if not said & _OPPOSITES[word] and any(other & _OPPOSITES[word] for other in same):
+            return True
+    return False

@@ -1,0 +1,261 @@
+"""A grader without a language model: a judge of claims, sentence embeddings and rules that tell refusals.
+
+`docs/grades.md` says how each grade comes about. A grade depends on its answer alone, whatever is graded beside it;
+only tokens are counted where a text is first read. Left out: reading between the lines. An answer that declines in
+words that no rule knows is taken for one that answers.
+"""
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Annotated, Literal
+
+from pydantic import Field
+
+from tasks import judges, patterns
+from tasks.core import keys
+from tasks.core.config import Settings, Share
+from tasks.core.grades import Answered, Grade, Grader
+from tasks.core.types import Judge, Verdict
+from tasks.engines.transformers_cpu import Embedder, EmbedderConfig
+from tasks.graders import _completeness, _declines, _likeness, _reading, _slips, _support
+from tasks.graders._completeness import Completeness
+from tasks.graders._likeness import Likeness
+from tasks.graders._reading import Reading
+from tasks.graders._support import Found, Looks, Support
+
+RULES = 1  # raised when the way from measures to a grade changes
+FEWEST = 0.3  # likeness of a passage below which none is about the question; relevance is then measured against this
+NA = Grade("na")
+
+
+class Relevance(Settings):
+    """When a statement bears on the question. Likeness is a cosine; the best is that of the nearest passage.
+
+    Attributes:
+        statement: Share of the best likeness that a statement needs, to vouch for itself and all from its passage.
+        passage: Share of the best likeness that a passage needs, to vouch for every statement from it.
+        useful: Likeness to the question that a statement beside a refusal needs, to be of use.
+    """
+
+    statement: Share = 0.68
+    passage: Share = 0.8
+    useful: Annotated[float, Field(ge=-1, le=1)] = 0.25
+
+
+class Config(Settings):
+    """The whole of its file.
+
+    Attributes:
+        judge: Path of the judge of claims, relative to the file.
+        embedder: The embedding model.
+        reference: Whether completeness goes by a reference answer where there is one: `if_given`, or `never`.
+        support: When a statement counts as borne out.
+        relevance: When a statement bears on the question.
+        completeness: What counts as being in the answer, and in the passages.
+    """
+
+    kind: Literal["entailment"] = "entailment"
+    judge: Path
+    embedder: EmbedderConfig = EmbedderConfig()
+    reference: Literal["never", "if_given"] = "never"
+    support: Support = Support()
+    relevance: Relevance = Relevance()
+    completeness: Completeness = Completeness()
+
+
+@dataclass(frozen=True)
+class _Item:
+    """An answer on its way to its grades."""
+
+    answered: Answered
+    reading: Reading
+    likeness: Likeness
+    looks: tuple[Looks, ...]
+    declines: bool
+    reference: tuple[Looks, ...] | None
+
+    @property
+    def all_looks(self) -> Iterable[Looks]:
+        yield from self.looks
+        yield from self.reference or ()
+
+
+class Entailment:
+    """See the module."""
+
+    asks, needs_reference = False, False
+
+    def __init__(self, config: Config, judge: Judge) -> None:
+        self._config, self._judge = config, judge
+        self._embedder = Embedder(config.embedder)
+        self._version: str | None = None
+
+    @property
+    def version(self) -> str:
+        """Hash of `describe()`.
+
+        Raises:
+            EngineError: A model's files are not there.
+        """
+        if self._version is None:
+            self._version = keys.version(self.describe())
+        return self._version
+
+    @property
+    def engine(self) -> str:
+        """The judge's engine."""
+        return self._judge.engine
+
+    @property
+    def gpus(self) -> int:
+        """GPUs that the judge holds."""
+        return self._judge.gpus
+
+    def describe(self) -> dict[str, object]:
+        """Everything that can change a grade; `judge` is the version of the judge of claims inside."""
+        own = (_completeness, _declines, _likeness, _reading, _slips, _support)
+        return {
+            "rules": [RULES, *(module.RULES for module in own), patterns.rules(_slips.FIGURES)],
+            "judge": self._judge.version,
+            "embedder": self._embedder.describe(),
+            **self._config.model_dump(mode="json", exclude={"judge", "embedder"}),
+        }
+
+    def close(self) -> None:
+        """Free the models; a later call loads them again."""
+        self._judge.close()
+        self._embedder.close()
+
+    def grade(self, answers: Sequence[Answered]) -> list[Mapping[str, Grade]]:
+        """The four grades of each answer, in order.
+
+        Raises:
+            EngineError: A model can't be run.
+        """
+        readings = [_reading.read(answer.statements) for answer in answers]
+        measured = [Likeness(self._embedder, a, r) for a, r in zip(answers, readings, strict=True)]
+        self._embedder.embed(list(dict.fromkeys(text for one in measured for text in one.texts())))
+        items = [self._item(*of) for of in zip(answers, readings, measured, strict=True)]
+        verdicts = self._judged(look for item in items for look in item.all_looks)
+        found = [[self._found(item, look, verdicts) for look in item.looks] for item in items]
+        # Only where no passage that is cited speaks of anything does it matter what the others say.
+        others = [self._others(item, of) for item, of in zip(items, found, strict=True)]
+        verdicts |= self._judged(look for looks in others for look in looks)
+        return [
+            self._grades(item, of, [self._found(item, look, verdicts) for look in looks], verdicts)
+            for item, of, looks in zip(items, found, others, strict=True)
+        ]
+
+    def _item(self, answered: Answered, reading: Reading, likeness: Likeness) -> _Item:
+        looks = tuple(_support.looks(said, answered.passages, self._config.support) for said in reading.said)
+        reference = None
+        if self._config.reference == "if_given" and answered.reference is not None:
+            reference = _completeness.of_reference(answered.reference, reading.said)
+        return _Item(answered, reading, likeness, looks, self._declines(reading, likeness), reference)
+
+    def _declines(self, reading: Reading, likeness: Likeness) -> bool:
+        """Whether the answer as a whole declines: at once, or in words nearer to the question than all before."""
+        if not reading.declined:
+            return False
+        before = max(likeness.statements[: reading.before], default=-1.0)
+        return before < max(likeness.to_question(text) for text in reading.declined)
+
+    def _judged(self, looks: Iterable[Looks]) -> dict[str, Verdict]:
+        requests = {r.key: r for look in looks for r in look.requests}
+        return {v.key: v for v in self._judge.judge(list(requests.values()))} if requests else {}
+
+    def _found(self, item: _Item, look: Looks, verdicts: Mapping[str, Verdict]) -> Found:
+        return _support.found(look, verdicts, item.answered.question, self._config.support)
+
+    def _others(self, item: _Item, found: Sequence[Found]) -> list[Looks]:
+        if item.declines or any(one.spoken for one in found) or item.reference is not None:
+            return []
+        numbers = range(1, len(item.answered.passages) + 1)
+        return [
+            _support.looks(said, item.answered.passages, self._config.support, [n])
+            for said in item.reading.said
+            for n in numbers
+            if n not in said.cited
+        ]
+
+    def _grades(
+        self, item: _Item, found: Sequence[Found], others: Sequence[Found], verdicts: Mapping[str, Verdict]
+    ) -> dict[str, Grade]:
+        relevant = self._relevant(item)
+        spoken = any(one.spoken for one in (*found, *others))
+        tokens = sum({r.key: verdicts[r.key].tokens_in for look in item.all_looks for r in look.requests}.values())
+        failure = next((one.failure for one in (*found, *others) if one.failure is not None), None)
+        faithfulness = _faithfulness(item, found)
+        return {
+            "answer_relevancy": NA if item.declines else _relevancy(item, relevant),
+            "completeness": self._completeness(item, verdicts, any(relevant), spoken, failure),
+            "faithfulness": replace(faithfulness, tokens_in=tokens),
+            "usefulness": self._usefulness(item) if item.declines and item.reading.said else NA,
+        }
+
+    def _completeness(
+        self, item: _Item, verdicts: Mapping[str, Verdict], relevant: bool, spoken: bool, failure: str | None
+    ) -> Grade:
+        settings = self._config.completeness
+        if item.reference is not None:
+            return _completeness.by_reference(item.reference, item.declines, item.likeness.said_stems, verdicts)
+        if item.declines:
+            return _completeness.of_refusal(item.likeness, settings)
+        if failure is not None and not spoken:
+            return Grade("failed", failure=failure)
+        if not spoken:
+            return Grade("na", explanation="no passage speaks of anything in the answer")
+        return _completeness.of_answer(item.likeness, relevant, settings)
+
+    def _relevant(self, item: _Item) -> list[bool]:
+        """Whether each statement bears on the question: by itself, by its passage, or by another from that passage."""
+        like, settings = item.likeness, self._config.relevance
+        best = max(like.best, FEWEST)
+        near = [own >= settings.statement * best for own in like.statements]
+        vouched = {home for home, own in zip(like.homes, near, strict=True) if own}
+        vouched |= {at for at, own in enumerate(like.passages) if own >= settings.passage * best}
+        return [own or home in vouched for own, home in zip(near, like.homes, strict=True)]
+
+    def _usefulness(self, item: _Item) -> Grade:
+        near = max(item.likeness.statements)
+        useful = near >= self._config.relevance.useful
+        return Grade("scored", float(useful), explanation=f"likeness of what it adds to the question {near:.2f}")
+
+
+def _relevancy(item: _Item, relevant: Sequence[bool]) -> Grade:
+    """From 1, where no statement bears on the question, to 5, where all do."""
+    if not relevant:
+        return Grade("scored", 1, explanation="the answer states nothing")
+    off = [said.number for said, own in zip(item.reading.said, relevant, strict=True) if not own]
+    value = 1 + math.floor(4 * (1 - len(off) / len(relevant)))
+    why = f"beside the point: {_numbered(off)}" if off else "every statement bears on the question"
+    return Grade("scored", value, explanation=why)
+
+
+def _faithfulness(item: _Item, found: Sequence[Found]) -> Grade:
+    """1 where what every statement cites bears it out; N/A where the answer states nothing."""
+    if not item.looks:
+        return NA
+    for look, one in zip(item.looks, found, strict=True):
+        if not look.said.cited:
+            return Grade("scored", 0, explanation=f"statement {look.said.number} cites no passage")
+        if one.why is not None:
+            return Grade("scored", 0, explanation=f"statement {look.said.number} {one.why}")
+    failures = [one.failure for one in found if one.failure is not None]
+    if failures:
+        return Grade("failed", failure=failures[0])
+    return Grade("scored", 1, explanation="the passages cited bear out every statement")
+
+
+def _numbered(numbers: Sequence[int]) -> str:
+    return f"statement{'s' if len(numbers) > 1 else ''} {', '.join(map(str, numbers))}"
+
+
+def build(config: Config, where: str) -> Grader:
+    """The grader of a config; the judge and a relative model folder are relative to the file `where`."""
+    folder = Path(where).parent
+    embedder = config.embedder.relative_to(folder)
+    judge = judges.load(folder / config.judge.expanduser())
+    return Entailment(config.model_copy(update={"embedder": embedder}), judge)

@@ -1,0 +1,216 @@
+"""A grader by a language model: one prompt for each grade, all put to the same model.
+
+The prompts say what a grade means. They are files, checked when the grader is built; texts of an answer stand in them
+as data. All prompts about an answer are asked one after another, so that a prefix cache reads what they share once.
+Left out: how a model is run (`tasks.engines`), and how a prompt is filled in and a reply read (`tasks.judges.grader`).
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Annotated, Literal, Self
+
+from pydantic import Field, model_validator
+
+from tasks.core import keys
+from tasks.core.config import Settings
+from tasks.core.errors import ConfigError
+from tasks.core.grades import GRADED, RANGES, Answered, Grade, GradeName, Grader, Statement
+from tasks.engines.generator import Generator, GeneratorConfig, Lesson, Prompt, open_generator
+from tasks.judges import grader
+
+RULES = 1  # raised when replies are read otherwise, or an answer is shown otherwise
+REFERENCE = "reference"
+GIVES = ("passages", "question", "answer", "statements", REFERENCE)
+UNREADABLE = frozenset({"truncated", "empty", "unparsable"})  # failures of `Grades` where there is a reply
+NO_REFERENCE = "no_reference"
+
+
+class Config(Settings):
+    """The whole of its file. Paths are relative to the file.
+
+    Attributes:
+        model: The model, and the engine that runs it.
+        prompts: Prompt file of each of the four grades. Either all of them use `reference` or none does.
+        samples: Replies to each prompt, summed up grade by grade; more than one needs a temperature.
+        max_reply_tokens: Most tokens of a reply, its explanation included. One that needs more can't be read.
+    """
+
+    kind: Literal["llm"] = "llm"
+    model: GeneratorConfig
+    prompts: Mapping[GradeName, Path]
+    samples: Annotated[int, Field(ge=1)] = 1
+    max_reply_tokens: Annotated[int, Field(ge=16)] = 384
+
+    @model_validator(mode="after")
+    def _whole(self) -> Self:
+        if missing := [name for name in GRADED if name not in self.prompts]:
+            raise ValueError(f"lacks a prompt for {', '.join(missing)}; add it under prompts")
+        self.model.check_samples(self.samples)
+        return self
+
+
+class Llm:
+    """See the module.
+
+    Args:
+        where: The config file, for messages and for the prompts' paths.
+
+    Raises:
+        ConfigError: A prompt is missing or wrong, asks for something else than its grade, or some of them use a
+            reference and others do not.
+    """
+
+    asks = True
+
+    def __init__(self, config: Config, generator: Generator, where: str) -> None:
+        self._config, self._generator = config, generator
+        self._by_name = {name: _one(config, generator, where, name) for name in GRADED}
+        with_reference = [name for name in GRADED if REFERENCE in self._by_name[name].prompt.inputs]
+        self.needs_reference = bool(with_reference)
+        if self.needs_reference and len(with_reference) < len(GRADED):
+            other = next(name for name in GRADED if name not in with_reference)
+            problem = f"uses no reference answer, but that of {with_reference[0]} does"
+            raise ConfigError(where, f"prompts.{other}", problem, "Name four prompts of the same form.")
+        self._version: str | None = None
+
+    @property
+    def version(self) -> str:
+        """Hash of `describe()`.
+
+        Raises:
+            EngineError: The model's files are not there.
+        """
+        if self._version is None:
+            self._version = keys.version(self.describe())
+        return self._version
+
+    @property
+    def engine(self) -> str:
+        """Which engine runs the model."""
+        return self._config.model.engine
+
+    @property
+    def gpus(self) -> int:
+        """GPUs that the model holds here: none where a server has them."""
+        return self._config.model.gpus
+
+    def describe(self) -> dict[str, object]:
+        """Everything that can change a grade."""
+        own = {name: one.describe() for name, one in self._by_name.items()}
+        return {"kind": "llm", "rules": RULES, "grades": own}
+
+    def close(self) -> None:
+        """Free the model; a later call loads it again."""
+        self._generator.close()
+
+    @property
+    def config(self) -> Config:
+        """Its file's settings; prompts are relative to the file."""
+        return self._config
+
+    @property
+    def looks(self) -> tuple[str, ...]:
+        """The grades that it asks for, each by a prompt of its own."""
+        return tuple(self._by_name)
+
+    @property
+    def prompt_hashes(self) -> dict[str, str]:
+        """Hash of the prompt file of each of them."""
+        return {name: one.prompt.hash for name, one in self._by_name.items()}
+
+    def lesson(self, look: str, grade: Grade) -> Lesson:
+        """The reply that is read as the grade that another grader gave.
+
+        Args:
+            grade: One that is scored, or does not apply.
+        """
+        (one,) = (one for name, one in self._by_name.items() if name == look)
+        return one.lesson({look: grade.value}, grade.explanation)
+
+    def grade(self, answers: Sequence[Answered]) -> list[Mapping[str, Grade]]:
+        """The four grades of each answer, in order. By a reference, an answer that has none fails as `no_reference`.
+
+        Raises:
+            EngineError: The model can't be loaded or asked: nothing is kept.
+        """
+        by_grade = self.prompts([a for a in answers if self._can(a)])
+        prompts = [prompt for of_one in zip(*by_grade.values(), strict=True) for prompt in of_one]
+        found = iter(self._generator.generate(prompts, self._config.samples) if prompts else [])
+        graded: list[Mapping[str, Grade]] = []
+        for answer in answers:
+            if self._can(answer):
+                graded.append({name: _grade(name, one.read(next(found))) for name, one in self._by_name.items()})
+            else:
+                graded.append(dict.fromkeys(GRADED, Grade("failed", failure=NO_REFERENCE)))
+        return graded
+
+    def prompts(self, answers: Sequence[Answered]) -> dict[GradeName, list[Prompt]]:
+        """What the model is asked about each answer, in order, by grade."""
+        inputs = [_inputs(answer) for answer in answers]
+        return {name: one.prompts(inputs) for name, one in self._by_name.items()}
+
+    def _can(self, answer: Answered) -> bool:
+        return not self.needs_reference or answer.reference is not None
+
+
+def _one(config: Config, generator: Generator, where: str, name: GradeName) -> grader.Grader:
+    """The grader of one grade, whose prompt asks for that grade alone."""
+    key = f"prompts.{name}"
+    settings = grader.Config(
+        kind="grader",
+        model=config.model,
+        prompt=config.prompts[name],
+        samples=config.samples,
+        max_reply_tokens=config.max_reply_tokens,
+    )
+    one = grader.Grader(settings, generator, where, GIVES, key)
+    asked = [field for field in one.prompt.output["properties"] if field != grader.EXPLANATION]
+    kind = "boolean" if RANGES[name] == (0, 1) else "integer"
+    schema = one.prompt.output["properties"].get(name, {})
+    if asked != [name] or kind not in (schema.get("type"), *_listed(schema.get("type"))):
+        problem = f"names a prompt that asks for {', '.join(asked)}"
+        raise ConfigError(where, key, problem, f"Name one that asks for {name}, of type {kind} or null, and no other.")
+    return one
+
+
+def _listed(kind: object) -> Sequence[object]:
+    return kind if isinstance(kind, list) else ()
+
+
+def _inputs(answered: Answered) -> dict[str, str | Sequence[str]]:
+    shown: dict[str, str | Sequence[str]] = {
+        "passages": answered.passages,
+        "question": answered.question,
+        "answer": answered.answer,
+        "statements": [_shown(statement) for statement in answered.statements],
+    }
+    return shown if answered.reference is None else {**shown, REFERENCE: answered.reference}
+
+
+def _shown(statement: Statement) -> str:
+    """A statement below a line that says what it cites. The statement is one line, so that it can't pose as that."""
+    several = "passages" if len(statement.cited) > 1 else "passage"
+    cited = f"{several} {', '.join(map(str, statement.cited))}" if statement.cited else "no passage"
+    nothing = f", and {statement.dangling} times what is no passage" if statement.dangling else ""
+    return f"It cites {cited}{nothing}:\n{' '.join(statement.text.split())}"
+
+
+def _grade(name: str, found: grader.Grades) -> Grade:
+    value = found.values.get(name)
+    failure, raw = found.failure, found.raw
+    least, most = RANGES[name]
+    if failure is None and value is not None and not least <= value <= most:
+        value, failure = None, "unparsable"
+    paid = Grade("na", tokens_in=found.tokens_in, tokens_cached=found.tokens_cached, tokens_out=found.tokens_out)
+    if failure is not None:
+        return replace(paid, status="unparsable" if failure in UNREADABLE else "failed", failure=failure, raw=raw)
+    if value is None:
+        return replace(paid, explanation=found.explanation)
+    return replace(paid, status="scored", value=float(value), explanation=found.explanation)
+
+
+def build(config: Config, where: str) -> Grader:
+    """The grader; a relative model folder and the prompts are relative to the config file `where`."""
+    model = config.model.relative_to(Path(where).parent)
+    return Llm(config.model_copy(update={"model": model}), open_generator(model), where)

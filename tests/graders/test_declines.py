@@ -1,0 +1,88 @@
+"""Declining: sentences that say that nothing answers, those that only look so, and what is said beside it."""
+
+import pytest
+
+from tasks.core.grades import Statement
+from tasks.graders import _declines, _reading
+
+DECLINES = (
+    "The documents do not say what the lecture room costs.",
+    "Unfortunately, the documents contain no answer to this question.",
+    "The documents provided do not contain any information on the architect.",
+    "None of the documents answers this question.",
+    "I could not find any information about the opening hours.",
+    "I'm sorry, but I cannot answer this question from the given passages.",
+    "There is no information on parking in the sources.",
+    "The provided context doesn't specify the dose for children.",
+    "No information about the fee is given.",
+    "The manual does not say how to reset the device.",
+    "The question cannot be answered from the documents.",
+    "The answer is not contained in the given documents.",
+    "The price isn't stated in any of the passages.",
+    "It is not possible to tell from the documents who built the bridge.",
+    "The references are silent on this point.",
+    "Nothing in the passages says when the bridge was built.",
+    "I don't know.",
+    "What the trip costs is not mentioned anywhere in the documents.",
+    "How long the warranty lasts can't be determined from the manual.",
+    "Neither document mentions a deadline.",
+    "There is no mention of a discount.",
+    "Whether dogs are allowed does not follow from the rules.",
+    "There is not enough information to answer.",
+    "I was unable to find the figure.",
+)
+ANSWERS = (
+    "The policy does not cover damage by water.",
+    "No fee is charged.",
+    "There is no charge for children.",
+    "The documents must not be older than three months.",
+    "You do not need to bring any documents.",
+    "No documents are required for the application.",
+    "The card contains no photo.",
+    "There is no information desk on the ground floor.",
+    "The rules do not allow dogs.",
+    "No data is given to third parties.",
+    "If the weight is not stated on the label, weigh the parcel.",
+    "We cannot give refunds for used tickets.",
+    "The leaflet says that the tablets must not be chewed.",
+    "It is not possible to renew audiobooks.",
+    "The report lists no deaths in 1902.",
+    "The file cannot be opened without a password.",
+    "The price does not include breakfast.",
+    "It was not found until 1950.",
+    "The information is not passed on to anyone.",
+)
+
+
+@pytest.mark.parametrize("sentence", DECLINES)
+def test_what_says_that_nothing_answers_declines(sentence: str) -> None:
+    found = _declines.declined(sentence)
+    assert found is not None
+    assert _reading.read([Statement(sentence)]).said == ()  # whatever is left of it states nothing
+
+
+@pytest.mark.parametrize("sentence", ANSWERS)
+def test_what_denies_something_answers(sentence: str) -> None:
+    assert _declines.declined(sentence) is None
+    assert len(_reading.read([Statement(sentence, (1,))]).said) == 1
+
+
+@pytest.mark.parametrize(("sentence", "rest"), [
+    ("The documents do not say what it costs, but clubs can hire it in the evening.", "Clubs can hire it in the evening"),
+    ("Clubs can hire the room, but the documents do not say what it costs.", "Clubs can hire the room"),
+    ("The passages do not name the architect; they only state that it dates from 1900.", "It dates from 1900"),
+])  # fmt: skip
+def test_what_is_said_beside_it_is_a_statement_of_its_own(sentence: str, rest: str) -> None:
+    found = _reading.read([Statement(sentence, (2,))])
+    assert [(one.text, one.cited) for one in found.said] == [(rest, (2,))]
+    assert found.declined == (sentence,)
+
+
+@pytest.mark.parametrize("sentence", ["They do say that tea is hot.", "According to the documents, tea is hot."])
+def test_who_says_it_is_no_part_of_a_statement(sentence: str) -> None:
+    assert _declines.unattributed(sentence) == "Tea is hot."
+
+
+@pytest.mark.parametrize("nothing", ["Yes.", "These rules apply:", "I hope this helps!", "Is there anything else?"])
+def test_what_states_nothing_is_no_statement(nothing: str) -> None:
+    assert _reading.read([Statement(nothing), Statement("Tea is hot.", (1,))]).said[0].number == 2
