@@ -4,19 +4,15 @@ As tables for a terminal, as JSON, or as a page. Texts of claims are shown, sinc
 never read as markup.
 """
 
-import json
-import sys
-from collections.abc import Iterable, Iterator, Sequence
-from datetime import date
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from rich import box
 from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from tasks.core.agreement import Interval
+from flows.tables import console, interval, print_json, table
 from tasks.core.config import load_nightly
 from tasks.core.errors import UsageError
 from tasks.report import comparison as page
@@ -26,8 +22,6 @@ from tasks.stages import compare
 from tasks.stages.findings import OUTCOMES, Comparison, Labels
 from tasks.stages.sides import Filters, Row
 from tasks.store.warehouse import reading
-
-WIDTH = 120  # narrower, and numbers would be cut
 
 
 def run(
@@ -53,36 +47,29 @@ def run(
     if html is not None:
         page.write_page(html, found.as_dict())
     if as_json:
-        sys.stdout.write(json.dumps(found.as_dict(), ensure_ascii=False, default=_text_of) + "\n")
+        print_json(found.as_dict())
     else:
         show(found)
         if html is not None:
             Console(stderr=True).print(f"page  {html}", highlight=False, soft_wrap=True, markup=False)
 
 
-def _text_of(value: object) -> str:
-    if isinstance(value, date):
-        return value.isoformat()
-    raise TypeError(type(value).__name__)
-
-
 def show(found: Comparison) -> None:
     """Print a comparison for people."""
-    console = Console()
-    console.width = max(console.width, WIDTH)
+    out = console()
     plain = found.as_dict()
-    console.print(Text(f"{page.TITLES[found.kind]}: A = {found.a.name}, B = {found.b.name}", "bold"))
-    console.print(Text(page.verdict(plain)))
+    out.print(Text(f"{page.TITLES[found.kind]}: A = {found.a.name}, B = {found.b.name}", "bold"))
+    out.print(Text(page.verdict(plain)))
     alone = "Without a partner, and left out: {:,} of A, {:,} of B."
     left_out = [alone.format(*found.left_out)] if any(found.left_out) else []
     for line in (*(page.signal(s, found.number) for s in plain["signal"]), *found.notes, *left_out):
-        console.print(Text(line, "dim"))
-    for table in _tables(found, plain):
-        console.print(table)
+        out.print(Text(line, "dim"))
+    for shown in _tables(found, plain):
+        out.print(shown)
     for i, flip in enumerate(found.flips):
         if i == 0:
-            console.print(Text(f"Claims that flipped, {len(found.flips)} of {flips_of(found):,}", "bold"))
-        _show_flip(console, flip)
+            out.print(Text(f"Claims that flipped, {len(found.flips)} of {flips_of(found):,}", "bold"))
+        _show_flip(out, flip)
 
 
 def flips_of(found: Comparison) -> int:
@@ -115,14 +102,16 @@ def _tables(found: Comparison, plain: dict[str, Any]) -> Iterator[Table]:
         yield _shifts(plain["shifts"], found.number)
     if found.labels is not None:
         yield from _labels(found.labels)
+    if plain["people"] is not None:
+        yield _people(plain["people"])
     if found.outcomes is not None:
         outcomes = [o for o in OUTCOMES if any(o in side for side in found.outcomes)]
         rows = [(words(o), *(f"{side.get(o, 0):,}" for side in found.outcomes)) for o in outcomes]
-        yield _table("Claims", ("outcome", "A", "B"), rows)
+        yield table("Claims", ("outcome", "A", "B"), rows)
     if found.patterns:
         columns = ("n_a", "n_b", "n_both") if found.labels is not None else ("n_a", "n_b")
         rows = [(words(p["pattern"]), *(_count(p[c]) for c in columns)) for p in found.patterns]
-        yield _table("Failure patterns: claims that show them", ("pattern", "A", "B", "both")[: len(columns) + 1], rows)
+        yield table("Failure patterns: claims that show them", ("pattern", "A", "B", "both")[: len(columns) + 1], rows)
     yield _cost(found.cost)
 
 
@@ -134,7 +123,7 @@ def _estimates(title: str, column: str, rows: Sequence[tuple[str, Row]]) -> Tabl
         n = _count(e["n_a"]) if e["n_a"] == e["n_b"] else f"{e['n_a']:,} and {e['n_b']:,}"
         means = (number(e["a"], places), number(e["b"], places))
         cells.append((name, *means, page.difference(e, places), page.probability(e["p"]), n))
-    return _table(title, names, cells)
+    return table(title, names, cells)
 
 
 def _shifts(rows: Sequence[Row], name: str) -> Table:
@@ -145,22 +134,31 @@ def _shifts(rows: Sequence[Row], name: str) -> Table:
         for r in rows
     ]
     title = f"{_name(name).capitalize()}: the change is the product's and the judge's ({page.PLACES[rows[0]['place']]})"
-    return _table(title, ("", "change", "product's", "judge's shift"), cells)
+    return table(title, ("", "change", "product's", "judge's shift"), cells)
 
 
 def _labels(labels: Labels) -> Iterator[Table]:
     used = page.used(labels.matrix)
     rows = [(words(labels.outcomes[i]), *(f"{labels.matrix[i][j]:,}" for j in used)) for i in used]
-    yield _table(
+    yield table(
         "Claims: what A says (rows), what B says of them (columns)",
         ("", *(words(labels.outcomes[j]) for j in used)),
         rows,
     )
     named = [("all", labels.agreement), *((name, a) for _, name, a in labels.groups)]
-    cells = [(name, f"{a.n:,}", *(_interval(i) for i in (a.share, a.kappa, a.balanced))) for name, a in named]
-    yield _table(
+    cells = [(name, f"{a.n:,}", *(interval(i) for i in (a.share, a.kappa, a.balanced))) for name, a in named]
+    yield table(
         "Agreement on claims that both gave a label", ("", "claims", "equal", "Cohen's kappa", "balanced"), cells
     )
+
+
+def _people(of: Mapping[str, Any]) -> Table:
+    """Both sides against people's labels."""
+    cells = [
+        (name, page.within(g["a"]), page.within(g["b"]), page.gained(g["difference"]), page.probability(g["p"]))
+        for name, g in page.against_people(of)
+    ]
+    return table(page.reviewed(of), ("", "A", "B", "B − A, 95% interval", "p"), cells)
 
 
 def _cost(rows: Sequence[Row]) -> Table:
@@ -174,22 +172,7 @@ def _cost(rows: Sequence[Row]) -> Table:
         names = ["side", "traces", "tokens read", "tokens written", "median seconds"]
         counts, means = ("n",), (("tokens_in", 0), ("tokens_out", 0), ("latency_s", 2))
     cells = [(r["side"], *(_count(r[c]) for c in counts), *(number(r[c], places) for c, places in means)) for r in rows]
-    return _table(title, names, cells)
-
-
-def _table(title: str, names: Sequence[str], rows: Iterable[Sequence[str]]) -> Table:
-    table = Table(title=Text(title, "bold", no_wrap=True), title_justify="left", box=box.SIMPLE)
-    table.min_width = len(title) + 2  # else rich breaks the title where the table is narrower
-    for i, name in enumerate(names):
-        table.add_column(Text(name), justify="right" if i else "left")
-    for row in rows:
-        table.add_row(*map(Text, row))
-    return table
-
-
-def _interval(found: Interval) -> str:
-    ends = "" if found.low is None or found.high is None else f" [{found.low:.3f}, {found.high:.3f}]"
-    return number(found.value, 3) + ends
+    return table(title, names, cells)
 
 
 def _count(value: int | None) -> str:

@@ -11,6 +11,7 @@ from markupsafe import Markup
 
 from tasks.report.files import write
 from tasks.report.pages import render, style
+from tasks.report.text import number, plural
 
 DIGITS = {"groundedness": 1}  # of 100; the others are of 1, and shown with 3
 TITLES = {
@@ -66,6 +67,28 @@ def verdict(found: Mapping[str, Any]) -> str:
     return f"{told}, p {probability(main['p']) if main['p'] < 0.001 else '= ' + probability(main['p'])}: {apart}."
 
 
+def within(interval: Mapping[str, Any]) -> str:
+    """A value and its interval."""
+    ends = "" if interval["low"] is None else f" [{number(interval['low'], 3)}, {number(interval['high'], 3)}]"
+    return number(interval["value"], 3) + ends
+
+
+def gained(interval: Mapping[str, Any]) -> str:
+    """A difference of two shares or kappas, and its interval."""
+    return difference({**interval, "difference": interval["value"]}, 3)
+
+
+def against_people(of: Mapping[str, Any]) -> list[tuple[str, Mapping[str, Any]]]:
+    """The measures by which two sides are held against people, with their names."""
+    return [("balanced accuracy, supported or not", of["accuracy"]), ("Cohen's kappa of the labels", of["kappa"])]
+
+
+def reviewed(of: Mapping[str, Any]) -> str:
+    """What two sides are held against people on."""
+    left_out = f"; left out, since picked for their labels: {of['picked']:,}" if of["picked"] else ""
+    return f"Against people, on {plural(of['n'], 'claim')} of {plural(of['questions'], 'question')}{left_out}"
+
+
 def signal(noise: Mapping[str, Any], number: str) -> str:
     """What identical runs differ by, in a sentence."""
     source, spread, ratio = SOURCES[noise["source"]], noise["spread"], noise["ratio"]
@@ -101,6 +124,10 @@ def write_page(path: Path, found: Mapping[str, Any]) -> None:
         used=used(labels["matrix"]) if labels else [],
         agreements=[(name, of) for _, name, of in labels["groups"]] if labels else [],
         outcome_names=[o for o in found["outcome_order"] if any(o in side for side in found["outcomes"] or ())],
+        against=against_people(found["people"]) if found["people"] else [],
+        reviewed=reviewed(found["people"]) if found["people"] else "",
+        within=within,
+        gained=gained,
         digits=digits,
         signed=signed,
         difference=difference,

@@ -12,6 +12,7 @@ import pyarrow.compute as pc
 
 from tasks.core.comparison import signal_to_noise, spread
 from tasks.core.errors import UsageError
+from tasks.stages.against_people import against_people
 from tasks.stages.differing import Populations, ask, grouped, numbers_of, only, pair_estimate
 from tasks.stages.disagreements import flipped, labels, patterns, side_claims
 from tasks.stages.findings import MAIN, Comparison, Group, Noise, Shift
@@ -82,6 +83,7 @@ def _same_traces(
         by_app=grouped([rows], main, "app", pair_estimate),
         by_generator=grouped([rows], main, "generator", pair_estimate),
         labels=labels(ask(reader, "labels", **scope)) if same_claims else None,
+        people=against_people(reader, a, b, filters) if same_claims else None,
         patterns=patterns(ask(reader, "patterns", **scope).to_pylist()) if same_claims else (),
         flips=flipped(reader, scope, flips) if same_claims and flips else (),
         cost=tuple(_cost(reader, side, other, filters) for side, other in ((a, b), (b, a))),

@@ -10,6 +10,7 @@ from typing import Any
 
 from tasks.core.agreement import Agreement
 from tasks.core.comparison import Estimate
+from tasks.core.gains import Gain
 from tasks.stages.sides import Filters, Row, Side
 
 NUMBERS = (
@@ -82,6 +83,25 @@ class Labels:
 
 
 @dataclass(frozen=True, slots=True)
+class AgainstPeople:
+    """Two judges held against people's labels of the same claims.
+
+    Attributes:
+        n: Claims that both judges and people labelled, and that were drawn at random.
+        questions: Their different questions.
+        picked: Claims left out since they were picked for review because of their labels.
+        accuracy: Balanced accuracy of "supported or not"; in part is not.
+        kappa: Cohen's kappa of the four labels.
+    """
+
+    n: int
+    questions: int
+    picked: int
+    accuracy: Gain
+    kappa: Gain
+
+
+@dataclass(frozen=True, slots=True)
 class Comparison:
     """Everything that is known of two sides.
 
@@ -91,6 +111,7 @@ class Comparison:
         signal: Noise of the main number; empty where there is no difference to hold against it.
         shifts: Of ranges of days that were judged by different recipes; all first, then by app and generator.
         labels: None where the sides have no claims in common.
+        people: Both held against people; None where nobody reviewed a claim of both.
         outcomes: Of sides without common claims: their claims by outcome, of A and of B.
         patterns: Rows with `pattern`, `n_a`, `n_b` and `n_both` (None without common claims).
         flips: Claims that flipped, each with the texts and explanations of both.
@@ -110,6 +131,7 @@ class Comparison:
     by_generator: tuple[Group, ...]
     shifts: tuple[Shift, ...] = ()
     labels: Labels | None = None
+    people: AgainstPeople | None = None
     outcomes: tuple[Mapping[str, int], Mapping[str, int]] | None = None
     patterns: tuple[Row, ...] = ()
     flips: tuple[Row, ...] = ()
@@ -124,19 +146,20 @@ class Comparison:
     def as_dict(self) -> dict[str, Any]:
         """As JSON has it: the sides with what names them, the main number's estimate as `main`, and all outcomes."""
         found = {f.name: getattr(self, f.name) for f in dataclasses.fields(self)}
-        plain: dict[str, Any] = {name: _plain(value) for name, value in found.items()}
-        return {**plain, "main": _plain(self.main), "outcome_order": list(OUTCOMES)}
+        values = {name: plain(value) for name, value in found.items()}
+        return {**values, "main": plain(self.main), "outcome_order": list(OUTCOMES)}
 
 
-def _plain(value: object) -> Any:  # noqa: ANN401 - whatever JSON can hold
+def plain(value: object) -> Any:  # noqa: ANN401 - whatever JSON can hold
+    """A finding as dictionaries, lists and values; a side with what names it."""
     if isinstance(value, Side):
         known = ("recipe", "recipe_name", "judge_name", "judge_version")
         named = {"kind": value.kind, "value": value.value, "name": value.name}
         return {**named, "first": value.first, "last": value.last, **{k: value.recipe[k] for k in known}}
     if dataclasses.is_dataclass(value):
-        return {f.name: _plain(getattr(value, f.name)) for f in dataclasses.fields(value)}
+        return {f.name: plain(getattr(value, f.name)) for f in dataclasses.fields(value)}
     if isinstance(value, Mapping):
-        return {k: _plain(v) for k, v in value.items()}
+        return {k: plain(v) for k, v in value.items()}
     if isinstance(value, tuple | list):
-        return [_plain(v) for v in value]
+        return [plain(v) for v in value]
     return value

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from tasks.report.comparison import difference, probability, signal, signed, used, verdict
+from tasks.report.comparison import difference, gained, probability, reviewed, signal, signed, used, verdict, within
 
 
 def main(**changes: Any) -> dict[str, Any]:
@@ -38,6 +38,15 @@ def test_numbers() -> None:
     assert signed(None, 1) == "n/a"
     assert difference({"difference": 0.5, "low": None, "high": None}, 2) == "+0.50"
     assert [probability(p) for p in (None, 0.0, 0.0421, 1.0)] == ["n/a", "< 0.001", "0.042", "1.000"]
+
+
+def test_two_judges_against_people_in_words() -> None:
+    kappa = {"value": -0.25, "low": None, "high": None}
+    assert (within(kappa), gained(kappa)) == ("-0.250", "−0.250")
+    assert gained({"value": 0.1, "low": -0.05, "high": 0.25}) == "+0.100 [−0.050, +0.250]"
+    of = {"n": 1200, "questions": 1, "picked": 0}
+    assert reviewed(of) == "Against people, on 1\u202f200 claims of 1 question"
+    assert reviewed({**of, "picked": 3}).endswith("; left out, since picked for their labels: 3")
 
 
 def test_only_outcomes_in_use_are_shown() -> None:

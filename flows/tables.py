@@ -1,0 +1,52 @@
+"""Tables and numbers for a terminal; texts are never read as markup."""
+
+import json
+import sys
+from collections.abc import Iterable, Mapping, Sequence
+from datetime import date
+from typing import Any
+
+from rich import box
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from tasks.core.agreement import Interval
+from tasks.report.text import number
+
+WIDTH = 120  # narrower, and numbers would be cut
+
+
+def console() -> Console:
+    """The terminal, at least so wide that numbers are not cut."""
+    found = Console()
+    found.width = max(found.width, WIDTH)
+    return found
+
+
+def table(title: str, names: Sequence[str], rows: Iterable[Sequence[str]]) -> Table:
+    """A table of which the first column is text and the others are numbers."""
+    found = Table(title=Text(title, "bold", no_wrap=True), title_justify="left", box=box.SIMPLE)
+    found.min_width = len(title) + 2  # else rich breaks the title where the table is narrower
+    for i, name in enumerate(names):
+        found.add_column(Text(name), justify="right" if i else "left")
+    for row in rows:
+        found.add_row(*map(Text, row))
+    return found
+
+
+def interval(of: Interval) -> str:
+    """A value with its ends."""
+    ends = "" if of.low is None or of.high is None else f" [{number(of.low, 3)}, {number(of.high, 3)}]"
+    return number(of.value, 3) + ends
+
+
+def print_json(found: Mapping[str, Any]) -> None:
+    """One object on a line of its own, days as people write them."""
+    sys.stdout.write(json.dumps(found, ensure_ascii=False, default=_text_of) + "\n")
+
+
+def _text_of(value: object) -> str:
+    if isinstance(value, date):
+        return value.isoformat()
+    raise TypeError(type(value).__name__)

@@ -1,0 +1,19 @@
+-- grain: one label of people with one of A and one of B, of the claims of one question that all three labelled
+-- inputs: said_a, said_b (rows of judge_labels.sql), said_people (rows of people_labels.sql)
+-- parameters: $labels
+SELECT
+    p.question,
+    p.drawn,
+    a.outcome AS label_a,
+    b.outcome AS label_b,
+    p.outcome AS label_people,
+    count(*) AS n
+FROM said_people AS p
+JOIN said_a AS a USING (date, claim_id)
+JOIN said_b AS b USING (date, claim_id)
+WHERE
+    list_contains($labels, p.outcome)
+    AND list_contains($labels, a.outcome)
+    AND list_contains($labels, b.outcome)
+GROUP BY ALL
+ORDER BY ALL

@@ -1,0 +1,28 @@
+-- grain: one grade of one answer that A and B give differently, the worst first
+-- inputs: said_a, said_b (rows of night_grades.sql, suite_grades.sql or people_grades.sql)
+-- parameters: $most
+-- Distances are shares of a grade's range. That a grade applies for one side and not for the other is as far as can be.
+SELECT
+    a.date,
+    a.item,
+    a.app,
+    a.grade,
+    a.outcome AS outcome_a,
+    b.outcome AS outcome_b,
+    a.value AS value_a,
+    b.value AS value_b
+FROM said_a AS a
+JOIN said_b AS b ON a.date IS NOT DISTINCT FROM b.date AND a.item = b.item AND a.grade = b.grade
+WHERE
+    a.outcome IN ('scored', 'na')
+    AND b.outcome IN ('scored', 'na')
+    AND (a.outcome <> b.outcome OR a.value <> b.value)
+ORDER BY
+    CASE
+        WHEN a.outcome <> b.outcome THEN 1
+        ELSE abs(a.value - b.value) / if(a.grade IN ('answer_relevancy', 'completeness'), 4, 1)
+    END DESC,
+    a.date,
+    a.item,
+    a.grade
+LIMIT $most

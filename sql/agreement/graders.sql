@@ -1,0 +1,23 @@
+-- grain: one grader version that has graded traces, and how many of the days and app asked for
+-- inputs: grades, trace_scores, judges
+-- parameters: $recipes, $app, $first, $last (null: all)
+WITH trace AS (
+    SELECT DISTINCT date, trace_id
+    FROM trace_scores
+    WHERE
+        coalesce(list_contains($recipes::VARCHAR[], recipe), TRUE)
+        AND coalesce(app = $app::VARCHAR, TRUE)
+        AND coalesce(date >= $first::DATE, TRUE)
+        AND coalesce(date <= $last::DATE, TRUE)
+)
+SELECT
+    g.grader_version AS version,
+    any_value(coalesce(j.name, g.grader_version)) AS name,
+    count(DISTINCT g.trace_id) FILTER (trace.trace_id IS NOT NULL) AS n,
+    min(trace.date) AS first_date,
+    max(trace.date) AS last_date
+FROM grades AS g
+LEFT JOIN trace USING (date, trace_id)
+LEFT JOIN judges AS j ON j.judge_version = g.grader_version
+GROUP BY g.grader_version
+ORDER BY name, version

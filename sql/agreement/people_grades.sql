@@ -1,0 +1,38 @@
+-- grain: what people, or one of them, gave as one grade of one trace
+-- inputs: reviewed_grades, trace_scores
+-- parameters: $reviewer (null: what counts of all), $recipes, $app, $first, $last (null: all)
+-- An outcome is `scored`, `na`, or `tied` where as many gave one grade as another; only the first has a value. What was
+-- picked for review because of what was said of it is not `drawn`.
+WITH trace AS (
+    SELECT date, trace_id, any_value(app) AS app, coalesce(max(question_id), trace_id) AS question
+    FROM trace_scores
+    WHERE
+        coalesce(list_contains($recipes::VARCHAR[], recipe), TRUE)
+        AND coalesce(app = $app::VARCHAR, TRUE)
+        AND coalesce(date >= $first::DATE, TRUE)
+        AND coalesce(date <= $last::DATE, TRUE)
+    GROUP BY date, trace_id
+),
+said AS (
+    SELECT
+        *,
+        list_filter(votes, lambda v: v.reviewer = $reviewer::VARCHAR AND NOT v.adjudicated) AS own
+    FROM reviewed_grades
+)
+SELECT
+    said.date,
+    said.trace_id AS item,
+    trace.app,
+    trace.question,
+    said.grade,
+    CASE
+        WHEN $reviewer::VARCHAR IS NOT NULL THEN if(own[1].value IS NULL, 'na', 'scored')
+        WHEN said.outcome = 'graded' THEN 'scored'
+        ELSE said.outcome
+    END AS outcome,
+    if($reviewer::VARCHAR IS NULL, said.value, own[1].value) AS value,
+    said.random AS drawn
+FROM said
+JOIN trace USING (date, trace_id)
+WHERE $reviewer::VARCHAR IS NULL OR len(own) > 0
+ORDER BY said.date, said.trace_id, said.grade

@@ -1,0 +1,89 @@
+"""Nights whose labels are known by construction: two judges with recorded verdicts.
+
+Every trace is one claim and one chunk, so that a claim's label is the verdict on its one look.
+"""
+
+from collections.abc import Sequence
+from datetime import date, timedelta
+from pathlib import Path
+from typing import Any
+
+import yaml
+from worlds import FIRST, World, make_world, trace, write
+
+from tasks.core.keys import request_key
+from tasks.stages import claims, grace, ingest, pairs, publish, relevance, score, verdicts
+from tasks.stages.context import load
+from tasks.stages.runs import Run
+
+SECOND = FIRST + timedelta(days=1)
+S, C, U = "supported", "contradicted", "unsupported"
+OLD = [S, S, S, S, S, S, S, S, U, U, U, U]  # what each judge says of claims 0 to 11
+NEW = [S, S, S, S, S, S, C, C, S, S, U, U]
+NASTY = "The [bold]rule[/bold] of <script>alert(1)</script> number 6 holds."
+
+
+def claim(i: int) -> str:
+    return NASTY if i == 6 else f"The rule of shelf number {i} holds."
+
+
+def traces(day: date, first: int, count: int = 12) -> list[dict[str, Any]]:
+    return [
+        trace(
+            f"t{day.day}-{i}",
+            timestamp=f"{day}T12:00:00Z",
+            app="docs" if i % 2 else "help",
+            generator="large" if i < first + count // 2 else "small",
+            prompt_version="v1" if i < first + count // 2 else "v2",
+            question=f"Which rule is number {i % 6}?",
+            answer=claim(i),
+            chunks=[{"chunk_id": "1", "text": f"Passage {i}."}],
+        )
+        for i in range(first, first + count)
+    ]
+
+
+def judge(path: Path, labels: Sequence[str], seed: int) -> None:
+    """A judge that says these labels of claims 0, 1, …; sure of itself where they matter."""
+    rows = [
+        {
+            "key": request_key(f"Passage {i}.", claim(i)),
+            "label": label,
+            "p_supported": 0.9 if label == S else 0.2,
+            "p_contradicted": 0.95 if label == C else 0.05,
+            "explanation": f"{path.stem} says [red]{label}[/red] of {i}",
+        }
+        for i, label in enumerate(labels)
+    ]
+    write(path.with_suffix(".jsonl"), rows)
+    path.write_text(yaml.safe_dump({"kind": "replay", "records": path.with_suffix(".jsonl").name, "seed": seed}))
+
+
+def night(world: World, judged_by: str, first: date, last: date) -> None:
+    """What a nightly leaves in the warehouse, judged by one of the judges; without its report."""
+    config = yaml.safe_load(world.config.read_text())
+    config["recipe"] |= {"judge": f"out/{judged_by}.yaml", "name": "claims"}
+    path = world.config.with_name(f"{judged_by}.yaml")
+    path.write_text(yaml.safe_dump(config))
+    ctx = load(path, first, last)
+    run = Run("nightly", recipes=[ctx.recipe])
+    run.start(ctx)
+    for stage in (
+        ingest.ingest, claims.extract_claims, grace.score_grace, pairs.plan_pairs, verdicts.judge_first_looks,
+        verdicts.judge_second_looks, relevance.score_relevance, score.score_traces, score.aggregate_nights,
+    ):  # fmt: skip
+        run.add(ctx, stage(ctx))
+    run.end(ctx, "completed")
+    publish.load_warehouse(ctx)
+    publish.publish_warehouse(ctx)
+
+
+def two_days(root: Path) -> World:
+    """Day one is judged by both; day two, with claims 6 to 11 alone, by the new one."""
+    world = make_world(root)
+    judge(world.out / "old.yaml", OLD, 1)
+    judge(world.out / "new.yaml", NEW, 2)
+    write(root / "logs" / "a.jsonl", [*traces(FIRST, 0), *traces(SECOND, 6, 6)])
+    night(world, "old", FIRST, FIRST)
+    night(world, "new", FIRST, SECOND)
+    return world
