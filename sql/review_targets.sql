@@ -15,6 +15,7 @@ SELECT
     line.line,
     traces.date,
     traces.answer,
+    traces.text_removed_at IS NOT NULL AS text_removed,
     claim.claim_id IS NOT NULL AS claim_known,
     claim.span_start,
     claim.span_end,

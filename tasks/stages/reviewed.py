@@ -66,11 +66,11 @@ def reviewed(ctx: Context, queries: Queries, reviews: pa.Table | None = None) ->
         reviews: Rows of `REVIEWS`; those of the lake by default.
 
     Returns:
-        Rows of `sql/reviewed_claims.sql` and of `sql/reviewed_traces.sql`.
+        Rows of `sql/views/reviewed_claims.sql` and of `sql/reviewed_traces.sql`.
     """
     found = all_reviews(ctx) if reviews is None else reviews
     claims = queries.run(
-        "reviewed_claims",
+        "views/reviewed_claims",
         {
             "reviews": found,
             "claims": _of_days(ctx, CLAIMS, ctx.extractor.version, found),

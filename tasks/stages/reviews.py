@@ -1,56 +1,39 @@
-"""People's labels into the lake (METHODS section 13): a file of JSON lines becomes a part of `reviews`.
+"""People's labels into the lake (METHODS section 13): what a file says becomes a part of `reviews`.
 
 A file is known by its content: the same bytes again are nothing to do, unless lines of them were refused, since their
 traces may have come since. A label that an earlier file brought already is not stored twice, so that a growing export
 can be imported again and again. What a line is of is found here; which claim that is under a recipe, and which of
-several labels counts, is SQL (`sql/reviewed_claims.sql`). The format is described in docs/reviews.md.
+several labels counts, is SQL (`sql/views/`). The formats are described in docs/reviews.md.
 """
 
 import re
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, date, datetime
 from pathlib import Path
-from typing import Annotated, Any, TypeAlias
+from typing import Any, TypeAlias
 
 import msgspec
 import pyarrow as pa
-from msgspec import Meta, Struct
+import pyarrow.compute as pc
 
 from tasks.core import keys
-from tasks.core.errors import DataError, SourceError
+from tasks.core.errors import DataError
 from tasks.core.schemas import CLAIMS, QUARANTINE, REVIEWS, TRACES
-from tasks.core.types import Id
-from tasks.sources import _rejects
 from tasks.stages.context import Context, StageResult
+from tasks.stages.removed import requested
+from tasks.stages.review_files import content, entries
+from tasks.stages.review_lines import Entry, Line, Refusal
 from tasks.store.lake import from_rows
 from tasks.store.query import Queries
 
 STAGE = "reviews"
-OF_CLAIMS = ("supported", "partially_supported", "unsupported", "contradicted", "cant_tell")
-OF_ANSWERS = ("right", "wrong")
-SAMPLING = ("random", "misused", "uncertain", "disputed")
+REMOVED = "text_removed"  # nobody's mistake: the text was there when the label was given
 TARGETS = pa.schema([("line", pa.int64()), ("trace_id", pa.string()), ("claim_id", pa.string())])
-_MARK = b"\xef\xbb\xbf"
 
-Place = Annotated[int, Meta(ge=0, lt=2**31)]
 Span: TypeAlias = tuple[int | None, int | None]
 NOWHERE: Span = (None, None)  # of answers as a whole, and of facts that share their sentence with others
-
-
-class Line(Struct, frozen=True, forbid_unknown_fields=True):
-    """One line of a file: a label of one claim, named in one of three ways, or of an answer as a whole."""
-
-    trace_id: Id
-    label: str
-    claim: str | None = None
-    claim_id: Id | None = None
-    span: tuple[Place, Place] | None = None
-    misused: bool | None = None
-    reviewer: Annotated[str, Meta(min_length=1, max_length=512)] | None = None
-    reviewed_at: Annotated[datetime, Meta(tz=True)] | None = None
-    sampling: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,17 +45,44 @@ class Labels:
         reviews: Rows of `REVIEWS`, each label once.
         refused: Rows of `QUARANTINE`.
         repeated: Lines that say what an earlier one of the file says.
+        skipped: Lines that nobody has filled in.
     """
 
     key: str
     reviews: pa.Table
     refused: pa.Table
     repeated: int
+    skipped: int = 0
 
     @property
     def lines(self) -> int:
-        """Lines that are not blank."""
+        """Lines that say something."""
         return int(self.reviews.num_rows + self.refused.num_rows) + self.repeated
+
+    @property
+    def bad(self) -> Counter[str]:
+        """Refused lines by reason, but for those whose text was removed since."""
+        reasons = Counter(self.refused["reason"].to_pylist())
+        del reasons[REMOVED]
+        return reasons
+
+    def check(self, path: Path, limit: float, remedy: str) -> None:
+        """Refuse the file where more of its lines are bad than the config allows.
+
+        Args:
+            limit: `gates.max_quarantined_share`.
+            remedy: What was done, and what to do.
+
+        Raises:
+            DataError: There are.
+        """
+        reasons = self.bad
+        if reasons.total() > limit * self.lines:
+            top = ", ".join(f"{reason} {n}" for reason, n in reasons.most_common(3))
+            raise DataError(
+                f"{path}: {reasons.total()} of {self.lines} lines were refused ({top}), more than "
+                f"gates.max_quarantined_share = {limit:.1%}. {remedy}"
+            )
 
 
 def import_reviews(ctx: Context, path: Path) -> StageResult:
@@ -89,16 +99,23 @@ def import_reviews(ctx: Context, path: Path) -> StageResult:
     mine = ctx.lake.find(REVIEWS, found.key)
     others = {i for p in ctx.lake.parts(REVIEWS) if p.name != found.key for i in _ids(p.read(["review_id"]))}
     before = {r["review_id"]: r for r in mine.read().to_pylist()} if mine else {}
-    _check_share(ctx, found, name, path)
+    if found.refused.num_rows:
+        ctx.lake.write(QUARANTINE, name, found.refused)
+    else:  # an earlier try may have refused lines whose traces have come since
+        ctx.lake.drop(QUARANTINE, name)
+    found.check(
+        path,
+        ctx.config.gates.max_quarantined_share,
+        "No label was added. Read the refused lines with "
+        f"leadline sql \"FROM quarantine WHERE stage = '{STAGE}'\", then mend the file or raise the limit.",
+    )
     new = [r for r in found.reviews.to_pylist() if r["review_id"] not in others and r["review_id"] not in before]
     if new or mine is None:
         kept = [*before.values(), *new]  # an earlier label stays, though its text may not be found any more
         ids = sorted(r["review_id"] for r in kept)
         ctx.lake.write(REVIEWS, found.key, from_rows(kept, REVIEWS), inputs=keys.version(ids))
-    refused = found.refused.num_rows
-    notes = (f"{refused} of {found.lines} lines were refused; see quarantine.",) if refused else ()
     known = found.reviews.num_rows + found.repeated - len(new)
-    return StageResult(STAGE, computed=len(new), reused=known, notes=notes)
+    return StageResult(STAGE, computed=len(new), reused=known, notes=tuple(_notes(found)))
 
 
 def read(ctx: Context, queries: Queries, path: Path) -> Labels:
@@ -106,174 +123,135 @@ def read(ctx: Context, queries: Queries, path: Path) -> Labels:
 
     Raises:
         SourceError: The file can't be read.
+        DataError: It is a CSV without the columns that it takes.
     """
-    data = _bytes(path)
-    refused: list[dict[str, object]] = []
-
-    def refuse(number: int, raw: bytes, trace_id: str | None, reason: str, detail: str) -> None:
-        text = raw.decode("utf-8", "backslashreplace")
-        row = {"source": str(path), "line": number, "trace_id": trace_id, "stage": STAGE}
-        refused.append({**row, "reason": reason, "detail": detail, "raw": text})
-
-    lines: list[tuple[int, bytes, Line]] = []
-    for number, raw in _split(data):
-        try:
-            line = _decode(raw)
-        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError, OverflowError) as exc:
-            bad = _rejects.undecodable(number, raw, exc)
-            refuse(number, raw, bad.trace_id, bad.reason, bad.detail)
-            continue
-        if problem := _form(line, raw):
-            refuse(number, raw, line.trace_id, *problem)
-        else:
-            lines.append((number, raw, line))
-    places = {row["line"]: row for row in _targets(ctx, queries, lines)}
+    data = content(path)
+    found = list(entries(data, path))
+    places = {row["line"]: row for row in _targets(ctx, queries, found)}
+    gone = requested(ctx.lake)
     now = datetime.now(UTC)
     rows: dict[str, dict[str, object]] = {}
+    refused: list[dict[str, object]] = []
     repeated = 0
-    for number, raw, line in lines:
-        span = _placed(line, places[number])
-        if isinstance(span, _Unplaced):
-            refuse(number, raw, line.trace_id, span.reason, span.detail)
-            continue
-        row = _row(line, span, places[number]["date"])
-        repeated += row["review_id"] in rows
-        rows.setdefault(str(row["review_id"]), {**row, "source": str(path), "imported_at": now})
-    refused.sort(key=lambda r: int(str(r["line"])))
-    content = keys.key(data, size=keys.SHORT_HEX)
-    return Labels(content, from_rows(rows.values(), REVIEWS), from_rows(refused, QUARANTINE), repeated)
+    for entry in found:
+        said = entry.said
+        if isinstance(said, Line):
+            place = places[entry.number]
+            span = _placed(said, place, gone)
+            if not isinstance(span, Refusal):
+                row = _row(said, span, place["date"])
+                repeated += row["review_id"] in rows
+                rows.setdefault(str(row["review_id"]), {**row, "source": str(path), "imported_at": now})
+                continue
+            said = span
+        if said is not None:
+            refused.append({
+                "source": str(path),
+                "line": entry.number,
+                "trace_id": said.trace_id,
+                "stage": STAGE,
+                "reason": said.reason,
+                "detail": said.detail,
+                "raw": "" if _hidden(entry, said, places, gone) else entry.raw,
+            })  # fmt: skip
+    skipped = sum(entry.said is None for entry in found)
+    short = keys.key(data, size=keys.SHORT_HEX)
+    return Labels(short, from_rows(rows.values(), REVIEWS), from_rows(refused, QUARANTINE), repeated, skipped)
 
 
-@dataclass(frozen=True, slots=True)
-class _Unplaced:
-    """Why a line is of nothing that the lake holds."""
-
-    reason: str
-    detail: str
+def _hidden(entry: Entry, said: Refusal, places: dict[int, dict[str, Any]], gone: frozenset[str]) -> bool:
+    """Whether a refused line may quote a text that was removed: it would come back by the quarantine."""
+    removed = entry.number in places and places[entry.number]["text_removed"]
+    return bool(removed) or said.reason == REMOVED or any(trace_id in entry.raw for trace_id in gone)
 
 
-def _bytes(path: Path) -> bytes:
-    try:
-        with pa.input_stream(str(path), compression="detect") as stream:
-            return bytes(stream.read())
-    except OSError as error:
-        said = "there is no such file" if isinstance(error, FileNotFoundError) else f"can't be read ({error})"
-        raise SourceError(f"{path}: {said}. Give a file of people's labels, as docs/reviews.md has it.") from error
-
-
-def _split(data: bytes) -> Iterator[tuple[int, bytes]]:
-    """Lines that are not blank, with their numbers from 1."""
-    for number, line in enumerate(data.removeprefix(_MARK).split(b"\n"), 1):
-        if line.strip(b" \t\r"):
-            yield number, line
-
-
-_DECODER = msgspec.json.Decoder(Line)
-
-
-def _decode(raw: bytes) -> Line:
-    line = _DECODER.decode(raw)
-    at = line.reviewed_at and line.reviewed_at.astimezone(UTC)
-    return msgspec.structs.replace(line, reviewed_at=at)
-
-
-def _form(line: Line, raw: bytes) -> tuple[str, str] | None:
-    """What is wrong with a line by itself: the first of its problems."""
-    return next(_problems(line, raw), None)
-
-
-def _problems(line: Line, raw: bytes) -> Iterator[tuple[str, str]]:
-    named = [name for name in ("claim", "claim_id", "span") if getattr(line, name) is not None]
-    if b"\\u0000" in raw and (path := _rejects.nul_path(msgspec.to_builtins(line))):
-        yield "nul_character", f"`str` with a NUL character - at `{path}`"
-    if line.label not in OF_CLAIMS + OF_ANSWERS:
-        yield "unknown_label", f"the label is none of {', '.join(OF_CLAIMS + OF_ANSWERS)}"
-    if line.sampling is not None and line.sampling not in SAMPLING:
-        yield "unknown_sampling", f"`sampling` is none of {', '.join(SAMPLING)}"
-    if len(named) > 1:
-        yield "several_targets", f"{' and '.join(named)} are given; one of them is enough"
-    if line.label in OF_ANSWERS and (named or line.misused is not None):
-        yield "label_of_answer", f"{line.label} is a label of an answer as a whole, without claim or `misused`"
-    if line.label in OF_CLAIMS and not named:
-        yield "no_claim", f"{line.label} is a label of a claim: name it by `claim`, `claim_id` or `span`"
-
-
-def _targets(ctx: Context, queries: Queries, lines: Sequence[tuple[int, bytes, Line]]) -> list[dict[str, Any]]:
-    """Rows of `sql/review_targets.sql`."""
-    asked = [{"line": n, "trace_id": line.trace_id, "claim_id": line.claim_id} for n, _, line in lines]
-    by_id = any(line.claim_id is not None for _, _, line in lines)
+def _targets(ctx: Context, queries: Queries, found: Sequence[Entry]) -> list[dict[str, Any]]:
+    """Rows of `sql/review_targets.sql`, of all lines whose trace is named."""
+    said = [(e.number, e.said) for e in found if e.said is not None and e.said.trace_id is not None]
+    asked = [
+        {"line": number, "trace_id": of.trace_id, "claim_id": of.claim_id if isinstance(of, Line) else None}
+        for number, of in said
+    ]
+    table = pa.Table.from_pylist(asked, schema=TARGETS)
+    by_id = table["claim_id"].null_count < table.num_rows
     relations = {
-        "line": pa.Table.from_pylist(asked, schema=TARGETS),
+        "line": table,
         "traces": ctx.lake.parts(TRACES),
         "claims": ctx.lake.parts(CLAIMS) if by_id else [],
     }
     return queries.run("review_targets", relations).to_pylist() if asked else []
 
 
-def _placed(line: Line, place: dict[str, Any]) -> Span | _Unplaced:
+def _placed(line: Line, place: dict[str, Any], gone: frozenset[str]) -> Span | Refusal:
     """Where in the answer the label belongs."""
     answer: str | None = place["answer"]
+    by_text = line.claim is not None or line.span is not None
+    if (by_text and place["text_removed"]) or (answer is None and line.trace_id in gone):
+        return Refusal(line.trace_id, REMOVED, "the text of the trace was removed; a `claim_id` would still tell")
     if answer is None:
-        return _Unplaced("unknown_trace", "no trace with this id is in the lake; complete its day first")
+        return Refusal(line.trace_id, "unknown_trace", "no trace with this id is in the lake; complete its day first")
     if line.claim_id is not None:
-        return _of_id(place)
+        return _of_id(line, place)
     if line.span is not None:
-        return _of_span(line.span, len(answer))
-    return NOWHERE if line.claim is None else _of_text(line.claim, answer)
+        return _of_span(line, line.span, len(answer))
+    return NOWHERE if line.claim is None else _of_text(line, line.claim, answer)
 
 
-def _of_id(claim: dict[str, Any]) -> Span | _Unplaced:
+def _of_id(line: Line, claim: dict[str, Any]) -> Span | Refusal:
     if not claim["claim_known"]:
-        return _Unplaced("unknown_claim", "the trace has no claim with this id")
+        return Refusal(line.trace_id, "unknown_claim", "the trace has no claim with this id")
     return NOWHERE if claim["shared"] else (claim["span_start"], claim["span_end"])
 
 
-def _of_span(span: tuple[int, int], characters: int) -> Span | _Unplaced:
+def _of_span(line: Line, span: tuple[int, int], characters: int) -> Span | Refusal:
     if span[0] < span[1] <= characters:
         return span
-    return _Unplaced("bad_span", f"[{span[0]}, {span[1]}] is no span of an answer of {characters} characters")
+    detail = f"[{span[0]}, {span[1]}] is no span of an answer of {characters} characters"
+    return Refusal(line.trace_id, "bad_span", detail)
 
 
-def _of_text(claim: str, answer: str) -> Span | _Unplaced:
+def _of_text(line: Line, claim: str, answer: str) -> Span | Refusal:
     """Its only place in the answer, however words are spaced and lines are broken."""
     words = [re.escape(word) for word in claim.split()]
     found = list(re.finditer(r"\s+".join(words), answer)) if words else []
     if len(found) == 1:
         return found[0].span()
     if found:
-        return _Unplaced("claim_ambiguous", f"the answer has this text {len(found)} times; give `span` or `claim_id`")
-    return _Unplaced("claim_not_found", "the answer does not have this text; give `span` or `claim_id`")
+        detail = f"the answer has this text {len(found)} times; give `span` or `claim_id`"
+        return Refusal(line.trace_id, "claim_ambiguous", detail)
+    return Refusal(line.trace_id, "claim_not_found", "the answer does not have this text; give `span` or `claim_id`")
 
 
 def _row(line: Line, span: Span, day: date) -> dict[str, object]:
-    given = {
+    given: dict[str, object] = {
         "trace_id": line.trace_id,
         "span_start": span[0],
         "span_end": span[1],
         "claim_id": line.claim_id,
-        "label": line.label,
+        "label": line.label if isinstance(line.label, str) else None,
         "misused": line.misused,
         "reviewer": line.reviewer,
         "reviewed_at": line.reviewed_at,
         "sampling": line.sampling,
     }
+    # Only where they are given: the ids of labels that were imported before there were grades stay what they are.
+    if line.adjudicated:
+        given["adjudicated"] = True
+    if line.grade is not None:
+        given |= {"grade": line.grade, "value": line.value}
     return {"review_id": keys.key(msgspec.json.encode(given)), "date": day, **given}
 
 
-def _check_share(ctx: Context, found: Labels, name: str, path: Path) -> None:
-    refused, limit = found.refused.num_rows, ctx.config.gates.max_quarantined_share
-    if refused:
-        ctx.lake.write(QUARANTINE, name, found.refused)
-    else:  # an earlier try may have refused lines whose traces have come since
-        ctx.lake.drop(QUARANTINE, name)
-    if refused > limit * found.lines:
-        reasons = Counter(found.refused["reason"].to_pylist()).most_common(3)
-        top = ", ".join(f"{reason} {n}" for reason, n in reasons)
-        raise DataError(
-            f"{path}: {refused} of {found.lines} lines were refused ({top}), more than "
-            f"gates.max_quarantined_share = {limit:.1%}. No label was added. Read the refused lines with "
-            f"leadline sql \"FROM quarantine WHERE stage = '{STAGE}'\", then mend the file or raise the limit."
-        )
+def _notes(found: Labels) -> list[str]:
+    """What a person should know of a file."""
+    bad = found.bad.total()
+    removed = int(pc.sum(pc.equal(found.refused["reason"], REMOVED)).as_py() or 0)
+    notes = [f"{bad} of {found.lines} lines were refused; see quarantine."] if bad else []
+    if removed:
+        notes.append(f"{removed} of {found.lines} lines are of traces whose text was removed; see quarantine.")
+    if found.skipped:
+        notes.append(f"{found.skipped} lines have no label; they were left out.")
+    return notes
 
 
 def _ids(rows: pa.Table) -> list[str]:

@@ -41,11 +41,18 @@ def score(ctx: Context) -> None:
         stage(ctx)
 
 
-def label(ctx: Context, name: str, **labels: tuple[str, bool]) -> None:
+def label(ctx: Context, name: str, *, adjudicated: bool | None = None, **labels: tuple[str, bool]) -> None:
     """Import labels of the claims of some traces of the first night, by their numbers."""
     path = ctx.config.lake.parent / f"{name}.jsonl"
     lines = [
-        {"trace_id": f"{DAY}-{i[1:]}", "claim": CLAIM, "label": what, "misused": misused, "reviewer": name}
+        {
+            "trace_id": f"{DAY}-{i[1:]}",
+            "claim": CLAIM,
+            "label": what,
+            "misused": misused,
+            "reviewer": name,
+            "adjudicated": adjudicated,
+        }
         for i, (what, misused) in labels.items()
     ]
     path.write_text("".join(json.dumps(line) + "\n" for line in lines))
@@ -88,6 +95,17 @@ def test_what_was_computed_is_reused_until_labels_come(ctx: Context) -> None:
     label(ctx, "bob", t2=("contradicted", True))
     assert correct_nights(ctx).computed == 2
     assert corrected(ctx)[NEXT, "groundedness"]["rectifier"] == pytest.approx(-100 / 3, abs=1e-6)
+
+
+def test_an_adjudicator_settles_what_reviewers_leave_open(ctx: Context) -> None:
+    """t1 is tied and corrects nothing; adjudicated as misused it is 0 instead of 100: mean change −50."""
+    label(ctx, "ann", t0=("supported", False), t1=("unsupported", True))
+    label(ctx, "bob", t1=("supported", False))
+    correct_nights(ctx)
+    assert corrected(ctx) == {}  # one reviewed question is left
+    label(ctx, "eve", adjudicated=True, t1=("unsupported", True))
+    correct_nights(ctx)
+    assert corrected(ctx)[NEXT, "groundedness"]["rectifier"] == -50
 
 
 def test_one_reviewed_question_corrects_nothing(ctx: Context) -> None:

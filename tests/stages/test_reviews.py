@@ -6,9 +6,11 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 from stage_kit import DAY, context, put, rows, trace
 
+from tasks.core import keys
 from tasks.core.errors import DataError, SourceError
 from tasks.core.schemas import CLAIMS, QUARANTINE, REVIEWS
 from tasks.stages.claims import extract_claims
@@ -67,6 +69,39 @@ def test_labels_are_placed_by_text_by_span_or_by_id(ctx: Context) -> None:
     assert found["cant_tell"]["claim_id"] is found["wrong"]["sampling"] is found["wrong"]["reviewed_at"] is None
 
 
+def test_labels_keep_their_ids_though_lines_can_say_more_now(ctx: Context) -> None:
+    """Else a file from before there were grades would be imported a second time."""
+    import_reviews(ctx, labels(ctx, [GOOD, {**GOOD, "adjudicated": False, "context": {"x": 1}}]))
+    (row,) = rows(ctx, REVIEWS)
+    names = (
+        "trace_id",
+        "span_start",
+        "span_end",
+        "claim_id",
+        "label",
+        "misused",
+        "reviewer",
+        "reviewed_at",
+        "sampling",
+    )
+    assert row["review_id"] == keys.key(msgspec.json.encode({name: row[name] for name in names}))
+
+
+def test_grades_are_stored_beside_labels(ctx: Context) -> None:
+    lines = [
+        {"trace_id": "t", "grade": "completeness", "value": 4, "reviewer": "ann"},
+        {"trace_id": "t", "grade": "completeness", "value": None, "reviewer": "bob", "adjudicated": True},
+        {"trace_id": "t", "label": None, "claim": "Tea is hot"},
+    ]
+    result = import_reviews(ctx, labels(ctx, lines))
+    assert (result.computed, result.notes) == (2, ("1 lines have no label; they were left out.",))
+    found = {
+        r["reviewer"]: (r["label"], r["grade"], r["value"], r["adjudicated"], r["date"]) for r in rows(ctx, REVIEWS)
+    }
+    assert found == {"ann": (None, "completeness", 4.0, None, DAY), "bob": (None, "completeness", None, True, DAY)}
+    assert import_reviews(ctx, labels(ctx, lines)).computed == 0
+
+
 def test_a_fact_that_shares_its_sentence_has_no_span_of_its_own(ctx: Context) -> None:
     extract_claims(ctx)
     (part,) = ctx.lake.parts(CLAIMS)
@@ -95,6 +130,13 @@ GOOD = {"trace_id": "t", "claim": "Tea is hot", "label": "supported"}
         ({**GOOD, "label": SECRET}, "unknown_label"),
         ({**GOOD, "sampling": SECRET}, "unknown_sampling"),
         ({**GOOD, "span": [0, 3]}, "several_targets"),
+        ({**GOOD, "value": 3}, "value_without_grade"),
+        ({"trace_id": "t", "grade": "kindness", "value": 1}, "unknown_grade"),
+        ({"trace_id": "t", "grade": "completeness"}, "missing_field"),
+        ({"trace_id": "t", "grade": "completeness", "value": 0}, "bad_value"),
+        ({"trace_id": "t", "grade": "usefulness", "value": 0.5}, "bad_value"),
+        ({**GOOD, "grade": "usefulness", "value": 1}, "grade_of_answer"),
+        ({"trace_id": "elsewhere", "grade": "usefulness", "value": 1}, "unknown_trace"),
         ({**GOOD, "label": "right"}, "label_of_answer"),
         ({"trace_id": "t", "label": "wrong", "misused": True}, "label_of_answer"),
         ({"trace_id": "t", "label": "cant_tell"}, "no_claim"),

@@ -1,17 +1,18 @@
--- grain: one claim_result under one recipe that people labelled
--- inputs: reviews, and of the days of their traces claims (as the recipe's extractor cuts them) and claim_results
+-- grain: one claim under one recipe that people labelled
+-- inputs: claim_results, claims, reviews
 -- METHODS section 13. A review belongs to the claim that it names, else to the one whose span its own overlaps most,
 -- with intersection / union ≥ 0.5; if several claims share that span, nobody knows which one is meant, and it is left
 -- out. Of each reviewer the latest label counts, of several reviewers the most frequent one: `outcome` is `labelled`,
--- `tied`, or `cant_tell`, and `people` is null but for the first.
+-- `tied`, or `cant_tell`, and `people` is null but for the first. An adjudicator's label, the latest of them, counts over
+-- all others.
 -- A reviewer who did not say whether the claim is misused has said it where it cites nothing, or nothing supports it.
 WITH given AS (
-    SELECT *, coalesce(reviewed_at, imported_at) AS given_at
+    SELECT *, coalesce(reviewed_at, imported_at) AS given_at, coalesce(adjudicated, false) AS final
     FROM reviews
-    WHERE label NOT IN ('right', 'wrong')
+    WHERE label NOT IN ('right', 'wrong') -- a grade has no label
 ),
 named AS (
-    SELECT given.*, claims.claim_id AS own_id
+    SELECT given.*, claims.claim_id AS own_id, claims.extractor_version
     FROM given
     INNER JOIN claims USING (claim_id)
 ),
@@ -19,31 +20,40 @@ placed AS (
     SELECT
         given.*,
         claims.claim_id AS own_id,
+        claims.extractor_version,
         least(given.span_end, claims.span_end) - greatest(given.span_start, claims.span_start) AS common,
         common / (greatest(given.span_end, claims.span_end) - least(given.span_start, claims.span_start)) AS overlap,
-        max(overlap) OVER (PARTITION BY review_id) AS best
+        max(overlap) OVER (PARTITION BY given.review_id, claims.extractor_version) AS best
     FROM given
     INNER JOIN claims
         ON given.trace_id = claims.trace_id
         AND given.span_start < claims.span_end
         AND claims.span_start < given.span_end
-    WHERE given.claim_id IS NULL OR given.claim_id NOT IN (SELECT claim_id FROM claims)
+    ANTI JOIN named
+        ON named.review_id = given.review_id
+        AND named.extractor_version IS NOT DISTINCT FROM claims.extractor_version
 ),
 nearest AS (
     SELECT * EXCLUDE (common, overlap, best)
     FROM placed
     WHERE overlap = best AND overlap >= 0.5
-    QUALIFY count(DISTINCT own_id) OVER (PARTITION BY review_id) = 1
+    QUALIFY count(DISTINCT own_id) OVER (PARTITION BY review_id, extractor_version) = 1
 ),
 vote AS (
-    -- How a claim was drawn stays so, whatever it is shown to people for later on.
-    SELECT *, bool_or(sampling IS NULL OR sampling = 'random') OVER (PARTITION BY own_id) AS drawn
+    SELECT
+        *,
+        -- How a claim was drawn stays so, whatever it is shown to people for later on.
+        bool_or(sampling IS NULL OR sampling = 'random') OVER (PARTITION BY own_id) AS drawn,
+        final OR NOT bool_or(final) OVER (PARTITION BY own_id) AS decides
     FROM (FROM named UNION ALL BY NAME FROM nearest)
-    QUALIFY row_number() OVER (PARTITION BY own_id, reviewer ORDER BY given_at DESC, review_id DESC) = 1
+    QUALIFY row_number() OVER (
+        PARTITION BY own_id, final, CASE WHEN NOT final THEN reviewer END ORDER BY given_at DESC, review_id DESC
+    ) = 1
 ),
 tally AS (
     SELECT own_id, label, count(*) AS n, max(n) OVER (PARTITION BY own_id) AS most
     FROM vote
+    WHERE decides
     GROUP BY own_id, label
 ),
 winner AS (
@@ -55,10 +65,18 @@ winner AS (
 said AS (
     SELECT
         own_id,
-        count(*) AS n_reviewers,
+        count(DISTINCT coalesce(reviewer, '')) AS n_reviewers, -- who gives no name is one and the same person
         bool_or(drawn) AS random,
-        CASE sign(count(*) FILTER (misused) - count(*) FILTER (NOT misused)) WHEN 1 THEN true WHEN -1 THEN false END
-            AS misused
+        bool_or(final) AS adjudicated,
+        NOT bool_or(final) AND count(DISTINCT label) > 1 AS disputed,
+        CASE
+            sign(count(*) FILTER (decides AND misused) - count(*) FILTER (decides AND NOT misused))
+            WHEN 1 THEN true WHEN -1 THEN false
+        END AS misused,
+        list(
+            {'reviewer': reviewer, 'label': label, 'misused': misused, 'adjudicated': final}
+            ORDER BY final, reviewer NULLS FIRST
+        ) AS votes
     FROM vote
     GROUP BY own_id
 )
@@ -82,7 +100,10 @@ SELECT
     claim_results.misused AS judge_misused,
     claim_results.confidence,
     claim_results.p_supported,
-    claim_results.p_contradicted
+    claim_results.p_contradicted,
+    said.adjudicated,
+    said.disputed,
+    said.votes
 FROM claim_results
 INNER JOIN claims USING (claim_id)
 INNER JOIN said ON said.own_id = claim_results.claim_id

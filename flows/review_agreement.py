@@ -1,0 +1,81 @@
+"""`leadline review agreement`: how much people have labelled, how far they agree, and what they disagree on."""
+
+import json
+import sys
+from dataclasses import asdict
+from datetime import date
+from pathlib import Path
+
+from rich import box
+from rich.console import Console
+from rich.markup import escape
+from rich.table import Table
+
+from flows.written import counted
+from tasks.core.agreement import Interval
+from tasks.core.config import load_nightly, recipes_of
+from tasks.core.errors import UsageError
+from tasks.stages.review_agreement import Found, reviewers_agreement
+from tasks.stages.review_export import scope_of
+from tasks.store.warehouse import reading
+
+MOST_SHOWN = 10  # open disputes
+
+
+def run(
+    config: Path, recipe: str | None, app: str | None, days: tuple[date | None, date | None], *, as_json: bool
+) -> None:
+    """Show it for every recipe of the config, or for the one that is named.
+
+    Raises:
+        UsageError: There is no such recipe, or no warehouse yet.
+    """
+    if days[0] and days[1] and days[0] > days[1]:
+        raise UsageError(f"--from {days[0]} is after --to {days[1]}. Swap them.")
+    nightly = load_nightly(config)
+    words = [recipe] if recipe else [chosen.recipe.name for chosen in recipes_of(nightly, config)]
+    with reading(nightly.warehouse) as reader:
+        found = {word: reviewers_agreement(reader, scope_of(reader, word, app, *days)) for word in words}
+    for word, of in found.items():
+        if as_json:
+            sys.stdout.write(json.dumps({"recipe": word, **asdict(of)}, ensure_ascii=False) + "\n")
+        else:
+            _show(Console(), word, of)
+
+
+def _show(console: Console, recipe: str, found: Found) -> None:
+    def say(text: str) -> None:
+        console.print(text, highlight=False, soft_wrap=True)
+
+    say(f"[bold]Recipe {escape(recipe)}[/bold]")
+    if not found.claims:
+        say("No claim is labelled.\n")
+        return
+    by = ", ".join(f"{n:,} by {counted(k, 'reviewer')}" for k, n in found.by_reviewers.items())
+    say(f"{counted(found.claims, 'claim')} labelled: {by}; {found.adjudicated:,} adjudicated.")
+    say(f"Came out as: {', '.join(f'{name} {n:,}' for name, n in sorted(found.outcomes.items()))}.")
+    say(f"Reviewers: {', '.join(f'{escape(name)} {n:,}' for name, n in found.reviewers.items())}.")
+    if found.shared:
+        say(f"\nOver the {counted(found.shared, 'claim')} that at least two labelled:")
+        say(f"  same label          {_told(found.share)}")
+        say(f"  Krippendorff's α    {_told(found.alpha)}")
+        table = Table(box=box.SIMPLE, show_edge=False, header_style="bold")
+        for column in ("reviewer", "and", "claims", "same label", "Cohen's κ"):
+            table.add_column(column, justify="right" if column == "claims" else "left")
+        for p in found.pairs:
+            a = p.agreement
+            table.add_row(escape(p.first), escape(p.second), f"{a.n:,}", _told(a.share), _told(a.kappa))
+        console.print(table)
+    if found.open:
+        shown = ", ".join(found.open[:MOST_SHOWN]) + (", …" if len(found.open) > MOST_SHOWN else "")
+        say(f"{counted(len(found.open), 'open dispute')}: {shown}")
+        say("leadline review export --need disputed gives them to an adjudicator.")
+    say("")
+
+
+def _told(value: Interval) -> str:
+    if value.value is None:
+        return "n/a"
+    if value.low is None or value.high is None:
+        return f"{value.value:.2f}"
+    return f"{value.value:.2f} ({value.low:.2f} to {value.high:.2f})"

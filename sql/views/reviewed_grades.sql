@@ -1,0 +1,59 @@
+-- grain: one grade of one trace that people gave
+-- inputs: reviews
+-- METHODS section 13. Of each reviewer the latest grade counts, of several reviewers the most frequent one, where N/A is
+-- one like any other: `outcome` is `graded`, `na`, or `tied`, and `value` is null but for the first. An adjudicator's
+-- grade, the latest of them, counts over all others.
+WITH vote AS (
+    SELECT
+        *,
+        coalesce(adjudicated, false) AS final,
+        bool_or(sampling IS NULL OR sampling = 'random') OVER (PARTITION BY trace_id, grade) AS drawn,
+        final OR NOT bool_or(final) OVER (PARTITION BY trace_id, grade) AS decides
+    FROM reviews
+    WHERE grade IS NOT NULL
+    QUALIFY row_number() OVER (
+        PARTITION BY trace_id, grade, final, CASE WHEN NOT final THEN reviewer END
+        ORDER BY coalesce(reviewed_at, imported_at) DESC, review_id DESC
+    ) = 1
+),
+tally AS (
+    SELECT trace_id, grade, value, count(*) AS n, max(n) OVER (PARTITION BY trace_id, grade) AS most
+    FROM vote
+    WHERE decides
+    GROUP BY trace_id, grade, value
+),
+winner AS (
+    SELECT trace_id, grade, count(*) = 1 AS decided, CASE WHEN count(*) = 1 THEN max(value) END AS value
+    FROM tally
+    WHERE n = most
+    GROUP BY trace_id, grade
+),
+said AS (
+    SELECT
+        min(date) AS date,
+        trace_id,
+        grade,
+        count(DISTINCT coalesce(reviewer, '')) AS n_reviewers, -- who gives no name is one and the same person
+        bool_or(drawn) AS random,
+        bool_or(final) AS adjudicated,
+        NOT bool_or(final) AND count(DISTINCT coalesce(value, -1)) > 1 AS disputed,
+        list(
+            {'reviewer': reviewer, 'value': value, 'adjudicated': final} ORDER BY final, reviewer NULLS FIRST
+        ) AS votes
+    FROM vote
+    GROUP BY trace_id, grade
+)
+SELECT
+    said.date,
+    said.trace_id,
+    said.grade,
+    CASE WHEN NOT winner.decided THEN 'tied' WHEN winner.value IS NULL THEN 'na' ELSE 'graded' END AS outcome,
+    winner.value,
+    said.n_reviewers,
+    said.random,
+    said.adjudicated,
+    said.disputed,
+    said.votes
+FROM said
+INNER JOIN winner USING (trace_id, grade)
+ORDER BY said.date, said.trace_id, said.grade

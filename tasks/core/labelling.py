@@ -1,0 +1,59 @@
+"""A claim that a person is asked to label, and the words that they choose from."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+OF_CLAIMS: Mapping[str, str] = {
+    "supported": "The chunks say all of it",
+    "partially_supported": "They say a part of it, and nothing against the rest",
+    "unsupported": "It is not in the chunks",
+    "contradicted": "The chunks say otherwise",
+    "cant_tell": "It can't be told",
+}
+"""Labels of a claim, held against all chunks of its trace, each with what it means to a person."""
+OF_ANSWERS = ("right", "wrong")
+SAMPLING = ("random", "misused", "uncertain", "disputed")
+"""How a claim comes to be labelled; but for `random`, because of what was said of it before."""
+
+
+@dataclass(frozen=True, slots=True)
+class Task:
+    """One claim to label.
+
+    Attributes:
+        sampling: One of `SAMPLING`.
+        adjudicated: Reviewers disagree on it: the label that is asked for now counts over theirs.
+        reviewer: Who is asked; None for anybody.
+        context: What a person is shown: claim, span, question, answer, chunks and where they come from.
+    """
+
+    trace_id: str
+    claim_id: str
+    sampling: str
+    adjudicated: bool
+    reviewer: str | None
+    context: Mapping[str, Any]
+
+    def line(self) -> dict[str, Any]:
+        """The line that it becomes once `label` is filled in (docs/reviews.md), without its context."""
+        return {
+            "trace_id": self.trace_id,
+            "claim_id": self.claim_id,
+            "label": None,
+            "misused": None,
+            "reviewer": self.reviewer,
+            "sampling": self.sampling,
+            **({"adjudicated": True} if self.adjudicated else {}),
+        }
+
+    @property
+    def pieces(self) -> tuple[str, str, str]:
+        """The answer: before the claim's place, that place, and after it."""
+        answer, (start, end) = self.context["answer"], self.context["span"]
+        return answer[:start], answer[start:end], answer[end:]
+
+    @property
+    def cites(self) -> bool:
+        """Whether the claim cites any of the chunks; else it can't misuse one."""
+        return any(chunk["cited"] for chunk in self.context["chunks"])
