@@ -1,7 +1,19 @@
 -- Grain: one number of one night, app, generator and recipe; the night and the 89 days before it.
--- Inputs: nightly_groundedness, nightly_utilization, nightly_relevance, nightly_citations, recipes, current_recipes.
--- Parameters: $recipe, $night. Beside the recipe's own nights stand those on which another one counted under its name.
-WITH numbers AS (
+-- Inputs: nightly_groundedness, nightly_utilization, nightly_relevance, nightly_citations, recipes, judges, current_recipes.
+-- Parameters: $recipe, $night. Beside the recipe's own nights stand those on which another one counted under its name,
+-- or under a name that it, or such another one, had before.
+WITH RECURSIVE counted AS (
+    SELECT DISTINCT recipe_name, recipe FROM current_recipes
+),
+names AS (
+    SELECT name FROM recipes WHERE recipe = $recipe
+    UNION
+    SELECT before.recipe_name
+    FROM names
+    INNER JOIN counted AS now ON now.recipe_name = names.name
+    INNER JOIN counted AS before USING (recipe)
+),
+numbers AS (
     SELECT
         recipe, date, app, generator, judge_version, 'groundedness' AS metric, n, n_scored, n_na, n_unjudged,
         n_abstained, groundedness_mean AS mean, groundedness_low AS low, groundedness_high AS high
@@ -29,12 +41,12 @@ WITH numbers AS (
     FROM nightly_citations
 )
 SELECT
-    recipe, date, app, generator, judge_version, metric, n, n_scored, n_na, n_unjudged, n_abstained, mean, low, high,
-    c.recipe IS NOT NULL AS counts
+    recipe, date, app, generator, judge_version, j.name AS judge_name, metric, n, n_scored, n_na, n_unjudged,
+    n_abstained, mean, low, high, c.recipe IS NOT NULL AS counts
 FROM numbers
+LEFT JOIN judges AS j USING (judge_version)
 LEFT JOIN (
-    SELECT date, app, recipe FROM current_recipes
-    WHERE recipe_name = (SELECT name FROM recipes WHERE recipe = $recipe)
+    SELECT DISTINCT date, app, recipe FROM current_recipes WHERE recipe_name IN (SELECT name FROM names)
 ) AS c USING (date, app, recipe)
 WHERE (recipe = $recipe OR c.recipe IS NOT NULL)
     AND date BETWEEN CAST($night AS DATE) - 89 AND CAST($night AS DATE)

@@ -1,4 +1,4 @@
--- Grain: one row, the recipe, with the judge that it names.
+-- Grain: one row, the recipe, with the judge that it names, and its grader.
 -- Inputs: recipes, judges. Parameters: $recipe.
 SELECT
     r.recipe,
@@ -9,8 +9,11 @@ SELECT
     j.kind AS judge_kind,
     r.extractor_version,
     r.scorer_versions,
+    r.grader_version,
+    g.name AS grader_name,
     r.definition
 FROM recipes AS r
 LEFT JOIN judges AS j USING (judge_version)
+LEFT JOIN judges AS g ON g.judge_version = r.grader_version
 WHERE r.recipe = $recipe
 LIMIT 1

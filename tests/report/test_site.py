@@ -181,6 +181,43 @@ def test_trend_keeps_judge_versions_apart(tmp_path):
     assert "From 2026-11-18 on, judge new counts" in trend.said()
 
 
+def test_trend_names_judges_as_people_do(tmp_path):
+    """Two versions are both called llm, and so have them beside; the third judge has a name of its own."""
+    rows = by_hand()
+    name = rows.tables["recipes"][0]["name"]
+    for back, judge, recipe, called in [(0, "v1", RECIPE, "llm"), (1, "v2", "b", "llm"), (2, "v3", "c", "nli")]:
+        night = {"recipe": recipe, "date": NIGHT - timedelta(back), "app": "a", "judge_version": judge}
+        rows.add("nightly_groundedness", **night, generator="g", n=2, n_scored=2, groundedness_mean=50.0)
+        rows.add("current_recipes", **night, recipe_name=name)
+        rows.add("judges", judge_version=judge, name=called, kind="llm", definition="{}")
+    build(rows.reader(), tmp_path, NIGHT, RECIPE, 0)
+    trend = parse(tmp_path / "2026-11-19" / "index.html").one(id_="trend")
+    assert [li.said() for li in trend.one("ul", "legend").all("li")] == ["g (judge llm v1)", "g (judge llm v2)", "g (judge nli)"]  # fmt: skip
+    assert "From 2026-11-18 on, judge llm v2 counts" in trend.said()
+
+
+def test_trend_goes_on_under_another_name(tmp_path):
+    """Nights of an earlier judge under the old name; then the judge was changed, and later the recipe renamed."""
+    rows = by_hand()
+    name = rows.tables["recipes"][0]["name"]
+    for back, judge, recipe, of in [
+        (0, "new", RECIPE, name), (1, "new", RECIPE, "old name"), (2, "old", "before", "old name"),
+        (2, "else", "foreign", "another name"),
+    ]:  # fmt: skip
+        night = {"recipe": recipe, "date": NIGHT - timedelta(back), "app": "a", "judge_version": judge}
+        rows.add("nightly_groundedness", **night, generator="g", n=2, n_scored=2, groundedness_mean=50.0 + back)
+        rows.add("current_recipes", **night, recipe_name=of)
+    # a night that was run again after it: the recipe counts for it under both names
+    rows.add(
+        "current_recipes", recipe=RECIPE, date=NIGHT - timedelta(1), app="a", judge_version="new", recipe_name=name
+    )
+    build(rows.reader(), tmp_path, NIGHT, RECIPE, 0)
+    trend = parse(tmp_path / "2026-11-19" / "index.html").one(id_="trend")
+    (plot,) = trend.all("div", "plot")
+    assert plot.attrs["aria-label"].endswith("g (judge new): 51.0 to 50.0 over 2 nights; g (judge old): 52.0")
+    assert "From 2026-11-18 on, judge new counts" in trend.said()
+
+
 def test_trend_stops_at_the_night(tmp_path):
     rows = by_hand()
     for ahead in (0, 1):
