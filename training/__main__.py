@@ -1,6 +1,7 @@
 """The commands of `python -m training`."""
 
 import json
+import sys
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Annotated
@@ -10,10 +11,17 @@ from rich.console import Console
 from rich.table import Table
 
 from bench import labelled
+from tasks.core.config import validate
+from tasks.core.errors import LeadlineError
+from tasks.engines._models import ModelConfig
 from training import prepare as preparing
 from training import recipe as recipes
 
-app = typer.Typer(no_args_is_help=True, add_completion=False, help="Train the embedded entailment model.")
+app = typer.Typer(
+    no_args_is_help=True,
+    add_completion=False,
+    help="Train the embedded entailment model, or teach a small language model.",
+)
 console = Console()
 FIRST = recipes.HERE / "recipes/sentences.yaml"
 SHARED = labelled.shared()
@@ -69,6 +77,30 @@ def average(
     from training import export as exporting
 
     console.print(f"The model is in {exporting.average(models, to)}")
+
+
+@app.command()
+def distill(
+    data: Annotated[list[Path], typer.Option(help="Folder that `leadline distill` wrote; repeat for more.")],
+    model: Annotated[str, typer.Option(help="Model to start from: a folder (./…, /…), or a name on the hub.")],
+    out: Annotated[Path, typer.Option(help="Folder for the model, its judge's file and checkpoints.")],
+    revision: Annotated[str | None, typer.Option(help="Commit hash of a model on the hub.")] = None,
+    recipe: Annotated[Path, typer.Option(help="Recipe file.")] = recipes.HERE / "distill.yaml",
+) -> None:
+    """Teach a small language model what a judge has judged, or go on where a killed run stopped."""
+    from training import distill as distilling
+    from training import lessons
+
+    base = validate(ModelConfig, {"model": model, "revision": revision}, "--model")
+    trained = distilling.run(lessons.read(data), base, recipes.load_distillation(recipe), out)
+    table = Table("held out", "before", "after", title=f"{trained.after.lessons:,} lessons")
+    for name in ("loss", "exact"):
+        then, now = getattr(trained.before, name), getattr(trained.after, name)
+        table.add_row(name, *("n/a" if value is None else f"{value:.3f}" for value in (then, now)))
+    console.print(table)
+    if any(trained.left_out.values()):
+        console.print(f"Too long for max_tokens, and left out: {trained.left_out}", highlight=False)
+    console.print(f"The model is in {trained.model}; {', '.join(map(str, trained.judges))} names it", highlight=False)
 
 
 @app.command()
@@ -144,5 +176,14 @@ def fuse(
             path.write_text(text, encoding="utf-8")
 
 
+def main() -> None:
+    """Run the command; a user's mistake ends in one message, never in a traceback."""
+    try:
+        app()
+    except LeadlineError as error:
+        sys.stderr.write(f"training: {error}\n")
+        sys.exit(error.exit_code)
+
+
 if __name__ == "__main__":
-    app()
+    main()

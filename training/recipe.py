@@ -75,6 +75,41 @@ class Recipe(Settings):
     save_every: Annotated[int, Field(ge=1)] = 250
 
 
+class Distillation(Settings):
+    """The whole of a recipe's file for a language model that learns from a judge; what it learns is `--data`.
+
+    Attributes:
+        max_tokens: A lesson of more tokens, prompt and reply together, is left out; the judge that comes of it
+            reads no more either.
+        batch_tokens: Padded tokens in one step.
+        steps: Number of steps, in place of `epochs`.
+        lora: Trains a low-rank difference to all linear layers; null trains all weights.
+        gradient_checkpointing: Computes activations twice rather than keeping them: less memory, more time.
+        save_every: Steps between two checkpoints, from which a killed run goes on.
+    """
+
+    seed: int = 0
+    max_tokens: Annotated[int, Field(ge=128)] = 4096
+    batch_tokens: Annotated[int, Field(ge=128)] = 32768
+    epochs: Positive = 2
+    steps: Annotated[int, Field(ge=1)] | None = None
+    learning_rate: Positive = 2e-4
+    warmup: Annotated[float, Field(ge=0, lt=1)] = 0.05
+    weight_decay: Annotated[float, Field(ge=0)] = 0
+    lora: Lora | None = Lora()
+    gradient_checkpointing: bool = True
+    save_every: Annotated[int, Field(ge=1)] = 100
+
+
+def load_distillation(path: Path) -> Distillation:
+    """The recipe of a file.
+
+    Raises:
+        ConfigError: The file or one of its keys is wrong.
+    """
+    return validate(Distillation, load_yaml(path), path)
+
+
 def load(path: Path) -> Recipe:
     """The recipe of a file.
 

@@ -175,7 +175,7 @@ def run(recipe: Recipe, pairs: Sequence[Pair], base: str, out: Path) -> Path:
         warmup_steps=int(recipe.warmup * steps),
         learning_rate=recipe.learning_rate,
         max_grad_norm=1.0,
-        bf16=_bf16(),
+        bf16=computes_bf16(),
         use_cpu=not torch.cuda.is_available(),
         save_strategy="steps",
         save_steps=recipe.save_every,
@@ -189,7 +189,7 @@ def run(recipe: Recipe, pairs: Sequence[Pair], base: str, out: Path) -> Path:
     )
     trainer = _Trainer(model=base_model(recipe, base), args=arguments, train_dataset=data, data_collator=collate)
     trainer.recipe, trainer.lengths = recipe, lengths
-    trainer.train(resume_from_checkpoint=_last(checkpoints))
+    trainer.train(resume_from_checkpoint=last_checkpoint(checkpoints))
     model = trainer.model.merge_and_unload() if recipe.lora is not None else trainer.model
     finished = out / "model"
     model.save_pretrained(finished)
@@ -205,13 +205,13 @@ def _decides(recipe: Recipe, pairs: Sequence[Pair], base: str) -> str:
     return keys.version([settings, weights, [[p.premise, p.hypothesis, p.label] for p in pairs]])
 
 
-def _last(folder: Path) -> str | None:
+def last_checkpoint(folder: Path) -> str | None:
     """The newest whole checkpoint: its `trainer_state.json` is written last."""
     whole = [path.parent for path in folder.glob("checkpoint-*/trainer_state.json")]
     return str(max(whole, key=lambda path: int(path.name.rpartition("-")[2]))) if whole else None
 
 
-def _bf16() -> bool:
+def computes_bf16() -> bool:
     """Whether this machine computes in bfloat16 without emulating it."""
     if torch.cuda.is_available():
         return bool(torch.cuda.is_bf16_supported(including_emulation=False))

@@ -67,6 +67,10 @@ class Chat:
         for (system, _), user in zip(prompts, self._texts([user for _, user in prompts]), strict=True):
             yield begins[system] + user + last
 
+    def replies(self, texts: Sequence[str]) -> Iterator[list[int]]:
+        """Token ids of replies, as they come after a prompt of `encode`; what ends them is left out."""
+        return self._texts(texts)
+
     def decode(self, ids: Sequence[int]) -> Iterator[str]:
         """What each token adds to a reply; nothing for one that ends within a character."""
         stream = decoders.DecodeStream(skip_special_tokens=True)

@@ -185,6 +185,19 @@ class Generated:
     tokens_out: int = 0
 
 
+@dataclass(frozen=True, slots=True)
+class Lesson:
+    """The reply to a prompt that a model should learn to give, or why there is none.
+
+    Attributes:
+        reply: JSON text, as a grammar made of the prompt's schema has it written.
+        problem: Short machine-readable reason; None where there is a reply.
+    """
+
+    reply: str = ""
+    problem: str | None = None
+
+
 class Generator(Protocol):
     """A language model, loaded (or connected to) on first use. Not for use from several threads at once."""
 

@@ -1,5 +1,6 @@
 """A tiny chat model with random weights and a real tokenizer, which vLLM serves on the CPU."""
 
+from collections.abc import Sequence
 from pathlib import Path
 
 import torch
@@ -15,6 +16,7 @@ TEXTS = [
 END, START, STOP = "<|endoftext|>", "<|im_start|>", "<|im_end|>"
 THINK, THOUGHT = "<think>", "</think>"  # added, but not special, as in the models that have them
 POSITIONS = 2048
+VOCABULARY = 500
 TEMPLATE = (
     "{% for message in messages %}<|im_start|>{{ message.role }}\n{{ message.content }}<|im_end|>\n{% endfor %}"
     "{% if add_generation_prompt %}<|im_start|>assistant\n"
@@ -23,14 +25,23 @@ TEMPLATE = (
 PLAIN = TEMPLATE.replace("{% if enable_thinking is defined and enable_thinking is false %}", "{% if false %}")
 
 
-def build(folder: Path, *, thinking: bool = False) -> Path:
+def build(
+    folder: Path,
+    *,
+    thinking: bool = False,
+    texts: Sequence[str] = TEXTS,
+    vocabulary: int = VOCABULARY,
+    spread: float = 2,
+) -> Path:
     """Write a chat model of 2 layers, the same each time, and return its folder. It reads 2,048 tokens.
 
     Args:
+        texts: What its tokens are learned from, at most so many as `vocabulary`.
+        spread: How far apart its weights are; from small ones it learns better.
         thinking: Its markers of thoughts are in the vocabulary, and its template closes an empty thought where
             `enable_thinking` is false. It is a Qwen3, which vLLM knows how to read thoughts of; else a Qwen2.
     """
-    tokenizer = _tokenizer(thinking)
+    tokenizer = _tokenizer(thinking, texts, vocabulary)
     tokenizer.save_pretrained(folder)
     transformers.utils.logging.disable_progress_bar()
     ends = {"bos_token_id": None, "eos_token_id": tokenizer.convert_tokens_to_ids(STOP)}
@@ -45,7 +56,7 @@ def build(folder: Path, *, thinking: bool = False) -> Path:
     with torch.no_grad():
         for weights in model.parameters():  # the usual small ones would make all tokens about as likely
             if weights.dim() > 1:
-                weights.normal_(std=2 * weights.shape[1] ** -0.5)
+                weights.normal_(std=spread * weights.shape[1] ** -0.5)
         if thinking:  # it would hardly ever end a thought
             model.lm_head.weight[tokenizer.convert_tokens_to_ids(THOUGHT)] *= 2
     model.save_pretrained(folder)
@@ -53,17 +64,17 @@ def build(folder: Path, *, thinking: bool = False) -> Path:
     return folder
 
 
-def _tokenizer(thinking: bool) -> transformers.PreTrainedTokenizerFast:
+def _tokenizer(thinking: bool, texts: Sequence[str], vocabulary: int) -> transformers.PreTrainedTokenizerFast:
     tokenizer = Tokenizer(models.BPE())
     tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
     tokenizer.decoder = decoders.ByteLevel()
     trainer = trainers.BpeTrainer(
-        vocab_size=500,
+        vocab_size=vocabulary,
         special_tokens=[END, START, STOP],
         initial_alphabet=pre_tokenizers.ByteLevel.alphabet(),
         show_progress=False,
     )
-    tokenizer.train_from_iterator(TEXTS, trainer)
+    tokenizer.train_from_iterator(texts, trainer)
     if thinking:
         tokenizer.add_tokens([AddedToken(marker, normalized=False) for marker in (THINK, THOUGHT)])
     return transformers.PreTrainedTokenizerFast(

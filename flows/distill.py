@@ -1,0 +1,142 @@
+"""`leadline distill`: what a strong judge has judged, as training data for a smaller model."""
+
+import shlex
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from rich import box
+from rich.console import Console
+from rich.markup import escape
+from rich.table import Table
+
+from flows.judges import Known, find, wide
+from tasks import graders, judges
+from tasks.core.config import load_nightly, load_yaml
+from tasks.core.errors import ConfigError, UsageError
+from tasks.core.lessons import SPLITS
+from tasks.core.plugins import kinds
+from tasks.core.schemas import GRADES, VERDICTS
+from tasks.graders import llm
+from tasks.judges.llm import Llm
+from tasks.stages.distill import Lessons, Shares, Student, check, export
+from tasks.stages.taught_grades import Grades
+from tasks.stages.taught_verdicts import Verdicts, Wanted
+from tasks.store.lake import Lake
+from tasks.store.query import Queries
+
+FILES = (".yaml", ".yml")
+
+
+def run(config: Path, judge: str, student: Path | None, out: Path, wanted: Wanted, shares: Shares) -> None:
+    """Write the training set and print what it is made of.
+
+    Raises:
+        UsageError: It is not told who teaches or who learns, or the folder holds something else.
+        ConfigError: The student's file is wrong, or it is no language model.
+        DataError: Nothing is left to learn from.
+    """
+    check(out)
+    settings = load_nightly(config)
+    lake = Lake(settings.lake)
+    teacher = _teacher(config, judge)
+    grades = bool(lake.parts(GRADES, teacher.version))
+    if not grades and not lake.parts(VERDICTS, teacher.version):
+        raise UsageError(
+            f"--judge {judge}: {teacher.name} {teacher.version} has judged nothing by itself. Judge with it first, by "
+            "leadline nightly or leadline backfill. Of a cascade, name one of its judges."
+        )
+    if grades and wanted.min_confidence:
+        raise UsageError("--min-confidence is given, but grades come without a confidence. Leave it out.")
+    model, pupil = _student(judge, student, grades=grades)
+    about = {
+        "teacher": {"name": teacher.name, "kind": teacher.kind, "version": teacher.version},
+        "command": _command(judge, student, wanted, shares),
+    }
+    with Queries(settings.limits.memory_limit, lake.hidden("scratch")) as queries:
+        lessons: Lessons
+        if isinstance(model, llm.Llm):
+            lessons = Grades(lake, queries, model, teacher.version, wanted)
+        else:
+            lessons = Verdicts(lake, queries, model, teacher.version, wanted)
+        card = export(lessons, pupil, shares, about, teacher.version, out)
+    show(card, teacher, out)
+
+
+def show(card: Mapping[str, Any], teacher: Known, out: Path) -> None:
+    """Print what a training set is made of."""
+    table = Table(title=f"Lessons of {escape(teacher.name)} {teacher.version}", title_justify="left", box=box.SIMPLE)
+    for name in ("look", "answer", *SPLITS):
+        table.add_column(name, justify="right" if name in SPLITS else "left")
+    console = wide()
+    for look, its in card["lessons"].items():
+        for answer in sorted({a for split in SPLITS for a in its["kept"][split]}):
+            table.add_row(look, answer, *(f"{its['kept'][split].get(answer, 0):,}" for split in SPLITS))
+    console.print(table)
+    for look, its in card["lessons"].items():
+        gone = ", ".join(f"{reason} {n:,}" for reason, n in its["left_out"].items())
+        console.print(f"{look}: of {its['judged']:,} judged, left out: {gone or 'none'}.", highlight=False)
+    if not card["questions"]["valid"]:
+        Console(stderr=True).print(
+            "[yellow]note[/yellow] No question is held out; raise --valid-share.", highlight=False
+        )
+    console.print(
+        f"{out}: the files hold texts of traces. Keep them as safe as the logs.", highlight=False, markup=False,
+        soft_wrap=True,
+    )  # fmt: skip
+
+
+def _teacher(config: Path, judge: str) -> Known:
+    """A judge of claims or a grader, by its name, version or file."""
+    if not judge.endswith(FILES) or not _of_grader(Path(judge)):
+        return find(config, judge)
+    grader = graders.load(Path(judge))
+    return Known(Path(judge).stem, str(grader.describe()["kind"]), grader.version, grader.describe())
+
+
+def _student(judge: str, file: Path | None, *, grades: bool) -> tuple[Llm | llm.Llm, Student]:
+    """Who is to be taught, by a file; by default the teacher's own.
+
+    Args:
+        grades: What is to be learned; verdicts otherwise.
+    """
+    if file is None and not judge.endswith(FILES):
+        raise UsageError(
+            f"--student is missing: --judge {judge} names no file whose prompts could be asked. Give the file of the "
+            "judge or grader that is to be taught."
+        )
+    path = file or Path(judge)
+    model = graders.load(path) if _of_grader(path) else judges.load(path)
+    if not isinstance(model, llm.Llm if grades else Llm):
+        what, who = ("grades", "a grader of kind llm") if grades else ("verdicts on claims", "a judge of kind llm")
+        problem = f"is of nobody who could learn {what} in words"
+        raise ConfigError(path, "kind", problem, f"Give {who}; docs/distillation.md tells how.")
+    if model.config.model.thinking:
+        problem = "is true, but lessons hold no thoughts"
+        raise ConfigError(path, "model.thinking", problem, "Give a student with thinking: false.")
+    role = "grader" if grades else "judge"
+    return model, Student(role, model.config.model_dump(), model.prompt_hashes, path.parent)
+
+
+def _of_grader(path: Path) -> bool:
+    """Whether a file describes a grader. Of kind `llm` there are both; one prompt for each grade makes a grader."""
+    settings = load_yaml(path)
+    return "prompts" in settings or settings.get("kind") in set(kinds(graders)) - set(kinds(judges))
+
+
+def _command(judge: str, student: Path | None, wanted: Wanted, shares: Shares) -> str:
+    """The command that makes the same set again, but for where it goes."""
+    said: list[object] = ["leadline", "distill", "--judge", judge]
+    options: list[tuple[str, object]] = [
+        ("--student", student),
+        ("--from", wanted.days.first),
+        ("--to", wanted.days.last),
+        *(("--app", app) for app in wanted.apps),
+        ("--min-confidence", wanted.min_confidence or None),
+        ("--valid-share", shares.valid),
+        ("--balance", shares.balance or 0),
+        ("--max", shares.most),
+    ]
+    for name, value in options:
+        said += [name, value] if value is not None else []
+    return shlex.join(map(str, said))

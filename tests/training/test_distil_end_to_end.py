@@ -1,0 +1,246 @@
+"""A judge teaches a tiny language model, from the lake to the next night: export, training, vLLM, metaeval, nightly.
+
+The teacher goes by one word of a claim, which a model of two layers learns in some seconds. That the student learns it,
+and that every step takes what the one before left, is what is shown here; how good a real student gets is not.
+"""
+
+import importlib
+import importlib.util
+import json
+import sys
+from collections import Counter
+from dataclasses import dataclass
+from datetime import date
+from itertools import product
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import pytest
+import torch
+import yaml
+from engines.tiny_llms import TEXTS, build
+
+from flows.__main__ import main
+from tasks import graders, judges
+from tasks.core import suite
+from tasks.core.pass_rates import Result
+from tasks.core.types import Judge
+from tasks.stages import claims, ingest, metaeval, pairs, score, verdicts
+from tasks.stages.context import load
+from tasks.stages.pairs import looks_of
+from tasks.stages.verdicts import LOOK_COLUMNS, requests_of
+from training.__main__ import main as training
+
+pytestmark = pytest.mark.skipif(importlib.util.find_spec("vllm") is None, reason="vLLM is not installed")
+TESTS = Path(__file__).parents[1]
+PROMPT = """---
+inputs: [passages, claim]
+output:
+  type: object
+  properties:
+    label:
+      type: string
+      enum: [supported, partially_supported, unsupported, contradicted]
+    passages:
+      type: array
+      items: {type: integer, minimum: 1, maximum: $passages}
+      maxItems: $passages
+  required: [label, passages]
+  additionalProperties: false
+---
+# System
+Is the claim supported by the passages? Answer with a JSON object.
+# User
+{{ passages }}
+
+{{ claim }}
+"""  # the released one is five times as long
+RULE = {"keeps": "supported", "shares": "partially_supported", "drops": "unsupported", "hides": "contradicted"}
+THINGS = [
+    "backup",
+    "client",
+    "server",
+    "folder",
+    "quota",
+    "link",
+    "token",
+    "upload",
+    "mirror",
+    "index",
+    "shard",
+    "audit",
+]
+LEARNED, LATER = date(2026, 11, 1), date(2026, 11, 2)
+RECIPE = {
+    "max_tokens": 512, "batch_tokens": 2048, "steps": 120, "learning_rate": 3e-3, "lora": None,
+    "gradient_checkpointing": False,
+}  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Taught:
+    """What the steps left."""
+
+    root: Path
+    card: dict[str, Any]
+    record: dict[str, Any]
+    before: list[Result]
+    after: list[Result]
+    labels: dict[str, str]  # of the claims of the night that the student judged
+
+
+def said(one: str, does: str, other: str) -> str:
+    return f"The {one} {does} the {other}."
+
+
+def night(worlds: ModuleType, day: date, verbs: list[str], of: list[tuple[str, str]]) -> list[dict[str, Any]]:
+    """A question for each pair of things, one of the verbs in its answer, and one chunk."""
+    return [
+        worlds.trace(
+            f"{day}-{n}",
+            timestamp=f"{day}T12:00:00Z",
+            question=f"What does the {one} do with the {other}?",
+            answer=said(one, verbs[n % len(verbs)], other),
+            chunks=[{"chunk_id": "1", "text": f"A {one} and the {other}."}],
+        )
+        for n, (one, other) in enumerate(of)
+    ]
+
+
+def teach(world: Any, day: date) -> None:
+    """The replay judge says of the day's requests what the rule says."""
+    ctx = load(world.config, day, day)
+    for stage in (ingest.ingest, claims.extract_claims, pairs.plan_pairs):
+        stage(ctx)
+    lines = []
+    for part in ctx.trace_parts():
+        looks = [p.read(LOOK_COLUMNS) for p in looks_of(ctx, part, ctx.judges[0])]
+        keys = {key for look in looks for key in look["request_key"].to_pylist()}
+        for request in requests_of(ctx, part, looks, keys):
+            label = RULE[next(verb for verb in RULE if verb in request.hypothesis)]
+            lines.append(json.dumps({"key": request.key, "label": label, "p_supported": 0.9}))
+    ctx.close()
+    (world.out / "said.jsonl").write_text("\n".join(lines) + "\n")
+    (world.out / "replay.yaml").write_text(yaml.safe_dump({"kind": "replay", "records": "said.jsonl"}))
+
+
+def cases(path: Path) -> suite.Suite:
+    """Answers of which every statement is borne out, or none is; things that the lessons did not pair so."""
+    rows = []
+    for n, (does, right) in enumerate(product(["keeps", "hides", "drops"], range(2))):
+        one, other = THINGS[n], THINGS[-1 - n]
+        rows.append({
+            "input": f"What does the {one} do with the {other}?",
+            "actual_output": f"{said(one, does, other)[:-1]} [1].",
+            "references": [f"A {one} and the {other}."],
+            "conditions": {
+                "answer_relevancy_condition": ">=1", "completeness_condition": ">=1",
+                "faithfulness_condition": "==1" if does == "keeps" else "==0", "usefulness_condition": "==None",
+            },
+            "metadata": {"test_type": right, "goal": ""},
+        })  # fmt: skip
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    return suite.read(path)
+
+
+def run(patch: pytest.MonkeyPatch, what: Any, *args: object) -> None:
+    patch.setattr(sys, "argv", ["command", *map(str, args)])
+    with pytest.raises(SystemExit) as ended:
+        what()
+    assert ended.value.code == 0
+
+
+@pytest.fixture(scope="module")
+def taught(tmp_path_factory: pytest.TempPathFactory) -> Taught:
+    root = tmp_path_factory.mktemp("distil")
+    with pytest.MonkeyPatch.context() as patch:
+        threads = torch.get_num_threads()
+        torch.set_num_threads(1)  # two that wait for each other on busy cores take many times as long
+        patch.syspath_prepend(str(TESTS / "flows"))
+        worlds = importlib.import_module("worlds")
+        world = worlds.make_world(root)
+        pairs_of = [(a, b) for a, b in product(THINGS, THINGS) if a != b]
+        worlds.write(root / "logs" / "a.jsonl", night(worlds, LEARNED, list(RULE), pairs_of))
+        teach(world, LEARNED)
+        judged = load(world.config, LEARNED, LEARNED)
+        for stage in (pairs.plan_pairs, verdicts.judge_first_looks, score.score_traces):
+            stage(judged)
+        judged.close()
+
+        (root / "prompt.md").write_text(PROMPT)
+        spoken = [PROMPT, *TEXTS, *(said(a, v, b) for v in RULE for a, b in pairs_of[:40])]
+        build(root / "base", texts=spoken, vocabulary=1200, spread=0.6)
+        student = {"kind": "llm", "prompt": "prompt.md", "max_reply_tokens": 32}
+        model = {"model": "./base", "dtype": "float32", "max_tokens": 512}
+        (root / "student.yaml").write_text(yaml.safe_dump({**student, "model": model}))
+        options = ("--config", world.config, "--judge", "replay", "--student", root / "student.yaml")
+        run(patch, main, "distill", *options, "-o", root / "lessons", "--valid-share", 0.25, "--balance", 1)
+        (root / "recipe.yaml").write_text(yaml.safe_dump(RECIPE))
+        options = ("--data", root / "lessons", "--model", root / "base", "--recipe", root / "recipe.yaml")
+        run(patch, training, "distill", *options, "--out", root / "out")
+
+        asked = cases(root / "cases.jsonl")
+        untaught = graders.opened(root / "student.yaml")
+        before = metaeval.evaluate(untaught, asked)
+        untaught.close()
+
+        judge = judges.load(root / "out" / "judge.yaml")  # one load of vLLM for the suite and the night
+        patch.setattr(judges, "load", lambda path: judge if path.name == "judge.yaml" else open_judge(path))
+        after = metaeval.evaluate(graders.opened(root / "out" / "judge.yaml"), asked)
+        config = yaml.safe_load(world.config.read_text())
+        config["recipe"]["judge"] = "out/judge.yaml"
+        (root / "later.yaml").write_text(yaml.safe_dump(config))
+        worlds.write(root / "logs" / "b.jsonl", night(worlds, LATER, ["keeps", "drops"], pairs_of[:8]))
+        worlds.all_stages(load(root / "later.yaml", LATER, LATER))
+        labels = worlds.read(world.warehouse, f"SELECT text, label FROM claim_details WHERE date = '{LATER}'")
+        judge.close()
+        torch.set_num_threads(threads)
+    return Taught(
+        root,
+        json.loads((root / "lessons/card.json").read_text()),
+        json.loads((root / "out/training.json").read_text()),
+        before,
+        after,
+        {row["text"]: row["label"] for row in labels},
+    )
+
+
+open_judge = judges.load
+
+
+def passed(results: list[Result]) -> float:
+    own = [r for r in results if r.grade == "faithfulness"]  # the only grade that asks the judge of claims
+    return sum(r.outcome == "passed" for r in own) / len(own)
+
+
+def test_as_many_lessons_of_each_label(taught: Taught) -> None:
+    kept = taught.card["lessons"]["plain"]["kept"]
+    assert all(set(kept[split]) == set(RULE.values()) for split in kept)
+    assert all(len(set(kept[split].values())) == 1 for split in kept)
+
+
+def test_held_out_replies_get_likelier(taught: Taught) -> None:
+    before, after = taught.record["before"], taught.record["after"]
+    print(before, after)
+    assert before["lessons"] == after["lessons"] > 4
+    assert after["loss"] < before["loss"] / 10
+    assert (before["exact"], after["exact"]) == (0, pytest.approx(1, abs=0.2))
+
+
+def test_its_pass_rate_rises(taught: Taught) -> None:
+    print(passed(taught.before), passed(taught.after))
+    assert passed(taught.after) == 1 > passed(taught.before)
+
+
+def test_it_judges_a_night(taught: Taught) -> None:
+    assert len(taught.labels) == 8
+    right = Counter(label == RULE[next(v for v in RULE if v in text)] for text, label in taught.labels.items())
+    assert right[True] >= 7, taught.labels
+
+
+def test_its_version_is_a_hash_of_the_weights(taught: Taught) -> None:
+    judge: Judge = open_judge(taught.root / "out/judge.yaml")
+    weights = judge.describe()["model"]["weights"]  # type: ignore[index]
+    assert "model.safetensors" in weights
+    assert judge.version != open_judge(taught.root / "student.yaml").version

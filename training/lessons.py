@@ -1,0 +1,132 @@
+"""Lessons that `leadline distill` wrote, as token ids: exactly those that a judge's model is shown and has to write.
+
+Prompts go through the very code that asks a model at night (`tasks/engines/_chat.py`), so that nothing in a text of a
+trace can be a control token here either. Left out: training on them (`distill.py`).
+"""
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from tasks.core.errors import DataError, UsageError
+from tasks.engines._chat import Chat
+from tasks.stages.distill import CARD, FORMAT
+
+NAMES = {"judge": "judge.yaml", "grader": "grader.yaml"}
+USER, REPLY = "Leadline-User-Text", "Leadline-Reply-Text"
+
+
+@dataclass(frozen=True, slots=True)
+class Lesson:
+    """One lesson: what is shown, and what is to be written after it."""
+
+    prompt: list[int]
+    reply: list[int]
+
+    @property
+    def tokens(self) -> int:
+        """Of both."""
+        return len(self.prompt) + len(self.reply)
+
+
+@dataclass(frozen=True, slots=True)
+class Folder:
+    """A training set.
+
+    Attributes:
+        card: Of `leadline distill`.
+        chats: By split, the texts of system, user and assistant.
+    """
+
+    path: Path
+    card: Mapping[str, Any]
+    chats: Mapping[str, Sequence[tuple[str, str, str]]]
+
+    @property
+    def role(self) -> str:
+        """`judge` or `grader`."""
+        return str(self.card["student"]["role"])
+
+
+def read(paths: Sequence[Path]) -> list[Folder]:
+    """Training sets that one model can learn together.
+
+    Raises:
+        UsageError: A folder is none, is written by another version, or two want different judge files.
+    """
+    found: dict[str, Folder] = {}
+    folders = [_folder(path) for path in paths]
+    for folder in folders:
+        first = found.setdefault(folder.role, folder)
+        if first.card["student"] != folder.card["student"]:
+            raise UsageError(
+                f"{first.path} and {folder.path} are for different {folder.role}s: prompts or settings differ. "
+                "Make both with one --student."
+            )
+    return folders
+
+
+def encoded(
+    folders: Sequence[Folder], split: str, tokenizer: Any, model: str, max_tokens: int
+) -> tuple[list[Lesson], int]:
+    """The lessons of a split as token ids, and how many were too long and are left out.
+
+    Args:
+        tokenizer: Of transformers, with a chat template.
+        model: What it belongs to, for messages.
+        max_tokens: Of a lesson.
+
+    Raises:
+        DataError: All of them are too long.
+    """
+    end = ending(tokenizer)
+    lessons: list[Lesson] = []
+    for folder in folders:
+        chat = Chat(tokenizer, model, folder.card["student"]["model"]["thinking"])
+        chats = folder.chats[split]
+        prompts = chat.encode([(system, user) for system, user, _ in chats])
+        replies = chat.replies([reply for _, _, reply in chats])
+        lessons += [Lesson(prompt, [*reply, end]) for prompt, reply in zip(prompts, replies, strict=True)]
+    kept = [lesson for lesson in lessons if lesson.tokens <= max_tokens]
+    if lessons and not kept:
+        shortest = min(lesson.tokens for lesson in lessons)
+        raise DataError(
+            f"every lesson of {split} has more than max_tokens = {max_tokens} ({shortest} at least). Raise it."
+        )
+    return kept, len(lessons) - len(kept)
+
+
+def ending(tokenizer: Any) -> int:
+    """Id of the token with which the model's chat template ends a reply."""
+    chat = [{"role": "user", "content": USER}, {"role": "assistant", "content": REPLY}]
+    after = tokenizer.apply_chat_template(chat, tokenize=False).rpartition(REPLY)[2]
+    special = [i for i in tokenizer(after, add_special_tokens=False)["input_ids"] if i in tokenizer.all_special_ids]
+    return int(special[0] if special else tokenizer.eos_token_id)
+
+
+def _folder(path: Path) -> Folder:
+    try:
+        card = json.loads((path / CARD).read_text(encoding="utf-8"))
+        chats = {split: _chats(path / f"{split}.jsonl") for split in ("train", "valid")}
+    except FileNotFoundError as error:
+        raise UsageError(f"{error.filename} is not there. Give a folder that leadline distill wrote.") from None
+    except (ValueError, KeyError, TypeError) as error:
+        raise UsageError(
+            f"{path} can't be read ({type(error).__name__}). Write it again by leadline distill."
+        ) from None
+    if card.get("format") != FORMAT:
+        raise UsageError(
+            f"{path / CARD} has format {card.get('format')}, not {FORMAT}. Write it again by leadline distill."
+        )
+    return Folder(path, card, chats)
+
+
+def _chats(path: Path) -> list[tuple[str, str, str]]:
+    found = []
+    with path.open("rb") as lines:
+        for line in lines:
+            system, user, assistant = (message["content"] for message in json.loads(line)["messages"])
+            found.append((system, user, assistant))
+    return found
