@@ -109,10 +109,34 @@ def noise(
     as_json: Annotated[bool, typer.Option("--json", help="Print a JSON object per measurement.")] = False,
 ) -> None:
     """Judge past requests again: how far does a judge agree with itself?"""
+    _quiet_prefect()
     from flows import noise as verb  # noqa: PLC0415
 
     first, last = _range(day, start, end)
     verb.run(config, first, last, sample, judge, as_json=as_json)
+
+
+@app.command()
+def metaeval(
+    judge: Annotated[
+        list[Path],
+        typer.Option("--judge", help="The judge's file; repeat to see several side by side.", show_default=False),
+    ],
+    suite: Annotated[
+        Path | None,
+        typer.Option(
+            "--suite", help="File or folder of test cases; the ones that come with Leadline.", show_default=False
+        ),
+    ] = None,
+    html: Annotated[Path | None, typer.Option("--html", help="Write a page as well.", show_default=False)] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print a JSON object per judge.")] = False,
+    config: Config = CONFIG,
+) -> None:
+    """Unit tests for judges: which share of a suite's conditions does a judge pass?"""
+    _quiet_prefect()
+    from flows import metaeval as verb  # noqa: PLC0415
+
+    verb.run(config, judge, suite, html, as_json=as_json)
 
 
 @app.command()
@@ -124,7 +148,8 @@ def calibrate(
         float, typer.Option("--confidence", help="How sure that has to be: 0.5 is as likely as not.")
     ] = 0.5,
     recipe: Annotated[
-        str | None, typer.Option("--recipe", help="Name of a recipe; every recipe by default.", show_default=False)
+        str | None,
+        typer.Option("--recipe", help="Name of a recipe; every recipe that counts by default.", show_default=False),
     ] = None,
     labels: Annotated[
         Path | None,
@@ -151,13 +176,75 @@ app.add_typer(review, name="review")
 
 @review.command("import")
 def review_import(
-    file: Annotated[Path, typer.Argument(help="JSON lines, a label each: docs/reviews.md.", metavar="FILE")],
+    file: Annotated[
+        Path, typer.Argument(help="JSON lines, CSV, or Label Studio's JSON export: docs/reviews.md.", metavar="FILE")
+    ],
     config: Config = CONFIG,
 ) -> None:
     """Take in people's labels, and correct the nights by them."""
     from flows import review as verb  # noqa: PLC0415
 
     verb.run(config, file)
+
+
+@review.command("export")
+def review_export(
+    need: Annotated[str, typer.Option("--need", help="misused, uncertain, disputed or random.", show_default=False)],
+    count: Annotated[int, typer.Option("--count", min=1, help="Claims at most; of random, answers.")] = 100,
+    reviewers: Annotated[
+        int, typer.Option("--reviewers", min=1, help="People that each claim should be labelled by.")
+    ] = 1,
+    reviewer: Annotated[
+        str | None,
+        typer.Option("--for", help="Who is to label: leaves out what they have labelled.", show_default=False),
+    ] = None,
+    day: Annotated[datetime | None, typer.Option("--date", help="One day; all days by default.", **DAY)] = None,
+    start: Annotated[datetime | None, typer.Option("--from", help="First day.", **DAY)] = None,
+    end: Annotated[datetime | None, typer.Option("--to", help="Last day.", **DAY)] = None,
+    of_app: Annotated[str | None, typer.Option("--app", help="Of this app only.", show_default=False)] = None,
+    recipe: Annotated[
+        str | None,
+        typer.Option("--recipe", help="Recipe's name or hash; the config's first by default.", show_default=False),
+    ] = None,
+    output_format: Annotated[
+        str, typer.Option("--format", help="jsonl, csv, label-studio or html.", show_default=True)
+    ] = "jsonl",
+    output: Annotated[Path | None, typer.Option("--output", "-o", help="Write to a file instead.")] = None,
+    labelling_config: Annotated[
+        Path | None,
+        typer.Option("--labelling-config", help="Write Label Studio's labelling config here.", show_default=False),
+    ] = None,
+    seed: Annotated[str, typer.Option("--seed", help="Another word gives another draw.")] = "0",
+    show_judge: Annotated[
+        bool, typer.Option("--show-judge", help="Tell what the judge says, which may sway people.")
+    ] = False,
+    config: Config = CONFIG,
+) -> None:
+    """Give out claims for people to label, with all that they need for it."""
+    from flows import review_export as verb  # noqa: PLC0415
+    from tasks.stages.review_export import Wanted  # noqa: PLC0415
+
+    wanted = Wanted(need, count, reviewers, reviewer, seed, show_judge)
+    verb.run(config, wanted, recipe, of_app, _some_days(day, start, end), output_format, output, labelling_config)
+
+
+@review.command("agreement")
+def review_agreement(
+    day: Annotated[datetime | None, typer.Option("--date", help="One day; all days by default.", **DAY)] = None,
+    start: Annotated[datetime | None, typer.Option("--from", help="First day.", **DAY)] = None,
+    end: Annotated[datetime | None, typer.Option("--to", help="Last day.", **DAY)] = None,
+    of_app: Annotated[str | None, typer.Option("--app", help="Of this app only.", show_default=False)] = None,
+    recipe: Annotated[
+        str | None,
+        typer.Option("--recipe", help="Recipe's name or hash; every one of the config by default.", show_default=False),
+    ] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print a JSON object per recipe.")] = False,
+    config: Config = CONFIG,
+) -> None:
+    """Tell how much people have labelled, how far they agree, and what is in dispute."""
+    from flows import review_agreement as verb  # noqa: PLC0415
+
+    verb.run(config, recipe, of_app, _some_days(day, start, end), as_json=as_json)
 
 
 @app.command()
@@ -210,12 +297,99 @@ def compare(
 
 
 @app.command()
-def retention(config: Config = CONFIG) -> None:
+def agreement(
+    one: Annotated[
+        str,
+        typer.Argument(
+            help="judge:NAME (labels), grader:NAME (grades), a name alone, people, or reviewer:NAME; versions by the"
+            " first letters of their hash."
+        ),
+    ],
+    other: Annotated[str, typer.Argument(help="Whom to hold it against: the truth, where there has to be one.")],
+    recipe: Annotated[
+        str | None, typer.Option("--recipe", help="Under this recipe: its name, or its hash.", show_default=False)
+    ] = None,
+    of_app: Annotated[str | None, typer.Option("--app", help="Of this app only.", show_default=False)] = None,
+    day: Annotated[
+        datetime | None, typer.Option("--date", help="Of this day only; all days by default.", **DAY)
+    ] = None,
+    start: Annotated[datetime | None, typer.Option("--from", help="First day; all days by default.", **DAY)] = None,
+    end: Annotated[datetime | None, typer.Option("--to", help="Last day.", **DAY)] = None,
+    suite: Annotated[
+        str | None,
+        typer.Option("--suite", help="On the cases of this suite that metaeval ran both over.", show_default=False),
+    ] = None,
+    worst: Annotated[int, typer.Option("--worst", min=0, help="Worst disagreements to list, by their ids.")] = 10,
+    as_json: Annotated[bool, typer.Option("--json", help="Print a JSON object.")] = False,
+    html: Annotated[Path | None, typer.Option("--html", help="Write a page as well.", show_default=False)] = None,
+    config: Config = CONFIG,
+) -> None:
+    """How far do two judges, two graders, or one of them and people agree?"""
+    from flows import agreement as verb  # noqa: PLC0415
+    from tasks.stages.sides import Filters  # noqa: PLC0415
+
+    if day and (start or end):
+        raise UsageError("--date and --from/--to exclude each other. Give one of them.")
+    first, last = (at.date() if at else None for at in (start or day, end or day))
+    verb.run(config, (one, other), Filters(recipe, of_app, first, last), suite, worst, html, as_json=as_json)
+
+
+DryRun = Annotated[bool, typer.Option("--dry-run", help="Print what would be removed; change nothing.")]
+
+
+@app.command()
+def distill(
+    judge: Annotated[
+        str,
+        typer.Option(
+            "--judge",
+            help="Who teaches: a judge's name, the beginning of its version, or its file.",
+            show_default=False,
+        ),
+    ],
+    output: Annotated[Path, typer.Option("--output", "-o", help="The folder to write.", show_default=False)],
+    student: Annotated[
+        Path | None,
+        typer.Option("--student", help="File of who learns; by default the teacher's own.", show_default=False),
+    ] = None,
+    start: Annotated[datetime | None, typer.Option("--from", help="First day; all days by default.", **DAY)] = None,
+    end: Annotated[datetime | None, typer.Option("--to", help="Last day.", **DAY)] = None,
+    apps: Annotated[
+        list[str] | None, typer.Option("--app", help="Only this application; repeat for more.", show_default=False)
+    ] = None,
+    min_confidence: Annotated[
+        float, typer.Option("--min-confidence", min=0, max=1, help="Only verdicts of which it was as sure as this.")
+    ] = 0.0,
+    valid_share: Annotated[float, typer.Option("--valid-share", help="Share of the questions to hold out.")] = 0.1,
+    balance: Annotated[
+        float, typer.Option("--balance", help="Most of one answer for each of the rarest one; 0 leaves all.")
+    ] = 2.0,
+    most: Annotated[int | None, typer.Option("--max", help="Most lessons in all.", show_default=False)] = None,
+    config: Config = CONFIG,
+) -> None:
+    """Write what a strong judge has judged as training data for a smaller model."""
+    from flows import distill as verb  # noqa: PLC0415
+    from tasks.stages.distill import Shares  # noqa: PLC0415
+    from tasks.stages.taught_verdicts import Wanted  # noqa: PLC0415
+    from tasks.stages.variants import Window  # noqa: PLC0415
+
+    first, last = (day.date() if day else None for day in (start, end))
+    if first and last and first > last:
+        raise UsageError(f"--from {first} is after --to {last}. Swap them.")
+    wanted = Wanted(Window(first, last), tuple(sorted(set(apps or ()))), min_confidence)
+    verb.run(config, judge, student, output, wanted, Shares(valid_share, balance or None, most))
+
+
+@app.command()
+def retention(config: Config = CONFIG, dry_run: DryRun = False) -> None:
     """Remove texts and explanations that are older than the config allows."""
     _quiet_prefect()
     from flows import retention as verb  # noqa: PLC0415
 
-    verb.show(verb.retention(str(config)))
+    if dry_run:
+        verb.show_preview(verb.preview(config))
+    else:
+        verb.show(verb.retention(str(config)))
 
 
 @app.command()
@@ -223,11 +397,15 @@ def forget(
     trace_ids: Annotated[list[str], typer.Argument(help="Ids of the traces.", metavar="TRACE_ID")],
     reason: Annotated[str | None, typer.Option("--reason", help="Why; kept in `removals`.", show_default=False)] = None,
     config: Config = CONFIG,
+    dry_run: DryRun = False,
 ) -> None:
     """Remove the text of traces everywhere, for good."""
     from flows import retention as verb  # noqa: PLC0415
 
-    verb.show(verb.run(config, trace_ids, reason))
+    if dry_run:
+        verb.show_preview(verb.preview(config, trace_ids), trace_ids)
+    else:
+        verb.show(verb.run(config, trace_ids, reason))
 
 
 @app.command()
@@ -356,6 +534,14 @@ def _range(day: datetime | None, start: datetime | None, end: datetime | None) -
     first = start or day
     last = end or day
     return (first.date() if first else yesterday, last.date() if last else yesterday)
+
+
+def _some_days(day: datetime | None, start: datetime | None, end: datetime | None) -> tuple[date | None, date | None]:
+    """First and last day asked for; None for no limit."""
+    if day and (start or end):
+        raise UsageError("--date and --from/--to exclude each other. Give one of them.")
+    first, last = (d.date() if d else None for d in (start or day, end or day))
+    return first, last
 
 
 def _quiet_prefect() -> None:

@@ -15,7 +15,7 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
-from flows.gpu import Shared, slot
+from flows.gpu import Shared
 from flows.progress import watcher
 from flows.retry import patiently
 from flows.summary import tokens
@@ -25,7 +25,7 @@ from tasks.core.config import Nightly
 from tasks.core.errors import BusyError, LeadlineError, UsageError
 from tasks.core.progress import tracked
 from tasks.stages import backfill as backfilling
-from tasks.stages.backfill import Day, Overall
+from tasks.stages.backfill import Day
 from tasks.stages.context import Context, StageResult, load_all
 from tasks.stages.promotions import Promotion
 from tasks.stages.publish import publish_warehouse
@@ -96,35 +96,10 @@ def run(ctx: Context, *, retry_failures: bool = False) -> Outcome:
         LeadlineError: See the stages. What was done is kept, and the next run goes on from there.
     """
     record = Run(BACKFILL, recipes=[ctx.recipe])
-    shown = ctx.progress
-    found: list[tuple[Day, tuple[StageResult, ...]]] = []
-    spent = None
     with ctx.lake.lock(f"leadline backfill {ctx.first}..{ctx.last}, process {os.getpid()}"):
         record.start(ctx)
         try:
-            with slot(ctx.extractor.gpus, [ctx]):
-                for task in (claims.extract_claims, claims.plan_pairs):
-                    record.add(ctx, replace(task(ctx), stage=task.name))
-            days = backfilling.days(replace(ctx, progress=Overall(shown)))
-            held = max([*(m.gpus for m in ctx.judges), *(s.gpus for s in ctx.scorers)])
-            gpu = Shared(held, [ctx])
-            ctx.budget.wanted = gpu.wanted
-            with tracked(shown, BACKFILL, sum(day.looks for day in days)), gpu:
-                for day in days:
-                    done: list[StageResult] = []
-                    begun = True
-                    while begun:
-                        begun = ctx.budget.gave_way = False
-                        for task, options in _stages(day.ctx, retry_failures=retry_failures):
-                            if spent := ctx.budget.spent:
-                                break
-                            done.append(replace(task(day.ctx, **options), stage=task.name))
-                            record.add(ctx, done[-1])
-                            if begun := ctx.budget.gave_way and not ctx.budget.spent:  # what is done stays done
-                                gpu.give_way()
-                                break
-                    found.append((day, tuple(done)))
-            record.add(ctx, replace(score.correct_nights(ctx), stage=score.correct_nights.name))
+            outcome = _complete(ctx, record, retry_failures=retry_failures)
         except BaseException as error:
             record.end(ctx, "failed", str(error) if isinstance(error, LeadlineError) else type(error).__name__)
             raise
@@ -133,17 +108,71 @@ def run(ctx: Context, *, retry_failures: bool = False) -> Outcome:
             shutil.rmtree(ctx.scratch, ignore_errors=True)
         record.end(ctx, "completed")
     _publish(ctx)
-    return Outcome(ctx, tuple(found), spent)
+    return outcome
+
+
+def _complete(ctx: Context, record: Run, *, retry_failures: bool) -> Outcome:
+    """Claims and pairs of the whole range, so that each model is loaded once; then day by day."""
+    with Shared(ctx.extractor.gpus, [ctx]) as gpu:
+        ahead = _Within(ctx, record, gpu)
+        for task in (claims.extract_claims, claims.plan_pairs):
+            ahead.run(ctx, task)
+    days = backfilling.days(ctx)
+    held = max([*(m.gpus for m in ctx.judges), *(s.gpus for s in ctx.scorers), ctx.grader.gpus if ctx.grader else 0])
+    with tracked(ctx.progress, BACKFILL, sum(day.looks for day in days)), Shared(held, [ctx]) as gpu:
+        within = _Within(ctx, record, gpu)
+        found = tuple((day, _judged(within, day, retry_failures=retry_failures)) for day in days)
+    record.add(ctx, replace(score.correct_nights(ctx), stage=score.correct_nights.name))
+    return Outcome(ctx, found, within.spent or ahead.spent)
+
+
+def _judged(within: "_Within", day: Day, *, retry_failures: bool) -> tuple[StageResult, ...]:
+    """What the stages of a day did, as far as the budget went."""
+    stages = _stages(day.ctx, retry_failures=retry_failures)
+    return tuple(result for task, options in stages for result in within.run(day.ctx, task, **options))
+
+
+class _Within:
+    """Stages within a budget, on record; between two shards they give way to a run that wants the GPU.
+
+    Attributes:
+        spent: What of the budget was spent when a stage would have begun.
+    """
+
+    def __init__(self, ctx: Context, record: Run, gpu: Shared) -> None:
+        self.spent: str | None = None
+        self._ctx, self._record, self._gpu = ctx, record, gpu
+        ctx.budget.wanted = gpu.wanted
+
+    def run(self, ctx: Context, task: Task[..., StageResult], **options: object) -> list[StageResult]:
+        """A stage, as often as it takes: what is done stays done, and after giving way it goes on."""
+        done: list[StageResult] = []
+        budget, begun = ctx.budget, True
+        while begun and not self._over():
+            budget.gave_way = False
+            done.append(replace(task(ctx, **options), stage=task.name))
+            self._record.add(self._ctx, done[-1])
+            begun = budget.gave_way
+            if begun and budget.spent is None:
+                self._gpu.give_way()
+        return done
+
+    def _over(self) -> bool:
+        self.spent = self.spent or self._ctx.budget.spent
+        return self.spent is not None
 
 
 def _stages(ctx: Context, *, retry_failures: bool) -> Iterator[tuple[Task[..., StageResult], dict[str, Any]]]:
     """The stages of a day. A judge stays loaded from one day to the next where no other model needs its place."""
-    only = len({member.judge.version for member in ctx.judges}) == 1 and not any(s.gpus for s in ctx.scorers)
+    others = any(s.gpus for s in ctx.scorers) or (ctx.grader is not None and ctx.grader.gpus > 0)
+    only = len({member.judge.version for member in ctx.judges}) == 1 and not others
     yield score.score_grace, {}
     for member in ctx.judges:
         for task in judge.looks(member.stage, rounds=ctx.settings.method == "citations"):
             yield task, {"stage": member.stage, "retry_failures": retry_failures, "keep": only}
     yield judge.score_relevance, {"retry_failures": retry_failures}
+    if ctx.grader:
+        yield judge.grade_answers, {"retry_failures": retry_failures}
     yield score.score_traces, {}
     yield score.aggregate_nights, {}
 

@@ -4,7 +4,6 @@ Left out: how it is shown (`calibrated.py`, and as a page `tasks/report/calibrat
 """
 
 import sys
-from collections import Counter
 from dataclasses import asdict
 from datetime import date
 from pathlib import Path
@@ -13,7 +12,7 @@ import pyarrow as pa
 from rich.console import Console
 from rich.markup import escape
 
-from flows.calibrated import Found, Target, as_json, counted, show
+from flows.calibrated import Found, Target, as_json, counted, shared, show
 from tasks.core.calibration import Bands, bands, calibrate
 from tasks.core.config import did_you_mean
 from tasks.core.errors import DataError, LeadlineError, UsageError
@@ -21,7 +20,6 @@ from tasks.report import calibration as page
 from tasks.stages.calibrate import Claims, labelled
 from tasks.stages.context import Context, load_all
 from tasks.stages.reviews import read
-from tasks.store.query import Queries
 
 FORMATS = ("table", "json")
 EVER = date(1900, 1, 1), date(2999, 12, 31)
@@ -38,7 +36,7 @@ def run(
     output_format: str,
     output: Path | None,
 ) -> None:
-    """Calibrate every recipe, or the one that is named.
+    """Calibrate every recipe that counts, or the one that is named; a shadow by the name that runs show it under.
 
     Raises:
         UsageError: No such recipe or format, or a target that is none.
@@ -49,11 +47,12 @@ def run(
     if first > last:
         raise UsageError(f"--from {first} is after --to {last}. Swap them.")
     contexts = load_all(config, last, last)  # with the judges that count in the end, also of earlier days
-    chosen = [ctx for ctx in contexts if recipe in (None, ctx.settings.name)]
+    chosen = [c for c in contexts if recipe == c.label or (not c.shadow and recipe in (None, c.settings.name))]
     if not chosen:
-        names = sorted({ctx.settings.name for ctx in contexts})
+        names = sorted({name for ctx in contexts for name in (ctx.settings.name, ctx.label)})
         raise UsageError(f"--recipe {recipe}: not in {config}. {did_you_mean(str(recipe), names, 'recipes')}")
-    found = [_found(ctx, target, (first, last), labels) for ctx in chosen]
+    reviews = None if labels is None else _read(chosen[0], labels)
+    found = [_found(ctx, target, (first, last), reviews) for ctx in chosen]
     if not any(f.waterfall or any(b for _, b in f.judges) for f in found):
         raise DataError(_too_few(found, target, labels))
     if output is not None:
@@ -62,8 +61,11 @@ def run(
         sys.stdout.writelines(as_json(f) + "\n" for f in found)
         return
     console = Console()
+    once = shared(found)
+    for line in once:
+        console.print(line, highlight=False)
     for f in found:
-        show(console, f, target)
+        show(console, f, target, once)
 
 
 def _check(target: Target, output_format: str) -> None:
@@ -76,9 +78,8 @@ def _check(target: Target, output_format: str) -> None:
         raise UsageError(f"--format {output_format}: no such format. {remedy}")
 
 
-def _found(ctx: Context, target: Target, days: tuple[date, date], labels: Path | None) -> Found:
+def _found(ctx: Context, target: Target, days: tuple[date, date], reviews: pa.Table | None) -> Found:
     with ctx.queries() as queries:
-        reviews = None if labels is None else _read(ctx, queries, labels)
         traces, claims = labelled(ctx, queries, *days, reviews)
     enough = len(traces.ids) >= target.least
     waterfall = (
@@ -88,17 +89,13 @@ def _found(ctx: Context, target: Target, days: tuple[date, date], labels: Path |
     return Found(ctx, traces, waterfall, by_judge)
 
 
-def _read(ctx: Context, queries: Queries, path: Path) -> pa.Table:
-    """The labels of a file that is not imported."""
-    found, limit = read(ctx, queries, path), ctx.config.gates.max_quarantined_share
-    if refused := found.refused.num_rows:
-        reasons = Counter(found.refused["reason"].to_pylist()).most_common(3)
-        said = f"{refused} of {found.lines} lines are no labels ({', '.join(f'{r} {n}' for r, n in reasons)})"
-        if refused > limit * found.lines:
-            raise DataError(
-                f"{path}: {said}, more than gates.max_quarantined_share = {limit:.1%}; the first is line "
-                f"{found.refused['line'][0]}. Mend the file or raise the limit."
-            )
+def _read(ctx: Context, path: Path) -> pa.Table:
+    """The labels of a file that is not imported; they are of traces, whatever the recipe."""
+    with ctx.queries() as queries:
+        found, limit = read(ctx, queries, path), ctx.config.gates.max_quarantined_share
+    if found.refused.num_rows:
+        found.check(path, limit, f"The first is line {found.refused['line'][0]}. Mend the file or raise the limit.")
+        said = f"{found.refused.num_rows} of {found.lines} lines are no labels"
         note = f"[yellow]note[/yellow] {escape(str(path))}: {said}."
         Console(stderr=True).print(note, highlight=False, soft_wrap=True)
     return found.reviews

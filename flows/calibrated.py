@@ -2,7 +2,7 @@
 
 import json
 import math
-from collections.abc import Iterator, Mapping, Sized
+from collections.abc import Collection, Iterator, Mapping, Sequence, Sized
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -50,12 +50,30 @@ def counted(things: Sized, noun: str) -> str:
     return f"{len(things)} {noun}{'' if len(things) == 1 else 's'}"
 
 
-def show(console: Console, f: Found, target: Target) -> None:
-    """Print one recipe's findings for people."""
+def shared(found: Sequence[Found]) -> list[str]:
+    """What was left out of all recipes, and of all judges, alike: enough to be said once."""
+    answers = [list(_remarks(f.traces)) for f in found]
+    claims = [list(_picked(c)) for f in found for c, _ in f.judges]
+    return [
+        line
+        for sections in (answers, claims)
+        if len(sections) > 1
+        for line in sections[0]
+        if all(line in lines for lines in sections)
+    ]
+
+
+def show(console: Console, f: Found, target: Target, said: Collection[str] = ()) -> None:
+    """Print one recipe's findings for people.
+
+    Args:
+        said: Remarks that were printed before.
+    """
     c, traces = f.waterfall, f.traces
     console.print(f"[bold]Waterfall of recipe {escape(f.ctx.label)}[/bold]", highlight=False)
     for line in _remarks(traces):
-        console.print(line, highlight=False)
+        if line not in said:
+            console.print(line, highlight=False)
     if c is None:
         console.print(
             f"{counted(traces.ids, 'labelled answer')}: at least {target.least} are needed.\n", highlight=False
@@ -70,8 +88,9 @@ def show(console: Console, f: Found, target: Target) -> None:
         console.print(f"\n{text}", highlight=False, markup=False, soft_wrap=True)
     for claims, b in f.judges:
         console.print(f"[bold]Judge {escape(claims.judge)}[/bold]", highlight=False)
-        for line in _judge_lines(claims, b, target):
-            console.print(line, highlight=False)
+        for line in (*_picked(claims), *_judge_lines(claims, b, target)):
+            if line not in said:
+                console.print(line, highlight=False)
         if text := _judge_yaml(claims, b):
             console.print(f"\n{text}", highlight=False, markup=False, soft_wrap=True)
 
@@ -126,9 +145,12 @@ def _share(point: Point) -> str:
     return f"{point.wrong:.1%} [{point.low:.1%}, {point.high:.1%}]"
 
 
-def _judge_lines(claims: Claims, b: Bands | None, target: Target) -> Iterator[str]:
+def _picked(claims: Claims) -> Iterator[str]:
     if claims.picked:
         yield f"Left out: {counted(range(claims.picked), 'claim')} picked for review because of labels."
+
+
+def _judge_lines(claims: Claims, b: Bands | None, target: Target) -> Iterator[str]:
     if claims.without:
         yield f"Left out: {counted(range(claims.without), 'labelled claim')} without a probability by this judge."
     if b is None:

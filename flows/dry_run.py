@@ -66,6 +66,7 @@ def show(config: Path, first: date, last: date) -> None:
             (f"second looks{whose}, at most", judging.second_looks),
         ]
     rows += [("relevance scores", work.relevance)]
+    rows += [("answers to grade", work.answers)] if work.answers is not None else []
     rows += [(f"{asking.stage}, asked of a model", asking.requests) for asking in work.asking]
     rows += [("traces to score", work.scores)]
     for name, n in rows:

@@ -7,19 +7,26 @@ Where these limits are not set up (docs/operations.md), nobody waits and nothing
 
 from collections.abc import Iterable, Iterator
 from contextlib import ExitStack, contextmanager
+from typing import Protocol
 
 from prefect.client.orchestration import get_client
 from prefect.concurrency.sync import concurrency
 
 from flows.progress import logger
-from tasks.stages.context import Context
 
 SLOT, TURN = "leadline-gpu", "leadline-gpu-turn"
 LEASE_S = 300.0  # so long after its holder has died, a slot is free again
 
 
+class Closing(Protocol):
+    """A context, a judge or a grader: what holds models."""
+
+    def close(self) -> None:
+        """Free them."""
+
+
 @contextmanager
-def slot(gpus: int, contexts: Iterable[Context]) -> Iterator[None]:
+def slot(gpus: int, contexts: Iterable[Closing]) -> Iterator[None]:
     """Hold the slot while the block runs, waiting for it if need be; where no GPU is used, do nothing.
 
     Args:
@@ -45,7 +52,7 @@ class Shared:
     Args: see `slot`.
     """
 
-    def __init__(self, gpus: int, contexts: Iterable[Context]) -> None:
+    def __init__(self, gpus: int, contexts: Iterable[Closing]) -> None:
         self._gpus, self._contexts = gpus, tuple(contexts)
         self._held = ExitStack()
 

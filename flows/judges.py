@@ -17,9 +17,11 @@ from flows.summary import WIDTH
 from tasks import judges
 from tasks.core.config import Nightly, load_nightly
 from tasks.core.errors import UsageError
-from tasks.core.schemas import JUDGES, RECIPES, TRACE_SCORES, VERDICTS
+from tasks.core.pass_rates import OVERALL, rates
+from tasks.core.paths import suite_dir
+from tasks.core.schemas import JUDGES, METAEVAL, RECIPES, TRACE_SCORES, VERDICTS
 from tasks.core.types import Judge
-from tasks.stages import members, promotions
+from tasks.stages import members, promotions, requirements
 from tasks.stages.context import as_json
 from tasks.stages.promotions import PROMOTE, RETIRE, Promotion
 from tasks.stages.variants import of_night, recipe_named
@@ -43,19 +45,27 @@ class Known:
 
 def show_all(config: Path) -> None:
     """Print every judge that has judged, and what for it counts."""
-    lake = Lake(load_nightly(config).lake)
+    settings = load_nightly(config)
+    lake = Lake(settings.lake)
     log = promotions.log(lake)
     gone = promotions.retired(log)
+    passed = _passed(settings, lake)
     table = Table(box=box.SIMPLE)
-    for name in ("judge", "version", "kind", "verdicts", "nights", "counts for"):
-        table.add_column(name, justify="right" if name in ("verdicts", "nights") else "left")
+    for name in ("judge", "version", "kind", "verdicts", "nights", "suite", "counts for"):
+        table.add_column(name, justify="right" if name in ("verdicts", "nights", "suite") else "left")
     for known in of_lake(lake):
         parts = lake.parts(VERDICTS, known.version)
         verdicts = f"{sum(p.rows() for p in parts):,}" if parts else ""
         nights = f"{len({p.date for p in parts}):,}" if parts else ""
         uses = [f"retired {gone[known.version].promoted_at:%Y-%m-%d}"] if known.version in gone else []
         table.add_row(
-            escape(known.name), known.version, known.kind, verdicts, nights, "; ".join([*uses, *_uses(log, known)])
+            escape(known.name),
+            known.version,
+            known.kind,
+            verdicts,
+            nights,
+            passed.get(known.version, ""),
+            "; ".join([*uses, *_uses(log, known)]),
         )
     console = wide()
     console.print(table)
@@ -91,7 +101,7 @@ def promote(
     """Let a judge count for a recipe, from a night on.
 
     Raises:
-        UsageError: No such recipe, or no reason.
+        UsageError: No such recipe, or no reason; or it has not shown the pass rates that the config requires.
         BusyError: A run holds the lake.
     """
     if not reason.strip():
@@ -103,10 +113,11 @@ def promote(
     opened.close()
     night = since or promotions.now().date()
     lake = Lake(settings.lake)
+    rate = requirements.check(settings.promotion, lake, judge, version, config)
     made = [
         Promotion(
             promotions.now(), PROMOTE, name, app, judge.stem, version, promotions.written_path(judge, config), night,
-            reason.strip(),
+            reason.strip(), rate,
         )
         for app in (apps or (None,))
     ]  # fmt: skip
@@ -157,10 +168,11 @@ def show_history(config: Path, *, as_lines: bool) -> None:
             console.out(json.dumps(row, default=str, ensure_ascii=False), highlight=False)
         return
     table = Table(box=box.SIMPLE)
-    for name in ("decided", "action", "judge", "version", "recipe", "app", "since", "reason"):
+    for name in ("decided", "action", "judge", "version", "recipe", "app", "since", "pass rate", "reason"):
         table.add_column(name, overflow="fold")
     for p in reversed(log):
-        cells = (p.action, p.judge, p.judge_version, p.recipe_name or "", p.app or "", str(p.since or ""), p.reason)
+        since, rate = str(p.since or ""), "" if p.pass_rate is None else f"{p.pass_rate:.3f}"
+        cells = (p.action, p.judge, p.judge_version, p.recipe_name or "", p.app or "", since, rate, p.reason)
         table.add_row(f"{p.promoted_at:%Y-%m-%d %H:%M}", *map(escape, cells))
     console.print(table)
 
@@ -227,6 +239,15 @@ def _uses(log: Sequence[Promotion], known: Known) -> Iterator[str]:
         for app, p in sorted(promotions.counting(log, recipe, date.max).items(), key=str):
             if p.judge_version == known.version:
                 yield f"{recipe}{f' of {app}' if app else ''} since {p.since}"
+
+
+def _passed(settings: Nightly, lake: Lake) -> dict[str, str]:
+    """Overall pass rates on the suite that a promotion goes by, by version; none where that suite is not here."""
+    if not lake.parts(METAEVAL) or (settings.promotion.suite is None and not suite_dir().is_dir()):
+        return {}
+    suite = requirements.suite_of(settings.promotion)
+    found = {version: rates(suite, its).grades[OVERALL] for version, its in requirements.shown(lake, suite).items()}
+    return {version: f"{rate.value:.3f}" for version, rate in found.items() if rate.value is not None}
 
 
 def _named(config: Nightly, path: Path, log: Sequence[Promotion], known: Known) -> list[str]:

@@ -152,6 +152,10 @@ def _steps(contexts: Sequence[Context], *, retry_failures: bool) -> Iterator[_St
             "keep": next_ is not None and next_[1].model is scorer.model,
         }
         yield _Step(ctx, named(ctx, judge.scoring(scorer)), options, scorer.gpus)
+    graded = [(ctx, ctx.grader) for ctx in contexts if ctx.grader]
+    for (ctx, grader), following in zip_longest(graded, graded[1:]):
+        options = {"retry_failures": retry_failures, "keep": following is not None and following[1] is grader}
+        yield _Step(ctx, named(ctx, judge.grade_answers), options, grader.gpus)
     yield from each(score.score_traces, score.aggregate_nights, score.correct_nights, alerts.find_alerts)
     yield _Step(main, publish.load_warehouse)
     yield _Step(main, publish.write_reports, {"others": _counted(contexts)[1:]})

@@ -14,6 +14,7 @@ from rich import box
 from rich.console import Console
 from rich.table import Table
 
+from flows.gpu import slot
 from flows.progress import Bar
 from tasks.core.errors import LeadlineError, UsageError
 from tasks.stages.context import Context, StageResult, load_all
@@ -42,7 +43,8 @@ def run(config: Path, first: date, last: date, sample: int, judge: str | None, *
         record.start(first_of_all)
         try:
             for ctx, its in chosen:
-                result, row = _measured(ctx, its, sample)
+                with slot(its[0].gpus, [ctx]):
+                    result, row = _measured(ctx, its, sample)
                 record.add(first_of_all, result)
                 rows.append({"judge": its[0].name, "recipe_name": ctx.settings.name, **row})
         except BaseException as error:

@@ -4,17 +4,21 @@ What is left out is not Leadline's: source files, backups, and files that were m
 """
 
 import os
-from collections.abc import Sequence
+import tempfile
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, date, datetime
 from pathlib import Path
 
 from prefect import flow
+from rich import box
 from rich.console import Console
+from rich.table import Table as RichTable
 
 from flows.retry import patiently
 from tasks.core.config import load_nightly
 from tasks.core.errors import LeadlineError
+from tasks.core.schemas import Table
 from tasks.stages import retention as stage
 from tasks.stages.context import Context, StageResult, load_all
 from tasks.stages.publish import publish_warehouse, warehouse_of, write_reports
@@ -91,6 +95,66 @@ def _make_again(config: Path, main: Context, nights: Sequence[date]) -> None:
     if nights:
         first, *others = (ctx for ctx in load_all(config, min(nights), max(nights)) if not ctx.shadow)
         write_reports(first, others=others)
+
+
+@dataclass(frozen=True, slots=True)
+class Preview:
+    """What a run would remove.
+
+    Attributes:
+        tables: By name: rows that would lose their text, and the days that they are of; None where it has no days.
+        nights: Whose pages would be removed, and written again as far as the config's recipes cover them.
+        known: Ids of traces that were asked for and are here.
+    """
+
+    tables: Mapping[str, tuple[int, Sequence[date] | None]]
+    nights: tuple[date, ...]
+    known: frozenset[str]
+
+
+def preview(config: Path, trace_ids: Sequence[str] = ()) -> Preview:
+    """What `run` would remove, by the same code over an overlay that is thrown away; the lake is not changed."""
+    settings, now = load_nightly(config), datetime.now(UTC)
+    with tempfile.TemporaryDirectory(prefix="leadline-dry-run-") as overlay:
+        lake = Lake(settings.lake, Path(overlay))
+        stage.request(lake, trace_ids, None, now)
+        done = stage.remove(lake, stage.due(lake, settings.retention, now.date()), now)
+        written = Lake(Path(overlay))
+        tables = {
+            ", ".join(t.name for t in stage.TABLES[s.stage]): (s.computed, _days(written, stage.TABLES[s.stage]))
+            for s in done
+        }
+        return Preview(tables, tuple(stage.pending(lake) or ()), frozenset(stage.held(lake, trace_ids)))
+
+
+def _days(lake: Lake, tables: Sequence[Table]) -> list[date] | None:
+    """Days of what was written; None where the tables are not cut by days."""
+    dated = [t for t in tables if "date" in t.partition]
+    return sorted({p.date for t in dated for p in lake.parts(t)}) if dated else None
+
+
+def show_preview(found: Preview, trace_ids: Sequence[str] = ()) -> None:
+    """Print what would be removed."""
+    console = Console()
+    table = RichTable(title="Texts to remove", title_style="bold", title_justify="left", box=box.SIMPLE)
+    for name in ("table", "rows", "days"):
+        table.add_column(name, justify="right" if name == "rows" else "left")
+    for name, (rows, days) in found.tables.items():
+        table.add_row(name, f"{rows:,}", "" if days is None else _range(days))
+    console.print(table)
+    for trace in trace_ids:
+        here = "is here" if trace in found.known else "no such trace is here; it would be refused when it comes"
+        console.print(f"{trace}: {here}.", highlight=False, markup=False)
+    if found.nights:
+        console.print(f"Pages to write again: {_range(found.nights)}.", highlight=False)
+    console.print("Scores stay. Nothing was changed.", highlight=False)
+
+
+def _range(days: Sequence[date]) -> str:
+    """Days in words: each of a few, else how many and from when to when."""
+    if len(days) <= 3:
+        return ", ".join(map(str, days))
+    return f"{len(days)} days, {days[0]} to {days[-1]}"
 
 
 def show(outcome: Outcome) -> None:

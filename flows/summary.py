@@ -71,7 +71,7 @@ def show(outcome: Outcome) -> None:
     if gpu_seconds := sum(s.seconds * s.gpus for s in outcome.stages):
         console.print(f"GPUs were held for {gpu_seconds / 60:.1f} GPU minutes.", highlight=False)
     for note in dict.fromkeys(n for s in outcome.stages for n in s.notes):
-        console.print(f"[yellow]note[/yellow] {note}", highlight=False)
+        console.print(f"[yellow]note[/yellow] {escape(note)}", highlight=False)
     console.print(f"report     {ctx.config.report.dir / 'index.html'}", highlight=False, soft_wrap=True)
     console.print(f"warehouse  {ctx.config.warehouse}", highlight=False, soft_wrap=True)
 

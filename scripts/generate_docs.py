@@ -39,8 +39,8 @@ What `leadline sql`, a notebook or a BI tool finds in the warehouse. Queries to 
 - A number that could not be had is null, never 0, and a `…_status` column says why. Means leave it out, and the `n_…`
   columns count what was left out.
 - Columns that a table got later are null in older rows.
-- The lake holds every table as Parquet, in directories by its partition columns. `traces`, `pairs`, `verdicts` and
-  `relevance` are not copied into the warehouse: there they are views of the lake's files.
+- The lake holds every table as Parquet, in directories by its partition columns. `traces`, `pairs`, `verdicts`,
+  `relevance` and `grades` are not copied into the warehouse: there they are views of the lake's files.
 """
 
 # What keys and view columns mean where the code does not say it: a name that was thought to be enough.
@@ -48,6 +48,24 @@ MEANINGS = {
     "chunks.position": "Place in that order, from 0.",
     "claim_details.deciding_chunk_text": "Text of the deciding chunk.",
     "looks.chunk_ids": "Chunks in the evidence, best first where joint.",
+    "reviewed_claims.n_reviewers": "People who labelled it, an adjudicator included.",
+    "reviewed_claims.random": "Whether it was drawn at random, by any of them.",
+    "reviewed_claims.outcome": "`labelled`, `tied` (as many say one thing as another) or `cant_tell`.",
+    "reviewed_claims.people": "People's label; null unless labelled.",
+    "reviewed_claims.people_misused": "Whether it is misused by people; null where they did not say.",
+    "reviewed_claims.judge_status": "`status` of `claim_results`.",
+    "reviewed_claims.judge": "The judge's label; null unless judged.",
+    "reviewed_claims.judge_misused": "Whether it is misused by the judge.",
+    "reviewed_claims.adjudicated": "Whether an adjudicator's label decides.",
+    "reviewed_claims.disputed": "Whether its reviewers gave different labels, and no adjudicator has settled it.",
+    "reviewed_claims.votes": "The label of each reviewer that counts, the latest, and the adjudicator's after them.",
+    "reviewed_grades.outcome": "`graded`, `na` (it does not apply) or `tied` (as many say one thing as another).",
+    "reviewed_grades.value": "The grade; null unless graded.",
+    "reviewed_grades.n_reviewers": "People who gave it, an adjudicator included.",
+    "reviewed_grades.random": "Whether the answer was drawn at random for it, by any of them.",
+    "reviewed_grades.adjudicated": "Whether an adjudicator's grade decides.",
+    "reviewed_grades.disputed": "Whether its reviewers gave different grades, and no adjudicator has settled it.",
+    "reviewed_grades.votes": "The grade of each reviewer that counts, the latest, and the adjudicator's after them.",
     "question_repeats.question": "The question, as the first of its traces by id has it.",
     "question_repeats.n": "Traces of this question.",
     "question_repeats.n_scored": "Of these, traces that have a groundedness score.",

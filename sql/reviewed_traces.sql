@@ -1,26 +1,31 @@
 -- grain: one trace under one recipe of which people labelled claims, or the answer as a whole
--- inputs: reviews, reviewed_claims (see reviewed_claims.sql), and of the days of the reviewed traces trace_scores
+-- inputs: reviews, reviewed_claims (see views/reviewed_claims.sql), and of the days of the reviewed traces trace_scores
 -- parameters: $misuse_penalty, $partial_credit
--- METHODS sections 11 and 13. `wrong`: what most reviewers say of the answer, the latest label of each; where none do, or
--- as many say one as the other, true if a reviewed claim is unsupported or contradicted, else false; null where people can't
--- tell or disagree on one of its claims, and none of the others is wrong.
+-- METHODS sections 11 and 13. `wrong`: what an adjudicator says of the answer, or else most reviewers, the latest label of
+-- each; where none do, or as many say one as the other, true if a reviewed claim is unsupported or contradicted, else
+-- false; null where people can't tell or disagree on one of its claims, and none of the others is wrong.
 -- Groundedness and faithfulness (section 4) are taken over the same claims twice, by people's labels and by the judge's:
 -- those that have both, and that were not picked for review because of their labels. Groundedness is null where people
 -- did not say of each of these whether it is misused.
 WITH answer AS (
     SELECT
         trace_id,
-        count(*) AS n_reviewers,
+        count(DISTINCT coalesce(reviewer, '')) AS n_reviewers,
         bool_or(drawn) AS random,
-        CASE sign(count(*) FILTER (label = 'wrong') - count(*) FILTER (label = 'right'))
+        CASE sign(count(*) FILTER (decides AND label = 'wrong') - count(*) FILTER (decides AND label = 'right'))
             WHEN 1 THEN true WHEN -1 THEN false
         END AS wrong
     FROM (
-        SELECT *, bool_or(sampling IS NULL OR sampling = 'random') OVER (PARTITION BY trace_id) AS drawn
+        SELECT
+            *,
+            coalesce(adjudicated, false) AS final,
+            bool_or(sampling IS NULL OR sampling = 'random') OVER (PARTITION BY trace_id) AS drawn,
+            final OR NOT bool_or(final) OVER (PARTITION BY trace_id) AS decides
         FROM reviews
         WHERE label IN ('right', 'wrong')
         QUALIFY row_number() OVER (
-            PARTITION BY trace_id, reviewer ORDER BY coalesce(reviewed_at, imported_at) DESC, review_id DESC
+            PARTITION BY trace_id, final, CASE WHEN NOT final THEN reviewer END
+            ORDER BY coalesce(reviewed_at, imported_at) DESC, review_id DESC
         ) = 1
     )
     GROUP BY trace_id

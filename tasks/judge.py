@@ -3,7 +3,7 @@
 from prefect import Task
 
 from tasks.shell import shell
-from tasks.stages import relevance, verdicts
+from tasks.stages import grades, relevance, verdicts
 from tasks.stages.context import StageResult
 from tasks.stages.scorers import Scorer, stage_name
 
@@ -11,6 +11,7 @@ judge_first_looks = shell(verdicts.FIRST, verdicts.judge_first_looks)
 judge_second_looks = shell(verdicts.SECOND, verdicts.judge_second_looks)
 score_relevance = shell("relevance", relevance.score_relevance)
 score_by = shell("relevance", relevance.score_by)
+grade_answers = shell(grades.STAGE, grades.grade_answers)
 
 
 def looks(stage: int, *, rounds: bool = False) -> list[Task[..., StageResult]]:

@@ -12,8 +12,11 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
+from hypothesis import settings
 
 STARTS_WITHIN_S = 120
+settings.register_profile("any machine", deadline=None)  # how long an example takes depends on what else runs
+settings.load_profile("any machine")
 
 
 @dataclass(frozen=True)

@@ -223,6 +223,16 @@ class Grace(Settings):
     source: Literal["chunk", "doc"] = "chunk"
 
 
+class Grades(Settings):
+    """The six grades of each answer as a whole (METHODS section 9).
+
+    Attributes:
+        grader: Path of the config of the grader that gives them, one that needs no reference answer; none: no grades.
+    """
+
+    grader: Path | None = None
+
+
 class Recipe(Settings):
     """What is computed of every trace.
 
@@ -238,6 +248,7 @@ class Recipe(Settings):
         answer_relevance: How the answer's relevance to the question is scored.
         context_relevance: How each chunk's relevance to the question is scored.
         answerability: How it is told whether the chunks answer the question.
+        grades: What grades each answer as a whole.
         patterns: Failure patterns to look for in claims; all by default.
     """
 
@@ -253,6 +264,7 @@ class Recipe(Settings):
     answer_relevance: AnswerRelevance = AnswerRelevance()
     context_relevance: ContextRelevance = ContextRelevance()
     answerability: Answerability = Answerability()
+    grades: Grades = Grades()
     patterns: tuple[Pattern, ...] = get_args(Pattern)
     scoring: Scoring = Scoring()
     triad: Triad = Triad()
@@ -388,6 +400,17 @@ class Alerts(Settings):
         return next(given, 1.0 if number == "groundedness" else 0.01)
 
 
+Passing = Literal[
+    "overall",
+    "answer_relevancy",
+    "completeness",
+    "faithfulness",
+    "usefulness",
+    "positive_acceptance",
+    "negative_rejection",
+]
+
+
 class Retention(Settings):
     """How long texts are kept; scores, labels, spans and ids stay. `leadline retention` removes what is older.
 
@@ -398,6 +421,19 @@ class Retention(Settings):
 
     text_days: Annotated[int, Field(ge=1)] | None = None
     explanations_days: Annotated[int, Field(ge=1)] | None = None
+
+
+class Promotion(Settings):
+    """What a judge has to show before it may be promoted: pass rates of `leadline metaeval` (METHODS section 10).
+
+    Attributes:
+        suite: Path of the suite, a file or a folder; none: the one that comes with Leadline.
+        pass_rates: The least share of conditions that it passes: of a grade, or `overall` of all six. None are required
+            by default.
+    """
+
+    suite: Path | None = None
+    pass_rates: Mapping[Passing, Share] = Field(default_factory=dict)
 
 
 class Nightly(Settings):
@@ -419,6 +455,7 @@ class Nightly(Settings):
     limits: Limits = Limits()
     alerts: Alerts = Alerts()
     retention: Retention = Retention()
+    promotion: Promotion = Promotion()
 
 
 @dataclass(frozen=True, slots=True)
@@ -526,6 +563,7 @@ def load_nightly(path: Path) -> Nightly:
         "recipes": tuple(at(r) if isinstance(r, Path) else r for r in raw.recipes),
         "sources": [at(s) if isinstance(s, Path) else s for s in raw.sources],
         "alerts": raw.alerts.model_copy(update={"notify": tuple(_placed_secret(n, base) for n in raw.alerts.notify)}),
+        "promotion": raw.promotion.model_copy(update={"suite": raw.promotion.suite and at(raw.promotion.suite)}),
     }
     return raw.model_copy(update=update)
 
@@ -567,7 +605,10 @@ def _placed(recipe: Recipe, base: Path) -> Recipe:
     shadow = recipe.shadow and recipe.shadow.model_copy(update={"judge": _absolute(base, recipe.shadow.judge)})
     known = recipe.grace.annotations
     grace = recipe.grace.model_copy(update={"annotations": known and _absolute(base, known)})
-    own = {"judge": _absolute(base, recipe.judge), "cascade": cascade, "shadow": shadow, "grace": grace}
+    grader = recipe.grades.grader
+    grades = recipe.grades.model_copy(update={"grader": grader and _absolute(base, grader)})
+    judge = _absolute(base, recipe.judge)
+    own = {"judge": judge, "cascade": cascade, "shadow": shadow, "grace": grace, "grades": grades}
     scored = ("answer_relevance", "context_relevance", "answerability")
     return recipe.model_copy(update={**own, **{key: getattr(recipe, key).placed(base) for key in scored}})
 

@@ -190,6 +190,28 @@ RELEVANCE = Table(
     ("scorer_version", "date"),
 )  # fmt: skip
 
+GRADES = Table(
+    "grades",
+    "one of the six grades of one trace by one grader version",
+    pa.schema([
+        col("grader_version", S, "Hash of everything that can change a grade; see `judges`.", null=False),
+        DATE,
+        TRACE_ID,
+        col("extractor_version", S, "Whose claims the grader was given as the answer's statements.", null=False),
+        col("grade", S, "`answer_relevancy` and `completeness` (1 to 5), `faithfulness` and `usefulness` (0 or 1), or one that follows from the first two: `positive_acceptance`, `negative_rejection` (0 or 1).", null=False),
+        col("status", S, "`scored`, `na` (the grade does not apply to the answer), `unparsable` (there is a reply that can't be read as a grade) or `failed` (there is none).", null=False),
+        col("value", F64, "The grade; null unless scored. Not whole where samples were averaged."),
+        col("failure", S, "Why it is unparsable or failed; null otherwise."),
+        col("explanation", S, "The grader's reasons, where it gives any."),
+        col("raw", S, "The reply as it came, kept with a failure."),
+        col("tokens_in", I32, "Tokens read for it, those of `tokens_cached` included.", null=False),
+        col("tokens_cached", I32, "Tokens that a prefix cache spared the model.", null=False),
+        col("tokens_out", I32, "Tokens written.", null=False),
+        col("engine", S, "Engine that ran the model.", null=False),
+    ]),
+    ("grader_version", "date"),
+)  # fmt: skip
+
 CLAIM_RESULTS = Table(
     "claim_results",
     "one claim under one recipe",
@@ -340,6 +362,24 @@ NIGHTLY_RELEVANCE = Table(
         *N_COLUMNS,
         *interval("relevance", "relevance"),
         *[col(f"relevance_p{q:02d}", F64, f"Percentile {q} of relevance.") for q in PERCENTILES],
+    ]),
+    ("recipe", "date"),
+)  # fmt: skip
+
+NIGHTLY_GRADES = Table(
+    "nightly_grades",
+    "one of the six grades of one night of one app and generator under one recipe that names a grader",
+    pa.schema([
+        *NIGHTLY_KEY,
+        col("grader_version", S, "Whose grades they are; see `judges`.", null=False),
+        col("grade", S, "One of the six; see `grades`.", null=False),
+        col("n", I64, "Traces: the next five added up.", null=False),
+        col("n_scored", I64, "Traces that have the grade; only these enter the mean.", null=False),
+        col("n_na", I64, "Traces to which it does not apply.", null=False),
+        col("n_unparsable", I64, "Traces of which the grader's reply can't be read as a grade.", null=False),
+        col("n_failed", I64, "Traces for which there is no reply.", null=False),
+        col("n_ungraded", I64, "Traces that were not graded: after an outage or a spent budget, until the next run; for good where the text was removed before.", null=False),
+        *interval("grade", "grade"),
     ]),
     ("recipe", "date"),
 )  # fmt: skip
@@ -529,6 +569,33 @@ JUDGE_NOISE = Table(
     ]),
 )  # fmt: skip
 
+METAEVAL = Table(
+    "metaeval",
+    "one of the six grades of one test case of a suite by one grader version, held against its condition",
+    pa.schema([
+        col("judge_version", S, "Version of the grader; see `judges`.", null=False),
+        col("claims_judge_version", S, "Version of the judge of claims that the grader asks; null where it asks none."),
+        col("suite", S, "Name of the suite.", null=False),
+        col("suite_version", S, "Hash of what its cases hold: the same wherever the files lie.", null=False),
+        col("case_id", S, "File and line of the case.", null=False),
+        col("case_key", S, "Hash of exactly what the grader was given.", null=False),
+        col("topic", S, "What the case is about.", null=False),
+        col("test_type", S, "What it tests.", null=False),
+        col("grade", S, "`answer_relevancy`, `completeness`, `faithfulness`, `usefulness`, or one that follows from the first two: `positive_acceptance`, `negative_rejection`.", null=False),
+        col("condition", S, "What the grade has to fulfil, such as `==5`, `<4` or `==None` (N/A).", null=False),
+        col("outcome", S, "`passed`, `failed`, `unparsable` (there is a reply that can't be read as a grade; not passed), or `unjudged` (there is none; in no rate, and asked again).", null=False),
+        col("value", F64, "The grade; null for N/A, and where it is unparsable or unjudged."),
+        col("explanation", S, "The grader's reasons, where it gives any."),
+        col("failure", S, "Why it is unparsable or unjudged; null otherwise."),
+        col("raw", S, "The reply as it came, kept with a failure."),
+        col("tokens_in", I64, "Tokens read for it, those of `tokens_cached` included; 0 for what follows from others.", null=False),
+        col("tokens_cached", I64, "Tokens that a prefix cache spared the model.", null=False),
+        col("tokens_out", I64, "Tokens written.", null=False),
+        col("judged_at", TS, "When it was graded; the same suite again does not grade it again.", null=False),
+    ]),
+    ("judge_version",),
+)  # fmt: skip
+
 NIGHTLY_CITATIONS = Table(
     "nightly_citations",
     "one night of one app and generator under one recipe of method `citations`",
@@ -570,7 +637,7 @@ NIGHTLY_CORRECTED = Table(
 
 REVIEWS = Table(
     "reviews",
-    "one label that a person gave to one claim, or to one answer as a whole",
+    "one label or grade that a person gave: a label to one claim, or to one answer as a whole; a grade to an answer",
     pa.schema([
         col("review_id", S, "Hash of what the label is of, of the label, and of who gave it when.", null=False),
         DATE,
@@ -578,11 +645,14 @@ REVIEWS = Table(
         col("span_start", I32, "First character of the claim in the answer, from 0; null for an answer as a whole, and for a fact that shares its sentence with others."),
         col("span_end", I32, "One past the last character."),
         col("claim_id", S, "The claim, where the file names it; null otherwise, and for an answer as a whole."),
-        col("label", S, "Of a claim: supported, partially_supported, unsupported, contradicted or cant_tell. Of an answer: right or wrong.", null=False),
+        col("label", S, "Of a claim: supported, partially_supported, unsupported, contradicted or cant_tell. Of an answer: right or wrong. Null of a grade."),
         col("misused", B, "Whether the claim cites chunks and none of them supports it, even in part; null where the person did not say."),
         col("reviewer", S, "Who gave the label; null where the file does not say."),
         col("reviewed_at", TS, "When; null where the file does not say."),
         col("sampling", S, "How it came to be reviewed: `random`, `misused`, `uncertain` or `disputed`; null where the file does not say, which counts as `random`."),
+        col("adjudicated", B, "Whether it was given to settle what reviewers disagree on, and counts over their labels; null is no."),
+        col("grade", S, "Which of the six grades of a grounded answer; null of a label."),
+        col("value", F64, "The grade; null where it does not apply to the answer, and of a label."),
         col("source", S, "File that it was imported from.", null=False),
         col("imported_at", TS, "When its file was imported first.", null=False),
     ]),
@@ -628,11 +698,11 @@ ALERTS = Table(
 
 JUDGES = Table(
     "judges",
-    "one judge version",
+    "one version of a judge or grader",
     pa.schema([
         JUDGE_VERSION,
         col("name", S, "Name in its config.", null=False),
-        col("kind", S, "Kind of judge; `cascade` for several that are asked one after another.", null=False),
+        col("kind", S, "Kind of judge or grader; `cascade` for several judges that are asked one after another.", null=False),
         col("definition", S, "Everything that is hashed into the version, as JSON.", null=False),
     ]),
 )  # fmt: skip
@@ -647,6 +717,7 @@ RECIPES = Table(
         col("judge_versions", STRINGS, "Version of each judge, in the order they are asked; their verdicts stand under these."),
         col("extractor_version", S, "Hash of the extractor and its settings.", null=False),
         col("scorer_versions", STRINGS, "Versions of what scores answers, chunks and answerability; their scores stand under these."),
+        col("grader_version", S, "Version of what grades answers as a whole; null where the recipe names no grader."),
         col("definition", S, "Everything that is hashed into the recipe, as JSON; SQL files by their hashes.", null=False),
     ]),
 )  # fmt: skip
@@ -677,6 +748,7 @@ PROMOTIONS = Table(
         col("path", S, "Its file, relative to the config's folder where it lies below or beside it; null for `retire`."),
         col("since", pa.date32(), "First night that it counts for; null for `retire`."),
         col("reason", S, "Why.", null=False),
+        col("pass_rate", F64, "Share of all conditions of the suite that `promotion.suite` names that it passed until then; null where the config required nothing."),
     ]),
 )  # fmt: skip
 
@@ -750,9 +822,9 @@ SOURCES = Table(
 TABLES: dict[str, Table] = {
     t.name: t
     for t in (
-        TRACES, CLAIMS, PAIRS, VERDICTS, RELEVANCE, CLAIM_RESULTS, CLAIM_PATTERNS, TRACE_SCORES, NIGHTLY_GROUNDEDNESS,
-        NIGHTLY_UTILIZATION, NIGHTLY_RELEVANCE, NIGHTLY_TRIAD, NIGHTLY_WATERFALL, NIGHTLY_PATTERNS, NIGHTLY_CITATIONS, NIGHTLY_REPEATS,
+        TRACES, CLAIMS, PAIRS, VERDICTS, RELEVANCE, GRADES, CLAIM_RESULTS, CLAIM_PATTERNS, TRACE_SCORES, NIGHTLY_GROUNDEDNESS,
+        NIGHTLY_UTILIZATION, NIGHTLY_RELEVANCE, NIGHTLY_GRADES, NIGHTLY_TRIAD, NIGHTLY_WATERFALL, NIGHTLY_PATTERNS, NIGHTLY_CITATIONS, NIGHTLY_REPEATS,
         TRACE_GRACE, NIGHTLY_GRACE, NIGHTLY_GRACE_SOURCES, NIGHTLY_GRACE_CONFUSION,
-        NIGHTLY_CORRECTED, REVIEWS, JUDGE_NOISE, ALERTS, JUDGES, PROMOTIONS, RECIPES, CURRENT_RECIPES, RUNS, QUARANTINE, REMOVALS, SOURCES,
+        NIGHTLY_CORRECTED, REVIEWS, JUDGE_NOISE, METAEVAL, ALERTS, JUDGES, PROMOTIONS, RECIPES, CURRENT_RECIPES, RUNS, QUARANTINE, REMOVALS, SOURCES,
     )
 }  # fmt: skip

@@ -1,7 +1,7 @@
 """What the night page shows, gathered from the nightly tables: numbers, trends, counts, and the traces worth a look."""
 
 import json
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date
@@ -11,6 +11,7 @@ from typing import Any
 from markupsafe import Markup
 
 from tasks.core.errors import LeadlineError
+from tasks.core.grades import GRADES, RANGES
 from tasks.report import charts, waterfall
 from tasks.report.pages import words
 from tasks.report.reader import Reader, select
@@ -128,6 +129,8 @@ def gather(reader: Reader, recipe: Row, night: date, listing: Sequence[Row]) -> 
         "passes_from": {s: number(t, waterfall.digits(t)) for s, t in waterfall.thresholds(recipe).items()},
         "claims": [{**c, "chart": _claims_chart(c)} for c in claims],
         "patterns": select(reader, "patterns", **scope),
+        "grades": _grades(select(reader, "grades", **scope)),
+        "ranges": {grade: RANGES[grade] for grade in GRADES},
         "rounds": select(reader, "segment_counts", **scope),
         "outcomes": OUTCOMES,
         "grace": [{**g, "chart": _grace_chart(g)} for g in select(reader, "grace", **scope)],
@@ -211,13 +214,22 @@ def _names(points: Sequence[Row], lines: Sequence[tuple[str, str]]) -> list[str]
     if len(judges) == 1:
         return [generator for generator, _ in lines]
     by_judge = len(set(judges.values())) == len(judges)
-    return [f"{gen} (judge {judges[r]})" if by_judge else f"{gen} (recipe {r})" for gen, r in lines]
+    called = _called(points)
+    return [f"{gen} (judge {called[judges[r]]})" if by_judge else f"{gen} (recipe {r})" for gen, r in lines]
+
+
+def _called(points: Sequence[Row]) -> dict[str, str]:
+    """Judges by version: their names, with the version where several have one name or the name is not known."""
+    names = {p["judge_version"]: p["judge_name"] for p in points}
+    several = {name for name, n in Counter(names.values()).items() if n > 1}
+    return {v: v if name is None else f"{name} {v}" if name in several else name for v, name in names.items()}
 
 
 def _changes(points: Sequence[Row]) -> list[tuple[date, str]]:
-    """The first night of each judge that counted in the place of another one, with its version."""
+    """The first night of each judge that counted in the place of another one, with what people call it."""
     counted = dict(sorted({p["date"]: p["judge_version"] for p in points if p["counts"]}.items()))
-    return [(night, judge) for (_, before), (night, judge) in pairwise(counted.items()) if judge != before]
+    called = _called(points)
+    return [(night, called[judge]) for (_, before), (night, judge) in pairwise(counted.items()) if judge != before]
 
 
 def _trend(
@@ -238,6 +250,12 @@ def _trend(
     return Chart(
         metric.title, charts.trend(points, metric.top, changed), f"{metric.title} by night. " + "; ".join(said)
     )
+
+
+def _grades(rows: Sequence[Row]) -> list[dict[str, Any]]:
+    """By app and generator, each grade's row."""
+    found = groupby(rows, key=lambda r: (r["app"], r["generator"]))
+    return [{"app": a, "generator": g, "by": {r["grade"]: r for r in own}} for (a, g), own in found]
 
 
 def _triad(rows: Sequence[Row]) -> list[dict[str, Any]]:

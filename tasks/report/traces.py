@@ -1,4 +1,4 @@
-"""Reads traces for their pages, a batch at a time: four queries a batch, whatever its size."""
+"""Reads traces for their pages, a batch at a time: a few queries a batch, whatever its size."""
 
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
@@ -38,6 +38,10 @@ def _batch(reader: Reader, recipe: Row, night: date, batch: list[str]) -> Iterat
     relevance: defaultdict[str, list[dict[str, Any]]] = defaultdict(list)
     for row in select(reader, "page_relevance", scorer_versions=scorers or [], **scope):
         relevance[row["trace_id"]].append(row)
+    grades: defaultdict[str, list[dict[str, Any]]] = defaultdict(list)
+    if grader := recipe["grader_version"]:
+        for row in select(reader, "page_grades", grader_version=grader, extractor_version=extractor, **scope):
+            grades[row["trace_id"]].append(row)
     for trace_id in batch:
         if trace_id in rows:
-            yield trace(rows[trace_id], claims[trace_id], looks, relevance[trace_id])
+            yield trace(rows[trace_id], claims[trace_id], looks, relevance[trace_id], grades[trace_id])

@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from tasks.core.grades import GRADES
 from tasks.report.evidence import Evidence, evidence
 from tasks.report.text import Piece, Span, excerpt, pieces, slug
 
@@ -147,6 +148,7 @@ class Trace:
         marked: Ordinals of the claims that have a piece of the answer.
         evidence: Of the failure patterns of each claim, by its ordinal.
         relevance: Kind to the row of `page_relevance` that says how it was scored, and why it was not; of chunks, any.
+        grades: Its rows of `page_grades`, in the order of `GRADES`.
     """
 
     row: Row
@@ -157,15 +159,23 @@ class Trace:
     chunks: tuple[Chunk, ...]
     evidence: Mapping[int, tuple[Evidence[Passage], ...]]
     relevance: Mapping[str, Row]
+    grades: tuple[Row, ...]
 
 
-def trace(row: Row, claims: Sequence[Row], looks: Mapping[str, Sequence[Row]], relevance: Sequence[Row]) -> Trace:
+def trace(
+    row: Row,
+    claims: Sequence[Row],
+    looks: Mapping[str, Sequence[Row]],
+    relevance: Sequence[Row],
+    grades: Sequence[Row] = (),
+) -> Trace:
     """The view of one trace.
 
     Args:
         claims: Its rows of `page_claims`, by ordinal.
         looks: Claim id to the claim's rows of `page_looks`.
         relevance: Its rows of `page_relevance`.
+        grades: Its rows of `page_grades`.
     """
     chunks = row["chunks"]
     relevant = {r["chunk_id"]: r for r in relevance if r["kind"] == "context"}
@@ -185,6 +195,7 @@ def trace(row: Row, claims: Sequence[Row], looks: Mapping[str, Sequence[Row]], r
         claims=views,
         evidence={c["ordinal"]: evidence(c, row["answer"], lambda e: _passage(e, chunks, where)) for c in claims},
         relevance={r["kind"]: r for r in relevance},
+        grades=tuple(sorted(grades, key=lambda g: GRADES.index(g["grade"]))),
         chunks=tuple(
             Chunk(
                 n=n,

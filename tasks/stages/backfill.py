@@ -14,6 +14,7 @@ from tasks.core.schemas import TRACES
 from tasks.stages.context import Context
 from tasks.stages.pairs import looks_of
 from tasks.stages.score import complete
+from tasks.stages.verdicts import FIRST
 from tasks.store.lake import Part
 
 
@@ -43,7 +44,8 @@ class Day:
 def days(ctx: Context) -> list[Day]:
     """The days of the range that have traces, newest first; their first looks are planned."""
     dates = sorted({p.date for p in ctx.lake.parts(TRACES) if ctx.first <= p.date <= ctx.last}, reverse=True)
-    return [Day(c, sum(looks[0].rows() for looks in _planned(c))) for c in (on(ctx, d) for d in dates)]
+    contexts = (replace(on(ctx, d), progress=Overall(ctx.progress)) for d in dates)
+    return [Day(c, sum(looks[0].rows() for looks in _planned(c))) for c in contexts]
 
 
 def on(ctx: Context, day: date) -> Context:
@@ -59,20 +61,27 @@ def _planned(ctx: Context) -> Iterator[list[Part]]:
 
 
 class Overall:
-    """One bar for the first looks of all days, instead of one for each stage of each day."""
+    """A day's share of one bar for the first looks of all days, instead of a bar for each stage of each day.
+
+    A stage that is run again, since it gave way or met an outage, counts from its beginning: the bar moves on once it
+    is past what it has told.
+    """
 
     def __init__(self, shown: Progress) -> None:
         self._shown = shown
         self._counts = False
+        self._done = self._told = 0
 
     def start(self, stage: str, total: int | None) -> None:  # noqa: ARG002 - the range has its own
         """Only first looks of the first judge are counted."""
-        self._counts = stage == "verdicts"
+        self._counts, self._done = stage == FIRST, 0
 
     def advance(self, steps: int = 1) -> None:
         """Move the bar."""
-        if self._counts:
-            self._shown.advance(steps)
+        self._done += steps
+        if self._counts and self._done > self._told:
+            self._shown.advance(self._done - self._told)
+            self._told = self._done
 
     def finish(self) -> None:
         """The range goes on."""

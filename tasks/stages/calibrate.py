@@ -120,7 +120,7 @@ def _by_judge(ctx: Context, queries: Queries, reviews: pa.Table, claims: pa.Tabl
     for member in ctx.judges:
         results = [claim_results(ctx, queries, p, [member], all_verdicts(ctx, queries, p, [member])[0]) for p in parts]
         own = pa.concat_tables([empty(CLAIM_RESULTS), *results])
-        found = queries.run("reviewed_claims", {"reviews": reviews, "claims": cut, "claim_results": own})
+        found = queries.run("views/reviewed_claims", {"reviews": reviews, "claims": cut, "claim_results": own})
         yield _claims(member, found, last=member is ctx.judges[-1])
 
 

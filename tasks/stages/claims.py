@@ -1,7 +1,9 @@
 """Claims: for every part of `traces` without a part of `claims`, cut the answers."""
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from operator import attrgetter
+from typing import Any
 
 import pyarrow as pa
 
@@ -12,7 +14,7 @@ from tasks.core.types import Answer, Chunk, Citation, Extraction
 from tasks.extractors import ByApp
 from tasks.stages.context import Context, StageResult, missing_parts
 from tasks.stages.removed import kept
-from tasks.store.lake import Part
+from tasks.store.lake import Lake, Part, conform, empty
 
 ANSWERS_AT_ONCE = 500  # enough sentences to keep a model busy, where one is asked
 COLUMNS = [
@@ -31,7 +33,8 @@ COLUMNS = [
 def extract_claims(ctx: Context, *, modelless: bool = False) -> StageResult:
     """Cut the answers of the run's days into claims; returns claims computed and reused.
 
-    A part of which a model could not be asked everything is left to the next run.
+    The newest days come first. A part of which a model could not be asked everything, by an outage or by the end of the
+    budget, is left to the next run, which goes on after the answers that are done.
 
     Args:
         modelless: Ask no model and keep whole what it would have broken up: for counting the work ahead.
@@ -45,8 +48,10 @@ def extract_claims(ctx: Context, *, modelless: bool = False) -> StageResult:
     did: Counter[str] = Counter()
     try:
         with tracked(ctx.progress, "claims", len(missing)):
-            for part in missing:
-                rows = _claims(extractor, version, part, did)
+            for part in sorted(missing, key=attrgetter("date"), reverse=True):
+                if ctx.budget.over():
+                    break
+                rows = _claims(ctx, extractor, version, part, did)
                 if rows is not None:
                     _write(ctx, part, rows, version)
                     did["claims"] += rows.num_rows
@@ -70,40 +75,66 @@ def _write(ctx: Context, part: Part, rows: pa.Table, version: str) -> None:
     with ctx.lake.alone():
         if ctx.lake.find(CLAIMS, part.name, version, part.partition[-1]) is None:
             ctx.lake.write(CLAIMS, part.name, rows, version, part.partition[-1])
+    unfinished(ctx.lake).drop(CLAIMS, part.name, version, part.partition[-1])
 
 
-def _claims(extractor: ByApp, version: str, part: Part, did: Counter[str]) -> pa.Table | None:
-    """The claims of a part; None after an outage. What it took is added to `did`."""
-    columns: dict[str, list[object]] = {name: [] for name in CLAIMS.schema.names if name not in CLAIMS.partition}
-    unbroken = 0
-    for batch in kept(part, part.read(COLUMNS)).to_batches(max_chunksize=ANSWERS_AT_ONCE):
-        rows = batch.to_pylist()
-        found = extractor.extract_many([(row["app"], _answer(row)) for row in rows])
-        _count(found, did)
-        if any(extraction.outage for extraction in found):
-            did["undone"] += 1
+def unfinished(lake: Lake) -> Lake:
+    """Where the claims of a part lie of which only the first answers are cut; no stage but this one looks there.
+
+    The `inputs` token is the number of answers.
+    """
+    return Lake(lake.hidden("unfinished"))
+
+
+def _claims(ctx: Context, extractor: ByApp, version: str, part: Part, did: Counter[str]) -> pa.Table | None:
+    """The claims of a part; None after an outage or where the budget ended. What it took is added to `did`."""
+    where = (version, part.partition[-1])
+    begun = unfinished(ctx.lake).find(CLAIMS, part.name, *where)
+    before = done = int(begun.inputs()) if begun else 0
+    rows = [empty(CLAIMS), *([conform(begun.read(), CLAIMS)] if begun else [])]
+    for batch in kept(part, part.read(COLUMNS)).slice(done).to_batches(max_chunksize=ANSWERS_AT_ONCE):
+        over = done > before and ctx.budget.over()  # a step is taken in any case, or it would never end
+        cut = None if over else _cut(ctx, extractor, version, batch.to_pylist(), did)
+        if cut is None:
+            if done > before:
+                unfinished(ctx.lake).write(CLAIMS, part.name, pa.concat_tables(rows), *where, inputs=str(done))
             return None
-        unbroken += sum(extraction.unbroken for extraction in found)
-        for row, extraction in zip(rows, found, strict=True):
-            for ordinal, claim in enumerate(extraction.claims):
-                text, hypothesis = extractor.wording(row["app"], row["answer"], claim)
-                columns["claim_id"].append(keys.claim_id(row["trace_id"], version, ordinal))
-                columns["trace_id"].append(row["trace_id"])
-                columns["ordinal"].append(ordinal)
-                columns["text"].append(text)
-                columns["hypothesis"].append(hypothesis)
-                columns["span_start"].append(claim.start)
-                columns["span_end"].append(claim.end)
-                columns["cited_chunk_ids"].append(claim.cited_chunk_ids)
-                columns["dangling_citations"].append(claim.dangling)
-    did["unbroken"] += unbroken
+        rows.append(conform(cut, CLAIMS, where))
+        done += batch.num_rows
+    return pa.concat_tables(rows)
+
+
+def _cut(
+    ctx: Context, extractor: ByApp, version: str, rows: Sequence[Mapping[str, Any]], did: Counter[str]
+) -> pa.Table | None:
+    """The claims of some answers; None after an outage."""
+    columns: dict[str, list[object]] = {name: [] for name in CLAIMS.schema.names if name not in CLAIMS.partition}
+    found = extractor.extract_many([(row["app"], _answer(row)) for row in rows])
+    _count(found, did)
+    ctx.budget.used += sum(extraction.tokens_in + extraction.tokens_out for extraction in found)
+    if any(extraction.outage for extraction in found):
+        did["undone"] += 1
+        return None
+    did["unbroken"] += sum(extraction.unbroken for extraction in found)
+    for row, extraction in zip(rows, found, strict=True):
+        for ordinal, claim in enumerate(extraction.claims):
+            text, hypothesis = extractor.wording(row["app"], row["answer"], claim)
+            columns["claim_id"].append(keys.claim_id(row["trace_id"], version, ordinal))
+            columns["trace_id"].append(row["trace_id"])
+            columns["ordinal"].append(ordinal)
+            columns["text"].append(text)
+            columns["hypothesis"].append(hypothesis)
+            columns["span_start"].append(claim.start)
+            columns["span_end"].append(claim.end)
+            columns["cited_chunk_ids"].append(claim.cited_chunk_ids)
+            columns["dangling_citations"].append(claim.dangling)
     return pa.table({n: pa.array(v, CLAIMS.schema.field(n).type) for n, v in columns.items()})
 
 
-def _answer(row: dict[str, object]) -> Answer:
+def _answer(row: Mapping[str, Any]) -> Answer:
     # Texts of chunks are not read: how an answer is cut must not depend on them.
-    chunks = [Chunk(text="", **{k: v for k, v in c.items() if k != "text"}) for c in row["chunks"]]  # type: ignore[attr-defined]
-    cited: Sequence[dict[str, object]] | None = row["citations"]  # type: ignore[assignment]
+    chunks = [Chunk(text="", **{k: v for k, v in c.items() if k != "text"}) for c in row["chunks"]]
+    cited: Sequence[dict[str, object]] | None = row["citations"]
     return Answer(
         question=str(row["question"]),
         text=str(row["answer"]),

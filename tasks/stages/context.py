@@ -11,11 +11,12 @@ from pathlib import Path
 
 import msgspec
 
-from tasks import extractors, patterns, sources
+from tasks import extractors, graders, patterns, sources
 from tasks.core import keys
 from tasks.core.budget import Budget
-from tasks.core.config import Nightly, Pairing, Recipe, load_nightly, load_yaml, validate
+from tasks.core.config import Chosen, Nightly, Pairing, Recipe, load_nightly, load_yaml, validate
 from tasks.core.errors import ConfigError, UsageError
+from tasks.core.grades import Grader
 from tasks.core.progress import Progress, Silent
 from tasks.core.schemas import TRACES, Table
 from tasks.core.types import Judge
@@ -28,7 +29,7 @@ from tasks.stages import members, promotions, scorers
 from tasks.stages.promotions import Promotion
 from tasks.stages.scope import ALL, Scope
 from tasks.stages.scorers import Scorer
-from tasks.stages.variants import ALWAYS, Variant, Window, of_night
+from tasks.stages.variants import ALWAYS, Skipped, Variant, Window, of_night
 from tasks.store.lake import Lake, Part
 from tasks.store.query import Queries, sql
 
@@ -51,7 +52,7 @@ SCORING_SQL = (
     "nightly_patterns",
     "nightly_citations",
     "nightly_repeats",
-    "reviewed_claims",
+    "views/reviewed_claims",
     "reviewed_traces",
     "corrected_sums",
     "trace_grace",
@@ -59,6 +60,7 @@ SCORING_SQL = (
     "nightly_grace_sources",
     "nightly_grace_confusion",
 )
+GRADING_SQL = ("grade_sums", "nightly_grades")  # hashed only where a recipe names a grader
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,13 +102,15 @@ class Context:
         today: The day of the run, against which timestamps ahead of time are told.
         judges: In the order they are asked: more than one in a cascade.
         scorers: What scores answers, chunks and answerability, in the order they run.
-        recipe: Hash of extractor, pairing, judges, scoring SQL and parameters.
+        recipe: Hash of extractor, pairing, judges, grader, scoring SQL and parameters.
         definition: What is hashed into `recipe`.
         annotations: What the file of right sources says, where the recipe names one.
         scope: Which traces are judged under the recipe.
         window: The days for which these judges count.
         shadow: It runs beside the recipe that counts, and no report is made of it.
         budget: What judging may cost.
+        grader: What grades each answer as a whole, where the recipe names it.
+        skipped: What the run leaves out, of any of its recipes; the first context has it.
     """
 
     config: Nightly
@@ -128,6 +132,8 @@ class Context:
     window: Window = ALWAYS
     shadow: bool = False
     budget: Budget = field(default_factory=Budget)
+    grader: Grader | None = None
+    skipped: tuple[Skipped, ...] = ()
 
     @property
     def counts(self) -> bool:
@@ -137,10 +143,9 @@ class Context:
     @property
     def label(self) -> str:
         """The recipe's name, and what tells this context from others of the recipe."""
-        if self.shadow:
-            return f"{self.settings.name}, shadow {members.name(self.judges)}"
+        beside = f", shadow {members.name(self.judges)}" if self.shadow else ""
         of = f" for {', '.join(self.scope.apps)}" if self.scope.apps else ""
-        return f"{self.settings.name}{of}{self.window}"
+        return f"{self.settings.name}{beside}{of}{self.window}"
 
     @property
     def scratch(self) -> Path:
@@ -176,6 +181,8 @@ class Context:
             member.judge.close()
         for scorer in self.scorers:
             scorer.close()
+        if self.grader:
+            self.grader.close()
         self.embedder.close()
 
 
@@ -205,7 +212,7 @@ def load_all(
 ) -> tuple[Context, ...]:
     """Everything a run needs, checked, a context for each recipe: no file is written, no model is loaded.
 
-    Recipes that name the same judge or embedding model share it, so that no model is there twice.
+    Recipes that name the same judge, grader or embedding model share it, so that no model is there twice.
 
     Args:
         overlay: Directory that takes the writes instead of the lake, for a dry run.
@@ -225,7 +232,9 @@ def load_all(
     opened: dict[Path, Judge] = {}
     embedders: dict[str, Embedder] = {}
     generators: dict[str, Generator] = {}
+    grading: dict[Path, Grader] = {}
     found: list[Context] = []
+    skipped: list[Skipped] = []
     known = promotions.log(lake)
     if select:
         variants = select(config, config_path, known)
@@ -238,22 +247,27 @@ def load_all(
             judges = members.load(recipe, opened)
             for member in judges:
                 promotions.check(known, variant.promotion, member.judge, recipe.judge)
-        except (ConfigError, UsageError):
+        except (ConfigError, UsageError) as error:
             if variant.window.last is not None and variant.window.last < first:
-                continue  # a judge that counts no more and is gone: nights to catch up with stay as they are
+                # A judge that counts no more and is gone: nights to catch up with stay as they are.
+                skipped += [] if variant.shadow else [Skipped(variant, str(error))]
+                continue
             raise
         settings = validate(EmbedderConfig, recipe.relevance, where, chosen.key("relevance"))
         settings = settings.relative_to(chosen.where.resolve().parent)
         embedder = embedders.setdefault(settings.model_dump_json(), Embedder(settings))
         own = scorers.load(recipe, embedder, generators)
         relevance = scorers.versions(own, embedder)
-        definition = define(recipe, extractor.version, [m.judge.version for m in judges], relevance)
+        grader = _grader(chosen, grading)
+        judged_by = [m.judge.version for m in judges]
+        definition = define(recipe, extractor.version, judged_by, relevance, grader.version if grader else None)
         version = keys.version(definition)
         twin = next((c.settings.name for c in found if c.recipe == version), recipe.name)
         if twin != recipe.name:
             same = f"{twin!r} and {recipe.name!r}"
             raise ConfigError(config_path, "recipes", f"has one recipe twice, as {same}", "Leave one of them out.")
-        if variant.shadow and any(c.recipe == version for c in found):
+        scope = _beside(variant, [c for c in found if c.recipe == version]) if variant.shadow else variant.scope
+        if scope is None:
             continue  # it has been promoted since
         if general := next((c for c in found if c.recipe == version and _but_for(c, variant)), None):
             # An application was given the very judge that counts for the others too.
@@ -277,12 +291,46 @@ def load_all(
                 definition=definition,
                 annotations=annotated.load(recipe.grace.annotations, where, chosen.key("grace.annotations")),
                 progress=progress or Silent(),
-                scope=variant.scope,
+                scope=scope,
                 window=variant.window,
                 shadow=variant.shadow,
+                grader=grader,
             )
         )
-    return tuple(found)
+    return (replace(found[0], skipped=tuple(skipped)), *found[1:])
+
+
+def _grader(chosen: Chosen, opened: dict[Path, Grader]) -> Grader | None:
+    """The grader of a recipe.
+
+    Args:
+        opened: Those of other recipes by the paths of their files, which it shares; one that it opens is added.
+
+    Raises:
+        ConfigError: Its file is wrong, or it grades by a reference answer.
+    """
+    path = chosen.recipe.grades.grader
+    if path is None:
+        return None
+    if path not in opened:
+        opened[path] = graders.load(path)
+    if opened[path].needs_reference:
+        raise ConfigError(
+            chosen.where,
+            chosen.key("grades.grader"),
+            f"is {path}, which grades by a reference answer",
+            "Logs of production have none: name a grader that needs no reference.",
+        )
+    return opened[path]
+
+
+def _beside(shadow: Variant, promoted: Sequence[Context]) -> Scope | None:
+    """What a shadow judge covers: no application for which it counts by now. None where nothing is left."""
+    scope: Scope | None = shadow.scope
+    for ctx in promoted:
+        if scope and ctx.window == shadow.window and not ctx.shadow:
+            scope = scope.but(ctx.scope)
+    return scope
 
 
 def _but_for(ctx: Context, variant: Variant) -> bool:
@@ -308,17 +356,21 @@ def missing_parts(ctx: Context, table: Table, version: str) -> tuple[list[Part],
     return missing, reused
 
 
-def define(recipe: Recipe, extractor: str, judges: Sequence[str], relevance: Mapping[str, str]) -> dict[str, object]:
+def define(
+    recipe: Recipe, extractor: str, judges: Sequence[str], relevance: Mapping[str, str], grader: str | None = None
+) -> dict[str, object]:
     """What is hashed into a recipe. The name stays out: renaming changes no number.
 
     Args:
         judges: Their versions, in the order they are asked.
         relevance: See `scorers.versions`.
+        grader: Its version; None where the recipe names none, and is what it was before there were any.
     """
 
     def pairing(settings: Pairing) -> dict[str, object]:
         return {**settings.model_dump(), "rules": PAIRING_RULES}
 
+    queries = (*SCORING_SQL, *(GRADING_SQL if grader else ()))
     return {
         "method": recipe.method,
         "extractor": extractor,
@@ -334,7 +386,8 @@ def define(recipe: Recipe, extractor: str, judges: Sequence[str], relevance: Map
         "waterfall": recipe.waterfall.model_dump(),
         "grace": {"source": recipe.grace.source},
         "patterns": patterns.rules(recipe.patterns),
-        "sql": {name: hashlib.sha256(sql(name).encode()).hexdigest()[:16] for name in SCORING_SQL},
+        "sql": {name: hashlib.sha256(sql(name).encode()).hexdigest()[:16] for name in queries},
+        **({"grades": {"grader": grader}} if grader else {}),
     }
 
 

@@ -15,14 +15,16 @@ from tasks.store.lake import Part
 from tasks.store.query import Queries
 
 
-def plan_escalated(ctx: Context, queries: Queries, member: Member) -> tuple[int, str]:
+def plan_escalated(ctx: Context, queries: Queries, member: Member) -> tuple[int, str | None]:
     """First looks of a later judge; written again where the verdicts of those before it have changed since.
 
     Returns:
-        Tokens that ranking chunks took, and a note of how many claims went on.
+        Tokens that ranking chunks took, and a note of how many claims went on; None where the budget ended it.
     """
     tokens = total = went = 0
     for part in ctx.trace_parts():
+        if ctx.budget.over():
+            return tokens, None
         looks = looks_of(ctx, part, ctx.judges[0])
         if looks:
             planned, read = _plan(ctx, queries, member, part)

@@ -6,10 +6,12 @@ from dataclasses import dataclass, replace
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from tasks.core.grades import GRADED
 from tasks.core.schemas import TRACE_SCORES
 from tasks.core.types import Request
 from tasks.stages.context import Context, missing_parts
 from tasks.stages.escalate import latest_share, settled
+from tasks.stages.grades import STAGE, open_answers
 from tasks.stages.known import verdicts_on
 from tasks.stages.members import Member
 from tasks.stages.pairs import first_looks, has_claims, looks_of
@@ -54,19 +56,21 @@ class Estimate:
     Attributes:
         judges: In the order they are asked.
         relevance: Scores of answers, chunks and answerability that no language model is asked for.
-        asking: Those that one is asked for, scorer by scorer.
+        asking: Those that one is asked for, scorer by scorer, and grades.
         scores: Traces to score.
+        answers: Answers to grade for which no language model is asked; None where no such grader is named.
     """
 
     judges: tuple[Judging, ...]
     relevance: int
     scores: int
     asking: tuple["Asking", ...] = ()
+    answers: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class Asking:
-    """Scores that a language model is asked for.
+    """Scores or grades that a language model is asked for.
 
     Attributes:
         stage: What it is called.
@@ -104,6 +108,7 @@ def estimate(*contexts: Context) -> Estimate:
     counted: set[str] = set()  # scorers; what an earlier recipe's will have scored is not counted again
     asking: list[Asking] = []
     relevance = scores = 0
+    answers: int | None = None
     for ctx in contexts:
         with ctx.queries() as queries:
             for member in ctx.judges:
@@ -121,7 +126,23 @@ def estimate(*contexts: Context) -> Estimate:
                 asking.append(Asking(stage_name(scorer), requests, chars // CHARS_PER_TOKEN))
             else:
                 relevance += open_scores(ctx, scorer)
-    return Estimate(judges=tuple(judges), relevance=relevance, scores=scores, asking=tuple(asking))
+        if ctx.grader and (by := f"{ctx.grader.version} {ctx.extractor.version}") not in counted:
+            counted.add(by)
+            ungraded, chars = _to_grade(ctx)
+            if ctx.grader.asks:  # for each grade by itself
+                asking.append(Asking(STAGE, ungraded * len(GRADED), chars * len(GRADED) // CHARS_PER_TOKEN))
+            else:
+                answers = (answers or 0) + ungraded
+    return Estimate(tuple(judges), relevance, scores, tuple(asking), answers)
+
+
+def _to_grade(ctx: Context) -> tuple[int, int]:
+    """Answers that would be graded, and the characters of what a grader is given with them."""
+    answers = chars = 0
+    for answered in open_answers(ctx):
+        answers += 1
+        chars += sum(map(len, (answered.question, answered.answer, *answered.passages)))
+    return answers, chars
 
 
 def _asked(ctx: Context, scorer: Scorer) -> tuple[int, int]:

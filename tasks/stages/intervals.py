@@ -24,8 +24,21 @@ def intervals(queries: Queries, scores: Relation) -> pa.Table:
     Args:
         scores: `trace_scores` of one recipe and day.
     """
+    return _of(queries.run("question_sums", {"trace_scores": scores}))
+
+
+def grade_intervals(queries: Queries, scores: Relation, grades: Relation) -> pa.Table:
+    """The same of the six grades, for `nightly_grades.sql`.
+
+    Args:
+        scores: `trace_scores` of one recipe and day.
+        grades: Of that day, by the recipe's grader.
+    """
+    return _of(queries.run("grade_sums", {"trace_scores": scores, "grades": grades}))
+
+
+def _of(sums: pa.Table) -> pa.Table:
     rows = []
-    sums = queries.run("question_sums", {"trace_scores": scores})
     for i, key in enumerate(sums.select(["date", "app", "generator", "number"]).to_pylist()):
         totals, counts = (sums[c][i].values.to_numpy() for c in ("total", "n"))
         if found := mean_interval(totals, counts, *map(str, key.values())):

@@ -9,7 +9,7 @@ of `pairs`. Second looks show the best chunks together, or the cited ones alone,
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import groupby
-from operator import itemgetter
+from operator import attrgetter, itemgetter
 from typing import Any
 
 import numpy as np
@@ -34,11 +34,16 @@ CLAIM_COLUMNS = ["claim_id", "trace_id", "hypothesis", "cited_chunk_ids"]
 
 
 def plan_pairs(ctx: Context) -> StageResult:
-    """First looks of the first judge at the claims of the run's days; returns pairs computed and reused."""
+    """First looks of the first judge at the claims of the run's days; returns pairs computed and reused.
+
+    The newest days come first; between two parts, the budget may end it.
+    """
     parts = [part for part in ctx.trace_parts() if has_claims(ctx, part)]
     computed = reused = tokens = 0
     with tracked(ctx.progress, "pairs", len(parts)):
-        for part in parts:
+        for part in sorted(parts, key=attrgetter("date"), reverse=True):
+            if ctx.budget.over():
+                break
             existing = ctx.lake.find(PAIRS, first_name(part, ctx.judges[0]), ctx.recipe, part.partition[-1])
             before = existing.inputs() if existing else None
             while scopes := _wider(ctx, part, before):

@@ -32,6 +32,7 @@ class Promotion:
     path: str | None
     since: date | None
     reason: str
+    pass_rate: float | None = None  # older decisions don't have it
 
 
 def log(lake: Lake) -> tuple[Promotion, ...]:

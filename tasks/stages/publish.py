@@ -69,7 +69,8 @@ def summary(ctx: Context) -> list[dict[str, Any]]:
     days = ctx.asked()
     params = {"recipe": ctx.recipe, "first": min(days, default=None), "last": max(days, default=None)}
     with warehouse_of(ctx).connect() as connection:
-        return Reader(connection).rows(sql("summary"), params)
+        rows = Reader(connection).rows(sql("summary"), params)
+    return [row for row in rows if ctx.scope.takes(row["app"])]  # of the others, a shadow or a backfill may have some
 
 
 def rebuild(lake: Lake, warehouse: Warehouse) -> int:

@@ -46,7 +46,7 @@ class State(msgspec.Struct, frozen=True, omit_defaults=True):
     @property
     def token(self) -> str:
         """As text; empty where nothing is open."""
-        return "" if self == State() else msgspec.json.encode(self).decode()
+        return "" if self == type(self)() else msgspec.json.encode(self).decode()
 
 
 @dataclass(frozen=True, slots=True)

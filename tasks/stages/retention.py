@@ -10,7 +10,7 @@ are noted until they are gone. Left out: the warehouse and the report, which are
 import json
 import os
 import shutil
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
@@ -21,13 +21,17 @@ import pyarrow.compute as pc
 
 from tasks.core import keys
 from tasks.core.config import Retention
-from tasks.core.schemas import CHUNK, CLAIMS, FEEDBACK, PAIRS, QUARANTINE, REMOVALS, TRACES, TS, VERDICTS
+from tasks.core.schemas import CHUNK, CLAIMS, FEEDBACK, GRADES, PAIRS, QUARANTINE, REMOVALS, TRACES, TS, VERDICTS, Table
 from tasks.stages.context import StageResult
 from tasks.stages.removed import MARK, removed, whole
 from tasks.store.lake import Lake, Part, from_rows
 
 EXPIRED, DELETED = "expired", "deleted"
 PENDING = ".removing"  # beside the tables: nights whose texts are being removed, until their pages are gone
+# Beside the tables: of runs that were killed, or whose budget ended while claims were cut. They begin from the start.
+LEFTOVERS = ("staging", "scratch", "unfinished")
+EXPLAINED = (VERDICTS, GRADES)  # tables with a judge's reasons and replies
+TABLES = {"texts": (TRACES,), "claims": (CLAIMS,), "explanations": EXPLAINED, "quarantine": (QUARANTINE,)}  # by stage
 GONE = "removed"  # in the place of a deleted trace's content hash, which might confirm a guess
 
 
@@ -37,7 +41,7 @@ class Due:
 
     Attributes:
         texts: Traces of days before this one lose their texts; None for none.
-        explanations: Verdicts of days before this one lose their explanations.
+        explanations: Verdicts and grades of days before this one lose their explanations.
         traces: Ids of traces that a person asked for and that are not done yet.
     """
 
@@ -67,16 +71,15 @@ def due(lake: Lake, settings: Retention, today: date) -> Due:
 
 
 def remove(lake: Lake, what: Due, now: datetime) -> list[StageResult]:
-    """Remove what is due from the lake; to be called with its locks held.
+    """Remove what is due from the lake; to be called with its locks held, or on an overlay, to see what would go.
 
     Returns:
         Traces, claims, explanations and refused rows that lost their texts in this run.
     """
     parts = {part: _due_in(part, what) for part in lake.parts(TRACES)}
     nights = {part.date for part, mask in parts.items() if mask is not None}
-    nights |= {
-        p.date for p in lake.parts(VERDICTS) if what.explanations and p.date < what.explanations and _explained(p)
-    }
+    explained = [p for table in EXPLAINED for p in lake.parts(table)] if what.explanations else []
+    nights |= {p.date for p in explained if what.explanations and p.date < what.explanations and _explained(p)}
     if nights or what.traces:
         _note(lake, nights)
     done = [
@@ -86,18 +89,21 @@ def remove(lake: Lake, what: Due, now: datetime) -> list[StageResult]:
         StageResult(
             "claims", computed=sum(_empty_claims(lake, part) for part in lake.parts(TRACES) if _touched(part, what))
         ),
-        StageResult("explanations", computed=_empty_verdicts(lake, what)),
+        StageResult("explanations", computed=_empty_verdicts(lake, what) + _empty_grades(lake, what)),
         StageResult("quarantine", computed=_empty_quarantine(lake, what)),
     ]
-    for left in (*lake.root.glob(".staging*"), *lake.root.glob(".scratch*")):  # of runs that were killed
-        shutil.rmtree(left, ignore_errors=True)
+    for name in LEFTOVERS if lake.overlay is None else ():
+        for left in lake.root.glob(f".{name}*"):
+            shutil.rmtree(left, ignore_errors=True)
     return done
 
 
 def pending(lake: Lake) -> list[date] | None:
     """Nights whose pages and tables may still show what was removed; None where nothing is under way."""
-    note = lake.root / PENDING
-    return [date.fromisoformat(d) for d in json.loads(note.read_text())] if note.exists() else None
+    for base in (lake.overlay, lake.root):
+        if base is not None and (note := base / PENDING).exists():
+            return [date.fromisoformat(d) for d in json.loads(note.read_text())]
+    return None
 
 
 def finish(lake: Lake, what: Due, now: datetime) -> None:
@@ -125,7 +131,7 @@ def _open(lake: Lake, name: str) -> bool:
 
 def _note(lake: Lake, nights: Collection[date]) -> None:
     known = {*(pending(lake) or []), *nights}
-    note = lake.root / PENDING
+    note = (lake.overlay or lake.root) / PENDING
     fresh = note.with_suffix(".tmp")
     fresh.write_text(json.dumps(sorted(map(str, known))))
     fresh.replace(note)
@@ -224,21 +230,31 @@ def _explained(part: Part) -> int:
 
 def _empty_verdicts(lake: Lake, what: Due) -> int:
     """Explanations that are too old, and those of what the traces that were asked for had judged, of any day."""
-    asked = pa.array(sorted(_requests(lake, what.traces)), pa.string())
+    return _empty_explanations(lake, VERDICTS, "request_key", sorted(_requests(lake, what.traces)), what)
+
+
+def _empty_grades(lake: Lake, what: Due) -> int:
+    """Explanations of grades that are too old, and those of the traces that were asked for."""
+    return _empty_explanations(lake, GRADES, "trace_id", sorted(what.traces), what)
+
+
+def _empty_explanations(lake: Lake, table: Table, column: str, asked: Sequence[str], what: Due) -> int:
+    """Explanations and replies that are too old, and those of rows with one of the given values in a column."""
+    wanted = pa.array(asked, pa.string())
     found = 0
-    for part in lake.parts(VERDICTS):
+    for part in lake.parts(table):
         old = what.explanations is not None and part.date < what.explanations
-        if not (old or len(asked)) or not _explained(part):
+        if not (old or asked) or not _explained(part):
             continue
-        rows = whole(part, VERDICTS)
-        theirs = pa.array([True] * rows.num_rows) if old else pc.is_in(rows["request_key"], asked).combine_chunks()
+        rows = whole(part, table)
+        theirs = pa.array([True] * rows.num_rows) if old else pc.is_in(rows[column], wanted).combine_chunks()
         said = pc.or_(pc.is_valid(rows["explanation"]), pc.is_valid(rows["raw"]))
         n = int(pc.sum(pc.and_(theirs, said)).as_py() or 0)
         if n:
             for name in ("explanation", "raw"):
-                column = pc.if_else(theirs, pa.scalar(None, pa.string()), rows[name])
-                rows = rows.set_column(rows.schema.get_field_index(name), name, column)
-            lake.write(VERDICTS, part.name, rows, *part.partition, inputs=part.inputs())
+                emptied = pc.if_else(theirs, pa.scalar(None, pa.string()), rows[name])
+                rows = rows.set_column(rows.schema.get_field_index(name), name, emptied)
+            lake.write(table, part.name, rows, *part.partition, inputs=part.inputs())
             found += n
     return found
 

@@ -2,6 +2,7 @@
 
 import secrets
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 
@@ -71,7 +72,7 @@ class Run:
                 for s in self.stages
             ],
             "traces_ingested": _total(self.stages, "ingest"),
-            "rows_quarantined": sum(p.rows() for k, p in _refused(ctx).items() if k not in self._refused_before),
+            "rows_quarantined": sum(_rows(p) for k, p in _refused(ctx).items() if k not in self._refused_before),
             "verdicts_computed": sum(s.computed for s in self.stages if s.judge),
             "tokens_in": sum(s.tokens_in for s in self.stages),
             "tokens_cached": sum(s.tokens_cached for s in self.stages),
@@ -120,4 +121,15 @@ def _total(stages: Sequence[StageResult], name: str) -> int:
 
 def _refused(ctx: Context) -> dict[tuple[str, int], Part]:
     """Parts of `quarantine` by name and time of writing: a run may refuse again what an earlier one refused."""
-    return {(p.name, p.path.stat().st_mtime_ns): p for p in ctx.lake.parts(QUARANTINE)}
+    found: dict[tuple[str, int], Part] = {}
+    for part in ctx.lake.parts(QUARANTINE):
+        with suppress(FileNotFoundError):  # a backfill beside this run has accepted these rows meanwhile
+            found[part.name, part.path.stat().st_mtime_ns] = part
+    return found
+
+
+def _rows(part: Part) -> int:
+    try:
+        return part.rows()
+    except FileNotFoundError:
+        return 0

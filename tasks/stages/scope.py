@@ -7,7 +7,7 @@ content.
 """
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import msgspec
 import pyarrow as pa
@@ -40,6 +40,17 @@ class Scope:
         if not self.takes(app):
             return False
         return self.share >= 1 or int(keys.key("scope", trace_id, size=_BITS // 4), 16) < self.share * 2**_BITS
+
+    def but(self, other: "Scope") -> "Scope | None":
+        """What is left without the applications of another scope, whatever its share; None where nothing is."""
+        if not other.apps:
+            left = other.without if not self.apps else tuple(a for a in self.apps if a in other.without)
+        elif self.apps:
+            left = tuple(a for a in self.apps if a not in other.apps)
+        else:
+            return replace(self, without=tuple(sorted({*self.without, *other.apps})))
+        left = tuple(a for a in left if self.takes(a))
+        return replace(self, apps=left, without=()) if left else None
 
 
 ALL = Scope()

@@ -20,6 +20,7 @@ from tasks.core.schemas import (
     CURRENT_RECIPES,
     JUDGES,
     NIGHTLY_CITATIONS,
+    NIGHTLY_GRADES,
     NIGHTLY_GROUNDEDNESS,
     NIGHTLY_PATTERNS,
     NIGHTLY_RELEVANCE,
@@ -31,9 +32,10 @@ from tasks.core.schemas import (
     TRACE_SCORES,
     Table,
 )
-from tasks.stages import members
+from tasks.stages import members, skipped
 from tasks.stages.context import Context, StageResult, as_json
 from tasks.stages.gates import GateKeeper
+from tasks.stages.grades import grades_on, night_of
 from tasks.stages.intervals import intervals
 from tasks.stages.known import all_verdicts, claim_results
 from tasks.stages.pairs import claims_of, covered, has_claims, looks_of
@@ -115,7 +117,8 @@ def aggregate_nights(ctx: Context) -> StageResult:
     with tracked(ctx.progress, "nightly", len(days)), ctx.queries() as queries:
         for day in days:
             scores = ctx.lake.parts(TRACE_SCORES, ctx.recipe, str(day))
-            token = _night_token(scores)
+            grades = grades_on(ctx, day)
+            token = _night_token(scores, grades)
             tables = nightly_tables(ctx)
             if _aggregated(ctx, day, token):
                 reused += 1
@@ -126,7 +129,10 @@ def aggregate_nights(ctx: Context) -> StageResult:
                     "intervals": intervals(queries, scores),
                 }
                 for table in tables:
-                    rows = queries.run(table.name, known, {"patterns": list(ctx.settings.patterns)})
+                    if table is NIGHTLY_GRADES:
+                        rows = night_of(ctx, queries, scores, grades)
+                    else:
+                        rows = queries.run(table.name, known, {"patterns": list(ctx.settings.patterns)})
                     ctx.lake.write(table, "night", rows, ctx.recipe, str(day), inputs=token)
                 computed += 1
             if ctx.counts:
@@ -135,11 +141,12 @@ def aggregate_nights(ctx: Context) -> StageResult:
     silent = [d for d in ctx.asked() if d not in days]
     shown = f"{', '.join(map(str, silent[:5]))}{', …' if len(silent) > 5 else ''}"
     notes = (f"No traces of {shown}: check that the logs arrived.",) if silent else ()
-    return StageResult("nightly", computed=computed, reused=reused, notes=notes)
+    return StageResult("nightly", computed=computed, reused=reused, notes=(*notes, *skipped.notes(ctx)))
 
 
-def _night_token(scores: Sequence[Part]) -> str:
-    return keys.version([[p.name, p.inputs()] for p in scores])
+def _night_token(scores: Sequence[Part], grades: Sequence[Part]) -> str:
+    made_of = [[p.name, p.inputs()] for p in scores]
+    return keys.version([*made_of, *([p.name, p.rows(), p.inputs()] for p in grades)])
 
 
 def _aggregated(ctx: Context, day: date, token: str) -> bool:
@@ -155,7 +162,8 @@ def complete(ctx: Context, day: date) -> bool:
         done = sum(p.rows() for p in (scored, refused) if p)
         if scored is None or done < covered(ctx, part, part.read(["trace_id"])).num_rows:
             return False
-    return _aggregated(ctx, day, _night_token(ctx.lake.parts(TRACE_SCORES, ctx.recipe, str(day))))
+    scores = ctx.lake.parts(TRACE_SCORES, ctx.recipe, str(day))
+    return _aggregated(ctx, day, _night_token(scores, grades_on(ctx, day)))
 
 
 def _mark_current(ctx: Context, day: date, scores: Sequence[Part]) -> None:
@@ -178,8 +186,9 @@ def _mark_current(ctx: Context, day: date, scores: Sequence[Part]) -> None:
 
 
 def nightly_tables(ctx: Context) -> tuple[Table, ...]:
-    """The nightly tables that the recipe's method fills."""
-    return CITATION_NIGHTLY if ctx.settings.method == "citations" else NIGHTLY
+    """The nightly tables that the recipe's method fills, and its grader."""
+    tables = CITATION_NIGHTLY if ctx.settings.method == "citations" else NIGHTLY
+    return (*tables, NIGHTLY_GRADES) if ctx.grader else tables
 
 
 def parameters(ctx: Context) -> dict[str, object]:
@@ -277,8 +286,10 @@ def _refused_name(ctx: Context, part: Part) -> str:
 
 
 def _describe(ctx: Context) -> None:
-    """The rows of `judges` (a cascade and each judge of it) and `recipes` that say what the hashes stand for."""
+    """The rows of `judges` (a cascade, each judge of it, a grader) and `recipes` that say what the hashes stand for."""
     described = {m.judge.version: (m.name, m.judge.describe()) for m in ctx.judges}
+    if ctx.grader and ctx.settings.grades.grader:
+        described[ctx.grader.version] = (ctx.settings.grades.grader.stem, ctx.grader.describe())
     described[ctx.judge_version] = (members.name(ctx.judges), members.describe(ctx.judges))
     for version, (name, definition) in described.items():
         judge = {
@@ -296,6 +307,7 @@ def _describe(ctx: Context) -> None:
         "judge_versions": [m.judge.version for m in ctx.judges],
         "extractor_version": ctx.extractor.version,
         "scorer_versions": [scorer.version for scorer in ctx.scorers],
+        "grader_version": ctx.grader and ctx.grader.version,
         "definition": as_json(ctx.definition),
     }
     written = ctx.lake.find(RECIPES, ctx.recipe)

@@ -62,8 +62,10 @@ def shifts(
 
 
 def backfill(recipe: Row, first: object, last: object) -> str:
-    """The command that scores days with a recipe's judge."""
-    return f"leadline backfill --judge configs/judges/{recipe['judge_name']}.yaml --from {first} --to {last}"
+    """The command that scores days with a recipe's judge; a cascade has no file, it stands in the recipe."""
+    cascade = len(recipe["judge_versions"]) > 1
+    by = f"--recipe {recipe['recipe_name']}" if cascade else f"--judge configs/judges/{recipe['judge_name']}.yaml"
+    return f"leadline backfill {by} --from {first or 'DAY'} --to {last or 'DAY'}"
 
 
 def _shift(name: str, before: pa.Table, after: pa.Table, overlap: pa.Table, place: str, *seed: str) -> Shift:

@@ -85,7 +85,7 @@ def resolve(select: Select, words: tuple[str, str], filters: Filters) -> tuple[S
     Raises:
         UsageError: A side is unknown, could be several things, or the two are of different kinds.
     """
-    recipes = _wanted(select("recipes", **filters.scope), filters)
+    recipes = wanted(select("recipes", **filters.scope), filters)
     segments = select("segments", **filters.scope)
     a, b = (_kind_of(word, recipes, segments) for word in words)
     if a[0] != b[0]:
@@ -98,7 +98,7 @@ def resolve(select: Select, words: tuple[str, str], filters: Filters) -> tuple[S
         case "generator" | "prompt" as kind:
             return _segments(kind, a[1], b[1], recipes, segments, filters)
         case kind:
-            return _measures(select, kind, _versions(kind, a[1], recipes), _versions(kind, b[1], recipes), filters)
+            return measured(select, kind, _versions(kind, a[1], recipes), _versions(kind, b[1], recipes), filters)
 
 
 def differences(a: Row, b: Row) -> list[str]:
@@ -107,20 +107,21 @@ def differences(a: Row, b: Row) -> list[str]:
     return sorted(key for key in {*first, *second} if first.get(key) != second.get(key))
 
 
-def _wanted(recipes: Sequence[Row], filters: Filters) -> list[Row]:
+def wanted(recipes: Sequence[Row], filters: Filters) -> list[Row]:
     """The recipes that --recipe names; all where it is not given."""
     if not recipes:
         raise UsageError("the warehouse has no scores yet. Run `leadline nightly` first.")
     if filters.recipe is None:
         return list(recipes)
-    found = [r for r in recipes if _matches(filters.recipe, r["recipe_name"], r["recipe"])]
+    found = [r for r in recipes if matches(filters.recipe, r["recipe_name"], r["recipe"])]
     if not found:
         known = sorted({r["recipe_name"] for r in recipes})
         raise UsageError(f"--recipe {filters.recipe}: no such recipe. {did_you_mean(filters.recipe, known, 'recipes')}")
     return found
 
 
-def _matches(word: str, name: str, version: str) -> bool:
+def matches(word: str, name: str, version: str) -> bool:
+    """Whether a word means this one: by its name, or by the first letters of its version."""
     return word == name or (len(word) >= LEAST_PREFIX and version.startswith(word))
 
 
@@ -131,8 +132,8 @@ def _kind_of(word: str, recipes: Sequence[Row], segments: Sequence[Row]) -> tupl
         if colon and prefix == kind:
             return kind, rest
     known: dict[Kind, set[str]] = {
-        "judge": {r["judge_name"] for r in recipes if _matches(word, r["judge_name"], r["judge_version"])},
-        "recipe": {r["recipe_name"] for r in recipes if _matches(word, r["recipe_name"], r["recipe"])},
+        "judge": {r["judge_name"] for r in recipes if matches(word, r["judge_name"], r["judge_version"])},
+        "recipe": {r["recipe_name"] for r in recipes if matches(word, r["recipe_name"], r["recipe"])},
         "generator": {s["value"] for s in segments if s["kind"] == "generator" and s["value"] == word},
         "prompt": {s["value"] for s in segments if s["kind"] == "prompt" and s["value"] == word},
         "dates": {word for _ in [0] if _DATES.fullmatch(word)},
@@ -152,7 +153,7 @@ def _kind_of(word: str, recipes: Sequence[Row], segments: Sequence[Row]) -> tupl
 def _versions(kind: Kind, value: str, recipes: Sequence[Row]) -> list[Row]:
     """The recipes of one version of a judge, or the one recipe."""
     name, version = ("judge_name", "judge_version") if kind == "judge" else ("recipe_name", "recipe")
-    named = [r for r in recipes if _matches(value, r[name], r[version])]
+    named = [r for r in recipes if matches(value, r[name], r[version])]
     if not named:
         known = sorted({r[name] for r in recipes})
         raise UsageError(f"{kind}:{value}: no such {kind} has scores. {did_you_mean(value, known, kind + 's')}")
@@ -164,19 +165,20 @@ def _versions(kind: Kind, value: str, recipes: Sequence[Row]) -> list[Row]:
         )
     versions = {r[version] for r in found}
     if len(versions) > 1:
-        several = "; ".join(_told(r, version) for r in found)
+        several = "; ".join(told(r, version) for r in found)
         raise UsageError(f"{kind}:{value} has {len(versions)} versions: {several}. Give one by its hash.")
     return found
 
 
-def _told(row: Row, version: str) -> str:
+def told(row: Row, version: str) -> str:
+    """One of several versions, for a message; `version` is the column that tells them apart."""
     return (
         f"{row[version]} ({row['first_date']} to {row['last_date']}, {row['n']:,} traces, recipe "
         f"{row['recipe_name']!r}, judge {row['judge_name']!r})"
     )
 
 
-def _measures(
+def measured(
     select: Select, kind: Kind, a: Sequence[Row], b: Sequence[Row], filters: Filters
 ) -> tuple[Side, Side, list[str]]:
     """Two recipes: those that are named, or of two judges those that differ in nothing else and share most traces."""
@@ -255,7 +257,7 @@ def _periods(a: str, b: str, select: Select, filters: Filters) -> tuple[Side, Si
     found = []
     for later, value in enumerate((a, b)):
         first, last = _days(value)
-        rows = _wanted(select("recipes", app=filters.app, first=first, last=last), filters)
+        rows = wanted(select("recipes", app=filters.app, first=first, last=last), filters)
         rows = [r for r in rows if r["n"]]
         if not rows:
             raise UsageError(

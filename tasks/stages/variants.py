@@ -55,6 +55,18 @@ class Variant:
     shadow: bool = False
 
 
+@dataclass(frozen=True, slots=True)
+class Skipped:
+    """Nights that a run would catch up with, by a judge that counted for them and can't be used any more.
+
+    Attributes:
+        why: In words.
+    """
+
+    variant: Variant
+    why: str
+
+
 def of_night(config: Nightly, path: Path, known: Sequence[Promotion], first: date, last: date) -> list[Variant]:
     """The recipes of a config, in its order, and then their shadows.
 
@@ -70,8 +82,9 @@ def of_night(config: Nightly, path: Path, known: Sequence[Promotion], first: dat
     for chosen in recipes_of(config, path):
         for window, promoted in _periods(known, chosen.recipe.name, first, last):
             counted += [replace(v, window=window) for v in _counting(chosen, path, promoted)]
-        if shadow := chosen.recipe.shadow:
-            shadows.append(Variant(with_judge(chosen, shadow.judge), Scope(share=shadow.share), shadow=True))
+            if shadow := chosen.recipe.shadow:
+                beside = with_judge(chosen, shadow.judge)
+                shadows.append(Variant(beside, Scope(share=shadow.share), window, shadow=True))
     return [*counted, *shadows]
 
 

@@ -29,6 +29,11 @@ def sql(name: str) -> str:
     return (sql_dir() / f"{name}.sql").read_text(encoding="utf-8")
 
 
+def over(text: str, relations: Mapping[str, str]) -> str:
+    """A SELECT (one that begins with no WITH) over relations that are SELECTs themselves: one query for a reader."""
+    return "WITH " + ",\n".join(f"{name} AS (\n{of}\n)" for name, of in relations.items()) + f"\n{text}"
+
+
 def connect(database: Path | str, memory_limit: str, scratch: Path) -> duckdb.DuckDBPyConnection:
     """DuckDB with bounded memory (beyond it, it spills into `scratch`), UTC days, and no extension ever fetched."""
     connection = duckdb.connect(

@@ -3,7 +3,7 @@
 DuckDB lets one process write or many read. So the nightly loads into a private file, partition by partition, each in
 one transaction, and then puts a copy in the published one's place: whoever has the old file open keeps reading it, and
 whoever opens it next reads the new one. Tables that hold the texts and every single look (`traces`, `pairs`,
-`verdicts`, `relevance`) are not copied: they are views of the lake.
+`verdicts`, `relevance`, `grades`) are not copied: they are views of the lake.
 """
 
 import re
@@ -22,11 +22,11 @@ import pyarrow as pa
 from tasks.core import keys
 from tasks.core.errors import LeadlineError, UsageError
 from tasks.core.paths import sql_dir
-from tasks.core.schemas import PAIRS, RELEVANCE, TABLES, TRACES, VERDICTS, Table
+from tasks.core.schemas import GRADES, PAIRS, RELEVANCE, TABLES, TRACES, VERDICTS, Table
 from tasks.store.lake import Lake, Part, empty
 from tasks.store.query import connect, declared, explain, parquet
 
-VIEWED = (TRACES, PAIRS, VERDICTS, RELEVANCE)
+VIEWED = (TRACES, PAIRS, VERDICTS, RELEVANCE, GRADES)
 LOADED = tuple(t for t in TABLES.values() if t not in VIEWED)
 
 
@@ -119,10 +119,7 @@ class Warehouse:
         current = {"/".join(partition): list(parts) for partition, parts in by_partition}
         for partition in sorted({*loaded, *current}):
             parts = current.get(partition, [])
-            token = keys.version([[p.name, p.path.stat().st_size, p.path.stat().st_mtime_ns] for p in parts])
-            if loaded.get(partition) != token:
-                _replace(connection, table, partition, token, parts)
-                changed += 1
+            changed += _bring(connection, table, partition, loaded.get(partition), parts)
         return changed
 
     def _view(self, connection: duckdb.DuckDBPyConnection, table: Table) -> None:
@@ -196,6 +193,35 @@ def _grow(connection: duckdb.DuckDBPyConnection, table: Table) -> None:
         connection.execute(f"CREATE OR REPLACE TABLE {table.name} AS FROM _empty")
         connection.execute("DELETE FROM _loaded WHERE relation = ?", [table.name])
     connection.unregister("_empty")
+
+
+def _bring(
+    connection: duckdb.DuckDBPyConnection, table: Table, partition: str, loaded: str | None, parts: list[Part]
+) -> bool:
+    """Load a partition if it differs from what was loaded, without parts that another writer removes meanwhile."""
+    while True:
+        stamps = _stamps(parts)
+        token = keys.version([[part.name, *stamp] for part, stamp in stamps.items()])
+        if token == loaded:
+            return False
+        try:
+            _replace(connection, table, partition, token, list(stamps))
+        except LeadlineError:
+            parts = [part for part in stamps if part.path.exists()]
+            if len(parts) == len(stamps):
+                raise
+        else:
+            return True
+
+
+def _stamps(parts: list[Part]) -> dict[Part, tuple[int, int]]:
+    """Size and time of writing of the parts that are still there."""
+    found: dict[Part, tuple[int, int]] = {}
+    for part in parts:
+        with suppress(FileNotFoundError):
+            seen = part.path.stat()
+            found[part] = (seen.st_size, seen.st_mtime_ns)
+    return found
 
 
 def _replace(

@@ -6,7 +6,7 @@ from types import ModuleType
 
 import pytest
 
-from tasks import extractors, judges, sources
+from tasks import extractors, graders, judges, sources
 from tasks.core.config import Nightly
 from tasks.core.plugins import kinds
 from tasks.core.schemas import TABLES
@@ -32,7 +32,11 @@ MODELS = sorted(
         for top in (
             Nightly,
             EmbedderConfig,  # recipe.relevance: a mapping, so that core need not know the engine
-            *(module.Config for package in (sources, extractors, judges) for module in kinds(package).values()),
+            *(
+                module.Config
+                for package in (sources, extractors, judges, graders)
+                for module in kinds(package).values()
+            ),
         )
         for m in docs.nested(top)
     },

@@ -14,9 +14,9 @@ import yaml
 
 from flows.__main__ import app
 from flows.summary import COLUMNS
-from tasks import extractors, judges, sources
+from tasks import extractors, graders, judges, sources
 from tasks.core import errors
-from tasks.core.config import Alerts, Nightly, Recipe, validate
+from tasks.core.config import Alerts, Nightly, Promotion, Recipe, validate
 from tasks.core.errors import ConfigError
 from tasks.core.keys import request_key
 from tasks.core.schemas import TABLES
@@ -126,6 +126,10 @@ SHOWN = [
 def test_the_settings_that_the_pages_show_are_accepted(shown: dict[str, Any]) -> None:
     """Paths in them are relative to `configs/`, as they are for who writes a file there."""
     where = str(ROOT / "configs" / "shown.yaml")
+    if "prompts" in shown:
+        beside = str(ROOT / "configs" / "graders" / "shown.yaml")
+        graders.llm.build(validate(graders.llm.Config, shown, beside), beside)
+        return
     if "kind" in shown:
         sources.load(shown, where, ROOT / "configs")
         return
@@ -134,6 +138,9 @@ def test_the_settings_that_the_pages_show_are_accepted(shown: dict[str, Any]) ->
         return
     if "alerts" in shown:
         validate(Alerts, shown["alerts"], where)
+        return
+    if "promotion" in shown:
+        validate(Promotion, shown["promotion"], where)
         return
     recipe = {"judge": "judges/nli.yaml", **shown.get("recipe", shown)}
     parsed = validate(Recipe, recipe, where)

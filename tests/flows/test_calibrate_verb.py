@@ -6,10 +6,13 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 import yaml
 from worlds import FIRST, World, all_stages, ended, make_traces, make_world, read, write
 
+from flows.calibrated import Found, shared
+from tasks.stages.calibrate import Claims, Traces
 from tasks.stages.context import load
 from tasks.stages.reviews import import_reviews
 
@@ -197,6 +200,55 @@ def test_brackets_in_a_name_are_no_markup(judged: World, command: Command, tmp_p
     file = labels(judged, tmp_path / "labels.jsonl")
     code, out, _ = command("--error", 0.1, "--labels", file, "--config", config)
     assert (code, "Waterfall of recipe claims [/b]" in out) == (0, True)
+
+
+def test_a_shadow_is_left_out_unless_it_is_named(judged: World, command: Command, tmp_path: Path) -> None:
+    settings = yaml.safe_load(judged.config.read_text())
+    (judged.out / "other.yaml").write_text(yaml.safe_dump({"kind": "replay", "seed": 9}))
+    settings["recipe"]["shadow"] = {"judge": f"{judged.out.name}/other.yaml"}
+    config = judged.config.with_name("shadowed.yaml")
+    config.write_text(yaml.safe_dump(settings))
+    file = labels(judged, tmp_path / "labels.jsonl")
+    options = ("--error", 0.1, "--labels", file, "--config", config, "--format", "json")
+    code, out, _ = command(*options)
+    assert (code, [json.loads(line)["recipe"] for line in out.splitlines()]) == (0, ["claims"])
+    code, _, err = command(*options, "--recipe", "claims, shadow other")
+    assert (code, "recipe claims, shadow other: 0 answers" in err) == (3, True)  # it has judged nothing yet
+
+
+def test_what_holds_for_all_recipes_is_said_once(judged: World, command: Command, tmp_path: Path) -> None:
+    settings = yaml.safe_load(judged.config.read_text())
+    first = settings.pop("recipe")
+    judge = str(judged.out / Path(first["judge"]).name)
+    for name, penalty in (("claims", 2.0), ("strict", 3.0)):
+        recipe = {**first, "name": name, "judge": judge, "scoring": {"misuse_penalty": penalty}}
+        (judged.out / f"{name}.yaml").write_text(yaml.safe_dump(recipe))
+    config = judged.config.with_name("both.yaml")
+    config.write_text(
+        yaml.safe_dump({**settings, "recipes": [f"{judged.out.name}/{n}.yaml" for n in ("claims", "strict")]})
+    )
+    file = labels(judged, tmp_path / "labels.jsonl")
+    lines = file.read_text().splitlines()
+    write(file, [*lines, json.dumps({"trace_id": "nobody", "label": "right"})])
+    code, out, err = command("--error", 0.1, "--labels", file, "--config", config)
+    assert code == 0
+    assert ("Waterfall of recipe claims" in out, "Waterfall of recipe strict" in out) == (True, True)
+    assert err.count("note") == 1  # of the line that is no label
+    assert err.count("are no labels") == 1
+
+
+@pytest.mark.parametrize(("picked", "once"), [((2, 2), 1), ((2, 3), 0)])
+def test_what_was_left_out_of_all_recipes_alike_is_no_remark_of_each(picked: tuple[int, int], once: int) -> None:
+    def found(n: int) -> Found:
+        none = np.zeros(0)
+        traces = Traces((), (), np.zeros((0, 4)), none.astype(bool), picked=n, undecided=0)
+        claims = Claims("j", "replay", 1, last=True, p_supported=none, supported=none.astype(bool), without=0, picked=7)
+        return Found(None, traces, None, ((claims, None),))  # type: ignore[arg-type]
+
+    lines = shared([found(n) for n in picked])
+    assert sum("2 answers" in line for line in lines) == once
+    assert sum("7 claims" in line for line in lines) == 1
+    assert shared([found(2)]) == []  # of one recipe they are said in their place
 
 
 def test_mistakes(judged: World, command: Command, tmp_path: Path) -> None:

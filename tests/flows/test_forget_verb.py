@@ -3,7 +3,7 @@
 import json
 import os
 import shutil
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -14,11 +14,13 @@ import pyarrow.parquet as pq
 import pytest
 import yaml
 from commands import leadline
-from worlds import World, all_stages, make_world, read, tables, trace, write
+from worlds import World, all_stages, make_world, read, tables, trace, tree, write
 
-from flows.retention import run
+from flows.retention import preview, run, show_preview
 from tasks.core.errors import BusyError, LeadlineError
+from tasks.core.grades import Answered
 from tasks.core.types import Request, Verdict
+from tasks.graders.constant import Constant
 from tasks.judges.replay import ReplayJudge
 from tasks.stages import retention
 from tasks.stages.context import load
@@ -28,7 +30,8 @@ NOW = datetime.now(UTC)
 OLD, NEW = (NOW - timedelta(days=d) for d in (10, 2))
 SECRET = "Quokkaberg"  # in every text of the trace that has to go
 KEPT = "Wombatville"  # in a text of a trace that stays
-TEXTS = {"traces", "claims", "verdicts", "quarantine"}  # tables that hold texts
+TEXTS = {"traces", "claims", "verdicts", "grades", "quarantine"}  # tables that hold texts
+GRADES = {"answer_relevancy": 5, "completeness": 4, "faithfulness": 1, "usefulness": None}
 SHARES = {"supported": 0.5, "partially_supported": 0.1, "unsupported": 0.2, "contradicted": 0.1, "abstained": 0.05, "failure": 0.05}  # fmt: skip
 
 
@@ -51,13 +54,20 @@ def secret(trace_id: str = "a/1", at: datetime = OLD, word: str = SECRET) -> dic
 
 @pytest.fixture(scope="module", autouse=True)
 def quoting() -> Iterator[None]:
-    """The judge quotes what it reads, as language models do."""
+    """The judge and the grader quote what they read, as language models do."""
 
     def quoting(self: ReplayJudge, request: Request, draw: Any = ReplayJudge._draw) -> Verdict:
         return replace(draw(self, request), explanation=f"I read: {request.hypothesis} in {request.premise}")
 
+    def reasoning(self: Constant, answers: Sequence[Answered], grade: Any = Constant.grade) -> list[Any]:
+        own = zip(answers, grade(self, answers), strict=True)
+        return [
+            {n: replace(g, explanation=f"I read: {a.answer} in {a.passages}") for n, g in its.items()} for a, its in own
+        ]
+
     with pytest.MonkeyPatch.context() as patched:
         patched.setattr(ReplayJudge, "_draw", quoting)
+        patched.setattr(Constant, "grade", reasoning)
         yield
 
 
@@ -72,7 +82,10 @@ def judged(tmp_path_factory: pytest.TempPathFactory, quoting: None) -> World:
     write(root / "logs" / "a.jsonl", [*rows, mine, copy, cut, secret("b", NEW, KEPT)])
     world = make_world(root, judge={"shares": SHARES}, gates={"max_quarantined_share": 0.5})
     source = {"kind": "jsonl", "paths": [str(root / "logs" / "*.jsonl"), "more/*.jsonl"]}
-    world.config.write_text(yaml.safe_dump({**yaml.safe_load(world.config.read_text()), "sources": [source]}))
+    config = yaml.safe_load(world.config.read_text())
+    config["recipe"]["grades"] = {"grader": "grader.yaml"}
+    (root / "grader.yaml").write_text(yaml.safe_dump({"kind": "constant", "grades": GRADES}))
+    world.config.write_text(yaml.safe_dump({**config, "sources": [source]}))
     complete(world)
     return world
 
@@ -124,6 +137,7 @@ def test_a_forgotten_trace_is_nowhere_and_its_numbers_are(world: World) -> None:
         "traces",
         "claims",
         "verdicts",
+        "grades",
         "quarantine",
         "leadline.duckdb: claims",
         "leadline.duckdb: quarantine",
@@ -230,11 +244,15 @@ def test_explanations_may_go_before_the_texts(world: World) -> None:
     old, new = (f"date = DATE '{at.date()}'" for at in (OLD, NEW))
     assert read(world.warehouse, f"FROM verdicts WHERE {old} AND (explanation IS NOT NULL OR raw IS NOT NULL)") == []
     assert read(world.warehouse, f"FROM verdicts WHERE {new} AND explanation IS NOT NULL")
+    assert read(world.warehouse, f"FROM grades WHERE {old} AND (explanation IS NOT NULL OR raw IS NOT NULL)") == []
+    assert read(world.warehouse, f"FROM grades WHERE {new} AND explanation IS NOT NULL")
     assert found_in(world, SECRET) >= {"traces", "claims"}
     assert numbers(world) == before
 
 
-@pytest.mark.parametrize("at", ["_empty_traces", "_empty_claims", "_empty_verdicts", "_empty_quarantine", "finish"])
+@pytest.mark.parametrize(
+    "at", ["_empty_traces", "_empty_claims", "_empty_verdicts", "_empty_grades", "_empty_quarantine", "finish"]
+)
 def test_a_run_that_breaks_off_is_completed_by_the_next(world: World, at: str, monkeypatch: pytest.MonkeyPatch) -> None:
     before = numbers(world)
 
@@ -261,7 +279,36 @@ def test_no_text_is_removed_while_somebody_reads_it(world: World, writer: str) -
     assert read(world.warehouse, "FROM removals") == []
 
 
+def test_a_dry_run_tells_what_would_go_and_changes_nothing(world: World, capsys: pytest.CaptureFixture[str]) -> None:
+    retain(world, text_days=5)
+    before = tree(world.out)
+    found = preview(world.config, ["b", "nobody"])
+    show_preview(found, ["b", "nobody"])
+    said = capsys.readouterr().out
+    assert tree(world.out) == before
+    assert (found.known, found.nights) == ({"b"}, (OLD.date(), NEW.date()))
+    assert "b: is here." in said
+    assert "nobody: no such trace is here; it would be refused when it comes." in said
+    assert f"Pages to write again: {OLD.date()}, {NEW.date()}." in said
+    assert "Nothing was changed." in said
+    assert SECRET not in said
+    done = {s.stage: s.computed for s in run(world.config, ["b", "nobody"]).stages}  # what it really does is the same
+    assert [rows for rows, _ in found.tables.values()] == list(done.values())
+    # Four traces of the old night are too old, and `b` of the new one was asked for.
+    assert found.tables["traces"] == (5, [OLD.date(), NEW.date()])
+    after = preview(world.config)
+    assert ({rows for rows, _ in after.tables.values()}, after.nights) == ({0}, ())
+
+
+def test_a_dry_run_waits_for_nobody(world: World) -> None:
+    with Lake(world.lake).lock("a nightly"):
+        assert preview(world.config, ["a/1"]).tables["traces"][0] == 1
+
+
 def test_the_verbs(world: World, environment: dict[str, str], no_server: dict[str, str]) -> None:
+    said = leadline("forget", "a/1", "--dry-run", "--config", world.config, env=no_server)
+    assert (said.returncode, "a/1: is here." in said.stdout.decode()) == (0, True)
+    assert found_in(world, SECRET)
     said = leadline("forget", "a/1", "nobody", "--reason", "a letter", "--config", world.config, env=no_server)
     assert said.returncode == 0, said.stderr.decode()
     assert "Texts removed of 1 traces" in said.stdout.decode()

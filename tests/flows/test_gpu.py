@@ -15,14 +15,14 @@ from prefect.client.orchestration import get_client
 from prefect.client.schemas.actions import GlobalConcurrencyLimitCreate
 from prefect.settings import PREFECT_API_URL, PREFECT_CLIENT_MAX_RETRIES, temporary_settings
 from tenacity import retry, retry_if_result, stop_after_delay, wait_fixed
-from worlds import FIRST, World, make_world, read, trace, write
+from worlds import FIRST, World, all_stages, make_world, read, trace, write
 
 from flows import backfill as backfilling
-from flows import gpu
+from flows import gpu, noise
 from flows.gpu import Shared, slot
 from flows.nightly import _steps, run
 from tasks.judges.replay import ReplayJudge
-from tasks.stages.context import load_all
+from tasks.stages.context import load, load_all
 
 WITHIN_S = 60
 
@@ -174,3 +174,15 @@ def test_a_backfill_that_gives_way_ends_as_one_that_does_not(
     rows = read(world.warehouse, "SELECT count(*) AS n, count(DISTINCT judge_version) AS judges FROM trace_scores")
     assert rows == [{"n": 12, "judges": 2}]
     assert holders(gpu.SLOT) == 0
+
+
+def test_noise_is_measured_in_the_slot(
+    world: World, limits: str, on_gpu: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    all_stages(load(world.config, FIRST, FIRST))
+    held: list[int] = []
+    measure = noise.measure
+    monkeypatch.setattr(noise, "measure", lambda *of: (held.append(holders(gpu.SLOT)), measure(*of))[1])
+    noise.run(world.config, FIRST, FIRST, 3, None)
+    assert held == [1]
+    assert holders(gpu.SLOT) == holders(gpu.TURN) == 0

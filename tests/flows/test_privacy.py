@@ -8,11 +8,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import yaml
 from commands import leadline
 from conftest import PrefectServer
 from worlds import FIRST, World, make_world, read, trace, write
 
 CANARY = "QXCANARY"
+GRADER = Path(__file__).parents[2] / "configs" / "graders" / "constant.yaml"
 
 
 def marked(trace_id: str, **changes: Any) -> dict[str, Any]:
@@ -70,6 +72,9 @@ def test_no_text_of_a_trace_leaves_the_lake(
     tmp_path: Path, prefect_server: PrefectServer, environment: dict[str, str]
 ) -> None:
     world = make_world(tmp_path, gates={"max_quarantined_share": 0.5})
+    config = yaml.safe_load(world.config.read_text())
+    config["recipe"]["grades"] = {"grader": str(GRADER)}  # a stage that is handed whole answers
+    world.config.write_text(yaml.safe_dump(config))
     write(tmp_path / "logs" / "a.jsonl", [marked(f"good-{i}") for i in range(6)] + refused())
     env = environment | {"PREFECT_LOGGING_LEVEL": "DEBUG"}  # a user who wants to see everything
     options = ["nightly", "--config", world.config, "--date", FIRST]
@@ -89,6 +94,8 @@ def test_no_text_of_a_trace_leaves_the_lake(
     # The texts are where they belong, so that looking for them elsewhere means something.
     (texts,) = read(world.warehouse, f"SELECT count(*) AS n FROM traces WHERE answer LIKE '%{CANARY}%'")
     assert texts["n"] == 7
+    (graded,) = read(world.warehouse, "SELECT count(DISTINCT trace_id) AS n FROM grades")
+    assert graded["n"] == 6  # the last run ended before it graded
     held = read(world.warehouse, "SELECT reason, detail, raw FROM quarantine")
     assert all(CANARY in r["raw"] for r in held)
     assert len({r["reason"] for r in held}) == 6

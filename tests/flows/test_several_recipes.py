@@ -15,11 +15,10 @@ from tasks.core.errors import ConfigError
 from tasks.core.types import Judge
 from tasks.stages.context import load_all
 
-CLAIMS = {"name": "claims", "extractor": {"kind": "segments"}, "pairing": {"kind": "per_chunk"}, "judge": "replay.yaml"}
-CITATIONS = {
-    "name": "cited", "method": "citations", "extractor": {"kind": "segments"}, "judge": "replay.yaml",
-    "pairing": {"kind": "cited_together"},
-}  # fmt: skip
+GRADER = Path(__file__).parents[2] / "configs" / "graders" / "constant.yaml"
+BOTH = {"extractor": {"kind": "segments"}, "judge": "replay.yaml", "grades": {"grader": str(GRADER)}}
+CLAIMS = {"name": "claims", "pairing": {"kind": "per_chunk"}, **BOTH}
+CITATIONS = {"name": "cited", "method": "citations", "pairing": {"kind": "cited_together"}, **BOTH}
 SHARES = {"supported": 0.5, "partially_supported": 0.1, "unsupported": 0.3, "contradicted": 0.0, "abstained": 0.05, "failure": 0.05}  # fmt: skip
 
 
@@ -56,7 +55,8 @@ def test_a_night_with_two_recipes(world: World, environment: dict[str, str]) -> 
     assert list(computed) == [
         "ingest", "claims: claims", "cited: claims", "claims: grace", "cited: grace", "claims: pairs", "cited: pairs",
         "claims: verdicts", "claims: second looks", "cited: verdicts", "cited: verdicts 2",
-        "claims: relevance", "claims: answerability", "cited: relevance", "cited: answerability", "claims: scores", "cited: scores", "claims: nightly", "cited: nightly",
+        "claims: relevance", "claims: answerability", "cited: relevance", "cited: answerability",
+        "claims: grades", "cited: grades", "claims: scores", "cited: scores", "claims: nightly", "cited: nightly",
         "claims: reviewed", "cited: reviewed",
         "claims: alerts", "cited: alerts", "warehouse", "report",
     ]  # fmt: skip
@@ -69,7 +69,8 @@ def test_a_night_with_two_recipes(world: World, environment: dict[str, str]) -> 
     )
 
     # what is shared is computed once: claims, relevance, and each request's verdict
-    assert (computed["cited: claims"], computed["cited: relevance"]) == (0, 0)
+    assert (computed["cited: claims"], computed["cited: relevance"], computed["cited: grades"]) == (0, 0, 0)
+    assert (told.judging.answers, computed["claims: grades"]) == (45, 45 * 6)
     paid = world.log.read_text().split()
     assert len(paid) == len(set(paid)) == run["verdicts_computed"]
     (shared,) = read(
@@ -94,6 +95,8 @@ def test_a_night_with_two_recipes(world: World, environment: dict[str, str]) -> 
     assert cited["c"] > 0 == cited["g"]
     assert {r["recipe"] for r in read(world.warehouse, "FROM nightly_citations")} == {recipes["cited"]["recipe"]}
     assert {r["recipe"] for r in read(world.warehouse, "FROM nightly_groundedness")} == {recipes["claims"]["recipe"]}
+    graded = "SELECT recipe, grade, sum(n)::INT AS n, sum(n_ungraded)::INT AS u FROM nightly_grades GROUP BY ALL"
+    assert {(r["recipe"], r["n"], r["u"]) for r in read(world.warehouse, graded)} == {(r, 45, 0) for r in by}
     (segments,) = read(world.warehouse, "SELECT sum(segments_total)::INT AS t, sum(segments_judged + segments_unjudged + segments_abstained)::INT AS n FROM nightly_citations")  # fmt: skip
     assert segments["t"] == segments["n"]
 
@@ -104,7 +107,7 @@ def test_a_night_with_two_recipes(world: World, environment: dict[str, str]) -> 
     before = tables(world.warehouse, {})
     again = measure(world.config, FIRST, FIRST)
     assert (again.traces, again.claims, again.pairs, again.judging.relevance, again.judging.scores) == (0, 0, 0, 0, 0)
-    assert [j.verdicts for j in again.judging.judges] == [0, 0, 0]
+    assert ([j.verdicts for j in again.judging.judges], again.judging.answers) == ([0, 0, 0], 0)
     assert leadline("nightly", "--config", world.config, "--date", FIRST, env=environment).returncode == 0
     assert tables(world.warehouse, {}) == before
     assert world.log.read_text().split() == paid
@@ -130,6 +133,7 @@ def test_recipes_share_their_models(world: World) -> None:
     assert len(judges) == 3
     assert len({id(j) for j in judges}) == 1
     assert claims.embedder is cited.embedder
+    assert claims.grader is cited.grader is not None
 
 
 def config_with(world: World, tmp_path: Path, **changes: Any) -> Path:

@@ -15,7 +15,7 @@ import yaml
 
 from flows.__main__ import main
 from tasks.core.schemas import TABLES
-from tasks.stages import alerts, claims, grace, ingest, pairs, publish, relevance, reviewed, score, verdicts
+from tasks.stages import alerts, claims, grace, grades, ingest, pairs, publish, relevance, reviewed, score, verdicts
 from tasks.stages.context import Context, StageResult
 
 FIRST = date(2026, 11, 1)
@@ -172,8 +172,8 @@ def all_stages(ctx: Context) -> list[StageResult]:
     """The nightly without Prefect."""
     stages = (
         ingest.ingest, claims.extract_claims, grace.score_grace, pairs.plan_pairs, verdicts.judge_first_looks,
-        verdicts.judge_second_looks, relevance.score_relevance, score.score_traces, score.aggregate_nights,
-        reviewed.correct_nights, alerts.find_alerts, publish.load_warehouse, publish.write_reports, publish.publish_warehouse,
+        verdicts.judge_second_looks, relevance.score_relevance, grades.grade_answers, score.score_traces,
+        score.aggregate_nights, reviewed.correct_nights, alerts.find_alerts, publish.load_warehouse, publish.write_reports, publish.publish_warehouse,
     )  # fmt: skip
     return [stage(ctx) for stage in stages]
 

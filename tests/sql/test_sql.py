@@ -35,8 +35,24 @@ REVIEWED = pa.schema([
 ])  # fmt: skip
 REVIEWED_CLAIMS = pa.schema([
     *[TABLES["claim_results"].schema.field(n) for n in ("recipe", "date", "trace_id", "claim_id")],
-    *[(n, pa.string()) for n in ("people", "judge")],
-    *[(n, pa.bool_()) for n in ("random", "people_misused", "judge_misused")],
+    *[(n, pa.string()) for n in ("outcome", "people", "judge")],
+    *[(n, pa.bool_()) for n in ("random", "people_misused", "judge_misused", "adjudicated", "disputed")],
+    ("n_reviewers", pa.int64()),
+    ("votes", pa.list_(pa.struct([("reviewer", pa.string()), ("label", pa.string()), ("adjudicated", pa.bool_())]))),
+])  # fmt: skip
+REVIEWED_GRADES = pa.schema([
+    ("date", pa.date32()),
+    *[(n, pa.string()) for n in ("trace_id", "grade", "outcome")],
+    ("value", pa.float64()),
+    ("random", pa.bool_()),
+    ("votes", pa.list_(pa.struct([("reviewer", pa.string()), ("value", pa.float64()), ("adjudicated", pa.bool_())]))),
+])  # fmt: skip
+SAID = pa.schema([  # what one side of an agreement said, of claims and of answers
+    ("date", pa.date32()),
+    *[(n, pa.string()) for n in ("claim_id", "trace_id", "item", "app", "question", "grade", "outcome")],
+    ("value", pa.float64()),
+    ("confidence", pa.float64()),
+    ("drawn", pa.bool_()),
 ])  # fmt: skip
 DEFAULTS = {
     "recipe": "r",
@@ -67,6 +83,10 @@ def schema_of(relation: str) -> pa.Schema:
         "intervals": intervals.SCHEMA,
         "reviewed_traces": REVIEWED,
         "reviewed_claims": REVIEWED_CLAIMS,
+        "reviewed_grades": REVIEWED_GRADES,
+        "said_a": SAID,
+        "said_b": SAID,
+        "said_people": SAID,
     }
     return extra[relation] if relation in extra else TABLES[relation].schema
 

@@ -145,7 +145,8 @@ def context(
     judges = tuple(replace(m, judge=w) for m, w in zip(ctx.judges, watched, strict=True))
     own = scorers.load(ctx.settings, embedder)
     relevance = scorers.versions(own, embedder)
-    definition = define(ctx.settings, ctx.extractor.version, [w.version for w in watched], relevance)
+    grader = ctx.grader.version if ctx.grader else None
+    definition = define(ctx.settings, ctx.extractor.version, [w.version for w in watched], relevance, grader)
     changed = {"judges": judges, "embedder": embedder, "recipe": keys.version(definition), "definition": definition}
     return replace(ctx, scorers=own, **changed)
 

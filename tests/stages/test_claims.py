@@ -3,15 +3,17 @@
 import json
 from collections.abc import Callable
 from dataclasses import replace
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 import pytest
 from rule_generator import MODEL, Scripted
-from stage_kit import NEXT, context, put, rows, trace
+from stage_kit import NEXT, TODAY, context, put, rows, trace
 
 from tasks.core import keys
-from tasks.core.config import validate
+from tasks.core.budget import Budget
+from tasks.core.config import Retention, validate
 from tasks.core.errors import EngineError
 from tasks.core.schemas import CLAIMS
 from tasks.core.types import OUTAGE
@@ -19,9 +21,13 @@ from tasks.engines.generator import Generated, Prompt
 from tasks.extractors import ByApp, load
 from tasks.extractors.atomic import GIVES, Atomic
 from tasks.judges.generate import Config, Writer
+from tasks.stages import claims
 from tasks.stages.claims import extract_claims
-from tasks.stages.context import Context
+from tasks.stages.context import Context, StageResult
+from tasks.stages.pairs import plan_pairs
+from tasks.stages.retention import due, remove, request
 
+NOW = datetime(2026, 11, 10, 8, tzinfo=UTC)
 PROMPTS = Path(__file__).parents[2] / "configs" / "prompts"
 
 
@@ -119,8 +125,65 @@ def test_a_model_that_is_down_ends_the_stage_and_keeps_what_is_done(tmp_path: Pa
     model = Scripted(lambda _: facts("F."), up_for=1)
     with pytest.raises(EngineError, match="the model is down"):
         extract_claims(atomic(ctx, model))
-    assert parts(ctx) == ["0-0"]
+    assert parts(ctx) == ["0-1"]  # the newest day comes first
     assert model.closed == 1
+
+
+class TestBudget:
+    """A sentence costs 13 tokens (`Scripted`); here the model is asked about one answer at a time."""
+
+    @pytest.fixture
+    def plain(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Context:
+        monkeypatch.setattr(claims, "ANSWERS_AT_ONCE", 1)
+        ctx = context(tmp_path, last=NEXT)
+        put(ctx, *(trace(f"t{n}", f"Old {n}.") for n in range(2)), name="0-0")
+        put(ctx, *(trace(f"u{n}", f"New {n}.", day=NEXT) for n in range(3)), name="0-1")
+        return ctx
+
+    def cut(self, plain: Context, tokens: int | None) -> tuple[Scripted, StageResult]:
+        model = Scripted(lambda p: facts(sentence(p).split("</")[0].strip()))
+        return model, extract_claims(replace(atomic(plain, model), budget=Budget(tokens)))
+
+    def test_it_ends_between_two_steps_and_what_is_asked_is_not_asked_again(self, plain: Context) -> None:
+        asked = []
+        # Of the newest day 2 answers, since one costs less than 20 tokens; then the last of it, and one of the older.
+        for tokens, cut in ((20, []), (20, ["0-1"]), (None, ["0-0", "0-1"])):
+            model, done = self.cut(plain, tokens)
+            asked.append([sentence(p).split("</")[0].strip() for p in model.asked])
+            assert parts(plain) == cut
+            assert done.tokens_in == 10 * len(model.asked)
+        assert asked == [["New 0.", "New 1."], ["New 2.", "Old 0."], ["Old 1."]]
+        assert [(c["trace_id"], c["text"], c["ordinal"]) for c in rows(plain, CLAIMS)] == [
+            ("t0", "Old 0.", 0), ("t1", "Old 1.", 0), ("u0", "New 0.", 0), ("u1", "New 1.", 0), ("u2", "New 2.", 0)
+        ]  # fmt: skip
+        assert not list(plain.lake.hidden("unfinished").rglob("*.parquet"))
+
+    def test_a_part_that_is_begun_has_no_claims_for_any_other_stage(self, plain: Context) -> None:
+        self.cut(plain, 1)
+        assert list(plain.lake.hidden("unfinished").rglob("*.parquet"))
+        assert rows(plain, CLAIMS) == []
+        assert plan_pairs(plain).computed == 0
+
+    def test_each_run_takes_a_step_however_small_its_budget(self, plain: Context) -> None:
+        model, _ = self.cut(plain, 0)
+        assert model.asked == []  # nothing is left of it: not even a part is begun
+        for _ in range(5):
+            self.cut(plain, 1)
+        assert parts(plain) == ["0-0", "0-1"]
+
+    def test_a_text_that_has_to_go_is_gone_from_what_is_begun(self, plain: Context) -> None:
+        self.cut(plain, 1)
+        request(plain.lake, ["u0"], None, NOW)
+        remove(plain.lake, due(plain.lake, Retention(), TODAY), NOW)
+        assert not list(plain.lake.hidden("unfinished").rglob("*.parquet"))
+        self.cut(plain, None)
+        assert [c["trace_id"] for c in rows(plain, CLAIMS)] == ["t0", "t1", "u1", "u2"]
+
+    def test_an_outage_keeps_the_steps_before_it(self, plain: Context) -> None:
+        down = Scripted(lambda p: Generated(failure=OUTAGE) if "New 1." in p.user else facts("F."))
+        assert extract_claims(atomic(plain, down)).computed == 2  # of the other day
+        model, _ = self.cut(plain, None)
+        assert [sentence(p).split("</")[0].strip() for p in model.asked] == ["New 1.", "New 2."]
 
 
 def test_a_dry_run_asks_no_model_and_counts_sentences(tmp_path: Path) -> None:

@@ -17,7 +17,7 @@ from tasks.core.errors import ConfigError, UsageError
 from tasks.core.schemas import CLAIMS
 from tasks.stages import context as module
 from tasks.stages.claims import extract_claims
-from tasks.stages.context import SCORING_SQL, as_json, define, load, missing_parts
+from tasks.stages.context import GRADING_SQL, SCORING_SQL, as_json, define, load, missing_parts
 from tasks.store.query import sql_dir
 
 
@@ -67,6 +67,7 @@ class TestRecipe:
             "extractor", "apps", "judge", "cascade.judge", "relevance", "answer_relevance.method",
             "answer_relevance.writer", "answer_relevance.grader", "context_relevance.method",
             "context_relevance.reranker", "context_relevance.grader", "answerability.method", "answerability.grader",
+            "grades.grader",
         }  # fmt: skip
         tested_below = {"method", "patterns", "cascade.band", *(f"cascade.{n}" for n in numbers if "pairing" in n)}
         # Annotations are an input, as the traces are: what is made of them is made again when they change.
@@ -94,10 +95,27 @@ class TestRecipe:
         assert hash_of() != before
 
     def test_no_query_that_scores_is_forgotten(self) -> None:
-        # the others tell of rows that are there (the duplicates before scoring, the summary, the report, alerts)
+        # the others tell of rows that are there (the duplicates before scoring, the summary, the report, alerts, what
+        # is to be reviewed, what is taught)
         alerts = {"alert_layers", "alert_nights", "alert_traces"}
-        others = {"ingest_duplicates", "summary", "review_targets", *alerts}
-        assert {p.stem for p in sql_dir().glob("*.sql")} - set(SCORING_SQL) == others
+        reviews = {"review_targets", "review_agreement", "review_candidates", "review_recipes", "review_texts"}
+        others = {"ingest_duplicates", "summary", "taught_looks", "taught_grades", *reviews, *alerts}
+        assert {p.stem for p in sql_dir().glob("*.sql")} - {*SCORING_SQL, *GRADING_SQL} == others
+
+    @pytest.mark.parametrize("name", GRADING_SQL)
+    def test_queries_on_grades_count_where_there_is_a_grader(self, monkeypatch: pytest.MonkeyPatch, name: str) -> None:
+        def graded() -> str:
+            return keys.version(define(RECIPE, "e", ["j"], {"answer": "s"}, "g"))
+
+        before, ungraded, real = graded(), hash_of(), module.sql
+        monkeypatch.setattr(module, "sql", lambda asked: real(asked) + (" " if asked == name else ""))
+        assert graded() != before
+        assert hash_of() == ungraded  # recipes without grades stay what they were
+
+    def test_another_grader_is_another_recipe(self) -> None:
+        found = {keys.version(define(RECIPE, "e", ["j"], {"answer": "s"}, grader)) for grader in (None, "g", "h")}
+        assert len(found) == 3
+        assert "grades" not in define(RECIPE, "e", ["j"], {"answer": "s"})
 
     def test_a_name_a_place_and_the_order_of_keys_change_nothing(self) -> None:
         other = {"name": "renamed", "judge": "elsewhere/j.yaml", "scoring": {"partial_credit": 0, "misuse_penalty": 2}}

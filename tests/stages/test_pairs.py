@@ -1,14 +1,16 @@
 """Pairs: which claim is shown with which evidence, and keys that are those of the text the judge reads."""
 
+from dataclasses import replace
 from pathlib import Path
 from typing import ClassVar
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from stage_kit import DAY, Directions, Watched, context, put, rows, trace
+from stage_kit import DAY, NEXT, Directions, Watched, context, put, rows, trace
 
 from tasks.core import keys
+from tasks.core.budget import Budget
 from tasks.core.schemas import CLAIMS, PAIRS
 from tasks.stages.claims import extract_claims
 from tasks.stages.context import Context
@@ -111,6 +113,20 @@ class TestTopK:
         put(ctx, trace("t", "Fruit is good.", CHUNKS))
         extract_claims(ctx)
         assert plan_pairs(ctx).tokens_in == 5  # four chunks and a claim, one token each
+
+    def test_the_budget_ends_it_between_two_parts_and_the_next_run_goes_on(self, tmp_path: Path) -> None:
+        clock = iter([False, True])  # another run wants what it holds, once a part is planned
+        embedder = Directions(self.of)
+        ctx = context(tmp_path, recipe={"pairing": {"kind": "top_k"}}, embedder=embedder, last=NEXT)
+        put(ctx, trace("t", "Fruit is good.", CHUNKS), name="0-0")
+        put(ctx, trace("u", "Bananas are nice.", CHUNKS, day=NEXT), name="0-1")
+        extract_claims(ctx)
+        stopped = Budget(wanted=lambda: next(clock))
+        assert plan_pairs(replace(ctx, budget=stopped)).tokens_in == 5
+        assert stopped.gave_way
+        assert {p["trace_id"] for p in rows(ctx, PAIRS)} == {"u"}  # the newest day comes first
+        assert plan_pairs(ctx).tokens_in == 5  # of the other part alone
+        assert {p["trace_id"] for p in rows(ctx, PAIRS)} == {"t", "u"}
 
 
 TEXT = st.text(st.sampled_from("Tea is hot. Ünü \n茶“1”"), min_size=0, max_size=200)

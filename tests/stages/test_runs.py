@@ -9,11 +9,11 @@ import pytest
 from stage_kit import DAY, Watched, context, log, trace
 
 from tasks.core.errors import DataError
-from tasks.core.schemas import QUARANTINE, RUNS
+from tasks.core.schemas import QUARANTINE, RUNS, Table
 from tasks.stages.context import Context, StageResult
 from tasks.stages.ingest import ingest
 from tasks.stages.runs import Rates, Run, measured_rates
-from tasks.store.lake import from_rows
+from tasks.store.lake import Lake, Part, from_rows
 
 
 def records(ctx: Context) -> list[dict]:
@@ -172,3 +172,31 @@ def test_a_record_of_before_a_column_was_there_can_still_be_read(tmp_path: Path)
     first, second = records(ctx)
     assert (first["status"], first["stages"][0]["computed"], first["tokens_cached"]) == ("interrupted", 3, None)
     assert second["status"] == "running"
+
+
+def test_refused_rows_that_another_writer_takes_back_meanwhile_stop_no_run(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A backfill beside it drops a part of `quarantine` once it is listed, and another once its time is read."""
+    ctx = context(tmp_path)
+    refuse(ctx, "before", 1)
+    run = Run("nightly", started=at(0))
+    run.start(ctx)
+    refuse(ctx, "gone-at-once", 2)
+    refuse(ctx, "gone-soon", 3)
+    refuse(ctx, "stays", 4)
+    parts, rows = Lake.parts, Part.rows
+
+    def vanishing(lake: Lake, table: Table, *partition: str) -> list[Part]:
+        listed = parts(lake, table, *partition)
+        lake.drop(QUARANTINE, "gone-at-once")
+        return listed
+
+    def counted(part: Part) -> int:
+        ctx.lake.drop(QUARANTINE, "gone-soon")
+        return rows(part)
+
+    monkeypatch.setattr(Lake, "parts", vanishing)
+    monkeypatch.setattr(Part, "rows", counted)
+    run.end(ctx, "completed")
+    assert records(ctx)[0]["rows_quarantined"] == 4

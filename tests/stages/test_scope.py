@@ -54,3 +54,17 @@ def test_several_scopes_cover_what_one_of_them_does(ids: list[str], scopes: list
 def test_everything_has_no_token() -> None:
     assert scope.token([ALL]) == ""
     assert scope.parse("") == [ALL]
+
+
+@given(mine=SCOPES, other=SCOPES, app=st.sampled_from("abcd"))
+def test_what_is_left_without_another_scope(mine: Scope, other: Scope, app: str) -> None:
+    left = mine.but(other)
+    expected = mine.takes(app) and not other.takes(app)
+    assert (left is not None and left.takes(app)) == expected
+    assert left is None or left.share == mine.share
+
+
+def test_nothing_is_left_without_all() -> None:
+    assert Scope(share=0.1).but(ALL) is None
+    assert Scope(apps=("a",)).but(Scope(apps=("a", "b"))) is None
+    assert Scope(share=0.1).but(Scope(without=("a",))) == Scope(apps=("a",), share=0.1)

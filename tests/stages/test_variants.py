@@ -12,7 +12,7 @@ from tasks import judges
 from tasks.core.config import load_nightly
 from tasks.core.errors import ConfigError, UsageError
 from tasks.core.schemas import CURRENT_RECIPES, TRACE_SCORES
-from tasks.stages import claims, pairs, promotions, score, verdicts
+from tasks.stages import claims, pairs, promotions, score, skipped, verdicts
 from tasks.stages.context import Context, load_all
 from tasks.stages.promotions import PROMOTE, RETIRE, Promotion
 from tasks.stages.scope import ALL, Scope
@@ -143,6 +143,43 @@ def test_a_judge_that_counts_no_more_stops_no_night_after_it(config: Path, gone:
         contexts(config, NEXT, LATER)
 
 
+def test_nights_that_can_not_be_caught_up_with_are_noted_where_traces_came_late(config: Path) -> None:
+    config.write_text(config.read_text() + "limits: {catch_up_days: 2}\n")
+    (before,) = load_all(config, NEXT, NEXT, today=TODAY)
+    put(before, trace("t1", day=NEXT), name="0-0")
+    night(before)  # `first` counted, and scored what was there
+    decide(config, "third", LATER)
+    decide(config, "first", None, action=RETIRE, recipe_name=None, path=None, reason="noisy")
+
+    def notes() -> list[str]:
+        (ctx,) = load_all(config, LATER, LATER, today=TODAY)
+        return [note for note in score.aggregate_nights(ctx).notes if "came late" in note]
+
+    assert notes() == []  # nothing is missing
+    put(before, trace("t2", day=NEXT), name="0-1")
+    (note,) = notes()
+    assert note.startswith(f"Traces of {NEXT} came late and stay without numbers of recipe 'claims': judge 'first'")
+    assert "was retired on 2026-11-01 (noisy)" in note
+    assert not [p for p in before.lake.parts(TRACE_SCORES) if p.name == "0-1"]
+
+
+def test_an_application_whose_judge_is_gone_is_noted_alone(config: Path) -> None:
+    config.write_text(config.read_text() + "limits: {catch_up_days: 2}\n")
+    decide(config, "second", DAY, "shop")
+    decide(config, "third", LATER)
+    decide(config, "third", LATER, "shop")
+    (config.parent / "second.yaml").unlink()
+    # `first` still counts for `help` on the nights before, and catches up with it.
+    found = load_all(config, LATER, LATER, today=TODAY)
+    put(found[0], trace("t1", day=NEXT, app="help"), name="0-0")
+    assert skipped.notes(found[0]) == ()
+    put(found[0], trace("t2", day=NEXT, app="shop"), name="0-1")
+    (note,) = skipped.notes(found[0])
+    assert "judge 'second' counted for them" in note
+    assert "second.yaml" in note
+    assert [ctx.skipped for ctx in found[1:]] == [()] * (len(found) - 1)  # told once
+
+
 def test_a_backfill_without_a_judge_takes_the_one_that_counts_for_its_applications(config: Path) -> None:
     decide(config, "second", DAY, "shop")
     settings, known = load_nightly(config), promotions.log(Lake(config.parent / "lake"))
@@ -163,6 +200,30 @@ def test_a_shadow_runs_beside_on_a_sample_until_it_is_promoted(config: Path) -> 
     assert contexts(config) == [("first", ALL, ALWAYS, False), ("second", Scope(share=0.5), ALWAYS, True)]
     decide(config, "second", DAY)
     assert contexts(config) == [("second", ALL, ALWAYS, False)]
+
+
+def test_a_shadow_goes_on_for_the_applications_that_it_is_not_promoted_for(config: Path) -> None:
+    settings = yaml.safe_load(config.read_text())
+    settings["recipe"]["shadow"] = {"judge": "second.yaml", "share": 0.5}
+    config.write_text(yaml.safe_dump(settings))
+    decide(config, "second", DAY, "shop")
+    assert contexts(config) == [
+        ("first", Scope(without=("shop",)), ALWAYS, False),
+        ("second", Scope(apps=("shop",)), ALWAYS, False),
+        ("second", Scope(without=("shop",), share=0.5), ALWAYS, True),
+    ]
+    decide(config, "second", NEXT)  # for all, but for one that keeps another
+    decide(config, "third", NEXT, "help")
+    assert contexts(config, NEXT, NEXT) == [
+        ("second", Scope(without=("help",)), ALWAYS, False),
+        ("third", Scope(apps=("help",)), ALWAYS, False),
+        ("second", Scope(apps=("help",), share=0.5), ALWAYS, True),
+    ]
+    # Of a range over the change, it goes on for each night as far as it counts for nothing there.
+    assert [c for c in contexts(config, DAY, NEXT) if c[3]] == [
+        ("second", Scope(without=("shop",), share=0.5), Window(DAY, DAY), True),
+        ("second", Scope(apps=("help",), share=0.5), Window(NEXT, NEXT), True),
+    ]
 
 
 def night(ctx: Context) -> None:

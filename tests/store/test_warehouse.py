@@ -15,6 +15,7 @@ from tasks.core.schemas import (
     CLAIMS,
     JUDGES,
     PAIRS,
+    QUARANTINE,
     RECIPES,
     RUNS,
     TRACE_SCORES,
@@ -360,3 +361,26 @@ class TestGrowth:
         assert query(tmp_path / "out" / "leadline.duckdb", sql).to_pylist() == [
             {"run_id": "new", "stage": "verdicts", "tokens": 7}, {"run_id": "old", "stage": "ingest", "tokens": None},
         ]  # fmt: skip
+
+
+@pytest.mark.parametrize("when", ["listed", "stamped"])
+def test_a_part_that_another_writer_removes_meanwhile_is_left_out(
+    lake: Lake, warehouse: Warehouse, monkeypatch: pytest.MonkeyPatch, when: str
+) -> None:
+    """A backfill takes back a part of `quarantine`: once its path is known, or once its time is read as well."""
+    gone, _ = (write(lake, QUARANTINE, [{"source": name}], name=name) for name in ("gone", "stays"))
+    stamps = module._stamps
+
+    def vanishing(parts: list[Part]) -> dict[Part, tuple[int, int]]:
+        if when == "listed":
+            gone.path.unlink(missing_ok=True)
+            return stamps(parts)
+        found = stamps(parts)
+        gone.path.unlink(missing_ok=True)
+        return found
+
+    monkeypatch.setattr(module, "_stamps", vanishing)
+    assert warehouse.load() == 1
+    with warehouse.connect() as connection:
+        assert connection.execute("SELECT source FROM quarantine").fetchall() == [("stays",)]
+    assert warehouse.load() == 0  # what is loaded is what is there

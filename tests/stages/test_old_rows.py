@@ -1,0 +1,224 @@
+"""Editing a recipe or a judge adds rows and leaves the old ones as they are, file by file, whichever field it is.
+
+That each field makes another version is tested where versions are (`test_context.py`, `test_every_field.py`); here, what
+becomes of the lake then. What a model would score is a constant, and the gate is left out, which writes no row of these
+tables and takes longer than all the rest.
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from functools import cache
+from hashlib import sha256
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from stage_kit import DAY, TODAY, Directions, put, trace
+from test_context import leaves
+
+from tasks.core.config import Recipe
+from tasks.core.schemas import CLAIM_RESULTS, PAIRS, TRACE_SCORES, VERDICTS, Table
+from tasks.engines import _models
+from tasks.judges import replay
+from tasks.stages import claims, grace, pairs, relevance, reviewed, score, verdicts
+from tasks.stages.context import Context, load
+from tasks.stages.gates import GateKeeper
+from tasks.stages.grades import grade_answers
+from tasks.stages.scorers import Item, Kind, Scored, Scorer
+from tasks.store.query import Queries
+
+CONFIGS = Path(__file__).parents[2] / "configs"
+SHOWN = {"a": "Water boils at one hundred degrees.", "b": "Tea is a plant. It is drunk hot."}
+FURTHER = {"judge": "second.yaml", "band": [0.0, 1.0]}
+TOGETHER = {"pairing": {"kind": "cited_together"}}
+PAIRING = {"kind": "all_chunks", "k": 1, "window_words": 20, "joint_chunks": 0, "pack_words": 50}
+# The fields of a recipe, and a change of each of them: of a plain one, or of one of those that `root` has too.
+CHANGES: dict[str, dict[str, Any]] = {
+    "method": {"method": "citations", **TOGETHER},
+    "extractor": {"extractor": {"kind": "segments"}},
+    "apps": {"apps": {"shop": {"kind": "segments"}}},
+    "judge": {"judge": "second.yaml"},
+    **{f"pairing.{name}": {"pairing": {name: value}} for name, value in PAIRING.items()},
+    "cascade.judge": {"cascade": [{**FURTHER, "judge": "third.yaml"}]},
+    "cascade.band": {"cascade": [{**FURTHER, "band": [0.2, 0.9]}]},
+    **{
+        f"cascade.pairing.{name}": {"cascade": [{**FURTHER, "pairing": {name: value}}]} for name, value in PAIRING.items()
+    },
+    "relevance": {"relevance": {"max_tokens": 64}},
+    **{
+        f"{section}.method {section}.{by}": {section: {"method": method, by: str(CONFIGS / "judges" / f"{name}.yaml")}}
+        for section, method, by, name in (
+            ("answer_relevance", "questions", "writer", "questions-qwen3-8b-24gb"),
+            ("answer_relevance", "graded", "grader", "relevance-qwen3-8b-24gb"),
+            ("context_relevance", "reranker", "reranker", "reranker-bge-v2-m3"),
+            ("context_relevance", "graded", "grader", "chunk-relevance-qwen3-8b-24gb"),
+            ("answerability", "graded", "grader", "answerability-qwen3-8b-24gb"),
+        )
+    },
+    "grades.grader": {"grades": {"grader": str(CONFIGS / "graders" / "constant.yaml")}},
+    **{
+        f"{section}.{name}": {section: {name: value}}
+        for section, name, value in (
+            ("scoring", "misuse_penalty", 1), ("scoring", "partial_credit", 0.5),
+            ("triad", "context_relevance", 0.9), ("triad", "groundedness", 90), ("triad", "answer_relevance", 0.9),
+            ("waterfall", "retrieval", 0.9), ("waterfall", "answerability", 0.9), ("waterfall", "faithfulness", 0.9),
+            ("waterfall", "answer_relevance", 0.9), ("grace", "source", "doc"),
+        )
+    },
+    "patterns": {"patterns": ["ghost_number"]},
+}  # fmt: skip
+# Of these a recipe is the same; a shadow has one of its own, which is that of its judge.
+SAME = {"name", "shadow.judge", "shadow.share", "grace.annotations"}
+JUDGE: dict[str, dict[str, Any]] = {
+    "seed": {"seed": 7},
+    **{
+        f"shares.{name}": {"shares": {"supported": 0.5, "unsupported": 0, "contradicted": 0, "partially_supported": 0, **more}}
+        for name, more in {
+            "supported": {"supported": 1}, "partially_supported": {"partially_supported": 0.5},
+            "unsupported": {"unsupported": 0.5}, "contradicted": {"contradicted": 0.5},
+            "abstained": {"abstained": 0.5}, "failure": {"failure": 0.5},
+        }.items()
+    },
+    "records": {"records": "recorded.jsonl"},
+}  # fmt: skip
+JUDGE_SAME = {"kind", "log"}
+
+
+@dataclass
+class Constant:
+    """A scorer with the version and the name of a real one."""
+
+    kinds: tuple[Kind, ...]
+    method: str
+    version: str
+    asks: bool
+    gpus: int = 0
+    model: object = None
+
+    def score(self, items: Sequence[Item]) -> list[Scored]:
+        return [Scored(0.5) for _ in items]
+
+    def shows(self, item: Item) -> tuple[str, ...]:
+        return item.passages
+
+    def close(self) -> None:
+        """Nothing is held."""
+
+
+class Kept(Queries):
+    """One DuckDB for all nights: starting it takes longer than what it is asked here."""
+
+    def __exit__(self, *_: object) -> None:
+        """The next stage asks it too."""
+
+
+def constant(scorer: Scorer) -> Scorer:
+    return Constant(scorer.kinds, scorer.method, scorer.version, scorer.asks)
+
+
+@pytest.fixture(scope="module")
+def root(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    """A lake with a few traces, judged and scored under the recipes that the changes are made to."""
+    made = tmp_path_factory.mktemp("lake")
+    (made / "recorded.jsonl").write_text("")
+    with pytest.MonkeyPatch.context() as patched, Kept("1GB", made / "scratch") as queries:
+        patched.setattr(GateKeeper, "check_results", lambda *_: [])
+        patched.setattr(GateKeeper, "write_docs", lambda _: None)
+        queries._connection.execute("SET threads = 1")
+        patched.setattr(Context, "queries", lambda _: queries)
+        patched.setattr(_models, "file_hashes", cache(_models.file_hashes))
+        night(made, {})
+        for base in (TOGETHER, {"cascade": [FURTHER]}):
+            night(made, base)
+        assert len(rows_of(made)) > 3 * 10
+        yield made
+
+
+def night(root: Path, recipe: dict[str, Any], judge: dict[str, Any] | None = None) -> Context:
+    """A night under this recipe, by this judge."""
+    (root / "judge.yaml").write_text(yaml.safe_dump({"kind": "replay", **(judge or {})}))
+    for seed, name in enumerate(("second", "third"), start=1):
+        (root / f"{name}.yaml").write_text(yaml.safe_dump({"kind": "replay", "seed": seed}))
+    config = {
+        "lake": "lake",
+        "warehouse": "leadline.duckdb",
+        "report": {"dir": "report"},
+        "sources": [{"kind": "jsonl", "paths": ["logs/*.jsonl"]}],
+        "recipe": {"judge": "judge.yaml", **recipe},
+    }
+    (root / "nightly.yaml").write_text(yaml.safe_dump(config))
+    ctx = load(root / "nightly.yaml", DAY, DAY, today=TODAY)
+    ctx = replace(ctx, embedder=Directions(), scorers=tuple(map(constant, ctx.scorers)))
+    if not ctx.trace_parts():
+        put(
+            ctx,
+            trace("t", "Tea is hot [1]. It boils at 90 degrees [2].", SHOWN, gold_chunk_ids=["a"]),
+            trace("u", "Tea is a plant [2]. It is drunk hot.", SHOWN, app="help", gold_chunk_ids=["b"]),
+        )
+    claims.extract_claims(ctx)
+    grace.score_grace(ctx)
+    pairs.plan_pairs(ctx)
+    for member in ctx.judges:
+        verdicts.judge_first_looks(ctx, stage=member.stage)
+        verdicts.judge_second_looks(ctx, stage=member.stage)
+    relevance.score_relevance(ctx)
+    if ctx.grader:
+        grade_answers(ctx)
+    score.score_traces(ctx)
+    score.aggregate_nights(ctx)
+    reviewed.correct_nights(ctx)
+    return ctx
+
+
+def rows_of(root: Path) -> dict[str, str]:
+    """The parts of the lake, but for which recipe counts for the night: that is the latest one."""
+    lake = root / "lake"
+    names = {p: str(p.relative_to(lake)) for p in sorted(lake.rglob("*.parquet"))}
+    return {
+        n: sha256(p.read_bytes()).hexdigest() for p, n in names.items() if not n.startswith((".", "current_recipes"))
+    }
+
+
+def stands_beside(
+    root: Path, before: dict[str, str], recipe: dict[str, Any], judge: dict[str, Any] | None = None
+) -> Context:
+    """The night under a changed recipe; all that was there is there as it was."""
+    ctx = night(root, recipe, judge)
+    after = rows_of(root)
+    assert {name: after.get(name) for name in before} == before
+    made: list[tuple[Table, ...]] = [(PAIRS, CLAIM_RESULTS, TRACE_SCORES), score.nightly_tables(ctx)]
+    for table in (t for tables in made for t in tables):
+        (part,) = [p for p in ctx.lake.parts(table, ctx.recipe) if not p.name.endswith(("-joint", "-stage2"))] or [None]
+        assert part is not None, f"no part of {table.name}"
+        name = str(part.path.relative_to(root / "lake"))
+        assert name not in before
+    assert sum(p.rows() for p in ctx.lake.parts(TRACE_SCORES, ctx.recipe)) == 2
+    return ctx
+
+
+def test_no_field_is_forgotten() -> None:
+    assert {name for fields in CHANGES for name in fields.split()} | SAME == set(leaves(Recipe))
+    assert {*JUDGE} | JUDGE_SAME == set(leaves(replay.Config))
+
+
+@pytest.mark.parametrize("fields", CHANGES)
+def test_another_recipe_leaves_the_rows_of_the_one_before(root: Path, fields: str) -> None:
+    stands_beside(root, rows_of(root), CHANGES[fields])
+
+
+@pytest.mark.parametrize("field", JUDGE)
+def test_another_judge_leaves_the_verdicts_of_the_one_before(root: Path, field: str) -> None:
+    ctx = stands_beside(root, rows_of(root), {}, JUDGE[field])
+    assert ctx.lake.parts(VERDICTS, ctx.judge_version)
+
+
+@pytest.mark.parametrize("changed", [{"name": "renamed"}, {"shadow": {"judge": "second.yaml"}}])
+def test_what_makes_no_recipe_makes_no_row(root: Path, changed: dict[str, Any]) -> None:
+    before = rows_of(root)
+    night(root, changed)
+    after = rows_of(root)
+    night(root, {})
+    # But for the recipe's name itself.
+    assert {n for n in after if after[n] != before.get(n)} <= {n for n in after if n.startswith("recipes/")}
+    assert set(after) == set(before)
