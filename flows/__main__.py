@@ -224,7 +224,7 @@ def review_export(
     from flows import review_export as verb  # noqa: PLC0415
     from tasks.stages.review_export import Wanted  # noqa: PLC0415
 
-    wanted = Wanted(need, count, reviewers, reviewer, seed, show_judge)
+    wanted = Wanted(need, count, reviewers, reviewer and reviewer.strip(), seed, show_judge)
     verb.run(config, wanted, recipe, of_app, _some_days(day, start, end), output_format, output, labelling_config)
 
 
@@ -444,7 +444,7 @@ judges_app = typer.Typer(
     help="The judges: which there are, what tells them apart, which of them count.", no_args_is_help=True
 )
 app.add_typer(judges_app, name="judges")
-Judge = Annotated[str, typer.Argument(help="A judge's name, the beginning of its version, or its file.")]
+Judge = Annotated[str, typer.Argument(help="A judge's or grader's name, the beginning of its version, or its file.")]
 Reason = Annotated[str, typer.Option("--reason", help="Why; kept with the decision.", show_default=False)]
 
 
@@ -541,6 +541,8 @@ def _some_days(day: datetime | None, start: datetime | None, end: datetime | Non
     if day and (start or end):
         raise UsageError("--date and --from/--to exclude each other. Give one of them.")
     first, last = (d.date() if d else None for d in (start or day, end or day))
+    if first and last and first > last:
+        raise UsageError(f"--from {first} is after --to {last}. Swap them.")
     return first, last
 
 

@@ -163,16 +163,17 @@ class _Within:
 
 
 def _stages(ctx: Context, *, retry_failures: bool) -> Iterator[tuple[Task[..., StageResult], dict[str, Any]]]:
-    """The stages of a day. A judge stays loaded from one day to the next where no other model needs its place."""
-    others = any(s.gpus for s in ctx.scorers) or (ctx.grader is not None and ctx.grader.gpus > 0)
-    only = len({member.judge.version for member in ctx.judges}) == 1 and not others
+    """The stages of a day. Judge and grader stay loaded from one day to the next where no other model needs the GPU."""
+    scorers, grader = any(s.gpus for s in ctx.scorers), ctx.grader.gpus if ctx.grader else 0
+    only = len({member.judge.version for member in ctx.judges}) == 1 and not scorers and not grader
+    alone = not grader or not (scorers or any(member.gpus for member in ctx.judges))
     yield score.score_grace, {}
     for member in ctx.judges:
         for task in judge.looks(member.stage, rounds=ctx.settings.method == "citations"):
             yield task, {"stage": member.stage, "retry_failures": retry_failures, "keep": only}
     yield judge.score_relevance, {"retry_failures": retry_failures}
     if ctx.grader:
-        yield judge.grade_answers, {"retry_failures": retry_failures}
+        yield judge.grade_answers, {"retry_failures": retry_failures, "keep": alone}
     yield score.score_traces, {}
     yield score.aggregate_nights, {}
 
@@ -207,7 +208,7 @@ def show(outcome: Outcome) -> None:
         )
         computed, reused = sum(s.computed for s in judged), sum(s.reused for s in judged)
         seconds = f"{sum(s.seconds for s in stages):.1f}"
-        state = "complete" if day.done else "begun" if computed else "not begun"
+        state = "complete" if day.done else "begun" if stages else "not begun"
         table.add_row(str(day.date), f"{computed:,}", f"{reused:,}", tokens(total), seconds, state)
     console.print(table)
     for note in dict.fromkeys(note for _, stages in outcome.days for s in stages for note in s.notes):

@@ -10,12 +10,12 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
-from flows.judges import Known, find, wide
+from flows.judges import Known, find
+from flows.tables import console as wide
 from tasks import graders, judges
-from tasks.core.config import load_nightly, load_yaml
+from tasks.core.config import load_nightly
 from tasks.core.errors import ConfigError, UsageError
 from tasks.core.lessons import SPLITS
-from tasks.core.plugins import kinds
 from tasks.core.schemas import GRADES, VERDICTS
 from tasks.graders import llm
 from tasks.judges.llm import Llm
@@ -39,7 +39,7 @@ def run(config: Path, judge: str, student: Path | None, out: Path, wanted: Wante
     check(out)
     settings = load_nightly(config)
     lake = Lake(settings.lake)
-    teacher = _teacher(config, judge)
+    teacher = find(config, judge)
     grades = bool(lake.parts(GRADES, teacher.version))
     if not grades and not lake.parts(VERDICTS, teacher.version):
         raise UsageError(
@@ -51,7 +51,7 @@ def run(config: Path, judge: str, student: Path | None, out: Path, wanted: Wante
     model, pupil = _student(judge, student, grades=grades)
     about = {
         "teacher": {"name": teacher.name, "kind": teacher.kind, "version": teacher.version},
-        "command": _command(judge, student, wanted, shares),
+        "command": _command(config, judge, student, wanted, shares),
     }
     with Queries(settings.limits.memory_limit, lake.hidden("scratch")) as queries:
         lessons: Lessons
@@ -86,14 +86,6 @@ def show(card: Mapping[str, Any], teacher: Known, out: Path) -> None:
     )  # fmt: skip
 
 
-def _teacher(config: Path, judge: str) -> Known:
-    """A judge of claims or a grader, by its name, version or file."""
-    if not judge.endswith(FILES) or not _of_grader(Path(judge)):
-        return find(config, judge)
-    grader = graders.load(Path(judge))
-    return Known(Path(judge).stem, str(grader.describe()["kind"]), grader.version, grader.describe())
-
-
 def _student(judge: str, file: Path | None, *, grades: bool) -> tuple[Llm | llm.Llm, Student]:
     """Who is to be taught, by a file; by default the teacher's own.
 
@@ -106,7 +98,7 @@ def _student(judge: str, file: Path | None, *, grades: bool) -> tuple[Llm | llm.
             "judge or grader that is to be taught."
         )
     path = file or Path(judge)
-    model = graders.load(path) if _of_grader(path) else judges.load(path)
+    model = graders.load(path) if graders.described(path) else judges.load(path)
     if not isinstance(model, llm.Llm if grades else Llm):
         what, who = ("grades", "a grader of kind llm") if grades else ("verdicts on claims", "a judge of kind llm")
         problem = f"is of nobody who could learn {what} in words"
@@ -118,15 +110,9 @@ def _student(judge: str, file: Path | None, *, grades: bool) -> tuple[Llm | llm.
     return model, Student(role, model.config.model_dump(), model.prompt_hashes, path.parent)
 
 
-def _of_grader(path: Path) -> bool:
-    """Whether a file describes a grader. Of kind `llm` there are both; one prompt for each grade makes a grader."""
-    settings = load_yaml(path)
-    return "prompts" in settings or settings.get("kind") in set(kinds(graders)) - set(kinds(judges))
-
-
-def _command(judge: str, student: Path | None, wanted: Wanted, shares: Shares) -> str:
+def _command(config: Path, judge: str, student: Path | None, wanted: Wanted, shares: Shares) -> str:
     """The command that makes the same set again, but for where it goes."""
-    said: list[object] = ["leadline", "distill", "--judge", judge]
+    said: list[object] = ["leadline", "distill", "--config", config, "--judge", judge]
     options: list[tuple[str, object]] = [
         ("--student", student),
         ("--from", wanted.days.first),

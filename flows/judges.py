@@ -13,10 +13,11 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
-from flows.summary import WIDTH
-from tasks import judges
-from tasks.core.config import Nightly, load_nightly
+from flows.tables import console as wide
+from tasks import graders, judges
+from tasks.core.config import Nightly, Recipe, load_nightly
 from tasks.core.errors import UsageError
+from tasks.core.grades import Grader
 from tasks.core.pass_rates import OVERALL, rates
 from tasks.core.paths import suite_dir
 from tasks.core.schemas import JUDGES, METAEVAL, RECIPES, TRACE_SCORES, VERDICTS
@@ -177,13 +178,6 @@ def show_history(config: Path, *, as_lines: bool) -> None:
     console.print(table)
 
 
-def wide() -> Console:
-    """A console in which versions and paths are not cut."""
-    console = Console()
-    console.width = max(console.width, WIDTH)
-    return console
-
-
 def of_lake(lake: Lake) -> list[Known]:
     """The judges of the lake by name, those first that judged last."""
     rows = [row for part in lake.parts(JUDGES) for row in part.read().to_pylist()]
@@ -192,16 +186,17 @@ def of_lake(lake: Lake) -> list[Known]:
 
 
 def find(config: Path, judge: str) -> Known:
-    """A judge by its file, its name or the beginning of its version.
+    """A judge or grader by its file, its name or the beginning of its version.
 
     Raises:
         UsageError: None is meant, or several may be.
     """
     if judge.endswith((".yaml", ".yml")):
-        opened = judges.load(Path(judge))
+        path = Path(judge)
+        opened: Judge | Grader = graders.load(path) if graders.described(path) else judges.load(path)
         definition = opened.describe()
         opened.close()
-        return Known(Path(judge).stem, str(definition.get("kind", "")), opened.version, json.loads(as_json(definition)))
+        return Known(path.stem, str(definition.get("kind", "")), opened.version, json.loads(as_json(definition)))
     known = of_lake(Lake(load_nightly(config).lake))
     found = [k for k in known if judge == k.name] or [k for k in known if k.version.startswith(judge)]
     if len(found) == 1:
@@ -251,17 +246,17 @@ def _passed(settings: Nightly, lake: Lake) -> dict[str, str]:
 
 
 def _named(config: Nightly, path: Path, log: Sequence[Promotion], known: Known) -> list[str]:
-    """Recipes that a run over last night or tonight takes a judge for, as a shadow too."""
+    """Recipes that a run over last night or tonight takes a judge or grader for, as a shadow too."""
     today = promotions.now().date()
     opened: dict[Path, Judge] = {}
-    return sorted(
-        {
-            variant.chosen.recipe.name
-            for variant in of_night(config, path, log, today - timedelta(days=1), today)
-            for member in members.load(variant.chosen.recipe, opened)
-            if member.judge.version == known.version
-        }
-    )
+
+    def taken(recipe: Recipe) -> Iterator[str]:
+        yield from (member.judge.version for member in members.load(recipe, opened))
+        if recipe.grades.grader:
+            yield graders.load(recipe.grades.grader).version
+
+    recipes = (v.chosen.recipe for v in of_night(config, path, log, today - timedelta(days=1), today))
+    return sorted({recipe.name for recipe in recipes if known.version in taken(recipe)})
 
 
 def _nights(lake: Lake, recipe: Mapping[str, Any], name: str, judge_version: str) -> list[str]:

@@ -14,14 +14,13 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from rich import box
 from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
 from flows.gpu import slot
 from flows.progress import Bar
-from flows.summary import WIDTH
+from flows.tables import console, table
 from tasks import graders
 from tasks.core.config import load_yaml
 from tasks.core.errors import LeadlineError, UsageError
@@ -129,20 +128,19 @@ def _notes(suite: Suite) -> Iterator[str]:
 
 def show(suite: Suite, told: Sequence[Mapping[str, Any]]) -> None:
     """Print results for people: pass rates side by side, then each judge by itself."""
-    console = Console()
-    console.width = max(console.width, WIDTH)  # narrower, and names would be cut
-    console.print(Text(f"Suite {suite.name}: {len(suite.cases):,} cases, version {suite.version}", "bold"))
-    console.print(_side_by_side(told))
-    console.print(Text(page.LEGEND, "dim"))
+    out = console()
+    out.print(Text(f"Suite {suite.name}: {len(suite.cases):,} cases, version {suite.version}", "bold"))
+    out.print(_side_by_side(told))
+    out.print(Text(page.LEGEND, "dim"))
     for one in told:
         title = f"{one['judge']} ({one['judge_version']})"
         for what, of in (("type", one["types"]), ("topic", one["topics"])):
-            console.print(_matrix(f"{title}: share passed by {what}", what, of))
+            out.print(_matrix(f"{title}: share passed by {what}", what, of))
         for line in one["why"]:
-            console.print(Text(f"why   {line}"), soft_wrap=True)
-        _show_failures(console, one)
+            out.print(Text(f"why   {line}"), soft_wrap=True)
+        _show_failures(out, one)
         for line in one["notes"]:
-            console.print(Text.assemble(("note", "yellow"), f"  {line}"), soft_wrap=True)
+            out.print(Text.assemble(("note", "yellow"), f"  {line}"), soft_wrap=True)
 
 
 def _side_by_side(told: Sequence[Mapping[str, Any]]) -> Table:
@@ -153,20 +151,20 @@ def _side_by_side(told: Sequence[Mapping[str, Any]]) -> Table:
     ]
     whole = [one["cases"] for one in told]
     rows.append(("cases, every condition met", *map(_rate, whole), _random(whole)))
-    return _table("Pass rates, 95% interval", names, rows)
+    return table("Pass rates, 95% interval", names, rows, whole=True)
 
 
 def _matrix(title: str, what: str, of: Mapping[str, Mapping[str, Mapping[str, Any]]]) -> Table:
     rows = [(name, *(_share(each[grade]) for grade in (*GRADES, OVERALL))) for name, each in of.items()]
-    return _table(title, [what, *map(words, (*GRADES, OVERALL))], rows)
+    return table(title, [what, *map(words, (*GRADES, OVERALL))], rows, whole=True)
 
 
-def _show_failures(console: Console, one: Mapping[str, Any]) -> None:
+def _show_failures(out: Console, one: Mapping[str, Any]) -> None:
     missed = [r for r in one["results"] if r["outcome"] in ("failed", "unparsable")]
     rows = [(r["case_id"], r["test_type"], words(r["grade"]), r["condition"], page.got(r)) for r in missed[:FAILURES]]
     if rows:
         title = f"{one['judge']}: {len(rows)} of {len(missed):,} conditions that are not met; --html shows them all"
-        console.print(_table(title, ["case", "type", "grade", "wanted", "got"], rows, left=4))
+        out.print(table(title, ("case", "type", "grade", "wanted", "got"), rows, left=4, whole=True))
 
 
 def _rate(rate: Mapping[str, Any]) -> str:
@@ -182,13 +180,3 @@ def _random(found: Sequence[Mapping[str, Any]]) -> str:
 
 def _share(rate: Mapping[str, Any]) -> str:
     return "n/a" if rate["value"] is None else f"{rate['passed']}/{rate['n']}"
-
-
-def _table(title: str, names: Sequence[str], rows: Sequence[Sequence[str]], left: int = 1) -> Table:
-    table = Table(title=Text(title, "bold", no_wrap=True), title_justify="left", box=box.SIMPLE)
-    table.min_width = len(title) + 2  # else rich breaks the title where the table is narrower
-    for i, name in enumerate(names):
-        table.add_column(Text(name), justify="left" if i < left else "right", no_wrap=i < left)
-    for row in rows:
-        table.add_row(*map(Text, row))
-    return table

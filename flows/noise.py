@@ -12,6 +12,7 @@ from typing import Any
 
 from rich import box
 from rich.console import Console
+from rich.markup import escape
 from rich.table import Table
 
 from flows.gpu import slot
@@ -71,7 +72,8 @@ def show(rows: Iterable[Mapping[str, Any]]) -> None:
     """Print measurements for people."""
     console = Console()
     for row in rows:
-        title = f"{row['judge']} under recipe {row['recipe_name']}, {row['from_date']} to {row['to_date']}"
+        name = escape(f"{row['judge']} under recipe {row['recipe_name']}")
+        title = f"{name}, {row['from_date']} to {row['to_date']}"
         table = Table(title=title, title_style="bold", title_justify="left", box=box.SIMPLE, show_header=False)
         for name, value in _lines(row):
             table.add_row(name, value)
@@ -103,5 +105,5 @@ def _measured(ctx: Context, its: Sequence[Member], sample: int) -> tuple[StageRe
     finally:
         its[0].judge.close()
     for note in result.notes:
-        Console(stderr=True).print(f"[yellow]note[/yellow] {note}", highlight=False)
+        Console(stderr=True).print(f"[yellow]note[/yellow] {escape(note)}", highlight=False)
     return replace(result, seconds=time.perf_counter() - begun), row

@@ -36,11 +36,14 @@ class Outcome:
         stages: What lost its text in this run.
         nights: Whose texts these were, and what of them a killed run had left.
         unknown: Ids of traces that were asked for and that are not here.
+        unwritten: Those of the nights that have no page any more: no recipe of the config, by a judge that can still be
+            used, counts for them.
     """
 
     stages: tuple[StageResult, ...]
     nights: tuple[date, ...]
     unknown: tuple[str, ...] = ()
+    unwritten: tuple[date, ...] = ()
 
 
 @flow(name=RETENTION, persist_result=False)
@@ -83,7 +86,8 @@ def run(config: Path, trace_ids: Sequence[str] = (), reason: str | None = None) 
         stage.finish(lake, what, now)
         record.end(main, "completed")
         publish_warehouse(main)
-        return Outcome(tuple(record.stages), tuple(nights or ()), unknown)
+        unwritten = tuple(n for n in nights or () if not (settings.report.dir / str(n)).exists())
+        return Outcome(tuple(record.stages), tuple(nights or ()), unknown, unwritten)
 
 
 def _make_again(config: Path, main: Context, nights: Sequence[date]) -> None:
@@ -93,8 +97,9 @@ def _make_again(config: Path, main: Context, nights: Sequence[date]) -> None:
     warehouse.load(rebuild=True)
     warehouse.publish()
     if nights:
-        first, *others = (ctx for ctx in load_all(config, min(nights), max(nights)) if not ctx.shadow)
-        write_reports(first, others=others)
+        contexts = load_all(config, min(nights), max(nights), asks_nobody=True)  # a judge that is gone keeps no text
+        if counted := [ctx for ctx in contexts if not ctx.shadow]:
+            write_reports(counted[0], others=counted[1:])
 
 
 @dataclass(frozen=True, slots=True)
@@ -167,7 +172,14 @@ def show(outcome: Outcome) -> None:
         highlight=False,
     )
     if outcome.nights:
-        console.print(f"Pages written again: {len(outcome.nights)} nights.", highlight=False)
+        written = len(outcome.nights) - len(outcome.unwritten)
+        console.print(f"Pages written again: {written} nights.", highlight=False)
+    if outcome.unwritten:
+        console.print(
+            f"Without pages now: {_range(outcome.unwritten)}. No recipe of the config has numbers of them, or the "
+            "judge that counted is gone.",
+            highlight=False,
+        )
     for trace in outcome.unknown:
         console.print(f"{trace}: no such trace is here. It will be refused when it comes.", highlight=False)
     console.print(

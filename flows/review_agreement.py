@@ -14,9 +14,8 @@ from rich.table import Table
 from flows.written import counted
 from tasks.core.agreement import Interval
 from tasks.core.config import load_nightly, recipes_of
-from tasks.core.errors import UsageError
 from tasks.stages.review_agreement import Found, reviewers_agreement
-from tasks.stages.review_export import scope_of
+from tasks.stages.review_export import Scope, scope_of
 from tasks.store.warehouse import reading
 
 MOST_SHOWN = 10  # open disputes
@@ -30,12 +29,14 @@ def run(
     Raises:
         UsageError: There is no such recipe, or no warehouse yet.
     """
-    if days[0] and days[1] and days[0] > days[1]:
-        raise UsageError(f"--from {days[0]} is after --to {days[1]}. Swap them.")
     nightly = load_nightly(config)
-    words = [recipe] if recipe else [chosen.recipe.name for chosen in recipes_of(nightly, config)]
     with reading(nightly.warehouse) as reader:
-        found = {word: reviewers_agreement(reader, scope_of(reader, word, app, *days)) for word in words}
+        if recipe:
+            scopes = {recipe: scope_of(reader, recipe, app, *days)}
+        else:  # one of them may have no scores yet
+            names = [chosen.recipe.name for chosen in recipes_of(nightly, config)]
+            scopes = {name: Scope(name, None, app, *days) for name in names}
+        found = {word: reviewers_agreement(reader, scope) for word, scope in scopes.items()}
     for word, of in found.items():
         if as_json:
             sys.stdout.write(json.dumps({"recipe": word, **asdict(of)}, ensure_ascii=False) + "\n")

@@ -38,14 +38,14 @@ def run(
     Raises:
         UsageError: An option is wrong, or there is no such recipe, or no warehouse yet.
     """
-    _check(wanted, output_format, labelling_config, days)
+    _check(wanted, output_format, labelling_config)
     nightly = load_nightly(config)
     with reading(nightly.warehouse) as reader:
         word = recipe or recipes_of(nightly, config)[0].recipe.name
         found = select(reader, scope_of(reader, word, app, *days), wanted)
     text = WRITERS[output_format](found.tasks)
     if labelling_config is not None:
-        save(labelling_config, review_formats.labelling_config())
+        save(labelling_config, review_formats.labelling_config(show_judge=wanted.show_judge))
     if output is None:
         sys.stdout.buffer.write(text.encode())
         sys.stdout.flush()
@@ -54,20 +54,16 @@ def run(
     _show(found, wanted, output)
 
 
-def _check(
-    wanted: Wanted, output_format: str, labelling_config: Path | None, days: tuple[date | None, date | None]
-) -> None:
+def _check(wanted: Wanted, output_format: str, labelling_config: Path | None) -> None:
     if wanted.need not in SAMPLING:
         raise UsageError(f"--need {wanted.need}: no such need. {did_you_mean(wanted.need, list(SAMPLING), 'needs')}")
     if output_format not in WRITERS:
         remedy = did_you_mean(output_format, list(WRITERS), "formats")
         raise UsageError(f"--format {output_format}: no such format. {remedy}")
-    if wanted.reviewer is not None and not wanted.reviewer.strip():
+    if wanted.reviewer == "":
         raise UsageError("--for: the name is empty. Give the reviewer's name, or leave the option out.")
     if labelling_config is not None and output_format != "label-studio":
         raise UsageError("--labelling-config goes with --format label-studio. Give both, or neither.")
-    if days[0] and days[1] and days[0] > days[1]:
-        raise UsageError(f"--from {days[0]} is after --to {days[1]}. Swap them.")
 
 
 def _show(found: Selection, wanted: Wanted, output: Path | None) -> None:

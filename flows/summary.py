@@ -3,12 +3,12 @@
 from typing import Any
 
 from rich import box
-from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
 from flows import alerts
 from flows.nightly import Outcome
+from flows.tables import console as wide
 from tasks.stages.context import StageResult
 
 COLUMNS = (
@@ -18,7 +18,6 @@ COLUMNS = (
 CITATION_COLUMNS = (
     "app · generator", "traces", "citations", "segments", "true", "dangling", "context", "answer", "left out",
 )  # fmt: skip
-WIDTH = 132  # narrower, and numbers would be cut
 
 
 LEGEND = (
@@ -34,8 +33,7 @@ CITATION_LEGEND = (
 
 def show(outcome: Outcome) -> None:
     """Print the run's result to standard output."""
-    console = Console()
-    console.width = max(console.width, WIDTH)
+    console = wide()
     several = len(outcome.recipes) > 1
     for ctx, rows in outcome.recipes:
         citations = ctx.settings.method == "citations"

@@ -14,22 +14,29 @@ from rich.text import Text
 from tasks.core.agreement import Interval
 from tasks.report.text import number
 
-WIDTH = 120  # narrower, and numbers would be cut
+WIDTH = 132  # narrower, and names and numbers would be cut
 
 
 def console() -> Console:
-    """The terminal, at least so wide that numbers are not cut."""
+    """The terminal, at least so wide that names and numbers are not cut."""
     found = Console()
     found.width = max(found.width, WIDTH)
     return found
 
 
-def table(title: str, names: Sequence[str], rows: Iterable[Sequence[str]]) -> Table:
-    """A table of which the first column is text and the others are numbers."""
+def table(
+    title: str, names: Sequence[str], rows: Iterable[Sequence[str]], left: int = 1, *, whole: bool = False
+) -> Table:
+    """A table of which the first columns are text and the others are numbers.
+
+    Args:
+        left: How many are text.
+        whole: No text is broken: where room is short, the numbers' columns give way.
+    """
     found = Table(title=Text(title, "bold", no_wrap=True), title_justify="left", box=box.SIMPLE)
     found.min_width = len(title) + 2  # else rich breaks the title where the table is narrower
     for i, name in enumerate(names):
-        found.add_column(Text(name), justify="right" if i else "left")
+        found.add_column(Text(name), justify="left" if i < left else "right", no_wrap=whole and i < left)
     for row in rows:
         found.add_row(*map(Text, row))
     return found

@@ -4,7 +4,8 @@
 -- METHODS section 13. `misused` and `uncertain` go by the judge's result: uncertain is what it could not tell or judge, and
 -- then what is nearest to its threshold of support. `disputed`: reviewers disagree, or results of any recipes do. `random`
 -- draws answers by a hash of their ids, whatever was labelled, so that the same draw comes out until all is labelled.
--- Claims with enough reviews are left out; one on which enough reviewers disagree waits for an adjudicator.
+-- Claims with enough reviews are left out; one on which enough reviewers disagree waits for an adjudicator. `random` asks
+-- again for what was only ever shown for its label: else just what looks bad would be missing from the drawn answers.
 WITH answer AS (
     SELECT s.recipe, s.date, s.trace_id, t.text_removed_at IS NOT NULL AS removed
     FROM trace_scores AS s
@@ -57,9 +58,12 @@ asked AS (
         coalesce(v.n_reviewers, 0) AS n_reviewers,
         coalesce(v.disputed, FALSE) AND $need = 'disputed' AS open_dispute,
         open_dispute AND n_reviewers >= $reviewers AS adjudicate,
-        coalesce(v.adjudicated, FALSE)
-        OR (coalesce(v.n_reviewers, 0) >= $reviewers AND NOT open_dispute)
-        OR coalesce(list_contains(list_transform(v.votes, lambda x: x.reviewer), $reviewer::VARCHAR), FALSE) AS enough,
+        ($need <> 'random' OR coalesce(v.random, FALSE))
+        AND (
+            coalesce(v.adjudicated, FALSE)
+            OR (coalesce(v.n_reviewers, 0) >= $reviewers AND NOT open_dispute)
+            OR coalesce(list_contains(list_transform(v.votes, lambda x: x.reviewer), $reviewer::VARCHAR), FALSE)
+        ) AS enough,
         CASE $need
             WHEN 'misused' THEN if(claim.misused, 0, NULL)
             WHEN 'uncertain'

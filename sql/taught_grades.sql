@@ -5,38 +5,46 @@
 -- given. `reason` says why a grade is no lesson for another grader; null where it is one:
 --   text_removed          the trace's text is gone, or has to go
 --   failed, unparsable    there is no grade
---   refuted               people gave another one
+--   refuted               people gave another one to this answer, here or in another trace
+WITH given AS (
+    SELECT
+        grades.date,
+        grades.trace_id,
+        grades.extractor_version,
+        grades.grade,
+        grades.status,
+        grades.value,
+        grades.explanation,
+        traces.text_removed_at IS NOT NULL OR grades.trace_id IN (SELECT trace_id FROM removals) AS removed,
+        -- Case and spaces don't make another question.
+        md5(trim(regexp_replace(lower(nfc_normalize(traces.question)), '\s+', ' ', 'g'))) AS question_id,
+        traces.reference_answer IS NOT NULL AS referenced,
+        md5(
+            to_json({
+                'question': traces.question,
+                'answer': traces.answer,
+                'chunks': list_transform(traces.chunks, lambda c: {'id': c.chunk_id, 'text': c.text}),
+                'citations': traces.citations,
+                'reference': traces.reference_answer,
+                'extractor': grades.extractor_version
+            })
+        ) AS shown,
+        grades.status IN ('scored', 'na')
+        AND reviewed_grades.outcome IN ('graded', 'na')
+        AND reviewed_grades.value IS DISTINCT FROM grades.value AS refuted
+    FROM grades
+    INNER JOIN traces ON traces.trace_id = grades.trace_id AND traces.date = grades.date
+    LEFT JOIN reviewed_grades ON reviewed_grades.trace_id = grades.trace_id AND reviewed_grades.grade = grades.grade
+    WHERE
+        grades.grade IN ('answer_relevancy', 'completeness', 'faithfulness', 'usefulness')
+        AND (len($apps::VARCHAR[]) = 0 OR list_contains($apps::VARCHAR[], traces.app))
+)
 SELECT
     CASE
-        WHEN traces.text_removed_at IS NOT NULL OR grades.trace_id IN (SELECT trace_id FROM removals) THEN 'text_removed'
-        WHEN grades.status IN ('failed', 'unparsable') THEN grades.status
-        WHEN reviewed_grades.outcome IN ('graded', 'na') AND reviewed_grades.value IS DISTINCT FROM grades.value
-            THEN 'refuted'
+        WHEN removed THEN 'text_removed'
+        WHEN status IN ('failed', 'unparsable') THEN status
+        WHEN bool_or(refuted) OVER (PARTITION BY shown, grade) THEN 'refuted'
     END AS reason,
-    grades.date,
-    grades.trace_id,
-    grades.extractor_version,
-    grades.grade,
-    grades.status,
-    grades.value,
-    grades.explanation,
-    -- Case and spaces don't make another question.
-    md5(trim(regexp_replace(lower(nfc_normalize(traces.question)), '\s+', ' ', 'g'))) AS question_id,
-    traces.reference_answer IS NOT NULL AS referenced,
-    md5(
-        to_json({
-            'question': traces.question,
-            'answer': traces.answer,
-            'chunks': list_transform(traces.chunks, lambda c: {'id': c.chunk_id, 'text': c.text}),
-            'citations': traces.citations,
-            'reference': traces.reference_answer,
-            'extractor': grades.extractor_version
-        })
-    ) AS shown
-FROM grades
-INNER JOIN traces ON traces.trace_id = grades.trace_id AND traces.date = grades.date
-LEFT JOIN reviewed_grades ON reviewed_grades.trace_id = grades.trace_id AND reviewed_grades.grade = grades.grade
-WHERE
-    grades.grade IN ('answer_relevancy', 'completeness', 'faithfulness', 'usefulness')
-    AND (len($apps::VARCHAR[]) = 0 OR list_contains($apps::VARCHAR[], traces.app))
-ORDER BY grades.date, grades.trace_id, grades.grade, grades.extractor_version
+    given.* EXCLUDE (removed, refuted)
+FROM given
+ORDER BY date, trace_id, grade, extractor_version

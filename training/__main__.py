@@ -100,7 +100,8 @@ def distill(
     console.print(table)
     if any(trained.left_out.values()):
         console.print(f"Too long for max_tokens, and left out: {trained.left_out}", highlight=False)
-    console.print(f"The model is in {trained.model}; {', '.join(map(str, trained.judges))} names it", highlight=False)
+    names = ", ".join(map(str, trained.judges))
+    console.print(f"The model is in {trained.model}; {names} names it", highlight=False, markup=False)
 
 
 @app.command()

@@ -24,6 +24,7 @@ from transformers import AutoConfig, AutoModelForCausalLM, AutoTokenizer, Traine
 from tasks.core import keys
 from tasks.core.errors import DataError
 from tasks.engines import _models
+from tasks.stages.distill import PROMPTS
 from training import lessons as reading
 from training.lessons import Folder, Lesson
 from training.recipe import Distillation
@@ -233,9 +234,9 @@ def _prepared(name: str, options: dict[str, Any], recipe: Distillation) -> torch
 def _judge_file(folder: Folder, recipe: Distillation, dtype: str, out: Path) -> Path:
     """The student's file, with the trained model in it and its prompts beside it."""
     student = folder.card["student"]
-    for prompt in sorted((folder.path / "prompts").iterdir()):
-        (out / "prompts").mkdir(exist_ok=True)
-        shutil.copyfile(prompt, out / "prompts" / prompt.name)
+    for prompt in folder.prompts:
+        (out / PROMPTS).mkdir(exist_ok=True)
+        shutil.copyfile(prompt, out / PROMPTS / prompt.name)
     how = student["model"] if student["model"]["temperature"] else {"thinking": student["model"]["thinking"]}
     settings = {
         **{name: value for name, value in student["settings"].items() if value is not None},

@@ -12,7 +12,7 @@ from typing import Any
 
 from tasks.core.errors import DataError, UsageError
 from tasks.engines._chat import Chat
-from tasks.stages.distill import CARD, FORMAT
+from tasks.stages.distill import CARD, FORMAT, PROMPTS
 
 NAMES = {"judge": "judge.yaml", "grader": "grader.yaml"}
 USER, REPLY = "Leadline-User-Text", "Leadline-Reply-Text"
@@ -37,11 +37,13 @@ class Folder:
 
     Attributes:
         card: Of `leadline distill`.
+        prompts: The student's prompt files.
         chats: By split, the texts of system, user and assistant.
     """
 
     path: Path
     card: Mapping[str, Any]
+    prompts: Sequence[Path]
     chats: Mapping[str, Sequence[tuple[str, str, str]]]
 
     @property
@@ -54,9 +56,10 @@ def read(paths: Sequence[Path]) -> list[Folder]:
     """Training sets that one model can learn together.
 
     Raises:
-        UsageError: A folder is none, is written by another version, or two want different judge files.
+        UsageError: A folder is none, is written by another version, or two want different judge files or prompts.
     """
     found: dict[str, Folder] = {}
+    prompts: dict[str, Path] = {}
     folders = [_folder(path) for path in paths]
     for folder in folders:
         first = found.setdefault(folder.role, folder)
@@ -65,6 +68,13 @@ def read(paths: Sequence[Path]) -> list[Folder]:
                 f"{first.path} and {folder.path} are for different {folder.role}s: prompts or settings differ. "
                 "Make both with one --student."
             )
+        for own in folder.prompts:
+            other = prompts.setdefault(own.name, own)
+            if other.read_bytes() != own.read_bytes():  # they come to lie in one folder
+                raise UsageError(
+                    f"{other} and {own} are different prompts of one name. Rename one student's prompt and write its "
+                    "folder again by leadline distill."
+                )
     return folders
 
 
@@ -110,17 +120,16 @@ def _folder(path: Path) -> Folder:
     try:
         card = json.loads((path / CARD).read_text(encoding="utf-8"))
         chats = {split: _chats(path / f"{split}.jsonl") for split in ("train", "valid")}
-    except FileNotFoundError as error:
+        written, prompts = card["format"], sorted((path / PROMPTS).iterdir())
+    except (FileNotFoundError, NotADirectoryError) as error:
         raise UsageError(f"{error.filename} is not there. Give a folder that leadline distill wrote.") from None
-    except (ValueError, KeyError, TypeError) as error:
+    except (OSError, ValueError, KeyError, TypeError) as error:
         raise UsageError(
             f"{path} can't be read ({type(error).__name__}). Write it again by leadline distill."
         ) from None
-    if card.get("format") != FORMAT:
-        raise UsageError(
-            f"{path / CARD} has format {card.get('format')}, not {FORMAT}. Write it again by leadline distill."
-        )
-    return Folder(path, card, chats)
+    if written != FORMAT:
+        raise UsageError(f"{path / CARD} has format {written}, not {FORMAT}. Write it again by leadline distill.")
+    return Folder(path, card, prompts, chats)
 
 
 def _chats(path: Path) -> list[tuple[str, str, str]]:

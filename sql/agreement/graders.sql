@@ -1,14 +1,15 @@
 -- grain: one grader version that has graded traces, and how many of the days and app asked for
--- inputs: grades, trace_scores, judges
+-- inputs: grades, recipes, trace_scores, judges
 -- parameters: $recipes, $app, $first, $last (null: all)
 WITH trace AS (
-    SELECT DISTINCT date, trace_id
-    FROM trace_scores
+    SELECT DISTINCT s.date, s.trace_id, r.extractor_version
+    FROM trace_scores AS s
+    JOIN recipes AS r USING (recipe)
     WHERE
-        coalesce(list_contains($recipes::VARCHAR[], recipe), TRUE)
-        AND coalesce(app = $app::VARCHAR, TRUE)
-        AND coalesce(date >= $first::DATE, TRUE)
-        AND coalesce(date <= $last::DATE, TRUE)
+        coalesce(list_contains($recipes::VARCHAR[], s.recipe), TRUE)
+        AND coalesce(s.app = $app::VARCHAR, TRUE)
+        AND coalesce(s.date >= $first::DATE, TRUE)
+        AND coalesce(s.date <= $last::DATE, TRUE)
 )
 SELECT
     g.grader_version AS version,
@@ -17,7 +18,7 @@ SELECT
     min(trace.date) AS first_date,
     max(trace.date) AS last_date
 FROM grades AS g
-LEFT JOIN trace USING (date, trace_id)
+LEFT JOIN trace USING (date, trace_id, extractor_version)
 LEFT JOIN judges AS j ON j.judge_version = g.grader_version
 GROUP BY g.grader_version
 ORDER BY name, version

@@ -1,19 +1,27 @@
 -- grain: one grade of one trace by one grader version
--- inputs: grades, trace_scores
+-- inputs: grades, recipes, trace_scores
 -- parameters: $grader; $recipes, $app, $first, $last (null: all)
--- An outcome is `scored`, `na`, `unparsable` or `failed`; only the first has a value.
+-- An outcome is `scored`, `na`, `unparsable` or `failed`; only the first has a value. An answer that recipes cut into
+-- different statements is graded once for each of their extractors: it counts once, under the first.
 WITH trace AS (
-    SELECT date, trace_id, any_value(app) AS app, coalesce(max(question_id), trace_id) AS question
-    FROM trace_scores
+    SELECT
+        s.date,
+        s.trace_id,
+        r.extractor_version,
+        any_value(s.app) AS app,
+        coalesce(max(s.question_id), s.trace_id) AS question
+    FROM trace_scores AS s
+    JOIN recipes AS r USING (recipe)
     WHERE
-        coalesce(list_contains($recipes::VARCHAR[], recipe), TRUE)
-        AND coalesce(app = $app::VARCHAR, TRUE)
-        AND coalesce(date >= $first::DATE, TRUE)
-        AND coalesce(date <= $last::DATE, TRUE)
-    GROUP BY date, trace_id
+        coalesce(list_contains($recipes::VARCHAR[], s.recipe), TRUE)
+        AND coalesce(s.app = $app::VARCHAR, TRUE)
+        AND coalesce(s.date >= $first::DATE, TRUE)
+        AND coalesce(s.date <= $last::DATE, TRUE)
+    GROUP BY s.date, s.trace_id, r.extractor_version
 )
 SELECT g.date, g.trace_id AS item, trace.app, trace.question, g.grade, g.status AS outcome, g.value, TRUE AS drawn
 FROM grades AS g
-JOIN trace USING (date, trace_id)
+JOIN trace USING (date, trace_id, extractor_version)
 WHERE g.grader_version = $grader
+QUALIFY row_number() OVER (PARTITION BY g.date, g.trace_id, g.grade ORDER BY g.extractor_version) = 1
 ORDER BY g.date, g.trace_id, g.grade

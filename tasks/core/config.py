@@ -428,8 +428,8 @@ class Promotion(Settings):
 
     Attributes:
         suite: Path of the suite, a file or a folder; none: the one that comes with Leadline.
-        pass_rates: The least share of conditions that it passes: of a grade, or `overall` of all six. None are required
-            by default.
+        pass_rates: The least share of conditions that it passes: of a grade, or `overall` of all six. By default no
+            rate is required.
     """
 
     suite: Path | None = None

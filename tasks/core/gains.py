@@ -22,7 +22,7 @@ class Gain:
         a: Side A's.
         b: Side B's.
         difference: B − A.
-        p: Two-sided p-value of "there is no difference"; None below two questions.
+        p: Two-sided p-value of "there is no difference"; None where the difference has no interval.
     """
 
     a: Interval

@@ -52,8 +52,3 @@ class Task:
         """The answer: before the claim's place, that place, and after it."""
         answer, (start, end) = self.context["answer"], self.context["span"]
         return answer[:start], answer[start:end], answer[end:]
-
-    @property
-    def cites(self) -> bool:
-        """Whether the claim cites any of the chunks; else it can't misuse one."""
-        return any(chunk["cited"] for chunk in self.context["chunks"])

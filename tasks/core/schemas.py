@@ -576,7 +576,7 @@ METAEVAL = Table(
         col("judge_version", S, "Version of the grader; see `judges`.", null=False),
         col("claims_judge_version", S, "Version of the judge of claims that the grader asks; null where it asks none."),
         col("suite", S, "Name of the suite.", null=False),
-        col("suite_version", S, "Hash of what its cases hold: the same wherever the files lie.", null=False),
+        col("suite_version", S, "Hash of its cases, their files' names and lines included; the same wherever the files lie.", null=False),
         col("case_id", S, "File and line of the case.", null=False),
         col("case_key", S, "Hash of exactly what the grader was given.", null=False),
         col("topic", S, "What the case is about.", null=False),

@@ -78,7 +78,7 @@ class Suite:
 
     Attributes:
         name: For people: the last two parts of its path.
-        version: Hash of what the cases hold, wherever they stand.
+        version: Hash of the cases: what they hold, and their ids. Where the files lie does not matter.
         cases: In the order of the files' names and lines, at least one.
     """
 
@@ -189,6 +189,7 @@ def _case(file: Path, number: int, line: _Line) -> Case:
 
 
 def _content(case: Case) -> list[object]:
-    """What a case holds, but for its place and its goal."""
+    """What a case holds, but for its goal; and its id, by which results are held against it."""
     wanted = {grade: str(case.conditions[grade]) for grade in GRADED}
-    return [case.topic, case.test_type, case.question, case.answer, list(case.references), case.expected, wanted]
+    about = [case.case_id, case.topic, case.test_type]
+    return [*about, case.question, case.answer, list(case.references), case.expected, wanted]

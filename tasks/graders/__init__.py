@@ -36,8 +36,14 @@ def opened(path: Path) -> Grader:
     Raises:
         ConfigError: See `load`.
     """
+    of_claims = not described(path) and load_yaml(path).get("kind") in list(kinds(judges))
+    return _built({"kind": _WRAPPED, "judge": path.resolve()} if of_claims else load_yaml(path), path)
+
+
+def described(path: Path) -> bool:
+    """Whether a file describes a grader. Of kind `llm` there are both; one prompt for each grade makes a grader."""
     settings = load_yaml(path)
-    return _built({"kind": _WRAPPED, "judge": path.resolve()} if _of_claims(settings) else settings, path)
+    return "prompts" in settings or settings.get("kind") in sorted({*kinds(sys.modules[__name__])} - {*kinds(judges)})
 
 
 def statements(extractor: Extractor, answer: Answer) -> tuple[Statement, ...]:
@@ -67,14 +73,6 @@ def of_claims(
         )
         for c in claims
     ]
-
-
-def _of_claims(settings: Mapping[str, object]) -> bool:
-    """Whether settings describe a judge of claims. Of kind `llm` there are both: `prompts` makes it a grader."""
-    kind = settings.get("kind")
-    if kind in kinds(sys.modules[__name__]) and kind not in kinds(judges):
-        return False
-    return kind in kinds(judges) and "prompts" not in settings
 
 
 def _built(settings: Mapping[str, object], path: Path) -> Grader:

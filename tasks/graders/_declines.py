@@ -8,27 +8,27 @@ what the answer as a whole does (`_reading.py`).
 import re
 from typing import NamedTuple
 
-RULES = 1  # raised when the same sentence is read otherwise
+RULES = 2  # raised when the same sentence is read otherwise
 
 # What can only be meant as the evidence, and what may also be the matter that is asked about.
 _EVIDENCE = (
     r"(?:documents?|documentation|passages?|sources?|references?|contexts?|texts?|excerpts?|extracts?|"
     r"snippets?|chunks?|"
-    r"materials?|paragraphs?|search results?|knowledge base)"
+    r"paragraphs?|search results?|knowledge base)(?!\s+(?:code|menus?)\b)"
 )
 _MATTER = (
     r"(?:manuals?|leaflets?|guides?|guidelines?|handbooks?|reports?|rules?|regulations?|brochures?|"
     r"web ?sites?|contracts?|"
     r"polic(?:y|ies)|instructions?|articles?|pages?|records?|files?|results?|information|notices?|terms|"
     r"conditions|lists?|"
-    r"catalogues?|sheets?|entries|entry|faqs?|factsheets?|overviews?|descriptions?|answers?|data)"
+    r"catalogues?|sheets?|entries|entry|faqs?|factsheets?|overviews?|descriptions?|answers?|data|materials?)"
 )
 _BETWEEN = (
     r"(?:[^\s.,;:!?]+\s+){0,4}?"  # what stands between article and noun, or behind the noun: "provided", "at hand"
 )
 _WHICH = r"(?:the|these|those|this|that|any|all|my|your|our|any of the|all of the|both)\s+"
-_EVIDENCES = rf"(?:{_WHICH}{_BETWEEN})?{_EVIDENCE}"
-_MATTERS = rf"{_WHICH}{_BETWEEN}{_MATTER}"
+_EVIDENCES = rf"\b(?:{_WHICH}{_BETWEEN})?{_EVIDENCE}"
+_MATTERS = rf"\b{_WHICH}{_BETWEEN}{_MATTER}"
 _INFORMATION = (
     r"(?:information|answers?|details?|mentions?|indications?|statements?|references?|figures?|data|evidence|words?|"
     r"explanations?|descriptions?|particulars|specifics|clues?|hints?)"
@@ -41,7 +41,7 @@ _SAY = (
     r"deals? with|talks? about|defines?|identif(?:y|ies)|quotes?|sheds?|settles?)"
 )
 _HOLD = (
-    r"(?:contains?|includes?|provides?|gives?|holds?|offers?|covers?|lists?|has|have|supply|supplies|"
+    r"(?:contains?|includes?|provides?|gives?|holds?|offers?|covers?|lists?|has|have(?!\s+to\b)|supply|supplies|"
     r"presents?|shows?|reports?|makes?)"
 )
 _SAID = (
@@ -52,68 +52,85 @@ _HELD = (
     r"(?:given|covered|contained|included|found|listed|provided|recorded|present|available|to be found|"
     r"set out|part of)"
 )
+# What is not covered by a policy, or included in a price list, is an answer.
+_FOUND = r"(?:given|contained|found|to be found|set out)"
 _ADVERB = r"(?:\s+(?:[a-z]+ly|even|also|either|anywhere|in fact|seem to|appear to|itself|themselves|here))*"
 _DO_NOT = r"(?:(?:do|does|did|can|could|would|will)\s+not|(?:do|does|did|ca|could|would|wo)n['’]t|cannot)"
 _NOT = rf"(?:{_DO_NOT}|fails? to|never|nowhere|neither){_ADVERB}"
 _ARE_NOT = rf"(?:is|are|was|were|be|been|has been|have been)(?:\s+(?:not|nowhere|never|neither)|n['’]t){_ADVERB}"
-_PLACED = rf"(?:[^.;!?]{{0,60}}?\s)?(?:in|by|within|among|from|of|on|under)\s+(?:{_EVIDENCES}|{_MATTERS})"
+_PLACE = r"(?:[^.;!?]{0,60}?\s)?(?:in|by|within|among|from|of|on|under)\s+"
+_PLACED = rf"{_PLACE}(?:{_EVIDENCES}|{_MATTERS})"
+_ANY = r"(?:(?!personal|private|confidential|sensitive)\w+\s+){0,3}?"  # "no personal information" is a promise
 _ABOUT = (
     r"(?:about|on|of|in|as to|regarding|concerning|for|to|relating|related|given|provided|available|whether|"
     r"which|that|how|why|when|where)\b"
 )
+_OPEN = r"(?=\s+(?:from|whether|if|how|what|which|who|when|where|why|that)\b|\W*$)"  # a question follows, or nothing
 _NONE = r"(?:no|not any|little|hardly any|insufficient|not enough|too little|neither)"
 
 _FORMS = (
     # The evidence does not say.
     rf"{_EVIDENCES}\b(?:\s+[^\s.;:!?,]+){{0,5}}?\s+{_NOT}\s+(?:{_SAY}|{_HOLD})\b",
     rf"{_MATTERS}\b(?:\s+[^\s.;:!?,]+){{0,3}}?\s+{_NOT}\s+{_SAY}\b",
-    rf"{_MATTERS}\b(?:\s+[^\s.;:!?,]+){{0,3}}?\s+{_NOT}\s+{_HOLD}\s+(?:\w+\s+){{0,3}}?{_INFORMATION}\b",
+    rf"{_MATTERS}\b(?:\s+[^\s.;:!?,]+){{0,3}}?\s+{_NOT}\s+{_HOLD}\s+{_ANY}{_INFORMATION}\b(?!\s+to\b)",
     # It says nothing.
     rf"{_EVIDENCES}\b(?:\s+[^\s.;:!?,]+){{0,5}}?\s+(?:{_SAY}|{_HOLD})\s+(?:nothing|nor\b|{_NONE}\b|none\b|"
     rf"not a word)",
-    rf"{_MATTERS}\b(?:\s+[^\s.;:!?,]+){{0,3}}?\s+{_SAY}\s+(?:nothing|not a word)\b",
-    rf"{_MATTERS}\b(?:\s+[^\s.;:!?,]+){{0,3}}?\s+(?:{_SAY}|{_HOLD})\s+{_NONE}\s+(?:\w+\s+){{0,3}}?{_INFORMATION}\b",
-    rf"(?:{_EVIDENCES}|{_MATTERS})\b(?:\s+[^\s.;:!?,]+){{0,3}}?\s+(?:(?:is|are|remains?)\s+silent|lacks?|"
-    rf"omits?|leaves?\s[^.;!?]{{0,60}}?\b(?:open|unanswered))\b",
-    rf"(?:none|neither|nothing|not one|not a single one)\s+(?:of|in|from|among)\s+(?:{_EVIDENCES}|{_MATTERS})\b",
+    rf"{_MATTERS}\b(?:\s+[^\s.;:!?,]+){{0,3}}?\s+{_SAY}\s+(?:nothing|not a word)\b"
+    rf"(?!\s+(?:is|are|was|were|has|had|can|could|may|must|will)\b)",
+    rf"{_MATTERS}\b(?:\s+[^\s.;:!?,]+){{0,3}}?\s+(?:{_SAY}|{_HOLD})\s+{_NONE}\s+{_ANY}{_INFORMATION}\b(?!\s+to\b)",
+    rf"(?:{_EVIDENCES}|{_MATTERS})\b(?:\s+[^\s.;:!?,]+){{0,3}}?\s+(?:(?:is|are|remains?)\s+silent|"
+    rf"lacks?\s+{_ANY}{_INFORMATION}|leaves?\s[^.;!?]{{0,60}}?\bunanswered)\b",
+    rf"{_EVIDENCES}\b(?:\s+[^\s.;:!?,]+){{0,3}}?\s+(?:lacks?|omits?|leaves?\s[^.;!?]{{0,60}}?\b(?:open|unanswered))\b",
+    rf"(?:none|neither|nothing|not one|not a single one)\s+(?:of|in|from|among)\s+(?:{_EVIDENCES}|{_MATTERS})\b"
+    rf"(?:\s+[^\s.;:!?,]+){{0,5}}?\s+(?:{_SAY}|{_HOLD}|is about|are about|relates?|helps?)\b",
     rf"\b(?:no|neither|not a single)\s+(?:\w+\s+)?{_EVIDENCE}\s+(?:{_BETWEEN})?(?:{_SAY}|{_HOLD})\b",
     # There is nothing.
     rf"\bthere(?:\s+(?:is|are|was|were|seems? to be|appears? to be)|['’]s)\s+(?:\w+ly\s+)?(?:no|not any|"
-    rf"nothing|not enough|insufficient|hardly any)\s+(?:\w+\s+){{0,3}}?{_INFORMATION}(?:\s+{_ABOUT}|\s*$|"
-    rf"[.,;:])",
+    rf"nothing|not enough|insufficient|hardly any)\s+(?:\w+\s+){{0,3}}?(?!(?:data|evidence|figures?)\b){_INFORMATION}"
+    rf"(?:\s+{_ABOUT}|\s*$|[.,;:])",
+    # "There is no evidence of a link" is a finding.
+    rf"\bthere(?:\s+(?:is|are)|['’]s)\s+no\s+(?:\w+\s+)?(?:data|evidence|figures?)\b{_PLACE}{_EVIDENCES}\b",
+    r"\bthere\s+is(?:\s+not|n['’]t)\s+(?:enough|sufficient|any)\s+information\b",
     r"\bthere(?:\s+(?:is|was)|['’]s)\s+nothing\s+(?:\w+\s+)?(?:in|about|on|regarding|concerning)\b",
     rf"^\W*(?:(?:sorry|unfortunately|regrettably|however)\W+)?{_NONE}\s+(?:\w+\s+){{0,3}}?{_INFORMATION}"
     rf"\s+(?:{_ABOUT}\s[^.;!?]{{0,120}}?)?(?:is|are|was|were|can be|could be|has been|have been)"
-    rf"\s+(?:{_SAID}|{_HELD})(?!\s+to\b)",
+    rf"\s+(?!recorded)(?:{_SAID}|{_HELD})(?!\s+to\b)",
     r"^\W*(?:(?:sorry|unfortunately|regrettably)\W+)?(?:no|insufficient|not enough)\s+(?:\w+"
     r"\s+){0,2}?information\s+(?:about|on|regarding|concerning|available|found)\b",
     r"\b(?:nothing|not a word)\s+(?:\w+\s+){0,2}?(?:is|was|could be|can be)\s+(?:said|stated|mentioned|"
     r"found|known)\b",
     r"\bno\s+(?:mention|reference)\s+(?:is|was)\s+made\b",
+    r"(?:\b(?:have|had|is|was|due\s+to|because\s+of)|^\W*(?:(?:sorry|unfortunately|regrettably)\W+)?)\s*"
     r"\b(?:not\s+enough|insufficient|too\s+little|not\s+sufficient)\s+information\b",
     # It is not in them.
-    rf"\b{_ARE_NOT}\s+(?:{_SAID}|{_HELD}|clear|evident|apparent|known){_PLACED}\b",
-    rf"\b{_NOT}\s+(?:be\s+(?:{_SAID}|{_HELD}|determined|established|inferred|derived|concluded|seen|taken)|"
-    rf"appear|follow|occur|emerge|come up)\b{_PLACED}\b",
+    rf"\b{_ARE_NOT}\s+(?:{_SAID}|{_HELD}|clear|evident|apparent|known){_PLACE}{_EVIDENCES}\b",
+    rf"\b{_ARE_NOT}\s+(?:{_SAID}|{_FOUND}|clear|evident|apparent|known){_PLACE}{_MATTERS}\b",
+    rf"\b{_NOT}\s+(?:be\s+(?:{_HELD}|seen|taken)|appear|occur|emerge|come up)\b{_PLACE}{_EVIDENCES}\b",
+    rf"\b{_NOT}\s+(?:be\s+(?:{_SAID}|{_FOUND}|determined|established|inferred|derived|concluded)|follow)\b{_PLACED}\b",
     rf"\b(?:is|are)\s+(?:missing|absent)\s+from\s+(?:{_EVIDENCES}|{_MATTERS})\b",
     rf"^(?!.*\b(?:if|unless|where|when|whose|which|that)\b.*\bnot\b).*\b{_ARE_NOT}\s+(?:mentioned|stated|"
-    rf"specified|indicated|documented|answered)\b",
-    rf"\b(?:questions?|this|that|it)\s+{_DO_NOT}\s+be\s+(?:answered|determined|established|said|inferred)\b",
-    r"\bremains?\s+(?:unanswered|unclear|an open question)\b",
-    r"\bit\s+(?:is|was)(?:\s+not|n['’]t)\s+(?:\w+\s+)?possible\s+to\s+(?:answer|say|tell|determine|find|"
-    r"establish|give an answer|judge|infer)\b",
-    r"\bit\s+(?:is|was)(?:\s+not|n['’]t)\s+(?:\w+ly\s+)?(?:clear|evident|apparent|known|said|stated|"
-    r"mentioned|specified|indicated)\b",
+    rf"specified|indicated|documented|answered)\b"
+    rf"(?!\s+(?:by|as|with|on|in|at|under)\s+(?!(?:any|it|them|these|those|this|what|the\s+above)\b))",
+    rf"\b(?:questions?|this|that|it)\s+{_DO_NOT}\s+be\s+(?:answered|determined|established|said|inferred)\b"
+    rf"(?!\s+(?:by|through|without|until|before)\b)",
+    r"\bremains?\s+unanswered\b",
+    r"\bit\s+(?:is|remains?)\s+(?:unclear|an\s+open\s+question)\b",
+    r"\bit\s+(?:is|was)(?:\s+not|n['’]t)\s+(?:\w+\s+)?possible\s+to\s+(?:answer|say|give an answer)\b",
+    rf"\bit\s+(?:is|was)(?:\s+not|n['’]t)\s+(?:\w+\s+)?possible\s+to\s+(?:tell|determine|find|establish|judge|infer)"
+    rf"(?:\s+(?:this|that|it|out|the\s+answer))?{_OPEN}",
+    rf"\bit\s+(?:is|was)(?:\s+not|n['’]t)\s+(?:\w+ly\s+)?(?:clear|evident|apparent|known|said|stated|"
+    rf"mentioned|specified|indicated)(?:\s+anywhere)?{_OPEN}",
     # Whoever answers can't.
     r"\bI(?:['’]m|\s+am|\s+was)\s+(?:\w+\s+)?(?:unable\s+to|not\s+able\s+to)\s+(?:find|answer|locate|"
     r"determine|say|tell|provide|give|help|identify|confirm|see)\b",
     rf"\bI\s+(?:\w+\s+)?{_DO_NOT}(?:\s+\w+ly)?\s+(?:find|answer|locate|determine|say|tell|know|provide|"
-    rf"give|help|identify|confirm|see|have)\b",
-    r"\bI\s+(?:have\s+)?(?:found?|have|see|know)\s+(?:nothing|no)\b",
+    rf"give|help|identify|confirm|see|have(?!\s+to\b))\b",
+    rf"\bI\s+(?:have\s+)?(?:find|found|have|see|know)\s+(?:nothing|no\s+(?:\w+\s+){{0,3}}?"
+    rf"(?:{_INFORMATION}|{_EVIDENCE}|idea|way|means)\b|no\s{_PLACED}\b)",
     r"\bI\s+(?:have\s+not|haven['’]t)\s+(?:been able to\s+)?(?:found|find|seen|been given)\b",
     rf"\b(?:we|one)\s+(?:\w+\s+)?{_DO_NOT}\s+(?:find\s+(?:any|an?|the)\s+(?:\w+\s+){{0,2}}?(?:information|"
     rf"answer|mention|details?)|answer\s+(?:this|the|your)\s+question|determine|tell\s+from)\b",
-    r"\bwithout\s+(?:further|more|additional)\s+(?:information|documents|context)\b",
 )
 _DECLINES = re.compile("|".join(f"(?:{form})" for form in _FORMS), re.IGNORECASE)
 # Where a sentence that declines goes on to something else, or comes from it.
@@ -135,22 +152,35 @@ _ATTRIBUTION = re.compile(
 )
 
 
+# "If there is not enough information, the claim is rejected" tells a rule, whatever its condition says.
+_CONDITION = re.compile(r"^\W*(?:if|unless|whenever|should|in case|as long as)\b[^,;]*[,;]", re.IGNORECASE)
+
+
 class Declined(NamedTuple):
-    """A sentence that declines, and what it says besides: `rest`, blank where it says nothing else."""
+    """A sentence that declines.
+
+    Attributes:
+        rest: What it says besides; blank where it says nothing else.
+        leads: Whether some of that stands before the part that declines.
+    """
 
     rest: str
+    leads: bool
 
 
 def declined(sentence: str) -> Declined | None:
     """What a sentence says besides declining; None if it does not decline."""
-    found = _DECLINES.search(sentence)
+    condition = _CONDITION.match(sentence)
+    begins = condition.end() if condition else 0
+    found = _DECLINES.search(sentence[begins:])
     if found is None:
         return None
     turns = list(_TURN.finditer(sentence))
-    after = next((turn.end() for turn in turns if turn.start() >= found.end()), len(sentence))
-    before = next((turn.start() for turn in reversed(turns) if turn.end() <= found.start()), 0)
-    parts = [part for part in (sentence[:before], sentence[after:]) if not _DECLINES.search(part)]
-    return Declined(_capital(" ".join(part.strip(" ,;.") for part in parts if part.strip(" ,;."))))
+    after = next((turn.end() for turn in turns if turn.start() >= begins + found.end()), len(sentence))
+    before = next((turn.start() for turn in reversed(turns) if turn.end() <= begins + found.start()), 0)
+    parts = (sentence[:before], sentence[after:])
+    lead, tail = ("" if _DECLINES.search(part) else part.strip(" ,;.") for part in parts)
+    return Declined(_capital(f"{lead} {tail}".strip()), bool(lead))
 
 
 def unattributed(sentence: str) -> str:

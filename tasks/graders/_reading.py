@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from tasks.core.grades import Statement
 from tasks.graders import _declines
 
-RULES = 1  # raised when the same answer is read otherwise
+RULES = 2  # raised when the same answer is read otherwise
 
 _WORD = re.compile(r"[^\W_]+(?:['’][^\W_]+)?")
 _EMPTY = frozenset(
@@ -105,7 +105,7 @@ class Reading:
     Attributes:
         said: Statements, in order.
         declined: Sentences that say that nothing answers, in order, as they stand.
-        before: How many of `said` stand before the first of `declined`.
+        before: How many of `said` stand before the first of `declined`, or before the part of it that declines.
     """
 
     said: tuple[Said, ...]
@@ -121,13 +121,16 @@ def read(statements: Sequence[Statement]) -> Reading:
     for number, statement in enumerate(statements, start=1):
         text = statement.text
         found = _declines.declined(text)
+        first = found is not None and not declined
+        if first:
+            before = len(said)
         if found is not None:
-            if not declined:
-                before = len(said)
             declined.append(text)
             text = found.rest
         if not _empty(text, statement):
             said.append(Said(number, _declines.unattributed(text), statement.cited, statement.dangling))
+            if first and found is not None and found.leads and statement.cited:
+                before = len(said)  # what leads and cites nothing may only say again what was asked
     return Reading(tuple(said), tuple(declined), before)
 
 

@@ -26,7 +26,8 @@ class Support(Settings):
     """When a statement counts as borne out by what it cites.
 
     Attributes:
-        supported: `p_supported` from which it does; null takes the judge's own label.
+        supported: `p_supported` from which it does; null takes the judge's own label. Where fewer than half of its
+            words stand there, it needs 0.6 at least.
         repeated: The same for a statement nearly all of whose words stand there; null asks no less of it.
         contradicted: `p_contradicted` by the one sentence most like it from which it does not; null doesn't look.
         slips: Whether figures, days, negations and opposites are compared besides.

@@ -143,10 +143,7 @@ class Entailment:
         # Only where no passage that is cited speaks of anything does it matter what the others say.
         others = [self._others(item, of) for item, of in zip(items, found, strict=True)]
         verdicts |= self._judged(look for looks in others for look in looks)
-        return [
-            self._grades(item, of, [self._found(item, look, verdicts) for look in looks], verdicts)
-            for item, of, looks in zip(items, found, others, strict=True)
-        ]
+        return [self._grades(*of, verdicts) for of in zip(items, found, others, strict=True)]
 
     def _item(self, answered: Answered, reading: Reading, likeness: Likeness) -> _Item:
         looks = tuple(_support.looks(said, answered.passages, self._config.support) for said in reading.said)
@@ -181,12 +178,14 @@ class Entailment:
         ]
 
     def _grades(
-        self, item: _Item, found: Sequence[Found], others: Sequence[Found], verdicts: Mapping[str, Verdict]
+        self, item: _Item, found: Sequence[Found], others: Sequence[Looks], verdicts: Mapping[str, Verdict]
     ) -> dict[str, Grade]:
         relevant = self._relevant(item)
-        spoken = any(one.spoken for one in (*found, *others))
-        tokens = sum({r.key: verdicts[r.key].tokens_in for look in item.all_looks for r in look.requests}.values())
-        failure = next((one.failure for one in (*found, *others) if one.failure is not None), None)
+        all_found = [*found, *(self._found(item, look, verdicts) for look in others)]
+        spoken = any(one.spoken for one in all_found)
+        failure = next((one.failure for one in all_found if one.failure is not None), None)
+        asked = {request.key for look in (*item.all_looks, *others) for request in look.requests}
+        tokens = sum(verdicts[key].tokens_in for key in asked)
         faithfulness = _faithfulness(item, found)
         return {
             "answer_relevancy": NA if item.declines else _relevancy(item, relevant),

@@ -89,7 +89,7 @@ def value(outcome: str, of: float | None) -> str:
 
 def verdict(found: Mapping[str, Any]) -> str:
     """How far the two agree, in a sentence each for labels and grades."""
-    return " ".join(_sentences(found))
+    return " ".join(_sentences(found)) or "Nothing that both have said enters the numbers."
 
 
 def write_page(path: Path, found: Mapping[str, Any]) -> None:

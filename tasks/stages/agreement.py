@@ -124,9 +124,9 @@ def _grades(reader: Reader, a: Rater, b: Rater, of: Known, filters: Filters, mos
     suite = of.suite["version"] if of.suite else None
     sides = {name: said.grades(side, recipes, suite, filters) for name, side in (("a", a), ("b", b))}
     rows = said.ask(reader, "grades", sides)
-    drawn = rows.filter(rows["drawn"])
-    if not drawn.num_rows:
+    if not rows.num_rows:
         return None
+    drawn = rows.filter(rows["drawn"])
     return Grades(
         suite=of.suite["name"] if of.suite else None,
         each=tuple(_grade(only(drawn, grade=g), g) for g in GRADES if g in names_of(drawn, "grade")),

@@ -209,6 +209,7 @@ def load_all(
     today: date | None = None,
     writer: str = "run",
     select: Callable[[Nightly, Path, Sequence[Promotion]], Sequence[Variant]] | None = None,
+    asks_nobody: bool = False,
 ) -> tuple[Context, ...]:
     """Everything a run needs, checked, a context for each recipe: no file is written, no model is loaded.
 
@@ -218,6 +219,7 @@ def load_all(
         overlay: Directory that takes the writes instead of the lake, for a dry run.
         writer: See `Lake`.
         select: Which recipes, by which judges and over which traces; those of a night by default.
+        asks_nobody: Leave out whatever is by a judge that can't be used any more, which may be everything.
 
     Raises:
         ConfigError: A config file is wrong, or two recipes differ in nothing but their names.
@@ -246,9 +248,9 @@ def load_all(
         try:
             judges = members.load(recipe, opened)
             for member in judges:
-                promotions.check(known, variant.promotion, member.judge, recipe.judge)
+                promotions.check(known, variant.promotion, member.judge.version, recipe.judge)
         except (ConfigError, UsageError) as error:
-            if variant.window.last is not None and variant.window.last < first:
+            if asks_nobody or (variant.window.last is not None and variant.window.last < first):
                 # A judge that counts no more and is gone: nights to catch up with stay as they are.
                 skipped += [] if variant.shadow else [Skipped(variant, str(error))]
                 continue
@@ -258,7 +260,7 @@ def load_all(
         embedder = embedders.setdefault(settings.model_dump_json(), Embedder(settings))
         own = scorers.load(recipe, embedder, generators)
         relevance = scorers.versions(own, embedder)
-        grader = _grader(chosen, grading)
+        grader = _grader(chosen, grading, known)
         judged_by = [m.judge.version for m in judges]
         definition = define(recipe, extractor.version, judged_by, relevance, grader.version if grader else None)
         version = keys.version(definition)
@@ -297,17 +299,19 @@ def load_all(
                 grader=grader,
             )
         )
-    return (replace(found[0], skipped=tuple(skipped)), *found[1:])
+    return tuple(replace(ctx, skipped=() if n else tuple(skipped)) for n, ctx in enumerate(found))
 
 
-def _grader(chosen: Chosen, opened: dict[Path, Grader]) -> Grader | None:
+def _grader(chosen: Chosen, opened: dict[Path, Grader], known: Sequence[Promotion]) -> Grader | None:
     """The grader of a recipe.
 
     Args:
         opened: Those of other recipes by the paths of their files, which it shares; one that it opens is added.
+        known: All promotions.
 
     Raises:
         ConfigError: Its file is wrong, or it grades by a reference answer.
+        UsageError: It is retired.
     """
     path = chosen.recipe.grades.grader
     if path is None:
@@ -321,6 +325,7 @@ def _grader(chosen: Chosen, opened: dict[Path, Grader]) -> Grader | None:
             f"is {path}, which grades by a reference answer",
             "Logs of production have none: name a grader that needs no reference.",
         )
+    promotions.check(known, None, opened[path].version, path)
     return opened[path]
 
 

@@ -40,14 +40,10 @@ def labels(rows: pa.Table) -> Labels | None:
 
 def _by_question(rows: pa.Table) -> agreement.Counts:
     """(m, k, k) claims of each question by outcome under A and under B."""
-    questions = names_of(rows, "question")
-    at = {q: i for i, q in enumerate(questions)}
-    outcome = {o: i for i, o in enumerate(OUTCOMES)}
-    counts = np.zeros((len(questions), len(OUTCOMES), len(OUTCOMES)), np.int64)
-    columns = (rows[c].to_pylist() for c in ("question", "outcome_a", "outcome_b", "n"))
-    for question, first, second, n in zip(*columns, strict=True):
-        counts[at[question], outcome[first], outcome[second]] += n
-    return counts
+    at = {outcome: i for i, outcome in enumerate(OUTCOMES)}
+    first, second = (np.array([at[o] for o in rows[c].to_pylist()], np.int64) for c in ("outcome_a", "outcome_b"))
+    questions = np.array(rows["question"].to_pylist(), np.str_)
+    return agreement.tally(questions, first, second, (len(OUTCOMES), len(OUTCOMES)), rows["n"].to_numpy())
 
 
 def patterns(rows: Sequence[Row]) -> tuple[Row, ...]:

@@ -22,7 +22,8 @@ from tasks.core.lessons import SPLITS, Candidate, Chosen, Split, choose
 from tasks.engines.generator import Prompt
 
 FORMAT = 1  # raised when the files or the card are written otherwise
-CARD, PROMPTS = "card.json", "prompts"
+CARD, PROMPTS, README = "card.json", "prompts", "README.md"
+WRITTEN = frozenset({CARD, PROMPTS, README, *(f"{split}.jsonl" for split in SPLITS)})  # all that a folder holds
 KEPT = ("thinking", "temperature", "top_p", "seed")  # of the student's model: how it is asked, whatever model it is
 
 
@@ -122,12 +123,15 @@ def export(
 
 
 def check(out: Path) -> None:
-    """Refuse a folder that holds anything but an earlier training set.
+    """Refuse a folder that holds anything but an earlier training set: it would be gone.
 
     Raises:
         UsageError: It does.
     """
-    if out.exists() and not (out / CARD).exists() and (not out.is_dir() or any(out.iterdir())):
+    if not out.exists():
+        return
+    held = {path.name for path in out.iterdir()} if out.is_dir() else {out.name}
+    if held and (CARD not in held or held - WRITTEN):
         raise UsageError(f"{out} holds something else than a training set. Give a new folder.")
 
 
@@ -184,7 +188,7 @@ def _write(
         "questions": {split: len({c.question for c in chosen.lessons[split]}) for split in SPLITS},
         "files": written,
     }
-    (folder / "README.md").write_text(_readme(card), encoding="utf-8")
+    (folder / README).write_text(_readme(card), encoding="utf-8")
     (folder / CARD).write_text(json.dumps(card, indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
     return card
 

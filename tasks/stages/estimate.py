@@ -1,7 +1,8 @@
 """What judging will cost: requests without a verdict, their tokens, and minutes at a measured rate."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from typing import TypeVar
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -18,11 +19,12 @@ from tasks.stages.pairs import first_looks, has_claims, looks_of
 from tasks.stages.relevance import open_items, open_scores
 from tasks.stages.rounds import possible_looks
 from tasks.stages.runs import measured_rates
-from tasks.stages.scorers import Scorer, stage_name
+from tasks.stages.scorers import stage_name
 from tasks.stages.verdicts import open_requests, requests_of
 from tasks.store.lake import Part
 from tasks.store.query import Queries
 
+T = TypeVar("T")
 CHARS_PER_TOKEN = 4  # of English; used until a run of this judge has counted
 
 
@@ -105,8 +107,8 @@ def estimate(*contexts: Context) -> Estimate:
     """
     judges: list[Judging] = []
     asked: dict[str, set[str]] = {}  # requests by judge
-    counted: set[str] = set()  # scorers; what an earlier recipe's will have scored is not counted again
-    asking: list[Asking] = []
+    done: dict[str, set[str]] = {}  # traces by scorer; what an earlier recipe's will have scored is not counted again
+    asking: dict[str, Asking] = {}
     relevance = scores = 0
     answers: int | None = None
     for ctx in contexts:
@@ -118,41 +120,38 @@ def estimate(*contexts: Context) -> Estimate:
         unscored, _ = missing_parts(ctx, TRACE_SCORES, ctx.recipe)
         scores += sum(p.rows() for p in unscored)
         for scorer in ctx.scorers:
-            if scorer.version in counted:
-                continue
-            counted.add(scorer.version)
+            seen = done.setdefault(scorer.version, set())
             if scorer.asks:
-                requests, chars = _asked(ctx, scorer)
-                asking.append(Asking(stage_name(scorer), requests, chars // CHARS_PER_TOKEN))
+                items = _unseen(((item.trace_id, item) for item in open_items(ctx, scorer) if not item.blank), seen)
+                chars = [sum(map(len, scorer.shows(item))) for item in items]
+                _add(asking, scorer.version, stage_name(scorer), len(chars), sum(chars))
             else:
-                relevance += open_scores(ctx, scorer)
-        if ctx.grader and (by := f"{ctx.grader.version} {ctx.extractor.version}") not in counted:
-            counted.add(by)
-            ungraded, chars = _to_grade(ctx)
+                relevance += sum(1 for _ in _unseen(((key[0], key) for key in open_scores(ctx, scorer)), seen))
+        if ctx.grader:
+            by = f"{ctx.grader.version} {ctx.extractor.version}"
+            ungraded = _unseen(open_answers(ctx), done.setdefault(by, set()))
+            chars = [sum(map(len, (a.question, a.answer, *a.passages))) for a in ungraded]
             if ctx.grader.asks:  # for each grade by itself
-                asking.append(Asking(STAGE, ungraded * len(GRADED), chars * len(GRADED) // CHARS_PER_TOKEN))
+                _add(asking, by, STAGE, len(chars) * len(GRADED), sum(chars) * len(GRADED))
             else:
-                answers = (answers or 0) + ungraded
-    return Estimate(tuple(judges), relevance, scores, tuple(asking), answers)
+                answers = (answers or 0) + len(chars)
+    return Estimate(tuple(judges), relevance, scores, tuple(asking.values()), answers)
 
 
-def _to_grade(ctx: Context) -> tuple[int, int]:
-    """Answers that would be graded, and the characters of what a grader is given with them."""
-    answers = chars = 0
-    for answered in open_answers(ctx):
-        answers += 1
-        chars += sum(map(len, (answered.question, answered.answer, *answered.passages)))
-    return answers, chars
+def _unseen(found: Iterable[tuple[str, T]], seen: set[str]) -> Iterator[T]:
+    """What is of traces, each with its trace's id, but for traces that were seen before; they are seen then."""
+    new: set[str] = set()
+    for trace, one in found:
+        if trace not in seen:
+            new.add(trace)
+            yield one
+    seen.update(new)
 
 
-def _asked(ctx: Context, scorer: Scorer) -> tuple[int, int]:
-    """Requests of a scorer to its model, and the characters of what they show."""
-    requests = chars = 0
-    for item in open_items(ctx, scorer):
-        if not item.blank:
-            requests += 1
-            chars += sum(map(len, scorer.shows(item)))
-    return requests, chars
+def _add(asking: dict[str, Asking], by: str, stage: str, requests: int, chars: int) -> None:
+    before = asking.get(by, Asking(stage, 0, 0))
+    tokens = before.tokens + chars // CHARS_PER_TOKEN
+    asking[by] = replace(before, requests=before.requests + requests, tokens=tokens)
 
 
 def _judging(ctx: Context, queries: Queries, member: Member, asked: set[str]) -> Judging:

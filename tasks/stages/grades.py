@@ -97,12 +97,12 @@ def grade_answers(ctx: Context, *, retry_failures: bool = False, keep: bool = Fa
     return replace(done, notes=outage_notes(done.lost))
 
 
-def open_answers(ctx: Context) -> Iterator[Answered]:
-    """What would be graded."""
+def open_answers(ctx: Context) -> Iterator[tuple[str, Answered]]:
+    """What would be graded, with the ids of the traces."""
     for part in ctx.trace_parts():
         todo, _ = _todo(ctx, part, retry_failures=False)
         if todo is not None:
-            yield from (answered for _, answered in _answers(ctx, todo))
+            yield from _answers(ctx, todo)
 
 
 def grades_of(ctx: Context, part: Part) -> Part | None:

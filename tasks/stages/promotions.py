@@ -13,7 +13,6 @@ from pathlib import Path
 
 from tasks.core.errors import UsageError
 from tasks.core.schemas import PROMOTIONS
-from tasks.core.types import Judge
 from tasks.store.lake import Lake, from_rows
 
 PROMOTE, RETIRE = "promote", "retire"
@@ -83,22 +82,22 @@ def written_path(judge: Path, config: Path) -> str:
     return os.path.relpath(judge.resolve(), config.resolve().parent)
 
 
-def check(known: Sequence[Promotion], promotion: Promotion | None, judge: Judge, where: object) -> None:
-    """Refuse a judge that is not the one that was promoted, or that is retired.
+def check(known: Sequence[Promotion], promotion: Promotion | None, version: str, where: object) -> None:
+    """Refuse a judge or grader that is not the one that was promoted, or that is retired.
 
     Raises:
         UsageError: It is not to be used.
     """
-    if promotion is not None and judge.version != promotion.judge_version:
+    if promotion is not None and version != promotion.judge_version:
         raise UsageError(
-            f"{where} is version {judge.version}; what was promoted for recipe {promotion.recipe_name!r} on "
+            f"{where} is version {version}; what was promoted for recipe {promotion.recipe_name!r} on "
             f"{promotion.promoted_at:%Y-%m-%d} is {promotion.judge_version}. Restore the file, or promote the new "
             "version with `leadline judges promote` once you have compared the two."
         )
-    if gone := retired(known).get(judge.version):
+    if gone := retired(known).get(version):
         raise UsageError(
-            f"{where}: judge {gone.judge!r}, version {judge.version}, was retired on {gone.promoted_at:%Y-%m-%d} "
-            f"({gone.reason}). Use another one; promoting it takes that back."
+            f"{where}: judge {gone.judge!r}, version {version}, was retired on {gone.promoted_at:%Y-%m-%d} "
+            f"({gone.reason}). Use another one; promoting a judge takes that back."
         )
 
 

@@ -106,6 +106,7 @@ def rater(word: str, of: Known) -> Rater:
         UsageError: It is unknown, or has several versions.
     """
     kind, colon, rest = word.partition(":")
+    kind = kind if colon else ""  # a judge may be called "grader"
     if of.suite is not None and (word == PEOPLE or kind == "reviewer"):
         raise UsageError(
             f"{word}: people give no grades to a suite's cases, its conditions are theirs. leadline metaeval holds a "
@@ -113,12 +114,12 @@ def rater(word: str, of: Known) -> Rater:
         )
     if word == PEOPLE:
         return Rater(PEOPLE, _one_each(of.recipes), people=True)
-    if colon and kind == "reviewer":
+    if kind == "reviewer":
         if rest not in of.reviewers:
             hint = did_you_mean(rest, list(of.reviewers), "reviewers")
             raise UsageError(f"{word}: nothing of such a reviewer was imported. {hint}")
         return Rater(word, _one_each(of.recipes), people=True, reviewer=rest)
-    named = rest if colon and kind in ("judge", "grader") else word
+    named = rest if kind in ("judge", "grader") else word
     judges = [r for r in of.recipes if matches(named, r["judge_name"], r["judge_version"])] if kind != "grader" else []
     graders = [g for g in of.graders if matches(named, g["name"], g["version"])] if kind != "judge" else []
     if not judges and not graders:

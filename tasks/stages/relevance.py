@@ -119,9 +119,10 @@ def open_items(ctx: Context, scorer: Scorer) -> Iterator[Item]:
         yield from _items(scorer, todo)
 
 
-def open_scores(ctx: Context, scorer: Scorer) -> int:
-    """How much a scorer would score."""
-    return sum(len(todo.missing) for todo in _open(ctx, scorer))
+def open_scores(ctx: Context, scorer: Scorer) -> Iterator[Key]:
+    """What tells the scores apart that a scorer would make; no text is read."""
+    for todo in _open(ctx, scorer):
+        yield from todo.missing
 
 
 def relevance_of(ctx: Context, part: Part) -> list[Part]:

@@ -28,7 +28,7 @@ def suite_of(settings: Promotion) -> Suite:
 def shown(lake: Lake, suite: Suite) -> dict[str, list[Result]]:
     """What each judge has shown on a suite, by the versions of graders and of the judges of claims that they ask.
 
-    Of several graders that ask one judge, the one that was run last.
+    Of several graders that ask one judge, the one that graded last.
     """
     found = []
     for part in lake.parts(METAEVAL):

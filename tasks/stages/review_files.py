@@ -150,6 +150,8 @@ def _fields(cells: Mapping[str, str]) -> dict[str, Any]:
     for name in ("misused", "adjudicated"):
         if name in fields:
             fields[name] = BOOLEANS.get(fields[name].strip().lower(), fields[name])
+    if "reviewer" in fields:  # a space behind a name would make another person
+        fields["reviewer"] = fields["reviewer"].strip()
     if "span_start" in fields or "span_end" in fields:
         fields["span"] = [fields.pop("span_start", None), fields.pop("span_end", None)]
     if "value" in fields:

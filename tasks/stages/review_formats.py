@@ -54,8 +54,13 @@ def label_studio(tasks: Iterable[Task]) -> str:
     return json.dumps([{"data": _data(t)} for t in tasks], ensure_ascii=False, indent=1) + "\n"
 
 
-def labelling_config() -> str:
-    """The labelling interface of a project of Label Studio: <https://labelstud.io/tags/>."""
+def labelling_config(*, show_judge: bool = False) -> str:
+    """The labelling interface of a project of Label Studio: <https://labelstud.io/tags/>.
+
+    Args:
+        show_judge: Its tasks tell what the judge says.
+    """
+    judge = '  <Header value="What the judge says"/>\n  <Text name="judge" value="$judge" valueType="text"/>\n'
     labels = "\n".join(
         f'    <Choice value={quoteattr(name.replace("_", " ") + ": " + meaning)} alias="{name}" hotkey="{key}"/>'
         for key, (name, meaning) in enumerate(OF_CLAIMS.items(), 1)
@@ -77,7 +82,7 @@ def labelling_config() -> str:
   <HyperText name="answer" value="$answer_html" valueType="text"/>
   <Header value="Chunks"/>
   <HyperText name="chunks" value="$chunks_html" valueType="text"/>
-</View>
+{judge if show_judge else ""}</View>
 """
 
 
@@ -89,12 +94,12 @@ def _seen(task: Task) -> dict[str, str]:
     for name, cited in (("cited_chunks", True), ("other_chunks", False)):
         seen[name] = "\n\n".join(_chunk(c) for c in task.context["chunks"] if c["cited"] is cited)
     start, end = task.context["span"]
-    judged = task.context.get("judge")
-    return {
-        **seen,
-        "span": f"characters {start} to {end}",
-        "judge": json.dumps(judged, ensure_ascii=False) if judged else "",
-    }
+    return {**seen, "span": f"characters {start} to {end}", "judge": _judged(task)}
+
+
+def _judged(task: Task) -> str:
+    """What the judge says, where that is to be seen."""
+    return json.dumps(task.context["judge"], ensure_ascii=False) if "judge" in task.context else ""
 
 
 def _chunk(chunk: dict[str, Any]) -> str:
@@ -124,7 +129,8 @@ def _data(task: Task) -> dict[str, Any]:
         "question": context["question"],
         "answer_html": f'<div style="white-space: pre-wrap">{before}<mark>{claim}</mark>{after}</div>',
         "chunks_html": chunks,
-        **{name: context[name] for name in ("date", "app", "generator", "judge") if name in context},
+        **{name: context[name] for name in ("date", "app", "generator")},
+        **({"judge": _judged(task)} if "judge" in context else {}),
     }
 
 

@@ -85,7 +85,7 @@ def from_json(number: int, raw: bytes) -> Entry:
     """A line of a file of JSON lines."""
     try:
         return _entry(number, _bare(raw), _DECODER.decode(raw))
-    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError, OverflowError) as exc:
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as exc:
         bad = _rejects.undecodable(number, raw, exc)
         return Entry(number, _bare(raw), Refusal(bad.trace_id, bad.reason, bad.detail))
 
@@ -101,13 +101,17 @@ def from_fields(number: int, fields: Mapping[str, Any]) -> Entry:
         )
     try:
         return _entry(number, text, msgspec.convert(fields, Line, strict=False))
-    except (msgspec.ValidationError, OverflowError) as exc:
+    except msgspec.ValidationError as exc:
         bad = _rejects.undecodable(number, text.encode(), exc)
         return Entry(number, text, Refusal(bad.trace_id, bad.reason, bad.detail))
 
 
 def _entry(number: int, raw: str, line: Line) -> Entry:
-    at = line.reviewed_at and line.reviewed_at.astimezone(UTC)
+    try:
+        at = line.reviewed_at and line.reviewed_at.astimezone(UTC)
+    except OverflowError:
+        detail = "outside the years 1 to 9999 in UTC - at `$.reviewed_at`"
+        return Entry(number, raw, Refusal(line.trace_id, "bad_timestamp", detail))
     line = msgspec.structs.replace(line, reviewed_at=at, context=msgspec.Raw())
     if problem := next(_problems(line), None):
         return Entry(number, raw, Refusal(None if problem[0] == "nul_character" else line.trace_id, *problem))

@@ -163,10 +163,17 @@ def reading(published: Path) -> Iterator[Reader]:
     """The published warehouse for several queries that belong together, opened read-only: all see the same tables.
 
     Raises:
-        UsageError: There is no warehouse yet, or it has not what a query asks for.
+        UsageError: There is no warehouse yet, or another version of Leadline has published it.
     """
     with _opened(published) as connection:
-        yield Reader(connection)
+        try:
+            yield Reader(connection)
+        except (duckdb.BinderException, duckdb.CatalogException) as error:
+            # The query is ours, so that it is the file that lacks something.
+            lacks = str(error).splitlines()[0]
+            raise UsageError(
+                f"{published}: another version of Leadline has published it ({lacks}). Run `leadline rebuild` first."
+            ) from None
 
 
 @contextmanager

@@ -68,6 +68,14 @@ def test_the_version_is_that_of_the_content(tmp_path: Path) -> None:
     assert len({one, *others}) == 6
 
 
+def test_a_case_that_moves_is_another_one(tmp_path: Path) -> None:
+    """Results are held against cases by file and line: those of a suite with other ids are not this one's."""
+    one = suite.read(write_suite(tmp_path / "a.jsonl", [line(metadata={"topic": "tea"})]))
+    for name, lines in (("b.jsonl", []), ("c/a.jsonl", [""])):
+        moved = suite.read(write_suite(tmp_path / name, [*lines, line(metadata={"topic": "tea"})]))
+        assert moved.version != one.version
+
+
 @pytest.mark.parametrize(
     ("row", "said"),
     [

@@ -32,7 +32,8 @@ class Running:
     def __init__(self, args: tuple[object, ...], env: Mapping[str, str], out: Path, err: Path, cwd: Path) -> None:
         given = (tuple(map(str, args)), dict(env), str(out), str(err), str(cwd))
         self._process: ForkServerProcess = SERVER.Process(target=_run, args=given)
-        with patch.dict(os.environ, quiet(), clear=True):  # read when the server of forks is started
+        # Read when the server of forks is started: Prefect sets up its logging while it is imported.
+        with patch.dict(os.environ, quiet(PREFECT_LOGGING_LEVEL="CRITICAL"), clear=True):
             self._process.start()
 
     def poll(self) -> int | None:

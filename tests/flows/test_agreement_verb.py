@@ -5,16 +5,19 @@ misused. Ann has said all of it, bob some. On day two the two disagree about cla
 """
 
 import json
+import shutil
 import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
+import duckdb
 import pytest
+import yaml
 from scipy import stats
 from sklearn.metrics import cohen_kappa_score
-from two_judges import NEW, OLD, SECOND, S, U, claim, judge, night, two_days
-from worlds import FIRST, World, ended, make_world, trace, write
+from two_judges import BEYOND_LABELS, SECOND, S, U, claim, two_days
+from worlds import FIRST, World, ended, write
 
 from tasks.core.schemas import GRADES, JUDGES
 from tasks.stages import publish
@@ -47,18 +50,18 @@ def command(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str],
 def world(tmp_path_factory: pytest.TempPathFactory) -> World:
     """Both judges, people, and two graders that have graded day one."""
     root = tmp_path_factory.mktemp("agreement")
-    world = two_days(root)
+    world = two_days(root, without=BEYOND_LABELS)
     lines = [review(FIRST, i, PEOPLE[i], "ann", "misused" if i == 11 else "random") for i in range(12)]
     lines += [review(FIRST, i, PEOPLE[i], "bob") for i in (0, 6, 10)]
     lines += [review(SECOND, 6, S, "ann"), review(SECOND, 6, U, "bob")]
     lines += [{"trace_id": f"t1-{i}", "grade": "completeness", "value": v, "reviewer": "ann"} for i, v in ((0, 1), (1, 3), (2, 4), (10, None))]  # fmt: skip
+    lines += [{"trace_id": "t1-3", "grade": "completeness", "value": 1, "reviewer": "cat", "sampling": "misused"}]
     file = root / "labels.jsonl"
     write(file, lines)
     graded(world, "strict", STRICT)
     graded(world, "kind", KIND)
     ctx = load(world.config.with_name("new.yaml"), FIRST, FIRST)
     import_reviews(ctx, file)
-    publish.load_warehouse(ctx)
     publish.publish_warehouse(ctx)
     return world
 
@@ -72,7 +75,7 @@ def graded(world: World, name: str, grades: Sequence[int | str]) -> None:
     """What a grader leaves in the lake."""
     ctx = load(world.config.with_name("new.yaml"), FIRST, FIRST)
     rows = [
-        {"grader_version": name * 2, "date": FIRST, "trace_id": f"t1-{i}", "extractor_version": "x", "grade": "completeness", "status": g if isinstance(g, str) else "scored",
+        {"grader_version": name * 2, "date": FIRST, "trace_id": f"t1-{i}", "extractor_version": ctx.extractor.version, "grade": "completeness", "status": g if isinstance(g, str) else "scored",
          "value": None if isinstance(g, str) else g, "tokens_in": 0, "tokens_cached": 0, "tokens_out": 0, "engine": "none"}
         for i, g in enumerate(grades)
     ]  # fmt: skip
@@ -175,6 +178,14 @@ def test_a_grader_and_people(command: Command) -> None:
     assert found(command, "strict", "reviewer:ann")["grades"]["each"][0]["whole"] == of["whole"]
 
 
+def test_what_was_picked_for_review_is_told_and_in_no_number(command: Command) -> None:
+    """All that cat has graded is one answer that was picked."""
+    grades = found(command, "strict", "reviewer:cat")["grades"]
+    assert (grades["each"], grades["picked"], [w["item"] for w in grades["worst"]]) == ([], 1, ["t1-3"])
+    code, out, _ = command("agreement", "strict", "reviewer:cat")
+    assert (code, "Nothing that both have said enters the numbers." in out, "said of them: 1 grade." in out) == (0, True, True)  # fmt: skip
+
+
 def test_two_graders_on_a_suite(command: Command, tmp_path: Path) -> None:
     """Drawn grades against full marks: who always says one thing agrees by chance alone."""
     graders = [arg for name in ("constant", "random") for arg in ("--judge", GRADERS / f"{name}.yaml")]
@@ -245,6 +256,7 @@ def test_it_prints_tables_and_writes_a_page(command: Command, tmp_path: Path) ->
         (("old", "people", "--from", SECOND), 3, "old: no label or grade in the days and app asked for."),
         (("judge:old", "grader:kind"), 3, "have neither labelled a claim both nor graded an answer both."),
         (("new", "people", "--app", "nobody"), 3, "no label or grade in the days and app asked for."),
+        (("new", "reviewer:bob", "--app", "docs"), 3, "Import people's labels or grades of what the other side has"),
     ],
 )  # fmt: skip
 def test_mistakes(command: Command, args: Sequence[object], code: int, said: str) -> None:
@@ -253,14 +265,15 @@ def test_mistakes(command: Command, args: Sequence[object], code: int, said: str
     assert said in err
 
 
-def test_judges_of_different_days_are_told_how_to_meet(tmp_path: Path, command: Command) -> None:
-    world = make_world(tmp_path)
-    judge(world.out / "old.yaml", OLD, 1)
-    judge(world.out / "new.yaml", NEW, 2)
-    for i, (day, name) in enumerate(((FIRST, "old"), (SECOND, "new"))):
-        write(tmp_path / "logs" / f"{i}.jsonl", [trace(f"t{i}", timestamp=f"{day}T12:00:00Z", answer=claim(i))])
-        night(world, name, day, day)
-    code, _, err = command("agreement", "old", "new", "--config", world.config)
-    assert (code, f"leadline backfill --judge configs/judges/new.yaml --from {FIRST} --to {FIRST}" in err) == (3, True)
-    code, _, err = command("agreement", "old", "people", "--config", world.config)
-    assert (code, "leadline review import" in err) == (3, True)
+def test_a_warehouse_of_an_earlier_version(command: Command, world: World, tmp_path: Path) -> None:
+    """It has neither the tables of suites nor those of today's grades; `sql` still tells what its user got wrong."""
+    config = yaml.safe_load(world.config.read_text())
+    old = tmp_path / "old.yaml"
+    old.write_text(yaml.safe_dump(config | {"warehouse": str(tmp_path / "old.duckdb")}))
+    shutil.copy(world.warehouse, tmp_path / "old.duckdb")
+    with duckdb.connect(str(tmp_path / "old.duckdb")) as connection:
+        connection.execute("DROP TABLE metaeval; DROP VIEW reviewed_claims")
+    said = f"{tmp_path / 'old.duckdb'}: another version of Leadline has published it"
+    for args in (("agreement", "old", "people"), ("compare", "judge:old", "judge:new")):
+        code, out, err = command(*args, "--config", old)
+        assert (code, out, said in err, "Run `leadline rebuild` first." in err) == (2, "", True, True)

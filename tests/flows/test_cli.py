@@ -325,4 +325,4 @@ def test_the_installed_command_starts_from_nothing(published: World) -> None:
     installed = Path(sys.executable).with_name("leadline")
     command = [installed, "sql", "SELECT count(*) AS n FROM traces", "--format", "csv", "--config", published.config]
     ended = subprocess.run(command, capture_output=True, text=True, timeout=300, check=False)
-    assert (ended.returncode, ended.stdout, ended.stderr) == (0, "n\n5\n", "")
+    assert (ended.returncode, ended.stdout, ended.stderr) == (0, '"n"\n5\n', "")

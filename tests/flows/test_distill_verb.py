@@ -169,7 +169,9 @@ def test_days_applications_and_a_limit(judged: World, command: Command, tmp_path
     code, _, err = command(*options(judged, tmp_path / "set"), "--app", "nobody")
     assert (code, "nothing is left to learn from" in err) == (3, True)
     card = tmp_path / "set/card.json"
-    assert json.loads(card.read_text())["command"].endswith("--max 20")  # what was there stays
+    told = json.loads(card.read_text())["command"]
+    assert told.startswith(f"leadline distill --config {judged.config} --judge ")
+    assert told.endswith("--max 20")  # what was there stays
 
 
 def test_only_what_the_teacher_was_sure_of(judged: World, command: Command, tmp_path: Path) -> None:
@@ -242,6 +244,9 @@ def test_mistakes(
 
 def test_another_folder_is_not_overwritten(judged: World, command: Command, tmp_path: Path) -> None:
     (tmp_path / "notes.txt").write_text("mine")
+    code, _, err = command(*options(judged, tmp_path))
+    assert (code, "holds something else" in err) == (2, True)
+    (tmp_path / "card.json").write_text("{}")  # many a tool writes one
     code, _, err = command(*options(judged, tmp_path))
     assert (code, "holds something else" in err) == (2, True)
     assert (tmp_path / "notes.txt").read_text() == "mine"

@@ -24,6 +24,7 @@ from tasks.graders.constant import Constant
 from tasks.judges.replay import ReplayJudge
 from tasks.stages import retention
 from tasks.stages.context import load
+from tasks.stages.promotions import PROMOTE, Promotion, add
 from tasks.store.lake import Lake
 
 NOW = datetime.now(UTC)
@@ -269,6 +270,22 @@ def test_a_run_that_breaks_off_is_completed_by_the_next(world: World, at: str, m
     assert numbers(world) == before
     assert retention.pending(Lake(world.lake)) is None
     assert read(world.warehouse, "FROM removals WHERE removed_at IS NULL") == []
+
+
+def test_a_judge_that_is_gone_keeps_no_text(world: World) -> None:
+    """The judge that counted for the old night can't be opened any more: its page can't be told, and has to go too."""
+    lake = Lake(world.lake)
+    now = load(world.config, NEW.date(), NEW.date()).judges[0].judge.version
+    for name, version, since in (("gone", "0" * 16, OLD.date()), ("replay", now, NEW.date())):
+        path = f"{world.out.name}/{name}.yaml"
+        add(lake, Promotion(NOW, PROMOTE, "claims", None, name, version, path, since, "better"))
+    before = numbers(world)
+    found = run(world.config, ["a/1", "b"])
+    assert (found.nights, found.unwritten) == ((OLD.date(), NEW.date()), (OLD.date(),))
+    assert found_in(world, SECRET) == found_in(world, KEPT) == set()
+    assert {name: rows for name, rows in numbers(world).items() if rows != before[name]}.keys() <= {"promotions"}
+    assert retention.pending(lake) is None
+    assert [p.parent.name for p in (world.out / "report").glob("*/index.html")] == [str(NEW.date())]
 
 
 @pytest.mark.parametrize("writer", ["run", "backfill"])

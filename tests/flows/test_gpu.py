@@ -4,7 +4,9 @@ import os
 import subprocess
 import sys
 import uuid
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from datetime import timedelta
 from itertools import groupby
 from operator import attrgetter
 from pathlib import Path
@@ -21,6 +23,9 @@ from flows import backfill as backfilling
 from flows import gpu, noise
 from flows.gpu import Shared, slot
 from flows.nightly import _steps, run
+from tasks.core.budget import Budget
+from tasks.core.grades import Answered, Grade
+from tasks.graders.constant import Constant
 from tasks.judges.replay import ReplayJudge
 from tasks.stages.context import load, load_all
 
@@ -173,6 +178,46 @@ def test_a_backfill_that_gives_way_ends_as_one_that_does_not(
     assert len(paid) == len(set(paid)) > 2 * 2  # several shards, and no request was paid for twice
     rows = read(world.warehouse, "SELECT count(*) AS n, count(DISTINCT judge_version) AS judges FROM trace_scores")
     assert rows == [{"n": 12, "judges": 2}]
+    assert holders(gpu.SLOT) == 0
+
+
+def test_a_grader_on_the_gpu_is_kept_from_day_to_day_gives_way_and_stops_at_the_budget(
+    world: World, limits: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    later = FIRST + timedelta(days=1)
+    write(world.config.parent / "logs" / "b.jsonl", [trace(f"u{i}", timestamp=f"{later}T12:00:00Z") for i in range(3)])
+    run(world.config, FIRST, later)  # so that all verdicts are there, and the budget is the grader's alone
+    graded: list[float] = []  # how many held the slot at each answer
+    closed: set[int] = set()  # after how many answers the model was freed
+    wanted = {4, 7}  # and after how many another run wants the slot, once
+
+    def grade(self: Constant, answers: Sequence[Answered], give: Any = Constant.grade) -> list[Mapping[str, Grade]]:
+        graded.extend(holders(gpu.SLOT) for _ in answers)
+        return [{name: replace(g, tokens_out=1) for name, g in its.items()} for its in give(self, answers)]
+
+    def asked(self: Shared) -> bool:
+        found = self._gpus > 0 and len(graded) in wanted
+        wanted.difference_update([len(graded)] if found else [])
+        return found
+
+    monkeypatch.setattr(Constant, "gpus", 1)
+    monkeypatch.setattr(Constant, "grade", grade)
+    monkeypatch.setattr(Constant, "close", lambda _: closed.add(len(graded)))
+    monkeypatch.setattr(Shared, "wanted", asked)
+    (world.out / "grader.yaml").write_text("kind: constant\ngrades: {answer_relevancy: 5, completeness: 5, faithfulness: 1, usefulness: null}\n")  # fmt: skip
+    recipe = world.out / "graded.yaml"
+    recipe.write_text("name: graded\njudge: replay.yaml\nrelevance: {threads: 1}\ngrades: {grader: grader.yaml}\n")
+    ctx = backfilling.load(world.config, FIRST, later, judge=None, recipe=str(recipe), apps=[], sample=1.0)
+    # A shard is one answer, and an answer takes four tokens: two of the newest day's three.
+    stopped = backfilling.run(replace(ctx, budget=Budget(tokens=8)))
+    assert (stopped.spent, len(graded), closed) == ("8 tokens were used, of at most 8", 2, {2})
+    assert not any(day.done for day, _ in stopped.days)
+    outcome = backfilling.run(replace(ctx, budget=Budget()))
+    assert (outcome.spent, [day.done for day, _ in outcome.days]) == (None, [True, True])
+    assert graded == [1] * 9  # nothing twice, and in the slot
+    assert closed == {2, 4, 7, 9}  # not after the newest day, its third
+    nights = read(world.warehouse, "SELECT date, n_scored FROM nightly_grades WHERE grade = 'faithfulness' ORDER BY 1")
+    assert nights == [{"date": FIRST, "n_scored": 6}, {"date": later, "n_scored": 3}]
     assert holders(gpu.SLOT) == 0
 
 

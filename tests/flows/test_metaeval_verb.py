@@ -95,6 +95,19 @@ def test_a_judge_of_claims_is_asked_by_a_grader(world: World, command: Command) 
     assert f"{found['grades']['overall']['value']:.3f}" in row
 
 
+def test_a_graders_file_is_shown_and_told_apart(world: World, command: Command) -> None:
+    """Before it has graded anything, as a judge's file is."""
+    full, lots = (world.out / f"{name}.yaml" for name in ("full", "lots"))
+    code, out, _ = command("judges", "show", full, "--config", world.config)
+    shown = json.loads(out)
+    assert (code, shown["judge"], shown["kind"]) == (0, "full", "constant")
+    assert shown["judge_version"] == graders.load(full).version
+    code, out, _ = command("judges", "diff", full, lots, "--config", world.config)
+    assert (code, ["kind", "constant", "random"] in [row.split() for row in out.splitlines()]) == (0, True)
+    code, out, _ = command("judges", "diff", lots, world.out / "replay.yaml", "--config", world.config)
+    assert (code, ["kind", "random", "replay"] in [row.split() for row in out.splitlines()]) == (0, True)
+
+
 def test_promotion_requires_what_the_config_says(world: World, command: Command) -> None:
     promote = ["judges", "promote", world.out / "replay.yaml", "--reason", "x", "--config", world.config]
     code, _, err = command(*promote)
@@ -133,6 +146,7 @@ def test_the_page_is_written(world: World, command: Command, tmp_path: Path) -> 
     [
         ({"judge": ["none"]}, 2, "none.yaml does not exist"),
         ({"judge": ["full", "full"]}, 2, "is the same judge as full"),
+        ({"judge": ["list"]}, 2, "is no kind of grader"),
         ({"suite": "nowhere.jsonl"}, 2, "nowhere.jsonl does not exist"),
         ({"suite": "bad.jsonl"}, 3, "bad.jsonl, line 1 is no test case"),
         ({"suite": "."}, 0, ""),
@@ -142,6 +156,7 @@ def test_exit_codes(world: World, command: Command, given: dict[str, Any], code:
     here = world.out.parent
     if "bad" in given.get("suite", ""):
         write_suite(here / "bad.jsonl", ["{}"])
+    (world.out / "list.yaml").write_text("kind: [llm]\n")
     chosen = [arg for name in given.get("judge", ["full"]) for arg in ("--judge", world.out / f"{name}.yaml")]
     ended_with, _, err = command(
         "metaeval", *chosen, "--suite", here / given.get("suite", "tea.jsonl"), "--config", world.config

@@ -6,14 +6,18 @@ import json
 import shutil
 import sys
 from collections.abc import Callable
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 import pytest
-from worlds import FIRST, World, all_stages, ended, make_world, read, trace, write
+import yaml
+from worlds import FIRST, World, ended, make_world, read, trace, write
 
-from tasks.stages.context import load
-from tasks.stages.publish import rebuild, warehouse_of
+from tasks.stages import claims, ingest, pairs, publish, retention, score, verdicts
+from tasks.stages.context import StageResult, load
+from tasks.stages.gates import GateKeeper
+from tasks.stages.reviews import import_reviews
 
 Command = Callable[..., tuple[int, str, str]]
 NASTY = 'Backups "are" kept for thirty days [1]. =HYPERLINK("x")</script><b>\nThe owner, of all; may extend it.'
@@ -29,24 +33,33 @@ def command(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str])
 
 
 @pytest.fixture(scope="module")
-def built(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A night of six questions, one without context, judged at random, so that each need finds something."""
+def built(tmp_path_factory: pytest.TempPathFactory) -> World:
+    """A night of six questions, one without context, judged at random, so that each need finds something.
+
+    As far as people's labels go, without relevance and report. Tests that change nothing share it.
+    """
     root = tmp_path_factory.mktemp("built")
     shares = {"supported": 0.4, "partially_supported": 0.1, "unsupported": 0.4, "contradicted": 0.1}
     world = make_world(root, judge={"shares": shares}, gates={"max_quarantined_share": 0.3})
     rows = [trace(f"t{i}", question=f"Question {i}?", answer=f"{NASTY} Number {i} is right [1].") for i in range(5)]
     write(root / "logs" / "a.jsonl", [*rows, trace("bare", chunks=[])])
-    all_stages(load(world.config, FIRST, FIRST))
-    return root
+    ctx = load(world.config, FIRST, FIRST)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(GateKeeper, "write_docs", lambda self: None)
+        for stage in (
+            ingest.ingest, claims.extract_claims, pairs.plan_pairs, verdicts.judge_first_looks,
+            verdicts.judge_second_looks, score.score_traces, score.aggregate_nights, publish.publish_warehouse,
+        ):  # fmt: skip
+            stage(ctx)
+    return world
 
 
 @pytest.fixture
-def judged(built: Path, tmp_path: Path) -> World:
-    """The same night for each test: a copy of the lake, and a warehouse of its own."""
-    shutil.copytree(built, tmp_path, dirs_exist_ok=True)
-    world = World(tmp_path / "out.yaml", tmp_path / "out")
-    ctx = load(world.config, FIRST, FIRST)
-    rebuild(ctx.lake, warehouse_of(ctx))
+def judged(built: World, tmp_path: Path) -> World:
+    """The same night for a test that changes it: a copy, published anew, since texts are read from the lake beside."""
+    shutil.copytree(built.config.parent, tmp_path, dirs_exist_ok=True)
+    world = World(tmp_path / built.config.name, tmp_path / built.out.name)
+    publish.publish_warehouse(load(world.config, FIRST, FIRST))
     return world
 
 
@@ -63,30 +76,32 @@ def label(path: Path, lines: list[dict[str, Any]], **more: Any) -> Path:
     return path
 
 
-def imported(command: Command, world: World, path: Path) -> str:
-    code, out, err = command("review", "import", path, "-c", world.config)
-    assert code == 0, err
-    return out + err
+def imported(world: World, path: Path) -> StageResult:
+    """Take labels in as `leadline review import` does, but for the nights' means and pages (test_review_verb.py)."""
+    ctx = load(world.config, FIRST, FIRST)
+    result = import_reviews(ctx, path)
+    publish.publish_warehouse(ctx)
+    return result
 
 
-def test_whole_answers_are_drawn_by_their_ids(judged: World, command: Command) -> None:
-    lines, err = exported(command, judged, "--need", "random", "--count", "2")
-    claims = read(judged.warehouse, "SELECT trace_id, claim_id FROM claims ORDER BY ordinal")
+def test_whole_answers_are_drawn_by_their_ids(built: World, command: Command) -> None:
+    lines, err = exported(command, built, "--need", "random", "--count", "2")
+    claims = read(built.warehouse, "SELECT trace_id, claim_id FROM claims ORDER BY ordinal")
     drawn = {line["trace_id"] for line in lines}
     assert len(drawn) == 2
     assert "bare" not in drawn  # there is nothing to hold its claims against
     for trace_id in drawn:
         assert [x["claim_id"] for x in lines if x["trace_id"] == trace_id] == [c["claim_id"] for c in claims if c["trace_id"] == trace_id]  # fmt: skip
     assert f"{len(lines)} claims of 2 answers to label." in err
-    assert exported(command, judged, "--need", "random", "--count", "2")[0] == lines
-    more, _ = exported(command, judged, "--need", "random", "--count", "3")
+    assert exported(command, built, "--need", "random", "--count", "2")[0] == lines
+    more, _ = exported(command, built, "--need", "random", "--count", "3")
     assert more[: len(lines)] == lines  # a larger draw begins with the smaller one
-    draws = {frozenset(x["trace_id"] for x in exported(command, judged, "--need", "random", "--count", "2", "--seed", s)[0]) for s in "abcdef"}  # fmt: skip
+    draws = {frozenset(x["trace_id"] for x in exported(command, built, "--need", "random", "--count", "2", "--seed", s)[0]) for s in "abcdef"}  # fmt: skip
     assert len(draws) > 1
 
 
-def test_a_line_has_all_that_a_person_needs_and_not_what_the_judge_says(judged: World, command: Command) -> None:
-    lines, _ = exported(command, judged, "--need", "random", "--count", "1")
+def test_a_line_has_all_that_a_person_needs_and_not_what_the_judge_says(built: World, command: Command) -> None:
+    lines, _ = exported(command, built, "--need", "random", "--count", "1")
     first = lines[0]
     assert {k: v for k, v in first.items() if k not in ("trace_id", "claim_id", "context")} == {
         "label": None, "misused": None, "reviewer": None, "sampling": "random",
@@ -95,8 +110,8 @@ def test_a_line_has_all_that_a_person_needs_and_not_what_the_judge_says(judged: 
     assert context["answer"][slice(*context["span"])] == context["claim"]
     assert [(c["chunk_id"], c["cited"]) for c in context["chunks"]] == [("1", True), ("2", False)]
     assert "judge" not in context
-    shown, _ = exported(command, judged, "--need", "random", "--count", "1", "--show-judge")
-    (row,) = read(judged.warehouse, f"SELECT label, status FROM claim_results WHERE claim_id = '{first['claim_id']}'")
+    shown, _ = exported(command, built, "--need", "random", "--count", "1", "--show-judge")
+    (row,) = read(built.warehouse, f"SELECT label, status FROM claim_results WHERE claim_id = '{first['claim_id']}'")
     assert {k: shown[0]["context"]["judge"][k] for k in row} == row
 
 
@@ -105,30 +120,16 @@ def test_what_is_labelled_is_not_asked_for_again(judged: World, command: Command
     ask = ("--need", "random", "--count", "2", "--reviewers", "2")
     lines, _ = exported(command, judged, *ask, "--for", "ann")
     assert {line["reviewer"] for line in lines} == {"ann"}
-    assert "2 claims left out" not in (told := imported(command, judged, label(tmp_path / "a.jsonl", lines[:1])))
-    assert "imported 1 labels" in told
+    assert imported(judged, label(tmp_path / "a.jsonl", lines[:1])).computed == 1
     assert exported(command, judged, *ask, "--for", "ann")[0] == lines[1:]
     bobs, _ = exported(command, judged, *ask, "--for", "bob")
     assert [x["claim_id"] for x in bobs] == [x["claim_id"] for x in lines]
-    imported(command, judged, label(tmp_path / "b.jsonl", bobs[:1]))
+    imported(judged, label(tmp_path / "b.jsonl", bobs[:1]))
     left, err = exported(command, judged, *ask)
     assert [x["claim_id"] for x in left] == [x["claim_id"] for x in lines[1:]]
     assert "1 claim left out: labelled already." in err
     # The draw stays the same two answers, whatever is labelled of them.
     assert {x["trace_id"] for x in left} <= {x["trace_id"] for x in lines}
-
-
-def test_unlabelled_lines_are_skipped_and_counted(judged: World, command: Command, tmp_path: Path) -> None:
-    lines, _ = exported(command, judged, "--need", "random", "--count", "2")
-    path = tmp_path / "half.jsonl"
-    write(path, [{**lines[0], "label": "unsupported"}, {**lines[1], "label": "nonsense"}, *lines[2:]])
-    code, out, err = command("review", "import", path, "-c", judged.config)
-    assert (code, "1 of 2 lines were refused (unknown_label 1)" in err) == (3, True)  # the others say nothing
-    write(path, [{**lines[0], "label": "unsupported"}, *lines[1:]])
-    code, out, err = command("review", "import", path, "-c", judged.config)
-    assert (code, "imported 1 labels" in out) == (0, True)
-    assert f"{len(lines) - 1} lines have no label; they were left out." in err
-    assert "imported 0 labels, 1 known already" in imported(command, judged, path)
 
 
 def test_a_spreadsheet_comes_back(judged: World, command: Command, tmp_path: Path) -> None:
@@ -144,7 +145,7 @@ def test_a_spreadsheet_comes_back(judged: World, command: Command, tmp_path: Pat
         writer = csv.DictWriter(out_file, rows[0], delimiter=";")
         writer.writeheader()
         writer.writerows(rows)
-    assert f"imported {len(rows)} labels" in imported(command, judged, path)
+    assert imported(judged, path).computed == len(rows)
     found = read(judged.warehouse, "FROM reviews")
     assert {(r["label"], r["misused"], r["reviewer"], r["sampling"]) for r in found} == {("contradicted", True, "=ann", "random")}  # fmt: skip
     assert {r["claim_id"] for r in found} == {row["claim_id"].removeprefix("'") for row in rows}
@@ -159,27 +160,27 @@ def test_label_studio_comes_back(judged: World, command: Command, tmp_path: Path
     result = [{"from_name": "label", "to_name": "claim", "type": "choices", "value": {"choices": ["supported"]}}]
     done = {"completed_by": 3, "result": result, "was_cancelled": False, "updated_at": "2026-11-05T10:00:00Z"}
     path.write_text(json.dumps([{**t, "annotations": [done]} for t in tasks]))
-    assert f"imported {len(tasks)} labels" in imported(command, judged, path)
+    assert imported(judged, path).computed == len(tasks)
     assert {r["reviewer"] for r in read(judged.warehouse, "FROM reviews")} == {"label-studio:3"}
 
 
-def test_needs(judged: World, command: Command) -> None:
+def test_needs(built: World, command: Command) -> None:
     """Each need asks for what the results say; uncertain ones nearest to the threshold of 0.5 first."""
-    results = {r["claim_id"]: r for r in read(judged.warehouse, "FROM claim_results WHERE status <> 'na'")}
-    misused, err = exported(command, judged, "--need", "misused")
+    results = {r["claim_id"]: r for r in read(built.warehouse, "FROM claim_results WHERE status <> 'na'")}
+    misused, err = exported(command, built, "--need", "misused")
     assert {x["claim_id"] for x in misused} == {i for i, r in results.items() if r["misused"]}
     assert {x["sampling"] for x in misused} == {"misused"}
     assert "marked 'misused', and enter no estimate" in err
-    uncertain, _ = exported(command, judged, "--need", "uncertain", "--count", "4")
-    distance = {i: 0 if r["status"] != "judged" else abs(r["p_supported"] - 0.5) for i, r in results.items()}
+    uncertain, _ = exported(command, built, "--need", "uncertain", "--count", "4")
+    distance = {i: 0 if r["status"] != "built" else abs(r["p_supported"] - 0.5) for i, r in results.items()}
     assert [distance[x["claim_id"]] for x in uncertain] == sorted(distance.values())[:4]
-    assert exported(command, judged, "--need", "disputed")[0] == []
+    assert exported(command, built, "--need", "disputed")[0] == []
 
 
 def test_disputes_go_to_an_adjudicator_whose_label_counts(judged: World, command: Command, tmp_path: Path) -> None:
     lines, _ = exported(command, judged, "--need", "random", "--count", "1")
-    imported(command, judged, label(tmp_path / "a.jsonl", lines, reviewer="ann"))
-    imported(command, judged, label(tmp_path / "b.jsonl", lines[:1], reviewer="bob", label="contradicted"))
+    imported(judged, label(tmp_path / "a.jsonl", lines, reviewer="ann"))
+    imported(judged, label(tmp_path / "b.jsonl", lines[:1], reviewer="bob", label="contradicted"))
     code, out, _ = command("review", "agreement", "-c", judged.config, "--json")
     told = json.loads(out)
     assert (code, told["claims"], told["by_reviewers"]) == (0, len(lines), {"1": len(lines) - 1, "2": 1})
@@ -192,7 +193,7 @@ def test_disputes_go_to_an_adjudicator_whose_label_counts(judged: World, command
     disputed, err = exported(command, judged, "--need", "disputed", "--for", "eve")
     assert [(x["claim_id"], x["adjudicated"], x["sampling"]) for x in disputed] == [(lines[0]["claim_id"], True, "disputed")]  # fmt: skip
     assert "reviewers disagree: the next label decides" in err
-    imported(command, judged, label(tmp_path / "e.jsonl", disputed, label="contradicted"))
+    imported(judged, label(tmp_path / "e.jsonl", disputed, label="contradicted"))
     assert exported(command, judged, "--need", "disputed")[0] == []
     (row,) = read(judged.warehouse, f"FROM reviewed_claims WHERE claim_id = '{lines[0]['claim_id']}'")
     assert (row["people"], row["adjudicated"], row["disputed"], row["n_reviewers"], row["random"]) == ("contradicted", True, False, 3, True)  # fmt: skip
@@ -204,31 +205,31 @@ def test_texts_that_were_removed_are_left_out_and_don_t_come_back(judged: World,
     """Labels by id still find their claims; one by text can't, which is nobody's mistake, and its text is not kept."""
     lines, _ = exported(command, judged, "--need", "random", "--count", "5")
     gone = [x for x in lines if x["trace_id"] == "t1"]
-    code, _, err = command("forget", "t1", "-c", judged.config)
-    assert code == 0, err
+    ctx, now = load(judged.config, FIRST, FIRST), datetime.now(UTC)
+    retention.request(ctx.lake, ["t1"], None, now)
+    retention.remove(ctx.lake, retention.due(ctx.lake, ctx.config.retention, now.date()), now)
+    publish.publish_warehouse(ctx)
     left, err = exported(command, judged, "--need", "random", "--count", "5")
     assert [x["claim_id"] for x in left] == [x["claim_id"] for x in lines if x["trace_id"] != "t1"]
     assert "1 answer left out: text removed." in err
     path = tmp_path / "late.jsonl"
     by_text = {"trace_id": "t1", "claim": gone[0]["context"]["claim"], "label": "supported"}
     write(path, [{**gone[0], "label": "supported"}, by_text, {**by_text, "label": "nonsense"}, *[{**x, "label": "supported"} for x in left[:3]]])  # fmt: skip
-    code, out, err = command("review", "import", path, "-c", judged.config)
-    assert (code, "imported 4 labels" in out) == (0, True), err
-    assert "1 of 6 lines are of traces whose text was removed" in err
+    result = imported(judged, path)
+    assert result.computed == 4
+    assert any("1 of 6 lines are of traces whose text was removed" in note for note in result.notes)
     refused = read(judged.warehouse, "SELECT reason, raw FROM quarantine WHERE stage = 'reviews' ORDER BY line")
     assert refused == [{"reason": "text_removed", "raw": ""}, {"reason": "unknown_label", "raw": ""}]
 
 
-def test_grades_come_in_and_leave_labels_alone(judged: World, command: Command, tmp_path: Path) -> None:
+def test_grades_come_in_and_leave_labels_alone(judged: World, tmp_path: Path) -> None:
     path = tmp_path / "grades.csv"
     path.write_text("trace_id,grade,value,reviewer\nt1,completeness,4,ann\nt1,completeness,4,bob\nt1,completeness,2,eve\nt1,usefulness,n/a,ann\nt2,usefulness,1,ann\nt2,usefulness,n/a,bob\n")  # fmt: skip
-    assert "imported 6 labels" in imported(command, judged, path)
-    assert "imported 0 labels, 6 known already" in imported(command, judged, path)
+    assert imported(judged, path).computed == 6
     names = ("trace_id", "grade", "outcome", "value", "n_reviewers")
     found = [tuple(r[n] for n in names) for r in read(judged.warehouse, "FROM reviewed_grades")]
     assert found == [("t1", "completeness", "graded", 4.0, 3), ("t1", "usefulness", "na", None, 1), ("t2", "usefulness", "tied", None, 2)]  # fmt: skip
     assert read(judged.warehouse, "FROM reviewed_claims") == []
-    assert read(judged.warehouse, "FROM nightly_corrected") == []
 
 
 @pytest.mark.parametrize(
@@ -244,25 +245,30 @@ def test_grades_come_in_and_leave_labels_alone(judged: World, command: Command, 
         (["--need", "random", "-o", "/nowhere/x.jsonl"], "can't be written"),
     ],
 )
-def test_mistakes_of_an_export(judged: World, command: Command, args: list[object], said: str) -> None:
-    code, out, err = command("review", "export", "-c", judged.config, *args)
+def test_mistakes_of_an_export(built: World, command: Command, args: list[object], said: str) -> None:
+    code, out, err = command("review", "export", "-c", built.config, *args)
     assert (code, out) == (1 if "nowhere" in str(args) else 2, "")
     assert said in err
 
 
-def test_scope(judged: World, command: Command) -> None:
-    (row,) = read(judged.warehouse, "SELECT recipe FROM recipes")
-    by_hash, _ = exported(command, judged, "--need", "random", "--recipe", row["recipe"][:6])
-    assert by_hash == exported(command, judged, "--need", "random", "--date", FIRST, "--app", "docs")[0]
+def test_scope(built: World, command: Command) -> None:
+    (row,) = read(built.warehouse, "SELECT recipe FROM recipes")
+    by_hash, _ = exported(command, built, "--need", "random", "--recipe", row["recipe"][:6])
+    assert by_hash == exported(command, built, "--need", "random", "--date", FIRST, "--app", "docs")[0]
     assert by_hash
-    none, err = exported(command, judged, "--need", "random", "--date", "2026-11-02")
+    none, err = exported(command, built, "--need", "random", "--date", "2026-11-02")
     assert (none, "No answer of these days and apps" in err) == ([], True)
-    assert exported(command, judged, "--need", "random", "--app", "other")[0] == []
+    assert exported(command, built, "--need", "random", "--app", "other")[0] == []
 
 
-def test_nothing_labelled_yet(judged: World, command: Command) -> None:
-    code, out, _ = command("review", "agreement", "-c", judged.config)
-    assert (code, "No claim is labelled." in out) == (0, True)
+def test_nothing_labelled_yet(built: World, command: Command) -> None:
+    settings = yaml.safe_load(built.config.read_text())
+    settings["recipe"]["name"] = "later"  # the config's, and no night is scored under it yet
+    later = built.config.with_name("later.yaml")
+    later.write_text(yaml.safe_dump(settings))
+    for config in (built.config, later):
+        code, out, _ = command("review", "agreement", "-c", config)
+        assert (code, "No claim is labelled." in out) == (0, True)
 
 
 def test_before_the_first_night(tmp_path: Path, command: Command) -> None:

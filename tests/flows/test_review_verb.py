@@ -1,5 +1,6 @@
 """`leadline review import`: what it prints and leaves in warehouse and report, and what it says of mistakes."""
 
+import shutil
 import sys
 from collections.abc import Callable
 from datetime import timedelta
@@ -27,13 +28,21 @@ def command(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str])
     return run
 
 
-@pytest.fixture
-def judged(tmp_path: Path) -> World:
+@pytest.fixture(scope="module")
+def built(tmp_path_factory: pytest.TempPathFactory) -> World:
     """A night of three questions, judged."""
-    world = make_world(tmp_path)
-    write(tmp_path / "logs" / "a.jsonl", [trace(f"t{i}", question=f"Question {i}?") for i in range(3)])
+    root = tmp_path_factory.mktemp("built")
+    world = make_world(root)
+    write(root / "logs" / "a.jsonl", [trace(f"t{i}", question=f"Question {i}?") for i in range(3)])
     all_stages(load(world.config, FIRST, FIRST))
     return world
+
+
+@pytest.fixture
+def judged(built: World, tmp_path: Path) -> World:
+    """The same night for each test."""
+    shutil.copytree(built.config.parent, tmp_path, dirs_exist_ok=True)
+    return World(tmp_path / built.config.name, tmp_path / built.out.name)
 
 
 def test_labels_correct_the_night_and_its_page(judged: World, command: Command, tmp_path: Path) -> None:
@@ -42,9 +51,9 @@ def test_labels_correct_the_night_and_its_page(judged: World, command: Command, 
     cited, uncited = "Backups are kept for thirty days", "The owner may extend the retention window."
     lines = [{"trace_id": f"t{i}", "claim": c, "label": "supported", "misused": False} for i in range(2) for c in (cited, uncited)]  # fmt: skip
     file = tmp_path / "labels[red].jsonl"  # brackets in a name are no markup
-    write(file, lines)
+    write(file, [*lines, {"trace_id": "t2", "claim": cited, "label": None}])
     code, out, err = command(file, "--config", judged.config)
-    assert (code, err) == (0, "")
+    assert (code, err) == (0, "note 1 lines have no label; they were left out.\n")
     assert f"{file}: imported 4 labels." in out
     assert "1 night of the report written anew" in out
     (row,) = query(judged.warehouse, "FROM nightly_corrected WHERE number = 'groundedness'").to_pylist()

@@ -3,7 +3,7 @@
 Every trace is one claim and one chunk, so that a claim's label is the verdict on its one look.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Collection, Sequence
 from datetime import date, timedelta
 from pathlib import Path
 from typing import Any
@@ -13,13 +13,19 @@ from worlds import FIRST, World, make_world, trace, write
 
 from tasks.core.keys import request_key
 from tasks.stages import claims, grace, ingest, pairs, publish, relevance, score, verdicts
-from tasks.stages.context import load
+from tasks.stages.context import Context, StageResult, load
 from tasks.stages.runs import Run
 
 SECOND = FIRST + timedelta(days=1)
 S, C, U = "supported", "contradicted", "unsupported"
 OLD = [S, S, S, S, S, S, S, S, U, U, U, U]  # what each judge says of claims 0 to 11
 NEW = [S, S, S, S, S, S, C, C, S, S, U, U]
+Stage = Callable[[Context], StageResult]
+STAGES: tuple[Stage, ...] = (
+    ingest.ingest, claims.extract_claims, grace.score_grace, pairs.plan_pairs, verdicts.judge_first_looks,
+    verdicts.judge_second_looks, relevance.score_relevance, score.score_traces, score.aggregate_nights,
+)  # fmt: skip
+BEYOND_LABELS: tuple[Stage, ...] = (grace.score_grace, relevance.score_relevance, score.aggregate_nights)
 NASTY = "The [bold]rule[/bold] of <script>alert(1)</script> number 6 holds."
 
 
@@ -59,31 +65,33 @@ def judge(path: Path, labels: Sequence[str], seed: int) -> None:
     path.write_text(yaml.safe_dump({"kind": "replay", "records": path.with_suffix(".jsonl").name, "seed": seed}))
 
 
-def night(world: World, judged_by: str, first: date, last: date) -> None:
+def night(world: World, judged_by: str, first: date, last: date, without: Collection[Stage] = ()) -> None:
     """What a nightly leaves in the warehouse, judged by one of the judges; without its report."""
+    publish.publish_warehouse(judged(world, judged_by, first, last, without))
+
+
+def judged(world: World, by: str, first: date, last: date, without: Collection[Stage] = ()) -> Context:
+    """What it leaves in the lake."""
     config = yaml.safe_load(world.config.read_text())
-    config["recipe"] |= {"judge": f"out/{judged_by}.yaml", "name": "claims"}
-    path = world.config.with_name(f"{judged_by}.yaml")
+    config["recipe"] |= {"judge": f"out/{by}.yaml", "name": "claims"}
+    path = world.config.with_name(f"{by}.yaml")
     path.write_text(yaml.safe_dump(config))
     ctx = load(path, first, last)
     run = Run("nightly", recipes=[ctx.recipe])
     run.start(ctx)
-    for stage in (
-        ingest.ingest, claims.extract_claims, grace.score_grace, pairs.plan_pairs, verdicts.judge_first_looks,
-        verdicts.judge_second_looks, relevance.score_relevance, score.score_traces, score.aggregate_nights,
-    ):  # fmt: skip
-        run.add(ctx, stage(ctx))
+    for stage in STAGES:
+        if stage not in without:
+            run.add(ctx, stage(ctx))
     run.end(ctx, "completed")
-    publish.load_warehouse(ctx)
-    publish.publish_warehouse(ctx)
+    return ctx
 
 
-def two_days(root: Path) -> World:
+def two_days(root: Path, without: Collection[Stage] = ()) -> World:
     """Day one is judged by both; day two, with claims 6 to 11 alone, by the new one."""
     world = make_world(root)
     judge(world.out / "old.yaml", OLD, 1)
     judge(world.out / "new.yaml", NEW, 2)
     write(root / "logs" / "a.jsonl", [*traces(FIRST, 0), *traces(SECOND, 6, 6)])
-    night(world, "old", FIRST, FIRST)
-    night(world, "new", FIRST, SECOND)
+    judged(world, "old", FIRST, FIRST, without)
+    night(world, "new", FIRST, SECOND, without)
     return world

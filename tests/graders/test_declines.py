@@ -30,6 +30,12 @@ DECLINES = (
     "Whether dogs are allowed does not follow from the rules.",
     "There is not enough information to answer.",
     "I was unable to find the figure.",
+    "There isn't enough information in the documents.",
+    "I find no mention of it.",
+    "If you mean the old bridge, no information is available.",
+    "The deductible is not given in the policy.",
+    "There is no evidence in the documents that he was there.",
+    "This question can't be answered with the given passages.",
 )
 ANSWERS = (
     "The policy does not cover damage by water.",
@@ -51,6 +57,25 @@ ANSWERS = (
     "The price does not include breakfast.",
     "It was not found until 1950.",
     "The information is not passed on to anyone.",
+    "Damage by flood is not covered by the policy.",
+    "Children are not listed on the policy.",
+    "The fee is not included in the price list.",
+    "Documents do not have to be notarised.",
+    "You can pay later; I do not have to sign anything.",
+    "None of the documents may leave the building.",
+    "Nothing in the contract prevents a sale.",
+    "The reports contain no personal information.",
+    "The policy does not provide any details to third parties.",
+    "Human resources do not provide payslips by post.",
+    "The material contains no lead.",
+    "There is no evidence of a link between the vaccine and fever.",
+    "It is not known to cause fever.",
+    "Prices are not stated in euros.",
+    "The origin of the stone remains unclear.",
+    "It is not possible to determine the sex before week 12.",
+    "Applications with insufficient information are rejected.",
+    "If there is not enough information, the claim is rejected.",
+    "Without further information, the request is closed after 30 days.",
 )
 
 
@@ -76,6 +101,16 @@ def test_what_is_said_beside_it_is_a_statement_of_its_own(sentence: str, rest: s
     found = _reading.read([Statement(sentence, (2,))])
     assert [(one.text, one.cited) for one in found.said] == [(rest, (2,))]
     assert found.declined == (sentence,)
+
+
+@pytest.mark.parametrize(("sentence", "cited", "before"), [
+    ("Clubs can hire the room, but the documents do not say what it costs.", (2,), 1),
+    ("You asked what it costs, but the documents do not say.", (), 0),
+    ("Yes, but the documents do not say what it costs.", (2,), 0),
+    ("The documents do not say what it costs, but clubs can hire the room.", (2,), 0),
+])  # fmt: skip
+def test_what_is_said_and_cited_first_stands_before(sentence: str, cited: tuple[int, ...], before: int) -> None:
+    assert _reading.read([Statement(sentence, cited), Statement("It is big.", (2,))]).before == before
 
 
 @pytest.mark.parametrize("sentence", ["They do say that tea is hot.", "According to the documents, tea is hot."])

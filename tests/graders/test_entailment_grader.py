@@ -135,6 +135,16 @@ def test_a_grade_depends_on_its_answer_alone(grader: Grader, grades: dict[int, M
     assert grader.grade([]) == []
 
 
+def test_an_answer_in_part_does_not_decline_in_one_sentence_either(grader: Grader) -> None:
+    opens = "The observatory is open on Fridays from 20:00 to 23:30"
+    partly = answered(HOURS, f"{opens} [1], but the documents do not say whether children pay.")
+    nothing = answered(
+        "Are there group discounts?", "Admission is 6 crowns [1], but the documents do not mention group discounts."
+    )
+    found = [one["answer_relevancy"].status for one in grader.grade([partly, nothing])]
+    assert found == ["scored", "na"]  # what it says is nearer to what was asked, or what it declines
+
+
 @pytest.mark.parametrize("text", ["", " ", "![](x.png)", "Hello!", "🙂"])
 def test_an_answer_that_states_nothing_is_graded_all_the_same(grader: Grader, text: str) -> None:
     (found,) = grader.grade([answered(HOURS, text)])
@@ -200,6 +210,21 @@ def test_without_a_verdict_there_is_no_grade_that_needs_one(failure: str) -> Non
     assert (found["faithfulness"].status, found["faithfulness"].failure) == ("failed", failure)
     assert (found["completeness"].status, found["completeness"].failure) == ("failed", failure)
     assert found["answer_relevancy"].value == 5
+
+
+def test_every_token_that_the_judge_read_is_counted() -> None:
+    class Paid(Failing):
+        """Supports nothing, at a token for each request: then the passages that nobody cites are asked about too."""
+
+        asked = 0
+
+        def judge(self, requests: Sequence[Request]) -> list[Verdict]:
+            self.asked += len(requests)
+            return [Verdict(r.key, "unsupported", 0.0, 0.0, tokens_in=1) for r in requests]
+
+    judge = Paid("")
+    (found,) = Entailment(Config(judge=Path("x")), judge).grade([INVENTED])
+    assert found["faithfulness"].tokens_in == judge.asked >= 2 * len(PASSAGES)
 
 
 def test_the_judge_may_be_any_judge_of_claims(tmp_path: Path) -> None:

@@ -10,8 +10,10 @@ import pytest
 import yaml
 from stage_kit import DAY, NEXT, context, put, rows, trace
 
+from flows.judges import retire
+from tasks import graders
 from tasks.core.budget import Budget
-from tasks.core.errors import ConfigError, EngineError
+from tasks.core.errors import ConfigError, EngineError, UsageError
 from tasks.core.grades import GRADED, GRADES, Answered, Grade, Statement
 from tasks.core.schemas import GRADES as TABLE
 from tasks.core.schemas import JUDGES, NIGHTLY_GRADES, RECIPES
@@ -23,11 +25,14 @@ from tasks.stages.estimate import estimate
 from tasks.stages.gates import GateKeeper
 from tasks.stages.grades import grade_answers
 from tasks.stages.pairs import plan_pairs
+from tasks.stages.promotions import RETIRE, Promotion, add
 from tasks.stages.relevance import score_relevance
 from tasks.stages.retention import Due, remove
 from tasks.stages.scope import Scope
 from tasks.stages.score import aggregate_nights, complete, score_traces
+from tasks.stages.variants import Window
 from tasks.stages.verdicts import judge_first_looks, judge_second_looks
+from tasks.store.lake import from_rows
 
 GOOD = {"answer_relevancy": 5, "completeness": 4, "faithfulness": 1, "usefulness": None}
 CHUNKS = {"a": "Water boils at one hundred degrees.", "b": "Tea is made with hot water."}
@@ -387,6 +392,13 @@ def test_the_estimate_counts_what_is_then_done(tmp_path: Path) -> None:
     other = graded_by(tmp_path, grader, recipe={"scoring": {"misuse_penalty": 1}})
     plan_pairs(other)
     assert estimate(ctx, other).asking == (asking,)  # shared
+    # of two judges that count for nights or applications of their own, each has answers of its own to be graded
+    nights = (replace(other, window=Window(None, DAY)), replace(ctx, last=NEXT, window=Window(NEXT, None)))
+    put(ctx, tea("t9", day=NEXT))
+    extract_claims(nights[1])
+    plan_pairs(nights[1])
+    assert [a.requests for a in estimate(*nights).asking] == [4 * 4]
+    assert estimate(*nights).relevance == estimate(nights[0]).relevance + estimate(nights[1]).relevance == 4 * 4
     with pytest.raises(EngineError):
         grade_answers(ctx)
     assert estimate(ctx).asking[0].requests == 2 * 4
@@ -403,6 +415,19 @@ def test_a_grader_that_needs_a_reference_is_refused(tmp_path: Path, monkeypatch:
         f"{tmp_path / 'nightly.yaml'}: recipe.grades.grader is {tmp_path / 'grader.yaml'}, which grades by a reference "
         "answer. Logs of production have none: name a grader that needs no reference."
     )
+
+
+def test_a_retired_grader_is_refused_and_one_that_is_named_is_not_retired(tmp_path: Path) -> None:
+    ctx = graded_by(tmp_path, Grading())
+    config, grader = tmp_path / "nightly.yaml", graders.load(tmp_path / "grader.yaml")
+    row = {"judge_version": grader.version, "name": "grader", "kind": "constant", "definition": "{}"}
+    ctx.lake.write(JUDGES, grader.version, from_rows([row], JUDGES))
+    with pytest.raises(UsageError, match=r"grader .* is what tonight's run takes for recipe claims"):
+        retire(config, "grader", "worse")
+    gone = Promotion(datetime.now(UTC), RETIRE, None, None, "grader", grader.version, None, None, "worse")
+    add(ctx.lake, gone)
+    with pytest.raises(UsageError, match=rf"grader\.yaml: judge 'grader', version {grader.version}, was retired on"):
+        load_all(config, DAY, DAY)
 
 
 @pytest.mark.parametrize(

@@ -1,11 +1,13 @@
 """Editing a recipe or a judge adds rows and leaves the old ones as they are, file by file, whichever field it is.
 
 That each field makes another version is tested where versions are (`test_context.py`, `test_every_field.py`); here, what
-becomes of the lake then. What a model would score is a constant, and the gate is left out, which writes no row of these
-tables and takes longer than all the rest.
+becomes of the lake then. Each field by itself goes as far as pairs, whose rows stand under the recipe, or verdicts, which
+stand under the judge; whole nights are those of all fields together that enter at the same stage, so that what comes
+before it is shared with the old rows. What a model would score is a constant, and the gate is left out, which writes no
+row of these tables and takes longer than all the rest.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
 from hashlib import sha256
@@ -33,41 +35,64 @@ SHOWN = {"a": "Water boils at one hundred degrees.", "b": "Tea is a plant. It is
 FURTHER = {"judge": "second.yaml", "band": [0.0, 1.0]}
 TOGETHER = {"pairing": {"kind": "cited_together"}}
 PAIRING = {"kind": "all_chunks", "k": 1, "window_words": 20, "joint_chunks": 0, "pack_words": 50}
-# The fields of a recipe, and a change of each of them: of a plain one, or of one of those that `root` has too.
-CHANGES: dict[str, dict[str, Any]] = {
-    "method": {"method": "citations", **TOGETHER},
-    "extractor": {"extractor": {"kind": "segments"}},
-    "apps": {"apps": {"shop": {"kind": "segments"}}},
-    "judge": {"judge": "second.yaml"},
-    **{f"pairing.{name}": {"pairing": {name: value}} for name, value in PAIRING.items()},
-    "cascade.judge": {"cascade": [{**FURTHER, "judge": "third.yaml"}]},
-    "cascade.band": {"cascade": [{**FURTHER, "band": [0.2, 0.9]}]},
-    **{
-        f"cascade.pairing.{name}": {"cascade": [{**FURTHER, "pairing": {name: value}}]} for name, value in PAIRING.items()
-    },
-    "relevance": {"relevance": {"max_tokens": 64}},
-    **{
+
+
+def by_a_model(section: str, method: str, by: str, name: str) -> dict[str, dict[str, Any]]:
+    """A method of relevance that asks a model, with the field that names the model's file."""
+    return {
         f"{section}.method {section}.{by}": {section: {"method": method, by: str(CONFIGS / "judges" / f"{name}.yaml")}}
-        for section, method, by, name in (
-            ("answer_relevance", "questions", "writer", "questions-qwen3-8b-24gb"),
-            ("answer_relevance", "graded", "grader", "relevance-qwen3-8b-24gb"),
-            ("context_relevance", "reranker", "reranker", "reranker-bge-v2-m3"),
-            ("context_relevance", "graded", "grader", "chunk-relevance-qwen3-8b-24gb"),
-            ("answerability", "graded", "grader", "answerability-qwen3-8b-24gb"),
-        )
+    }
+
+
+def together(changes: Iterable[dict[str, Any]]) -> dict[str, Any]:
+    """One change that is all of these."""
+    found: dict[str, Any] = {}
+    for change in changes:
+        for name, value in change.items():
+            if isinstance(value, dict):
+                found[name] = together([found.get(name, {}), value])
+            else:
+                assert found.setdefault(name, value) == value, f"{name} is changed twice"
+    return found
+
+
+# The fields of a recipe by the stage at which a change of them enters, and a change of each: of a plain recipe, or of one
+# of those that `root` has too.
+STAGES: dict[str, dict[str, dict[str, Any]]] = {
+    "method": {"method": {"method": "citations", **TOGETHER}},
+    "claims": {"extractor": {"extractor": {"kind": "segments"}}, "apps": {"apps": {"shop": {"kind": "segments"}}}},
+    "pairs": {f"pairing.{name}": {"pairing": {name: value}} for name, value in PAIRING.items()},
+    "verdicts": {"judge": {"judge": "second.yaml"}},
+    "cascade": {
+        "cascade.judge": {"cascade": {"judge": "third.yaml"}},
+        "cascade.band": {"cascade": {"band": [0.2, 0.9]}},
+        **{f"cascade.pairing.{name}": {"cascade": {"pairing": {name: value}}} for name, value in PAIRING.items()},
     },
-    "grades.grader": {"grades": {"grader": str(CONFIGS / "graders" / "constant.yaml")}},
-    **{
-        f"{section}.{name}": {section: {name: value}}
-        for section, name, value in (
-            ("scoring", "misuse_penalty", 1), ("scoring", "partial_credit", 0.5),
-            ("triad", "context_relevance", 0.9), ("triad", "groundedness", 90), ("triad", "answer_relevance", 0.9),
-            ("waterfall", "retrieval", 0.9), ("waterfall", "answerability", 0.9), ("waterfall", "faithfulness", 0.9),
-            ("waterfall", "answer_relevance", 0.9), ("grace", "source", "doc"),
-        )
+    "relevance": {
+        "relevance": {"relevance": {"max_tokens": 64}},
+        **by_a_model("answer_relevance", "questions", "writer", "questions-qwen3-8b-24gb"),
+        **by_a_model("context_relevance", "reranker", "reranker", "reranker-bge-v2-m3"),
     },
-    "patterns": {"patterns": ["ghost_number"]},
+    "relevance, graded": {
+        **by_a_model("answer_relevance", "graded", "grader", "relevance-qwen3-8b-24gb"),
+        **by_a_model("context_relevance", "graded", "grader", "chunk-relevance-qwen3-8b-24gb"),
+        **by_a_model("answerability", "graded", "grader", "answerability-qwen3-8b-24gb"),
+    },
+    "grades": {"grades.grader": {"grades": {"grader": str(CONFIGS / "graders" / "constant.yaml")}}},
+    "scores": {
+        **{
+            f"{section}.{name}": {section: {name: value}}
+            for section, name, value in (
+                ("scoring", "misuse_penalty", 1), ("scoring", "partial_credit", 0.5),
+                ("triad", "context_relevance", 0.9), ("triad", "groundedness", 90), ("triad", "answer_relevance", 0.9),
+                ("waterfall", "retrieval", 0.9), ("waterfall", "answerability", 0.9), ("waterfall", "faithfulness", 0.9),
+                ("waterfall", "answer_relevance", 0.9), ("grace", "source", "doc"),
+            )
+        },
+        "patterns": {"patterns": ["ghost_number"]},
+    },
 }  # fmt: skip
+CHANGES = {fields: change for changes in STAGES.values() for fields, change in changes.items()}
 # Of these a recipe is the same; a shadow has one of its own, which is that of its judge.
 SAME = {"name", "shadow.judge", "shadow.share", "grace.annotations"}
 JUDGE: dict[str, dict[str, Any]] = {
@@ -129,23 +154,24 @@ def root(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
         patched.setattr(Context, "queries", lambda _: queries)
         patched.setattr(_models, "file_hashes", cache(_models.file_hashes))
         night(made, {})
-        for base in (TOGETHER, {"cascade": [FURTHER]}):
+        for base in (TOGETHER, {"cascade": {}}):
             night(made, base)
         assert len(rows_of(made)) > 3 * 10
         yield made
 
 
-def night(root: Path, recipe: dict[str, Any], judge: dict[str, Any] | None = None) -> Context:
-    """A night under this recipe, by this judge."""
+def changed(root: Path, recipe: Mapping[str, Any], judge: Mapping[str, Any] | None = None) -> Context:
+    """The context of this recipe and this judge, with claims and pairs; of a cascade, what is not its default."""
     (root / "judge.yaml").write_text(yaml.safe_dump({"kind": "replay", **(judge or {})}))
     for seed, name in enumerate(("second", "third"), start=1):
         (root / f"{name}.yaml").write_text(yaml.safe_dump({"kind": "replay", "seed": seed}))
+    later = {"cascade": [{**FURTHER, **recipe["cascade"]}]} if "cascade" in recipe else {}
     config = {
         "lake": "lake",
         "warehouse": "leadline.duckdb",
         "report": {"dir": "report"},
         "sources": [{"kind": "jsonl", "paths": ["logs/*.jsonl"]}],
-        "recipe": {"judge": "judge.yaml", **recipe},
+        "recipe": {"judge": "judge.yaml", **recipe, **later},
     }
     (root / "nightly.yaml").write_text(yaml.safe_dump(config))
     ctx = load(root / "nightly.yaml", DAY, DAY, today=TODAY)
@@ -157,14 +183,19 @@ def night(root: Path, recipe: dict[str, Any], judge: dict[str, Any] | None = Non
             trace("u", "Tea is a plant [2]. It is drunk hot.", SHOWN, app="help", gold_chunk_ids=["b"]),
         )
     claims.extract_claims(ctx)
-    grace.score_grace(ctx)
     pairs.plan_pairs(ctx)
+    return ctx
+
+
+def night(root: Path, recipe: Mapping[str, Any]) -> Context:
+    """A night under this recipe."""
+    ctx = changed(root, recipe)
+    grace.score_grace(ctx)
     for member in ctx.judges:
         verdicts.judge_first_looks(ctx, stage=member.stage)
         verdicts.judge_second_looks(ctx, stage=member.stage)
     relevance.score_relevance(ctx)
-    if ctx.grader:
-        grade_answers(ctx)
+    grade_answers(ctx)
     score.score_traces(ctx)
     score.aggregate_nights(ctx)
     reviewed.correct_nights(ctx)
@@ -180,21 +211,14 @@ def rows_of(root: Path) -> dict[str, str]:
     }
 
 
-def stands_beside(
-    root: Path, before: dict[str, str], recipe: dict[str, Any], judge: dict[str, Any] | None = None
-) -> Context:
-    """The night under a changed recipe; all that was there is there as it was."""
-    ctx = night(root, recipe, judge)
+def made_beside(root: Path, ctx: Context, before: dict[str, str], *tables: Table) -> None:
+    """All that was there is there as it was, and each table has a part of this recipe that was not."""
     after = rows_of(root)
     assert {name: after.get(name) for name in before} == before
-    made: list[tuple[Table, ...]] = [(PAIRS, CLAIM_RESULTS, TRACE_SCORES), score.nightly_tables(ctx)]
-    for table in (t for tables in made for t in tables):
-        (part,) = [p for p in ctx.lake.parts(table, ctx.recipe) if not p.name.endswith(("-joint", "-stage2"))] or [None]
-        assert part is not None, f"no part of {table.name}"
-        name = str(part.path.relative_to(root / "lake"))
-        assert name not in before
-    assert sum(p.rows() for p in ctx.lake.parts(TRACE_SCORES, ctx.recipe)) == 2
-    return ctx
+    for table in tables:
+        parts = [p for p in ctx.lake.parts(table, ctx.recipe) if not p.name.endswith(("-joint", "-stage2"))]
+        assert len(parts) == 1, f"{len(parts)} parts of {table.name}"
+        assert str(parts[0].path.relative_to(root / "lake")) not in before
 
 
 def test_no_field_is_forgotten() -> None:
@@ -203,20 +227,32 @@ def test_no_field_is_forgotten() -> None:
 
 
 @pytest.mark.parametrize("fields", CHANGES)
-def test_another_recipe_leaves_the_rows_of_the_one_before(root: Path, fields: str) -> None:
-    stands_beside(root, rows_of(root), CHANGES[fields])
+def test_another_recipe_leaves_the_pairs_of_the_one_before(root: Path, fields: str) -> None:
+    before = rows_of(root)
+    ctx = changed(root, CHANGES[fields])
+    made_beside(root, ctx, before, PAIRS)
 
 
 @pytest.mark.parametrize("field", JUDGE)
 def test_another_judge_leaves_the_verdicts_of_the_one_before(root: Path, field: str) -> None:
-    ctx = stands_beside(root, rows_of(root), {}, JUDGE[field])
+    before = rows_of(root)
+    ctx = changed(root, {}, JUDGE[field])
+    assert verdicts.judge_first_looks(ctx).computed
+    made_beside(root, ctx, before, PAIRS)
     assert ctx.lake.parts(VERDICTS, ctx.judge_version)
 
 
-@pytest.mark.parametrize("changed", [{"name": "renamed"}, {"shadow": {"judge": "second.yaml"}}])
-def test_what_makes_no_recipe_makes_no_row(root: Path, changed: dict[str, Any]) -> None:
+@pytest.mark.parametrize("stage", STAGES)
+def test_another_night_leaves_the_rows_of_the_one_before(root: Path, stage: str) -> None:
     before = rows_of(root)
-    night(root, changed)
+    ctx = night(root, together(STAGES[stage].values()))
+    made_beside(root, ctx, before, CLAIM_RESULTS, TRACE_SCORES, *score.nightly_tables(ctx))
+    assert sum(p.rows() for p in ctx.lake.parts(TRACE_SCORES, ctx.recipe)) == 2
+
+
+def test_what_makes_no_recipe_makes_no_row(root: Path) -> None:
+    before = rows_of(root)
+    night(root, {"name": "renamed", "shadow": {"judge": "second.yaml"}})
     after = rows_of(root)
     night(root, {})
     # But for the recipe's name itself.

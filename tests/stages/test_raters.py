@@ -70,6 +70,17 @@ def test_what_to_do_where_claims_are_others() -> None:
     assert "Their recipes cut answers into different claims." in said
 
 
+def test_what_to_do_where_days_are_others() -> None:
+    of = known(recipe("old", "v1000"), recipe("new", "v2000", first_date=date(2026, 11, 2)))
+    said = nothing_in_common(("old", "new"), rater("old", of), rater("new", of), of)
+    assert said.endswith("leadline backfill --judge configs/judges/new.yaml --from 2026-11-01 --to 2026-11-01.")
+
+
+def test_a_judge_may_be_called_as_a_kind_is() -> None:
+    of = known(recipe("grader", "v1000"), recipe("reviewer", "v2000"))
+    assert (rater("grader", of).name, rater("reviewer", of).name) == ("grader v1000", "reviewer v2000")
+
+
 def test_a_backfill_names_what_there_is() -> None:
     """A cascade has no file of its own: it is the recipe's."""
     assert backfill(recipe("nli", "v1"), DAY, DAY).startswith("leadline backfill --judge configs/judges/nli.yaml ")

@@ -78,6 +78,20 @@ def test_one_without_results_is_refused_with_the_command(lake: Lake, suite: Suit
         check(required(tmp_path, overall=0.1), lake, JUDGE, "00000000000000ff", CONFIG)
 
 
+def test_results_of_cases_that_have_moved_are_no_results(lake: Lake, suite: Suite, tmp_path: Path) -> None:
+    """An empty line above shifts them all; asking again is told, and costs nothing, since cases are known by content."""
+    run(lake, suite)
+    file = tmp_path / "s" / "tea.jsonl"
+    file.write_text("\n" + file.read_text())
+    with pytest.raises(UsageError, match="has no results there"):
+        check(required(tmp_path, overall=0.1), lake, JUDGE, VERSION, CONFIG)
+    moved = read(tmp_path / "s")
+    again = Knowing(moved, unfaithful)
+    measure(lake, "x", again, moved)
+    assert again.asked == []
+    assert check(required(tmp_path, overall=0.1), lake, JUDGE, VERSION, CONFIG) == pytest.approx(58 / 60)
+
+
 def test_unjudged_conditions_count_as_not_passed(lake: Lake, suite: Suite, tmp_path: Path) -> None:
     run(
         lake,

@@ -41,7 +41,7 @@ NASTY = [
 plain = st.characters(exclude_categories=["Cs"], exclude_characters="\0")
 texts = st.sampled_from(NASTY) | st.text(plain, max_size=30)
 ids = (st.sampled_from(NASTY) | st.text(plain, min_size=1, max_size=12)).filter(bool)
-names = texts.filter(lambda t: bool(t.strip()))
+names = texts.map(str.strip).filter(bool)
 
 
 @st.composite
@@ -155,6 +155,7 @@ CSV = "trace_id,claim,claim_id,span_start,span_end,label,misused,reviewer,review
         ("t,Tea is hot,,,,Partially Supported,no,ann,2026-11-05T10:00:00Z,random,yes,,", {"label": "partially_supported", "misused": False, "adjudicated": True, "reviewed_at": datetime(2026, 11, 5, 10, tzinfo=UTC)}),
         ("t,,,3,9,cant_tell,,,,,,,", {"span": (3, 9), "misused": None}),
         ("t,,,,,wrong,,,,,,,", {"label": "wrong"}),
+        ("t,,,,,right,, ann ,,,,,", {"reviewer": "ann"}),
         ("t,,,,,,,ann,,,,completeness,4", {"grade": "completeness", "value": 4.0, "label": None}),
         ("t,,,,,,,ann,,,,usefulness,N/A", {"grade": "usefulness", "value": None}),
         ("t,,,,,,,,,,,completeness,", None),
@@ -308,6 +309,16 @@ def test_the_labelling_config_asks_for_what_the_import_reads() -> None:
     shown = {str(e.get("value")).removeprefix("$") for e in root.iter() if str(e.get("value")).startswith("$")}
     (made,) = json.loads(label_studio([task()]))
     assert shown <= set(made["data"])
+    assert "judge" not in shown
+
+
+def test_label_studio_shows_what_the_judge_says_where_that_is_asked_for() -> None:
+    """A tag Text shows a string, so that is what the tasks hold."""
+    said = {"label": "supported", "p_supported": 0.9}
+    (made,) = json.loads(label_studio([task(context={**task().context, "judge": said})]))
+    assert json.loads(made["data"]["judge"]) == said
+    root = ElementTree.fromstring(labelling_config(show_judge=True))
+    assert [e.get("value") for e in root.iter("Text")] == ["$question", "$claim", "$judge"]
 
 
 def test_a_list_in_json_lines_is_not_taken_for_an_export() -> None:

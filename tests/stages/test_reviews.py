@@ -126,6 +126,7 @@ GOOD = {"trace_id": "t", "claim": "Tea is hot", "label": "supported"}
         ({**GOOD, "comment": SECRET}, "unknown_field"),
         ({**GOOD, "trace_id": ""}, "empty_id"),
         ({**GOOD, "reviewed_at": "2026-11-05T10:00:00"}, "timestamp_without_zone"),
+        ({**GOOD, "reviewed_at": "9999-12-31T23:00:00-10:00"}, "bad_timestamp"),
         ({**GOOD, "claim": f"{SECRET}\0"}, "nul_character"),
         ({**GOOD, "label": SECRET}, "unknown_label"),
         ({**GOOD, "sampling": SECRET}, "unknown_sampling"),
@@ -201,7 +202,8 @@ def test_a_label_stays_when_its_place_can_t_be_found_any_more(ctx: Context) -> N
 
 
 def test_too_many_bad_lines_stop_it_and_nothing_is_kept(ctx: Context) -> None:
-    path = labels(ctx, [GOOD, {**GOOD, "label": SECRET}, {**GOOD, "label": SECRET}])
+    bad = {**GOOD, "label": SECRET}
+    path = labels(ctx, [GOOD, bad, bad, {**GOOD, "label": None}])  # a line that nobody filled in says nothing
     with pytest.raises(DataError, match=r"2 of 3 lines were refused \(unknown_label 2\)") as stopped:
         import_reviews(ctx, path)
     assert SECRET not in str(stopped.value)

@@ -307,7 +307,7 @@ class TestViews:
 
     def test_every_view_is_a_file(self) -> None:
         found = {p.stem for p in (module.sql_dir() / "views").glob("*.sql")}
-        assert found == {"chunks", "claim_details", "looks", "question_repeats"}
+        assert found == {"chunks", "claim_details", "looks", "question_repeats", "reviewed_claims", "reviewed_grades"}
 
 
 def _without(part: Part, *columns: str) -> None:

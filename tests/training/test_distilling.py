@@ -216,6 +216,12 @@ def test_mistakes(base, tmp_path):
     other = lessons(tmp_path / "other", settings={"kind": "llm", "prompt": "prompts/q.md"})
     with pytest.raises(UsageError, match="are for different judges"):
         read([data, other])
+    with pytest.raises(UsageError, match=r"is not there\. Give a folder"):
+        read([data / "train.jsonl"])
+    grader = lessons(tmp_path / "grader", role="grader")
+    (grader / "prompts/p.md").write_text("another")
+    with pytest.raises(UsageError, match="are different prompts of one name"):
+        read([data, grader])
     with pytest.raises(EngineError, match="is not a folder"):
         distill.run(read([data]), ModelConfig(model="./nowhere"), RECIPE, tmp_path / "out")
     with pytest.raises(EngineError, match="reads 2048 tokens"):

@@ -130,6 +130,7 @@
   });
   document.addEventListener("keydown", (event) => {
     if (event.target.tagName === "INPUT" || event.ctrlKey || event.metaKey || event.altKey || !tasks.length) return;
+    if (event.repeat && !event.key.startsWith("Arrow")) return; // a key held down would label the claims that follow
     const label = names[Number(event.key) - 1];
     if (label) say({ label });
     else if ((event.key === "y" || event.key === "n") && !at("misuse").hidden) say({ misused: event.key === "n" });

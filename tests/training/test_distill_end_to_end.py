@@ -153,7 +153,7 @@ def run(patch: pytest.MonkeyPatch, what: Any, *args: object) -> None:
 
 @pytest.fixture(scope="module")
 def taught(tmp_path_factory: pytest.TempPathFactory) -> Taught:
-    root = tmp_path_factory.mktemp("distil")
+    root = tmp_path_factory.mktemp("distill")
     with pytest.MonkeyPatch.context() as patch:
         threads = torch.get_num_threads()
         torch.set_num_threads(1)  # two that wait for each other on busy cores take many times as long
