@@ -22,6 +22,9 @@ SERVER = multiprocessing.get_context("forkserver")
 SERVER.set_forkserver_preload([
     "flows.nightly", "flows.backfill", "flows.retention", "flows.compare", "flows.judges", "flows.calibrate",
     "flows.review", "flows.sql",
+    # and what these import when they need it
+    "altair", "great_expectations", "torch", "transformers.models.auto.modeling_auto",
+    "transformers.models.auto.tokenization_auto", "transformers.models.bert.modeling_bert", "vl_convert",
 ])  # fmt: skip
 WITHIN_S = 300
 
