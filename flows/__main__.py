@@ -292,8 +292,8 @@ def compare(
     from flows import compare as verb  # noqa: PLC0415
     from tasks.stages.sides import Filters  # noqa: PLC0415
 
-    first, last = (day.date() if day else None for day in (start, end))
-    verb.run(config, (a, b), Filters(recipe, of_app, first, last), number, flips, html, as_json=as_json)
+    filters = Filters(recipe, of_app, *_some_days(None, start, end))
+    verb.run(config, (a, b), filters, number, flips, html, as_json=as_json)
 
 
 @app.command()
@@ -328,13 +328,8 @@ def agreement(
     from flows import agreement as verb  # noqa: PLC0415
     from tasks.stages.sides import Filters  # noqa: PLC0415
 
-    if day and (start or end):
-        raise UsageError("--date and --from/--to exclude each other. Give one of them.")
-    first, last = (at.date() if at else None for at in (start or day, end or day))
-    verb.run(config, (one, other), Filters(recipe, of_app, first, last), suite, worst, html, as_json=as_json)
-
-
-DryRun = Annotated[bool, typer.Option("--dry-run", help="Print what would be removed; change nothing.")]
+    filters = Filters(recipe, of_app, *_some_days(day, start, end))
+    verb.run(config, (one, other), filters, suite, worst, html, as_json=as_json)
 
 
 @app.command()
@@ -373,11 +368,11 @@ def distill(
     from tasks.stages.taught_verdicts import Wanted  # noqa: PLC0415
     from tasks.stages.variants import Window  # noqa: PLC0415
 
-    first, last = (day.date() if day else None for day in (start, end))
-    if first and last and first > last:
-        raise UsageError(f"--from {first} is after --to {last}. Swap them.")
-    wanted = Wanted(Window(first, last), tuple(sorted(set(apps or ()))), min_confidence)
+    wanted = Wanted(Window(*_some_days(None, start, end)), tuple(sorted(set(apps or ()))), min_confidence)
     verb.run(config, judge, student, output, wanted, Shares(valid_share, balance or None, most))
+
+
+DryRun = Annotated[bool, typer.Option("--dry-run", help="Print what would be removed; change nothing.")]
 
 
 @app.command()

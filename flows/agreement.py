@@ -38,8 +38,6 @@ def run(
         DataError: The sides have nothing in common.
         LeadlineError: The page can't be written.
     """
-    if filters.first and filters.last and filters.first > filters.last:
-        raise UsageError(f"--from {filters.first} is after --to {filters.last}. Swap them.")
     if suite is not None and filters != Filters():
         raise UsageError(
             "--suite: its cases have no recipe, app or day. Leave out --recipe, --app, --date, --from and --to."

@@ -14,7 +14,6 @@ from rich.text import Text
 
 from flows.tables import console, interval, print_json, table
 from tasks.core.config import load_nightly
-from tasks.core.errors import UsageError
 from tasks.report import comparison as page
 from tasks.report.pages import words
 from tasks.report.text import excerpt, number
@@ -40,8 +39,6 @@ def run(
         UsageError: A side is unknown or not scored, or nothing can be compared.
         LeadlineError: The page can't be written.
     """
-    if filters.first and filters.last and filters.first > filters.last:
-        raise UsageError(f"--from {filters.first} is after --to {filters.last}. Swap them.")
     with reading(load_nightly(config).warehouse) as reader:
         found = compare.compare(reader, sides, filters, chosen, flips)
     if html is not None:
