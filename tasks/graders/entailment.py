@@ -8,6 +8,7 @@ words that no rule knows is taken for one that answers.
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from pathlib import Path
 from typing import Annotated, Literal
 
@@ -90,18 +91,15 @@ class Entailment:
     def __init__(self, config: Config, judge: Judge) -> None:
         self._config, self._judge = config, judge
         self._embedder = Embedder(config.embedder)
-        self._version: str | None = None
 
-    @property
+    @cached_property
     def version(self) -> str:
         """Hash of `describe()`.
 
         Raises:
             EngineError: A model's files are not there.
         """
-        if self._version is None:
-            self._version = keys.version(self.describe())
-        return self._version
+        return keys.version(self.describe())
 
     @property
     def engine(self) -> str:

@@ -7,6 +7,7 @@ Left out: how a model is run (`tasks.engines`), and how a prompt is filled in an
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from functools import cached_property
 from pathlib import Path
 from typing import Annotated, Literal, Self
 
@@ -72,18 +73,15 @@ class Llm:
             other = next(name for name in GRADED if name not in with_reference)
             problem = f"uses no reference answer, but that of {with_reference[0]} does"
             raise ConfigError(where, f"prompts.{other}", problem, "Name four prompts of the same form.")
-        self._version: str | None = None
 
-    @property
+    @cached_property
     def version(self) -> str:
         """Hash of `describe()`.
 
         Raises:
             EngineError: The model's files are not there.
         """
-        if self._version is None:
-            self._version = keys.version(self.describe())
-        return self._version
+        return keys.version(self.describe())
 
     @property
     def engine(self) -> str:

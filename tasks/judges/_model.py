@@ -5,6 +5,7 @@ Left out: what the replies mean.
 
 import json
 from collections.abc import Mapping, Sequence
+from functools import cached_property
 from pathlib import Path
 from typing import Annotated, ClassVar, TypeVar
 
@@ -68,18 +69,15 @@ class Asker:
         self.prompt = _prompts.load(
             self.prompt_path, (), None, tuple(counts), where=where, key=key, optional=(*gives, *counts)
         )
-        self._version: str | None = None
 
-    @property
+    @cached_property
     def version(self) -> str:
         """Hash of `describe()`.
 
         Raises:
             EngineError: The model's files are not there.
         """
-        if self._version is None:
-            self._version = keys.version(self.describe())
-        return self._version
+        return keys.version(self.describe())
 
     @property
     def engine(self) -> str:

@@ -8,7 +8,7 @@ together, and in what order requests come, which decides what a prefix cache spa
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from pathlib import Path
 from typing import Annotated, Literal, Self
 
@@ -106,14 +106,11 @@ class Llm:
         self._explained = self._look(
             "explained_prompt", config.explained_prompt, EXPLAINED, _ExplainedAnswer, config.max_explained_tokens
         )
-        self._version: str | None = None
 
-    @property
+    @cached_property
     def version(self) -> str:
         """Hash of `describe()`."""
-        if self._version is None:
-            self._version = keys.version(self.describe())
-        return self._version
+        return keys.version(self.describe())
 
     @property
     def engine(self) -> str:

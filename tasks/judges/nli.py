@@ -10,6 +10,7 @@ Left out: evidence spread over several windows, and what a model was trained on 
 
 import math
 from collections.abc import Sequence
+from functools import cached_property
 from pathlib import Path
 from typing import Annotated, Literal, Self
 
@@ -105,14 +106,11 @@ class Nli:
         self._config = config
         self._classifier = open_classifier(config.classifier)
         self._fusion = None if config.fusion is None else (config.fusion, Embedder(config.fusion.embedder))
-        self._version: str | None = None
 
-    @property
+    @cached_property
     def version(self) -> str:
         """Hash of `describe()`."""
-        if self._version is None:
-            self._version = keys.version(self.describe())
-        return self._version
+        return keys.version(self.describe())
 
     @property
     def engine(self) -> str:

@@ -9,6 +9,7 @@ Left out: evidence spread over several requests. A premise is judged as it comes
 
 import math
 from collections.abc import Sequence
+from functools import cached_property
 from pathlib import Path
 from typing import Annotated, Literal, Self
 
@@ -84,14 +85,11 @@ class Similarity:
     def __init__(self, config: Config) -> None:
         self._config = config
         self._embedder = Embedder(config.embedder)
-        self._version: str | None = None
 
-    @property
+    @cached_property
     def version(self) -> str:
         """Hash of `describe()`."""
-        if self._version is None:
-            self._version = keys.version(self.describe())
-        return self._version
+        return keys.version(self.describe())
 
     def describe(self) -> dict[str, object]:
         """Everything that can change a verdict."""
