@@ -12,10 +12,11 @@ import pyarrow as pa
 from rich.console import Console
 from rich.markup import escape
 
-from flows.calibrated import Found, Target, as_json, counted, shared, show
+from flows.calibrated import Found, Target, as_json, shared, show
+from flows.written import counted, save
 from tasks.core.calibration import Bands, bands, calibrate
 from tasks.core.config import did_you_mean
-from tasks.core.errors import DataError, LeadlineError, UsageError
+from tasks.core.errors import DataError, UsageError
 from tasks.report import calibration as page
 from tasks.stages.calibrate import Claims, labelled
 from tasks.stages.context import Context, load_all
@@ -56,7 +57,7 @@ def run(
     if not any(f.waterfall or any(b for _, b in f.judges) for f in found):
         raise DataError(_too_few(found, target, labels))
     if output is not None:
-        _save(output, page.page([_section(f) for f in found], asdict(target)))
+        save(output, page.page([_section(f) for f in found], asdict(target)))
     if output_format == "json":
         sys.stdout.writelines(as_json(f) + "\n" for f in found)
         return
@@ -110,7 +111,8 @@ def _bands(claims: Claims, target: Target) -> Bands | None:
 def _too_few(found: list[Found], target: Target, labels: Path | None) -> str:
     where = "the lake" if labels is None else str(labels)
     counts = "; ".join(
-        f"recipe {f.ctx.label}: {counted(f.traces.ids, 'answer')}, {counted(f.judges[0][0].supported, 'claim')}"
+        f"recipe {f.ctx.label}: {counted(len(f.traces.ids), 'answer')}, "
+        f"{counted(len(f.judges[0][0].supported), 'claim')}"
         for f in found
     )
     left_out = max(f.traces.picked for f in found)
@@ -123,13 +125,6 @@ def _too_few(found: list[Found], target: Target, labels: Path | None) -> str:
         f"as many claims for a judge.{picked} Have more reviewed, ask for less, or complete the labelled days with "
         "`leadline nightly` first."
     )
-
-
-def _save(output: Path, text: str) -> None:
-    try:
-        output.write_text(text, encoding="utf-8")
-    except OSError as error:
-        raise LeadlineError(f"{output}: can't be written ({error.strerror}). Choose another place.") from error
 
 
 def _section(f: Found) -> page.Section:

@@ -2,7 +2,7 @@
 
 import json
 import math
-from collections.abc import Collection, Iterator, Mapping, Sequence, Sized
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -12,6 +12,7 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
+from flows.written import counted
 from tasks.core.calibration import STAGES, Bands, Calibration
 from tasks.core.risk import Point, least
 from tasks.report import calibration as page
@@ -45,11 +46,6 @@ class Found:
     judges: tuple[tuple[Claims, Bands | None], ...]
 
 
-def counted(things: Sized, noun: str) -> str:
-    """Their number and the noun."""
-    return f"{len(things)} {noun}{'' if len(things) == 1 else 's'}"
-
-
 def shared(found: Sequence[Found]) -> list[str]:
     """What was left out of all recipes, and of all judges, alike: enough to be said once."""
     answers = [list(_remarks(f.traces)) for f in found]
@@ -76,7 +72,7 @@ def show(console: Console, f: Found, target: Target, said: Collection[str] = ())
             console.print(line, highlight=False)
     if c is None:
         console.print(
-            f"{counted(traces.ids, 'labelled answer')}: at least {target.least} are needed.\n", highlight=False
+            f"{counted(len(traces.ids), 'labelled answer')}: at least {target.least} are needed.\n", highlight=False
         )
     else:
         console.print(f"{c.n} labelled answers, {c.n_wrong} of them wrong ({c.n_wrong / c.n:.1%}).", highlight=False)
@@ -97,9 +93,9 @@ def show(console: Console, f: Found, target: Target, said: Collection[str] = ())
 
 def _remarks(traces: Traces) -> Iterator[str]:
     if traces.picked:
-        yield f"Left out: {counted(range(traces.picked), 'answer')} picked for review because of labels."
+        yield f"Left out: {counted(traces.picked, 'answer')} picked for review because of labels."
     if traces.undecided:
-        yield f"Left out: {counted(range(traces.undecided), 'answer')} on which reviewers disagree or could not tell."
+        yield f"Left out: {counted(traces.undecided, 'answer')} on which reviewers disagree or could not tell."
 
 
 def _signals(c: Calibration, traces: Traces) -> Table:
@@ -147,14 +143,15 @@ def _share(point: Point) -> str:
 
 def _picked(claims: Claims) -> Iterator[str]:
     if claims.picked:
-        yield f"Left out: {counted(range(claims.picked), 'claim')} picked for review because of labels."
+        yield f"Left out: {counted(claims.picked, 'claim')} picked for review because of labels."
 
 
 def _judge_lines(claims: Claims, b: Bands | None, target: Target) -> Iterator[str]:
     if claims.without:
-        yield f"Left out: {counted(range(claims.without), 'labelled claim')} without a probability by this judge."
+        yield f"Left out: {counted(claims.without, 'labelled claim')} without a probability by this judge."
     if b is None:
-        yield f"{counted(claims.supported, 'labelled claim')} with a probability: at least {target.least} are needed.\n"
+        labelled = counted(len(claims.supported), "labelled claim")
+        yield f"{labelled} with a probability: at least {target.least} are needed.\n"
         return
     yield f"{b.n} labelled claims, {b.n_supported} of them supported ({b.n_supported / b.n:.1%})."
     limit = f"at most {target.error:.1%}"
@@ -167,7 +164,7 @@ def _judge_lines(claims: Claims, b: Bands | None, target: Target) -> Iterator[st
     else:
         yield f"p_supported < {b.low:.4f}: {b.below.n} claims, {_share(b.below)} supported."
     between = b.n - sum(p.n for p in (b.above, b.below) if p)
-    yield f"In between: {counted(range(between), 'claim')}.\n"
+    yield f"In between: {counted(between, 'claim')}.\n"
 
 
 def _recipe_yaml(f: Found) -> str:
