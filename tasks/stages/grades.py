@@ -11,6 +11,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import date
 from itertools import islice
+from typing import Any
 
 import msgspec
 import pyarrow as pa
@@ -24,17 +25,17 @@ from tasks.stages import relevance, scope
 from tasks.stages.context import Context, StageResult
 from tasks.stages.intervals import grade_intervals
 from tasks.stages.pairs import covered, cut_claims, has_claims, planned_for
+from tasks.stages.relevance import COLUMNS, TRACES_AT_ONCE
 from tasks.stages.removed import kept
 from tasks.stages.verdicts import outage_notes
 from tasks.store.lake import Part
 from tasks.store.query import Queries
 
 STAGE = "grades"
-COLUMNS = ["trace_id", "question", "answer", "chunks.list.element.chunk_id", "chunks.list.element.text"]
 CLAIM_COLUMNS = ["trace_id", "hypothesis", "cited_chunk_ids", "dangling_citations"]
-TRACES_AT_ONCE = 64
 GOOD = ("scored", "na")
-Key = tuple[str, str]  # trace and grade
+KEY = ("trace_id", "grade")
+Key = tuple[str, str]
 
 
 class State(relevance.State, frozen=True, omit_defaults=True):
@@ -149,9 +150,12 @@ def _todo(ctx: Context, part: Part, *, retry_failures: bool) -> tuple[Work | Non
     known = existing.read() if existing else None
     if known is not None:
         good = pc.is_in(known["status"], pa.array(GOOD)).to_pylist()
-        again = [retry_failures and not ok and key in missing for key, ok in zip(_keys(known), good, strict=True)]
+        again = [
+            retry_failures and not ok and key in missing
+            for key, ok in zip(relevance.keys_of(known, KEY), good, strict=True)
+        ]
         known = known.filter(pc.invert(pa.array(again, pa.bool_())))
-        missing.difference_update(_keys(known))
+        missing.difference_update(relevance.keys_of(known, KEY))
     return (Work(part, known, missing, scopes, seen) if missing else None), known.num_rows if known is not None else 0
 
 
@@ -182,10 +186,7 @@ def _grade(ctx: Context, grader: Grader, work: Work, done: StageResult) -> Stage
         )
         ctx.budget.used += sum(g.tokens_in + g.tokens_out for g in asked)
         if new:
-            fresh = _rows(ctx, grader, new)
-            rows = (
-                fresh if rows is None else pa.concat_tables([rows.select(fresh.column_names).cast(fresh.schema), fresh])
-            )
+            rows = relevance.appended(rows, _rows(ctx, grader, new))
             rows, seen = _write(ctx, grader, work, rows, left, seen)
         ctx.progress.advance(len(shard))
     return done
@@ -200,11 +201,8 @@ def _write(
     with ctx.lake.alone():
         there = ctx.lake.find(TABLE, name, *where)
         if there and there.stamp() != seen:  # a nightly and a backfill may grade the same traces
-            others = there.read(rows.column_names).select(rows.column_names).cast(rows.schema)
-            known = set(_keys(rows))
-            others = others.filter(pa.array([key not in known for key in _keys(others)], pa.bool_()))
-            rows = pa.concat_tables([rows, others])
-            left.difference_update(_keys(rows))
+            rows = relevance.with_others(rows, there, KEY)
+            left.difference_update(relevance.keys_of(rows, KEY))
         counts = {c["values"]: c["counts"] for c in pc.value_counts(rows["status"]).to_pylist()}
         state = State(
             open=len(left), failed=counts.get("failed", 0), unparsable=counts.get("unparsable", 0), scopes=work.scopes
@@ -249,14 +247,27 @@ def _answers(ctx: Context, work: Work) -> Iterator[tuple[str, Answered]]:
     traces = work.part.read(COLUMNS)
     for batch in traces.filter(pc.is_in(traces["trace_id"], wanted)).to_batches(max_chunksize=TRACES_AT_ONCE):
         for trace in batch.to_pylist():
-            chunks = trace["chunks"]
-            numbers = {chunk["chunk_id"]: n for n, chunk in enumerate(chunks, 1)}
-            said = tuple(statement(claim, numbers) for claim in claims[trace["trace_id"]])
-            texts = tuple(chunk["text"] for chunk in chunks)
-            yield trace["trace_id"], Answered(trace["question"], trace["answer"], texts, said)
+            yield trace["trace_id"], answered(trace, claims[trace["trace_id"]])
 
 
-def statement(claim: Mapping[str, object], numbers: Mapping[str, int]) -> Statement:
+def answered(trace: Mapping[str, Any], claims: Sequence[Mapping[str, object]]) -> Answered:
+    """A trace's answer as a grader is given it.
+
+    Args:
+        trace: With `COLUMNS`, and `reference_answer` where that is to be shown.
+        claims: Its claims, with `CLAIM_COLUMNS`.
+    """
+    numbers = {chunk["chunk_id"]: n for n, chunk in enumerate(trace["chunks"], start=1)}
+    return Answered(
+        trace["question"],
+        trace["answer"],
+        tuple(chunk["text"] for chunk in trace["chunks"]),
+        tuple(_statement(claim, numbers) for claim in claims),
+        trace.get("reference_answer"),
+    )
+
+
+def _statement(claim: Mapping[str, object], numbers: Mapping[str, int]) -> Statement:
     """A claim as a grader is given it.
 
     Args:
@@ -266,10 +277,6 @@ def statement(claim: Mapping[str, object], numbers: Mapping[str, int]) -> Statem
     cited: Sequence[str] = claim["cited_chunk_ids"]  # type: ignore[assignment]
     dangling: Sequence[str] = claim["dangling_citations"]  # type: ignore[assignment]
     return Statement(str(claim["hypothesis"]), tuple(sorted(numbers[c] for c in cited)), len(dangling))
-
-
-def _keys(rows: pa.Table) -> Iterator[Key]:
-    return zip(*(rows[c].to_pylist() for c in ("trace_id", "grade")), strict=True)
 
 
 def _rows(ctx: Context, grader: Grader, grades: Mapping[Key, Grade]) -> pa.Table:

@@ -8,6 +8,7 @@ could not be asked for (an outage), and failures. Left out: how a score is made 
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import islice, pairwise
+from typing import Any
 
 import msgspec
 import pyarrow as pa
@@ -27,6 +28,7 @@ from tasks.store.lake import Part
 
 COLUMNS = ["trace_id", "question", "answer", "chunks.list.element.chunk_id", "chunks.list.element.text"]
 TRACES_AT_ONCE = 64
+KEY = ("trace_id", "kind", "chunk_id")
 Key = tuple[str, str, str | None]
 
 
@@ -131,6 +133,24 @@ def relevance_of(ctx: Context, part: Part) -> list[Part]:
     return [part for part in found if part is not None]
 
 
+def keys_of(rows: pa.Table, names: Sequence[str]) -> Iterator[tuple[Any, ...]]:
+    """What tells rows apart: their values of these columns."""
+    return zip(*(rows[name].to_pylist() for name in names), strict=True)
+
+
+def appended(rows: pa.Table | None, new: pa.Table) -> pa.Table:
+    """New rows after those that are there, which an earlier version may have written with other columns."""
+    return new if rows is None else pa.concat_tables([rows.select(new.column_names).cast(new.schema), new])
+
+
+def with_others(rows: pa.Table, there: Part, names: Sequence[str]) -> pa.Table:
+    """These rows, and those of a part that they lack."""
+    found = there.read(rows.column_names).select(rows.column_names).cast(rows.schema)
+    known = set(keys_of(rows, names))
+    others = found.filter(pa.array([key not in known for key in keys_of(found, names)], pa.bool_()))
+    return pa.concat_tables([rows, others])
+
+
 def _open(ctx: Context, scorer: Scorer) -> Iterator[Work]:
     found = (_todo(ctx, scorer, part, retry_failures=False)[0] for part in ctx.trace_parts())
     return (todo for todo in found if todo is not None)
@@ -150,9 +170,11 @@ def _todo(ctx: Context, scorer: Scorer, part: Part, *, retry_failures: bool) -> 
     known = existing.read() if existing else None
     if known is not None:
         good = known["score"].is_valid().to_pylist()
-        again = [retry_failures and not ok and key in missing for key, ok in zip(_keys(known), good, strict=True)]
+        again = [
+            retry_failures and not ok and key in missing for key, ok in zip(keys_of(known, KEY), good, strict=True)
+        ]
         known = known.filter(pc.invert(pa.array(again, pa.bool_())))
-        missing.difference_update(_keys(known))
+        missing.difference_update(keys_of(known, KEY))
     return (Work(part, known, missing, scopes, seen) if missing else None), known.num_rows if known is not None else 0
 
 
@@ -180,24 +202,17 @@ def _score(ctx: Context, scorer: Scorer, work: Work, done: StageResult) -> Stage
             ctx.budget.used += sum(s.tokens_in + s.tokens_out for s in scored)
         if kept:
             new = _rows(scorer, kept)
-            rows = new if rows is None else pa.concat_tables([rows.select(new.column_names).cast(new.schema), new])
+            rows = appended(rows, new)
             where = (scorer.version, work.part.partition[-1])
             with ctx.lake.alone():
                 there = ctx.lake.find(RELEVANCE, work.part.name, *where)
                 if there and there.stamp() != seen:  # a nightly and a backfill may score the same traces
-                    rows = pa.concat_tables([rows, _others(there, rows)])
-                    left.difference_update(_keys(rows))
+                    rows = with_others(rows, there, KEY)
+                    left.difference_update(keys_of(rows, KEY))
                 state = State(open=len(left), failed=rows["score"].null_count, scopes=work.scopes)
                 seen = ctx.lake.write(RELEVANCE, work.part.name, rows, *where, inputs=state.token).stamp()
         ctx.progress.advance(len(shard))
     return done
-
-
-def _others(there: Part, rows: pa.Table) -> pa.Table:
-    """Scores of a part that these rows lack."""
-    found = there.read(rows.column_names).select(rows.column_names).cast(rows.schema)
-    known = set(_keys(rows))
-    return found.filter(pa.array([key not in known for key in _keys(found)], pa.bool_()))
 
 
 def _expected(scorer: Scorer, traces: pa.Table) -> Iterator[Key]:
@@ -223,10 +238,6 @@ def _items(scorer: Scorer, work: Work) -> Iterator[Item]:
                     shown.append((kind, None, tuple(c["text"] for c in chunks)))
             items = (Item(trace_id, kind, chunk_id, question, answer, texts) for kind, chunk_id, texts in shown)
             yield from (item for item in items if item.key in work.missing)
-
-
-def _keys(rows: pa.Table) -> Iterator[Key]:
-    return zip(*(rows[c].to_pylist() for c in ("trace_id", "kind", "chunk_id")), strict=True)
 
 
 def _rows(scorer: Scorer, scored: Sequence[tuple[Item, Scored]]) -> pa.Table:

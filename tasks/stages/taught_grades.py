@@ -18,9 +18,10 @@ from tasks.core.lessons import Candidate
 from tasks.core.schemas import CLAIMS, GRADES, REMOVALS, REVIEWS, TRACES, Table
 from tasks.engines.generator import Prompt
 from tasks.graders.llm import Llm
-from tasks.stages.grades import CLAIM_COLUMNS, COLUMNS, statement
+from tasks.stages.grades import CLAIM_COLUMNS, answered
+from tasks.stages.relevance import COLUMNS
 from tasks.stages.removed import kept
-from tasks.stages.taught_verdicts import Wanted, by_place
+from tasks.stages.taught_verdicts import Wanted, by_day
 from tasks.store.lake import Lake, Part, empty
 from tasks.store.query import Queries
 
@@ -70,16 +71,10 @@ class Grades:
 
     def written(self, chosen: Sequence[Candidate]) -> Iterator[tuple[Candidate, Prompt, Mapping[str, object]]]:
         """The prompts of lessons, with where each comes from, in the order of their places."""
-        by_day: dict[date, dict[int, list[Candidate]]] = {}
-        rows: dict[int, dict[str, Any]] = {}
-        for place, its in by_place(chosen).items():
-            rows[place] = self._grades.slice(place, 1).to_pylist()[0]
-            by_day.setdefault(rows[place]["date"], {})[place] = its
-        for day, lessons in sorted(by_day.items()):
-            answers = self._answers(day, {(rows[p]["trace_id"], rows[p]["extractor_version"]) for p in lessons})
+        for day, rows, lessons in by_day(self._grades, chosen):
+            answers = self._answers(day, {(row["trace_id"], row["extractor_version"]) for row in rows.values()})
             prompts = lru_cache(maxsize=1)(self._prompts)  # a trace's grades follow one another
-            for place in sorted(lessons):
-                row = rows[place]
+            for place, row in rows.items():
                 for lesson in lessons[place]:
                     (prompt,) = prompts(answers[row["trace_id"], row["extractor_version"]])[lesson.look]
                     where = {"date": str(day), **{name: row[name] for name in PROVENANCE}, "request_key": row["shown"]}
@@ -98,14 +93,7 @@ class Grades:
                 claims = self._claims(part, extractor)
                 for row in traces:
                     if (row["trace_id"], extractor) in wanted:
-                        numbers = {chunk["chunk_id"]: n for n, chunk in enumerate(row["chunks"], start=1)}
-                        found[row["trace_id"], extractor] = Answered(
-                            row["question"],
-                            row["answer"],
-                            tuple(chunk["text"] for chunk in row["chunks"]),
-                            tuple(statement(claim, numbers) for claim in claims[row["trace_id"]]),
-                            row["reference_answer"],
-                        )
+                        found[row["trace_id"], extractor] = answered(row, claims[row["trace_id"]])
         return found
 
     def _claims(self, part: Part, extractor: str) -> Mapping[str, list[dict[str, Any]]]:

@@ -9,6 +9,7 @@ from collections import ChainMap, Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import date
+from itertools import groupby
 from typing import Any
 
 import pyarrow as pa
@@ -93,15 +94,9 @@ class Verdicts:
 
     def written(self, chosen: Sequence[Candidate]) -> Iterator[tuple[Candidate, Prompt, Mapping[str, object]]]:
         """The prompts of lessons, with where each comes from, in the order of their places."""
-        by_day: dict[date, dict[int, list[Candidate]]] = {}
-        rows: dict[int, dict[str, Any]] = {}
-        for place, its in by_place(chosen).items():
-            rows[place] = self._looks.slice(place, 1).to_pylist()[0]
-            by_day.setdefault(rows[place]["date"], {})[place] = its
-        for day, lessons in sorted(by_day.items()):
-            requests = self._requests(day, {place: rows[place] for place in lessons})
-            for place in sorted(lessons):
-                row = rows[place]
+        for day, rows, lessons in by_day(self._looks, chosen):
+            requests = self._requests(day, rows)
+            for place, row in rows.items():
                 for lesson in lessons[place]:
                     (prompt,) = self.student.prompts(lesson.look, [requests[place]])
                     yield lesson, prompt, {name: _plain(row[name]) for name in PROVENANCE}
@@ -163,12 +158,20 @@ class Verdicts:
         return [p for p in self.lake.parts(table, *partition) if self.wanted.days.holds(p.date)]
 
 
-def by_place(chosen: Sequence[Candidate]) -> Mapping[int, list[Candidate]]:
-    """Lessons by their places: several looks of the student may share one."""
-    found: defaultdict[int, list[Candidate]] = defaultdict(list)
+def by_day(
+    judged: pa.Table, chosen: Sequence[Candidate]
+) -> Iterator[tuple[date, Mapping[int, dict[str, Any]], Mapping[int, list[Candidate]]]]:
+    """Lessons day by day: the rows of their places in order, and the lessons of each, as several looks may share one.
+
+    Args:
+        judged: What the teacher judged, ordered by its `date`; places are its row numbers.
+    """
+    lessons: defaultdict[int, list[Candidate]] = defaultdict(list)
     for lesson in chosen:
-        found[lesson.place].append(lesson)
-    return found
+        lessons[lesson.place].append(lesson)
+    rows = {place: judged.slice(place, 1).to_pylist()[0] for place in sorted(lessons)}
+    for day, places in groupby(rows, key=lambda place: rows[place]["date"]):
+        yield day, {place: rows[place] for place in places}, lessons
 
 
 def _plain(value: object) -> object:
