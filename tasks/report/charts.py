@@ -25,6 +25,15 @@ OUTLINES = {  # as Vega draws the shapes, for the legend
     "diamond": '<path d="M13 2l4 4l-4 4l-4-4z"/>',
 }
 WIDTH, HEIGHT = 236, 128
+LOOK = {
+    "font": "sans-serif",
+    "background": "transparent",
+    "view": {"stroke": None},
+    "axis": {
+        "labelColor": "var(--soft)", "gridColor": "var(--rule)", "domainColor": "var(--rule)",
+        "tickColor": "var(--rule)", "labelFontSize": 11, "labelPadding": 5,
+    },
+}  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,10 +81,10 @@ def trend(points: Sequence[Point], top: float, marks: Sequence[date] = ()) -> Ma
     axis = alt.Axis(
         values=[0, top / 2, top], format=".1f" if top == 1 else "d", domain=False, ticks=False, minExtent=24
     )
-    base = alt.Chart({"values": rows}).encode(x=x, color=by(alt.Color, [colour(s) for s in series]))
+    base = alt.Chart(alt.NamedData("rows")).encode(x=x, color=by(alt.Color, [colour(s) for s in series]))
     low, high = alt.Y("low:Q", title=None, scale=scale, axis=axis), alt.Y2("high:Q")
     mean = alt.Y("mean:Q", title=None, scale=scale, axis=axis)
-    marked = alt.Chart({"values": [{"x": _ms(night)} for night in marks]})
+    marked = alt.Chart(alt.NamedData("marks"))
     layers = alt.layer(
         *([marked.mark_rule(color="var(--soft)", strokeDash=[3, 3]).encode(x=x)] if marks else []),
         base.mark_area(opacity=0.13).encode(y=low, y2=high),
@@ -87,7 +96,8 @@ def trend(points: Sequence[Point], top: float, marks: Sequence[date] = ()) -> Ma
             y=mean, shape=by(alt.Shape, [SHAPES[s % len(SHAPES)] for s in series])
         ),
     )
-    return _svg(layers.properties(width=WIDTH, height=HEIGHT))
+    datasets = {"rows": rows, "marks": [{"x": _ms(night)} for night in marks]}
+    return _svg(layers.properties(width=WIDTH, height=HEIGHT), datasets)
 
 
 def bar(parts: Mapping[str, int]) -> Markup:
@@ -95,7 +105,7 @@ def bar(parts: Mapping[str, int]) -> Markup:
     rows = [{"part": name, "n": n, "order": i} for i, (name, n) in enumerate(parts.items()) if n]
     colours = alt.Scale(domain=list(parts), range=[f"var(--c-{name})" for name in parts])
     chart = (
-        alt.Chart({"values": rows})
+        alt.Chart(alt.NamedData("rows"))
         .mark_bar(stroke="var(--paper)", strokeWidth=1.5, height=14)
         .encode(
             x=alt.X("n:Q", stack="normalize", axis=None),
@@ -104,7 +114,7 @@ def bar(parts: Mapping[str, int]) -> Markup:
         )
         .properties(width=300, height=14)
     )
-    return _svg(chart, padding=0, stretch=True)
+    return _svg(chart, {"rows": rows}, padding=0, stretch=True)
 
 
 def coverage_risk(
@@ -131,19 +141,25 @@ def coverage_risk(
     colours = alt.Color("s:N", legend=None, scale=alt.Scale(domain=series, range=[colour(s) for s in series]))
     dashes = alt.StrokeDash("s:N", legend=None, scale=alt.Scale(domain=series, range=[DASHES[s] for s in series]))
     layers = [
-        alt.Chart({"values": [{"x": c, "low": low, "high": high} for c, low, high in band]})
+        alt.Chart(alt.NamedData("band"))
         .mark_area(opacity=0.13, color=colour(0), interpolate="step-after")
         .encode(x=x, y=alt.Y("low:Q", title=None, scale=scale, axis=axis), y2="high:Q"),
-        alt.Chart({"values": rows})
+        alt.Chart(alt.NamedData("rows"))
         .mark_line(strokeWidth=1.8, interpolate="step-after")
         .encode(x=x, y=alt.Y("y:Q", title=None, scale=scale, axis=axis), color=colours, strokeDash=dashes),
-        alt.Chart({"values": [{"y": target}]})
+        alt.Chart(alt.NamedData("target"))
         .mark_rule(strokeDash=[4, 4], color="var(--soft)")
         .encode(y=alt.Y("y:Q", title=None, scale=scale, axis=axis)),
     ]
     if chosen is not None:
-        layers.append(alt.Chart({"values": [{"x": chosen}]}).mark_rule(color="var(--ink)").encode(x=x))
-    return _svg(alt.layer(*layers).properties(width=2 * WIDTH, height=2 * HEIGHT))
+        layers.append(alt.Chart(alt.NamedData("chosen")).mark_rule(color="var(--ink)").encode(x=x))
+    datasets = {
+        "rows": rows,
+        "band": [{"x": c, "low": low, "high": high} for c, low, high in band],
+        "target": [{"y": target}],
+        "chosen": [{"x": chosen}],
+    }
+    return _svg(alt.layer(*layers).properties(width=2 * WIDTH, height=2 * HEIGHT), datasets)
 
 
 def swatch(series: int) -> Markup:
@@ -182,16 +198,16 @@ def _ms(night: date) -> int:
     return int(datetime(night.year, night.month, night.day, tzinfo=UTC).timestamp()) * 1000
 
 
-def _svg(chart: alt.Chart | alt.LayerChart | alt.FacetChart, padding: int = 3, *, stretch: bool = False) -> Markup:
-    styled = (
-        chart.configure(font="sans-serif", background="transparent", padding=padding)
-        .configure_view(stroke=None)
-        .configure_axis(
-            labelColor="var(--soft)", gridColor="var(--rule)", domainColor="var(--rule)", tickColor="var(--rule)",
-            labelFontSize=11, labelPadding=5,
-        )
-    )  # fmt: skip
-    svg = vlc.vegalite_to_svg(styled.to_dict(), allowed_base_urls=[])
+def _svg(
+    chart: alt.Chart | alt.LayerChart | alt.FacetChart,
+    datasets: Mapping[str, object],
+    padding: int = 3,
+    *,
+    stretch: bool = False,
+) -> Markup:
+    """The rows come last: altair copies and checks whatever it holds again and again."""
+    spec = {**chart.to_dict(validate=False), "datasets": datasets}
+    svg = vlc.vegalite_to_svg(spec, config={**LOOK, "padding": padding}, allowed_base_urls=[])
     # The page sets the size, and describes the whole chart: what Vega says of its marks would be read out twice.
     svg = re.sub(r' (?:width|height)="[\d.]+"(?=[^>]*viewBox)', "", svg, count=2)
     ratio = ' preserveAspectRatio="none"' if stretch else ""
