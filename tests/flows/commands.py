@@ -16,7 +16,7 @@ from multiprocessing.context import ForkServerProcess
 from pathlib import Path
 from unittest.mock import patch
 
-from conftest import quiet
+from conftest import WITHIN_S, quiet
 
 SERVER = multiprocessing.get_context("forkserver")
 SERVER.set_forkserver_preload([
@@ -26,7 +26,6 @@ SERVER.set_forkserver_preload([
     "altair", "great_expectations", "torch", "transformers.models.auto.modeling_auto",
     "transformers.models.auto.tokenization_auto", "transformers.models.bert.modeling_bert", "vl_convert",
 ])  # fmt: skip
-WITHIN_S = 300
 
 
 class Running:

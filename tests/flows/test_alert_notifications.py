@@ -16,14 +16,14 @@ from typing import Any
 
 import pytest
 from commands import leadline
-from conftest import PrefectServer
+from conftest import PrefectServer, until
 from worlds import FIRST, World, make_world, range_of, read, trace, write
 
 from tasks.core import keys
 
 pytestmark = pytest.mark.slow
 
-QUIET, WORSE = 14, 4  # nights before the drop, and since
+QUIET, WORSE = 8, 4  # nights before the drop, and since
 FELL = FIRST + timedelta(days=QUIET)
 LAST = FELL + timedelta(days=WORSE - 1)
 CHUNK = "Backups are kept in three regions, and each of them is checked every week."
@@ -106,6 +106,7 @@ def make(root: Path) -> World:
         report={"dir": "out/report", "max_trace_pages": 1},
         alerts={
             "numbers": ["groundedness", "utilization"],
+            "least_nights": QUIET,
             "notify": ["env:LEADLINE_HOOK"],
             "notify_days": 100_000,
             "report_url": "https://reports.example.org/leadline/",
@@ -160,7 +161,7 @@ def test_a_drop_is_found_announced_and_sent_once(
     assert artifact["flow_run_id"] is not None
     assert "likely layer: generator" in artifact["data"]
     wanted = {"filter": {"resource": {"id": [f"leadline.alert.{alert['alert_id']}"]}}}
-    (event,) = filtered(prefect_server, "events", wanted)["events"]
+    (event,) = until(lambda: filtered(prefect_server, "events", wanted)["events"])  # kept some seconds after it came
     assert event["event"] == "leadline.alert.fired"
     assert (event["payload"]["generator"], event["payload"]["layer"]) == ("large", "generator")
     assert event["payload"]["change"] == pytest.approx(alert["change"])

@@ -4,7 +4,7 @@ import os
 import subprocess
 import sys
 import uuid
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from datetime import timedelta
 from itertools import groupby
@@ -13,10 +13,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from conftest import WITHIN_S, until
 from prefect.client.orchestration import get_client
 from prefect.client.schemas.actions import GlobalConcurrencyLimitCreate
 from prefect.settings import PREFECT_API_URL, PREFECT_CLIENT_MAX_RETRIES, temporary_settings
-from tenacity import retry, retry_if_result, stop_after_delay, wait_fixed
 from worlds import FIRST, World, all_stages, make_world, read, trace, write
 
 from flows import backfill as backfilling
@@ -28,8 +28,6 @@ from tasks.core.grades import Answered, Grade
 from tasks.graders.constant import Constant
 from tasks.judges.replay import ReplayJudge
 from tasks.stages.context import load, load_all
-
-WITHIN_S = 60
 
 
 @pytest.fixture
@@ -106,12 +104,6 @@ def test_without_a_server_nobody_waits(server: str) -> None:
     nobody = {PREFECT_API_URL: "http://127.0.0.1:9/api", PREFECT_CLIENT_MAX_RETRIES: 0}
     with temporary_settings(nobody), slot(1, []):
         assert not Shared(1, []).wanted()
-
-
-@retry(wait=wait_fixed(0.1), stop=stop_after_delay(WITHIN_S), retry=retry_if_result(lambda wanted: not wanted))
-def until(condition: Callable[[], bool]) -> bool:
-    """Wait until it holds."""
-    return condition()
 
 
 def test_who_gives_way_comes_after_who_waits(limits: str, tmp_path: Path) -> None:

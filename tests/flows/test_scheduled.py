@@ -6,12 +6,13 @@ import shlex
 import signal
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
 import pytest
+from conftest import WITHIN_S, until
 from prefect.client.orchestration import SyncPrefectClient, get_client
 from prefect.client.schemas.actions import DeploymentUpdate
 from prefect.client.schemas.filters import DeploymentFilter, DeploymentFilterId
@@ -19,7 +20,6 @@ from prefect.client.schemas.objects import FlowRun
 from prefect.client.schemas.schedules import CronSchedule, IntervalSchedule
 from prefect.client.schemas.sorting import FlowRunSort
 from prefect.settings import PREFECT_API_URL, temporary_settings
-from tenacity import RetryError, Retrying, retry_if_result, stop_after_delay, wait_fixed
 from worlds import World, make_world, read, trace, write
 
 from tasks.core.types import LABELS
@@ -27,8 +27,6 @@ from tasks.core.types import LABELS
 ROOT = Path(__file__).parents[2]
 PAGE = (ROOT / "docs" / "operations.md").read_text(encoding="utf-8")
 SOON_S, EVERY_S = 8, 60  # should the scheduler miss the first time, there is a second
-WITHIN_S = 300  # far more than it takes
-T = TypeVar("T")
 
 
 def commands(step: int) -> list[list[str]]:
@@ -37,19 +35,6 @@ def commands(step: int) -> list[list[str]]:
     assert text
     programs = Path(sys.executable).parent
     return [shlex.split(line.replace(".venv/bin", str(programs))) for line in text[1].splitlines()]
-
-
-def until(look: Callable[[], T | None]) -> T:
-    """What there is to be seen, as soon as it is."""
-    try:
-        tries = Retrying(
-            wait=wait_fixed(0.2), stop=stop_after_delay(WITHIN_S), retry=retry_if_result(lambda x: x is None)
-        )
-        found = tries(look)
-    except RetryError:
-        raise AssertionError(f"nothing within {WITHIN_S} seconds") from None
-    assert found is not None
-    return found
 
 
 @pytest.fixture(scope="module")

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from conftest import in_process
 from engines.tiny_llms import POSITIONS, build
 
 from tasks.core.config import validate
@@ -32,9 +33,10 @@ def model(tmp_path_factory: pytest.TempPathFactory) -> GeneratorConfig:
 
 @pytest.fixture(scope="module")
 def vllm(model: GeneratorConfig) -> Iterator[Generator]:
-    made = open_generator(model)
-    yield made
-    made.close()
+    with in_process():
+        made = open_generator(model)
+        yield made
+        made.close()
 
 
 def short(name: str, folder: Path) -> Path:

@@ -13,6 +13,7 @@ from pathlib import Path
 
 import pytest
 import yaml
+from conftest import in_process
 from hypothesis import given
 from hypothesis import strategies as st
 from rule_generator import MODEL, Scripted
@@ -581,9 +582,8 @@ def real(tmp_path_factory):
         request("Tea is hot.", claim="Tea is hot."),
     ]
     asked += [request(claim=f"Number {i}.") for i in range(5)] + [request(claim="long " * 3000)]
-    try:
+    with in_process():
         yield asked, made.judge(asked), made.judge(asked[::-1])[::-1], made.version
-    finally:
         made.close()
 
 

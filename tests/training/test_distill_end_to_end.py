@@ -19,6 +19,7 @@ from typing import Any
 import pytest
 import torch
 import yaml
+from conftest import in_process
 from engines.tiny_llms import TEXTS, build
 
 from flows.__main__ import main
@@ -154,7 +155,7 @@ def run(patch: pytest.MonkeyPatch, what: Any, *args: object) -> None:
 @pytest.fixture(scope="module")
 def taught(tmp_path_factory: pytest.TempPathFactory) -> Taught:
     root = tmp_path_factory.mktemp("distill")
-    with pytest.MonkeyPatch.context() as patch:
+    with pytest.MonkeyPatch.context() as patch, in_process():
         threads = torch.get_num_threads()
         torch.set_num_threads(1)  # two that wait for each other on busy cores take many times as long
         patch.syspath_prepend(str(TESTS / "flows"))
