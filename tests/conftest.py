@@ -16,6 +16,9 @@ import pytest
 from hypothesis import settings
 from tenacity import RetryError, Retrying, retry_if_result, stop_after_delay, wait_fixed
 
+os.environ["OMP_NUM_THREADS"] = (
+    "1"  # before torch is imported: threads that wait for each other on busy cores take long
+)
 WITHIN_S = 300  # far more than anything takes that is waited for
 T = TypeVar("T")
 settings.register_profile("any machine", deadline=None)  # how long an example takes depends on what else runs
@@ -38,13 +41,12 @@ class PrefectServer:
 
 
 def quiet(**more: str) -> dict[str, str]:
-    """This process's environment for a command: nothing phones home, and one thread does for small models."""
+    """This process's environment for a command, in which nothing phones home."""
     taken = {k: v for k, v in os.environ.items() if not k.startswith("PREFECT_")}
     return taken | {
         "PREFECT_SERVER_ANALYTICS_ENABLED": "false",
         "DO_NOT_TRACK": "1",
         "GX_ANALYTICS_ENABLED": "false",
-        "OMP_NUM_THREADS": "1",
         "COLUMNS": "200",
         **more,
     }

@@ -1,9 +1,10 @@
 """Small worlds for end-to-end tests: seeded traces, a config with a lake of its own, commands, and whole tables."""
 
+import contextlib
 import hashlib
 import json
 import random
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
@@ -132,19 +133,18 @@ def range_of(first: date, last: date) -> list[str]:
 
 def read(warehouse: Path, sql: str) -> list[dict[str, Any]]:
     """Rows of a SELECT on a published warehouse."""
-    with duckdb.connect(str(warehouse), read_only=True) as connection:
-        connection.execute("SET TimeZone = 'UTC'")
-        rows: list[dict[str, Any]] = connection.execute(sql).to_arrow_table().to_pylist()
-        return rows
+    with _opened(warehouse) as connection:
+        return _rows(connection, sql)
 
 
 def tables(warehouse: Path, leave_out: Mapping[str, set[str]] = WHEN) -> dict[str, list[str]]:
     """Every row of every table but `runs`, sorted by all columns, without the columns that are left out."""
     found = {}
-    for name in sorted(set(TABLES) - {"runs"}):
-        gone = leave_out.get(name, set())
-        rows = read(warehouse, f"FROM {name}")
-        found[name] = sorted(repr({k: v for k, v in row.items() if k not in gone}) for row in rows)
+    with _opened(warehouse) as connection:
+        for name in sorted(set(TABLES) - {"runs"}):
+            gone = leave_out.get(name, set())
+            rows = _rows(connection, f"FROM {name}")
+            found[name] = sorted(repr({k: v for k, v in row.items() if k not in gone}) for row in rows)
     return found
 
 
@@ -176,6 +176,18 @@ def all_stages(ctx: Context) -> list[StageResult]:
         score.aggregate_nights, reviewed.correct_nights, alerts.find_alerts, publish.load_warehouse, publish.write_reports, publish.publish_warehouse,
     )  # fmt: skip
     return [stage(ctx) for stage in stages]
+
+
+@contextlib.contextmanager
+def _opened(warehouse: Path) -> Iterator[duckdb.DuckDBPyConnection]:
+    with duckdb.connect(str(warehouse), read_only=True) as connection:
+        connection.execute("SET TimeZone = 'UTC'")
+        yield connection
+
+
+def _rows(connection: duckdb.DuckDBPyConnection, sql: str) -> list[dict[str, Any]]:
+    rows: list[dict[str, Any]] = connection.execute(sql).to_arrow_table().to_pylist()
+    return rows
 
 
 def _sentence(rng: random.Random) -> str:

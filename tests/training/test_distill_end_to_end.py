@@ -17,7 +17,6 @@ from types import ModuleType
 from typing import Any
 
 import pytest
-import torch
 import yaml
 from conftest import in_process
 from engines.tiny_llms import TEXTS, build
@@ -156,8 +155,6 @@ def run(patch: pytest.MonkeyPatch, what: Any, *args: object) -> None:
 def taught(tmp_path_factory: pytest.TempPathFactory) -> Taught:
     root = tmp_path_factory.mktemp("distill")
     with pytest.MonkeyPatch.context() as patch, in_process():
-        threads = torch.get_num_threads()
-        torch.set_num_threads(1)  # two that wait for each other on busy cores take many times as long
         patch.syspath_prepend(str(TESTS / "flows"))
         worlds = importlib.import_module("worlds")
         world = worlds.make_world(root)
@@ -196,7 +193,6 @@ def taught(tmp_path_factory: pytest.TempPathFactory) -> Taught:
         worlds.all_stages(load(root / "later.yaml", LATER, LATER))
         labels = worlds.read(world.warehouse, f"SELECT text, label FROM claim_details WHERE date = '{LATER}'")
         judge.close()
-        torch.set_num_threads(threads)
     return Taught(
         root,
         json.loads((root / "lessons/card.json").read_text()),

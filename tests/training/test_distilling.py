@@ -42,14 +42,6 @@ RECIPE = Distillation(
 )
 
 
-@pytest.fixture(scope="module", autouse=True)
-def one_thread():
-    before = torch.get_num_threads()
-    torch.set_num_threads(1)  # two that wait for each other on busy cores take many times as long
-    yield
-    torch.set_num_threads(before)
-
-
 @pytest.fixture(scope="module")
 def base(tmp_path_factory):
     return build(tmp_path_factory.mktemp("base"))
