@@ -82,15 +82,13 @@ def in_process() -> Iterator[None]:
 def prefect_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[PrefectServer]:
     """A real server on loopback: every run would start one of its own otherwise, at eight seconds each."""
     home = tmp_path_factory.mktemp("prefect")
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
+    port = free_port()
     command = [sys.executable, "-m", "prefect", "server", "start", "--host", "127.0.0.1", "--port", str(port)]
     with (home / "server.log").open("wb") as log:
         server = subprocess.Popen(command, env=quiet(PREFECT_HOME=str(home)), stdout=log, stderr=log)
     try:
         url = f"http://127.0.0.1:{port}/api"
-        until(lambda: server.poll() is not None or _answers(f"{url}/health"))
+        until(lambda: server.poll() is not None or answers(f"{url}/health"))
         assert server.poll() is None, f"the Prefect server did not start:\n{(home / 'server.log').read_text()[-2000:]}"
         yield PrefectServer(url, home)
     finally:
@@ -113,7 +111,15 @@ def no_server() -> dict[str, str]:
     return quiet(PREFECT_API_URL="http://127.0.0.1:9/api")
 
 
-def _answers(url: str) -> bool:
+def free_port() -> int:
+    """One of this machine's that nobody listens on."""
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        return int(free.getsockname()[1])
+
+
+def answers(url: str) -> bool:
+    """Whether a server does."""
     try:
         with urllib.request.urlopen(url, timeout=5) as answer:
             return bool(answer.status == 200)

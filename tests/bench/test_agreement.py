@@ -17,6 +17,7 @@ from tasks.judges.nli import FEATURES
 from tasks.judges.replay import Config, ReplayJudge
 from training import fuse
 
+pytestmark = pytest.mark.slow
 MEASURES = ("balanced_accuracy", "kappa", "auc")
 ROW = st.tuples(st.integers(0, 1), st.integers(0, 1), st.floats(0, 1), st.integers(0, 4))
 BOTH = st.lists(ROW, min_size=2, max_size=60).filter(lambda rows: {r[0] for r in rows} == {0, 1})

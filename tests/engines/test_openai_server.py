@@ -7,7 +7,6 @@ import importlib.util
 import json
 import os
 import signal
-import socket
 import subprocess
 import sys
 import threading
@@ -20,6 +19,7 @@ import jsonschema
 import pytest
 from aiohttp import web
 from chat_server import answer, error, serve
+from conftest import free_port
 
 from bench import labelled
 from tasks.core.errors import EngineError
@@ -97,9 +97,7 @@ good = always(lambda _, body: answer(body))
 
 
 def unused_url():
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        return f"http://127.0.0.1:{free.getsockname()[1]}/v1"
+    return f"http://127.0.0.1:{free_port()}/v1"
 
 
 async def dropped(server, body):

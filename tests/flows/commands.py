@@ -20,10 +20,12 @@ from conftest import WITHIN_S, quiet
 
 SERVER = multiprocessing.get_context("forkserver")
 SERVER.set_forkserver_preload([
-    "flows.nightly", "flows.backfill", "flows.retention", "flows.compare", "flows.judges", "flows.calibrate",
-    "flows.review", "flows.sql",
+    "flows.__main__", "flows.nightly", "flows.backfill", "flows.retention", "flows.compare", "flows.judges",
+    "flows.calibrate", "flows.review", "flows.sql",
     # and what these import when they need it
-    "altair", "great_expectations", "torch", "transformers.models.auto.modeling_auto",
+    "altair", "fastapi", "great_expectations", "prefect.flow_engine", "prefect.task_engine", "pyarrow.acero",
+    "pyarrow.dataset", "tasks.extractors.atomic", "tasks.judges.llm", "tasks.judges.nli", "tasks.judges.replay",
+    "tasks.judges.similarity", "tasks.sources.jsonl", "torch", "transformers.models.auto.modeling_auto",
     "transformers.models.auto.tokenization_auto", "transformers.models.bert.modeling_bert", "vl_convert",
 ])  # fmt: skip
 

@@ -65,7 +65,7 @@ def follow(run: Running, watch: Watch, kill_at: int = sys.maxsize) -> int:
         if watch.look() >= kill_at:
             run.kill()
             return run.wait(30)
-        time.sleep(0.01)  # leaves the cores to the run
+        time.sleep(0.03)  # leaves the cores to the run
     watch.look()
     return status
 

@@ -27,6 +27,7 @@ from tasks.stages.context import load
 from tasks.stages.promotions import PROMOTE, Promotion, add
 from tasks.store.lake import Lake
 
+pytestmark = pytest.mark.slow
 NOW = datetime.now(UTC)
 OLD, NEW = (NOW - timedelta(days=d) for d in (10, 2))
 SECRET = "Quokkaberg"  # in every text of the trace that has to go

@@ -29,6 +29,8 @@ from tasks.graders.constant import Constant
 from tasks.judges.replay import ReplayJudge
 from tasks.stages.context import load, load_all
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture
 def server(prefect_server: Any, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:

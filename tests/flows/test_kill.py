@@ -11,7 +11,7 @@ from worlds import FIRST, WHEN, World, make_traces, make_world, range_of, read, 
 
 KILLS = 10
 TRACES = 80
-PART = 10
+PART = 20
 DAYS = range_of(FIRST, FIRST + timedelta(days=1))
 SHARES = {
     "supported": 0.4, "partially_supported": 0.1, "unsupported": 0.3, "contradicted": 0.1, "abstained": 0.05,

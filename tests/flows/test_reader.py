@@ -16,7 +16,7 @@ import json, select, sys
 import duckdb
 connection = duckdb.connect(sys.argv[1], read_only=True)
 answers, rounds = set(), 0
-while not select.select([sys.stdin], [], [], 0.02)[0]:
+while not select.select([sys.stdin], [], [], 0.2)[0]:
     answers.add(connection.execute(
         "SELECT count(*), round(sum(groundedness_score), 6), (SELECT count(*) FROM claim_results),"
         " (SELECT count(*) FROM runs), (SELECT sum(n) FROM nightly_groundedness) FROM trace_scores"
@@ -33,7 +33,7 @@ print(json.dumps({"answers": sorted(answers), "rounds": rounds}))
 @pytest.mark.slow
 def test_a_reader_and_a_nightly_leave_each_other_alone(tmp_path: Path, environment: dict[str, str]) -> None:
     rows = make_traces(3, 40, days=2)
-    world = make_world(tmp_path, limits={"part_traces": 5, "shard_requests": 8})
+    world = make_world(tmp_path, limits={"part_traces": 10, "shard_requests": 8})
     days = range_of(FIRST, FIRST + timedelta(days=1))
     write(tmp_path / "logs" / "first.jsonl", rows[:20])
     assert leadline("nightly", "-c", world.config, *days, env=environment).returncode == 0

@@ -24,6 +24,7 @@ from worlds import World, make_world, read, trace, write
 
 from tasks.core.types import LABELS
 
+pytestmark = pytest.mark.slow
 ROOT = Path(__file__).parents[2]
 PAGE = (ROOT / "docs" / "operations.md").read_text(encoding="utf-8")
 SOON_S, EVERY_S = 8, 60  # should the scheduler miss the first time, there is a second

@@ -18,7 +18,10 @@ from tasks.extractors import load
 from tasks.extractors.atomic import GIVES, Atomic
 from tasks.judges import generate, grader
 
-pytestmark = pytest.mark.skipif(importlib.util.find_spec("vllm") is None, reason="vLLM is not installed")
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.skipif(importlib.util.find_spec("vllm") is None, reason="vLLM is not installed"),
+]
 PROMPTS = Path(__file__).parents[2] / "configs" / "prompts"
 INPUTS = [
     {"question": f"How hot is {x}?", "answer": f"{x} is hot.", "passages": [f"{x}: 90 °C."]} for x in ("Tea", "Milk")

@@ -28,6 +28,7 @@ from tasks.engines.generator import Generated, Reply, Token
 from tasks.judges import _fence
 from tasks.judges.llm import ASKED, Config, Llm
 
+pytestmark = pytest.mark.slow
 PROMPTS = Path(__file__).parents[2] / "configs" / "prompts"
 FILES = {"prompt": str(PROMPTS / "entailment/v1.md"), "explained_prompt": str(PROMPTS / "entailment_explained/v1.md")}
 PASSAGES = ("Order #4521 was canceled on March 14, 2024.", "Cancellations spiked in Q1.", "Apples are red.")

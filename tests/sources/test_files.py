@@ -5,6 +5,8 @@ import http.server
 import json
 import os
 import socket
+import subprocess
+import sys
 import threading
 from collections.abc import Callable, Iterator
 from datetime import date
@@ -13,7 +15,7 @@ from pathlib import Path
 import boto3
 import pytest
 import zstandard
-from moto.server import ThreadedMotoServer
+from conftest import answers, free_port, until
 from s3fs import S3FileSystem
 
 from tasks.core.errors import SourceError
@@ -212,11 +214,17 @@ def test_damaged_compressed_file(tmp_path: Path, suffix: str, harm: str) -> None
 @pytest.fixture(scope="module")
 def server() -> Iterator[str]:
     """URL of an S3 server."""
-    moto = ThreadedMotoServer("127.0.0.1", 0, verbose=False)
-    moto.start()
-    host, port = moto.get_host_and_port()
-    yield f"http://{host}:{port}"
-    moto.stop()
+    port = free_port()
+    command = [sys.executable, "-m", "moto.server", "-H", "127.0.0.1", "-p", str(port)]
+    # A process of its own: its web framework leaves objects behind that vLLM trips over.
+    moto = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    try:
+        until(lambda: moto.poll() is not None or answers(f"http://127.0.0.1:{port}/moto-api/"))
+        assert moto.poll() is None
+        yield f"http://127.0.0.1:{port}"
+    finally:
+        moto.kill()
+        moto.wait()
 
 
 @pytest.fixture

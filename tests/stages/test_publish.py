@@ -19,6 +19,8 @@ from tasks.stages.score import aggregate_nights, score_traces
 from tasks.stages.verdicts import judge_first_looks
 from tasks.store.warehouse import Reader, query
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture(autouse=True)
 def built(monkeypatch: pytest.MonkeyPatch) -> list[date]:

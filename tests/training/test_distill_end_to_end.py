@@ -32,7 +32,10 @@ from tasks.stages.pairs import looks_of
 from tasks.stages.verdicts import LOOK_COLUMNS, requests_of
 from training.__main__ import main as training
 
-pytestmark = pytest.mark.skipif(importlib.util.find_spec("vllm") is None, reason="vLLM is not installed")
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.skipif(importlib.util.find_spec("vllm") is None, reason="vLLM is not installed"),
+]
 TESTS = Path(__file__).parents[1]
 PROMPT = """---
 inputs: [passages, claim]

@@ -17,6 +17,7 @@ from training.authored import Pair
 from training.recipe import Data, Lora, Recipe
 from training.train import BUCKET, Batches
 
+pytestmark = pytest.mark.slow
 LENGTHS = st.lists(st.integers(1, 512), min_size=1, max_size=60)
 ADAPTED = ("query", "key", "value", "attention.output.dense", "intermediate.dense", "output.dense")
 
