@@ -19,7 +19,7 @@ from tenacity import RetryError, Retrying, retry_if_result, stop_after_delay, wa
 os.environ["OMP_NUM_THREADS"] = (
     "1"  # before torch is imported: threads that wait for each other on busy cores take long
 )
-WITHIN_S = 300  # far more than anything takes that is waited for
+WITHIN_S = 900  # far more than anything takes that is waited for
 T = TypeVar("T")
 settings.register_profile("any machine", deadline=None)  # how long an example takes depends on what else runs
 settings.load_profile("any machine")

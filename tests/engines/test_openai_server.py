@@ -19,7 +19,7 @@ import jsonschema
 import pytest
 from aiohttp import web
 from chat_server import answer, error, serve
-from conftest import free_port
+from conftest import WITHIN_S, free_port
 
 from bench import labelled
 from tasks.core.errors import EngineError
@@ -547,7 +547,7 @@ def vllm(tmp_path_factory):
         "--structured-outputs-config", '{"backend": "xgrammar", "disable_any_whitespace": true}',
     ]  # fmt: skip
     quiet = {"VLLM_NO_USAGE_STATS": "1", "VLLM_WORKER_MULTIPROC_METHOD": "spawn", "OMP_NUM_THREADS": "1"}
-    with process(command, url, folder / "server.log", 180, **quiet):
+    with process(command, url, folder / "server.log", WITHIN_S, **quiet):
         yield url
 
 

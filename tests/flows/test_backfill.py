@@ -130,8 +130,8 @@ def test_a_nightly_beside_it_ends_as_it_would_alone(judged: World, environment: 
             watch.look()
         assert past.poll() is None, output_of(both).read_text()
         now = start(both, environment, *night)
-        assert now.wait(300) == 0, output_of(both).read_text()
-        assert past.wait(300) == 0, output_of(both).read_text()
+        assert now.wait() == 0, output_of(both).read_text()
+        assert past.wait() == 0, output_of(both).read_text()
     finally:
         (judged.config.parent / "logs" / "b.jsonl").unlink()
     backfill(alone, environment)
