@@ -2,12 +2,12 @@
 
 import contextlib
 import os
+import signal
 import socket
 import subprocess
 import sys
-import urllib.error
 import urllib.request
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeVar
@@ -16,9 +16,8 @@ import pytest
 from hypothesis import settings
 from tenacity import RetryError, Retrying, retry_if_result, stop_after_delay, wait_fixed
 
-os.environ["OMP_NUM_THREADS"] = (
-    "1"  # before torch is imported: threads that wait for each other on busy cores take long
-)
+# Read when torch is imported. Threads that wait for each other on busy cores take many times as long as one.
+os.environ["OMP_NUM_THREADS"] = "1"
 WITHIN_S = 900  # far more than anything takes that is waited for
 T = TypeVar("T")
 settings.register_profile("any machine", deadline=None)  # how long an example takes depends on what else runs
@@ -74,8 +73,10 @@ def in_process() -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("VLLM_ENABLE_V1_MULTIPROCESSING", "0")
         patch.setenv("VLLM_CPU_OMP_THREADS_BIND", "nobind")  # else all of this process is held to the same cores
-        yield
-    envs.disable_envs_cache()  # the next model reads its own
+        try:
+            yield
+        finally:
+            envs.disable_envs_cache()  # the next model reads its own
 
 
 @pytest.fixture(scope="session")
@@ -84,19 +85,9 @@ def prefect_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Prefect
     home = tmp_path_factory.mktemp("prefect")
     port = free_port()
     command = [sys.executable, "-m", "prefect", "server", "start", "--host", "127.0.0.1", "--port", str(port)]
-    with (home / "server.log").open("wb") as log:
-        server = subprocess.Popen(command, env=quiet(PREFECT_HOME=str(home)), stdout=log, stderr=log)
-    try:
-        url = f"http://127.0.0.1:{port}/api"
-        until(lambda: server.poll() is not None or answers(f"{url}/health"))
-        assert server.poll() is None, f"the Prefect server did not start:\n{(home / 'server.log').read_text()[-2000:]}"
+    url = f"http://127.0.0.1:{port}/api"
+    with serving(command, f"{url}/health", home / "server.log", quiet(PREFECT_HOME=str(home))):
         yield PrefectServer(url, home)
-    finally:
-        server.terminate()
-        try:
-            server.wait(30)
-        except subprocess.TimeoutExpired:
-            server.kill()
 
 
 @pytest.fixture(scope="session")
@@ -118,13 +109,30 @@ def free_port() -> int:
         return int(free.getsockname()[1])
 
 
-def answers(url: str) -> bool:
-    """Whether a server does."""
+@contextlib.contextmanager
+def serving(command: Sequence[str], url: str, log: Path, env: Mapping[str, str]) -> Iterator[None]:
+    """A server in a process of its own, with all that it starts, from when the URL answers."""
+    with log.open("wb") as said:
+        server = subprocess.Popen(command, env=env, stdout=said, stderr=said, start_new_session=True)
+
+    def answers() -> bool:
+        assert server.poll() is None, f"it ended:\n{log.read_text()[-3000:]}"
+        try:
+            with urllib.request.urlopen(url, timeout=5):
+                return True
+        except OSError:
+            return False
+
     try:
-        with urllib.request.urlopen(url, timeout=5) as answer:
-            return bool(answer.status == 200)
-    except (urllib.error.URLError, OSError):
-        return False
+        until(answers)
+        yield
+    finally:
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(server.pid, signal.SIGTERM)
+        try:
+            server.wait(30)
+        except subprocess.TimeoutExpired:
+            os.killpg(server.pid, signal.SIGKILL)
 
 
 @pytest.fixture(scope="session")

@@ -6,20 +6,17 @@ import gc
 import importlib.util
 import json
 import os
-import signal
-import subprocess
 import sys
 import threading
 import time
 import traceback
-import urllib.request
 from collections import Counter
 
 import jsonschema
 import pytest
 from aiohttp import web
 from chat_server import answer, error, serve
-from conftest import WITHIN_S, free_port
+from conftest import free_port, serving
 
 from bench import labelled
 from tasks.core.errors import EngineError
@@ -460,36 +457,6 @@ def tells_nothing(caught):
     assert KEY not in told
 
 
-@contextlib.contextmanager
-def process(command, url, log, within_s, **environment):
-    """A server in a process of its own, with all that it starts."""
-    with log.open("wb") as said:
-        output = {"stdout": said, "stderr": said}
-        started = subprocess.Popen(command, env=os.environ | environment, start_new_session=True, **output)
-    try:
-        deadline = time.monotonic() + within_s
-        while not answers(url):
-            assert started.poll() is None, f"it ended:\n{log.read_text()[-3000:]}"
-            assert time.monotonic() < deadline, f"it does not answer:\n{log.read_text()[-3000:]}"
-            time.sleep(0.1)
-        yield
-    finally:
-        with contextlib.suppress(ProcessLookupError):
-            os.killpg(started.pid, signal.SIGTERM)
-        try:
-            started.wait(30)
-        except subprocess.TimeoutExpired:
-            os.killpg(started.pid, signal.SIGKILL)
-
-
-def answers(url):
-    try:
-        with urllib.request.urlopen(f"{url}/models", timeout=5):
-            return True
-    except OSError:
-        return False
-
-
 STUB = labelled.shared().parent / "tools/stub_server.py"
 
 
@@ -499,7 +466,7 @@ def stub(request, tmp_path):
         pytest.skip(f"{STUB} is not there: set LEADLINE_SHARED")
     url = unused_url()
     command = [sys.executable, str(STUB), "--port", url.split(":")[-1].split("/")[0], *request.param]
-    with process(command, url, tmp_path / "stub.log", 30):
+    with serving(command, f"{url}/models", tmp_path / "stub.log", os.environ):
         yield url
 
 
@@ -546,8 +513,8 @@ def vllm(tmp_path_factory):
         "--enable-prompt-tokens-details",
         "--structured-outputs-config", '{"backend": "xgrammar", "disable_any_whitespace": true}',
     ]  # fmt: skip
-    quiet = {"VLLM_NO_USAGE_STATS": "1", "VLLM_WORKER_MULTIPROC_METHOD": "spawn", "OMP_NUM_THREADS": "1"}
-    with process(command, url, folder / "server.log", WITHIN_S, **quiet):
+    quiet = {"VLLM_NO_USAGE_STATS": "1", "VLLM_WORKER_MULTIPROC_METHOD": "spawn"}
+    with serving(command, f"{url}/models", folder / "server.log", os.environ | quiet):
         yield url
 
 

@@ -1,5 +1,6 @@
 """Rerankers: tiny cross-encoders with random weights; scores are sigmoids of what transformers says by itself."""
 
+import contextlib
 import importlib.util
 from pathlib import Path
 
@@ -114,9 +115,8 @@ def test_a_file_says_which_and_a_mistake_in_it_is_told(tmp_path: Path) -> None:
 @pytest.mark.skipif(importlib.util.find_spec("vllm") is None, reason="vLLM is not installed: make .venv/vllm")
 def test_vllm_gives_the_scores_of_transformers(roberta: str) -> None:
     own = Reranker(config(roberta, engine="vllm_offline"))
-    with in_process():
+    with in_process(), contextlib.closing(own):
         found, tokens = own.score(PAIRS)
-        own.close()
     expected, counted = Reranker(config(roberta)).score(PAIRS)
     assert np.abs(found - expected).max() < 1e-3
     assert tokens.tolist() == counted.tolist()

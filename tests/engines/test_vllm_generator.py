@@ -1,6 +1,7 @@
 """Replies by real vLLM on the CPU, of tiny models: what is asked of it, what it may write, and what is left behind.
 
-A load takes some 20 seconds, so there is one as in a night, and one in this process. Tests run in any order, beside those of other files.
+A load takes some 20 seconds, so there is one as in a night, and one in this process. Tests run in any order, beside
+those of other files.
 """
 
 import importlib.util

@@ -3,6 +3,7 @@
 A load takes some 20 seconds, so there are few. Tests run in any order, beside those of other files.
 """
 
+import contextlib
 import importlib.util
 import os
 import signal
@@ -49,10 +50,8 @@ def engines():
 
 @pytest.fixture
 def bert(tiny):
-    made = VllmClassifier(config(tiny("bert")))
-    with in_process():
+    with in_process(), contextlib.closing(VllmClassifier(config(tiny("bert")))) as made:
         yield made
-    made.close()
 
 
 def test_bert_is_classified_as_by_transformers(bert, tiny):
@@ -74,12 +73,16 @@ def test_no_pairs_keep_their_shape(bert):
     assert bert.classify([]).probabilities.shape == (0, 3)
 
 
-def test_a_template_is_read_as_by_transformers(tiny):
+def test_close_ends_its_processes_and_a_template_is_read_as_by_transformers(tiny):
+    before = engines()
     template = "{premise}</s>{hypothesis}"
     own = VllmClassifier(config(tiny("roberta"), template=template))
-    with in_process():
+    try:
         found = own.classify(PAIRS).probabilities
+        assert len(engines()) > len(before)
+    finally:
         own.close()
+    assert engines() == before
     assert np.abs(found - by_transformers(tiny("roberta"), PAIRS, template=template).probabilities).max() < NEAR
 
 
@@ -148,10 +151,8 @@ def test_the_embedded_judge_gives_the_same_verdicts(tmp_path):
     for engine in ("transformers_cpu", "vllm_offline"):
         file = tmp_path / f"{engine}.yaml"
         file.write_text(yaml.safe_dump(settings | {"classifier": settings["classifier"] | {"engine": engine}}))
-        with in_process():
-            judge = judges.load(file)
+        with in_process(), contextlib.closing(judges.load(file)) as judge:
             verdicts[engine] = judge.version, judge.judge(requests)
-            judge.close()
     (version, expected), (version_too, found) = verdicts.values()
     assert version == version_too
     assert [v.label for v in found] == [v.label for v in expected]

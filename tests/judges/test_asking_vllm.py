@@ -3,6 +3,7 @@
 Its weights are random, so what it says means nothing: that it can be read, and where it leads, is what is tested.
 """
 
+import contextlib
 import importlib.util
 from collections.abc import Iterator
 from pathlib import Path
@@ -36,10 +37,8 @@ def model(tmp_path_factory: pytest.TempPathFactory) -> GeneratorConfig:
 
 @pytest.fixture(scope="module")
 def vllm(model: GeneratorConfig) -> Iterator[Generator]:
-    with in_process():
-        made = open_generator(model)
+    with in_process(), contextlib.closing(open_generator(model)) as made:
         yield made
-        made.close()
 
 
 def short(name: str, folder: Path) -> Path:

@@ -3,6 +3,7 @@
 What a model says is scripted here, reply by reply; the last tests ask a real one, tiny and random, through vLLM.
 """
 
+import contextlib
 import importlib
 import importlib.util
 import json
@@ -583,9 +584,8 @@ def real(tmp_path_factory):
         request("Tea is hot.", claim="Tea is hot."),
     ]
     asked += [request(claim=f"Number {i}.") for i in range(5)] + [request(claim="long " * 3000)]
-    with in_process():
+    with in_process(), contextlib.closing(made):
         yield asked, made.judge(asked), made.judge(asked[::-1])[::-1], made.version
-        made.close()
 
 
 def test_a_real_model_keeps_to_the_schema_and_says_how_sure_it_was(real):

@@ -5,7 +5,6 @@ import http.server
 import json
 import os
 import socket
-import subprocess
 import sys
 import threading
 from collections.abc import Callable, Iterator
@@ -15,7 +14,7 @@ from pathlib import Path
 import boto3
 import pytest
 import zstandard
-from conftest import answers, free_port, until
+from conftest import free_port, serving
 from s3fs import S3FileSystem
 
 from tasks.core.errors import SourceError
@@ -212,19 +211,13 @@ def test_damaged_compressed_file(tmp_path: Path, suffix: str, harm: str) -> None
 
 
 @pytest.fixture(scope="module")
-def server() -> Iterator[str]:
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     """URL of an S3 server."""
     port = free_port()
     command = [sys.executable, "-m", "moto.server", "-H", "127.0.0.1", "-p", str(port)]
     # A process of its own: its web framework leaves objects behind that vLLM trips over.
-    moto = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-    try:
-        until(lambda: moto.poll() is not None or answers(f"http://127.0.0.1:{port}/moto-api/"))
-        assert moto.poll() is None
+    with serving(command, f"http://127.0.0.1:{port}/moto-api/", tmp_path_factory.mktemp("moto") / "log", os.environ):
         yield f"http://127.0.0.1:{port}"
-    finally:
-        moto.kill()
-        moto.wait()
 
 
 @pytest.fixture
