@@ -377,7 +377,7 @@ DryRun = Annotated[bool, typer.Option("--dry-run", help="Print what would be rem
 
 @app.command()
 def retention(config: Config = CONFIG, dry_run: DryRun = False) -> None:
-    """Remove texts and explanations that are older than the config allows."""
+    """Remove texts and explanations that are older than the config allows, and complete a killed `forget`."""
     _quiet_prefect()
     from flows import retention as verb  # noqa: PLC0415
 
@@ -394,7 +394,7 @@ def forget(
     config: Config = CONFIG,
     dry_run: DryRun = False,
 ) -> None:
-    """Remove the text of traces everywhere, for good."""
+    """Remove the texts of these traces, and of no others, everywhere and for good."""
     from flows import retention as verb  # noqa: PLC0415
 
     if dry_run:

@@ -16,7 +16,7 @@ from rich.console import Console
 from rich.table import Table as RichTable
 
 from flows.retry import patiently
-from tasks.core.config import load_nightly
+from tasks.core.config import Nightly, Retention, load_nightly
 from tasks.core.errors import LeadlineError
 from tasks.core.schemas import Table
 from tasks.stages import retention as stage
@@ -38,12 +38,14 @@ class Outcome:
         unknown: Ids of traces that were asked for and that are not here.
         unwritten: Those of the nights that have no page any more: no recipe of the config, by a judge that can still be
             used, counts for them.
+        earlier: Ids of traces that an earlier run was asked for and did not complete.
     """
 
     stages: tuple[StageResult, ...]
     nights: tuple[date, ...]
     unknown: tuple[str, ...] = ()
     unwritten: tuple[date, ...] = ()
+    earlier: tuple[str, ...] = ()
 
 
 @flow(name=RETENTION, persist_result=False)
@@ -53,7 +55,9 @@ def retention(config: str = "configs/nightly.yaml") -> Outcome:
 
 
 def run(config: Path, trace_ids: Sequence[str] = (), reason: str | None = None) -> Outcome:
-    """Remove what is due, or the texts of these traces as well; on record in `runs`.
+    """Remove what is due by age, or, where ids are given, the texts of these traces alone; on record in `runs`.
+
+    Either completes what was asked for by id before and is still open.
 
     Raises:
         BusyError: Another run works on the lake: no text may be read while it goes.
@@ -66,7 +70,7 @@ def run(config: Path, trace_ids: Sequence[str] = (), reason: str | None = None) 
     holder = f"leadline {name}, process {os.getpid()}, since {now:%H:%M:%S} UTC"
     with lake.lock(holder), Lake(settings.lake, writer=BACKFILL).lock(holder):
         stage.request(lake, trace_ids, reason, now)  # from here on they don't come back, whatever happens
-        what = stage.due(lake, settings.retention, now.date())
+        what = _due(lake, settings, trace_ids, now)
         (main, *_) = contexts = load_all(config, now.date(), now.date())
         record = Run(name, recipes=[ctx.recipe for ctx in contexts])
         record.start(main)
@@ -87,7 +91,16 @@ def run(config: Path, trace_ids: Sequence[str] = (), reason: str | None = None) 
         record.end(main, "completed")
         publish_warehouse(main)
         unwritten = tuple(n for n in nights or () if not (settings.report.dir / str(n)).exists())
-        return Outcome(tuple(record.stages), tuple(nights or ()), unknown, unwritten)
+        return Outcome(tuple(record.stages), tuple(nights or ()), unknown, unwritten, _earlier(what, trace_ids))
+
+
+def _due(lake: Lake, settings: Nightly, trace_ids: Sequence[str], now: datetime) -> stage.Due:
+    """What a run takes: whoever asks for single traces did not ask for what is too old, and it can't be had back."""
+    return stage.due(lake, Retention() if trace_ids else settings.retention, now.date())
+
+
+def _earlier(what: stage.Due, trace_ids: Sequence[str]) -> tuple[str, ...]:
+    return tuple(sorted(what.traces.difference(trace_ids)))
 
 
 def _make_again(config: Path, main: Context, nights: Sequence[date]) -> None:
@@ -110,11 +123,13 @@ class Preview:
         tables: By name: rows that would lose their text, and the days that they are of; None where it has no days.
         nights: Whose pages would be removed, and written again as far as the config's recipes cover them.
         known: Ids of traces that were asked for and are here.
+        earlier: Ids of traces that an earlier run was asked for and did not complete.
     """
 
     tables: Mapping[str, tuple[int, Sequence[date] | None]]
     nights: tuple[date, ...]
     known: frozenset[str]
+    earlier: tuple[str, ...] = ()
 
 
 def preview(config: Path, trace_ids: Sequence[str] = ()) -> Preview:
@@ -123,13 +138,15 @@ def preview(config: Path, trace_ids: Sequence[str] = ()) -> Preview:
     with tempfile.TemporaryDirectory(prefix="leadline-dry-run-") as overlay:
         lake = Lake(settings.lake, Path(overlay))
         stage.request(lake, trace_ids, None, now)
-        done = stage.remove(lake, stage.due(lake, settings.retention, now.date()), now)
+        what = _due(lake, settings, trace_ids, now)
+        done = stage.remove(lake, what, now)
         written = Lake(Path(overlay))
         tables = {
             ", ".join(t.name for t in stage.TABLES[s.stage]): (s.computed, _days(written, stage.TABLES[s.stage]))
             for s in done
         }
-        return Preview(tables, tuple(stage.pending(lake) or ()), frozenset(stage.held(lake, trace_ids)))
+        here = frozenset(stage.held(lake, trace_ids))
+        return Preview(tables, tuple(stage.pending(lake) or ()), here, _earlier(what, trace_ids))
 
 
 def _days(lake: Lake, tables: Sequence[Table]) -> list[date] | None:
@@ -150,9 +167,16 @@ def show_preview(found: Preview, trace_ids: Sequence[str] = ()) -> None:
     for trace in trace_ids:
         here = "is here" if trace in found.known else "no such trace is here; it would be refused when it comes"
         console.print(f"{trace}: {here}.", highlight=False, markup=False)
+    _show_earlier(console, found.earlier)
     if found.nights:
         console.print(f"Pages to write again: {_range(found.nights)}.", highlight=False)
     console.print("Scores stay. Nothing was changed.", highlight=False)
+
+
+def _show_earlier(console: Console, trace_ids: Sequence[str]) -> None:
+    if trace_ids:
+        named = ", ".join(trace_ids)
+        console.print(f"Open from an earlier request, and taken too: {named}.", highlight=False, markup=False)
 
 
 def _range(days: Sequence[date]) -> str:
@@ -171,6 +195,7 @@ def show(outcome: Outcome) -> None:
         f"{n['quarantine']:,} refused rows emptied. Scores stay.",
         highlight=False,
     )
+    _show_earlier(console, outcome.earlier)
     if outcome.nights:
         written = len(outcome.nights) - len(outcome.unwritten)
         console.print(f"Pages written again: {written} nights.", highlight=False)

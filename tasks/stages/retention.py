@@ -60,7 +60,7 @@ def request(lake: Lake, trace_ids: Iterable[str], reason: str | None, now: datet
 
 
 def due(lake: Lake, settings: Retention, today: date) -> Due:
-    """What has to go by the config and by open requests."""
+    """What has to go by these settings and by open requests; settings without days leave the requests alone."""
     texts, explanations = (
         today - timedelta(days=days) if days is not None else None
         for days in (settings.text_days, settings.explanations_days)
@@ -86,9 +86,7 @@ def remove(lake: Lake, what: Due, now: datetime) -> list[StageResult]:
         StageResult(
             "texts", computed=sum(_empty_traces(lake, p, m, what, now) for p, m in parts.items() if m is not None)
         ),
-        StageResult(
-            "claims", computed=sum(_empty_claims(lake, part) for part in lake.parts(TRACES) if _touched(part, what))
-        ),
+        StageResult("claims", computed=sum(_empty_claims(lake, part, what) for part in lake.parts(TRACES))),
         StageResult("explanations", computed=_empty_verdicts(lake, what) + _empty_grades(lake, what)),
         StageResult("quarantine", computed=_empty_quarantine(lake, what)),
     ]
@@ -137,10 +135,12 @@ def _note(lake: Lake, nights: Collection[date]) -> None:
     fresh.replace(note)
 
 
-def _touched(part: Part, what: Due) -> bool:
-    """Whether texts of a part were removed, now or by a run that did not come to its end."""
-    old = what.texts is not None and part.date < what.texts
-    return bool(part.inputs()) and (old or (bool(what.traces) and bool(what.traces & set(removed(part).to_pylist()))))
+def _gone(part: Part, what: Due) -> pa.Array:
+    """Ids of the due traces of a part whose texts were removed, now or by a run that did not come to its end."""
+    gone = removed(part)
+    if what.texts is not None and part.date < what.texts:
+        return gone
+    return gone.filter(pc.is_in(gone, pa.array(sorted(what.traces), pa.string())))
 
 
 def _due_in(part: Part, what: Due) -> "np.ndarray[tuple[int], np.dtype[np.bool_]] | None":
@@ -197,11 +197,11 @@ def _empty_chunks(chunks: pa.ListArray, mask: "np.ndarray[tuple[int], np.dtype[n
     return pa.ListArray.from_arrays(offsets, pa.StructArray.from_arrays([*fields.values()], fields=list(CHUNK)))
 
 
-def _empty_claims(lake: Lake, part: Part) -> int:
-    """Empty the claims of a part's traces without text, as every extractor cut them."""
-    gone = removed(part)
+def _empty_claims(lake: Lake, part: Part, what: Due) -> int:
+    """Empty the claims of a part's due traces without text, as every extractor cut them."""
+    gone = _gone(part, what)
     found = 0
-    for version in lake.values(CLAIMS):
+    for version in lake.values(CLAIMS) if len(gone) else ():
         claims = lake.find(CLAIMS, part.name, version, part.partition[-1])
         if claims is None:
             continue
@@ -218,6 +218,7 @@ def _empty_claims(lake: Lake, part: Part) -> int:
             }
             for name, column in columns.items():
                 rows = rows.set_column(rows.schema.get_field_index(name), name, column)
+            _note(lake, {part.date})  # a run that was killed had emptied the traces, and another one closed its note
             lake.write(CLAIMS, claims.name, rows, *claims.partition, inputs=claims.inputs())
             found += n
     return found

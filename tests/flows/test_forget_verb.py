@@ -16,9 +16,11 @@ import yaml
 from commands import leadline
 from worlds import World, all_stages, make_world, read, tables, trace, tree, write
 
-from flows.retention import preview, run, show_preview
+from flows.retention import preview, run, show, show_preview
+from tasks.core.config import Retention
 from tasks.core.errors import BusyError, LeadlineError
 from tasks.core.grades import Answered
+from tasks.core.schemas import TRACES
 from tasks.core.types import Request, Verdict
 from tasks.graders.constant import Constant
 from tasks.judges.replay import ReplayJudge
@@ -298,24 +300,83 @@ def test_no_text_is_removed_while_somebody_reads_it(world: World, writer: str) -
 
 
 def test_a_dry_run_tells_what_would_go_and_changes_nothing(world: World, capsys: pytest.CaptureFixture[str]) -> None:
-    retain(world, text_days=5)
     before = tree(world.out)
     found = preview(world.config, ["b", "nobody"])
     show_preview(found, ["b", "nobody"])
     said = capsys.readouterr().out
     assert tree(world.out) == before
-    assert (found.known, found.nights) == ({"b"}, (OLD.date(), NEW.date()))
+    assert (found.known, found.nights) == ({"b"}, (NEW.date(),))
     assert "b: is here." in said
     assert "nobody: no such trace is here; it would be refused when it comes." in said
-    assert f"Pages to write again: {OLD.date()}, {NEW.date()}." in said
+    assert f"Pages to write again: {NEW.date()}." in said
     assert "Nothing was changed." in said
     assert SECRET not in said
     done = {s.stage: s.computed for s in run(world.config, ["b", "nobody"]).stages}  # what it really does is the same
     assert [rows for rows, _ in found.tables.values()] == list(done.values())
-    # Four traces of the old night are too old, and `b` of the new one was asked for.
-    assert found.tables["traces"] == (5, [OLD.date(), NEW.date()])
+    assert found.tables["traces"] == (1, [NEW.date()])
     after = preview(world.config)
     assert ({rows for rows, _ in after.tables.values()}, after.nights) == ({0}, ())
+
+
+def removed(world: World) -> dict[str, str]:
+    """Why the texts of traces are gone, by trace."""
+    lake = Lake(world.lake)
+    rows = [r for p in lake.parts(TRACES) for r in p.read(["trace_id", "text_removed"]).to_pylist()]
+    return {r["trace_id"]: r["text_removed"] for r in rows if r["text_removed"]}
+
+
+def test_who_asks_for_one_trace_loses_no_other_by_age(world: World) -> None:
+    """The old night is due by age: its other three traces are for `retention` to remove, and nobody asked for that."""
+    retain(world, text_days=5, explanations_days=1)
+    explained = "SELECT count(*) AS n FROM verdicts WHERE explanation IS NOT NULL"
+    old, new = (f"{explained} AND date = DATE '{at.date()}'" for at in (OLD, NEW))
+    before = [read(world.warehouse, sql) for sql in (old, new)]
+    found = preview(world.config, ["b"])
+    assert found.tables["traces"] == (1, [NEW.date()])
+    run(world.config, ["b"])
+    assert removed(world) == {"b": "deleted"}
+    assert found_in(world, SECRET) >= {"traces", "claims", "verdicts", "grades", "quarantine"}
+    after = [read(world.warehouse, sql) for sql in (old, new)]
+    assert after[0] == before[0]  # by age, all would be due
+    assert after[1][0]["n"] < before[1][0]["n"]  # what `b` alone had judged lost its explanation
+    run(world.config)
+    # The night of 10 days ago: t1, t3, t5 and a/1.
+    assert removed(world) == {"b": "deleted"} | dict.fromkeys(("t1", "t3", "t5", "a/1"), "expired")
+    assert read(world.warehouse, explained) == [{"n": 0}]
+
+
+def test_a_request_that_a_killed_run_left_is_completed_and_named(
+    world: World, capsys: pytest.CaptureFixture[str]
+) -> None:
+    retain(world, text_days=5)
+    retention.request(Lake(world.lake), ["a/1"], None, NOW)  # put on record, and killed before anything was removed
+    found = preview(world.config, ["b"])
+    show_preview(found, ["b"])
+    assert "Open from an earlier request, and taken too: a/1." in capsys.readouterr().out
+    assert found.tables["traces"] == (2, [OLD.date(), NEW.date()])
+    show(run(world.config, ["b"]))
+    assert "Open from an earlier request, and taken too: a/1." in capsys.readouterr().out
+    assert removed(world) == dict.fromkeys(("a/1", "b"), "deleted")
+    assert found_in(world, SECRET) == set()
+
+
+def test_what_a_killed_retention_began_is_left_to_the_next_one(world: World) -> None:
+    """When it is killed, the old traces are empty and their claims are not; then a `forget` completes its own."""
+    retain(world, text_days=5)
+    before = numbers(world)
+    for part in (world.lake / "quarantine").glob("*.parquet"):  # the broken line has no day: it is as old as its part
+        os.utime(part, (OLD.timestamp(), OLD.timestamp()))
+    lake, aside = Lake(world.lake), world.out / "aside"
+    (world.lake / "claims").rename(aside)
+    retention.remove(lake, retention.due(lake, Retention(text_days=5), NOW.date()), NOW)
+    aside.rename(world.lake / "claims")
+    run(world.config, ["t1"])  # in the same part as the old ones
+    assert retention.pending(lake) is None
+    assert found_in(world, SECRET) & set(TEXTS) == {"claims"}
+    run(world.config)
+    assert found_in(world, SECRET) == set()  # nor in the bytes of a warehouse, which has to be made anew
+    assert numbers(world) == before
+    assert removed(world) == {"t1": "deleted"} | dict.fromkeys(("t3", "t5", "a/1"), "expired")
 
 
 def test_a_dry_run_waits_for_nobody(world: World) -> None:
