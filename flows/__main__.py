@@ -12,8 +12,8 @@ from typing import Annotated, Any
 import typer
 
 from tasks.core.errors import LeadlineError, UsageError
+from tasks.core.paths import CONFIG
 
-CONFIG = Path("configs/nightly.yaml")
 app = typer.Typer(
     help="How well a RAG system's production answers are grounded, every night, offline.",
     no_args_is_help=True,

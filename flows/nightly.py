@@ -33,11 +33,13 @@ class Outcome:
     Attributes:
         recipes: Each recipe of the run, with one row per app and generator (`sql/summary.sql`).
         alerts: Those of the run's days, with the recipe's name; the ones that were told on them, or ended.
+        refused: The first and the last night of the rows that were refused; None where none was.
     """
 
     stages: tuple[StageResult, ...]
     recipes: tuple[tuple[Context, list[dict[str, Any]]], ...]
     alerts: tuple[tuple[str, dict[str, Any]], ...] = ()
+    refused: tuple[date, date] | None = None
 
 
 def yesterday() -> date:
@@ -95,10 +97,12 @@ def run(config: Path, first: date, last: date, *, retry_failures: bool = False) 
         record.end(main, "completed")
         last_stage = publish.publish_warehouse(main)
         counted = _counted(contexts)
+        nights = [day for day in record.refused(main) if day]
         return Outcome(
             (*record.stages, last_stage),
             tuple((ctx, publishing.summary(ctx)) for ctx in counted),
             tuple((ctx.settings.name, row) for ctx in counted for row in alerting.alerts_on(ctx, *ctx.asked())),
+            (min(nights), max(nights)) if nights else None,
         )
 
 

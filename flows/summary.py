@@ -70,6 +70,12 @@ def show(outcome: Outcome) -> None:
         console.print(f"GPUs were held for {gpu_seconds / 60:.1f} GPU minutes.", highlight=False)
     for note in dict.fromkeys(n for s in outcome.stages for n in s.notes):
         console.print(f"[yellow]note[/yellow] {escape(note)}", highlight=False)
+    if outcome.refused:
+        first, last = outcome.refused
+        where = f"date = '{first}'" if first == last else f"date BETWEEN '{first}' AND '{last}'"
+        columns = "source, line, date, stage, reason, detail"
+        command = ctx.sql_command(f"SELECT {columns} FROM quarantine WHERE {where}")  # noqa: S608 - it is shown
+        console.print(f"refused    {command}", highlight=False, soft_wrap=True, markup=False)
     console.print(f"report     {ctx.config.report.dir / 'index.html'}", highlight=False, soft_wrap=True)
     console.print(f"warehouse  {ctx.config.warehouse}", highlight=False, soft_wrap=True)
 

@@ -1,5 +1,4 @@
--- Grain: one reason at one stage: how many rows of the night were refused for it. Rows whose day could not be read
--- belong to no night.
+-- Grain: one reason at one stage: how many rows of the night were refused for it.
 -- Inputs: quarantine. Parameters: $night.
 SELECT stage, reason, count(*) AS n
 FROM quarantine

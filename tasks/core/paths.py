@@ -1,7 +1,8 @@
-"""Where the files are that come with Leadline: the SQL, and the suite that judges are measured on."""
+"""Where files are: the config that is meant where none is named, and the SQL and the suite that come with Leadline."""
 
 from pathlib import Path
 
+CONFIG = Path("configs/nightly.yaml")
 _PACKAGE = Path(__file__).resolve().parents[1]
 
 

@@ -786,7 +786,7 @@ QUARANTINE = Table(
         col("source", S, "File, or table for results.", null=False),
         col("line", I64, "Line of the file, from 1; null for results."),
         col("trace_id", S, "Trace, where it could be read."),
-        col("date", pa.date32(), "Day, where it could be read."),
+        col("date", pa.date32(), "Night that the row counts for: the day of its timestamp, or else of its file (`{date}` in the source's path), or else the last day of the run that read it. Null for lines of people's labels."),
         col("stage", S, "`parse`, `gate`, `duplicate`, `results` or `reviews`.", null=False),
         col("reason", S, "Machine-readable reason.", null=False),
         col("detail", S, "What was found, without trace text."),

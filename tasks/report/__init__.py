@@ -14,13 +14,14 @@ from typing import Any
 from tasks.report import night as nights
 from tasks.report import waterfall
 from tasks.report.files import replacing, write
+from tasks.report.night import refused
 from tasks.report.pages import render, style
 from tasks.report.reader import Reader, select
 from tasks.report.text import slug
 from tasks.report.traces import load
 from tasks.report.views import Row
 
-__all__ = ["Reader", "build"]
+__all__ = ["Reader", "build", "refused"]
 
 SUMMARY = "night.json"
 

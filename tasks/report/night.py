@@ -25,6 +25,7 @@ OUTCOMES = ("hit", "cited_another", "cited_nothing", "retrieved_not_cited", "not
 CONFUSED_EACH = 5  # pairs of sources of each app and generator
 WORST = 8  # rows in each list of worst traces
 MISUSES_EACH = 3  # representative misuses of each app and generator
+REFUSED = 50  # rows that are listed one by one
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,7 +136,7 @@ def gather(reader: Reader, recipe: Row, night: date, listing: Sequence[Row]) -> 
         "outcomes": OUTCOMES,
         "grace": [{**g, "chart": _grace_chart(g)} for g in select(reader, "grace", **scope)],
         "confused": select(reader, "grace_confusion", **scope, each=CONFUSED_EACH),
-        "quarantine": select(reader, "quarantine", night=night),
+        **refused(reader, night),
         "misuses": _misuses(reader, recipe, night),
         "removed": select(reader, "removed", recipe=recipe["recipe"], night=night)[0]["n"],
         "lowest": sorted(
@@ -146,6 +147,14 @@ def gather(reader: Reader, recipe: Row, night: date, listing: Sequence[Row]) -> 
             (r for r in listing if r["claims_misused"]),
             key=lambda r: (-r["claims_misused"], r[score] or 0),
         )[:WORST],
+    }
+
+
+def refused(reader: Reader, night: date) -> dict[str, Sequence[Row]]:
+    """Rows of the night that were refused: how many for which reason, and where the first of them stand."""
+    return {
+        "quarantine": select(reader, "quarantine", night=night),
+        "refused": select(reader, "refused", night=night, limit=REFUSED),
     }
 
 

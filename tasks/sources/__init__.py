@@ -41,10 +41,12 @@ class SourceFile:
     Attributes:
         path: Display name: relative to the config's directory or a URL, as the user wrote it.
         fingerprint: Hash of the size and the ETag or modification time; another state has another one.
+        day: The day that stands for `{date}` in its path; None where the path has none.
     """
 
     path: str
     fingerprint: str
+    day: date | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,6 +58,7 @@ class Reject:
         trace_id: The row's id, where it could be read.
         detail: JSON path and types, never the text of a trace.
         raw: The line as it came, without its newline; may hold bytes that are not UTF-8, and NUL.
+        day: Day of the row's timestamp, UTC, where it could be read.
     """
 
     line: int
@@ -63,6 +66,7 @@ class Reject:
     reason: Reason
     detail: str
     raw: bytes
+    day: date | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -65,10 +65,12 @@ def find(paths: list[str], base: Path, options: Mapping[str, object], start: dat
     """
     days = [start + timedelta(days=n) for n in range((end - start).days + 1)]
     found: dict[str, SourceFile] = {}
-    for path in paths:
-        dated = "{date}" in path
-        for one in [path.replace("{date}", day.isoformat()) for day in days] if dated else [path]:
-            found |= _match(one, base, options, may_miss=dated or has_magic(path))
+    for path in sorted(paths, key=lambda p: "{date}" in p):  # a file that two paths name keeps the day that one knows
+        if "{date}" not in path:
+            found |= _match(path, base, options, None, may_miss=has_magic(path))
+            continue
+        for day in days:
+            found |= _match(path.replace("{date}", day.isoformat()), base, options, day, may_miss=True)
     return sorted(found.values(), key=lambda f: f.path)
 
 
@@ -118,8 +120,10 @@ class _Told(io.RawIOBase):
             return self._raw.read(size)
 
 
-def _match(path: str, base: Path, options: Mapping[str, object], *, may_miss: bool) -> dict[str, SourceFile]:
-    """The files that one path names, by their full address."""
+def _match(
+    path: str, base: Path, options: Mapping[str, object], day: date | None, *, may_miss: bool
+) -> dict[str, SourceFile]:
+    """The files that one path names, by their full address; `day` is what stands in it for `{date}`."""
     with _told(path):
         fs, location = _locate(path, base, options)
         fs.invalidate_cache()  # a process that lives for days must see today's files
@@ -129,7 +133,7 @@ def _match(path: str, base: Path, options: Mapping[str, object], *, may_miss: bo
             infos = _info(fs, location, may_miss=may_miss)
         if not infos:
             _check_place(fs, location, path)
-        return {i["name"]: SourceFile(_display(fs, i["name"], path, base), _fingerprint(i)) for i in infos}
+        return {i["name"]: SourceFile(_display(fs, i["name"], path, base), _fingerprint(i), day) for i in infos}
 
 
 def _info(fs: FileSystem, location: str, *, may_miss: bool) -> list[dict[str, Any]]:

@@ -6,6 +6,8 @@ value, and leave out the keys of maps. Leaves out the reading itself.
 
 import re
 from collections.abc import Iterable, Mapping
+from datetime import UTC, date, datetime
+from typing import Annotated, TypeVar
 
 import msgspec
 
@@ -35,23 +37,32 @@ class _Identified(msgspec.Struct):
     trace_id: Id
 
 
+class _Dated(msgspec.Struct):
+    """The part of a line that tells when its question was answered."""
+
+    timestamp: Annotated[datetime, msgspec.Meta(tz=True)]
+
+
 _IDENTIFIED = msgspec.json.Decoder(_Identified)
+_DATED = msgspec.json.Decoder(_Dated)
+T = TypeVar("T")
 
 
 def undecodable(line_number: int, line: bytes, exc: Exception) -> Reject:
     """A line that the decoder refused."""
     reason, detail = _explain(line, exc)
-    return Reject(line_number, _trace_id(line), reason, detail, line)
+    return Reject(line_number, _trace_id(line), reason, detail, line, _day(line))
 
 
 def nul(line_number: int, line: bytes, path: str) -> Reject:
     """A line with a NUL character in a string, which databases can't store."""
-    return Reject(line_number, _trace_id(line), "nul_character", f"`str` with a NUL character - at `{path}`", line)
+    detail = f"`str` with a NUL character - at `{path}`"
+    return Reject(line_number, _trace_id(line), "nul_character", detail, line, _day(line))
 
 
 def out_of_range(line_number: int, line: bytes, trace_id: str, detail: str) -> Reject:
     """A line with a number that does not fit its column."""
-    return Reject(line_number, trace_id, "out_of_range", detail, line)
+    return Reject(line_number, trace_id, "out_of_range", detail, line, _day(line))
 
 
 def too_long(line_number: int, head: bytes, size: int, limit: int) -> Reject:
@@ -111,8 +122,21 @@ def _explain(line: bytes, exc: Exception) -> tuple[Reason, str]:
 
 def _trace_id(line: bytes) -> str | None:
     """The line's trace id, if it parses as a JSON object with a usable one."""
+    found = _decoded(_IDENTIFIED, line)
+    return None if found is None or "\0" in found.trace_id else found.trace_id
+
+
+def _day(line: bytes) -> date | None:
+    """The day of the line's timestamp in UTC, if it parses as a JSON object with one that has a zone."""
+    found = _decoded(_DATED, line)
     try:
-        trace_id = _IDENTIFIED.decode(line).trace_id
+        return None if found is None else found.timestamp.astimezone(UTC).date()
+    except OverflowError:  # outside the years 1 to 9999
+        return None
+
+
+def _decoded(decoder: msgspec.json.Decoder[T], line: bytes) -> T | None:
+    try:
+        return decoder.decode(line)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
         return None
-    return None if "\0" in trace_id else trace_id

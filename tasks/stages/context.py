@@ -4,6 +4,7 @@ Models are not loaded here: versions come from files, weights are read when the 
 """
 
 import hashlib
+import shlex
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, date, datetime, timedelta
@@ -17,6 +18,7 @@ from tasks.core.budget import Budget
 from tasks.core.config import Chosen, Nightly, Pairing, Recipe, load_nightly, load_yaml, validate
 from tasks.core.errors import ConfigError, UsageError
 from tasks.core.grades import Grader
+from tasks.core.paths import CONFIG
 from tasks.core.progress import Progress, Silent
 from tasks.core.schemas import TRACES, Table
 from tasks.core.types import Judge
@@ -96,6 +98,7 @@ class Context:
     """One run's inputs and tools for one recipe; several recipes of a run share all but what is the recipe's.
 
     Attributes:
+        path: The config's file, as the user named it.
         settings: The recipe as the config has it.
         first: First day to complete.
         last: Last day to complete.
@@ -113,6 +116,7 @@ class Context:
         skipped: What the run leaves out, of any of its recipes; the first context has it.
     """
 
+    path: Path
     config: Nightly
     settings: Recipe
     lake: Lake
@@ -156,6 +160,11 @@ class Context:
     def judge_version(self) -> str:
         """Hash of what can change a label: of the judge, or of the cascade."""
         return members.version(self.judges)
+
+    def sql_command(self, statement: str) -> str:
+        """The command that runs a statement on this config's warehouse; it holds nothing that a shell reads in `""`."""
+        option = "" if self.path == CONFIG else f" -c {shlex.quote(str(self.path))}"
+        return f'leadline sql{option} "{statement}"'
 
     def queries(self) -> Queries:
         """A private DuckDB within the configured memory."""
@@ -278,6 +287,7 @@ def load_all(
             continue
         found.append(
             Context(
+                path=config_path,
                 config=config,
                 settings=recipe,
                 lake=lake,

@@ -11,6 +11,7 @@ from collections.abc import Iterator, Set
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from datetime import UTC, date, datetime
+from itertools import islice
 from typing import Any
 
 import msgspec
@@ -30,14 +31,20 @@ from tasks.store.query import Queries
 
 REMOVED = "removed"
 BUFFER_BYTES = 64 << 20  # decoded rows held before they are gated, deduplicated and staged
+PLACES = 3  # of refused rows, named in the run's notes
 
 
 @dataclass
 class _File:
-    """What one file gave so far."""
+    """What one file gave so far.
+
+    Attributes:
+        day: Night that its refused rows count for, where their own timestamp can't be read.
+    """
 
     file: SourceFile
     name: str
+    day: date
     rows: int = 0
     known: int = 0
     ingested: int = 0
@@ -53,8 +60,8 @@ def ingest(ctx: Context) -> StageResult:
     """Read every file that the sources name for the run's days and that is not in the ledger yet.
 
     Returns:
-        `computed` = new traces, `reused` = rows that were known or whose file was; notes name days outside the run
-        that became incomplete, and unusual volumes.
+        `computed` = new traces, `reused` = rows that were known or whose file was; notes name refused rows, days
+        outside the run that became incomplete, and unusual volumes.
 
     Raises:
         SourceError: A file can't be read.
@@ -64,8 +71,7 @@ def ingest(ctx: Context) -> StageResult:
     ledger = {(r["source"], r["fingerprint"]): r for part in ctx.lake.parts(SOURCES) for r in part.read().to_pylist()}
     if ctx.lake.overlay is None:
         _drop_uncommitted(ctx.lake, {_part_prefix(source, fingerprint) for source, fingerprint in ledger})
-    named = [(source, file) for source in ctx.sources for file in source.files(ctx.first, ctx.last)]
-    found = list({(f.path, f.fingerprint): (s, f) for s, f in named}.values())  # two sources may name one file
+    found = _files(ctx)
     new = [(source, file) for source, file in found if (file.path, file.fingerprint) not in ledger]
     reused = sum(int(ledger[f.path, f.fingerprint]["rows"]) for _, f in found if (f.path, f.fingerprint) in ledger)
     if not new:
@@ -88,7 +94,7 @@ def ingest(ctx: Context) -> StageResult:
         shutil.rmtree(staging, ignore_errors=True)
         earlier = [n for d, n in sorted(before.items()) if n and d < min(days, default=ctx.first)]
         totals = {d: n + before.get(d, 0) for d, n in days.items()}  # a night counts with what came late
-        notes = gate.check_volume(totals, earlier, run_name)
+        notes = [*_refused(files), *gate.check_volume(totals, earlier, run_name)]
     finally:
         gate.write_docs()
     outside = sorted(d for d in days if not ctx.covers(d))
@@ -101,6 +107,16 @@ def ingest(ctx: Context) -> StageResult:
         reused=reused + sum(f.known for f in files),
         notes=tuple(notes),
     )
+
+
+def _files(ctx: Context) -> list[tuple[Source, SourceFile]]:
+    """The files that the sources name; of one that two sources name, once, and with the day that either knows."""
+    found: dict[tuple[str, str], tuple[Source, SourceFile]] = {}
+    for source in ctx.sources:
+        for file in source.files(ctx.first, ctx.last):
+            if file.day or (file.path, file.fingerprint) not in found:
+                found[file.path, file.fingerprint] = source, file
+    return list(found.values())
 
 
 def _rows(lake: Lake, day: str) -> int:
@@ -120,7 +136,7 @@ class _Ingest:
 
     def read(self, queries: Queries, source: Source, file: SourceFile) -> _File:
         """Stage one file's good rows and collect its refused ones."""
-        state = _File(file, _part_prefix(file.path, file.fingerprint))
+        state = _File(file, _part_prefix(file.path, file.fingerprint), file.day or self._ctx.last)
         waiting: dict[date, list[pa.Table]] = {}
         self.staged[state.name] = []
         for rows in _one_ahead(_buffered(source.read(file), state, self._removed)):
@@ -210,6 +226,7 @@ def _buffered(batches: Iterator[Batch], state: _File, removed: Set[str]) -> Iter
                 "source": state.file.path,
                 "line": r.line,
                 "trace_id": r.trace_id,
+                "date": r.day or state.day,
                 "stage": "parse",
                 "reason": r.reason,
                 "detail": r.detail,
@@ -278,13 +295,29 @@ def _check_share(ctx: Context, files: list[_File]) -> None:
         else:  # an earlier try may have refused rows that pass now
             ctx.lake.drop(QUARANTINE, f.name)
     if rows and refused / rows > limit:
-        reasons = Counter(r for f in files for t in f.refused for r in t["reason"].to_pylist())
-        top = ", ".join(f"{reason} {n}" for reason, n in reasons.most_common(3))
         raise DataError(
-            f"{refused} of {rows} new rows were refused ({refused / rows:.1%}; most: {top}), more than "
-            f"gates.max_quarantined_share = {limit:.1%}. No new trace was kept. "
-            'Read the refused rows with leadline sql "FROM quarantine", then mend the source or raise the limit.'
+            f"{refused} of {rows} new rows were refused ({refused / rows:.1%}; most: {_reasons(files, 3)}), more than "
+            f"gates.max_quarantined_share = {limit:.1%}. No new trace was kept. Read the refused rows with "
+            f"{ctx.sql_command('FROM quarantine')}, then correct the source or raise the limit."
         )
+
+
+def _refused(files: list[_File]) -> list[str]:
+    """A note on the refused rows, if there are any: reasons and places, without their texts."""
+    refused = sum(f.quarantined for f in files)
+    if not refused:
+        return []
+    lines = ((f.file.path, sorted(line for t in f.refused for line in t["line"].to_pylist())) for f in files)
+    places = ", ".join(islice((f"{path}:{line}" for path, found in lines for line in found), PLACES))
+    rows = "1 row was" if refused == 1 else f"{refused:,} rows were"
+    first = "the first at " if refused > PLACES else ""
+    return [f"{rows} refused ({_reasons(files)}): {first}{places}."]
+
+
+def _reasons(files: list[_File], most: int | None = None) -> str:
+    """Why rows were refused, and how many, the most frequent reasons first."""
+    reasons = Counter(r for f in files for t in f.refused for r in t["reason"].to_pylist())
+    return ", ".join(f"{reason} {n:,}" for reason, n in reasons.most_common(most))
 
 
 def _commit(lake: Lake, staged: dict[str, list[Part]], files: list[_File]) -> dict[date, int]:

@@ -41,14 +41,16 @@ def write_reports(ctx: Context, *, others: Sequence[Context] = ()) -> StageResul
     out = ctx.config.report.dir
     computed = 0
     with tracked(ctx.progress, "report", len(wanted)), warehouse_of(ctx).connect() as connection:
+        reader = Reader(connection)
         for night in wanted:
             until = [d for d in days if d <= night]
             first, *beside = [c for c in contexts if c.covers(night)]
-            token = keys.version([_token(c, until) for c in (first, *beside)]) if beside else _token(first, until)
+            refused = report.refused(reader, night)
+            token = keys.version([refused, *(_token(c, until) for c in (first, *beside))])
             mark = out / str(night) / MARK
             if not (mark.exists() and mark.read_text() == token):
                 most = ctx.config.report.max_trace_pages
-                report.build(Reader(connection), out, night, first.recipe, most, {c.label: c.recipe for c in beside})
+                report.build(reader, out, night, first.recipe, most, {c.label: c.recipe for c in beside})
                 mark.write_text(token)
                 computed += 1
             ctx.progress.advance()

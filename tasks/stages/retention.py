@@ -274,11 +274,11 @@ def _empty_quarantine(lake: Lake, what: Due) -> int:
     named = [json.dumps(trace, ensure_ascii=False) for trace in sorted(what.traces)]
     for part in lake.parts(QUARANTINE):
         rows = whole(part, QUARANTINE).to_pylist()
-        seen = datetime.fromtimestamp(part.path.stat().st_mtime, UTC).date()  # of a row without a date, when it came
+        seen = datetime.fromtimestamp(part.path.stat().st_mtime, UTC).date()  # a row may have no date, or one ahead
         full = [
             bool(row["raw"])
             and (
-                (what.texts is not None and (row["date"] or seen) < what.texts)
+                (what.texts is not None and min(row["date"] or seen, seen) < what.texts)
                 or row["trace_id"] in what.traces
                 or any(name in row["raw"] for name in named)
             )

@@ -103,11 +103,11 @@ def import_reviews(ctx: Context, path: Path) -> StageResult:
         ctx.lake.write(QUARANTINE, name, found.refused)
     else:  # an earlier try may have refused lines whose traces have come since
         ctx.lake.drop(QUARANTINE, name)
+    command = ctx.sql_command(f"FROM quarantine WHERE stage = '{STAGE}'")
     found.check(
         path,
         ctx.config.gates.max_quarantined_share,
-        "No label was added. Read the refused lines with "
-        f"leadline sql \"FROM quarantine WHERE stage = '{STAGE}'\", then mend the file or raise the limit.",
+        f"No label was added. Read the refused lines with {command}, then correct the file or raise the limit.",
     )
     new = [r for r in found.reviews.to_pylist() if r["review_id"] not in others and r["review_id"] not in before]
     if new or mine is None:

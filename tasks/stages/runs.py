@@ -4,7 +4,7 @@ import secrets
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
+from datetime import UTC, date, datetime
 
 from tasks.core.schemas import QUARANTINE, RUNS
 from tasks.stages.context import Context, StageResult
@@ -44,6 +44,11 @@ class Run:
         """Record how the run ended."""
         self._write(ctx, status, error)
 
+    def refused(self, ctx: Context) -> list[date | None]:
+        """The night of each row that this run refused; None of a line of people's labels."""
+        mine = [part for key, part in _refused(ctx).items() if key not in self._refused_before]
+        return [day for part in mine for day in _days(part)]
+
     def _write(self, ctx: Context, status: str, error: str | None) -> None:
         row = {
             "run_id": self.run_id,
@@ -72,7 +77,7 @@ class Run:
                 for s in self.stages
             ],
             "traces_ingested": _total(self.stages, "ingest"),
-            "rows_quarantined": sum(_rows(p) for k, p in _refused(ctx).items() if k not in self._refused_before),
+            "rows_quarantined": len(self.refused(ctx)),
             "verdicts_computed": sum(s.computed for s in self.stages if s.judge),
             "tokens_in": sum(s.tokens_in for s in self.stages),
             "tokens_cached": sum(s.tokens_cached for s in self.stages),
@@ -128,8 +133,9 @@ def _refused(ctx: Context) -> dict[tuple[str, int], Part]:
     return found
 
 
-def _rows(part: Part) -> int:
+def _days(part: Part) -> list[date | None]:
     try:
-        return part.rows()
+        found: list[date | None] = part.read(["date"])["date"].to_pylist()
     except FileNotFoundError:
-        return 0
+        return []
+    return found

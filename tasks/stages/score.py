@@ -101,10 +101,11 @@ def score_traces(ctx: Context) -> StageResult:
     limit = ctx.config.gates.max_quarantined_share
     total = computed + reused + refused
     if refused > limit * total:
+        command = ctx.sql_command("FROM quarantine WHERE stage = 'results'")
         raise DataError(
             f"the results of {refused} of {total} traces break the rules of their tables, more than "
             f"gates.max_quarantined_share = {limit:.1%}. No nightly table or report was made of them. Read them with "
-            "leadline sql \"FROM quarantine WHERE stage = 'results'\" and report the judge or SQL that made them."
+            f"{command} and report the judge or SQL that made them."
         )
     notes = (f"The results of {refused} traces were refused; see quarantine.",) if refused else ()
     return StageResult("scores", computed=computed, reused=reused, notes=notes)

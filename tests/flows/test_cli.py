@@ -3,6 +3,7 @@
 import csv
 import io
 import json
+import shlex
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
@@ -298,6 +299,7 @@ def test_data_worse_than_the_limits_ends_with_3_and_can_be_queried(
     assert "Traceback" not in errors + said.stdout.decode()
     assert "3 of 10 new rows were refused (30.0%; most: missing_field 3)" in errors
     assert "gates.max_quarantined_share = 5.0%" in errors
+    assert f'Read the refused rows with leadline sql -c {world.config} "FROM quarantine"' in errors
     sql = "SELECT trace_id, reason, line FROM quarantine ORDER BY line"
     found = command("sql", sql, "--format", "json", "--config", world.config)
     rows = [json.loads(line) for line in found.out.splitlines()]
@@ -310,6 +312,38 @@ def test_data_worse_than_the_limits_ends_with_3_and_can_be_queried(
     assert "3 of 10" in run["error"]
     kept = command("sql", "SELECT count(*) AS n FROM traces", "--format", "csv", "--config", world.config)
     assert kept.out == '"n"\n0\n'
+
+
+@pytest.mark.slow
+def test_the_end_of_a_run_says_what_was_refused_and_how_to_read_it(
+    tmp_path: Path, command: Command, environment: dict[str, str]
+) -> None:
+    root = tmp_path / "it's a folder"
+    root.mkdir()
+    world = make_world(root, gates={"max_quarantined_share": 0.5})
+    change(world, sources=[{"kind": "jsonl", "paths": ["logs/{date}.jsonl"]}])
+    answers = make_traces(1, 5, days=1)
+    write(root / "logs" / f"{FIRST}.jsonl", [*answers, "{not json", '{"trace_id": "cut', "[1, 2]"])
+    said = leadline("nightly", "--config", world.config, "--date", FIRST, env=environment)
+    assert said.returncode == 0, said.stderr.decode()
+    # As each line begins: an object that breaks off, another one, and a list.
+    note = (
+        f"3 rows were refused (malformed_json 2, wrong_type 1): logs/{FIRST}.jsonl:6, logs/{FIRST}.jsonl:7, "
+        f"logs/{FIRST}.jsonl:8."
+    )
+    printed = said.stdout.decode()
+    assert note in " ".join(printed.split())
+    (shown,) = [line for line in printed.splitlines() if line.startswith("refused ")]
+    program, *args = shlex.split(shown.removeprefix("refused "))
+    assert program == "leadline"
+    found = command(*args, "--format", "json")
+    assert [json.loads(line)["line"] for line in found.out.splitlines()] == [6, 7, 8]
+    runs = command("sql", "SELECT rows_quarantined, notes FROM runs", "--format", "json", "-c", world.config)
+    assert json.loads(runs.out) == {"rows_quarantined": 3, "notes": [note]}
+    page = (world.out / "report" / str(FIRST) / "index.html").read_text()
+    assert "3 rows of this night were refused." in page
+    again = leadline("nightly", "--config", world.config, "--date", FIRST, env=environment)
+    assert "refused" not in again.stdout.decode()  # this run refused none
 
 
 @pytest.mark.slow

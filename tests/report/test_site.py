@@ -249,9 +249,15 @@ def test_one_representative_misuse_per_trace_the_surest_first(night):
     assert cases == ["<script>alert(1)</script>", "The warranty is two years from purchase"]  # .93 beats .88
 
 
-def test_refused_rows_are_counted_and_not_shown(site, night):
+def test_refused_rows_are_counted_and_named_and_their_texts_not_shown(site, night):
     refused = night.one(id_="refused")
-    assert cells(refused.one("table"))[1:] == [["missing_field", "parse", "2"], ["duplicate", "duplicate", "1"]]
+    reasons, places = refused.all("table")
+    assert cells(reasons)[1:] == [["missing_field", "parse", "2"], ["duplicate", "duplicate", "1"]]
+    # By source and line, then by stage; the row of the night before is not this one's.
+    assert cells(places)[1:] == [
+        ["a.jsonl", "0", "duplicate"], ["a.jsonl", "0", "missing_field"], ["a.jsonl", "1", "missing_field"],
+    ]  # fmt: skip
+    assert "3 rows of this night were refused." in refused.text()
     assert "2 citations" in refused.text()  # [9] and <b>9</b>
     assert not [p for p in site.rglob("*.html") if "secret" in p.read_text()]
 

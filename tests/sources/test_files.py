@@ -106,6 +106,19 @@ def test_dated_paths_take_the_days_that_are_there(logs: Path) -> None:
     assert source(logs, "../logs/n-{date}.jsonl").files(date(2026, 12, 1), date(2026, 12, 2)) == []
 
 
+@pytest.mark.parametrize(
+    "paths", [("../logs/n-{date}.jsonl", "../logs/*.jsonl"), ("../logs/*.jsonl", "../logs/n-{date}.jsonl")]
+)
+def test_a_file_knows_the_day_in_its_path_whoever_else_names_it(logs: Path, paths: tuple[str, str]) -> None:
+    found = {f.path: f.day for f in source(logs, *paths).files(DAY, date(2026, 11, 3))}
+    assert found == {
+        "../logs/a.jsonl": None,
+        "../logs/b.jsonl": None,
+        "../logs/n-2026-11-01.jsonl": date(2026, 11, 1),
+        "../logs/n-2026-11-03.jsonl": date(2026, 11, 3),
+    }
+
+
 @pytest.mark.parametrize("path", ["../logs/none*.jsonl", "../nowhere/*.jsonl", "../nowhere/{date}.jsonl"])
 def test_a_night_without_logs_is_no_error(logs: Path, path: str) -> None:
     assert source(logs, path).files(DAY, DAY) == []

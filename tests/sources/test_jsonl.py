@@ -81,6 +81,24 @@ def hash_of(tmp: Path, data: bytes) -> str:
     return str(value)
 
 
+@pytest.mark.parametrize(
+    ("data", "day"),
+    [
+        (line(answer=5), date(2026, 11, 1)),
+        (line(trace_id="", timestamp="2026-11-01T23:30:00-02:00"), date(2026, 11, 2)),  # 01:30 UTC of the next day
+        (line(answer="\0"), date(2026, 11, 1)),
+        (line(repeat=2**40), date(2026, 11, 1)),
+        (line(timestamp="2026-11-01T10:00:00"), None),  # without a zone it may be a day more or less
+        (line(timestamp="9999-12-31T23:00:00-05:00"), None),  # beyond the year 9999 in UTC
+        (without("timestamp"), None),
+        (line()[:-5], None),
+        (b"[]", None),
+    ],
+)
+def test_a_refused_row_tells_its_day_where_it_can_be_read(tmp_path: Path, data: bytes, day: date | None) -> None:
+    assert only_reject(tmp_path, data).day == day
+
+
 def test_every_field_arrives(tmp_path: Path) -> None:
     (row,) = read(tmp_path, json.dumps(FULL).encode()).table.to_pylist(maps_as_pydicts="strict")
     assert len(row.pop("content_hash")) == 32

@@ -40,6 +40,12 @@ def hash_of(recipe: Recipe = RECIPE, extractor: str = "e", judge: str = "j", sco
     return keys.version(define(recipe, extractor, [judge], {"answer": scorer}))
 
 
+def test_a_command_names_the_config_unless_it_is_the_default(tmp_path: Path) -> None:
+    ctx = replace(context(tmp_path), path=Path("my configs/night.yaml"))
+    assert ctx.sql_command("FROM runs") == "leadline sql -c 'my configs/night.yaml' \"FROM runs\""
+    assert replace(ctx, path=Path("configs/nightly.yaml")).sql_command("FROM runs") == 'leadline sql "FROM runs"'
+
+
 class TestRecipe:
     @pytest.mark.parametrize("changed", [{"extractor": "x"}, {"judge": "x"}, {"scorer": "x"}])
     def test_another_extractor_judge_or_scorer_is_another_recipe(self, changed: dict[str, str]) -> None:

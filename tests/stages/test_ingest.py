@@ -136,6 +136,51 @@ class TestAccounts:
         assert stored(ctx) == {f"t{i}": "Same." for i in range(10)}
 
 
+class TestRefusedRows:
+    """They count for a night, and are named without their texts."""
+
+    def test_the_night_is_that_of_the_row_or_of_the_file_or_of_the_run(self, tmp_path: Path) -> None:
+        blank = trace("blank", " ", day=NEXT)
+        wrong = trace("wrong", day=NEXT) | {"question": 5}
+        for name in (f"{DAY}.jsonl", "all.jsonl"):
+            log(tmp_path, name, ["{cut", blank, wrong, trace("zone") | {"timestamp": "2026-10-30T12:00:00"}])
+        dated = {"kind": "jsonl", "paths": ["logs/{date}.jsonl"]}
+        undated = {"kind": "jsonl", "paths": ["logs/*.jsonl"]}  # names the dated file too, and knows no day of it
+        ctx = context(tmp_path, first=DAY, last=date(2026, 11, 3), sources=[dated, undated], gates=LENIENT)
+        ingest(ctx)
+        found = {(r["source"], r["line"]): r["date"] for r in rows(ctx, QUARANTINE)}
+        assert found == {
+            (f"logs/{DAY}.jsonl", 1): DAY,  # of the file
+            (f"logs/{DAY}.jsonl", 2): NEXT,  # its own
+            (f"logs/{DAY}.jsonl", 3): NEXT,
+            (f"logs/{DAY}.jsonl", 4): DAY,  # a timestamp without a zone is on no day of UTC for sure
+            ("logs/all.jsonl", 1): date(2026, 11, 3),  # the last of the run's days
+            ("logs/all.jsonl", 2): NEXT,
+            ("logs/all.jsonl", 3): NEXT,
+            ("logs/all.jsonl", 4): date(2026, 11, 3),
+        }
+
+    @pytest.mark.parametrize(
+        ("bad", "note"),
+        [
+            (["{"], "1 row was refused (malformed_json 1): logs/a.jsonl:2."),
+            (
+                ["{", trace("t2", "Secret.", question=""), "{", "{"],
+                "4 rows were refused (malformed_json 3, empty_question 1): the first at logs/a.jsonl:2, "
+                "logs/a.jsonl:3, logs/a.jsonl:4.",
+            ),
+        ],
+        ids=["one", "several"],
+    )
+    def test_a_note_says_how_many_why_and_where(self, tmp_path: Path, bad: list, note: str) -> None:
+        log(tmp_path, "a.jsonl", [trace("t1"), *bad])
+        assert ingest(context(tmp_path, gates=LENIENT)).notes == (note,)
+
+    def test_no_note_where_none_is_refused(self, tmp_path: Path) -> None:
+        log(tmp_path, "a.jsonl", [trace("t1"), trace("t1")])
+        assert ingest(context(tmp_path)).notes == ()
+
+
 class TestAgain:
     def test_a_file_is_read_once(self, tmp_path: Path) -> None:
         log(tmp_path, "a.jsonl", [trace("t1"), trace("t2")])

@@ -8,6 +8,7 @@ import pytest
 from stage_kit import DAY, NEXT, Watched, context, put, trace
 
 from tasks import report
+from tasks.core.schemas import QUARANTINE
 from tasks.stages.claims import extract_claims
 from tasks.stages.context import Context
 from tasks.stages.gates import GateKeeper
@@ -17,6 +18,7 @@ from tasks.stages.publish import load_warehouse, publish_warehouse, rebuild, sum
 from tasks.stages.relevance import score_relevance
 from tasks.stages.score import aggregate_nights, score_traces
 from tasks.stages.verdicts import judge_first_looks
+from tasks.store.lake import from_rows
 from tasks.store.warehouse import Reader, query
 
 pytestmark = pytest.mark.slow
@@ -91,6 +93,21 @@ def test_a_change_of_a_night_renews_it_and_the_later_ones_whose_trends_show_it(
     built.clear()
     write_reports(ctx)
     assert built == [DAY, NEXT]
+
+
+def test_a_row_that_is_refused_later_renews_its_night(tmp_path: Path, built: list[date]) -> None:
+    ctx = both(tmp_path)
+    night(ctx, DAY, "t1")
+    night(ctx, NEXT, "t2")
+    complete(ctx)
+    write_reports(ctx)
+    for part, n in (("a", 1), ("b", 0), ("a", 2)):  # a row more, a part without rows, another row
+        refused = {"source": "s", "line": n, "date": NEXT, "stage": "parse", "reason": "wrong_type", "raw": "x"}
+        ctx.lake.write(QUARANTINE, part, from_rows([refused] * bool(n), QUARANTINE))
+        built.clear()
+        load_warehouse(ctx)
+        write_reports(ctx)
+        assert built == ([NEXT] if n else [])
 
 
 def test_changed_annotations_renew_the_nights_that_they_touch(tmp_path: Path, built: list[date]) -> None:

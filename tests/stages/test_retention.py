@@ -1,7 +1,7 @@
 """What no stage may do once a text is gone: read it, ask a judge of it, or drop what was made of it."""
 
 from dataclasses import replace
-from datetime import UTC, date, datetime
+from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
 
 import pyarrow as pa
@@ -143,7 +143,7 @@ class TestRemove:
         (verdict,) = rows(ctx, VERDICTS)
         assert (verdict["label"], verdict["explanation"], verdict["raw"]) == ("supported", None, None)
 
-    def test_a_refused_row_without_a_day_is_as_old_as_its_part(self, tmp_path: Path) -> None:
+    def test_a_refused_row_without_a_day_or_of_one_ahead_is_as_old_as_its_part(self, tmp_path: Path) -> None:
         ctx = context(tmp_path)
         refused = [
             {"source": "a", "line": n, "trace_id": None, "date": day, "stage": "parse", "reason": "x", "raw": "text"}
@@ -154,6 +154,9 @@ class TestRemove:
         remove(ctx.lake, Due(texts=NEXT), NOW)
         assert [r["raw"] for r in rows(ctx, QUARANTINE)] == ["text", "", "text"]  # the part was written just now
         assert part.path.stat().st_mtime_ns == stamp
+        later = datetime.fromtimestamp(stamp / 1e9, UTC).date() + timedelta(days=1)
+        remove(ctx.lake, Due(texts=later), NOW)
+        assert [r["raw"] for r in rows(ctx, QUARANTINE)] == ["", "", ""]  # also the one that claims to be of 2099
 
 
 class TestNoStageReadsIt:

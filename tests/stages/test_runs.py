@@ -120,8 +120,8 @@ def test_rows_refused_by_this_run_alone_are_counted_also_when_it_refuses_them_ag
         with pytest.raises(DataError):
             ingest(ctx)
         run.end(ctx, "failed")
-        counts.append(records(ctx)[-1]["rows_quarantined"])
-    assert counts == [1, 1]
+        counts.append((records(ctx)[-1]["rows_quarantined"], run.refused(ctx)))
+    assert counts == [(1, [DAY]), (1, [DAY])]
 
 
 def test_run_ids_sort_by_time_and_never_clash() -> None:
@@ -185,18 +185,18 @@ def test_refused_rows_that_another_writer_takes_back_meanwhile_stop_no_run(
     refuse(ctx, "gone-at-once", 2)
     refuse(ctx, "gone-soon", 3)
     refuse(ctx, "stays", 4)
-    parts, rows = Lake.parts, Part.rows
+    parts, read = Lake.parts, Part.read
 
     def vanishing(lake: Lake, table: Table, *partition: str) -> list[Part]:
         listed = parts(lake, table, *partition)
         lake.drop(QUARANTINE, "gone-at-once")
         return listed
 
-    def counted(part: Part) -> int:
+    def reading(part: Part, columns: list[str] | None = None) -> pa.Table:
         ctx.lake.drop(QUARANTINE, "gone-soon")
-        return rows(part)
+        return read(part, columns)
 
     monkeypatch.setattr(Lake, "parts", vanishing)
-    monkeypatch.setattr(Part, "rows", counted)
+    monkeypatch.setattr(Part, "read", reading)
     run.end(ctx, "completed")
     assert records(ctx)[0]["rows_quarantined"] == 4

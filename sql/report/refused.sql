@@ -1,0 +1,7 @@
+-- Grain: one refused row of the night, without what it says; the first $limit by source and line.
+-- Inputs: quarantine. Parameters: $night, $limit.
+SELECT stage, reason, source, line
+FROM quarantine
+WHERE date = $night
+ORDER BY source, line, stage, reason
+LIMIT $limit
