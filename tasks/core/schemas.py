@@ -809,8 +809,8 @@ SOURCES = Table(
     "sources",
     "one ingested state of one source file",
     pa.schema([
-        col("source", S, "File or URL.", null=False),
-        col("fingerprint", S, "Hash of its size and modification time or ETag.", null=False),
+        col("source", S, "File or URL; null where its row was lost and its traces were adopted."),
+        col("fingerprint", S, "Hash of its size and modification time or ETag; null as `source` is."),
         col("rows", I64, "Rows in it: ingested + known + quarantined.", null=False),
         col("ingested", I64, "New traces.", null=False),
         col("known", I64, "Traces that were already there, unchanged.", null=False),

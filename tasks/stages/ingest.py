@@ -1,8 +1,11 @@
 """Ingest and validate: source files into `traces`, refused rows into `quarantine`, one ledger row per file.
 
 Everything is staged beside the lake first. Only when the whole run's share of refused rows is within the limit are
-the staged parts renamed into place, and each file's ledger row is written after its parts: a kill at any moment
-leaves a file either ingested or untouched-looking, and then it is read again from the start.
+the staged parts renamed into place, and each file's ledger row is written after its parts. A file without a ledger row
+is read again from the start.
+
+No part of `traces` is removed. Where a file without a row has parts in the lake, what it lacks is added to them; where
+it is not read in this run, they are adopted (`ledger.py`).
 """
 
 import shutil
@@ -10,7 +13,7 @@ from collections import Counter
 from collections.abc import Iterator, Set
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
-from datetime import UTC, date, datetime
+from datetime import date
 from itertools import islice
 from typing import Any
 
@@ -18,11 +21,11 @@ import msgspec
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from tasks.core import keys
 from tasks.core.errors import DataError
 from tasks.core.progress import tracked
-from tasks.core.schemas import NEVER_READ, QUARANTINE, SOURCES, TRACES
+from tasks.core.schemas import NEVER_READ, QUARANTINE, TRACES
 from tasks.sources import Batch, Source, SourceFile
+from tasks.stages import ledger
 from tasks.stages.context import Context, StageResult
 from tasks.stages.gates import GateKeeper, narrow_traces
 from tasks.stages.removed import requested
@@ -40,14 +43,21 @@ class _File:
 
     Attributes:
         day: Night that its refused rows count for, where their own timestamp can't be read.
+        parts: Names for its parts, those left out that are in the lake.
+        before: What these hold: content hashes by trace id, but for the traces that were found again.
+        ingested: New traces.
+        found: Traces of the parts that are in the lake.
     """
 
     file: SourceFile
     name: str
     day: date
+    parts: Iterator[str]
+    before: dict[str, str]
     rows: int = 0
     known: int = 0
     ingested: int = 0
+    found: int = 0
     forgotten: int = 0
     refused: list[pa.Table] = field(default_factory=list)
 
@@ -60,23 +70,21 @@ def ingest(ctx: Context) -> StageResult:
     """Read every file that the sources name for the run's days and that is not in the ledger yet.
 
     Returns:
-        `computed` = new traces, `reused` = rows that were known or whose file was; notes name refused rows, days
-        outside the run that became incomplete, and unusual volumes.
+        `computed` = new traces, `reused` = rows that were known or whose file was; notes name refused rows, parts that
+        were adopted, days outside the run that became incomplete, and unusual volumes.
 
     Raises:
         SourceError: A file can't be read.
         DataError: More rows were refused than the config allows; they can be seen in `quarantine`, nothing else
             of this run's files was kept.
     """
-    ledger = {(r["source"], r["fingerprint"]): r for part in ctx.lake.parts(SOURCES) for r in part.read().to_pylist()}
-    if ctx.lake.overlay is None:
-        _drop_uncommitted(ctx.lake, {_part_prefix(source, fingerprint) for source, fingerprint in ledger})
+    read = ledger.ledger(ctx.lake)
     found = _files(ctx)
-    new = [(source, file) for source, file in found if (file.path, file.fingerprint) not in ledger]
-    reused = sum(int(ledger[f.path, f.fingerprint]["rows"]) for _, f in found if (f.path, f.fingerprint) in ledger)
+    new = [(source, file) for source, file in found if (file.path, file.fingerprint) not in read]
+    reused = sum(read.get((file.path, file.fingerprint), 0) for _, file in found)
     if not new:
-        note = () if found else ("No source file was found for these days.",)
-        return StageResult("ingest", reused=reused, notes=note)
+        missing = [] if found else ["No source file was found for these days."]
+        return StageResult("ingest", reused=reused, notes=(*missing, *ledger.adopt(ctx.lake)))
     staging = ctx.lake.hidden("staging")
     shutil.rmtree(staging, ignore_errors=True)
     gate = GateKeeper(ctx.config.gates, ctx.lake.hidden("gates"))
@@ -94,7 +102,7 @@ def ingest(ctx: Context) -> StageResult:
         shutil.rmtree(staging, ignore_errors=True)
         earlier = [n for d, n in sorted(before.items()) if n and d < min(days, default=ctx.first)]
         totals = {d: n + before.get(d, 0) for d, n in days.items()}  # a night counts with what came late
-        notes = [*_refused(files), *gate.check_volume(totals, earlier, run_name)]
+        notes = [*_refused(files), *ledger.adopt(ctx.lake), *gate.check_volume(totals, earlier, run_name)]
     finally:
         gate.write_docs()
     outside = sorted(d for d in days if not ctx.covers(d))
@@ -104,7 +112,7 @@ def ingest(ctx: Context) -> StageResult:
     return StageResult(
         "ingest",
         computed=sum(f.ingested for f in files),
-        reused=reused + sum(f.known for f in files),
+        reused=reused + sum(f.found + f.known for f in files),
         notes=tuple(notes),
     )
 
@@ -132,26 +140,30 @@ class _Ingest:
         self._gate = gate
         self._run_name = run_name
         self._removed = requested(ctx.lake)
+        self._there = ledger.parts_by_file(ctx.lake)
         self.staged: dict[str, list[Part]] = {}
 
     def read(self, queries: Queries, source: Source, file: SourceFile) -> _File:
         """Stage one file's good rows and collect its refused ones."""
-        state = _File(file, _part_prefix(file.path, file.fingerprint), file.day or self._ctx.last)
+        name = ledger.name_of(file)
+        there = self._there.get(name, ())
+        day = file.day or self._ctx.last
+        state = _File(file, name, day, ledger.free_names(name, there), ledger.hashes(there))
         waiting: dict[date, list[pa.Table]] = {}
         self.staged[state.name] = []
         for rows in _one_ahead(_buffered(source.read(file), state, self._removed)):
             for table in self._admit(queries, rows, state, waiting):
                 day = table["date"][0].as_py()
                 waiting.setdefault(day, []).append(table)
-            self._stage(state.name, waiting, last=False)
-        self._stage(state.name, waiting, last=True)
+            self._stage(state, waiting, last=False)
+        self._stage(state, waiting, last=True)
         return state
 
     def _admit(
         self, queries: Queries, rows: pa.Table, state: _File, waiting: dict[date, list[pa.Table]]
     ) -> Iterator[pa.Table]:
         """Gate and deduplicate; yields the new traces, a table per day."""
-        rows = self._without_removed(rows, state)
+        rows = _without_found(self._without_removed(rows, state), state)
         refusals = self._gate.check_traces(narrow_traces(rows), self._ctx.last, self._ctx.today, self._run_name)
         refused = {r.row: (r.reason, r.detail) for r in refusals}
         state.refused.append(_quarantine(rows, "gate", refused, state.file.path))
@@ -199,21 +211,35 @@ class _Ingest:
         state.forgotten += gone.num_rows
         return rows.filter(pa.array([not there for there in forgotten]))
 
-    def _stage(self, name: str, waiting: dict[date, list[pa.Table]], *, last: bool) -> None:
+    def _stage(self, state: _File, waiting: dict[date, list[pa.Table]], *, last: bool) -> None:
         """Write full parts, and what is left at the end of the file or when too much waits in memory."""
         size = self._ctx.config.limits.part_traces
-        parts = self.staged[name]
+        parts = self.staged[state.name]
         everything = last or sum(t.nbytes for day in waiting.values() for t in day) > BUFFER_BYTES
         for day in sorted(waiting):
             table = pa.concat_tables(waiting[day])
             full = table.num_rows if everything else table.num_rows // size * size
             for at in range(0, full, size):
                 piece = table.slice(at, min(size, full - at))
-                parts.append(self._staging.write(TRACES, f"{name}-{len(parts):05d}", piece, str(day)))
+                parts.append(self._staging.write(TRACES, next(state.parts), piece, str(day)))
             rest = table.slice(full)
             waiting[day] = [rest]
             if not rest.num_rows:
                 del waiting[day]
+
+
+def _without_found(rows: pa.Table, state: _File) -> pa.Table:
+    """The rows that no part of this file holds yet; each of the others is counted once, and a copy of it stays."""
+    if not state.before:
+        return rows
+    new = []
+    for trace_id, content in zip(rows["trace_id"].to_pylist(), rows["content_hash"].to_pylist(), strict=True):
+        there = state.before.get(trace_id) == content
+        if there:
+            del state.before[trace_id]
+            state.found += 1
+        new.append(not there)
+    return rows.filter(pa.array(new, pa.bool_()))
 
 
 def _buffered(batches: Iterator[Batch], state: _File, removed: Set[str]) -> Iterator[pa.Table]:
@@ -329,25 +355,6 @@ def _commit(lake: Lake, staged: dict[str, list[Part]], files: list[_File]) -> di
             target = lake.path(TRACES, part.name, *part.partition)
             target.parent.mkdir(parents=True, exist_ok=True)
             part.path.replace(target)
-        row = {
-            "source": f.file.path,
-            "fingerprint": f.file.fingerprint,
-            "rows": f.rows,
-            "ingested": f.ingested,
-            "known": f.known,
-            "quarantined": f.quarantined,
-            "ingested_at": datetime.now(UTC),
-        }
-        lake.write(SOURCES, f.name, from_rows([row], SOURCES))
+        ingested = f.ingested + f.found
+        ledger.record(lake, f.name, f.file, ingested=ingested, known=f.known, quarantined=f.quarantined)
     return dict(days)
-
-
-def _drop_uncommitted(lake: Lake, committed: set[str]) -> None:
-    """Remove parts that a killed run renamed into place before it could write their file's ledger row."""
-    for part in lake.parts(TRACES):
-        if part.name.rsplit("-", 1)[0] not in committed:
-            part.path.unlink()
-
-
-def _part_prefix(source: str, fingerprint: str) -> str:
-    return keys.key(source, fingerprint, size=keys.SHORT_HEX)

@@ -223,7 +223,7 @@ def test_a_new_recipe_counts_it_as_unjudged_and_asks_nothing_of_it(world: World,
 
 def test_old_texts_expire_and_new_ones_stay(world: World) -> None:
     before = numbers(world)
-    for part in (world.lake / "quarantine").glob("*.parquet"):  # the broken line has no day of its own: it is as old as its part
+    for part in (world.lake / "quarantine").glob("*.parquet"):  # the broken line is as old as its part, at least
         os.utime(part, (OLD.timestamp(), OLD.timestamp()))
     retain(world, text_days=5)
     run(world.config)
@@ -364,7 +364,7 @@ def test_what_a_killed_retention_began_is_left_to_the_next_one(world: World) -> 
     """When it is killed, the old traces are empty and their claims are not; then a `forget` completes its own."""
     retain(world, text_days=5)
     before = numbers(world)
-    for part in (world.lake / "quarantine").glob("*.parquet"):  # the broken line has no day of its own: it is as old as its part
+    for part in (world.lake / "quarantine").glob("*.parquet"):  # the broken line is as old as its part, at least
         os.utime(part, (OLD.timestamp(), OLD.timestamp()))
     lake, aside = Lake(world.lake), world.out / "aside"
     (world.lake / "claims").rename(aside)

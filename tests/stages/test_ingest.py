@@ -4,7 +4,7 @@ import json
 import os
 from collections import Counter
 from dataclasses import replace
-from datetime import date
+from datetime import UTC, date, datetime
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -21,6 +21,7 @@ from tasks.stages import ingest as module
 from tasks.stages.context import Context
 from tasks.stages.gates import GateKeeper
 from tasks.stages.ingest import ingest
+from tasks.stages.retention import Due, remove, request
 
 
 @pytest.fixture(autouse=True)
@@ -41,13 +42,18 @@ def stored(ctx: Context) -> dict[str, str]:
     return dict(found)
 
 
+def tree(root: Path) -> dict[Path, bytes]:
+    """Every file below a directory."""
+    return {path: path.read_bytes() for path in sorted(root.rglob("*")) if path.is_file()}
+
+
 def reasons(ctx: Context) -> Counter[str]:
     return Counter(r["reason"] for r in rows(ctx, QUARANTINE))
 
 
 def books(ctx: Context) -> list[tuple[int, int, int, int]]:
     """Of every ledger row: rows, ingested, known, quarantined."""
-    found = sorted(rows(ctx, SOURCES), key=lambda r: (r["source"], r["ingested_at"]))
+    found = sorted(rows(ctx, SOURCES), key=lambda r: (r["source"] or "", r["ingested_at"]))
     return [(r["rows"], r["ingested"], r["known"], r["quarantined"]) for r in found]
 
 
@@ -275,19 +281,6 @@ class TestKilled:
         after = (rows(ctx, TRACES), rows(ctx, QUARANTINE), [p.name for p in ctx.lake.parts(TRACES)], books(ctx))
         assert after == before
 
-    def test_parts_of_a_file_that_is_gone_by_now(self, tmp_path: Path) -> None:
-        path = log(tmp_path, "a.jsonl", [trace("t1")])
-        log(tmp_path, "b.jsonl", [trace("t2")])
-        ctx = context(tmp_path)
-        ingest(ctx)
-        for part in ctx.lake.parts(SOURCES):
-            if part.read()["source"][0].as_py() == "logs/a.jsonl":
-                part.path.unlink()
-        path.unlink()
-        ingest(ctx)
-        # no ledger row speaks for t1: its file counts as never ingested
-        assert list(stored(ctx)) == ["t2"]
-
     def test_while_files_were_staged(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         log(tmp_path, "a.jsonl", [trace("t1")])
         ctx = context(tmp_path)
@@ -313,6 +306,136 @@ class TestKilled:
         with pytest.raises(SourceError):
             ingest(ctx)
         assert rows(ctx, TRACES) == rows(ctx, SOURCES) == []
+
+
+DAILY = [{"kind": "jsonl", "paths": ["logs/{date}.jsonl"]}]
+
+
+def forget_files(ctx: Context, *sources: str) -> None:
+    """Remove the ledger rows of these files, as after a kill, or as somebody does whose part of `sources` is damaged."""
+    for part in ctx.lake.parts(SOURCES):
+        if part.read()["source"][0].as_py() in sources:
+            part.path.unlink()
+
+
+class TestPartsWithoutALedgerRow:
+    def test_they_are_adopted_where_their_file_is_gone(self, tmp_path: Path) -> None:
+        gone = log(tmp_path, "a.jsonl", [trace(f"t{i}", day=d) for i, d in enumerate((DAY, DAY, DAY, NEXT))] + ["{"])
+        log(tmp_path, "b.jsonl", [trace("t9")])
+        ctx = context(tmp_path, last=NEXT, gates=LENIENT, limits={"part_traces": 2})
+        ingest(ctx)
+        before, texts = books(ctx), rows(ctx, TRACES)
+        (name,) = [p.name for p in ctx.lake.parts(SOURCES) if p.read()["source"][0].as_py() == "logs/a.jsonl"]
+        forget_files(ctx, "logs/a.jsonl")
+        gone.unlink()
+        found = ingest(ctx)
+        assert rows(ctx, TRACES) == texts
+        # Three traces of the first day are two parts, that of the second is another one.
+        assert found.notes == (
+            "Parts of `traces` that had no row in `sources` were adopted (traces: 4): "
+            f"{DAY}/{name}-00000, {DAY}/{name}-00001, {NEXT}/{name}-00002.",
+        )
+        assert sorted(books(ctx)) == sorted(before)
+        assert {r["source"] for r in rows(ctx, SOURCES)} == {None, "logs/b.jsonl"}
+        assert ingest(ctx).notes == ()  # they have a row now
+
+    def test_their_file_takes_them_over_where_it_is_read_again(self, tmp_path: Path) -> None:
+        log(tmp_path, "a.jsonl", [trace("t1"), trace("t1"), trace("t1", "Other."), trace("t2"), "{", trace("t3", " ")])
+        ctx = context(tmp_path, gates=LENIENT)
+        ingest(ctx)
+        before, texts = books(ctx), tree(ctx.lake.root / "traces")
+        forget_files(ctx, "logs/a.jsonl")
+        found = ingest(ctx)
+        assert books(ctx) == before == [(6, 2, 1, 3)]  # its own traces are no copies of others
+        assert tree(ctx.lake.root / "traces") == texts
+        assert (found.computed, found.reused) == (0, 3)  # no trace is new: two were there, and a copy was known
+        assert [note for note in found.notes if "adopted" in note] == []
+
+    def test_a_file_that_comes_after_they_were_adopted(self, tmp_path: Path) -> None:
+        log(tmp_path, f"{DAY}.jsonl", [trace("t1"), trace("t2")])
+        days = {"sources": DAILY}
+        first = context(tmp_path, **days)
+        ingest(first)
+        before, texts = books(first), tree(first.lake.root / "traces")
+        forget_files(first, f"logs/{DAY}.jsonl")
+        ingest(context(tmp_path, first=NEXT, last=NEXT, **days))  # names no file of the first day
+        assert [r["source"] for r in rows(first, SOURCES)] == [None]
+        ingest(context(tmp_path, **days))
+        assert [r["source"] for r in rows(first, SOURCES)] == [f"logs/{DAY}.jsonl"]
+        assert (books(first), tree(first.lake.root / "traces")) == (before, texts)
+
+    def test_texts_that_were_removed_do_not_come_back(self, tmp_path: Path) -> None:
+        log(tmp_path, "a.jsonl", [trace("asked"), trace("expired")])
+        log(tmp_path, "b.jsonl", [trace("young", day=NEXT)])
+        ctx = context(tmp_path, last=NEXT, gates=LENIENT)
+        ingest(ctx)
+        now = datetime(2026, 11, 10, tzinfo=UTC)
+        request(ctx.lake, ["asked"], None, now)
+        remove(ctx.lake, Due(texts=NEXT, traces=frozenset({"asked"})), now)
+        request(ctx.lake, ["young"], None, now)  # put on record, and killed before its text was removed
+        before = rows(ctx, TRACES)
+        forget_files(ctx, "logs/a.jsonl", "logs/b.jsonl")
+        ingest(ctx)
+        assert rows(ctx, TRACES) == before
+        assert {r["trace_id"]: (r["text_removed"], bool(r["answer"])) for r in before} == {
+            "asked": ("deleted", False), "expired": ("expired", False), "young": (None, True),
+        }  # fmt: skip
+        refused = {r["trace_id"]: (r["reason"], r["raw"]) for r in rows(ctx, QUARANTINE)}
+        assert refused == {"asked": ("removed", ""), "young": ("removed", "")}
+
+    def test_what_passed_the_gate_once_is_not_refused_for_being_read_again(self, tmp_path: Path) -> None:
+        log(tmp_path, "a.jsonl", [trace("t1", "x" * 9), trace("t2", "y")])
+        ctx = context(tmp_path)
+        ingest(ctx)
+        forget_files(ctx, "logs/a.jsonl")
+        ingest(context(tmp_path, gates={"max_answer_chars": 5}))
+        assert (books(ctx), rows(ctx, QUARANTINE)) == ([(2, 2, 0, 0)], [])
+
+    @pytest.mark.parametrize("lost", range(5))
+    def test_a_part_that_is_lost_with_the_row_comes_back_as_it_was(self, tmp_path: Path, lost: int) -> None:
+        """What was made of it bears its name, and has to be of its traces."""
+        log(tmp_path, "a.jsonl", [trace(f"t{i}", day=NEXT if i % 3 else DAY) for i in range(8)])
+        ctx = context(tmp_path, last=NEXT, limits={"part_traces": 2})
+        ingest(ctx)
+        before = [(p.name, p.partition, p.read().to_pylist()) for p in ctx.lake.parts(TRACES)]
+        assert len(before) == 5  # of three traces of the first day, and of five of the second
+        ctx.lake.parts(TRACES)[lost].path.unlink()
+        forget_files(ctx, "logs/a.jsonl")
+        found = ingest(ctx)
+        assert [(p.name, p.partition, p.read().to_pylist()) for p in ctx.lake.parts(TRACES)] == before
+        assert found.computed == len(before[lost][2])
+        assert books(ctx) == [(8, 8, 0, 0)]
+
+    @settings(max_examples=12, deadline=None, phases=(Phase.explicit, Phase.reuse, Phase.generate))
+    @given(st.sets(st.sampled_from(["logs/a.jsonl", "logs/b.jsonl"])), st.sets(st.integers(0, 9)), st.integers(1, 3))
+    def test_wherever_a_run_was_killed_the_next_one_has_every_trace_once(
+        self, tmp_path_factory: pytest.TempPathFactory, unwritten: set[str], unmoved: set[int], size: int
+    ) -> None:
+        root = tmp_path_factory.mktemp("killed")
+        log(root, "a.jsonl", [trace(f"t{i}", day=NEXT if i % 2 else DAY) for i in range(5)])
+        log(root, "b.jsonl", [trace(t) for t in ("t0", "t8", "t9")] + [trace("t1", "Other."), "{"])
+        config = {"last": NEXT, "gates": LENIENT, "limits": {"part_traces": size}}
+        ctx = context(root, **config)
+        ingest(ctx)
+        before = (sorted(stored(ctx).items()), reasons(ctx), books(ctx))
+        written = {p.name for p in ctx.lake.parts(SOURCES) if p.read()["source"][0].as_py() not in unwritten}
+        forget_files(ctx, *unwritten)
+        parts = [p for p in ctx.lake.parts(TRACES) if p.name.rsplit("-", 1)[0] not in written]
+        for n, part in enumerate(sorted(parts, key=lambda p: p.read()["trace_id"][0].as_py())):
+            if n in unmoved:
+                part.path.unlink()
+        ingest(context(root, **config))
+        assert (sorted(stored(ctx).items()), reasons(ctx), books(ctx)) == before
+
+    def test_a_dry_run_adopts_nothing(self, tmp_path: Path) -> None:
+        log(tmp_path, f"{DAY}.jsonl", [trace("t1")])
+        ctx = context(tmp_path, sources=DAILY)
+        ingest(ctx)
+        forget_files(ctx, f"logs/{DAY}.jsonl")
+        before = tree(ctx.lake.root)
+        over = context(tmp_path, first=NEXT, last=NEXT, sources=DAILY, overlay=tmp_path / "over")
+        assert "were adopted (traces: 1)" in ingest(over).notes[-1]
+        assert tree(ctx.lake.root) == before
 
 
 class TestNotes:

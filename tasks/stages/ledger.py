@@ -1,0 +1,88 @@
+"""The ledger `sources`: which states of which files were read, and whose parts of `traces` are.
+
+A file's parts bear the name of its row, and the row is written after them. So parts without a row are those of a run
+that was killed in between, or their row was lost. They are never removed: their file may be gone. Left out: reading
+files (`ingest.py`).
+"""
+
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from datetime import UTC, datetime
+from itertools import count
+
+from tasks.core import keys
+from tasks.core.schemas import QUARANTINE, SOURCES, TRACES
+from tasks.sources import SourceFile
+from tasks.store.lake import Lake, Part, from_rows
+
+NAMED = 5  # adopted parts in a note
+
+
+def name_of(file: SourceFile) -> str:
+    """The name of a file's row, and the beginning of the names of its parts."""
+    return keys.key(file.path, file.fingerprint, size=keys.SHORT_HEX)
+
+
+def ledger(lake: Lake) -> dict[tuple[str, str], int]:
+    """Rows of every file that was read, by its path and fingerprint."""
+    found = [row for part in lake.parts(SOURCES) for row in part.read().to_pylist()]
+    return {(row["source"], row["fingerprint"]): row["rows"] for row in found if row["source"] is not None}
+
+
+def parts_by_file(lake: Lake) -> Mapping[str, Sequence[Part]]:
+    """The parts of `traces` by the name of their file's row, whether it is there or not."""
+    found: dict[str, list[Part]] = defaultdict(list)
+    for part in lake.parts(TRACES):
+        found[part.name.rsplit("-", 1)[0]].append(part)
+    return found
+
+
+def free_names(name: str, there: Sequence[Part]) -> Iterator[str]:
+    """Names for the parts of a file, but for those that are there.
+
+    The rows that they lack are cut as before, so that a part that was lost comes back under its name, and what was
+    made of it is of it again.
+    """
+    taken = {part.name for part in there}
+    return (part for n in count() if (part := f"{name}-{n:05d}") not in taken)
+
+
+def hashes(parts: Sequence[Part]) -> dict[str, str]:
+    """Content hashes of the traces of some parts, by trace id."""
+    tables = [part.read(["trace_id", "content_hash"]) for part in parts]
+    return {t: h for rows in tables for t, h in zip(*(c.to_pylist() for c in rows.columns), strict=True)}
+
+
+def record(lake: Lake, name: str, file: SourceFile | None, *, ingested: int, known: int, quarantined: int) -> None:
+    """Write the row of a file, after its parts; of parts whose file is not known, a row that names none."""
+    row = {
+        "source": file and file.path,
+        "fingerprint": file and file.fingerprint,
+        "rows": ingested + known + quarantined,
+        "ingested": ingested,
+        "known": known,
+        "quarantined": quarantined,
+        "ingested_at": datetime.now(UTC),
+    }
+    lake.write(SOURCES, name, from_rows([row], SOURCES))
+
+
+def adopt(lake: Lake) -> list[str]:
+    """Give parts of `traces` without a row one that names no file; returns a note on them, where there are any.
+
+    Where their file comes after all, it is read, and its own row takes the place of this one.
+    """
+    rows = {part.name for part in lake.parts(SOURCES)}
+    adopted: list[Part] = []
+    for name, parts in parts_by_file(lake).items():
+        if name not in rows:
+            refused = lake.find(QUARANTINE, name)
+            traces = sum(part.rows() for part in parts)
+            record(lake, name, None, ingested=traces, known=0, quarantined=refused.rows() if refused else 0)
+            adopted += parts
+    if not adopted:
+        return []
+    named = ", ".join(f"{part.date}/{part.name}" for part in adopted[:NAMED])
+    more = f" and {len(adopted) - NAMED} more" if len(adopted) > NAMED else ""
+    traces = sum(part.rows() for part in adopted)
+    return [f"Parts of `traces` that had no row in `sources` were adopted (traces: {traces:,}): {named}{more}."]
