@@ -43,6 +43,14 @@ What `leadline sql`, a notebook or a BI tool finds in the warehouse. Queries to 
   `relevance` and `grades` are not copied into the warehouse: there they are views of the lake's files.
 """
 
+DAMAGE_INTRO = """\
+## Damaged parts
+
+A part of the lake that can't be read is named in the message of whatever had to read it, with what to do. Where a table
+can be made again, remove the file and run what is listed. Restore others from a [backup](operations.md#backup), or lose
+what is listed.
+"""
+
 # What keys and view columns mean where the code does not say it: a name that was thought to be enough.
 MEANINGS = {
     "chunks.position": "Place in that order, from 0.",
@@ -132,7 +140,9 @@ def tables_page() -> str:
         for name in names:
             connection.execute(f"CREATE VIEW {name} AS {_view_sql(name)}")
         parts += ["## Views\n", *(_view(connection, name) for name in names)]
-    return "\n".join(parts)
+    parts += [DAMAGE_INTRO, "| table | made again by | lost with a part |", "|---|---|---|"]
+    parts += [f"| [`{t.name}`](#{t.name}) | {t.remade.rstrip(',') or 'nothing'} | {t.lost} |" for t in TABLES.values()]
+    return "\n".join(parts) + "\n"
 
 
 def view_header(name: str) -> dict[str, str]:

@@ -45,6 +45,10 @@ class DataError(LeadlineError):
     exit_code = 3
 
 
+class DamagedError(LeadlineError):
+    """A part of the lake can't be read: exit code 1."""
+
+
 class BusyError(LeadlineError):
     """Another run holds the lake: exit code 4."""
 

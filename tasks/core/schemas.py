@@ -32,19 +32,35 @@ STAGE = pa.struct([
 ])  # fmt: skip
 
 
+DAYS = "`leadline nightly` over its days, or `leadline backfill` if that made it,"
+UNTEXTED = "rows of traces whose text was removed"
+
+
 @dataclass(frozen=True, slots=True)
 class Table:
-    """A table: its grain in words, its columns, and the keys its parts are laid out by.
+    """A table: its grain in words, its columns, the keys its parts are laid out by, and whether a part can be remade.
 
     Attributes:
         partition: Hive-style directories of the lake, outermost first (`date=2026-11-01/`). The files hold the
             partition columns too, so that a part says by itself what it is.
+        remade: What makes a part again from what is there, once it is removed; empty where nothing does.
+        lost: What a removed part takes with it for good; empty where all of it is remade.
     """
 
     name: str
     grain: str
     schema: pa.Schema
     partition: tuple[str, ...] = ()
+    remade: str = DAYS
+    lost: str = ""
+
+    @property
+    def remedy(self) -> str:
+        """What to do where a part is damaged."""
+        if not self.remade:
+            return f"It can't be made again: restore it from a backup. Removing the file loses {self.lost}."
+        lost = f", but for {self.lost}; where these matter, restore it from a backup" if self.lost else ""
+        return f"Remove the file and run {self.remade} again: it is made anew{lost}."
 
     @property
     def stored(self) -> pa.Schema:
@@ -107,6 +123,8 @@ TRACES = Table(
         col("text_removed", S, "Why: `expired` (`retention.text_days`) or `deleted` (`leadline forget`)."),
     ]),
     ("date",),
+    remade="",
+    lost="its traces and their texts. Where their log file is still there, remove the part of `sources` too whose name this one begins with: the file is read again",
 )  # fmt: skip
 
 NEVER_READ = ("content_hash", "text_removed_at", "text_removed")  # columns of `traces` that no source gives
@@ -128,6 +146,7 @@ CLAIMS = Table(
         col("dangling_citations", STRINGS, "References to chunks that are not in the trace, as written.", null=False),
     ]),
     ("extractor_version", "date"),
+    lost=f"{UNTEXTED}, and answers that a model cut (extractor `atomic`): it may cut them otherwise",
 )  # fmt: skip
 
 PAIRS = Table(
@@ -145,6 +164,7 @@ PAIRS = Table(
         col("request_key", S, "Hash of exactly the text that the judge saw; joins `verdicts`.", null=False),
     ]),
     ("recipe", "date"),
+    lost=UNTEXTED,
 )  # fmt: skip
 
 VERDICTS = Table(
@@ -169,6 +189,7 @@ VERDICTS = Table(
         col("created_at", TS, "When the verdict was stored.", null=False),
     ]),
     ("judge_version", "date"),
+    lost=f"{UNTEXTED}, and second verdicts, which `leadline noise` asks for again",
 )  # fmt: skip
 
 RELEVANCE = Table(
@@ -188,6 +209,7 @@ RELEVANCE = Table(
         col("tokens_out", I32, "Tokens written."),
     ]),
     ("scorer_version", "date"),
+    lost=UNTEXTED,
 )  # fmt: skip
 
 GRADES = Table(
@@ -210,6 +232,7 @@ GRADES = Table(
         col("engine", S, "Engine that ran the model.", null=False),
     ]),
     ("grader_version", "date"),
+    lost=UNTEXTED,
 )  # fmt: skip
 
 CLAIM_RESULTS = Table(
@@ -238,6 +261,7 @@ CLAIM_RESULTS = Table(
         col("needs_review", B, "Misused, abstained, unjudged, or left without a label by the last judge asked: worth a person's look.", null=False),
     ]),
     ("recipe", "date"),
+    lost=UNTEXTED,
 )  # fmt: skip
 
 CLAIM_PATTERNS = Table(
@@ -253,6 +277,7 @@ CLAIM_PATTERNS = Table(
         col("shown", pa.list_(EVIDENCE), "Where in the chunks: `text[start:end]`; empty where the pattern is that no chunk has it.", null=False),
     ]),
     ("recipe", "date"),
+    lost=UNTEXTED,
 )  # fmt: skip
 
 TRACE_SCORES = Table(
@@ -309,6 +334,7 @@ TRACE_SCORES = Table(
         col("waterfall_uncertain", B, "It stops there because the signal is missing."),
     ]),
     ("recipe", "date"),
+    lost=UNTEXTED,
 )  # fmt: skip
 
 NIGHTLY_KEY = [RECIPE, DATE, APP, GENERATOR, JUDGE_VERSION]
@@ -456,6 +482,7 @@ TRACE_GRACE = Table(
         col("outcome", S, "`hit`, `not_retrieved`, `cited_nothing`, `cited_another` or `retrieved_not_cited` (its references name no chunk); null unless scored."),
     ]),
     ("recipe", "date"),
+    lost=UNTEXTED,
 )  # fmt: skip
 
 GRACE_KEY = [RECIPE, DATE, APP, GENERATOR]
@@ -567,6 +594,8 @@ JUDGE_NOISE = Table(
         col("night_traces", F64, "Scored traces of a night, app and generator of these days, on average."),
         col("night_sd", F64, "Standard deviation that verdict noise alone gives the mean of such a night: trace_sd / √night_traces."),
     ]),
+    remade="`leadline noise` over its days",
+    lost="measurements over traces whose text was removed",
 )  # fmt: skip
 
 METAEVAL = Table(
@@ -594,6 +623,8 @@ METAEVAL = Table(
         col("judged_at", TS, "When it was graded; the same suite again does not grade it again.", null=False),
     ]),
     ("judge_version",),
+    remade="`leadline metaeval` with its judge and suite",
+    lost="grades of a judge or a suite whose files are not there any more",
 )  # fmt: skip
 
 NIGHTLY_CITATIONS = Table(
@@ -656,6 +687,8 @@ REVIEWS = Table(
         col("source", S, "File that it was imported from.", null=False),
         col("imported_at", TS, "When its file was imported first.", null=False),
     ]),
+    remade="",
+    lost="the labels of a file. Where the file is still there, `leadline review import` takes it in again",
 )  # fmt: skip
 
 SENT = pa.struct([("place", S), ("status", S), ("at", TS)])
@@ -694,6 +727,8 @@ ALERTS = Table(
         col("sent", pa.list_(SENT), "Places that were told, by their names in the config: of the change (`fired`), or of its end (`recovered`).", null=False),
     ]),
     ("recipe", "date"),
+    remade="",
+    lost="what was told of the night, when and where. When the night is run again, its changes are found and told anew",
 )  # fmt: skip
 
 JUDGES = Table(
@@ -705,6 +740,8 @@ JUDGES = Table(
         col("kind", S, "Kind of judge or grader; `cascade` for several judges that are asked one after another.", null=False),
         col("definition", S, "Everything that is hashed into the version, as JSON.", null=False),
     ]),
+    remade="`leadline nightly` with a config that names it",
+    lost="a judge that no config names any more",
 )  # fmt: skip
 
 RECIPES = Table(
@@ -720,6 +757,8 @@ RECIPES = Table(
         col("grader_version", S, "Version of what grades answers as a whole; null where the recipe names no grader."),
         col("definition", S, "Everything that is hashed into the recipe, as JSON; SQL files by their hashes.", null=False),
     ]),
+    remade="`leadline nightly` with a config that names it",
+    lost="a recipe that no config names any more",
 )  # fmt: skip
 
 CURRENT_RECIPES = Table(
@@ -733,6 +772,8 @@ CURRENT_RECIPES = Table(
         JUDGE_VERSION,
     ]),
     ("date",),
+    remade="`leadline nightly` over its days",
+    lost="recipes that no config names any more, which counted for the night",
 )  # fmt: skip
 
 PROMOTIONS = Table(
@@ -750,6 +791,8 @@ PROMOTIONS = Table(
         col("reason", S, "Why.", null=False),
         col("pass_rate", F64, "Share of all conditions of the suite that `promotion.suite` names that it passed until then; null where the config required nothing."),
     ]),
+    remade="",
+    lost="a decision on a judge: the one before it counts again",
 )  # fmt: skip
 
 RUNS = Table(
@@ -777,6 +820,8 @@ RUNS = Table(
         col("gpu_seconds", F64, "Seconds for which the run held GPUs, times their number.", null=False),
         col("notes", STRINGS, "What the run wants a person to know.", null=False),
     ]),
+    remade="",
+    lost="the record of a run",
 )  # fmt: skip
 
 QUARANTINE = Table(
@@ -792,6 +837,8 @@ QUARANTINE = Table(
         col("detail", S, "What was found, without trace text."),
         col("raw", S, "The row as it came; bytes that are not UTF-8 are escaped as \\xNN.", null=False),
     ]),
+    remade="",
+    lost="refused rows, as they came and why",
 )  # fmt: skip
 
 REMOVALS = Table(
@@ -803,6 +850,8 @@ REMOVALS = Table(
         col("reason", S, "Why, in the words of who asked; null where they gave none."),
         col("removed_at", TS, "When its text was gone everywhere; null until then. A trace that was not here is refused when it comes."),
     ]),
+    remade="",
+    lost="a request to remove the text of a trace: a line of it that comes again is kept, text and all. Ask again with `leadline forget`",
 )  # fmt: skip
 
 SOURCES = Table(
@@ -817,6 +866,8 @@ SOURCES = Table(
         col("quarantined", I64, "Rows refused.", null=False),
         col("ingested_at", TS, "When.", null=False),
     ]),
+    remade="",
+    lost="which file its traces came from. The traces stay, and where the file is still there, it is read again",
 )  # fmt: skip
 
 TABLES: dict[str, Table] = {

@@ -45,6 +45,7 @@ from tasks.stages.removed import marked, with_removed
 from tasks.store.lake import Part, conform, from_rows
 from tasks.store.query import Queries
 
+RESULTS = (CLAIM_RESULTS, CLAIM_PATTERNS, TRACE_SCORES)  # made of a part of `traces`, in this order
 # No chunk decides, so that nothing is said of chunks.
 CITATION_NIGHTLY = (NIGHTLY_CITATIONS, NIGHTLY_RELEVANCE, NIGHTLY_PATTERNS, NIGHTLY_REPEATS)
 NIGHTLY = (
@@ -85,9 +86,9 @@ def score_traces(ctx: Context) -> StageResult:
             planned = "+".join(p.inputs() or "" for member in ctx.judges for p in looks_of(ctx, part, member))
             relevance = "+".join(f"{p.rows()}{p.inputs()}" for p in relevance_of(ctx, part))
             token = f"{state}:{planned}:{relevance}"
-            existing = ctx.lake.find(TRACE_SCORES, part.name, ctx.recipe, part.partition[-1])
-            if existing and existing.inputs() == token:
-                reused += existing.rows()
+            existing = _results(ctx, part)
+            if existing and all(made.inputs() == token for made in existing):
+                reused += existing[-1].rows()
                 earlier = ctx.lake.find(QUARANTINE, _refused_name(ctx, part))
                 refused += earlier.rows() if earlier else 0
             else:
@@ -158,10 +159,10 @@ def _aggregated(ctx: Context, day: date, token: str) -> bool:
 def complete(ctx: Context, day: date) -> bool:
     """Whether all traces of a day that are planned for are scored, and its nightly tables are made of them."""
     for part in (p for p in ctx.trace_parts() if p.date == day):
-        scored = ctx.lake.find(TRACE_SCORES, part.name, ctx.recipe, str(day))
+        scored = _results(ctx, part)[-1:]
         refused = ctx.lake.find(QUARANTINE, _refused_name(ctx, part))
-        done = sum(p.rows() for p in (scored, refused) if p)
-        if scored is None or done < covered(ctx, part, part.read(["trace_id"])).num_rows:
+        done = sum(p.rows() for p in (*scored, refused) if p)
+        if not scored or done < covered(ctx, part, part.read(["trace_id"])).num_rows:
             return False
     scores = ctx.lake.parts(TRACE_SCORES, ctx.recipe, str(day))
     return _aggregated(ctx, day, _night_token(scores, grades_on(ctx, day)))
@@ -227,7 +228,7 @@ def _score(
         results, scores, found = _without(results, bad), _without(scores, bad), _without(found, bad)
     else:  # an earlier try may have refused some
         ctx.lake.drop(QUARANTINE, _refused_name(ctx, part))
-    for table, made in ((CLAIM_RESULTS, results), (CLAIM_PATTERNS, found), (TRACE_SCORES, scores)):
+    for table, made in zip(RESULTS, (results, found, scores), strict=True):
         rows = with_removed(ctx.lake, table, part.name, made, part, *where)
         ctx.lake.write(table, part.name, rows, *where, inputs=token)
     return scores.num_rows, len(bad)
@@ -259,6 +260,13 @@ def results_of(
         params,
     )
     return results, conform(scores, TRACE_SCORES)
+
+
+def _results(ctx: Context, part: Part) -> list[Part]:
+    """The parts of `RESULTS` that were made of a part of `traces`; none unless all are there."""
+    made = [ctx.lake.find(table, part.name, ctx.recipe, part.partition[-1]) for table in RESULTS]
+    found = [p for p in made if p]
+    return found if len(found) == len(made) else []
 
 
 def _without(rows: pa.Table, bad: Mapping[str, object]) -> pa.Table:

@@ -7,8 +7,8 @@ Nothing here knows what the tables mean.
 """
 
 import secrets
-from collections.abc import Iterable, Mapping
-from contextlib import suppress
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from datetime import date
 from pathlib import Path
@@ -17,15 +17,15 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from filelock import BaseFileLock, FileLock, Timeout
 
-from tasks.core.errors import BusyError, LeadlineError
-from tasks.core.schemas import Table
+from tasks.core.errors import BusyError, DamagedError, LeadlineError
+from tasks.core.schemas import TABLES, Table
 
 INPUTS = b"leadline.inputs"
 
 
 @dataclass(frozen=True, slots=True, order=True)
 class Part:
-    """One Parquet file of a table.
+    """One Parquet file of a table; whatever reads it raises DamagedError where it is not whole.
 
     Attributes:
         name: File name without suffix.
@@ -43,7 +43,8 @@ class Part:
 
     def inputs(self) -> str:
         """The token it was written with, or an empty string."""
-        metadata: dict[bytes, bytes] = pq.read_schema(self.path).metadata or {}
+        with _whole(self.path):
+            metadata: dict[bytes, bytes] = pq.read_schema(self.path).metadata or {}
         return metadata.get(INPUTS, b"").decode()
 
     def stamp(self) -> tuple[int, int]:
@@ -53,12 +54,39 @@ class Part:
 
     def rows(self) -> int:
         """Number of rows, from the footer."""
-        return int(pq.read_metadata(self.path).num_rows)
+        with _whole(self.path):
+            return int(pq.read_metadata(self.path).num_rows)
 
     def read(self, columns: list[str] | None = None) -> pa.Table:
         """The part's rows; `columns` may name nested ones (`chunks.list.element.chunk_id`)."""
-        with pq.ParquetFile(self.path) as file:
+        with _whole(self.path), pq.ParquetFile(self.path) as file:
             return file.read(columns=columns)
+
+
+@contextmanager
+def _whole(path: Path) -> Iterator[None]:
+    """Say of a part that can't be read what to do; one that is gone, or may not be read, is not damaged."""
+    try:
+        yield
+    except (pa.ArrowInvalid, OSError) as error:
+        if isinstance(error, OSError) and error.errno is not None:
+            raise
+        table = next(above.name for above in path.parents if "=" not in above.name)
+        reason = "".join(c if c.isprintable() else "?" for c in " ".join(str(error).split()))[:200]
+        remedy = TABLES[table].remedy if table in TABLES else ""
+        raise DamagedError(f"{path}: the part is damaged ({reason}). {remedy}") from error
+
+
+def check(paths: Iterable[Path]) -> None:
+    """Read parts to their ends: for whoever could not, and does not know which of them it was.
+
+    Raises:
+        DamagedError: Of the first that is damaged; parts that are gone by now are passed over.
+    """
+    for path in paths:
+        with suppress(FileNotFoundError), _whole(path), pq.ParquetFile(path) as file:
+            for batch in file.iter_batches():
+                batch.validate(full=True)
 
 
 class Lake:

@@ -15,10 +15,10 @@ from typing import Any, TypeAlias
 import duckdb
 import pyarrow as pa
 
-from tasks.core.errors import UsageError
+from tasks.core.errors import DamagedError, LeadlineError, UsageError
 from tasks.core.paths import sql_dir
 from tasks.core.schemas import TABLES, Table
-from tasks.store.lake import Part, empty
+from tasks.store.lake import Part, check, empty
 
 Relation: TypeAlias = Sequence[Part] | Any  # parts of a table, or an Arrow table
 
@@ -67,12 +67,19 @@ class Queries:
         Args:
             relations: Relation name to parts or rows. A name of a declared table may be bound to no parts.
             params: Values of the $parameters; those that the file does not use are left out.
+
+        Raises:
+            DamagedError: A part can't be read.
         """
-        for relation, rows in relations.items():
-            bind(self._connection, relation, rows)
         text = sql(name)
         used = {k: v for k, v in (params or {}).items() if re.search(rf"\${k}\b", text)}
-        result = self._connection.execute(text, used).to_arrow_table()
+        try:
+            for relation, rows in relations.items():
+                bind(self._connection, relation, rows)
+            result = self._connection.execute(text, used).to_arrow_table()
+        except duckdb.Error:
+            check(part.path for rows in relations.values() if not isinstance(rows, pa.Table) for part in rows)
+            raise
         for relation in relations:
             self._connection.unregister(relation)
             self._connection.execute(f'DROP VIEW IF EXISTS "{relation}"')
@@ -107,6 +114,10 @@ def parquet(paths: Iterable[Path]) -> str:
     return f"read_parquet([{files}], hive_partitioning = false, union_by_name = true)"
 
 
-def explain(error: duckdb.Error) -> UsageError:
-    """DuckDB's complaint about a user's SQL, as an error without a traceback."""
+def explain(error: duckdb.Error) -> LeadlineError:
+    """DuckDB's complaint about a user's SQL, as an error without a traceback; or what is wrong with a part it names."""
+    try:
+        check(Path(named) for named in re.findall(r"['\"](/.*?\.parquet)", str(error)))
+    except DamagedError as damaged:
+        return damaged
     return UsageError(f"SQL: {str(error).strip()}\nTables and columns are listed in docs/tables.md.")

@@ -23,7 +23,7 @@ from tasks.core import keys
 from tasks.core.errors import LeadlineError, UsageError
 from tasks.core.paths import sql_dir
 from tasks.core.schemas import GRADES, PAIRS, RELEVANCE, TABLES, TRACES, VERDICTS, Table
-from tasks.store.lake import Lake, Part, empty
+from tasks.store.lake import Lake, Part, check, empty
 from tasks.store.query import connect, declared, explain, parquet
 
 VIEWED = (TRACES, PAIRS, VERDICTS, RELEVANCE, GRADES)
@@ -90,7 +90,11 @@ class Warehouse:
 
     @contextmanager
     def connect(self) -> Iterator[duckdb.DuckDBPyConnection]:
-        """The private file, open for writing."""
+        """The private file, open for writing.
+
+        Raises:
+            DamagedError: A part of the lake that a view shows can't be read.
+        """
         self._private.parent.mkdir(parents=True, exist_ok=True)
         scratch = self._lake.hidden("scratch")
         try:
@@ -101,6 +105,9 @@ class Warehouse:
             connection = connect(self._private, self._memory_limit, scratch)
         try:
             yield connection
+        except duckdb.Error:
+            check(part.path for table in VIEWED for part in self._lake.parts(table))
+            raise
         finally:
             connection.close()
 
@@ -249,7 +256,8 @@ def _replace(
     except duckdb.Error as error:
         with suppress(duckdb.Error):  # where the engine has ended the transaction by itself
             connection.execute("ROLLBACK")
+        check(part.path for part in parts)
+        why = str(error).splitlines()[0][:300] if isinstance(error, duckdb.BinderException) else type(error).__name__
         raise LeadlineError(
-            f"{table.name}/{partition}: can't be loaded into the warehouse ({str(error).splitlines()[0][:300]}). "
-            "Remove the part that is named and run again; it is made anew. If columns differ, run `leadline rebuild`."
+            f"{table.name}/{partition}: can't be loaded into the warehouse ({why}). Run `leadline rebuild`."
         ) from error

@@ -17,6 +17,24 @@ def test_every_column_and_the_grain_are_described(table: Table) -> None:
 
 
 @EVERY
+def test_what_to_do_about_a_damaged_part_depends_on_whether_it_can_be_made_again(table: Table) -> None:
+    remedy = table.remedy
+    assert table.lost in remedy
+    assert table.remade in remedy
+    assert table.lost or table.remade  # something is lost, or all is made again
+    assert ("Remove the file and run" in remedy) == bool(table.remade)
+    assert ("restore it from a backup" in remedy) == bool(table.lost)
+    assert (table.lost + table.remade).isprintable()
+
+
+def test_what_nothing_makes_again() -> None:
+    """Logs rotate away, and people, decisions, runs and what people were told are not computed."""
+    assert {t.name for t in TABLES.values() if not t.remade} == {
+        "traces", "sources", "reviews", "removals", "promotions", "runs", "quarantine", "alerts",
+    }  # fmt: skip
+
+
+@EVERY
 def test_partition_columns_are_columns_that_are_never_null(table: Table) -> None:
     assert all(not table.schema.field(name).nullable for name in table.partition)
     assert table.stored.names == [n for n in table.schema.names if n not in table.partition]

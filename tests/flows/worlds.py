@@ -168,14 +168,15 @@ def tree(root: Path, without: Sequence[str] = ()) -> dict[str, str]:
     }
 
 
-def all_stages(ctx: Context) -> list[StageResult]:
-    """The nightly without Prefect."""
+def all_stages(ctx: Context, *, published: bool = True) -> list[StageResult]:
+    """The nightly without Prefect; or as far as the lake goes."""
     stages = (
         ingest.ingest, claims.extract_claims, grace.score_grace, pairs.plan_pairs, verdicts.judge_first_looks,
         verdicts.judge_second_looks, relevance.score_relevance, grades.grade_answers, score.score_traces,
-        score.aggregate_nights, reviewed.correct_nights, alerts.find_alerts, publish.load_warehouse, publish.write_reports, publish.publish_warehouse,
+        score.aggregate_nights, reviewed.correct_nights, alerts.find_alerts,
     )  # fmt: skip
-    return [stage(ctx) for stage in stages]
+    ends = (publish.load_warehouse, publish.write_reports, publish.publish_warehouse) if published else ()
+    return [stage(ctx) for stage in (*stages, *ends)]
 
 
 @contextlib.contextmanager

@@ -6,9 +6,9 @@ import signal
 import subprocess
 import sys
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from datetime import date
+from datetime import UTC, date, datetime
 from pathlib import Path
 
 import pyarrow as pa
@@ -17,9 +17,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tasks.core.errors import BusyError, LeadlineError
+from tasks.core.errors import BusyError, DamagedError, LeadlineError
 from tasks.core.schemas import JUDGES, RELEVANCE, SOURCES
-from tasks.store.lake import Lake, conform, empty, from_rows
+from tasks.store.lake import Lake, Part, check, conform, empty, from_rows
 
 VERSION, DAY = "a" * 16, "2026-11-01"
 
@@ -104,6 +104,62 @@ class TestParts:
         lake.write(JUDGES, "j", judges())
         assert [p.partition for p in lake.parts(JUDGES)] == [()]
         assert lake.find(JUDGES, "j") == lake.parts(JUDGES)[0]
+
+
+def cut(path: Path) -> None:
+    """Leave the first half of a file, as a full disk or a broken copy does."""
+    path.write_bytes(path.read_bytes()[: path.stat().st_size // 2])
+
+
+def garble(path: Path) -> None:
+    """Leave the footer and spoil the rows."""
+    data = bytearray(path.read_bytes())
+    data[4:200] = b"\xff" * 196
+    path.write_bytes(bytes(data))
+
+
+class TestDamage:
+    @pytest.mark.parametrize("look", [Part.read, Part.rows, Part.inputs, lambda part: check([part.path])])
+    def test_whoever_reads_a_damaged_part_is_told_what_to_do(
+        self, tmp_path: Path, look: Callable[[Part], object]
+    ) -> None:
+        lake = Lake(tmp_path / "a=b")  # a lake may lie anywhere
+        part = lake.write(RELEVANCE, "p", scores(0.5), VERSION, DAY)
+        cut(part.path)
+        with pytest.raises(DamagedError) as caught:
+            look(part)
+        assert str(caught.value).startswith(f"{part.path}: the part is damaged (Parquet magic bytes not found")
+        assert str(caught.value).endswith(RELEVANCE.remedy)
+        assert caught.value.exit_code == 1
+
+    @pytest.mark.parametrize("look", [Part.read, lambda part: check([part.path])])
+    def test_damage_behind_a_sound_footer(self, tmp_path: Path, look: Callable[[Part], object]) -> None:
+        row = {"ingested": 1, "known": 0, "quarantined": 0, "ingested_at": datetime(2026, 11, 1, tzinfo=UTC)}
+        part = Lake(tmp_path).write(SOURCES, "p", from_rows([row | {"rows": i} for i in range(2_000)], SOURCES))
+        garble(part.path)
+        assert part.rows() == 2_000
+        with pytest.raises(DamagedError) as caught:
+            look(part)
+        assert str(caught.value).isprintable()
+        assert str(caught.value).endswith(SOURCES.remedy)
+
+    def test_a_part_that_is_gone_is_not_damaged(self, tmp_path: Path) -> None:
+        part = Lake(tmp_path).write(JUDGES, "j", judges())
+        part.path.unlink()
+        with pytest.raises(FileNotFoundError):
+            part.read()
+        check([part.path])
+
+    def test_text_that_is_no_text_is_damage_and_is_not_quoted(self, tmp_path: Path) -> None:
+        part = Lake(tmp_path).write(JUDGES, "j", judges())
+        names = pa.Array.from_buffers(
+            pa.string(), 1, [None, pa.py_buffer(b"\0\0\0\0\x07\0\0\0"), pa.py_buffer(b"secret\xff")]
+        )
+        rows = part.read()
+        pq.write_table(rows.set_column(rows.schema.get_field_index("name"), "name", names), part.path)
+        with pytest.raises(DamagedError, match="UTF8") as caught:
+            check([part.path])
+        assert "secret" not in str(caught.value)
 
 
 class Temporary:

@@ -7,7 +7,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from tasks.core.errors import UsageError
+from tasks.core.errors import DamagedError, UsageError
 from tasks.core.schemas import RELEVANCE
 from tasks.store import query
 from tasks.store.lake import Lake, from_rows
@@ -47,6 +47,14 @@ def test_any_path_can_hold_a_lake(tmp_path: Path, queries: Queries, statement, f
     statement("SELECT trace_id FROM relevance ORDER BY trace_id")
     parts = [part_of(tmp_path / folder, "t1", "t2")]
     assert queries.run("x", {"relevance": parts})["trace_id"].to_pylist() == ["t1", "t2"]
+
+
+def test_a_damaged_part_is_named_with_what_to_do(tmp_path: Path, queries: Queries, statement) -> None:
+    statement("SELECT trace_id FROM relevance")
+    sound, damaged = part_of(tmp_path / "sound", "t1"), part_of(tmp_path / "damaged", "t2")
+    damaged.path.write_bytes(b"PAR1 half")
+    with pytest.raises(DamagedError, match=r"damaged/relevance/.*/p\.parquet: .* Remove the file and run"):
+        queries.run("x", {"relevance": [sound, damaged]})
 
 
 def test_columns_that_parts_lack_are_null(tmp_path: Path, queries: Queries, statement) -> None:

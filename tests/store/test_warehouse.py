@@ -9,7 +9,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from tasks.core.errors import LeadlineError, UsageError
+from tasks.core.errors import DamagedError, LeadlineError, UsageError
 from tasks.core.schemas import (
     CLAIM_RESULTS,
     CLAIMS,
@@ -122,7 +122,9 @@ class TestLoad:
         damaged = write(lake, TRACE_SCORES, [{"trace_id": f"t{i}"} for i in range(9)], "r", NEXT, name="z")
         whole = damaged.path.read_bytes()
         damaged.path.write_bytes(whole[: len(whole) // 2])
-        with pytest.raises(LeadlineError, match=rf"trace_scores/r/{NEXT}: can't be loaded .*z\.parquet"):
+        with pytest.raises(
+            DamagedError, match=rf"date={NEXT}/z\.parquet: .* Remove the file and run `leadline nightly`"
+        ):
             warehouse.load()
         assert seen(warehouse, SCORES) == [("t1", DAY), ("t2", NEXT)]
         damaged.path.unlink()
@@ -136,9 +138,32 @@ class TestLoad:
         data = bytearray(part.path.read_bytes())
         data[4:2_000] = b"\xff" * 1_996
         part.path.write_bytes(bytes(data))
-        with pytest.raises(LeadlineError, match="runs/: can't be loaded"):
+        with pytest.raises(DamagedError, match=r"runs/p\.parquet: .* restore it from a backup"):
             warehouse.load()
         assert seen(warehouse, "SELECT count(*), count(DISTINCT run_id) FROM runs") == [(5_000, 5_000)]
+
+    @pytest.mark.parametrize("footer", [True, False], ids=["footer", "rows"])
+    def test_a_damaged_part_that_a_view_shows(
+        self, lake: Lake, warehouse: Warehouse, tmp_path: Path, footer: bool
+    ) -> None:
+        part = write(lake, VERDICTS, [{"request_key": f"k{i}"} for i in range(5_000)], "j", DAY)
+        warehouse.load()
+        warehouse.publish()
+        data = bytearray(part.path.read_bytes())
+        data[4:2_000] = b"\xff" * 1_996
+        part.path.write_bytes(bytes(data[:2_000] if footer else data))
+        with pytest.raises(DamagedError, match=r"p\.parquet: .* Remove the file and run `leadline nightly`"):
+            with warehouse.connect() as connection:
+                connection.execute("SELECT max(request_key) FROM verdicts").fetchall()
+        if footer:  # a query of the published file reads no more than it has to, and names the part if it is not one
+            with pytest.raises(DamagedError, match=r"p\.parquet: .* Remove the file and run `leadline nightly`"):
+                query(tmp_path / "out" / "leadline.duckdb", "SELECT max(request_key) FROM verdicts")
+
+    def test_a_part_that_can_not_be_loaded_and_is_not_damaged(self, lake: Lake, warehouse: Warehouse) -> None:
+        part = write(lake, JUDGES, [{"judge_version": "j"}])
+        pq.write_table(pa.table({"judge_version": ["j"], "secret": ["x"]}), part.path)
+        with pytest.raises(LeadlineError, match=r"judges/: can't be loaded .* Run `leadline rebuild`\."):
+            warehouse.load()
 
     def test_a_damaged_private_file_is_made_again(self, lake: Lake, warehouse: Warehouse) -> None:
         write(lake, TRACE_SCORES, [{"trace_id": "t1"}], "r", DAY)
