@@ -6,11 +6,15 @@ model, and how. vLLM is imported on first use.
 
 import contextlib
 import os
+import signal
+import sys
 from collections.abc import Iterator, Mapping
+from multiprocessing import resource_tracker
 from typing import Any
 
+from tasks.core import leash
 from tasks.core.errors import EngineError
-from tasks.engines import _leash, _models
+from tasks.engines import _models
 
 # Nothing is reported to anyone; a log line is an error; worker processes start afresh, not as copies of this one.
 ENVIRONMENT = {
@@ -47,7 +51,7 @@ class Host:
         name, _ = _models.source(config, what)
         vllm = library()
         others = _children()
-        with _environment(own or {}):
+        with _environment(own or {}), _without_interrupts():
             self.llm = vllm.LLM(model=name, revision=config.revision, **settings)
         self._processes = [process for process in _children() if process not in others]
         return self.llm
@@ -58,8 +62,10 @@ class Host:
             import psutil  # noqa: PLC0415 - vLLM brings it
 
             llm, self.llm = self.llm, None
+            # It ends by itself within five seconds or not at all; a signal asks for less.
+            interrupted = not isinstance(sys.exception(), Exception | None)
             with contextlib.suppress(Exception):  # it may have died before
-                llm.llm_engine.engine_core.shutdown()
+                llm.llm_engine.engine_core.shutdown(timeout=0 if interrupted else None)
             # vLLM does not wait for all of them, and the next model needs the room.
             left = psutil.wait_procs(self._processes, timeout=ENDS_WITHIN_S)[1]
             for process in left:
@@ -89,7 +95,7 @@ def settings(
         "trust_remote_code": trust_remote_code,
         "enforce_eager": cpu,  # compiling needs a C++ compiler there, and pays off on GPUs
         "use_tqdm_on_load": False,
-        "worker_extension_cls": f"{_leash.__name__}.{_leash.Leash.__name__}",
+        "worker_extension_cls": f"{leash.__name__}.{leash.Leash.__name__}",
         **memory,
     }
 
@@ -122,7 +128,7 @@ def library() -> Any:  # noqa: ANN401
     """
     for variable, value in ENVIRONMENT.items():
         os.environ.setdefault(variable, value)
-    os.environ[_leash.OWNER] = str(os.getpid())
+    os.environ[leash.OWNER] = str(os.getpid())
     try:
         import vllm  # noqa: PLC0415 - ten seconds, and optional
     except ModuleNotFoundError as error:
@@ -145,6 +151,21 @@ def _environment(own: Mapping[str, str]) -> Iterator[None]:
                 del os.environ[variable]
             else:
                 os.environ[variable] = value
+
+
+@contextlib.contextmanager
+def _without_interrupts() -> Iterator[None]:
+    """A terminal's Ctrl+C goes to all processes; those started meanwhile wait for this one to end them.
+
+    They would end with tracebacks of their own, in the middle of their imports. The signal is blocked in this thread
+    alone: another thread of this process gets it.
+    """
+    resource_tracker.ensure_running()  # it would let the signal through again
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
 def _children() -> list[Any]:

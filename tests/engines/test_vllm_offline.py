@@ -10,18 +10,20 @@ import signal
 import subprocess
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import psutil
 import pytest
 import yaml
-from conftest import in_process
+from conftest import in_process, until
 from tiny_classifiers import PAIRS, make
 
 from tasks import judges
 from tasks.core.errors import EngineError
 from tasks.core.keys import request_key
 from tasks.core.types import Request
+from tasks.engines._vllm import Host
 from tasks.engines.classifier import ClassifierConfig, open_classifier
 from tasks.engines.vllm_offline import VllmClassifier
 
@@ -87,9 +89,11 @@ def test_close_ends_its_processes_and_a_template_is_read_as_by_transformers(tiny
 
 
 def test_a_killed_run_leaves_no_process_and_modernbert_is_classified_as_by_transformers(tiny):
-    # In a process of its own: it is killed while the model is loaded.
+    # In a process of its own: it is killed while the model is loaded. A Ctrl+C before that, which goes to all processes
+    # of the terminal, is the owner's affair (this one ignores it), and the engine goes on with its imports.
     code = (
-        "import sys, time\n"
+        "import signal, sys, time\n"
+        "signal.signal(signal.SIGINT, lambda *_: None)\n"
         "from tasks.engines.classifier import ClassifierConfig, open_classifier\n"
         "from tiny_classifiers import PAIRS\n"
         "if __name__ == '__main__':\n"
@@ -99,15 +103,33 @@ def test_a_killed_run_leaves_no_process_and_modernbert_is_classified_as_by_trans
     )
     where = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
     run = subprocess.Popen(
-        [sys.executable, "-c", code, tiny("modernbert")], stdout=subprocess.PIPE, env=where, text=True
+        [sys.executable, "-c", code, tiny("modernbert")],
+        stdout=subprocess.PIPE,
+        env=where,
+        text=True,
+        start_new_session=True,
     )
     with run:
+        until(lambda: any("spawn_main" in " ".join(p.cmdline()) for p in psutil.Process(run.pid).children()))
+        os.killpg(run.pid, signal.SIGINT)
         found = np.array(eval(run.stdout.readline()))
         left = psutil.Process(run.pid).children(recursive=True)
         run.send_signal(signal.SIGKILL)
     assert left
     assert not psutil.wait_procs(left, timeout=GONE_WITHIN_S)[1]
     assert np.abs(found - by_transformers(tiny("modernbert"), PAIRS).probabilities).max() < NEAR
+
+
+def test_after_a_signal_the_engine_is_not_waited_for():
+    given = []
+    engine = SimpleNamespace(engine_core=SimpleNamespace(shutdown=lambda **options: given.append(options)))
+    for error in (KeyboardInterrupt, EngineError):
+        host = Host()
+        host.llm = SimpleNamespace(llm_engine=engine)
+        with pytest.raises(error), contextlib.closing(host):
+            raise error
+    # Seconds in which it may end by itself; None is vLLM's own five.
+    assert given == [{"timeout": 0}, {"timeout": None}]
 
 
 def test_a_crash_is_an_engine_error_and_no_text_is_printed(tmp_path, capfd):
