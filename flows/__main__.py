@@ -1,16 +1,19 @@
 """The `leadline` command: one verb per flow, and the ways to look at what they made.
 
-Exit codes: 0 done, 1 failure, 2 wrong usage or config, 3 data worse than the limits, 4 another run holds the lake.
+Exit codes: 0 done, 1 failure, 2 wrong usage or config, 3 data worse than the limits, 4 another run holds the lake. What
+signals do is in `flows/command.py`.
 """
 
 import os
 import sys
+from contextlib import nullcontext
 from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
+from flows.temporary_server import temporary_server
 from tasks.core.errors import LeadlineError, UsageError
 from tasks.core.paths import CONFIG
 
@@ -42,13 +45,14 @@ def nightly(
 
         dry.show(config, first, last)
         return
-    from tasks.stages.context import load_all  # noqa: PLC0415
-
-    for ctx in load_all(config, first, last):  # a mistake shows before Prefect starts
-        ctx.close()
     _quiet_prefect()
-    from flows import nightly as flow  # noqa: PLC0415
-    from flows.summary import show  # noqa: PLC0415
+    with temporary_server():
+        from tasks.stages.context import load_all  # noqa: PLC0415
+
+        for ctx in load_all(config, first, last):  # a mistake shows before Prefect is loaded
+            ctx.close()
+        from flows import nightly as flow  # noqa: PLC0415
+        from flows.summary import show  # noqa: PLC0415
 
     show(flow.nightly(str(config), first, last, retry_failures))
 
@@ -83,10 +87,11 @@ def backfill(
     """Judge past days by another judge or recipe, newest first, beside the nightly."""
     first, last = _range(None, start, end)
     _quiet_prefect()
-    from flows import backfill as verb  # noqa: PLC0415
+    with temporary_server():
+        from flows import backfill as verb  # noqa: PLC0415
 
-    # A mistake shows before Prefect starts.
-    verb.load(config, first, last, judge=judge, recipe=recipe, apps=apps or (), sample=sample).close()
+        # A mistake shows before the flow starts.
+        verb.load(config, first, last, judge=judge, recipe=recipe, apps=apps or (), sample=sample).close()
     told = verb.backfill(
         first, last, str(config), str(judge) if judge else None, recipe, apps or (), sample, max_tokens, max_minutes,
         retry_failures,
@@ -379,7 +384,8 @@ DryRun = Annotated[bool, typer.Option("--dry-run", help="Print what would be rem
 def retention(config: Config = CONFIG, dry_run: DryRun = False) -> None:
     """Remove texts and explanations that are older than the config allows, and complete a killed `forget`."""
     _quiet_prefect()
-    from flows import retention as verb  # noqa: PLC0415
+    with nullcontext() if dry_run else temporary_server():
+        from flows import retention as verb  # noqa: PLC0415
 
     if dry_run:
         verb.show_preview(verb.preview(config))
@@ -515,9 +521,6 @@ def main() -> None:
     except LeadlineError as error:
         sys.stderr.write(f"leadline: {error}\n")
         sys.exit(error.exit_code)
-    except KeyboardInterrupt:
-        sys.stderr.write("leadline: interrupted. Run the same command again; it goes on where it stopped.\n")
-        sys.exit(130)
 
 
 def _range(day: datetime | None, start: datetime | None, end: datetime | None) -> tuple[date, date]:
@@ -550,4 +553,6 @@ def _quiet_prefect() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    from flows.command import attended
+
+    sys.exit(attended(main))

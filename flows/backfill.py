@@ -22,7 +22,7 @@ from flows.summary import tokens
 from tasks import claims, judge, score
 from tasks.core.budget import Budget
 from tasks.core.config import Nightly
-from tasks.core.errors import BusyError, LeadlineError, UsageError
+from tasks.core.errors import BusyError, UsageError
 from tasks.core.progress import tracked
 from tasks.stages import backfill as backfilling
 from tasks.stages.backfill import Day
@@ -101,7 +101,7 @@ def run(ctx: Context, *, retry_failures: bool = False) -> Outcome:
         try:
             outcome = _complete(ctx, record, retry_failures=retry_failures)
         except BaseException as error:
-            record.end(ctx, "failed", str(error) if isinstance(error, LeadlineError) else type(error).__name__)
+            record.fail(ctx, error)
             raise
         finally:
             ctx.close()

@@ -13,6 +13,7 @@ from prefect.client.orchestration import get_client
 from prefect.concurrency.sync import concurrency
 
 from flows.progress import logger
+from flows.temporary_server import temporary_server
 
 SLOT, TURN = "leadline-gpu", "leadline-gpu-turn"
 LEASE_S = 300.0  # so long after its holder has died, a slot is free again
@@ -76,6 +77,8 @@ class Shared:
 def _take(held: ExitStack, name: str) -> None:
     """Take a limit's slot. A server that fails to answer stops no night: then this run goes on without."""
     try:
+        with temporary_server():  # a verb that runs no flow has none yet
+            pass
         held.enter_context(concurrency(name, lease_duration=LEASE_S, raise_on_lease_renewal_failure=False))
     except Exception as error:
         logger().warning("Going on without the limit %s (%s).", name, type(error).__name__)

@@ -23,7 +23,7 @@ from flows.progress import Bar
 from flows.tables import console, table
 from tasks import graders
 from tasks.core.config import load_yaml
-from tasks.core.errors import LeadlineError, UsageError
+from tasks.core.errors import UsageError
 from tasks.core.grades import GRADES, Grader
 from tasks.core.pass_rates import OVERALL, rates
 from tasks.core.progress import Silent
@@ -88,7 +88,7 @@ def _measured(config: Path, opened: Mapping[str, Grader], suite: Suite) -> list[
         try:
             told = [_one(ctx, record, name, grader, suite) for name, grader in opened.items()]
         except BaseException as error:
-            record.end(ctx, "failed", str(error) if isinstance(error, LeadlineError) else type(error).__name__)
+            record.fail(ctx, error)
             raise
         record.end(ctx, "completed")
         publish_warehouse(ctx)

@@ -18,7 +18,7 @@ from flows.gpu import slot
 from flows.progress import watcher
 from flows.retry import patiently
 from tasks import alerts, claims, ingest, judge, publish, score
-from tasks.core.errors import LeadlineError
+from tasks.core.errors import interruption
 from tasks.stages import alerts as alerting
 from tasks.stages import publish as publishing
 from tasks.stages.context import Context, StageResult, load_all
@@ -87,9 +87,10 @@ def run(config: Path, first: date, last: date, *, retry_failures: bool = False) 
             if told := tell(contexts):
                 record.add(main, told)
         except BaseException as error:
-            record.end(main, "failed", str(error) if isinstance(error, LeadlineError) else type(error).__name__)
-            with suppress(Exception):  # the error that is raised matters more
-                publishing.publish_warehouse(main)  # what was refused and why can be queried
+            record.fail(main, error)
+            if not interruption(error):
+                with suppress(Exception):  # the error that is raised matters more
+                    publishing.publish_warehouse(main)  # what was refused and why can be queried
             raise
         finally:
             for ctx in contexts:

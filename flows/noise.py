@@ -17,7 +17,7 @@ from rich.table import Table
 
 from flows.gpu import slot
 from flows.progress import Bar
-from tasks.core.errors import LeadlineError, UsageError
+from tasks.core.errors import UsageError
 from tasks.stages.context import Context, StageResult, load_all
 from tasks.stages.members import Member
 from tasks.stages.noise import measure
@@ -49,7 +49,7 @@ def run(config: Path, first: date, last: date, sample: int, judge: str | None, *
                 record.add(first_of_all, result)
                 rows.append({"judge": its[0].name, "recipe_name": ctx.settings.name, **row})
         except BaseException as error:
-            record.end(first_of_all, "failed", str(error) if isinstance(error, LeadlineError) else type(error).__name__)
+            record.fail(first_of_all, error)
             raise
         record.end(first_of_all, "completed")
         publish_warehouse(first_of_all)

@@ -17,7 +17,6 @@ from rich.table import Table as RichTable
 
 from flows.retry import patiently
 from tasks.core.config import Nightly, Retention, load_nightly
-from tasks.core.errors import LeadlineError
 from tasks.core.schemas import Table
 from tasks.stages import retention as stage
 from tasks.stages.context import Context, StageResult, load_all
@@ -82,7 +81,7 @@ def run(config: Path, trace_ids: Sequence[str] = (), reason: str | None = None) 
                 _make_again(config, main, nights)
             unknown = tuple(t for t in trace_ids if t not in stage.held(lake, trace_ids))
         except BaseException as error:
-            record.end(main, "failed", str(error) if isinstance(error, LeadlineError) else type(error).__name__)
+            record.fail(main, error)
             raise
         finally:
             for ctx in contexts:

@@ -14,7 +14,7 @@ from rich.console import Console
 
 from flows.progress import Bar
 from tasks.core.config import load_nightly
-from tasks.core.errors import LeadlineError, UsageError
+from tasks.core.errors import UsageError, interruption
 from tasks.core.schemas import TRACES
 from tasks.stages.context import Context, StageResult, load_all
 from tasks.stages.publish import load_warehouse, publish_warehouse, write_reports
@@ -49,9 +49,10 @@ def run(config: Path, file: Path) -> None:
             for result in _stages(contexts, file):
                 record.add(main, result)
         except BaseException as error:
-            record.end(main, "failed", str(error) if isinstance(error, LeadlineError) else type(error).__name__)
-            with suppress(Exception):  # the error that is raised matters more
-                publish_warehouse(main)  # what was refused and why can be queried
+            record.fail(main, error)
+            if not interruption(error):
+                with suppress(Exception):  # the error that is raised matters more
+                    publish_warehouse(main)  # what was refused and why can be queried
             raise
         record.end(main, "completed")
         publish_warehouse(main)

@@ -13,7 +13,7 @@ from prefect import Task
 from prefect.cache_policies import NO_CACHE
 from prefect.client.schemas.objects import State, TaskRun
 
-from tasks.core.errors import LeadlineError
+from tasks.core.errors import LeadlineError, interruption
 from tasks.stages.context import StageResult
 
 RETRIES = 2
@@ -25,7 +25,12 @@ def shell(name: str, stage: Callable[..., StageResult]) -> Task[..., StageResult
 
     def run(*args: Any, **kwargs: Any) -> StageResult:
         start = time.perf_counter()
-        result = stage(*args, **kwargs)
+        try:
+            result = stage(*args, **kwargs)
+        except Exception as error:
+            if signal := interruption(error):
+                raise signal from None
+            raise
         return replace(result, seconds=time.perf_counter() - start)
 
     return Task(

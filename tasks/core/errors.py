@@ -67,3 +67,10 @@ class ConnectionLostError(SourceError):
 
 class EngineError(LeadlineError):
     """A model could not be loaded or run: exit code 1."""
+
+
+def interruption(error: BaseException) -> BaseException | None:
+    """What a signal has raised, if this error comes of it: DuckDB raises one of its own in the middle of a query."""
+    if not isinstance(error, Exception):
+        return error
+    return error.__cause__ and interruption(error.__cause__)

@@ -6,6 +6,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import UTC, date, datetime
 
+from tasks.core.errors import LeadlineError, interruption
 from tasks.core.schemas import QUARANTINE, RUNS
 from tasks.stages.context import Context, StageResult
 from tasks.store.lake import Part, from_rows
@@ -48,6 +49,13 @@ class Run:
         """The night of each row that this run refused; None of a line of people's labels."""
         mine = [part for key, part in _refused(ctx).items() if key not in self._refused_before]
         return [day for part in mine for day in _days(part)]
+
+    def fail(self, ctx: Context, error: BaseException) -> None:
+        """Record what ended the run before its end: an error, or a signal."""
+        if interruption(error):
+            self.end(ctx, "interrupted")
+        else:
+            self.end(ctx, "failed", str(error) if isinstance(error, LeadlineError) else type(error).__name__)
 
     def _write(self, ctx: Context, status: str, error: str | None) -> None:
         row = {

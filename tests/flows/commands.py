@@ -1,8 +1,8 @@
 """The command as a process of its own, forked from one that has imported everything already.
 
 Importing takes longer than most runs of a test. What is forked is as much a process as one that was started: it has its
-own environment, writes to files, ends with an exit code and can be killed. That the command starts from nothing is
-shown by `test_cli.py`, and with a worker by `test_scheduled.py`.
+own session and environment, writes to files, ends with an exit code and can be killed. That the command starts from
+nothing is shown by `test_cli.py`, and with a worker by `test_scheduled.py`.
 """
 
 import atexit
@@ -11,6 +11,7 @@ import os
 import subprocess
 import sys
 import tempfile
+import threading
 from collections.abc import Mapping
 from multiprocessing.context import ForkServerProcess
 from pathlib import Path
@@ -20,7 +21,7 @@ from conftest import WITHIN_S, quiet
 
 SERVER = multiprocessing.get_context("forkserver")
 SERVER.set_forkserver_preload([
-    "flows.__main__", "flows.nightly", "flows.backfill", "flows.retention", "flows.compare", "flows.judges",
+    "flows.__main__", "flows.command", "flows.nightly", "flows.backfill", "flows.retention", "flows.compare", "flows.judges",
     "flows.calibrate", "flows.review", "flows.sql",
     # and what these import when they need it
     "altair", "fastapi", "great_expectations", "prefect.flow_engine", "prefect.task_engine", "pyarrow.acero",
@@ -39,6 +40,12 @@ class Running:
         # Read when the server of forks is started: Prefect sets up its logging while it is imported.
         with patch.dict(os.environ, quiet(PREFECT_LOGGING_LEVEL="CRITICAL"), clear=True):
             self._process.start()
+
+    @property
+    def pid(self) -> int:
+        """Its id, and that of its session and process group."""
+        assert self._process.pid is not None
+        return self._process.pid
 
     def poll(self) -> int | None:
         """Its exit code, or less the signal that ended it; None while it runs."""
@@ -67,6 +74,7 @@ def leadline(*args: object, env: Mapping[str, str], cwd: Path | None = None) -> 
 
 def _run(args: tuple[str, ...], env: Mapping[str, str], out: str, err: str, cwd: str) -> None:
     """What the process does."""
+    os.setsid()
     os.environ.clear()
     os.environ.update(env)
     for stream, path in ((sys.stdout, out), (sys.stderr, err)):
@@ -76,11 +84,13 @@ def _run(args: tuple[str, ...], env: Mapping[str, str], out: str, err: str, cwd:
     sys.argv = ["leadline", *args]
     from prefect.context import refresh_global_settings_context  # noqa: PLC0415 - not in the tests' process
 
-    from flows.__main__ import _quiet_prefect, main  # noqa: PLC0415
+    from flows.__main__ import _quiet_prefect  # noqa: PLC0415
+    from flows.command import command  # noqa: PLC0415
 
     _quiet_prefect()
     refresh_global_settings_context()  # it was imported with another environment
     try:
-        main()
+        command()
     finally:
-        atexit._run_exitfuncs()  # a forked process ends without them
+        threading._shutdown()  # a forked process ends without these, or in another order
+        atexit._run_exitfuncs()

@@ -73,6 +73,15 @@ class Stage:
         return StageResult("a stage", computed=3, notes=("fine",))
 
 
+def test_a_signal_that_a_library_has_made_an_error_of_is_a_signal_again(storage: Path) -> None:
+    def stage() -> StageResult:
+        """A stage."""
+        raise RuntimeError("Query interrupted") from KeyboardInterrupt()  # as DuckDB does
+
+    with pytest.raises(KeyboardInterrupt):
+        run(stage)
+
+
 def test_a_stage_gets_its_arguments_and_its_result_carries_the_time(storage: Path) -> None:
     stage = Stage()
     context = object()

@@ -8,7 +8,7 @@ import pyarrow.parquet as pq
 import pytest
 from stage_kit import DAY, Watched, context, log, trace
 
-from tasks.core.errors import DataError
+from tasks.core.errors import DataError, SourceError
 from tasks.core.schemas import QUARANTINE, RUNS, Table
 from tasks.stages.context import Context, StageResult
 from tasks.stages.ingest import ingest
@@ -88,13 +88,26 @@ def test_each_stage_is_on_record_when_it_is_done(tmp_path: Path) -> None:
     assert [s["stage"] for s in records(ctx)[0]["stages"]] == ["verdicts"]
 
 
-def test_a_failed_run_says_why(tmp_path: Path) -> None:
+INTERRUPTED_QUERY = RuntimeError("Query interrupted")  # as DuckDB has it
+INTERRUPTED_QUERY.__cause__ = KeyboardInterrupt()
+
+
+@pytest.mark.parametrize(
+    ("error", "status", "told"),
+    [
+        (SourceError("s.jsonl: gone. Look for it."), "failed", "s.jsonl: gone. Look for it."),
+        (ValueError("'What the user asked' is no number"), "failed", "ValueError"),  # it may quote a trace
+        (KeyboardInterrupt(), "interrupted", None),
+        (INTERRUPTED_QUERY, "interrupted", None),
+    ],
+)
+def test_a_run_that_fails_says_why(tmp_path: Path, error: BaseException, status: str, told: str | None) -> None:
     ctx = context(tmp_path)
     run = Run("nightly", started=at(0))
     run.start(ctx)
-    run.end(ctx, "failed", "s.jsonl: gone. Look for it.")
+    run.fail(ctx, error)
     (row,) = records(ctx)
-    assert (row["status"], row["error"]) == ("failed", "s.jsonl: gone. Look for it.")
+    assert (row["status"], row["error"], row["ended_at"] is None) == (status, told, False)
 
 
 def test_a_run_that_never_ended_is_called_interrupted_by_the_next_one(tmp_path: Path) -> None:
