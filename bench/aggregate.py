@@ -165,7 +165,7 @@ def run_nightly(folder: Path, nights: int) -> list[dict[str, Any]]:
     from tasks.store.query import Queries
 
     seconds: dict[str, float] = {}
-    run, mean_interval = Queries.run, intervals.mean_interval
+    run, of_means, of_repeats = Queries.run, intervals.of_means, intervals.of_repeats
 
     def noted(name: str, work: Any, *args: Any) -> Any:
         begun = time.perf_counter()
@@ -175,7 +175,8 @@ def run_nightly(folder: Path, nights: int) -> list[dict[str, Any]]:
             seconds[name] = seconds.get(name, 0.0) + time.perf_counter() - begun
 
     Queries.run = lambda self, name, *a: noted(name, run, self, name, *a)  # type: ignore[method-assign]
-    intervals.mean_interval = lambda *a: noted("the intervals themselves", mean_interval, *a)
+    intervals.of_means = lambda *a: noted("the intervals themselves", of_means, *a)
+    score.of_repeats = lambda *a: noted("the intervals themselves", of_repeats, *a)  # type: ignore[attr-defined]
     with tempfile.TemporaryDirectory(prefix="leadline-nights-") as overlay:
         ctx = context(folder, nights, Path(overlay))
         found = [measured("nightly tables", lambda: score.aggregate_nights(ctx))]

@@ -35,7 +35,7 @@ from scipy.stats import kendalltau, spearmanr
 
 from bench.labelled import Floats, default_data, load, read_jsonl
 from tasks.core import keys
-from tasks.core.statistics import mean_interval
+from tasks.core.statistics import interval, means
 
 ROOT = Path(__file__).resolve().parents[1]
 RECIPE = ROOT / "configs/recipes/citations.yaml"
@@ -247,10 +247,10 @@ def _row(
         "na": sum(r["citation_status"] == "na" for r in traces),
         "questions": len(judged.totals),
         SCORE: judged.mean,
-        "interval": mean_interval(judged.totals, judged.counts, generator),
+        "interval": interval(means(judged.totals, judged.counts)),
         "segments_cited_true": true / cited if cited else None,
         "people": labelled.mean,
-        "people_interval": mean_interval(labelled.totals, labelled.counts, generator, "people"),
+        "people_interval": interval(means(labelled.totals, labelled.counts)),
         "people_claims": int(labelled.counts.sum()),
         "people_rank": order_of_people.index(generator) + 1,
         "range_of_runs": max(again) - min(again),

@@ -1,80 +1,347 @@
-"""The intervals of a night with a million traces: how long they take, and what the bootstrap adds to the normal ones.
+"""How often the 95% intervals hold what is true, in simulated nights of few and of many questions.
 
-    python -m bench.intervals [--traces 1000000]
+    python -m bench.intervals [--nights 2000] [--questions 5 15 50] [--bootstrap] [--all]
 
-Left out: reading the traces' scores from disk, and the means themselves.
+Every world is a population of questions whose number is known; each night draws some of them. What is printed are the
+lowest, the mean and the highest coverage over the worlds of a kind, and how many worlds lie outside of 92 to 98%; with
+`--all`, each world. Beside the intervals stand Student's t and Wilson's interval by the design effect, both from the
+same cluster-robust variance, and, with `--bootstrap` (which takes longest), the percentile bootstrap, taken further out
+for few questions. Left out: differences, and corrected means (`tests/core`).
 """
 
 import argparse
-import hashlib
-import tempfile
-import time
-from datetime import date
-from pathlib import Path
+import warnings
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from itertools import groupby
+from typing import Any, TypeAlias
 
 import numpy as np
-import pyarrow as pa
+import numpy.typing as npt
+from rich.console import Console
+from rich.table import Table
+from scipy import special
 
-from tasks.core import statistics
-from tasks.core.schemas import TRACE_SCORES
-from tasks.core.statistics import mean_interval
-from tasks.stages.intervals import intervals
-from tasks.store.query import Queries
+from tasks.core.jackknife import macro, share_of_repeats
+from tasks.core.statistics import Z, intervals, means
 
-NUMBERS = ("faithfulness", "utilization", "answer_relevance", "context_relevance")
-
-
-def night(traces: int, questions: int) -> pa.Table:
-    """Scores of one app and generator, drawn at random."""
-    rng = np.random.default_rng(0)
-    ids = pa.array([hashlib.md5(str(i).encode()).hexdigest() for i in range(questions)])
-    drawn = {"groundedness_score": rng.integers(0, 101, traces).astype(float)}
-    drawn |= {name: rng.random(traces).round(4) for name in NUMBERS}
-    columns = {name: pa.array(values) for name, values in drawn.items()}
-    columns |= {
-        "date": pa.repeat(pa.scalar(date(2026, 11, 1)), traces),
-        "app": pa.repeat("app", traces),
-        "generator": pa.repeat("generator", traces),
-        "question_id": ids.take(pa.array(rng.integers(0, questions, traces))),
-    }
-    return pa.table({
-        f.name: columns[f.name] if f.name in columns else pa.nulls(traces, f.type) for f in TRACE_SCORES.schema
-    })  # fmt: skip
-
-
-def seconds(rows: pa.Table) -> float:
-    with tempfile.TemporaryDirectory() as scratch, Queries("2GB", Path(scratch)) as queries:
-        begun = time.perf_counter()
-        intervals(queries, rows)
-        return time.perf_counter() - begun
+Numbers: TypeAlias = npt.NDArray[np.float64]
+Ends: TypeAlias = tuple[Numbers, Numbers]
+Values: TypeAlias = Callable[[np.random.Generator, tuple[int, ...]], Numbers]  # independent values of a population
+SIZES = (5, 15, 50)
+LOW, HIGH = 0.92, 0.98
+RESAMPLES = 600
+# The scores of the bundled sample's three nights by judge `similarity`, at 24 quantiles.
+SAMPLE = {
+    "groundedness": [0.0] * 16 + [0.25, 0.33, 0.7] + [1.0] * 5,
+    "faithfulness": [0.0] * 3 + [0.33] * 3 + [0.41] + [0.5] * 3 + [0.52] + [0.67] * 5 + [0.75, 0.79] + [1.0] * 6,
+    "utilization": [0.0] * 3 + [0.2] + [0.25] * 3 + [0.33] * 8 + [0.35] + [0.5] * 3 + [0.63] + [0.67] * 3 + [0.72],
+    "context relevance": [
+        *(0.11, 0.23, 0.36, 0.39, 0.41, 0.44, 0.45, 0.46, 0.49, 0.5, 0.52, 0.53),
+        *(0.54, 0.55, 0.57, 0.58, 0.61, 0.63, 0.64, 0.65, 0.65, 0.69, 0.77, 0.78),
+    ],
+}
+GRADES = {  # how often the grades 1 to 5 are given
+    "mostly 5": (0.05, 0.05, 0.1, 0.3, 0.5),
+    "nearly all 5": (0.02, 0.03, 0.05, 0.1, 0.8),
+    "around 3": (0.05, 0.2, 0.5, 0.2, 0.05),
+    "1 or 5": (0.4, 0.05, 0.1, 0.05, 0.4),
+    "nearly all 4": (0.02, 0.03, 0.05, 0.8, 0.1),
+}
 
 
-def ends(questions: int, seeds: int = 40) -> tuple[float, float]:
-    """Of scores of which 85% are 100: how far the bootstrap's lower end lies from the normal one, and how far it
-    scatters by its own draws; in half-widths."""
-    rng = np.random.default_rng(1)
-    totals, counts = np.where(rng.random(questions) < 0.85, 100.0, rng.integers(0, 100, questions)), np.ones(questions)
-    limit = statistics.MOST_RESAMPLED
-    try:
-        statistics.MOST_RESAMPLED = questions
-        drawn = np.array([mean_interval(totals, counts, str(s)) for s in range(seeds)])[:, 0]
-        statistics.MOST_RESAMPLED = 0
-        low, high = mean_interval(totals, counts, "") or (0.0, 0.0)
-    finally:
-        statistics.MOST_RESAMPLED = limit
-    return abs(drawn.mean() - low) / ((high - low) / 2), drawn.std() / ((high - low) / 2)
+@dataclass(frozen=True)
+class World:
+    """A population of questions.
+
+    Attributes:
+        kind: What numbers it stands for.
+        truth: Gives the number of the whole population.
+        draw: Sums and counts (nights, m) of the m questions of each night; None where the number is no mean.
+        ends: Ends (nights,) of each night's interval where it is no mean.
+    """
+
+    kind: str
+    name: str
+    truth: Callable[[], float]
+    draw: Callable[[np.random.Generator, int, int], Ends] | None = None
+    ends: Callable[[np.random.Generator, int, int], Ends] | None = None
+
+
+# Populations ----------------------------------------------------------------------------------------------------------
+
+
+def share(p: float) -> Values:
+    return lambda rng, shape: (rng.random(shape) < p).astype(np.float64)
+
+
+def discrete(values: Sequence[float], p: Sequence[float] | None = None) -> Values:
+    return lambda rng, shape: rng.choice(np.array(values), shape, p=p)
+
+
+def beta(a: float, b: float, at_top: float = 0.0, at_bottom: float = 0.0) -> Values:
+    """Beta values, some of them at the ends of the scale instead."""
+
+    def draw(rng: np.random.Generator, shape: tuple[int, ...]) -> Numbers:
+        u = rng.random(shape)
+        inside = np.where(u < at_top + at_bottom, 0.0, rng.beta(a, b, shape))
+        return np.where(u < at_top, 1.0, inside)
+
+    return draw
+
+
+def traces(how: str, rng: np.random.Generator, nights: int, m: int) -> npt.NDArray[np.int64]:
+    """How often each question is asked."""
+    if how == "1 to 6":
+        return 1 + rng.poisson(1.5, (nights, m))
+    if how == "some again and again":  # one in five, some 7 times, and now and then 25 times
+        return np.where(rng.random((nights, m)) < 0.8, 1, rng.geometric(0.15, (nights, m)))
+    if how == "claims":  # of one or several answers, one to eight each
+        answers = 1 + rng.poisson(0.7, (nights, m))
+        each = rng.integers(1, 9, (nights, m, int(answers.max())))
+        return np.where(np.arange(each.shape[-1]) < answers[..., None], each, 0).sum(axis=-1)
+    return np.full((nights, m), int(how))
+
+
+def mean_world(kind: str, name: str, values: Values, truth: float, how: str, alike: float) -> World:
+    """Observations of one question have the correlation `alike`: each is the question's own value that often."""
+
+    def draw(rng: np.random.Generator, nights: int, m: int) -> Ends:
+        counts = traces(how, rng, nights, m)
+        shape = (nights, m, int(counts.max()))
+        own = rng.random(shape) < np.sqrt(alike)
+        drawn = np.where(own, values(rng, (nights, m, 1)), values(rng, shape))
+        return np.where(np.arange(shape[-1]) < counts[..., None], drawn, 0.0).sum(axis=-1), counts.astype(np.float64)
+
+    asked = f"asked {how} times" if how in "125" else how
+    return World(kind, f"{name}, {asked}, correlation {alike:g}", lambda: truth, draw)
+
+
+WAYS = [("1", 0.0), *((n, r) for n in "25" for r in (0.0, 0.3)), *(("1 to 6", r) for r in (0.0, 0.3, 1.0))]
+SHARES = {f"p = {p}": (share(p), p) for p in (0.05, 0.1, 0.2, 0.5, 0.8, 0.9, 0.95)}
+SCORES = {
+    **{name: (discrete(values), float(np.mean(values))) for name, values in SAMPLE.items()},
+    "85% at the top": (beta(1, 1, 0.85), 0.925),
+    "70% at the top": (beta(1, 1, 0.7), 0.85),
+    "30% at 0, 50% at 1": (beta(1, 1, 0.5, 0.3), 0.6),
+    "beta(½, 5)": (beta(0.5, 5), 1 / 11),
+    "beta(8, 2)": (beta(8, 2), 0.8),
+    "beta(20, 20)": (beta(20, 20), 0.5),
+}
+GRADED = {name: (discrete(np.arange(5) / 4, p), float(np.arange(5) / 4 @ np.array(p))) for name, p in GRADES.items()}
+
+
+def worlds() -> Iterator[World]:
+    """All of them, one kind after another."""
+    for kind, found in (("shares", SHARES), ("scores", SCORES), ("grades", GRADED)):
+        for name, (values, truth) in found.items():
+            yield from (mean_world(kind, name, values, truth, *way) for way in WAYS)
+    for p in (0.05, 0.1, 0.2):
+        yield from (mean_world("claims", f"p = {p}", share(p), p, "claims", r) for r in (0.0, 0.1, 0.3))
+    for accuracy in (0.4, 0.7, 0.9):
+        yield from (quotient(accuracy, which) for which in ("precision", "recall", "F1"))
+    for sources in (5, 10, 30):
+        yield from (macro_world(sources, which) for which in ("precision", "recall", "F1"))
+    for name in ("groundedness", "faithfulness", "beta(8, 2)"):
+        for alike in (0.0, 0.3, 0.7):
+            yield from (repeats_world(name, alike, what) for what in ("spread", "range", "share"))
+    for name in ("p = 0.8", "p = 0.9"):
+        for alike in (0.0, 0.3, 1.0):
+            yield mean_world("some again and again", name, *SHARES[name], "some again and again", alike)
+    for name in ("groundedness", "85% at the top", "beta(8, 2)"):
+        for alike in (0.0, 0.3, 1.0):
+            yield mean_world("some again and again", name, *SCORES[name], "some again and again", alike)
+
+
+# GRACE and repeats ----------------------------------------------------------------------------------------------------
+
+
+def counts_of(which: str, tp: Numbers, fp: Numbers, fn: Numbers) -> Ends:
+    """What stands above and below the line."""
+    return {"precision": (tp, tp + fp), "recall": (tp, tp + fn), "F1": (2 * tp, 2 * tp + fp + fn)}[which]
+
+
+def quotient(accuracy: float, which: str) -> World:
+    """Precision, recall or F1 over all sources together: answers cite right and wrong sources, hard questions fail."""
+
+    def draw(rng: np.random.Generator, nights: int, m: int) -> Ends:
+        n = 1 + rng.poisson(0.5, (nights, m))
+        tp = rng.binomial(n, rng.beta(6 * accuracy, 6 * (1 - accuracy), (nights, m)))
+        fp = rng.binomial(n - tp, 0.6) + rng.binomial(n, 0.15)
+        above, below = counts_of(which, *(x.astype(np.float64) for x in (tp, fp, n - tp)))
+        return above, below
+
+    def truth() -> float:
+        above, below = draw(np.random.default_rng(0), 100, 20_000)
+        return float(above.sum() / below.sum())
+
+    return World("GRACE, micro", f"{which}, accuracy {accuracy}", truth, draw)
+
+
+def macro_world(sources: int, which: str) -> World:
+    """The mean over sources: each has an accuracy of its own; misses cite another source, hits sometimes besides."""
+    accuracy = np.random.default_rng(sources).beta(2.8, 1.2, sources)
+
+    def night(rng: np.random.Generator, m: int) -> tuple[npt.NDArray[Any], ...]:
+        right, other = rng.integers(0, sources, (2, m))
+        hit = rng.random(m) < accuracy[right]
+        wrong = (rng.random(m) < np.where(hit, 0.15, 0.6)) & (other != right)
+        at, none = np.arange(m), np.zeros(int(wrong.sum()))
+        found = ((hit, none), (np.zeros(m), none + 1), (~hit, none), (np.ones(m), none), (right, other[wrong]))
+        return *(np.concatenate(part).astype(np.float64) for part in found), np.concatenate([at, at[wrong]])
+
+    def ends(rng: np.random.Generator, nights: int, m: int) -> Ends:
+        found = []
+        for _ in range(nights // 4):
+            tp, fp, fn, support, source, question = night(rng, m)
+            above, below = counts_of(which, tp, fp, fn)
+            found.append(intervals(macro(above, below, support, source.astype(np.int64), question, np.ones(m))))
+        low, high = np.array(found).reshape(-1, 2).T
+        return low, high
+
+    def truth() -> float:
+        tp, fp, fn, support, source, question = night(np.random.default_rng(0), 400_000)
+        above, below = counts_of(which, tp, fp, fn)
+        return float(macro(above, below, support, source.astype(np.int64), question, np.ones(400_000)).values[0])
+
+    return World("GRACE, macro", f"{which}, {sources} sources", truth, ends=ends)
+
+
+def repeats_world(name: str, alike: float, what: str) -> World:
+    """How far two to five answers to the same question differ."""
+    values, _ = SCORES[name]
+
+    def draw(rng: np.random.Generator, nights: int, m: int) -> tuple[Numbers, ...]:
+        n = rng.integers(2, 6, (nights, m))
+        shape = (nights, m, 5)
+        drawn = np.where(rng.random(shape) < np.sqrt(alike), values(rng, (nights, m, 1)), values(rng, shape))
+        there = np.arange(5) < n[..., None]
+        mean = np.where(there, drawn, 0).sum(axis=-1) / n
+        variance = np.where(there, (drawn - mean[..., None]) ** 2, 0).sum(axis=-1) / (n - 1)
+        reach = np.where(there, drawn, -np.inf).max(axis=-1) - np.where(there, drawn, np.inf).min(axis=-1)
+        return n.astype(np.float64), mean, variance, reach
+
+    def ends(rng: np.random.Generator, nights: int, m: int) -> Ends:
+        of = np.repeat(np.arange(nights), m)
+        n, mean, variance, reach = (x.ravel() for x in draw(rng, nights, m))
+        if what == "share":
+            return share_of_repeats(n, mean, variance, of, nights)
+        values, most = (np.sqrt(variance), 0.5**0.5) if what == "spread" else (reach, 1.0)
+        return intervals(means(values, np.ones_like(values), of, None, nights), 0.0, most)
+
+    def truth() -> float:
+        _, _, variance, reach = draw(np.random.default_rng(0), 100, 2_000)
+        return {"spread": float(np.sqrt(variance).mean()), "range": float(reach.mean()), "share": 1 - alike}[what]
+
+    kind = "repeats: share of the variance" if what == "share" else "repeats: spread and range"
+    return World(kind, f"{what} of {name}, correlation {alike:g}", truth, ends=ends)
+
+
+# Procedures -----------------------------------------------------------------------------------------------------------
+
+
+def ours(totals: Numbers, counts: Numbers) -> Ends:
+    nights, m = totals.shape
+    return intervals(means(totals.ravel(), counts.ravel(), np.repeat(np.arange(nights), m), None, nights))
+
+
+def _robust(totals: Numbers, counts: Numbers) -> tuple[Numbers, Numbers, int]:
+    """Means, their cluster-robust variances, and the number of questions."""
+    m, n = totals.shape[1], counts.sum(axis=1)
+    mean = totals.sum(axis=1) / n
+    return mean, m / (m - 1) * ((totals - mean[:, None] * counts) ** 2).sum(axis=1) / n**2, m
+
+
+def student(totals: Numbers, counts: Numbers) -> Ends:
+    """Mean ± t standard errors, cut at the ends of the scale."""
+    mean, variance, m = _robust(totals, counts)
+    half = special.stdtrit(m - 1, 0.975) * np.sqrt(variance)
+    return np.clip(mean - half, 0, 1), np.clip(mean + half, 0, 1)
+
+
+def design_effect(totals: Numbers, counts: Numbers) -> Ends:
+    """Wilson's interval of p (1 − p) / variance observations; of one for each question where nothing varies."""
+    mean, variance, m = _robust(totals, counts)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        a = Z**2 / np.where(variance > 1e-12, mean * (1 - mean) / variance, m)
+    middle, half = (mean + a / 2) / (1 + a), np.sqrt(mean * (1 - mean) * a + a**2 / 4) / (1 + a)
+    return middle - half, middle + half
+
+
+def bootstrap(totals: Numbers, counts: Numbers) -> Ends:
+    """Percentiles of the mean over drawn questions, taken further out for few of them (Hesterberg 2015)."""
+    nights, m = totals.shape
+    outside = special.ndtr(-special.stdtrit(m - 1, 0.975) * np.sqrt(m / (m - 1)))
+    rng, low, high = np.random.default_rng(1), np.empty(nights), np.empty(nights)
+    for i in range(nights):
+        at = rng.integers(0, m, (RESAMPLES, m))
+        drawn = totals[i][at].sum(axis=1) / counts[i][at].sum(axis=1)
+        low[i], high[i] = np.quantile(drawn, [outside, 1 - outside])
+    return low, high
+
+
+KINDS = (
+    *("shares", "scores", "grades", "claims", "GRACE, micro", "GRACE, macro"),
+    *("repeats: spread and range", "repeats: share of the variance", "some again and again"),
+)
+PROCEDURES: dict[str, Callable[[Numbers, Numbers], Ends]] = {
+    "ours": ours,
+    "Student's t": student,
+    "Wilson by design effect": design_effect,
+    "bootstrap": bootstrap,
+}
+
+
+def coverage(world: World, m: int, nights: int, procedure: str = "ours") -> float:
+    """The share of nights of m questions whose interval holds the truth; of those that have one."""
+    rng = np.random.default_rng([m, *world.name.encode()])
+    if world.draw is None:
+        assert world.ends is not None
+        low, high = world.ends(rng, nights, m)
+    else:
+        totals, counts = world.draw(rng, nights, m)
+        some = counts.sum(axis=1) > 0
+        low, high = PROCEDURES[procedure](totals[some], counts[some])
+    known, truth = ~np.isnan(low), world.truth()
+    held = (low[known] <= truth + 1e-9) & (truth - 1e-9 <= high[known])
+    return float(held.mean())
+
+
+# Showing --------------------------------------------------------------------------------------------------------------
+
+
+def show(questions: Sequence[int], nights: int, procedures: Sequence[str], *, each: bool) -> None:
+    console = Console(width=140)
+    table = Table(title=f"Coverage, {nights:,} nights each: lowest, mean, highest (worlds below 92% / above 98%)")
+    for name in ("numbers", "worlds", "procedure", *(f"{m} questions" for m in questions)):
+        table.add_column(name, justify="left" if name in ("numbers", "procedure") else "right")
+    for kind, of_kind in groupby(sorted(worlds(), key=lambda w: KINDS.index(w.kind)), key=lambda w: w.kind):
+        found = list(of_kind)
+        for procedure in procedures:
+            if procedure != "ours" and found[0].draw is None:
+                continue
+            covered = np.array([[coverage(w, m, nights, procedure) for m in questions] for w in found])
+            if each:
+                for w, row in zip(found, covered, strict=True):
+                    console.print(f"{kind}: {w.name}, {procedure}: " + ", ".join(f"{c:.3f}" for c in row))
+            cells = [
+                f"{100 * c.min():.1f}, {100 * c.mean():.1f}, {100 * c.max():.1f} ({(c < LOW).sum()}/{(c > HIGH).sum()})"
+                for c in covered.T
+            ]
+            table.add_row(kind, f"{len(found)}", procedure, *cells)
+    console.print(table)
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--traces", type=int, default=1_000_000)
-    traces = parser.parse_args().traces
-    for questions in (1_000, traces // 2, 10 * traces):
-        rows = night(traces, questions)
-        print(f"{traces:,} traces of at most {questions:,} questions, five numbers: {seconds(rows):.2f} s")
-    for questions in (30, 100, 300, 1_000, 3_000):
-        apart, scatter = ends(questions)
-        print(f"{questions:,} questions: {apart:.1%} of a half-width from normal; own noise {scatter:.1%}")
+    parser.add_argument("--nights", type=int, default=2_000)
+    parser.add_argument("--questions", type=int, nargs="+", default=SIZES)
+    parser.add_argument("--bootstrap", action="store_true")
+    parser.add_argument("--all", action="store_true", help="each world by itself")
+    given = parser.parse_args()
+    warnings.simplefilter("ignore", RuntimeWarning)
+    chosen = [p for p in PROCEDURES if given.bootstrap or p != "bootstrap"]
+    show(given.questions, given.nights, chosen, each=given.all)
 
 
 if __name__ == "__main__":

@@ -21,12 +21,12 @@ CITATION_COLUMNS = (
 
 
 LEGEND = (
-    "Groundedness: mean of 0 to 100 over scored traces, ± half its 95% interval. Used: share of chunks that"
+    "Groundedness: mean of 0 to 100 over scored traces, with its 95% interval. Used: share of chunks that"
     " decide a claim.\nContext, answer: relevance to the question. Left out of every mean: N/A traces / unjudged /"
     " abstained claims."
 )
 CITATION_LEGEND = (
-    "Citations: mean share of segments found true over scored traces, ± half its 95% interval. Dangling: segments that"
+    "Citations: mean share of segments found true over scored traces, with its 95% interval. Dangling: segments that"
     " cite no chunk\nof the trace. Left out of every mean: N/A traces / unjudged / abstained segments."
 )
 
@@ -87,8 +87,7 @@ def tokens(stage: StageResult) -> str:
 
 
 def _cells(row: dict[str, Any]) -> list[str]:
-    half = row["groundedness_half"]
-    grounded = _number(row["groundedness"], 1) + (f" ± {half:.1f}" if half is not None else "")
+    grounded = _with_ends(row["groundedness"], row, 1)
     rates = [_number(row[c], 2) for c in ("faithfulness", "utilization", "context_relevance", "answer_relevance")]
     left_out = " / ".join(f"{row[c]:,}" for c in ("na", "unjudged", "abstained"))
     counts = [f"{row['claims']:,}", f"{row['misused']:,}", left_out]
@@ -96,12 +95,16 @@ def _cells(row: dict[str, Any]) -> list[str]:
 
 
 def _citation_cells(row: dict[str, Any]) -> list[str]:
-    half = row["groundedness_half"]
-    share = _number(row["citation_groundedness"], 2) + (f" ± {half:.2f}" if half is not None else "")
+    share = _with_ends(row["citation_groundedness"], row, 2)
     counts = [f"{row[c] or 0:,}" for c in ("segments", "segments_true", "segments_dangling")]
     rates = [_number(row[c], 2) for c in ("context_relevance", "answer_relevance")]
     left_out = " / ".join(f"{row[c]:,}" for c in ("citation_na", "unjudged", "abstained"))
     return [f"{row['app']} · {row['generator']}", f"{row['traces']:,}", share, *counts, *rates, left_out]
+
+
+def _with_ends(value: float | None, row: dict[str, Any], digits: int) -> str:
+    ends = "" if row["low"] is None else f" [{row['low']:.{digits}f}, {row['high']:.{digits}f}]"
+    return _number(value, digits) + ends
 
 
 def _number(value: float | None, digits: int) -> str:

@@ -1,27 +1,29 @@
--- grain: one grade of one night of one app and generator; per question, how many traces have it and their sum
+-- grain: one grade of one night of one app and generator
 -- inputs: trace_scores of one recipe and day, grades of its grader and extractor
--- What the intervals of `nightly_grades` are made from (METHODS section 11), as `question_sums` is for the others.
+-- What the intervals of `nightly_grades` are made from (METHODS section 11), as `question_sums` is for the others: of
+-- each question how many traces have the grade (n) and their sum (total), in any order. `questions` says how many
+-- questions are so.
 WITH question AS (
     SELECT
         t.date,
         t.app,
         t.generator,
-        t.question_id,
         g.grade,
         count(g.value) AS n,
         sum(g.value) AS total
     FROM trace_scores AS t
     INNER JOIN grades AS g USING (date, trace_id)
     WHERE g.value IS NOT NULL
-    GROUP BY t.date, t.app, t.generator, t.question_id, g.grade
+    GROUP BY t.date, t.app, t.generator, coalesce(t.question_id, t.trace_id), g.grade
 )
 SELECT
     date,
     app,
     generator,
     grade AS number,
-    list(n::DOUBLE ORDER BY question_id) AS n,
-    list(round(total, 9)::DOUBLE ORDER BY question_id) AS total
+    list(n::UINTEGER) AS n,
+    list(total::DOUBLE) AS total,
+    list(1::UINTEGER) AS questions
 FROM question
 GROUP BY date, app, generator, grade
 ORDER BY app, generator, number

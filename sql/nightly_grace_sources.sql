@@ -1,31 +1,8 @@
 -- grain: one source that is right of, or cited in, an annotated trace of one night, app and generator under one recipe
--- inputs: trace_grace of one recipe and day
--- METHODS section 8. Right sources of one trace stand in for one another: where one of them is cited, the others were
--- not missed. A number that nothing stands behind (the precision of what nobody cites) is null.
-WITH right_source AS (
-    SELECT recipe, date, app, generator, outcome, cited, unnest(gold) AS source
-    FROM trace_grace
-    WHERE status = 'scored'
-),
-cited_source AS (
-    SELECT recipe, date, app, generator, gold, unnest(cited) AS source
-    FROM trace_grace
-    WHERE status = 'scored'
-),
-counted AS (
-    SELECT
-        recipe, date, app, generator, source,
-        1 AS support,
-        list_contains(cited, source)::INTEGER AS tp,
-        0 AS fp,
-        (outcome <> 'hit')::INTEGER AS fn
-    FROM right_source
-    UNION ALL
-    SELECT recipe, date, app, generator, source, 0, 0, 1, 0
-    FROM cited_source
-    WHERE NOT list_contains(gold, source)
-),
-source AS (
+-- inputs: grace_sums (see grace_sums.sql), intervals (number, low and high by date, app, generator and source)
+-- METHODS section 8. A number that nothing stands behind (the precision of what nobody cites) is null.
+-- Intervals: 95% over questions; none below two questions (METHODS section 11).
+WITH source AS (
     SELECT
         recipe,
         date,
@@ -33,11 +10,17 @@ source AS (
         generator,
         source,
         sum(support)::BIGINT AS support,
-        sum(tp)::BIGINT AS tp,
-        sum(fp)::BIGINT AS fp,
-        sum(fn)::BIGINT AS fn
-    FROM counted
+        sum(true_positives)::BIGINT AS tp,
+        sum(false_positives)::BIGINT AS fp,
+        sum(false_negatives)::BIGINT AS fn
+    FROM grace_sums
+    WHERE source IS NOT NULL
     GROUP BY recipe, date, app, generator, source
+),
+ends AS (
+    SELECT date, app, generator, source, map(list(number), list({'low': low, 'high': high})) AS of
+    FROM intervals
+    GROUP BY date, app, generator, source
 )
 SELECT
     recipe,
@@ -50,7 +33,14 @@ SELECT
     fp AS false_positives,
     fn AS false_negatives,
     tp / nullif(tp + fp, 0) AS precision,
+    ends.of['precision'].low AS precision_low,
+    ends.of['precision'].high AS precision_high,
     tp / nullif(tp + fn, 0) AS recall,
-    2 * tp / nullif(2 * tp + fp + fn, 0) AS f1
+    ends.of['recall'].low AS recall_low,
+    ends.of['recall'].high AS recall_high,
+    2 * tp / nullif(2 * tp + fp + fn, 0) AS f1,
+    ends.of['f1'].low AS f1_low,
+    ends.of['f1'].high AS f1_high
 FROM source
+LEFT JOIN ends USING (date, app, generator, source)
 ORDER BY app, generator, source

@@ -4,15 +4,13 @@
 -- What is N/A, unparsable, failed or not graded enters no mean; each is counted by itself (METHODS section 9).
 -- Numbers are rounded twice: the last of 6 decimals must not depend on the order in which rows were added up, even
 -- where it falls on a tie.
--- Intervals: 95% over questions, cut at the ends of the scale; none below two questions (METHODS section 11).
+-- Intervals: 95% over questions; none below two questions (METHODS section 11).
 WITH scale AS (
     SELECT
         unnest([
             'answer_relevancy', 'completeness', 'faithfulness', 'usefulness', 'positive_acceptance',
             'negative_rejection'
-        ]) AS grade,
-        unnest([1, 1, 0, 0, 0, 0]) AS lowest,
-        unnest([5, 5, 1, 1, 1, 1]) AS highest
+        ]) AS grade
 ),
 night AS (
     SELECT
@@ -22,8 +20,6 @@ night AS (
         t.generator,
         t.judge_version,
         scale.grade,
-        any_value(scale.lowest) AS lowest,
-        any_value(scale.highest) AS highest,
         count(*) AS n,
         count(*) FILTER (g.status = 'scored') AS n_scored,
         count(*) FILTER (g.status = 'na') AS n_na,
@@ -51,8 +47,8 @@ SELECT
     n_failed,
     n_ungraded,
     round(round(grade_avg, 12), 6) AS grade_mean,
-    CASE WHEN i.low IS NOT NULL THEN round(round(greatest(lowest, i.low), 12), 6) END AS grade_low,
-    CASE WHEN i.high IS NOT NULL THEN round(round(least(highest, i.high), 12), 6) END AS grade_high
+    i.low AS grade_low,
+    i.high AS grade_high
 FROM night
 LEFT JOIN intervals AS i
     ON i.number = night.grade

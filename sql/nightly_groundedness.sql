@@ -2,7 +2,7 @@
 -- inputs: trace_scores of one recipe and day, intervals (number, low and high by date, app and generator)
 -- Numbers are rounded twice: the last of 6 decimals must not depend on the order in which rows were added up, even
 -- where it falls on a tie.
--- Intervals: 95% over questions, cut at the ends of the scale; none below two questions (METHODS section 11).
+-- Intervals: 95% over questions; none below two questions (METHODS section 11).
 WITH night AS (
     SELECT
         recipe,
@@ -44,16 +44,16 @@ SELECT
     n_unjudged,
     n_abstained,
     round(round(groundedness_avg, 12), 6) AS groundedness_mean,
-    CASE WHEN g.low IS NOT NULL THEN round(round(greatest(0, g.low), 12), 6) END AS groundedness_low,
-    CASE WHEN g.high IS NOT NULL THEN round(round(least(100, g.high), 12), 6) END AS groundedness_high,
+    g.low AS groundedness_low,
+    g.high AS groundedness_high,
     round(round(groundedness_at[1], 12), 6) AS groundedness_p05,
     round(round(groundedness_at[2], 12), 6) AS groundedness_p25,
     round(round(groundedness_at[3], 12), 6) AS groundedness_p50,
     round(round(groundedness_at[4], 12), 6) AS groundedness_p75,
     round(round(groundedness_at[5], 12), 6) AS groundedness_p95,
     round(round(faithfulness_avg, 12), 6) AS faithfulness_mean,
-    CASE WHEN f.low IS NOT NULL THEN round(round(greatest(0, f.low), 12), 6) END AS faithfulness_low,
-    CASE WHEN f.high IS NOT NULL THEN round(round(least(1, f.high), 12), 6) END AS faithfulness_high,
+    f.low AS faithfulness_low,
+    f.high AS faithfulness_high,
     claims_total,
     claims_judged,
     claims_supported,

@@ -2,7 +2,7 @@
 -- inputs: trace_scores of one recipe and day, intervals (number, low and high by date, app and generator)
 -- Numbers are rounded twice: the last of 6 decimals must not depend on the order in which rows were added up, even
 -- where it falls on a tie.
--- Intervals: 95% over questions, cut at the ends of the scale; none below two questions (METHODS section 11).
+-- Intervals: 95% over questions; none below two questions (METHODS section 11).
 WITH score AS (
     SELECT *, 'answer' AS kind, answer_relevance_status AS status, answer_relevance AS relevance FROM trace_scores
     UNION ALL
@@ -41,8 +41,8 @@ SELECT
     n_unjudged,
     n_abstained,
     round(round(relevance_avg, 12), 6) AS relevance_mean,
-    CASE WHEN i.low IS NOT NULL THEN round(round(greatest(0, i.low), 12), 6) END AS relevance_low,
-    CASE WHEN i.high IS NOT NULL THEN round(round(least(1, i.high), 12), 6) END AS relevance_high,
+    i.low AS relevance_low,
+    i.high AS relevance_high,
     round(round(relevance_at[1], 12), 6) AS relevance_p05,
     round(round(relevance_at[2], 12), 6) AS relevance_p25,
     round(round(relevance_at[3], 12), 6) AS relevance_p50,

@@ -1,76 +1,21 @@
 -- grain: one number of one night of one app and generator under one recipe: groundedness and faithfulness, or, of recipes
 -- of method `citations`, citation groundedness
--- inputs: trace_scores of one recipe and day
+-- inputs: repeated_questions (see repeated_questions.sql), intervals (number, low and high by date, app and generator)
 -- Numbers are rounded twice: the last of 6 decimals must not depend on the order in which rows were added up, even
 -- where it falls on a tie.
--- METHODS section 4. A question is repeated where several traces have its question_id. The k repeated questions with at
--- least two scored traces (n_i each, N together) enter: the mean of their means, of their sample standard deviations
--- (spread), and of highest − lowest (range). Share of the variance that comes from repeats = W / (W + B), one-way
--- random effects by the ANOVA estimators:
+-- METHODS section 4. The k repeated questions with at least two scored traces (n_i each, N together) enter: the mean of
+-- their means, of their sample standard deviations (spread), and of highest − lowest (range). Share of the variance that
+-- comes from repeats = W / (W + B), one-way random effects by the ANOVA estimators:
 --   W = Σ (n_i − 1)·s_i² / (N − k)                        variance within a question
 --   M = Σ n_i·(mean_i − mean)² / (k − 1),  n0 = (N − Σ n_i² / N) / (k − 1)
 --   B = (M − W) / n0, at least 0                          variance between questions
 -- It is null below two such questions, and where nothing varies at all.
--- Most questions are asked once: they are counted, and only the repeated ones are taken further.
-WITH question AS MATERIALIZED (
-    SELECT
-        recipe,
-        date,
-        app,
-        generator,
-        judge_version,
-        citation_status IS NOT NULL AS cites,
-        count(*) AS n,
-        count(*) FILTER (coalesce(citation_status, groundedness_status) = 'scored') AS n_scored,
-        count(*) FILTER (coalesce(citation_status, groundedness_status) = 'na') AS n_na,
-        count(*) FILTER (coalesce(citation_status, groundedness_status) = 'unjudged') AS n_unjudged,
-        count(*) FILTER (coalesce(citation_status, groundedness_status) = 'abstained') AS n_abstained,
-        {
-            'varied': count(groundedness_score) > 1,
-            'mean': avg(groundedness_score),
-            'variance': var_samp(groundedness_score),
-            'reach': max(groundedness_score) - min(groundedness_score)
-        } AS groundedness,
-        {
-            'varied': count(faithfulness) > 1,
-            'mean': avg(faithfulness),
-            'variance': var_samp(faithfulness),
-            'reach': max(faithfulness) - min(faithfulness)
-        } AS faithfulness,
-        {
-            'varied': count(citation_groundedness) > 1,
-            'mean': avg(citation_groundedness),
-            'variance': var_samp(citation_groundedness),
-            'reach': max(citation_groundedness) - min(citation_groundedness)
-        } AS citation_groundedness
-    FROM trace_scores
-    GROUP BY recipe, date, app, generator, judge_version, cites, coalesce(question_id, trace_id) -- gone with its text
-),
-asked AS (
-    SELECT
-        recipe,
-        date,
-        app,
-        generator,
-        judge_version,
-        unnest(if(cites, ['citation_groundedness'], ['groundedness', 'faithfulness'])) AS number,
-        count(*) AS questions
-    FROM question
-    GROUP BY recipe, date, app, generator, judge_version, cites
-),
-repeated AS (
-    SELECT recipe, date, app, generator, judge_version, n, n_scored, n_na, n_unjudged, n_abstained, number, score.*
-    FROM (
-        UNPIVOT (FROM question WHERE n > 1)
-        ON groundedness, faithfulness, citation_groundedness INTO NAME number VALUE score
-    )
-    WHERE cites = (number = 'citation_groundedness')
-),
-placed AS (
+-- Intervals: 95% over questions; none below two questions, of the share below three (METHODS section 11).
+WITH placed AS (
     SELECT
         *,
         sum(n_scored * mean) FILTER (varied) OVER night / sum(n_scored) FILTER (varied) OVER night AS grand
-    FROM repeated
+    FROM repeated_questions
     WINDOW night AS (PARTITION BY recipe, date, app, generator, judge_version, number)
 ),
 night AS (
@@ -96,13 +41,17 @@ night AS (
         sum((n_scored - 1) * variance) FILTER (varied) / (total - k) AS w,
         sum(n_scored * (mean - grand) ** 2) FILTER (varied) / nullif(k - 1, 0) AS m,
         (total - sum(n_scored ** 2) FILTER (varied) / total) / nullif(k - 1, 0) AS n0
-    FROM asked
-    LEFT JOIN placed USING (recipe, date, app, generator, judge_version, number)
+    FROM placed
     GROUP BY recipe, date, app, generator, judge_version, number
 ),
 parted AS (
     SELECT *, CASE WHEN k > 1 THEN w + greatest(0, (m - w) / n0) END AS variance
     FROM night
+),
+ends AS (
+    SELECT date, app, generator, map(list(number), list({'low': low, 'high': high})) AS of
+    FROM intervals
+    GROUP BY date, app, generator
 )
 SELECT
     recipe,
@@ -120,8 +69,17 @@ SELECT
     n_abstained,
     k AS questions_compared,
     round(round(mean, 12), 6) AS mean,
+    ends.of[number || '_mean'].low AS mean_low,
+    ends.of[number || '_mean'].high AS mean_high,
     round(round(spread, 12), 6) AS spread,
+    ends.of[number || '_spread'].low AS spread_low,
+    ends.of[number || '_spread'].high AS spread_high,
     round(round(reach, 12), 6) AS "range",
-    round(round(w / nullif(round(variance, 12), 0), 12), 6) AS share_repeats
+    ends.of[number || '_range'].low AS range_low,
+    ends.of[number || '_range'].high AS range_high,
+    round(round(w / nullif(round(variance, 12), 0), 12), 6) AS share_repeats,
+    ends.of[number || '_share_repeats'].low AS share_repeats_low,
+    ends.of[number || '_share_repeats'].high AS share_repeats_high
 FROM parted
+LEFT JOIN ends USING (date, app, generator)
 ORDER BY app, generator, number

@@ -1,6 +1,7 @@
 -- grain: one diagnosis of one night of one app and generator under one recipe
--- inputs: trace_scores of one recipe and day
--- Shares are of the traces that have a diagnosis, with 95% Wilson intervals; `none` has no share.
+-- inputs: trace_scores of one recipe and day, intervals (number, low and high by date, app and generator)
+-- Shares are of the traces that have a diagnosis; `none` has no share.
+-- Intervals: 95% over questions; none below two questions (METHODS section 11).
 WITH diagnosed AS (
     SELECT recipe, date, app, generator, judge_version, coalesce(diagnosis, 'none') AS diagnosis, count(*) AS n
     FROM trace_scores
@@ -11,29 +12,23 @@ shared AS (
         *,
         -- Null for 'none', which may be more traces than all that have a diagnosis.
         CASE WHEN diagnosis <> 'none'
-            THEN sum(n) FILTER (diagnosis <> 'none') OVER (PARTITION BY recipe, date, app, generator, judge_version)
-        END::DOUBLE AS total,
-        1.959964 AS z
+            THEN n / sum(n) FILTER (diagnosis <> 'none') OVER (PARTITION BY recipe, date, app, generator, judge_version)
+        END AS share
     FROM diagnosed
-),
-wilson AS (
-    SELECT
-        *,
-        n / total AS p,
-        (n / total + z * z / (2 * total)) / (1 + z * z / total) AS centre,
-        z * sqrt(n / total * (1 - n / total) / total + z * z / (4 * total * total)) / (1 + z * z / total) AS half
-    FROM shared
 )
 SELECT
     recipe,
-    date,
-    app,
-    generator,
+    shared.date,
+    shared.app,
+    shared.generator,
     judge_version,
     diagnosis,
     n,
-    CASE WHEN diagnosis <> 'none' THEN p END AS share,
-    CASE WHEN diagnosis <> 'none' THEN greatest(0, centre - half) END AS share_low,
-    CASE WHEN diagnosis <> 'none' THEN least(1, centre + half) END AS share_high
-FROM wilson
-ORDER BY app, generator, diagnosis
+    share,
+    i.low AS share_low,
+    i.high AS share_high
+FROM shared
+LEFT JOIN intervals AS i
+    ON i.number = 'diagnosis_' || diagnosis
+    AND (i.date, i.app, i.generator) = (shared.date, shared.app, shared.generator)
+ORDER BY shared.app, shared.generator, diagnosis

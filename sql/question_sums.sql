@@ -1,48 +1,79 @@
--- grain: one number of one night of one app and generator; per question, how many traces have it and their sum
+-- grain: one number of one night of one app and generator
 -- inputs: trace_scores of one recipe and day
--- What the intervals of the nightly tables are made from (METHODS section 11). Sums are rounded so that they don't
--- depend on the order in which rows were added up.
-WITH question AS (
+-- What the intervals of the nightly means, and of the shares of diagnoses, are made from (METHODS section 11): of each
+-- question how many traces have the number (n) and their sum (total), in any order. `questions` says how many questions
+-- are so.
+WITH question AS MATERIALIZED (
     SELECT
         date,
         app,
         generator,
-        question_id,
         {'n': count(groundedness_score), 'total': sum(groundedness_score)} AS groundedness,
         {'n': count(faithfulness), 'total': sum(faithfulness)} AS faithfulness,
         {'n': count(utilization), 'total': sum(utilization)} AS utilization,
         {'n': count(answer_relevance), 'total': sum(answer_relevance)} AS answer_relevance,
         {'n': count(context_relevance), 'total': sum(context_relevance)} AS context_relevance,
         {'n': count(answerability), 'total': sum(answerability)} AS answerability,
-        {'n': count(citation_groundedness), 'total': sum(citation_groundedness)} AS citation_groundedness
+        {'n': count(citation_groundedness), 'total': sum(citation_groundedness)} AS citation_groundedness,
+        count(diagnosis) AS diagnosed,
+        count(*) FILTER (diagnosis = 'retrieval') AS diagnosis_retrieval,
+        count(*) FILTER (diagnosis = 'generator') AS diagnosis_generator,
+        count(*) FILTER (diagnosis = 'prompt') AS diagnosis_prompt,
+        count(*) FILTER (diagnosis = 'healthy') AS diagnosis_healthy
     FROM trace_scores
-    GROUP BY date, app, generator, question_id
+    GROUP BY date, app, generator, coalesce(question_id, trace_id) -- gone with its text
 ),
 night AS (
     SELECT
         date,
         app,
         generator,
-        list(groundedness ORDER BY question_id) FILTER (groundedness.n > 0) AS groundedness,
-        list(faithfulness ORDER BY question_id) FILTER (faithfulness.n > 0) AS faithfulness,
-        list(utilization ORDER BY question_id) FILTER (utilization.n > 0) AS utilization,
-        list(answer_relevance ORDER BY question_id) FILTER (answer_relevance.n > 0) AS answer_relevance,
-        list(context_relevance ORDER BY question_id) FILTER (context_relevance.n > 0) AS context_relevance,
-        list(answerability ORDER BY question_id) FILTER (answerability.n > 0) AS answerability,
-        list(citation_groundedness ORDER BY question_id) FILTER (citation_groundedness.n > 0) AS citation_groundedness
+        list(groundedness) FILTER (groundedness.n > 0) AS groundedness,
+        list(faithfulness) FILTER (faithfulness.n > 0) AS faithfulness,
+        list(utilization) FILTER (utilization.n > 0) AS utilization,
+        list(answer_relevance) FILTER (answer_relevance.n > 0) AS answer_relevance,
+        list(context_relevance) FILTER (context_relevance.n > 0) AS context_relevance,
+        list(answerability) FILTER (answerability.n > 0) AS answerability,
+        list(citation_groundedness) FILTER (citation_groundedness.n > 0) AS citation_groundedness
     FROM question
     GROUP BY date, app, generator
+),
+-- Most questions are asked once: few kinds of them differ in their diagnoses.
+alike AS (
+    SELECT
+        date, app, generator, diagnosed,
+        diagnosis_retrieval, diagnosis_generator, diagnosis_prompt, diagnosis_healthy,
+        count(*) AS questions
+    FROM question
+    WHERE diagnosed > 0
+    GROUP BY ALL
 )
 SELECT
     date,
     app,
     generator,
     number,
-    list_transform(sums, lambda s: s.n::DOUBLE) AS n,
-    list_transform(sums, lambda s: round(s.total, 9)) AS total
+    list_transform(sums, lambda s: s.n::UINTEGER) AS n,
+    list_transform(sums, lambda s: s.total::DOUBLE) AS total,
+    list_transform(sums, lambda s: 1::UINTEGER) AS questions
 FROM (
     UNPIVOT night
     ON groundedness, faithfulness, utilization, answer_relevance, context_relevance, answerability, citation_groundedness
     INTO NAME number VALUE sums
 )
+UNION ALL
+SELECT
+    date,
+    app,
+    generator,
+    number,
+    list(diagnosed::UINTEGER),
+    list(with_it::DOUBLE),
+    list(questions::UINTEGER)
+FROM (
+    UNPIVOT alike
+    ON diagnosis_retrieval, diagnosis_generator, diagnosis_prompt, diagnosis_healthy
+    INTO NAME number VALUE with_it
+)
+GROUP BY date, app, generator, number
 ORDER BY app, generator, number

@@ -1,6 +1,8 @@
 -- Grain: one app and generator of the night that were asked a question more than once: how far its answers differ.
 -- Inputs: nightly_repeats. Parameters: $recipe, $night.
-SELECT app, generator, questions_repeated, n, questions_compared, spread, "range", share_repeats
+SELECT
+    app, generator, questions_repeated, n, questions_compared, spread, spread_low, spread_high, "range", range_low,
+    range_high, share_repeats, share_repeats_low, share_repeats_high
 FROM nightly_repeats
 WHERE recipe = $recipe AND date = $night AND number <> 'faithfulness' AND questions_repeated > 0
 ORDER BY app, generator

@@ -1,26 +1,24 @@
 """Two sides compared: differences with interval and significance, signal to noise (METHODS 11).
 
 A difference is always B − A. Observations come summed up by question, since traces of one question are no independent
-observations: whole questions are drawn, and exchanged, at a time. Left out: labels (`agreement.py`), and
-where the numbers come from.
+observations: whole questions are left out, and exchanged, at a time. Left out: labels (`agreement.py`), and where the
+numbers come from.
 """
 
 import math
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 from scipy import special, stats
 
 from tasks.core import keys
-from tasks.core.statistics import LEVEL, MOST_RESAMPLED, RESAMPLES, Numbers, mean_interval
+from tasks.core.statistics import LEVEL, Ints, Numbers, interval, means
 
 PERMUTATIONS = 4_999
 # Up to here clusters are exchanged. Above, the permutation distribution is its normal limit to well within its own
 # noise at PERMUTATIONS.
 MOST_PERMUTED = 1_000
 TINY = 1e-12
-Counts = npt.NDArray[np.int64]
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,34 +80,38 @@ class Overlap:
     counts: Numbers
 
 
-def paired(totals_a: Numbers, totals_b: Numbers, counts: Numbers, *seed: str) -> Estimate:
+def paired(totals_a: Numbers, totals_b: Numbers, counts: Numbers, top: float, *seed: str) -> Estimate:
     """The mean difference over observations that both sides have.
 
-    The interval is `mean_interval` of the differences. The p-value is that of the paired permutation test: whole
+    The interval is that of a mean between −top and top. The p-value is that of the paired permutation test: whole
     clusters exchange their sides, all ways up to PERMUTATIONS of them, else as many at random.
 
     Args:
         totals_a: (m,) sum of A's observations of each cluster.
         totals_b: (m,) of B's, of the same observations.
         counts: (m,) their number, at least 1 each.
-        seed: What draws: the same arguments give the same result.
+        top: Where the scale of an observation ends; it begins at 0.
+        seed: What draws: the same arguments give the same p-value.
     """
     m, n = len(counts), int(counts.sum())
     if m == 0:
         return Estimate(0, 0, 0)
     change = totals_b - totals_a
     a, b = float(totals_a.sum() / n), float(totals_b.sum() / n)
-    low, high = mean_interval(change, counts, *seed) or (None, None)
+    low, high = interval(means(change, counts), -top, top) or (None, None)
     return Estimate(n, n, m, a, b, float(change.sum() / n), low, high, _exchange_p(totals_a, totals_b, seed))
 
 
-def unpaired(a: Sums, b: Sums, *seed: str) -> Estimate:
+def unpaired(a: Sums, b: Sums, top: float, *seed: str) -> Estimate:
     """The difference of two means over different observations.
 
-    The interval: each side's clusters are drawn by themselves; percentiles of the differences, taken further out so
-    that a few clusters give as wide an interval as Welch's t does. The p-value: clusters change sides, and what is
-    compared is the difference over its standard error, which is valid where the sides vary differently (Janssen 1997).
-    Above `MOST_RESAMPLED` clusters on a side, or `MOST_PERMUTED` together: Welch's t on cluster-robust errors.
+    The interval is put together from those of the two means (Newcombe 1998; Zou & Donner 2008, doi:10.1002/sim.3095).
+    The p-value: clusters change sides, and what is compared is the difference over its standard error, which is valid
+    where the sides vary differently (Janssen 1997). Above `MOST_PERMUTED` clusters: Welch's t on cluster-robust errors.
+
+    Args:
+        top: Where the scale of an observation ends; it begins at 0.
+        seed: What draws: the same arguments give the same p-value.
     """
     m_a, m_b = len(a.counts), len(b.counts)
     n_a, n_b = int(a.counts.sum()), int(b.counts.sum())
@@ -117,22 +119,16 @@ def unpaired(a: Sums, b: Sums, *seed: str) -> Estimate:
     if known.a is None or known.b is None:
         return known
     difference = known.b - known.a
-    if min(m_a, m_b) < 2:
+    of_a, of_b = (interval(means(side.totals, side.counts), 0.0, top) for side in (a, b))
+    if of_a is None or of_b is None:
         return Estimate(n_a, n_b, known.questions, known.a, known.b, difference)
-    v_a, v_b = float(_variance(a.totals, a.counts)), float(_variance(b.totals, b.counts))
-    error, df = _welch([(v_a, m_a), (v_b, m_b)])
-    if error == 0:
-        return Estimate(
-            n_a, n_b, known.questions, known.a, known.b, difference, difference, difference, _flat(difference)
-        )
-    if max(m_a, m_b) > MOST_RESAMPLED:
-        half = float(special.stdtrit(df, 0.5 + LEVEL / 2)) * error
-        low, high = difference - half, difference + half
+    low = difference - math.hypot(known.b - of_b[0], of_a[1] - known.a)
+    high = difference + math.hypot(of_b[1] - known.b, known.a - of_a[0])
+    if m_a + m_b <= MOST_PERMUTED:
+        p = _shuffle_p(a, b, seed)
     else:
-        drawn = math.sqrt(v_a * (m_a - 1) / m_a + v_b * (m_b - 1) / m_b)  # what resampling makes of the error
-        low, high = _drawn_interval(a, b, float(special.stdtrit(df, 0.5 + LEVEL / 2)) * error / drawn, seed)
-    limit = m_a + m_b > MOST_PERMUTED
-    p = float(2 * special.stdtr(df, -abs(difference) / error)) if limit else _shuffle_p(a, b, seed)
+        error, df = _welch([(float(_variance(s.totals, s.counts)), len(s.counts)) for s in (a, b)])
+        p = float(2 * special.stdtr(df, -abs(difference) / error)) if error > 0 else _flat(difference)
     return Estimate(n_a, n_b, known.questions, known.a, known.b, difference, low, high, p)
 
 
@@ -239,30 +235,10 @@ def _exchange_p(totals_a: Numbers, totals_b: Numbers, seed: tuple[str, ...]) -> 
     return float(found.pvalue)
 
 
-def _drawn_interval(a: Sums, b: Sums, reach: float, seed: tuple[str, ...]) -> tuple[float, float]:
-    """Percentiles of the difference of means when each side's clusters are drawn, `reach` standard errors out."""
-
-    def difference(i: Counts, j: Counts, axis: int = -1) -> Numbers:
-        first, second = (s.totals[at].sum(axis=axis) / s.counts[at].sum(axis=axis) for s, at in ((a, i), (b, j)))
-        found: Numbers = second - first
-        return found
-
-    ends = stats.bootstrap(
-        (np.arange(len(a.counts)), np.arange(len(b.counts))),
-        difference,
-        vectorized=True,
-        n_resamples=RESAMPLES,
-        confidence_level=1 - 2 * float(special.ndtr(-reach)),
-        method="percentile",
-        rng=_rng("draw", *seed),
-    ).confidence_interval
-    return float(ends.low), float(ends.high)
-
-
 def _shuffle_p(a: Sums, b: Sums, seed: tuple[str, ...]) -> float:
     totals, counts = np.concatenate([a.totals, b.totals]), np.concatenate([a.counts, b.counts])
 
-    def studentized(i: Counts, j: Counts, axis: int = -1) -> Numbers:  # noqa: ARG001 - always the last axis
+    def studentized(i: Ints, j: Ints, axis: int = -1) -> Numbers:  # noqa: ARG001 - always the last axis
         t_a, n_a, t_b, n_b = totals[i], counts[i], totals[j], counts[j]
         difference = t_b.sum(axis=-1) / n_b.sum(axis=-1) - t_a.sum(axis=-1) / n_a.sum(axis=-1)
         error = np.sqrt(_variance(t_a, n_a) + _variance(t_b, n_b))

@@ -86,11 +86,20 @@ N_COLUMNS = [
 
 def interval(prefix: str, what: str) -> "list[pa.Field[Any]]":
     """Mean and 95% confidence interval columns of one number."""
+    return [col(f"{prefix}_mean", F64, f"Mean {what} over the scored traces."), *ends(prefix)]
+
+
+def ends(prefix: str, unless: str = "null below two of them") -> "list[pa.Field[Any]]":
+    """Columns of the 95% confidence interval of one number."""
     return [
-        col(f"{prefix}_mean", F64, f"Mean {what} over the scored traces."),
-        col(f"{prefix}_low", F64, "Lower end of its 95% interval over questions; null below two of them."),
+        col(f"{prefix}_low", F64, f"Lower end of its 95% interval over questions; {unless}."),
         col(f"{prefix}_high", F64, "Upper end of the interval."),
     ]
+
+
+def top(number: str) -> float:
+    """Where the scale of a nightly number ends; it begins at 0."""
+    return 100.0 if number == "groundedness" else 1.0
 
 
 TRACES = Table(
@@ -420,8 +429,7 @@ NIGHTLY_PATTERNS = Table(
         col("n_not_judged", I64, "Claims that show it and are N/A, unjudged or abstained; in no share.", null=False),
         col("claims_judged", I64, "Judged claims of the night, app and generator.", null=False),
         col("share", F64, "Share of the judged claims that show it; null without any."),
-        col("share_low", F64, "Lower end of its 95% Wilson interval."),
-        col("share_high", F64, "Upper end of the interval."),
+        *ends("share"),
     ]),
     ("recipe", "date"),
 )  # fmt: skip
@@ -434,8 +442,7 @@ NIGHTLY_TRIAD = Table(
         col("diagnosis", S, "`retrieval`, `generator`, `prompt`, `healthy`, or `none` where a question has no answer.", null=False),
         col("n", I64, "Traces with this diagnosis.", null=False),
         col("share", F64, "Share of the diagnosed traces of the night, app and generator; null for `none`."),
-        col("share_low", F64, "Lower end of its 95% Wilson interval."),
-        col("share_high", F64, "Upper end of the interval."),
+        *ends("share"),
     ]),
     ("recipe", "date"),
 )  # fmt: skip
@@ -454,13 +461,11 @@ NIGHTLY_WATERFALL = Table(
         col("n_stopped", I64, "Of these, those that stop here; of `sent`, all.", null=False),
         col("n_uncertain", I64, "Of those that stop here, those that do because the signal is missing.", null=False),
         col("share", F64, "n_stopped / n.", null=False),
-        col("share_low", F64, "Lower end of its 95% Wilson interval.", null=False),
-        col("share_high", F64, "Upper end of the interval.", null=False),
+        *ends("share"),
         col("n_reviewed", I64, "Of those that stop here, answers of which people's labels tell whether they are wrong; none that was picked for review because of its labels.", null=False),
         col("n_wrong", I64, "Of these, wrong ones.", null=False),
         col("wrong_share", F64, "n_wrong / n_reviewed; null where nothing is reviewed."),
-        col("wrong_low", F64, "Lower end of its 95% Wilson interval."),
-        col("wrong_high", F64, "Upper end of the interval."),
+        *ends("wrong"),
     ]),
     ("recipe", "date"),
 )  # fmt: skip
@@ -501,14 +506,19 @@ NIGHTLY_GRACE = Table(
         col("cited_another", I64, "Misses: one is, and the answer cites other chunks only.", null=False),
         col("cited_nothing", I64, "Misses: one is, and the answer has no reference.", null=False),
         col("accuracy", F64, "hits / n_scored; null where nothing is annotated."),
-        col("accuracy_low", F64, "Lower end of its 95% Wilson interval."),
-        col("accuracy_high", F64, "Upper end of the interval."),
+        *ends("accuracy"),
         col("precision_micro", F64, "Of all citations of sources, the share that is right; null where nothing is cited."),
+        *ends("precision_micro"),
         col("recall_micro", F64, "Of all right sources that had to be cited, the share that was."),
+        *ends("recall_micro"),
         col("f1_micro", F64, "2 · right / (citations + sources that had to be cited)."),
+        *ends("f1_micro"),
         col("precision_macro", F64, "Mean precision over the right sources that were cited."),
+        *ends("precision_macro"),
         col("recall_macro", F64, "Mean recall over the right sources."),
+        *ends("recall_macro"),
         col("f1_macro", F64, "Mean F1 over the right sources."),
+        *ends("f1_macro"),
         col("sources", I64, "Sources that are right of some trace.", null=False),
         col("sources_precision", I64, "Of these, those that have a precision: the others were never cited.", null=False),
         col("sources_recall", I64, "Of these, those that have a recall: for the others, another right source was always cited.", null=False),
@@ -528,8 +538,11 @@ NIGHTLY_GRACE_SOURCES = Table(
         col("false_positives", I64, "Annotated traces whose answer cites it though it is not right.", null=False),
         col("false_negatives", I64, "Traces of which it is a right source, and whose answer cites no right source.", null=False),
         col("precision", F64, "true_positives / (true_positives + false_positives); null where nobody cites it."),
+        *ends("precision"),
         col("recall", F64, "true_positives / (true_positives + false_negatives); null where nobody had to cite it."),
+        *ends("recall"),
         col("f1", F64, "2 · true_positives / (2 · true_positives + false_positives + false_negatives)."),
+        *ends("f1"),
     ]),
     ("recipe", "date"),
 )  # fmt: skip
@@ -561,9 +574,13 @@ NIGHTLY_REPEATS = Table(
         col("n_abstained", I64, "Traces of which the judge said that it can't tell.", null=False),
         col("questions_compared", I64, "Questions with at least two scored traces; only these enter the numbers.", null=False),
         col("mean", F64, "Mean over these questions of their means."),
+        *ends("mean"),
         col("spread", F64, "Mean over these questions of the standard deviation of their repeats."),
+        *ends("spread"),
         col("range", F64, "Mean over these questions of highest − lowest."),
+        *ends("range"),
         col("share_repeats", F64, "Share of the variance that comes from repeats, W / (W + B) of one-way random effects; null below two such questions, or where nothing varies."),
+        *ends("share_repeats", "null below three of them, and where it rests on one"),
     ]),
     ("recipe", "date"),
 )  # fmt: skip
@@ -582,8 +599,7 @@ JUDGE_NOISE = Table(
         col("n", I64, "Requests with a label both times; only these enter the agreement.", null=False),
         col("n_failed", I64, "Requests without a label the second time: failed, or an outage.", null=False),
         col("agreement", F64, "Share of equal labels."),
-        col("agreement_low", F64, "Lower end of its 95% Wilson interval over requests."),
-        col("agreement_high", F64, "Upper end of the interval."),
+        *ends("agreement"),
         col("kappa", F64, "Cohen's kappa; null where all labels are the same."),
         col("p_change", F64, "Mean |Δ p_supported|, where the judge gives it both times."),
         col("flips", pa.list_(FLIP), "Unequal labels: first, second, and how many."),

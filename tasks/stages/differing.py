@@ -10,6 +10,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from tasks.core.comparison import Estimate, Sums, paired, repeat_variance, unpaired
+from tasks.core.schemas import top
 from tasks.stages.findings import NUMBERS, Group
 from tasks.store.query import sql
 from tasks.store.warehouse import Reader
@@ -48,17 +49,17 @@ def sums_of(rows: pa.Table) -> Sums:
     return Sums(found["total"], found["n"], found["squares"])
 
 
-def pair_estimate(rows: pa.Table, *seed: str) -> Estimate:
-    """The difference over traces that have the number under both; rows of `both.sql` of one number."""
+def pair_estimate(rows: pa.Table, number: str, *seed: str) -> Estimate:
+    """The difference over traces that have the number under both; rows of `both.sql` of that number."""
     found = by_question(rows.filter(pc.greater(rows["n"], 0)), "total_a", "total_b", "n")
-    return paired(found["total_a"], found["total_b"], found["n"], *seed)
+    return paired(found["total_a"], found["total_b"], found["n"], top(number), number, *seed)
 
 
 def grouped(tables: Sequence[pa.Table], number: str, by: By, estimate: Callable[..., Estimate]) -> tuple[Group, ...]:
     """One number for each app or generator; nothing where there is one alone, of which all is said already.
 
     Args:
-        tables: What `estimate` takes, narrowed down, before the seed of its draws.
+        tables: What `estimate` takes, narrowed down, before the number and the seed of its draws.
     """
     found = [only(t, number=number) for t in tables]
     names = sorted({name for t in found for name in names_of(t, by)})
@@ -104,13 +105,13 @@ class Populations:
         enough = self.shared >= ENOUGH_SHARED or 2 * self.shared >= min(self.questions)
         return self.may_pair and self.shared >= 2 and enough
 
-    def estimate(self, a: pa.Table, b: pa.Table, *seed: str) -> Estimate:
+    def estimate(self, a: pa.Table, b: pa.Table, number: str, *seed: str) -> Estimate:
         """The difference in one number; rows of that number."""
         if not self.pairs:
-            return unpaired(sums_of(a), sums_of(b), *seed)
+            return unpaired(sums_of(a), sums_of(b), top(number), number, *seed)
         joined = _questions(a, b)
         found = by_question(joined.append_column("n", pa.array(np.ones(joined.num_rows))), "mean_a", "mean_b", "n")
-        return paired(found["mean_a"], found["mean_b"], found["n"], *seed)
+        return paired(found["mean_a"], found["mean_b"], found["n"], top(number), number, *seed)
 
     def sizes(self) -> tuple[float, float]:
         """How many independent traces of each side would give its mean the variance that it has from noise."""

@@ -21,13 +21,14 @@ from tasks.core.schemas import (
 from tasks.stages import scope
 from tasks.stages.annotations import of_traces
 from tasks.stages.context import Context, StageResult
+from tasks.stages.intervals import of_grace
 from tasks.stages.pairs import cut_claims, has_claims, planned_for
 from tasks.stages.removed import kept, removed, with_removed
 from tasks.stages.scope import ALL, Scope
 from tasks.store.lake import Part
 from tasks.store.query import Queries, Relation
 
-NIGHTLY = (NIGHTLY_GRACE_SOURCES, NIGHTLY_GRACE_CONFUSION, NIGHTLY_GRACE)  # the last one reads the first
+NIGHTLY = (NIGHTLY_GRACE_SOURCES, NIGHTLY_GRACE, NIGHTLY_GRACE_CONFUSION)  # the second one reads the first
 COLUMNS = [
     "date",
     "trace_id",
@@ -94,7 +95,15 @@ def _night(ctx: Context, queries: Queries, day: str) -> None:
     existing = [ctx.lake.find(table, "night", ctx.recipe, day) for table in NIGHTLY]
     if all(part and part.inputs() == token for part in existing):
         return
-    relations: dict[str, Relation] = {TRACE_GRACE.name: outcomes}
-    for table in NIGHTLY:
-        rows = queries.run(table.name, relations)
-        relations[table.name] = [ctx.lake.write(table, "night", rows, ctx.recipe, day, inputs=token)]
+    traces = ctx.lake.parts(TRACES, day)
+    sums = queries.run("grace_sums", {TRACE_GRACE.name: outcomes, TRACES.name: traces})
+    of_night, of_sources = of_grace(sums)
+    sources = queries.run(NIGHTLY_GRACE_SOURCES.name, {"grace_sums": sums, "intervals": of_sources})
+    known: dict[str, Relation] = {TRACE_GRACE.name: outcomes, NIGHTLY_GRACE_SOURCES.name: sources}
+    rows = (
+        sources,
+        queries.run(NIGHTLY_GRACE.name, {**known, "intervals": of_night}),
+        queries.run(NIGHTLY_GRACE_CONFUSION.name, known),
+    )
+    for table, made in zip(NIGHTLY, rows, strict=True):
+        ctx.lake.write(table, "night", made, ctx.recipe, day, inputs=token)

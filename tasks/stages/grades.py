@@ -23,7 +23,7 @@ from tasks.core.schemas import GRADES as TABLE
 from tasks.core.types import OUTAGE
 from tasks.stages import relevance, scope
 from tasks.stages.context import Context, StageResult
-from tasks.stages.intervals import grade_intervals
+from tasks.stages.intervals import of_grades
 from tasks.stages.pairs import covered, cut_claims, has_claims, planned_for
 from tasks.stages.relevance import COLUMNS, TRACES_AT_ONCE
 from tasks.stages.removed import kept
@@ -126,7 +126,7 @@ def night_of(ctx: Context, queries: Queries, scores: Sequence[Part], grades: Seq
         scores: Parts of `trace_scores` of the day, which tell the traces that there are.
         grades: See `grades_on`.
     """
-    known = {"trace_scores": scores, "grades": grades, "intervals": grade_intervals(queries, scores, grades)}
+    known = {"trace_scores": scores, "grades": grades, "intervals": of_grades(queries, scores, grades)}
     return queries.run("nightly_grades", known, {"grader_version": ctx.grader and ctx.grader.version})
 
 

@@ -5,10 +5,13 @@ from collections.abc import Sequence
 from datetime import date
 from typing import Any
 
+import numpy as np
+
 from tasks import report
 from tasks.core import keys
 from tasks.core.progress import tracked
 from tasks.core.schemas import NIGHTLY_CORRECTED, NIGHTLY_GRACE, NIGHTLY_RELEVANCE, NIGHTLY_WATERFALL, TRACE_SCORES
+from tasks.core.statistics import interval, means
 from tasks.stages.alerts import alerts_on
 from tasks.stages.context import Context, StageResult
 from tasks.store.lake import Lake
@@ -67,12 +70,17 @@ def publish_warehouse(ctx: Context) -> StageResult:
 
 
 def summary(ctx: Context) -> list[dict[str, Any]]:
-    """The run's days as one row per app and generator (`sql/summary.sql`)."""
+    """The run's days, a row per app and generator (`sql/summary.sql`), with the ends of the main number's interval."""
     days = ctx.asked()
     params = {"recipe": ctx.recipe, "first": min(days, default=None), "last": max(days, default=None)}
     with warehouse_of(ctx).connect() as connection:
         rows = Reader(connection).rows(sql("summary"), params)
-    return [row for row in rows if ctx.scope.takes(row["app"])]  # of the others, a shadow or a backfill may have some
+    rows = [row for row in rows if ctx.scope.takes(row["app"])]  # of the others, a shadow or a backfill may have some
+    most = 1.0 if ctx.settings.method == "citations" else 100.0
+    for row in rows:
+        total, n = (np.array(row.pop(name) or [], np.float64) for name in ("total", "n"))
+        row["low"], row["high"] = interval(means(total, n), 0.0, most) or (None, None)
+    return rows
 
 
 def rebuild(lake: Lake, warehouse: Warehouse) -> int:

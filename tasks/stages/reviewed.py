@@ -21,16 +21,17 @@ from tasks.core.schemas import (
     REVIEWS,
     TRACE_SCORES,
     Table,
+    top,
 )
 from tasks.core.statistics import Numbers, corrected_mean
 from tasks.stages.context import Context, StageResult
+from tasks.stages.intervals import of_waterfall
 from tasks.stages.score import parameters
 from tasks.store.lake import Part, empty, from_rows
 from tasks.store.query import Queries
 
 STAGE = "reviewed"
 NIGHTLY = (NIGHTLY_WATERFALL, NIGHTLY_CORRECTED)
-TOP = {"groundedness": 100.0, "faithfulness": 1.0}  # where the scales end; they begin at 0
 
 
 def correct_nights(ctx: Context) -> StageResult:
@@ -51,6 +52,7 @@ def correct_nights(ctx: Context) -> StageResult:
                 if found is None:
                     _, found = reviewed(ctx, queries, reviews)
                 known = {"trace_scores": parts, "reviewed_traces": found}
+                known["intervals"] = of_waterfall(queries, parts, found)
                 rows = (queries.run(NIGHTLY_WATERFALL.name, known), corrected(queries, parts, found))
                 for table, made in zip(NIGHTLY, rows, strict=True):
                     ctx.lake.write(table, "night", made, ctx.recipe, day, inputs=token)
@@ -99,8 +101,7 @@ def corrected(queries: Queries, scores: Sequence[Part] | pa.Table, traces: pa.Ta
         totals, counts, changes, seen = (
             np.array(sums.pop(name), np.float64) for name in ("total", "n", "reviewed_change", "reviewed_n")
         )
-        if found := corrected_mean(totals, counts, changes, seen):
-            top = TOP[sums["number"]]
+        if found := corrected_mean(totals, counts, changes, seen, top(sums["number"])):
             rows.append({
                 **sums,
                 "n_scored": int(counts.sum()),
@@ -108,9 +109,9 @@ def corrected(queries: Queries, scores: Sequence[Part] | pa.Table, traces: pa.Ta
                 "n_reviewed": int(seen.sum()),
                 "n_reviewed_questions": _asked(seen),
                 "rectifier": _rounded(found.rectifier),
-                "corrected_mean": _rounded(min(max(found.mean, 0), top)),
-                "corrected_low": _rounded(min(max(found.low, 0), top)),
-                "corrected_high": _rounded(min(max(found.high, 0), top)),
+                "corrected_mean": _rounded(found.mean),
+                "corrected_low": _rounded(found.low),
+                "corrected_high": _rounded(found.high),
             })  # fmt: skip
     return from_rows(rows, NIGHTLY_CORRECTED)
 

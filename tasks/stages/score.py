@@ -4,7 +4,7 @@ A part is computed again when what it was computed from has changed: its `inputs
 Results pass the gate before they are written; a trace whose rows fail it goes to quarantine.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from datetime import date
 
 import msgspec
@@ -36,14 +36,14 @@ from tasks.stages import members, skipped
 from tasks.stages.context import Context, StageResult, as_json
 from tasks.stages.gates import GateKeeper
 from tasks.stages.grades import grades_on, night_of
-from tasks.stages.intervals import intervals
+from tasks.stages.intervals import of_patterns, of_repeats, of_scores
 from tasks.stages.known import all_verdicts, claim_results
 from tasks.stages.pairs import claims_of, covered, has_claims, looks_of
 from tasks.stages.patterns import find_patterns
 from tasks.stages.relevance import relevance_of
 from tasks.stages.removed import marked, with_removed
 from tasks.store.lake import Part, conform, from_rows
-from tasks.store.query import Queries
+from tasks.store.query import Queries, Relation
 
 RESULTS = (CLAIM_RESULTS, CLAIM_PATTERNS, TRACE_SCORES)  # made of a part of `traces`, in this order
 # No chunk decides, so that nothing is said of chunks.
@@ -125,16 +125,10 @@ def aggregate_nights(ctx: Context) -> StageResult:
             if _aggregated(ctx, day, token):
                 reused += 1
             else:
-                known = {
-                    "trace_scores": scores,
-                    "claim_results": ctx.lake.parts(CLAIM_RESULTS, ctx.recipe, str(day)),
-                    "intervals": intervals(queries, scores),
-                }
+                results = ctx.lake.parts(CLAIM_RESULTS, ctx.recipe, str(day))
+                made = _night(ctx, queries, scores, results)
                 for table in tables:
-                    if table is NIGHTLY_GRADES:
-                        rows = night_of(ctx, queries, scores, grades)
-                    else:
-                        rows = queries.run(table.name, known, {"patterns": list(ctx.settings.patterns)})
+                    rows = night_of(ctx, queries, scores, grades) if table is NIGHTLY_GRADES else made(table)
                     ctx.lake.write(table, "night", rows, ctx.recipe, str(day), inputs=token)
                 computed += 1
             if ctx.counts:
@@ -144,6 +138,26 @@ def aggregate_nights(ctx: Context) -> StageResult:
     shown = f"{', '.join(map(str, silent[:5]))}{', …' if len(silent) > 5 else ''}"
     notes = (f"No traces of {shown}: check that the logs arrived.",) if silent else ()
     return StageResult("nightly", computed=computed, reused=reused, notes=(*notes, *skipped.notes(ctx)))
+
+
+def _night(
+    ctx: Context, queries: Queries, scores: Sequence[Part], results: Sequence[Part]
+) -> Callable[[Table], pa.Table]:
+    """What gives the rows of a nightly table of a day, but for the grades."""
+    patterns = list(ctx.settings.patterns)
+    plain = of_scores(queries, scores)
+
+    def rows(table: Table) -> pa.Table:
+        known: dict[str, Relation] = {"trace_scores": scores, "intervals": plain}
+        if table is NIGHTLY_PATTERNS:
+            shown = queries.run("shown_patterns", {"trace_scores": scores, "claim_results": results})
+            known |= {"shown_patterns": shown, "intervals": of_patterns(queries, scores, shown, patterns)}
+        elif table is NIGHTLY_REPEATS:
+            questions = queries.run("repeated_questions", {"trace_scores": scores})
+            known = {"repeated_questions": questions, "intervals": of_repeats(questions)}
+        return queries.run(table.name, known, {"patterns": patterns})
+
+    return rows
 
 
 def _night_token(scores: Sequence[Part], grades: Sequence[Part]) -> str:

@@ -8,6 +8,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from tasks.core.comparison import Overlap, paired, product_change, unpaired
+from tasks.core.schemas import top
 from tasks.stages.differing import ask, by_question, names_of, only, sums_of
 from tasks.stages.findings import Shift
 from tasks.stages.sides import Filters, Row, Side, differences
@@ -68,7 +69,9 @@ def backfill(recipe: Row, first: object, last: object) -> str:
     return f"leadline backfill {by} --from {first or 'DAY'} --to {last or 'DAY'}"
 
 
-def _shift(name: str, before: pa.Table, after: pa.Table, overlap: pa.Table, place: str, *seed: str) -> Shift:
+def _shift(
+    name: str, before: pa.Table, after: pa.Table, overlap: pa.Table, place: str, number: str, *seed: str
+) -> Shift:
     moved = by_question(overlap, "total_a", "total_b", "n")
     change = moved["total_b"] - moved["total_a"]
     side = {"before": before, "after": after}.get(place)
@@ -83,9 +86,9 @@ def _shift(name: str, before: pa.Table, after: pa.Table, overlap: pa.Table, plac
     old, new = sums_of(before), sums_of(after)
     return Shift(
         name=name,
-        total=unpaired(old, new, *seed),
+        total=unpaired(old, new, top(number), number, *seed),
         product=product_change(old, new, beside, place),
-        judge=paired(moved["total_a"], moved["total_b"], moved["n"], *seed),
+        judge=paired(moved["total_a"], moved["total_b"], moved["n"], top(number), number, *seed),
         place=place,
         share=share,
     )

@@ -39,18 +39,21 @@ def arrays(clusters: list[tuple[int, int, int]]) -> tuple[Numbers, Numbers, Numb
 @given(CLUSTERS)
 def test_a_side_does_not_differ_from_itself(clusters: list[tuple[int, int, int]]) -> None:
     a, _, n = arrays(clusters)
-    found = paired(a, a, n, "seed")
-    assert (found.difference, found.low, found.high, found.p) == (0, 0, 0, 1)
+    found = paired(a, a, n, 300, "seed")
+    assert (found.difference, found.p) == (0, 1)
+    assert found.low is not None
+    assert found.high is not None
+    assert found.low < 0 < found.high  # a question that was not drawn might differ
     same = Sums(a, n, a**2)
-    assert unpaired(same, same, "seed").difference == 0
-    assert unpaired(same, same, "seed").p == pytest.approx(1)
+    assert unpaired(same, same, 300, "seed").difference == 0
+    assert unpaired(same, same, 300, "seed").p == pytest.approx(1)
 
 
 @settings(max_examples=25, deadline=None)
 @given(CLUSTERS)
 def test_the_other_way_round_is_the_same_with_the_other_sign(clusters: list[tuple[int, int, int]]) -> None:
     a, b, n = arrays(clusters)
-    there, back = paired(a, b, n, "seed"), paired(b, a, n, "seed")
+    there, back = paired(a, b, n, 300, "seed"), paired(b, a, n, 300, "seed")
     assert None not in (there.difference, there.low, there.high)
     assert (back.difference, back.low, back.high) == pytest.approx(
         (-(there.difference or 0), -(there.high or 0), -(there.low or 0)), abs=1e-9
@@ -60,44 +63,55 @@ def test_the_other_way_round_is_the_same_with_the_other_sign(clusters: list[tupl
 
 def test_few_pairs_are_exchanged_in_every_way() -> None:
     """Four questions that all rise by 1, 2, 3 and 4: of the 2⁴ exchanges only none and all reach |10|, so p = 2/16."""
-    found = paired(np.zeros(4), np.array([1.0, 2, 3, 4]), np.ones(4), "seed")
+    found = paired(np.zeros(4), np.array([1.0, 2, 3, 4]), np.ones(4), 100, "seed")
     assert (found.difference, found.p) == (2.5, 2 / 16)
 
 
 def test_two_samples_change_sides_in_every_way() -> None:
     """1, 2, 3 against 11, 12, 13: of the 6-over-3 = 20 ways, the one that is and its mirror image are furthest apart."""
-    found = unpaired(sums([[1], [2], [3]]), sums([[11], [12], [13]]), "seed")
+    found = unpaired(sums([[1], [2], [3]]), sums([[11], [12], [13]]), 100, "seed")
     assert (found.n_a, found.n_b, found.a, found.b, found.difference) == (3, 3, 2, 12, 10)
     assert found.p == pytest.approx(2 / 20)
 
 
 def test_too_little_has_no_interval_and_nothing_no_mean() -> None:
-    one = paired(np.array([1.0]), np.array([3.0]), np.array([1.0]), "seed")
+    one = paired(np.array([1.0]), np.array([3.0]), np.array([1.0]), 100, "seed")
     assert (one.difference, one.low, one.p) == (2, None, None)
-    none = paired(np.array([]), np.array([]), np.array([]), "seed")
+    none = paired(np.array([]), np.array([]), np.array([]), 100, "seed")
     assert (none.n_a, none.a, none.difference) == (0, None, None)
-    lone = unpaired(sums([[1]]), sums([[3], [5]]), "seed")
+    lone = unpaired(sums([[1]]), sums([[3], [5]]), 100, "seed")
     assert (lone.difference, lone.low, lone.p) == (3, None, None)
-    empty = unpaired(sums([]), sums([[3], [5]]), "seed")
+    empty = unpaired(sums([]), sums([[3], [5]]), 100, "seed")
     assert (empty.a, empty.b, empty.difference) == (None, 4, None)
 
 
-def test_sides_that_do_not_vary_are_told_apart_or_are_the_same() -> None:
-    flat = unpaired(sums([[1], [1]]), sums([[2], [2]]), "seed")
-    assert (flat.low, flat.high, flat.p) == (1, 1, 0)
-    assert unpaired(sums([[1], [1]]), sums([[1], [1]]), "seed").p == 1
+def test_sides_that_do_not_vary() -> None:
+    """1, 1 against 2, 2: of the 4-over-2 = 6 ways, the one that is and its mirror image are furthest apart."""
+    flat = unpaired(sums([[1], [1]]), sums([[2], [2]]), 2, "seed")
+    assert flat.p == pytest.approx(2 / 6)
+    assert unpaired(sums([[1], [1]]), sums([[1], [1]]), 2, "seed").p == 1
+
+
+def test_the_ends_of_two_samples_by_hand() -> None:
+    """4 of 5 against 1 of 5: Wilson at n = 4 is (0.337, 0.969) and, mirrored, (0.031, 0.663).
+
+    The difference −0.6 reaches down to −0.6 − √((0.2 − 0.031)² + (0.969 − 0.8)²) = −0.839, and up to
+    −0.6 + √((0.663 − 0.2)² + (0.8 − 0.337)²) = 0.055.
+    """
+    found = unpaired(sums([[1], [1], [1], [1], [0]]), sums([[1], [0], [0], [0], [0]]), 1, "seed")
+    assert (found.low, found.high) == pytest.approx((-0.839, 0.055), abs=0.001)
 
 
 @pytest.mark.parametrize("m", [700, 1_500])
 def test_many_clusters_agree_with_the_limit(m: int) -> None:
     """With one observation each, the paired test is near the t test, and the unpaired one near Welch's."""
     rng = np.random.default_rng(3)
-    a, b = rng.normal(0, 1, m), rng.normal(0.08, 1.5, m)
+    a, b = rng.normal(50, 1, m), rng.normal(50.08, 1.5, m)
     ones = np.ones(m)
-    by_pairs, t = paired(a, b, ones, "seed"), stats.ttest_rel(b, a)
+    by_pairs, t = paired(a, b, ones, 100, "seed"), stats.ttest_rel(b, a)
     assert by_pairs.p == pytest.approx(t.pvalue, abs=0.02)
     assert (by_pairs.low, by_pairs.high) == pytest.approx(t.confidence_interval(), abs=0.02)
-    apart, welch = unpaired(Sums(a, ones, a**2), Sums(b, ones, b**2), "s"), stats.ttest_ind(b, a, equal_var=False)
+    apart, welch = unpaired(Sums(a, ones, a**2), Sums(b, ones, b**2), 100, "s"), stats.ttest_ind(b, a, equal_var=False)
     assert apart.p == pytest.approx(welch.pvalue, abs=0.02)
     assert (apart.low, apart.high) == pytest.approx(welch.confidence_interval(), abs=0.02)
 
@@ -117,11 +131,12 @@ def test_in_simulation_interval_and_p_hold_what_they_say() -> None:
     for pairs in (True, False):
         held, p = 0, []
         for i in range(150):
-            x, y = clustered(rng, 14), clustered(rng, 14 if pairs else 20, sd=1 if pairs else 2)
+            x = clustered(rng, 14, 50)
+            y = clustered(rng, 14) if pairs else clustered(rng, 20, 50, 2)
             if pairs:  # the same number of observations, each moved by something with mean 0
-                found = paired(x.totals, x.totals + y.totals / y.counts * x.counts, x.counts, str(i))
+                found = paired(x.totals, x.totals + y.totals / y.counts * x.counts, x.counts, 100, str(i))
             else:
-                found = unpaired(x, y, str(i))
+                found = unpaired(x, y, 100, str(i))
             assert found.low is not None
             assert found.high is not None
             held += found.low <= 0 <= found.high

@@ -30,7 +30,8 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
     of = {"recipe": RECIPE, "date": NIGHT, "app": "support"}
     rows.add(
         "nightly_grace", **of, generator="g", n=25, n_scored=20, n_na=5, hits=10, **MISSES, accuracy=0.5,
-        accuracy_low=0.299, accuracy_high=0.701, f1_micro=0.456, f1_macro=0.351, sources=3,
+        accuracy_low=0.299, accuracy_high=0.701, f1_micro=0.456, f1_micro_low=0.222, f1_micro_high=0.717, f1_macro=0.351,
+        sources=3,
     )  # fmt: skip
     rows.add("nightly_grace", **of, generator="bare", n=7, n_na=7)
     for gold, cited, n in [("a", "b", 2), (EVIL, "c", 1), ("a", "a", 9), ("a", None, 8)]:
@@ -65,7 +66,7 @@ def test_a_night_shows_accuracy_and_the_split(site: Path) -> None:
     rows = said(table)
     at = next(i for i, r in enumerate(rows) if r[0] == "g support")
     assert rows[0][1:6] == ["hit", "cited another", "cited nothing", "retrieved but not cited", "not retrieved"]
-    assert rows[at + 1] == ["10 50%", "3 15%", "2 10%", "1 5%", "4 20%", "50.0% [30, 70] n=20, 5 n/a", "0.46", "0.35 3 sources"]  # fmt: skip
+    assert rows[at + 1] == ["10 50%", "3 15%", "2 10%", "1 5%", "4 20%", "50.0% [30, 70] n=20, 5 n/a", "0.46 [0.22, 0.72]", "0.35 3 sources"]  # fmt: skip
     (bare, chart) = [d.attrs["aria-label"] for d in table.all("div", "stack")]
     assert chart.endswith("10 hit, 3 cited another, 2 cited nothing, 1 retrieved but not cited and 4 not retrieved.")
     assert bare.endswith("nothing is annotated.")

@@ -2,6 +2,7 @@
 
 A case names the relations' rows (columns that are left out are null, lists empty, the judge the first), the parameters,
 and the expected rows; only the columns that the expectation names are compared. `why` says where the expectation comes from.
+Lists that `together` names are of the same things, which stand in any order.
 """
 
 from pathlib import Path
@@ -32,6 +33,23 @@ REVIEWED = pa.schema([
     ("wrong", pa.bool_()),
     ("random", pa.bool_()),
     *[(f"{n}_{who}", pa.float64()) for n in ("groundedness", "faithfulness") for who in ("people", "judge")],
+])  # fmt: skip
+GRACE_SUMS = pa.schema([
+    *[TABLES["trace_grace"].schema.field(n) for n in ("recipe", "date", "app", "generator")],
+    ("question", pa.int64()),
+    *[TABLES["nightly_grace_sources"].schema.field(n) for n in ("source", "support")],
+    *[(n, pa.int64()) for n in ("true_positives", "false_positives", "false_negatives")],
+])  # fmt: skip
+SHOWN = pa.schema([
+    *[TABLES["trace_scores"].schema.field(n) for n in ("date", "app", "generator", "judge_version")],
+    *[(n, pa.string()) for n in ("question", "pattern")],
+    *[(n, pa.int64()) for n in ("n", "n_not_judged")],
+])  # fmt: skip
+REPEATED = pa.schema([
+    *[TABLES["nightly_repeats"].schema.field(n) for n in ("recipe", "date", "app", "generator", "judge_version", "number")],
+    *[(n, pa.int64()) for n in ("questions", "n", "n_scored", "n_na", "n_unjudged", "n_abstained")],
+    ("varied", pa.bool_()),
+    *[(n, pa.float64()) for n in ("mean", "variance", "reach")],
 ])  # fmt: skip
 REVIEWED_CLAIMS = pa.schema([
     *[TABLES["claim_results"].schema.field(n) for n in ("recipe", "date", "trace_id", "claim_id")],
@@ -80,7 +98,10 @@ def schema_of(relation: str) -> pa.Schema:
         "batch": BATCH,
         "arrived": BATCH,
         "annotations": ANNOTATIONS,
-        "intervals": intervals.SCHEMA,
+        "intervals": intervals.OF_SOURCES,
+        "grace_sums": GRACE_SUMS,
+        "shown_patterns": SHOWN,
+        "repeated_questions": REPEATED,
         "reviewed_traces": REVIEWED,
         "reviewed_claims": REVIEWED_CLAIMS,
         "reviewed_grades": REVIEWED_GRADES,
@@ -118,6 +139,10 @@ def test_query(query: str, case: dict[str, Any], tmp_path: Path) -> None:
     if case.get("unordered"):
         found.sort(key=lambda r: r["request_key"])
     assert len(found) == len(expected), found
+    names = case.get("together", [])
+    for row in (*found, *expected):
+        each = sorted(zip(*(row[name] for name in names), strict=True))
+        row.update(zip(names, map(list, zip(*each, strict=True)), strict=bool(each)))
     for row, want in zip(found, expected, strict=True):
         for column, value in want.items():
             got = row[column]

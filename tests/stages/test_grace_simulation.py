@@ -5,7 +5,6 @@ import random
 from collections import Counter
 from dataclasses import dataclass
 from math import sqrt
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -16,8 +15,7 @@ from stage_kit import DAY, context, put, rows, trace
 from tasks.core.schemas import NIGHTLY_GRACE, NIGHTLY_GRACE_CONFUSION, NIGHTLY_GRACE_SOURCES, TRACE_GRACE
 from tasks.stages.claims import extract_claims
 from tasks.stages.grace import score_grace
-from tasks.store.lake import empty
-from tasks.store.query import Queries
+from tasks.stages.intervals import of_grace
 
 ARTICLES = [f"article-{n}" for n in range(8)]
 QUESTIONS = 1_000
@@ -31,9 +29,9 @@ PLANTED = {  # rates of the misses, in their order; the rest are hits
 TWINS = ("article-2", "article-5")  # the careless one takes the second for the first, whenever it cites another for it
 
 
-def wilson(k: int, n: int, z: float = 1.959964) -> tuple[float, float]:
-    """The interval by its textbook formula."""
-    p = k / n
+def wilson(k: int, m: int, n: int, z: float = 1.959964) -> tuple[float, float]:
+    """The interval of k / m by its textbook formula, as if it were of n answers."""
+    p = k / m
     centre = (p + z * z / (2 * n)) / (1 + z * z / n)
     half = z * sqrt(p * (1 - p) / n + z * z / (4 * n * n)) / (1 + z * z / n)
     return centre - half, centre + half
@@ -101,10 +99,10 @@ def test_the_planted_rates_lie_in_the_intervals(world) -> None:
         rates = dict(zip(MISSES, PLANTED[row["generator"]], strict=True))
         assert row["n_scored"] == QUESTIONS
         assert row["hits"] + sum(row[m] for m in MISSES) == QUESTIONS
-        low, high = wilson(row["hits"], QUESTIONS)
-        assert (row["accuracy_low"], row["accuracy_high"]) == (pytest.approx(low), pytest.approx(high))
-        assert high - low < 0.0625
-        intervals = {"hits": (low, high)} | {m: wilson(row[m], QUESTIONS) for m in MISSES}
+        low, high = wilson(row["hits"], QUESTIONS, QUESTIONS - 1)  # one answer to each question
+        assert (row["accuracy_low"], row["accuracy_high"]) == pytest.approx((low, high), abs=1e-6)
+        assert high - low < 0.0626
+        intervals = {"hits": (low, high)} | {m: wilson(row[m], QUESTIONS, QUESTIONS) for m in MISSES}
         for name, rate in {"hits": 1 - sum(rates.values()), **rates}.items():
             if not intervals[name][0] - 1e-12 <= rate <= intervals[name][1]:
                 outside.append((row["generator"], name))
@@ -156,24 +154,49 @@ def test_the_planted_confusion_is_the_greatest(world) -> None:
     assert {(r["gold"], r["cited"]): r["n"] for r in of} == {k: n for k, n in planted.items() if k[1]}
 
 
-def test_the_interval_covers_as_often_as_it_says(tmp_path: Path) -> None:
-    """300 nights of 1,000 answers at known accuracies. A 95% interval should hold the true rate in 285 of them, give or
-    take 3.8 (one binomial standard deviation); Wilson's own coverage at these rates is within 0.01 of 0.95, 3 more.
-    Outside 268 to 299 it is not a 95% interval; an interval of half or twice the width would cover about 201 or 300."""
-    rng = np.random.default_rng(7)
-    truth = {f"{rate}-{i}": rate for i in range(100) for rate in (0.42, 0.75, 0.94)}
-    hits = {name: int(rng.binomial(QUESTIONS, rate)) for name, rate in truth.items()}
-    outcomes = pa.table({
-        "recipe": ["r"] * (QUESTIONS * len(truth)),
-        "date": [DAY] * (QUESTIONS * len(truth)),
-        "app": ["a"] * (QUESTIONS * len(truth)),
-        "generator": np.repeat(list(truth), QUESTIONS),
-        "status": ["scored"] * (QUESTIONS * len(truth)),
-        "outcome": [o for name in truth for o in ["hit"] * hits[name] + ["cited_another"] * (QUESTIONS - hits[name])],
-    })  # fmt: skip
-    with Queries("1GB", tmp_path) as queries:
-        relations = {"trace_grace": outcomes, "nightly_grace_sources": empty(NIGHTLY_GRACE_SOURCES)}
-        found = queries.run("nightly_grace", relations).to_pylist()
-    assert len(found) == len(truth)
-    covered = sum(r["accuracy_low"] <= truth[r["generator"]] <= r["accuracy_high"] for r in found)
-    assert 268 <= covered <= 299
+COUNTS = ("support", "true_positives", "false_positives", "false_negatives")
+
+
+def sums(rng: np.random.Generator, generators: int, questions: int) -> pa.Table:
+    """Rows of `grace_sums.sql`: each question is about one of the articles and asked once or twice. Every answer to it
+    cites the article, or, where it is one of the first two, the other one of them in its stead, or else nothing."""
+    place = np.arange(generators * questions)
+    right, times = rng.integers(0, len(ARTICLES), len(place)), rng.integers(1, 3, len(place))
+    twins = right < 2
+    hit = rng.random(len(place)) < np.where(twins, 0.55, 0.8)
+
+    def table(at: np.ndarray, source: Any, *counts: np.ndarray) -> pa.Table:
+        key = {"date": pa.array([DAY] * len(at)), "app": pa.array(["a"] * len(at))}
+        key |= {"generator": (at // questions).astype(str), "question": at % questions, "source": source}
+        return pa.table(key | dict(zip(COUNTS, counts, strict=True)))
+
+    names, taken, none = np.array(ARTICLES), place[twins & ~hit], 0 * times
+    right_counts = (times, times * hit, none, times * ~hit)
+    return pa.concat_tables([
+        table(place, names[right], *right_counts),
+        table(taken, names[1 - right[taken]], none[taken], none[taken], times[taken], none[taken]),
+        table(place, pa.nulls(len(place), pa.string()), *right_counts),
+    ])  # fmt: skip
+
+
+def numbers(found: pa.Table) -> dict[str, float]:
+    """Accuracy, and precision, recall and F1 of both kinds, by their definitions."""
+    each = found.filter(found["source"].is_valid()).group_by("source").aggregate([(c, "sum") for c in COUNTS])
+    tp, fp, fn = (each[f"{c}_sum"].to_numpy() for c in COUNTS[1:])
+    parts = {"precision": (tp, tp + fp), "recall": (tp, tp + fn), "f1": (2 * tp, 2 * tp + fp + fn)}
+    micro = {f"{name}_micro": above.sum() / below.sum() for name, (above, below) in parts.items()}
+    macro = {f"{name}_macro": (above / below).mean() for name, (above, below) in parts.items()}
+    return {**micro, **macro, "accuracy": micro["recall_micro"]}  # one right source each
+
+
+@pytest.mark.parametrize("questions", [15, 50])
+def test_intervals_cover_as_often_as_they_say(questions: int) -> None:
+    """400 nights, and the truth of 200,000 questions. 95% of 400 is 380, 92% is 368 and 98% is 392; three binomial
+    standard deviations of 92 or 98% are 16 and 8 nights."""
+    rng = np.random.default_rng(questions)
+    truth = numbers(sums(rng, 1, 200_000))
+    ends, _ = of_grace(sums(rng, 400, questions))
+    for name, true in truth.items():
+        own = [r for r in ends.to_pylist() if r["number"] == name]
+        assert len(own) == 400
+        assert 368 - 16 <= sum(r["low"] <= true <= r["high"] for r in own) <= 392 + 8, name

@@ -205,7 +205,8 @@ def test_the_summary_is_of_the_runs_days_and_recipe(tmp_path: Path) -> None:
         3,
         100.0,
     )
-    assert row["groundedness_half"] is None  # one question, asked three times
+    assert (row["low"], row["high"]) == (None, None)  # one question, asked three times
+    assert "total" not in row
     one = context(tmp_path, judge=Watched(), recipe={"pairing": {"joint_chunks": 0}})
     assert [r["traces"] for r in summary(one)] == [2]
     assert summary(context(tmp_path, recipe={"scoring": {"misuse_penalty": 9}})) == []

@@ -1,0 +1,56 @@
+-- grain: one source that is right of, or cited in, annotated traces of one question of one night, app and generator; and,
+--   with null for the source, the answers to the question as a whole
+-- inputs: trace_grace of one recipe and day, traces of the day
+-- METHODS section 8. Right sources of one trace stand in for one another: where one of them is cited, the others were
+-- not missed. Of the answers as a whole, support is all of them, a true positive a hit, a false negative a miss.
+-- A question is the same where it differs in case and spaces only, as in trace_scores, which need not be there yet.
+WITH trace AS (
+    SELECT
+        g.recipe,
+        g.date,
+        g.app,
+        g.generator,
+        g.gold,
+        g.cited,
+        g.outcome = 'hit' AS hit,
+        CASE WHEN t.text_removed_at IS NULL
+            THEN trim(regexp_replace(lower(nfc_normalize(t.question)), '\s+', ' ', 'g'))
+        END AS asked,
+        coalesce('question ' || asked, 'trace ' || g.trace_id) AS question
+    FROM trace_grace AS g
+    LEFT JOIN traces AS t USING (date, trace_id)
+    WHERE g.status = 'scored'
+),
+right_source AS (
+    SELECT *, unnest(gold) AS source
+    FROM trace
+),
+cited_source AS (
+    SELECT *, unnest(cited) AS source
+    FROM trace
+),
+counted AS (
+    SELECT *, 1 AS support, list_contains(cited, source) AS tp, FALSE AS fp, NOT hit AS fn
+    FROM right_source
+    UNION ALL
+    SELECT *, 0, FALSE, TRUE, FALSE
+    FROM cited_source
+    WHERE NOT list_contains(gold, source)
+    UNION ALL
+    SELECT *, NULL, 1, hit, FALSE, NOT hit
+    FROM trace
+)
+SELECT
+    recipe,
+    date,
+    app,
+    generator,
+    dense_rank() OVER (PARTITION BY recipe, date, app, generator ORDER BY question) AS question,
+    source,
+    sum(support)::BIGINT AS support,
+    count(*) FILTER (tp) AS true_positives,
+    count(*) FILTER (fp) AS false_positives,
+    count(*) FILTER (fn) AS false_negatives
+FROM counted
+GROUP BY recipe, date, app, generator, counted.question, source
+ORDER BY app, generator, question, source
