@@ -171,7 +171,8 @@ def _rate(rate: Mapping[str, Any]) -> str:
     if rate["value"] is None:
         return "n/a"
     lost = [f"{rate[what]:,} {what}" for what in ("unparsable", "unjudged") if rate[what]]
-    return f"{rate['value']:.3f} [{rate['low']:.3f}, {rate['high']:.3f}]" + (f" ({', '.join(lost)})" if lost else "")
+    ends = "" if rate["low"] is None else f" [{rate['low']:.3f}, {rate['high']:.3f}]"
+    return f"{rate['value']:.3f}{ends}" + (f" ({', '.join(lost)})" if lost else "")
 
 
 def _random(found: Sequence[Mapping[str, Any]]) -> str:

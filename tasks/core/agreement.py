@@ -1,8 +1,8 @@
 """How far two sides agree on labels or grades of the same things, with intervals (METHODS sections 10, 11, 14).
 
-Claims of one question, and grades of answers to it, are no independent observations: the jackknife leaves out a whole
-question (or case of a suite) at a time. Everything is counted in tables: (m, k, k) things of each of m clusters that
-side A gave one of k outcomes and side B another. Left out: what the outcomes are and where they come from, and two
+Claims of one question, and grades of answers to it, are no independent observations: intervals come from leaving out a
+whole question (or case of a suite) at a time. Everything is counted in tables: (m, k, k) things of each of m clusters
+that side A gave one of k outcomes and side B another. Left out: what the outcomes are and where they come from, and two
 judges held against people (`gains.py`).
 """
 
@@ -13,9 +13,9 @@ from typing import Any, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
-from scipy import special
 
-from tasks.core.statistics import LEVEL, Numbers
+from tasks.core import statistics
+from tasks.core.statistics import Moves, Numbers
 
 # With more clusters, as many groups of them are left out instead (the delete-a-group jackknife, Kott 2001): the
 # interval is as wide, and its cost is bounded.
@@ -53,7 +53,7 @@ class Agreement:
 
 
 def agreement(counts: Counts) -> Agreement:
-    """Share of equal labels, Cohen's kappa, balanced agreement and balanced accuracy, with jackknife intervals.
+    """Share of equal labels, Cohen's kappa, balanced agreement and balanced accuracy, with intervals.
 
     Args:
         counts: (m, k, k) claims of each cluster that A gave the one label and B the other.
@@ -67,45 +67,30 @@ def agreement(counts: Counts) -> Agreement:
     )
 
 
-def interval(counts: Counts, measure: Measure, least: float = -1.0, *, correlation: bool = False) -> Interval:
-    """A measure of all clusters together, with its jackknife interval by Student's t.
+def interval(counts: Counts, measure: Measure, least: float = -1.0) -> Interval:
+    """A measure of all clusters together, with its interval.
 
     Args:
         counts: (m, k, l) tables of the clusters; empty ones are left out.
         least: The least value that the measure can have; the most is 1.
-        correlation: It behaves as a correlation does, so that the interval is that of its Fisher transform: near 1 the
-            plain one covers too little (simulated: 90 to 93% of the time instead of 94 to 97%).
 
     Returns:
         Without a value where the measure is not defined, and without ends below two clusters or where it would not be
         defined but for one of them.
     """
-    used = counts[counts.any(axis=(1, 2))]
-    value = float(measure(used.sum(axis=0)[None])[0]) if len(used) else math.nan
+    found = moves(counts[counts.any(axis=(1, 2))], measure)
+    value = float(found.values[0])
     if math.isnan(value):
         return Interval(None)
-    without = left_out(used, measure)
-    if correlation and abs(value) < 1 and bool((np.abs(without) < 1).all()):
-        half = spread(np.arctanh(without))
-        ends = (math.atanh(value) + h for h in (-half, half)) if half is not None else ()
-        return Interval(value, *map(math.tanh, ends))
-    half = spread(without)
-    return Interval(value) if half is None else Interval(value, max(least, value - half), min(1.0, value + half))
+    return Interval(value, *(statistics.interval(found, least) or ()))
 
 
-def left_out(counts: Counts, measure: Measure) -> Numbers:
-    """(m,) what a measure is without each cluster in turn."""
-    found: Numbers = measure(counts.sum(axis=0) - counts) if len(counts) > 1 else np.empty(0)
-    return found
-
-
-def spread(without: Numbers) -> float | None:
-    """Half the width of a 95% interval, from what a value is without each cluster; None where that can't be told."""
-    m = len(without)
-    if m < 2 or bool(np.isnan(without).any()):
-        return None
-    error = math.sqrt((m - 1) / m * float(((without - without.mean()) ** 2).sum()))
-    return float(special.stdtrit(m - 1, 0.5 + LEVEL / 2)) * error
+def moves(counts: Counts, measure: Measure) -> Moves:
+    """A measure, and how far it moves without each cluster."""
+    whole = counts.sum(axis=0)
+    value = measure(whole[None])
+    m, sizes = len(counts), counts.sum(axis=(1, 2)).astype(np.float64)
+    return Moves(value, measure(whole - counts) - value, sizes, np.zeros(m, np.int64), np.ones(m))
 
 
 def tally(

@@ -3,13 +3,13 @@
 Both are held against the same truth, question by question, so that what is hard for both cancels out.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from scipy import stats
 
-from tasks.core import keys
-from tasks.core.agreement import Counts, Interval, Measure, interval, left_out, spread
+from tasks.core import keys, statistics
+from tasks.core.agreement import Counts, Interval, Measure, interval, moves
 from tasks.core.comparison import PERMUTATIONS
 from tasks.core.statistics import Numbers
 
@@ -34,8 +34,8 @@ class Gain:
 def gain(counts_a: Counts, counts_b: Counts, measure: Measure, least: float, *seed: str) -> Gain:
     """How much better B agrees with the truth than A.
 
-    The interval is jackknifed over clusters; p is that of the paired permutation test: whole clusters exchange what
-    the two sides said, all ways up to PERMUTATIONS of them, else as many at random.
+    The interval comes from leaving out a cluster at a time. p is that of the paired permutation test: whole clusters
+    exchange what the two sides said, all ways up to PERMUTATIONS of them, else as many at random.
 
     Args:
         counts_a: (m, k, k) claims of each cluster by A's label and by the truth, as `tally` makes them (m is at most
@@ -47,12 +47,12 @@ def gain(counts_a: Counts, counts_b: Counts, measure: Measure, least: float, *se
     a, b = interval(counts_a, measure, least), interval(counts_b, measure, least)
     if a.value is None or b.value is None:
         return Gain(a, b, Interval(None))
-    difference, most = b.value - a.value, 1 - least
-    half = spread(left_out(counts_b, measure) - left_out(counts_a, measure))
-    if half is None:
+    of_a, of_b, most = moves(counts_a, measure), moves(counts_b, measure), 1 - least
+    both = replace(of_b, values=of_b.values - of_a.values, moves=of_b.moves - of_a.moves)
+    difference, ends = float(both.values[0]), statistics.interval(both, -most, most)
+    if ends is None:
         return Gain(a, b, Interval(difference))
-    ends = Interval(difference, max(-most, difference - half), min(most, difference + half))
-    return Gain(a, b, ends, _exchange_p(counts_a, counts_b, measure, seed))
+    return Gain(a, b, Interval(difference, *ends), _exchange_p(counts_a, counts_b, measure, seed))
 
 
 def _exchange_p(a: Counts, b: Counts, measure: Measure, seed: tuple[str, ...]) -> float:

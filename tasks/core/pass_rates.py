@@ -4,7 +4,6 @@ Pure: from results to rates. Left out: where results come from (`tasks/stages/me
 a judge that fails (`suspicions.py`).
 """
 
-import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
@@ -13,7 +12,7 @@ import numpy as np
 
 from tasks.core.conditions import chance, chance_of_all
 from tasks.core.grades import GRADES
-from tasks.core.statistics import Z
+from tasks.core.statistics import interval, means
 from tasks.core.suite import Suite
 
 Outcome = Literal["passed", "failed", "unparsable", "unjudged"]
@@ -54,7 +53,7 @@ class Rate:
     Attributes:
         n: How many count: all but the unjudged ones.
         value: passed / n: what can't be read is not passed. None where n is 0.
-        low: Lower end of its 95% interval; see `interval`.
+        low: Lower end of its 95% interval over cases; None below two of them.
         high: Upper end.
         random: What a judge that draws its grades at random is expected to pass of the same.
     """
@@ -105,30 +104,6 @@ def rates(suite: Suite, results: Sequence[Result]) -> Rates:
     )
 
 
-def interval(passed: Sequence[int], counts: Sequence[int]) -> tuple[float, float] | None:
-    """95% interval of a share of conditions, of which those of one case are no independent observations.
-
-    Wilson's, for as many conditions as independent ones would tell the same: n over the design effect of the cases,
-    never fewer than there are cases with the share all or nothing, never more than n (Dean & Pagano 2015,
-    doi:10.1093/jssam/smv024). With one condition in each case it is Wilson's own.
-
-    Args:
-        passed: (m,) conditions passed in each case.
-        counts: (m,) conditions that count in each case, at least 1.
-    """
-    if not counts:
-        return None
-    x, c = np.asarray(passed, np.float64), np.asarray(counts, np.float64)
-    n = float(c.sum())
-    share = float(x.sum()) / n
-    variance = float(((x - share * c) ** 2).sum()) / n**2
-    alone = share * (1 - share)
-    size = min(n, alone / variance) if alone > 0 and variance > 0 else n if alone > 0 else float(len(c))
-    middle = (share + Z**2 / (2 * size)) / (1 + Z**2 / size)
-    half = Z / (1 + Z**2 / size) * math.sqrt(alone / size + Z**2 / (4 * size**2))
-    return max(0.0, middle - half), min(1.0, middle + half)
-
-
 def _by_grade(results: Sequence[Result], by_chance: Mapping[tuple[str, str], float]) -> dict[str, Rate]:
     found = {grade: _rate([r for r in results if r.grade == grade], by_chance) for grade in GRADES}
     return {**found, OVERALL: _rate(results, by_chance)}
@@ -162,9 +137,8 @@ def _whole(suite: Suite, results: Sequence[Result]) -> Rate:
 
 
 def _made(by_case: Sequence[Sequence[bool]], unparsable: int, unjudged: int, by_chance: Sequence[float]) -> Rate:
-    passed, counts = [sum(held) for held in by_case], [len(held) for held in by_case]
-    n = sum(counts)
-    ends = interval(passed, counts)
-    low, high = ends or (None, None)
+    passed, counts = (np.array([f(held) for held in by_case], np.float64) for f in (sum, len))
+    n, held = int(counts.sum()), int(passed.sum())
+    low, high = interval(means(passed, counts)) or (None, None)  # conditions of one case are no independent ones
     random = sum(by_chance) / n if n else None
-    return Rate(n, sum(passed), unparsable, unjudged, sum(passed) / n if n else None, low, high, random)
+    return Rate(n, held, unparsable, unjudged, held / n if n else None, low, high, random)

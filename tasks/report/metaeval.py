@@ -21,9 +21,8 @@ from tasks.report.text import number
 Found = Mapping[str, Any]  # of one judge, as `--json` prints it
 
 LEGEND = (
-    "Unparsable replies count as not passed, unjudged conditions are left out. Intervals are Wilson's; those of several"
-    " grades together\nallow for the conditions of one case being alike (design effect, clusters are cases). At random:"
-    " what a judge is expected to\npass that draws each grade evenly among its possible values, N/A among them."
+    "Unparsable replies count as not passed, unjudged conditions are left out. Intervals are 95%, over cases. At"
+    " random: what a judge is\nexpected to pass that draws each grade evenly among its possible values, N/A among them."
 )
 STEP, SIZE, HEAD = 16, 12, 20  # of a matrix: from cell to cell, a cell's side, room for the numbers
 # Each outcome has a shape of its own, drawn from a cell's upper left corner.

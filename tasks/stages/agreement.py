@@ -158,8 +158,8 @@ def _of_grade(name: str, rows: pa.Table, grade: str) -> OfGrade:
     return OfGrade(
         name=name,
         graded=core.agreement(whole),
-        weighted=core.interval(whole, core.weighted_kappa, correlation=True) if len(classes) > 2 else None,
-        rank=core.interval(_by_value(scored), core.rank_correlation, correlation=True),
+        weighted=core.interval(whole, core.weighted_kappa) if len(classes) > 2 else None,
+        rank=core.interval(_by_value(scored), core.rank_correlation),
         applies=core.interval(applies, core.kappa),
         n_applies=int(applies.sum()),
     )

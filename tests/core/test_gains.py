@@ -14,13 +14,18 @@ def test_one_that_is_always_right_against_one_that_never_is() -> None:
     found = gain(np.array([SWAPPED] * 4), np.array([RIGHT] * 4), balanced_accuracy, 0.0)
     assert (found.a.value, found.b.value, found.difference.value) == (0, 1, 1)
     assert found.p == pytest.approx(2 / 16)
-    assert (found.difference.low, found.difference.high) == (1, 1)  # every question says the same
+    # Every question says the same, so n = 3: of what lies between −1 and 1 the share z² / (3 + z²) may be otherwise.
+    unseen = 1.959964**2 / (3 + 1.959964**2)
+    assert (found.difference.low, found.difference.high) == pytest.approx((1 - 2 * unseen, 1), abs=1e-6)
 
 
 def test_a_judge_and_itself() -> None:
     counts = np.array([RIGHT, SWAPPED, RIGHT])
     found = gain(counts, counts, kappa, -1.0)
-    assert (found.difference.value, found.difference.low, found.difference.high, found.p) == (0, 0, 0, 1)
+    assert (found.difference.value, found.p) == (0, 1)
+    # Three questions of two claims, n = 2: a question that was not drawn might differ by as much as 2 either way.
+    unseen = 1.959964**2 / (2 + 1.959964**2)
+    assert (found.difference.low, found.difference.high) == pytest.approx((-2 * unseen, 2 * unseen), abs=1e-6)
 
 
 def test_without_two_labels_or_two_questions() -> None:

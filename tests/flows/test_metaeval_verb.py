@@ -53,9 +53,9 @@ def test_it_measures_prints_and_keeps(world: World, command: Command) -> None:
     code, out, _ = command(*options(world, "full"))
     assert code == 0
     lines = [" ".join(row.split()) for row in out.splitlines()]
-    # One of two, with Wilson's interval of it; N/A for usefulness passes both. Chance: ==5 is 1 of 6, <5 is 4 of 6.
-    assert "answer relevancy 0.500 [0.095, 0.905] 0.417" in lines
-    assert any(row.startswith("usefulness 1.000 [0.342, 1.000]") for row in lines)
+    # One of two, by Wilson at n = 1, and two of two from 1 / (1 + z²) on; N/A for usefulness passes both. Chance: ==5 is 1 of 6, <5 is 4 of 6.
+    assert "answer relevancy 0.500 [0.055, 0.945] 0.417" in lines
+    assert any(row.startswith("usefulness 1.000 [0.207, 1.000]") for row in lines)
     assert any(row.startswith("overall 0.833 [") for row in lines)
     assert any(row.startswith("cases, every condition met 0.500 [") for row in lines)
     assert "additions 0/1 1/1 0/1 1/1 1/1 1/1 4/6" in lines
