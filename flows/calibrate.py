@@ -105,7 +105,7 @@ def _read(ctx: Context, path: Path) -> pa.Table:
 def _bands(claims: Claims, target: Target) -> Bands | None:
     if len(claims.supported) < target.least:
         return None
-    return bands(claims.p_supported, claims.supported, target.error, target.confidence)
+    return bands(claims.p_supported, claims.supported, claims.questions, target.error, target.confidence)
 
 
 def _too_few(found: list[Found], target: Target, labels: Path | None) -> str:

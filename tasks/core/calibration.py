@@ -101,7 +101,8 @@ def calibrate(signals: Floats, wrong: Bools, groups: Sequence[str], error: float
     """
     whole = ~np.isnan(signals).any(axis=1)
     values, missed = printed(signals[whole]), wrong[whole]
-    n, held = len(wrong), _folds([groups[i] for i in np.flatnonzero(whole).tolist()])
+    asked = [groups[i] for i in np.flatnonzero(whole).tolist()]
+    n, held, at = len(wrong), _folds(asked), np.unique(asked, return_inverse=True)[1]
     placed = np.empty(len(missed))
     for fold in range(FOLDS):
         own = held == fold
@@ -115,7 +116,9 @@ def calibrate(signals: Floats, wrong: Bools, groups: Sequence[str], error: float
     if cut is not None:
         thresholds = _thresholds(values, best_stages(values, missed), cut)
         if (sent := (values >= thresholds).all(axis=1)).any():
-            rule = Rule(tuple(thresholds.tolist()), point(missed[placed <= cut], n), point(missed[sent], n))
+            before = placed <= cut
+            expected, fitted = (point(missed[of], at[of], n) for of in (before, sent))
+            rule = Rule(tuple(thresholds.tolist()), expected, fitted)
     return Calibration(
         error=error,
         confidence=confidence,
@@ -124,13 +127,13 @@ def calibrate(signals: Floats, wrong: Bools, groups: Sequence[str], error: float
         n_missing=n - len(missed),
         rule=rule,
         signals=tuple(auc(-values[:, i], missed) for i in range(len(STAGES))),
-        curve=curve(placed, missed, n),
-        by_retrieval=curve(-values[:, 0], missed, n),
+        curve=curve(placed, missed, at, n),
+        by_retrieval=curve(-values[:, 0], missed, at, n),
         random=float(missed.mean()) if len(missed) else math.nan,
     )
 
 
-def bands(p_supported: Floats, supported: Bools, error: float, confidence: float) -> Bands:
+def bands(p_supported: Floats, supported: Bools, groups: Sequence[str], error: float, confidence: float) -> Bands:
     """Where among claims called supported, and among those called unsupported, at most `error` are not.
 
     Each of the two holds with `confidence` by itself.
@@ -138,8 +141,9 @@ def bands(p_supported: Floats, supported: Bools, error: float, confidence: float
     Args:
         p_supported: (n,) the judge's probability.
         supported: (n,) whether people call the claim supported; in part is not.
+        groups: The question of each claim.
     """
-    p, n = printed(p_supported), len(supported)
+    p, n, at = printed(p_supported), len(supported), np.unique(groups, return_inverse=True)[1]
     high = latest_cut(-p, ~supported, error, confidence)
     last = latest_cut(p, supported, error, confidence)
     above = p >= math.inf if high is None else p >= -high
@@ -153,8 +157,8 @@ def bands(p_supported: Floats, supported: Bools, error: float, confidence: float
         n_supported=int(supported.sum()),
         high=None if high is None else float(-high),
         low=low,
-        above=point(~supported[above], n) if above.any() else None,
-        below=point(supported[below], n) if below.any() else None,
+        above=point(~supported[above], at[above], n) if above.any() else None,
+        below=point(supported[below], at[below], n) if below.any() else None,
     )
 
 

@@ -16,6 +16,8 @@ import numpy as np
 import numpy.typing as npt
 from scipy import stats
 
+from tasks.core.statistics import interval, mean_of
+
 STARTS = (1 / 6, 1 / 3, 2 / 3)  # of what is ordered; by n alone, or a higher target could send less
 DIGITS = 4  # of a threshold, as it is printed and pasted
 Floats = npt.NDArray[np.float64]
@@ -32,8 +34,8 @@ class Point:
         n_wrong: Of these, wrong ones.
         coverage: n as a share of everything that is labelled.
         wrong: n_wrong / n.
-        low: Lower end of its 95% Wilson interval.
-        high: Upper end.
+        low: Lower end of its 95% interval over questions; 0 of one question, which tells nothing of others.
+        high: Upper end; 1 of one question.
     """
 
     n: int
@@ -85,19 +87,17 @@ def latest_cut(order: Floats, wrong: Bools, error: float, confidence: float) -> 
     return found
 
 
-def curve(order: Floats, wrong: Bools, n: int) -> Curve:
+def curve(order: Floats, wrong: Bools, groups: Ints, n: int) -> Curve:
     """Share of wrong ones before each cut of an order.
 
     Args:
+        groups: (n,) which question each is of.
         n: Everything that is labelled, what is not in the order included.
     """
     if not len(order):
         return Curve((), math.nan)
-    _, ns, ks = _cumulated(order, wrong)
-    low, high = wilson(ks, ns)
-    rows = zip(ns, ks, low, high, strict=True)
-    points = tuple(Point(int(a), int(b), a / n, b / a, float(lo), float(hi)) for a, b, lo, hi in rows)
-    return Curve(points, area(order, wrong))
+    sent = (order <= value for value in np.unique(order))
+    return Curve(tuple(point(wrong[before], groups[before], n) for before in sent), area(order, wrong))
 
 
 def area(order: npt.NDArray[np.generic], wrong: Bools) -> float:
@@ -116,15 +116,6 @@ def auc(order: npt.NDArray[np.generic], wrong: Bools) -> float | None:
     return float((ranks[wrong].sum() - n_wrong * (n_wrong + 1) / 2) / (n_wrong * (len(wrong) - n_wrong)))
 
 
-def wilson(k: Ints, n: Ints) -> tuple[Floats, Floats]:
-    """Ends of the 95% Wilson intervals of k / n."""
-    z = float(stats.norm.ppf(0.975))
-    share = k / n
-    centre = (share + z * z / (2 * n)) / (1 + z * z / n)
-    half = z * np.sqrt(share * (1 - share) / n + z * z / (4 * n * n)) / (1 + z * z / n)
-    return np.maximum(0.0, centre - half), np.minimum(1.0, centre + half)
-
-
 def printed(values: Floats) -> Floats:
     """Values as a threshold of `DIGITS` digits tells them apart: the full value passes it if this one does."""
     scale = 10.0**DIGITS
@@ -132,11 +123,15 @@ def printed(values: Floats) -> Floats:
     return rounded
 
 
-def point(wrong: Bools, n: int) -> Point:
-    """What goes before a cut, of n labelled; at least one."""
+def point(wrong: Bools, groups: Ints, n: int) -> Point:
+    """What goes before a cut, of n labelled; at least one.
+
+    Args:
+        groups: Which question each is of.
+    """
     sent, missed = len(wrong), int(wrong.sum())
-    low, high = wilson(np.array([missed]), np.array([sent]))
-    return Point(sent, missed, sent / n, missed / sent, float(low[0]), float(high[0]))
+    low, high = interval(mean_of(wrong, groups)) or (0.0, 1.0)
+    return Point(sent, missed, sent / n, missed / sent, low, high)
 
 
 def _cumulated(order: Floats, wrong: Bools) -> tuple[Floats, Ints, Ints]:

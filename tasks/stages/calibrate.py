@@ -5,7 +5,7 @@ than among all, and a target that holds there would say nothing of a night. Noth
 themselves (`tasks/core/calibration.py`).
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from datetime import date
 
@@ -57,6 +57,7 @@ class Claims:
         kind: Its kind.
         stage: Its place in the cascade, from 1.
         last: No judge comes after it.
+        questions: What was asked where each claim was made.
         p_supported: (n,) its probability that the claim is supported.
         supported: (n,) whether people call it supported.
         without: Labelled claims left out since the judge gave no probability.
@@ -67,6 +68,7 @@ class Claims:
     kind: str
     stage: int
     last: bool
+    questions: tuple[str, ...]
     p_supported: npt.NDArray[np.float64]
     supported: npt.NDArray[np.bool_]
     without: int
@@ -87,10 +89,12 @@ def labelled(
     days = given["date"]
     given = given.filter(pc.and_(pc.greater_equal(days, first), pc.less_equal(days, last)))
     claims, traces = reviewed(ctx, queries, given)
-    return _traces(ctx, traces), tuple(_by_judge(ctx, queries, given, claims))
+    asked = dict(zip(traces["trace_id"].to_pylist(), traces["question_id"].to_pylist(), strict=True))
+    questions = {trace: question or trace for trace, question in asked.items()}  # its text may be gone
+    return _traces(ctx, traces, questions), tuple(_by_judge(ctx, queries, given, claims, questions))
 
 
-def _traces(ctx: Context, found: pa.Table) -> Traces:
+def _traces(ctx: Context, found: pa.Table, questions: Mapping[str, str]) -> Traces:
     kept = found.filter(pc.and_(found["random"], pc.is_valid(found["wrong"])))
     random = int(pc.sum(pc.cast(found["random"], pa.int64())).as_py() or 0)
     wanted = ["trace_id", *COLUMNS.values()]
@@ -101,7 +105,7 @@ def _traces(ctx: Context, found: pa.Table) -> Traces:
     ids = kept["trace_id"].to_pylist()
     return Traces(
         ids=tuple(ids),
-        questions=tuple(kept["question_id"].to_pylist()),
+        questions=tuple(questions[i] for i in ids),
         signals=np.array([rows[i] for i in ids], np.float64).reshape(-1, len(STAGES)),  # None becomes NaN
         wrong=np.array(kept["wrong"].to_pylist(), np.bool_),
         picked=found.num_rows - random,
@@ -109,10 +113,12 @@ def _traces(ctx: Context, found: pa.Table) -> Traces:
     )
 
 
-def _by_judge(ctx: Context, queries: Queries, reviews: pa.Table, claims: pa.Table) -> Iterator[Claims]:
+def _by_judge(
+    ctx: Context, queries: Queries, reviews: pa.Table, claims: pa.Table, questions: Mapping[str, str]
+) -> Iterator[Claims]:
     """The recipe's only judge as its results tell, or each judge of a cascade as if there were no other."""
     if not members.is_cascade(ctx.judges):
-        yield _claims(ctx.judges[0], claims, last=True)
+        yield _claims(ctx.judges[0], claims, questions, last=True)
         return
     days = set(reviews["date"].to_pylist())
     parts = [p for p in ctx.lake.parts(TRACES) if p.date in days and has_claims(ctx, p)]
@@ -121,10 +127,10 @@ def _by_judge(ctx: Context, queries: Queries, reviews: pa.Table, claims: pa.Tabl
         results = [claim_results(ctx, queries, p, [member], all_verdicts(ctx, queries, p, [member])[0]) for p in parts]
         own = pa.concat_tables([empty(CLAIM_RESULTS), *results])
         found = queries.run("views/reviewed_claims", {"reviews": reviews, "claims": cut, "claim_results": own})
-        yield _claims(member, found, last=member is ctx.judges[-1])
+        yield _claims(member, found, questions, last=member is ctx.judges[-1])
 
 
-def _claims(member: members.Member, found: pa.Table, *, last: bool) -> Claims:
+def _claims(member: members.Member, found: pa.Table, questions: Mapping[str, str], *, last: bool) -> Claims:
     labelled = found.filter(pc.is_valid(found["people"]))
     random = labelled.filter(labelled["random"])
     kept = random.filter(pc.is_valid(random["p_supported"]))
@@ -133,6 +139,7 @@ def _claims(member: members.Member, found: pa.Table, *, last: bool) -> Claims:
         kind=str(member.judge.describe()["kind"]),
         stage=member.stage,
         last=last,
+        questions=tuple(questions[trace] for trace in kept["trace_id"].to_pylist()),
         p_supported=np.array(kept["p_supported"].to_pylist(), np.float64),
         supported=np.array([label == "supported" for label in kept["people"].to_pylist()], np.bool_),
         without=random.num_rows - kept.num_rows,

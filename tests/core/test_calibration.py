@@ -143,7 +143,7 @@ def test_bands_of_a_judge_that_is_unsure_in_the_middle():
     rng = np.random.default_rng(0)
     p = rng.random(1000)
     supported = np.where(p > 0.7, True, np.where(p < 0.3, False, rng.random(1000) < 0.5))
-    found = bands(p, supported, 0.1, 0.9)
+    found = bands(p, supported, ids(1000), 0.1, 0.9)
     assert found.high is not None
     assert found.low is not None
     # Above h, half of the claims in (h, 0.7) are not supported: at most 0.1 in all where (0.7 − h) / 2 ≤ 0.1 (1 − h),
@@ -161,7 +161,7 @@ def test_bands_of_a_judge_that_is_unsure_in_the_middle():
 
 def test_a_judge_that_is_always_right_abstains_never():
     p = np.r_[np.full(100, 0.2), np.full(100, 0.9)]
-    found = bands(p, p > 0.5, 0.05, 0.9)
+    found = bands(p, p > 0.5, ids(200), 0.05, 0.9)
     assert (found.low, found.high, found.abstain) == (0.9, 0.9, None)
     assert found.above is not None
     assert found.below is not None
@@ -170,14 +170,14 @@ def test_a_judge_that_is_always_right_abstains_never():
 
 def test_a_judge_that_knows_nothing_may_call_nothing_anything():
     rng = np.random.default_rng(0)
-    found = bands(rng.random(300), rng.random(300) < 0.5, 0.1, 0.9)
+    found = bands(rng.random(300), rng.random(300) < 0.5, ids(300), 0.1, 0.9)
     assert (found.low, found.high, found.above, found.below) == (None, None, None, None)
     assert found.abstain == (0.0, 1.0)
 
 
 def test_where_all_may_be_called_unsupported_all_of_it_lies_below():
     p = np.full(100, 0.25)
-    found = bands(p, np.zeros(100, bool), 0.1, 0.9)
+    found = bands(p, np.zeros(100, bool), ids(100), 0.1, 0.9)
     assert found.high is None
     assert found.below is not None
     assert found.below.n == 100
@@ -189,7 +189,7 @@ def test_where_all_may_be_called_unsupported_all_of_it_lies_below():
 @given(st.lists(st.tuples(st.floats(0, 1), st.booleans()), min_size=1, max_size=80), st.floats(0.05, 0.6))
 def test_bands_never_overlap(rows, error):
     p, supported = (np.array(column) for column in zip(*rows, strict=True))
-    found = bands(p, supported.astype(bool), error, 0.5)
+    found = bands(p, supported.astype(bool), ids(len(p)), error, 0.5)
     counted = sum(point.n for point in (found.above, found.below) if point)
     assert counted <= found.n
     if found.abstain and found.high is not None and found.low is not None:

@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
 
-from tasks.core.risk import area, auc, curve, latest_cut, least, printed, wilson
+from tasks.core.risk import area, auc, curve, latest_cut, least, point, printed
 
 ORDERS = st.lists(st.tuples(st.integers(0, 20), st.booleans()), min_size=1, max_size=120)
 ERRORS = st.floats(0.01, 0.9)
@@ -108,16 +108,20 @@ def test_area_and_auc_of_the_best_the_worst_and_no_order():
 
 
 def test_a_curve_counts_what_is_not_in_the_order_as_not_sent():
-    found = curve(np.array([1.0, 1.0, 2.0]), np.array([False, True, True]), 6)
+    found = curve(np.array([1.0, 1.0, 2.0]), np.array([False, True, True]), np.arange(3), 6)
     assert [(p.n, p.n_wrong, p.coverage, p.wrong) for p in found.points] == [(2, 1, 1 / 3, 0.5), (3, 2, 0.5, 2 / 3)]
-    assert curve(np.array([]), np.array([], bool), 6).points == ()
+    assert curve(np.array([]), np.array([], bool), np.array([], int), 6).points == ()
 
 
-def test_wilson_is_that_of_scipy():
-    low, high = wilson(np.array([0, 3, 10]), np.array([10, 10, 10]))
-    for k, a, b in zip([0, 3, 10], low, high, strict=True):
-        ends = stats.binomtest(k, 10).proportion_ci(method="wilson")
-        assert (a, b) == pytest.approx((ends.low, ends.high), abs=1e-12)
+def test_the_interval_of_a_cut_is_over_questions():
+    """Two of four wrong, by Wilson at n = 3 where each is of a question of its own (0.1253, 0.8747); where each two are of
+    one question, one of two at n = 1 (0.0546, 0.9454). One question tells nothing of others."""
+    wrong = np.array([True, True, False, False])
+    apart, together, alone = (point(wrong, np.array(of), 8) for of in ([0, 1, 2, 3], [0, 0, 1, 1], [0, 0, 0, 0]))
+    assert (apart.n, apart.n_wrong, apart.coverage, apart.wrong) == (4, 2, 0.5, 0.5)
+    assert (apart.low, apart.high) == pytest.approx((0.1253, 0.8747), abs=1e-4)
+    assert (together.low, together.high) == pytest.approx((0.0546, 0.9454), abs=1e-4)
+    assert (alone.low, alone.high) == (0, 1)
 
 
 @given(st.floats(0, 1))

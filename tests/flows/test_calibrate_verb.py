@@ -242,7 +242,17 @@ def test_what_was_left_out_of_all_recipes_alike_is_no_remark_of_each(picked: tup
     def found(n: int) -> Found:
         none = np.zeros(0)
         traces = Traces((), (), np.zeros((0, 4)), none.astype(bool), picked=n, undecided=0)
-        claims = Claims("j", "replay", 1, last=True, p_supported=none, supported=none.astype(bool), without=0, picked=7)
+        claims = Claims(
+            "j",
+            "replay",
+            1,
+            last=True,
+            questions=(),
+            p_supported=none,
+            supported=none.astype(bool),
+            without=0,
+            picked=7,
+        )
         return Found(None, traces, None, ((claims, None),))  # type: ignore[arg-type]
 
     lines = shared([found(n) for n in picked])
