@@ -85,7 +85,7 @@ def _lines(row: Mapping[str, Any]) -> Iterable[tuple[str, str]]:
         return "n/a" if value is None else f"{value:.{digits}f}"
 
     failed = f", {row['n_failed']:,} without a second label" if row["n_failed"] else ""
-    ends = f" [{row['agreement_low']:.3f}, {row['agreement_high']:.3f}]" if row["n"] else ""
+    ends = f" [{row['agreement_low']:.3f}, {row['agreement_high']:.3f}]" if row["agreement_low"] is not None else ""
     yield "judged again", f"{row['n_asked']:,} requests of {row['n_traces']:,} traces{failed}"
     yield "equal labels", number(row["agreement"], 3) + ends
     yield "Cohen's kappa", number(row["kappa"], 3)

@@ -15,14 +15,13 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-from scipy.stats import binomtest
 from sklearn.metrics import cohen_kappa_score
 
 from tasks.core import keys
 from tasks.core.errors import UsageError
 from tasks.core.progress import tracked
 from tasks.core.schemas import JUDGE_NOISE, NIGHTLY_CITATIONS, NIGHTLY_GROUNDEDNESS, PAIRS
-from tasks.core.statistics import Numbers
+from tasks.core.statistics import Numbers, interval, mean_of
 from tasks.stages.context import Context, StageResult
 from tasks.stages.known import all_verdicts, verdicts_on
 from tasks.stages.members import Member
@@ -74,6 +73,7 @@ def measure(ctx: Context, judge: Sequence[Member], sample: int) -> tuple[StageRe
             )
         asked = sum(w.first.num_rows for w in works)
         firsts, seconds, changes = [], [], []
+        questions: dict[str, str] = {}
         with tracked(ctx.progress, STAGE, asked):
             for work in works:
                 known = verdicts_on(ctx, queries, judge[0], work.part, work.first, sample=AGAIN)
@@ -84,7 +84,9 @@ def measure(ctx: Context, judge: Sequence[Member], sample: int) -> tuple[StageRe
                 second = verdicts_on(ctx, queries, judge[0], work.part, work.first, sample=AGAIN)
                 firsts.append(work.first)
                 seconds.append(second)
-                changes.append(_changes(ctx, queries, judge, work, second))
+                changed, asked_in = _changes(ctx, queries, judge, work, second)
+                changes.append(changed)
+                questions |= asked_in
     row = {
         "judge_version": version,
         "recipe": ctx.recipe,
@@ -92,7 +94,7 @@ def measure(ctx: Context, judge: Sequence[Member], sample: int) -> tuple[StageRe
         "to_date": ctx.last,
         "measured_at": datetime.now(UTC),
         "n_traces": sum(len(w.traces) for w in works),
-        **agreement(pa.concat_tables(firsts), pa.concat_tables(seconds)),
+        **agreement(pa.concat_tables(firsts), pa.concat_tables(seconds), questions),
         **score_noise(np.concatenate(changes), _night_traces(ctx)),
         "number": _number(ctx),
     }
@@ -115,31 +117,33 @@ def measure(ctx: Context, judge: Sequence[Member], sample: int) -> tuple[StageRe
     )
 
 
-def agreement(first: pa.Table, second: pa.Table) -> dict[str, Any]:
+def agreement(first: pa.Table, second: pa.Table, questions: Mapping[str, str]) -> dict[str, Any]:
     """How far two verdicts on the same requests agree.
 
     Args:
         first: Rows of `part_verdicts.sql`, all with a label; a request that several parts share counts once.
         second: The same of the second verdicts; requests may be missing.
+        questions: The question of each request, by its key; of one that several questions share, any.
 
     Returns:
-        Columns of `judge_noise`. The interval is Wilson's and takes requests as independent.
+        Columns of `judge_noise`.
     """
     again = {r["request_key"]: r for r in second.to_pylist() if r["label"] is not None}
     asked = {r["request_key"]: r for r in first.to_pylist()}
     pairs = [(r, again[key]) for key, r in asked.items() if key in again]
     labels = [(a["label"], b["label"]) for a, b in pairs]
-    equal = sum(a == b for a, b in labels)
-    ends = binomtest(equal, len(pairs)).proportion_ci(method="wilson") if pairs else None
+    equal = np.array([a == b for a, b in labels], np.float64)
+    _, at = np.unique([questions[a["request_key"]] for a, _ in pairs], return_inverse=True)
+    low, high = interval(mean_of(equal, at)) or (None, None)
     p = [abs(a["p_supported"] - b["p_supported"]) for a, b in pairs if None not in (a["p_supported"], b["p_supported"])]
     flips = {pair: labels.count(pair) for pair in sorted(set(labels)) if pair[0] != pair[1]}
     return {
         "n_asked": len(asked),
         "n": len(pairs),
         "n_failed": len(asked) - len(pairs),
-        "agreement": equal / len(pairs) if pairs else None,
-        "agreement_low": float(ends.low) if ends else None,
-        "agreement_high": float(ends.high) if ends else None,
+        "agreement": float(equal.mean()) if pairs else None,
+        "agreement_low": low,
+        "agreement_high": high,
         "kappa": _kappa(labels),
         "p_change": float(np.mean(p)) if p else None,
         "flips": [{"first": a, "second": b, "n": n} for (a, b), n in flips.items()],
@@ -205,8 +209,13 @@ def _work(part: Part, looks: pa.Table, labelled: pa.Table, traces: Sequence[str]
     return _Work(part, wanted, of_these, first)
 
 
-def _changes(ctx: Context, queries: Queries, judge: Sequence[Member], work: _Work, second: pa.Table) -> Numbers:
-    """Second − first score of the traces that have both; a trace of which a request could not be asked has not."""
+def _changes(
+    ctx: Context, queries: Queries, judge: Sequence[Member], work: _Work, second: pa.Table
+) -> tuple[Numbers, dict[str, str]]:
+    """Second − first score of the traces that have both, and the question of each request, by its key.
+
+    A trace of which a request could not be asked again has no second score.
+    """
     known, _ = all_verdicts(ctx, queries, work.part, ctx.judges)
     stages = pa.array([m.stage for m in judge], pa.int32())
     mine = pc.is_in(known["stage"], stages)
@@ -216,15 +225,19 @@ def _changes(ctx: Context, queries: Queries, judge: Sequence[Member], work: _Wor
     lacking = pc.invert(pc.is_in(work.looks["request_key"], second["request_key"]))
     whole = set(work.traces.to_pylist()) - set(work.looks.filter(lacking)["trace_id"].to_pylist())
     before, after = (_scores(ctx, queries, work.part, verdicts) for verdicts in (known, again))
-    both = [(before[t], after[t]) for t in sorted(whole)]
-    return np.array([b - a for a, b in both if a is not None and b is not None], np.float64)
+    both = [(before[t][0], after[t][0]) for t in sorted(whole)]
+    changes = np.array([b - a for a, b in both if a is not None and b is not None], np.float64)
+    asked = zip(work.looks["request_key"].to_pylist(), work.looks["trace_id"].to_pylist(), strict=True)
+    return changes, {key: before[trace][1] for key, trace in asked}
 
 
-def _scores(ctx: Context, queries: Queries, part: Part, verdicts: pa.Table) -> Mapping[str, float | None]:
+def _scores(ctx: Context, queries: Queries, part: Part, verdicts: pa.Table) -> Mapping[str, tuple[float | None, str]]:
+    """Score and question of each trace."""
     column = "groundedness_score" if _number(ctx) == "groundedness" else _number(ctx)
     traces = covered(ctx, part, marked(part, TRACE_COLUMNS))
     _, scores = results_of(ctx, queries, part, verdicts, claims_of(ctx, part), traces)
-    return dict(zip(scores["trace_id"].to_pylist(), scores[column].to_pylist(), strict=True))
+    ids, values, questions = (scores[c].to_pylist() for c in ("trace_id", column, "question_id"))
+    return {t: (value, question or t) for t, value, question in zip(ids, values, questions, strict=True)}
 
 
 def _number(ctx: Context) -> str:

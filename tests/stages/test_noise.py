@@ -63,7 +63,7 @@ class Moody:
 def crowd(root: Path, judge: Watched, traces: int = TRACES) -> Context:
     """Answers of two claims each about one chunk: two requests a trace, and no second look."""
     ctx = context(root, judge=judge)
-    put(ctx, *(trace(f"t{i}", f"Pear {i} is ripe. Plum {i} is blue.", CHUNKS) for i in range(traces)))
+    put(ctx, *(trace(f"t{i}", f"Pear {i} is ripe. Plum {i} is blue.", CHUNKS, question=f"{i}?") for i in range(traces)))
     complete(ctx)
     return ctx
 
@@ -105,7 +105,8 @@ def test_a_judge_that_repeats_itself_has_no_noise(tmp_path: Path) -> None:
     ctx = crowd(tmp_path, Watched(Moody(0)), 10)
     _, row = measure(ctx, ctx.judges, 10)
     assert (row["agreement"], row["agreement_high"], row["kappa"]) == (1, 1, 1)
-    assert row["agreement_low"] == pytest.approx(10 / (10 + 1.959964**2))  # Wilson of 10 in 10: n / (n + z²)
+    # Five questions of two requests each, all the same: Wilson of 5 in 5 at n = 4, from n / (n + z²) on.
+    assert row["agreement_low"] == pytest.approx(4 / (4 + 1.959964**2))
     assert (row["p_change"], row["flips"], row["change"], row["trace_sd"], row["night_sd"]) == (0, [], 0, 0, 0)
 
 
@@ -231,20 +232,31 @@ def verdicts(labels: str) -> pa.Table:
 
 def test_agreement_by_hand() -> None:
     """Of 50 pairs 20 are S S, 5 S U, 10 U S, 15 U U: 0.7 are equal, chance makes 0.5·0.6 + 0.5·0.4 = 0.5, κ = 0.4."""
-    found = agreement(verdicts("S" * 25 + "U" * 25 + "S"), verdicts("S" * 20 + "U" * 5 + "S" * 10 + "U" * 15 + "-"))
+    first, second = verdicts("S" * 25 + "U" * 25 + "S"), verdicts("S" * 20 + "U" * 5 + "S" * 10 + "U" * 15 + "-")
+    found = agreement(first, second, {str(i): str(i) for i in range(51)})
     assert (found["n_asked"], found["n"], found["n_failed"]) == (51, 50, 1)
     assert (found["agreement"], found["kappa"]) == (0.7, pytest.approx(0.4))
     assert found["flips"] == [
         {"first": "supported", "second": "unsupported", "n": 5},
         {"first": "unsupported", "second": "supported", "n": 10},
     ]
-    # Wilson at z = 1.959964: (0.7 + z²/100 ∓ z·√(0.21/50 + z²/10000)) / (1 + z²/50) = 0.68573 ∓ 0.12323
-    assert (found["agreement_low"], found["agreement_high"]) == pytest.approx((0.56250, 0.80896), abs=2e-5)
+    # Wilson at n = 49: (0.7 + z²/98 ∓ z·√(0.21/49 + z²/9604)) / (1 + z²/49) = 0.68546 ∓ 0.12441
+    assert (found["agreement_low"], found["agreement_high"]) == pytest.approx((0.56105, 0.80987), abs=2e-5)
     assert found["p_change"] == 0  # one pair has both
 
 
+def test_requests_of_one_question_are_no_independent_ones() -> None:
+    """Ten requests of five questions, which are the same in two questions and others in three: as 2 of 5 are."""
+    questions = {str(i): str(i // 2) for i in range(10)}
+    found = agreement(verdicts("S" * 10), verdicts("S" * 4 + "U" * 6), questions)
+    assert found["agreement"] == 0.4
+    assert (found["agreement_low"], found["agreement_high"]) == pytest.approx((0.10262, 0.79536), abs=1e-5)
+    alone = agreement(verdicts("SS"), verdicts("SU"), {"0": "q", "1": "q"})
+    assert (alone["agreement"], alone["agreement_low"]) == (0.5, None)
+
+
 def test_kappa_is_undefined_where_all_labels_are_the_same() -> None:
-    assert agreement(verdicts("SSS"), verdicts("SSS"))["kappa"] is None
+    assert agreement(verdicts("SSS"), verdicts("SSS"), {"0": "a", "1": "b", "2": "c"})["kappa"] is None
 
 
 def test_score_noise_by_hand() -> None:
