@@ -212,9 +212,9 @@ def _series(ctx: Context, queries: Queries, days: Sequence[date]) -> dict[Key, l
 
 
 def _as_night(row: Row) -> Night:
-    """A row of `alert_nights.sql`; the interval may be cut at an end of the scale, so that its longer side counts."""
-    ends = [abs(row[e] - row["mean"]) for e in ("low", "high") if row[e] is not None]
-    return Night(row["date"], row["n"], row["mean"], max(ends) / Z if ends else None)
+    """A row of `alert_nights.sql`."""
+    se = None if row["low"] is None else (row["high"] - row["low"]) / 2 / Z
+    return Night(row["date"], row["n"], row["mean"], se)
 
 
 def _key(row: Row) -> Key:

@@ -40,16 +40,22 @@ def blank(table: Table) -> dict[str, Any]:
 
 
 def put_night(
-    ctx: Context, day: date, means: dict[str, float], failed: dict[str, int] | None = None, n: int = TRACES
+    ctx: Context,
+    day: date,
+    means: dict[str, float],
+    failed: dict[str, int] | None = None,
+    n: int = TRACES,
+    aside: float = 0,
 ) -> None:
     """One night's tables as the stages before leave them: groundedness by generator, and how many of 100 diagnosed
-    traces the generator failed (20, if nothing is said)."""
+    traces the generator failed (20, if nothing is said). The middle of an interval lies so far `aside` of the mean."""
     key = {"recipe": ctx.recipe, "date": day, "app": "shop", "judge_version": ctx.judge_version}
     counts = {"n": n, "n_scored": n, "n_na": 0, "n_unjudged": 0, "n_abstained": 0}
     grounded, relevant, triad = [], [], []
     for generator, mean in means.items():
         of = {**key, "generator": generator}
-        ends = {"groundedness_mean": mean, "groundedness_low": mean - HALF, "groundedness_high": mean + HALF}
+        middle = mean + aside
+        ends = {"groundedness_mean": mean, "groundedness_low": middle - HALF, "groundedness_high": middle + HALF}
         grounded.append({**blank(NIGHTLY_GROUNDEDNESS), **of, **counts, **ends})
         relevant.append({**blank(NIGHTLY_RELEVANCE), **of, **counts, "kind": "answer", "relevance_mean": 0.7, "relevance_low": 0.68, "relevance_high": 0.72})  # fmt: skip
         bad = (failed or {}).get(generator, 20)
@@ -90,6 +96,23 @@ def ctx(tmp_path: Path) -> Context:
     found = context(tmp_path)
     history(found)
     return found
+
+
+def test_the_width_of_an_interval_is_what_counts(tmp_path: Path) -> None:
+    """Near the end of the scale an interval reaches farther inwards, and is no wider for it."""
+    found = []
+    for aside in (0, -HALF / 2):
+        (root := tmp_path / str(aside)).mkdir()
+        ctx = context(root)
+        for n in range(NIGHTS):
+            day = DAY + timedelta(days=n)
+            put_night(ctx, day, {"large": usual(day, "large")}, aside=aside)
+        put_night(ctx, FELL, {"large": 60}, aside=aside)
+        find_alerts(over(ctx, FELL))
+        found += rows(ctx, ALERTS)
+    assert [found[0][c] for c in ("change_low", "change_high", "p")] == [
+        found[1][c] for c in ("change_low", "change_high", "p")
+    ]
 
 
 def test_a_drop_is_told_with_its_generator_layer_size_and_worst_traces(ctx: Context) -> None:
