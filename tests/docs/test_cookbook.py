@@ -106,9 +106,28 @@ def test_what_is_left_out_and_what_is_scored_make_up_the_sample(warehouse: Path)
 
 
 @pytest.mark.slow
-def test_wilson_intervals_hold_their_rate(warehouse: Path) -> None:
-    """A Wilson interval lies within [0, 1] and around its rate, and narrows with more claims at a like rate."""
+def test_the_interval_of_a_rate_is_over_questions(warehouse: Path) -> None:
+    """The squared distance of an end from the rate is 1.96² variances there: p (1 − p) / n, where n claims of which each
+    is a question of its own would have the variance that the sums of the questions have."""
     sql = RECIPES["Which generator misuses citations most?"].sql
-    for row in query(warehouse, sql).to_pylist():
-        assert 0 <= row["low"] < row["misuse_rate"] < row["high"] <= 1
-        assert row["high"] - row["low"] < 2 * 1.96 * 0.5 / row["claims_citing"] ** 0.5 + 1e-9  # p = ½ is the widest
+    rows = query(warehouse, sql).to_pylist()
+    claims = query(
+        warehouse,
+        """
+        SELECT d.app, d.generator, s.question_id, count(*) AS n, count(*) FILTER (misused) AS bad
+        FROM claim_details AS d JOIN trace_scores AS s USING (recipe, date, trace_id)
+        WHERE recipe = (SELECT max_by(recipe, started_at) FROM runs WHERE status = 'completed')
+          AND d.label IS NOT NULL AND d.misused IS NOT NULL AND len(d.cited_chunk_ids) > 0
+        GROUP BY ALL
+        """,
+    ).to_pylist()
+    assert len(rows) == 4
+    for row in rows:
+        own = [(c["bad"], c["n"]) for c in claims if (c["app"], c["generator"]) == (row["app"], row["generator"])]
+        whole, p = sum(n for _, n in own), row["misuse_rate"]
+        assert row["claims_citing"] == whole
+        assert p == pytest.approx(sum(bad for bad, _ in own) / whole)
+        variance = len(own) / (len(own) - 1) * sum((bad - p * n) ** 2 for bad, n in own) / whole**2
+        for end in (row["low"], row["high"]):
+            assert (p - end) ** 2 == pytest.approx(1.959964**2 * end * (1 - end) * variance / (p * (1 - p)))
+        assert 0 <= row["low"] < p < row["high"] <= 1
