@@ -2,13 +2,20 @@
 -- their sum, and how many reviewed traces of any night have it and by how much people's labels change their sum
 -- inputs: trace_scores of one recipe and day, reviewed_traces of the same recipe and all days
 -- What `nightly_corrected` is made from (METHODS section 11). Traces that were picked for review because of their labels
--- stay out. Sums are rounded so that they don't depend on the order in which rows were added up.
+-- stay out. The four lists have the same questions, in the same order.
 WITH night AS (
-    SELECT recipe, date, app, generator, judge_version, question_id, number, count(*) AS n, sum(score) AS total
+    SELECT recipe, date, app, generator, judge_version, question, number, count(*) AS n, sum(score) AS total
     FROM (
         UNPIVOT (
             SELECT
-                recipe, date, app, generator, judge_version, question_id, groundedness_score AS groundedness, faithfulness
+                recipe,
+                date,
+                app,
+                generator,
+                judge_version,
+                coalesce(question_id, trace_id) AS question, -- gone with its text
+                groundedness_score AS groundedness,
+                faithfulness
             FROM trace_scores
         )
         ON groundedness, faithfulness INTO NAME number VALUE score
@@ -16,13 +23,13 @@ WITH night AS (
     GROUP BY ALL
 ),
 change AS (
-    SELECT app, generator, question_id, number, count(*) AS n, sum(score) AS total
+    SELECT app, generator, question, number, count(*) AS n, sum(score) AS total
     FROM (
         UNPIVOT (
             SELECT
                 app,
                 generator,
-                question_id,
+                coalesce(question_id, trace_id) AS question,
                 groundedness_people - groundedness_judge AS groundedness,
                 faithfulness_people - faithfulness_judge AS faithfulness
             FROM reviewed_traces
@@ -36,19 +43,19 @@ night_key AS (
     FROM night
 ),
 question AS (
-    SELECT app, generator, number, question_id FROM night
+    SELECT app, generator, number, question FROM night
     UNION
-    SELECT app, generator, number, question_id FROM change
+    SELECT app, generator, number, question FROM change
 )
 SELECT
     night_key.*,
-    list(coalesce(night.n, 0)::DOUBLE ORDER BY question_id) AS n,
-    list(coalesce(round(night.total, 9), 0) ORDER BY question_id) AS total,
-    list(coalesce(change.n, 0)::DOUBLE ORDER BY question_id) AS reviewed_n,
-    list(coalesce(round(change.total, 9), 0) ORDER BY question_id) AS reviewed_change
+    list(coalesce(night.n, 0)::DOUBLE ORDER BY question) AS n,
+    list(coalesce(night.total, 0) ORDER BY question) AS total,
+    list(coalesce(change.n, 0)::DOUBLE ORDER BY question) AS reviewed_n,
+    list(coalesce(change.total, 0) ORDER BY question) AS reviewed_change
 FROM night_key
 INNER JOIN question USING (app, generator, number)
-LEFT JOIN night USING (app, generator, number, question_id)
-LEFT JOIN change USING (app, generator, number, question_id)
+LEFT JOIN night USING (app, generator, number, question)
+LEFT JOIN change USING (app, generator, number, question)
 GROUP BY ALL
 ORDER BY app, generator, number
