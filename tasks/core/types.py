@@ -17,6 +17,9 @@ Label = Literal["supported", "partially_supported", "unsupported", "contradicted
 OUTAGE = "outage"
 LABELS: tuple[Label, ...] = ("supported", "partially_supported", "unsupported", "contradicted", "abstained")
 
+Kind = Literal["claim", "heading", "lead-in", "greeting", "pointer", "question", "refusal", "reasoning"]
+KINDS: tuple[Kind, ...] = ("claim", "heading", "lead-in", "greeting", "pointer", "question", "refusal", "reasoning")
+
 Id = Annotated[str, Meta(min_length=1, max_length=512)]
 
 
@@ -73,23 +76,32 @@ class Trace(Struct, frozen=True, gc=False, omit_defaults=True):
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """An answer that is to be cut into claims. How it is cut does not depend on the texts of the chunks."""
+    """An answer that is to be cut into claims. How it is cut does not depend on the texts of the chunks.
+
+    Attributes:
+        first: Number that references give the first chunk, where other answers of the application show it.
+    """
 
     question: str
     text: str
     chunks: Sequence[Chunk] = ()
     citations: Sequence[Citation] | None = None
+    first: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class ClaimDraft:
-    """A claim as an extractor cuts it.
+    """A claim as an extractor cuts it, or what else it cuts from an answer.
 
     Attributes:
-        start: First character of the claim in the answer (characters, not bytes).
+        start: First character in the answer (characters, not bytes).
         end: One past the last.
         cited_chunk_ids: Chunks of the trace that the covering references name, in order, without repeats.
         dangling: References that name no chunk of the trace, as written.
+        kind: Only a `claim` is judged.
+        context: What it is read with: lead-in and term of an item, head and label of a cell, question of a "yes".
+        hypothesis: What a judge reads: the claim without references and markup, behind its context.
+        language: ISO 639 code; None where it can't be told.
         text: The claim in words of its own; None where `answer[start:end]` is the claim.
     """
 
@@ -97,6 +109,10 @@ class ClaimDraft:
     end: int
     cited_chunk_ids: tuple[str, ...] = ()
     dangling: tuple[str, ...] = ()
+    kind: Kind = "claim"
+    context: str = ""
+    hypothesis: str = ""
+    language: str | None = None
     text: str | None = None
 
 
@@ -105,13 +121,17 @@ class Extraction:
     """What came of one answer.
 
     Attributes:
-        claims: In order of their spans. Spans don't overlap, but several claims may share the whole of one.
+        claims: In order of their spans, with what is no claim. Spans don't overlap, but several claims may share one.
+        language: ISO 639 code of the answer; None where it can't be told.
+        renumbered: Its references count chunks from another number than their ranks do.
         unbroken: Claims that a model should have broken into facts and did not; each stands as it is in the answer.
         outage: The model could not be asked about all of it: the claims must not be stored.
         tokens_in: Tokens that a model read, those of `tokens_cached` included.
     """
 
     claims: Sequence[ClaimDraft]
+    language: str | None = None
+    renumbered: bool = False
     unbroken: int = 0
     outage: bool = False
     tokens_in: int = 0
@@ -140,9 +160,6 @@ class Extractor(Protocol):
         Raises:
             EngineError: A model is needed and can't be run: nothing may be stored for these answers.
         """
-
-    def hypothesis(self, claim: str) -> str:
-        """A claim that quotes the answer as a judge should read it: without references and markup."""
 
     def close(self) -> None:
         """Free the model, where there is one."""
@@ -212,6 +229,10 @@ class Judge(Protocol):
     @property
     def gpus(self) -> int:
         """GPUs that this process holds while it judges: none on CPUs, and none where a server has them."""
+
+    @property
+    def languages(self) -> tuple[str, ...] | None:
+        """ISO 639 codes of the languages that it reads; None for all. It is not shown claims in others."""
 
     def describe(self) -> dict[str, object]:
         """Everything that is hashed into the version, for the `judges` table."""

@@ -5,12 +5,17 @@ file here. `markdown.py` and `citations.py` are what the kinds share. Leaves out
 """
 
 import sys
+from collections import Counter
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Self, cast
 
 from tasks.core import keys
 from tasks.core.plugins import configured
-from tasks.core.types import Answer, ClaimDraft, Extraction, Extractor
+from tasks.core.types import Answer, Extraction, Extractor
+from tasks.extractors._cut import counts_from_zero, first_number
+from tasks.extractors._html import visible as visible
+from tasks.extractors._kinds import languages
 from tasks.extractors._writers import Writers
 
 
@@ -49,15 +54,8 @@ class ByApp:
         found: dict[int, Extraction] = {}
         for same in places.values():
             extractor = self._of(answers[same[0]][0])
-            found.update(zip(same, extractor.extract_many([answers[at][1] for at in same]), strict=True))
+            found.update(zip(same, extractor.extract_many(_numbered([answers[at] for at in same])), strict=True))
         return [found[at] for at in range(len(answers))]
-
-    def wording(self, app: str, answer: str, claim: ClaimDraft) -> tuple[str, str]:
-        """A claim's text, and how a judge should read it."""
-        if claim.text is not None:
-            return claim.text, claim.text
-        quoted = answer[claim.start : claim.end]
-        return quoted, self._of(app).hypothesis(quoted)
 
     def close(self) -> None:
         """Free the models; a later call loads them again."""
@@ -66,6 +64,26 @@ class ByApp:
 
     def _of(self, app: str) -> Extractor:
         return self._apps.get(app, self._default)
+
+
+def _numbered(answers: Sequence[tuple[str, Answer]]) -> list[Answer]:
+    """The answers; what most of an app's show decides for those that leave open from which number they count."""
+    shown = [(app, first_number(answer.text, answer.chunks)) for app, answer in answers]
+    votes = Counter(one for one in shown if one[1] is not None)
+    most: dict[str, int | None] = {}
+    for (app, first), _ in votes.most_common():
+        most.setdefault(app, first)
+    return [
+        answer
+        if own is not None or app not in most or not counts_from_zero(answer.chunks)
+        else replace(answer, first=most[app])
+        for (app, answer), (_, own) in zip(answers, shown, strict=True)
+    ]
+
+
+def covers(language: str | None) -> bool:
+    """Whether the phrases of a language are known; of what can't be told nobody can say."""
+    return language is None or language in languages()
 
 
 def load(settings: Mapping[str, object], where: str, prefix: str = "", writers: Writers | None = None) -> Extractor:

@@ -14,36 +14,71 @@ NUMBERS = r"\d{1,9}(?:\s*[,;–—-]\s*\d{1,9}|\]\s*[–—-]\s*\[\d{1,9})*"
 HAS_ID = re.compile(r"[\d./_-]")
 MAX_RANGE = 50
 _PART = re.compile(r"(\d+)(?:[\s\]]*[–—-][\s\[]*(\d+))?")
-_LIST = re.compile(r"\s*(?:[,;|&]|\band\b|\bund\b)\s*")
+_AND = r"(?:[,;|&、，]|\band\b|\bor\b|\bund\b|\by\b|\bet\b|\be\b|\ben\b|および|と|和)"
+_LIST = re.compile(rf"\s*{_AND}\s*")
 _NUMBER_LIST = re.compile(NUMBERS)
+# "see" and "Source:" in front of what is named in parentheses.
+_SEE = re.compile(
+    r"(?:see(?: also)?|cf\.?|siehe(?: auch)?|vgl\.?|véase|ver|voir|vedi|zie|參照|参照|参见|出典|来源|参考)"
+    r"\s*[:：]?\s*",
+    re.IGNORECASE,
+)
+_SOURCE_LIST = re.compile(
+    r"(?:sources?|quellen?|fuentes?|fonti|fonte|bronn?en|bron|docs?|documents?|dokumente?|documentos?|passages?|chunks?|"
+    r"snippets?|refs?|references?|出典|来源|参考|資料|资料|引用)\s*(?:[:：#]|no\.?|nr\.?|n\.º)?\s*"
+    rf"(?P<numbers>#?\d{{1,3}}(?:\s*(?:{_AND}|[–—-])\s*#?\d{{1,3}})*)",
+    re.IGNORECASE,
+)
 _LABEL = re.compile(
     r"(?P<word>docs?|documents?|sources?|chunks?|passages?|snippets?|dokumente?|quellen?|ids?|refs?|references?|files?|"
-    r"contexts?|citations?)(?:(?P<mark>\s*[:#]\s*|\.?\s+|[-_.])(?P<id>.+)|\d+)",
+    r"contexts?|citations?|fuentes?|documentos?|sources?|fonti|fonte|bron|出典|来源|資料|资料|参考)"
+    r"(?:(?P<mark>\s*[:#]\s*|\.?\s+|[-_.])(?P<id>.+)|\d+)",
     re.IGNORECASE,
 )
 _ID = re.compile(r"\S*[\d./]\S*")
+_PHONE = re.compile(r"\+?\d[\d\s/-]{5,}\d")
 _FILE = re.compile(r"[^\s:]+\.(?:md|markdown|txt|pdf|html?|docx?|pptx?|xlsx?|csv|rst|adoc|json|xml)", re.IGNORECASE)
 _EXTENSION = re.compile(r"\.[A-Za-z][A-Za-z0-9]{0,4}$")
 _SOURCE_WORDS = ("doc", "dok", "source", "quelle", "chunk", "passage", "snippet")
 _TOKEN = re.compile(r"[^\s\[\](){}<>,;\"'|*`]+")
-_DIGITS = str.maketrans(SUPERSCRIPTS, "0123456789")
+_DIGITS = str.maketrans(SUPERSCRIPTS + "０１２３４５６７８９", "0123456789" * 2)
+_TRIM = " \t\r\n*_`<>[]()（）「」『』【】:：.。,;；–—-\"“”'"
 
 Named = tuple[tuple[str, ...], tuple[str, ...]]
 """Chunk ids, and references that name no chunk, as written."""
 
 
+def plain_digits(text: str) -> str:
+    """Raised and full-width digits as plain ones."""
+    return text.translate(_DIGITS)
+
+
 class Resolver:
     """Finds the chunks that a reference names. Made once per trace; remembers what it was asked.
 
-    By chunk id, else by document id (also without directory or extension, in any case; all chunks of the document),
-    else a number by rank, or by position where no chunk has a rank. Where chunk ids are numbers themselves, a number
-    is a chunk id and nothing else.
+    By chunk id, else by document id or title (also without directory, extension or anchor, in any case; all chunks of
+    the document), else a number by rank, or by position where no chunk has a rank. Where chunk ids are numbers with as
+    many digits, a number is a chunk id and nothing else.
+
+    Args:
+        notes: Footnote definitions: label to text.
+        labels: What the answer's own list of sources says of its numbers.
+        first: Number of the first chunk in this answer, where it differs from what ranks or positions say.
     """
 
-    def __init__(self, chunks: Sequence[Chunk], notes: Mapping[str, str] | None = None) -> None:
+    def __init__(
+        self,
+        chunks: Sequence[Chunk],
+        notes: Mapping[str, str] | None = None,
+        labels: Mapping[str, tuple[str, ...]] | None = None,
+        first: int | None = None,
+    ) -> None:
         self._chunks = chunks
         self._ids = {c.chunk_id for c in chunks}
         self._notes = notes or {}
+        self._labels = labels or {}
+        ranks = [c.rank for c in chunks if c.rank is not None]
+        self._shift = 0 if first is None else min(ranks, default=1) - first
         self._numbered = {len(c.chunk_id) for c in chunks if c.chunk_id.isdecimal()}  # digits of numeric chunk ids
         self._by_document: dict[str, list[str]] | None = None
         self._by_number: dict[int, list[str]] | None = None
@@ -51,7 +86,7 @@ class Resolver:
         self._shapes: frozenset[str] | None = None
         self._known: dict[tuple[str, str], Named | None] = {}
 
-    def ids(self, name: str) -> tuple[str, ...]:
+    def ids(self, name: str) -> tuple[str, ...]:  # noqa: PLR0911 (one case a way to name a chunk)
         """The chunks that one name stands for; empty if none does."""
         if name in self._ids:
             return (name,)
@@ -63,8 +98,12 @@ class Resolver:
         if len(name) > 9:
             return ()
         number = int(name)
-        if self._numbered:
-            return (str(number),) if str(number) in self._ids else ()
+        if str(number) in self._labels:
+            return self._labels[str(number)]
+        if str(number) in self._ids:
+            return (str(number),)
+        if len(str(number)) in self._numbered:
+            return ()
         if found := self._by_document.get(folded):
             return tuple(found)
         if self._by_number is None:
@@ -73,6 +112,7 @@ class Resolver:
             for position, chunk in enumerate(self._chunks, 1):
                 place = chunk.rank if ranked else position
                 if place is not None:
+                    place -= self._shift
                     self._by_number.setdefault(place, []).append(chunk.chunk_id)
         return tuple(self._by_number.get(number, ()))
 
@@ -86,16 +126,23 @@ class Resolver:
     def _read(self, style: str, ref: str) -> Named | None:  # noqa: PLR0911 (one case a style)
         match style:
             case "numeric":
-                return self._numbers(ref)
+                return self._numbers(plain_digits(ref))
             case "superscript":
-                return self._raised(ref.translate(_DIGITS).replace("⁻", "-").replace("˒", ","))
+                return self._raised(plain_digits(ref).replace("⁻", "-").replace("˒", ","))
             case "footnote":
                 return self._footnote(ref)
             case "fullwidth":
                 return self._fullwidth(ref)
-            case "file" if not all(_may_stand_in_parentheses(p) for p in _LIST.split(ref)):
-                return None
             case "doc" | "id" | "file":
+                seen = _SEE.match(ref)
+                ref = ref[seen.end() :] if seen else ref
+                if numbers := _SOURCE_LIST.fullmatch(ref):
+                    return self._numbers(_LIST.sub(",", plain_digits(numbers["numbers"])))
+                if seen and _NUMBER_LIST.fullmatch(ref):  # "(see 2)" may be a page: the number must be known
+                    known = self._numbers(ref)
+                    return known if known and not known[1] else None
+                if style == "file" and not all(_may_stand_in_parentheses(p) for p in _LIST.split(ref)):
+                    return None
                 return self._names(ref)
         return self._names(ref) or ((), (ref,))
 
@@ -104,7 +151,25 @@ class Resolver:
             digits = ",".join(digits)  # ¹² with two chunks is 1 and 2
         return self._numbers(digits)
 
+    def titled(self, text: str, least: float = 0.0) -> tuple[str, ...]:
+        """The chunks whose title or document a line names, with whatever stands around; of several, the longest name.
+
+        Args:
+            least: Share of the line that the name must be.
+        """
+        plain = text.strip(_TRIM)
+        if ids := () if plain.isdecimal() else self.ids(plain):
+            return ids
+        tokens = [t.rstrip(".:") for t in _TOKEN.findall(text) if len(t) >= least * len(plain)]
+        if ids := next((i for t in tokens if not t.isdecimal() and HAS_ID.search(t) and (i := self.ids(t))), ()):
+            return ids
+        folded = plain.casefold()
+        titles = {c.title.casefold() for c in self._chunks if c.title and len(c.title) > 3}
+        longest = max((t for t in titles if t in folded and len(t) >= least * len(plain)), key=len, default=None)
+        return tuple(c.chunk_id for c in self._chunks if longest and c.title and c.title.casefold() == longest)
+
     def _numbers(self, ref: str) -> Named | None:
+        ref = ref.replace("#", "")
         if ids := self.ids(ref):  # by far the most frequent case: one number, and it is known
             return ids, ()
         found: list[str] = []
@@ -152,12 +217,15 @@ class Resolver:
             return ()
         if ids := self.ids(label["id"]):
             return ids
-        numbers = self._numbers(label["id"]) if _NUMBER_LIST.fullmatch(label["id"]) else None
+        named = label["id"].partition(":")[0].strip()  # "Source 1: Guide"
+        numbers = self._numbers(named) if _NUMBER_LIST.fullmatch(named) else None
         return numbers[0] if numbers else ()
 
     def _is_id(self, part: str) -> bool:
         """It looks like the id of a chunk, though no chunk has it."""
         label = _LABEL.fullmatch(part)
+        if _PHONE.fullmatch(part):
+            return False
         if _FILE.fullmatch(part) or (label and (not label["id"] or _ID.fullmatch(label["id"]))):
             return True
         if self._shapes is None:
@@ -168,15 +236,20 @@ class Resolver:
 
     def _footnote(self, label: str) -> Named:
         if self._by_label is None:
-            self._by_label = _read_notes(self._notes, self._chunks, self)
+            self._by_label = _read_notes(self._notes, self)
         ids = self._by_label.get(label, ())
-        # Where notes name the chunks, the labels are just their order: a note that names none leaves nothing.
-        if not self._by_label:
-            ids = self._name(label)
+        if not ids:  # by its number, unless another note says that it means that chunk
+            named = {i for others in self._by_label.values() for i in others}
+            ids = tuple(i for i in self._name(label) if i not in named)
         return (ids, ()) if ids else ((), (label,))
 
     def _fullwidth(self, ref: str) -> Named | None:
         number, dagger, source = ref.partition("†")
+        # 【message:source†name】; a document's name says more than a number.
+        if dagger and ":" in number:
+            if ids := self.ids(number) or self._name(source):
+                return ids, ()
+            number = number.rpartition(":")[2].strip()
         if number.isdecimal():
             return self._numbers(number) or ((), (ref,))
         if not dagger:
@@ -198,14 +271,19 @@ def _may_stand_in_parentheses(part: str) -> bool:
 def _forms(name: str) -> list[str]:
     """A case-folded name as it is, without its directories, and without its extension."""
     base = name.rstrip("/").rsplit("/", 1)[-1].rsplit("\\", 1)[-1]
-    forms = (name, base, _EXTENSION.sub("", base))
+    file = base.partition("#")[0]
+    forms = (name, name.partition("#")[0], base, file, _EXTENSION.sub("", file))
     return [f for i, f in enumerate(forms) if f and (i == 0 or not f.isdecimal())]
 
 
 def _by_document(chunks: Sequence[Chunk]) -> dict[str, list[str]]:
-    """Chunk ids by the names of their documents. A full name beats a shortened one."""
+    """Chunk ids by the names of their documents. A full name beats a shortened one, and any of them a title."""
     table: dict[str, list[str]] = {}
     full = [(name.casefold(), c.chunk_id) for c in chunks for name in (c.chunk_id, c.doc_id) if name]
+    titles: dict[str, list[str]] = {}
+    for c in chunks:
+        if c.title and len(c.title) > 3:
+            titles.setdefault(c.title.casefold(), []).append(c.chunk_id)
     for name, chunk_id in full:
         table.setdefault(name, [])
         if chunk_id not in table[name][-1:]:
@@ -215,24 +293,14 @@ def _by_document(chunks: Sequence[Chunk]) -> dict[str, list[str]]:
         for form in _forms(name)[1:]:
             if form not in table and chunk_id not in short.setdefault(form, [])[-1:]:
                 short[form].append(chunk_id)
-    return table | short
+    return titles | short | table
 
 
 def _shape(name: str) -> str:
     return re.sub(r"\d+", "0", name)
 
 
-def _read_notes(notes: Mapping[str, str], chunks: Sequence[Chunk], resolver: Resolver) -> dict[str, tuple[str, ...]]:
+def _read_notes(notes: Mapping[str, str], resolver: Resolver) -> dict[str, tuple[str, ...]]:
     """The chunks that each footnote's text names, by document id or title."""
-    titles = [(c.title.casefold(), c.chunk_id) for c in chunks if c.title and len(c.title) > 3]
-    named: dict[str, tuple[str, ...]] = {}
-    for label, note in notes.items():
-        text = note[:1000].strip()
-        tokens = [t.rstrip(".:") for t in _TOKEN.findall(text)]
-        ids = resolver.ids(text) or next(
-            (i for t in tokens if not t.isdecimal() and HAS_ID.search(t) and (i := resolver.ids(t))), ()
-        )
-        folded = text.casefold()
-        if ids := ids or tuple(chunk_id for title, chunk_id in titles if title in folded):
-            named[label] = ids
-    return named
+    read = {label: resolver.titled(note[:1000]) for label, note in notes.items()}
+    return {label: ids for label, ids in read.items() if ids}

@@ -1,61 +1,149 @@
-"""The list of sources that many answers end with: found here, so that nothing in it is taken for a claim.
+"""The sources that many answers end with: lines and lists found here, so that nothing in them is taken for a claim.
 
 A list counts as one if a word such as "Sources" introduces it, or if it is the end of the answer and every entry is
-a reference with a link or a title, or a link alone (METHODS section 2). Leaves out footnote definitions and link
-definitions, which Markdown itself knows.
+a reference with a link or a title, or a link alone (METHODS section 2). What it names is handed out. Leaves out
+definitions of footnotes and links, which Markdown itself knows.
 """
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple
 
 from tasks.core.types import Chunk
+from tasks.extractors._resolve import SUPERSCRIPTS, Resolver, plain_digits
 from tasks.extractors.citations import Reference
 from tasks.extractors.markdown import Block
 
 _WORDS = (
-    r"(?:sources?(?: cited| used)?|references?|citations?|bibliography|works cited|footnotes|endnotes|"
-    r"quellen(?:verzeichnis|angaben?|nachweise?)?|literatur(?:verzeichnis)?|referenzen|einzelnachweise|"
-    r"références|bibliographie|fuentes|referencias|bibliografía|fonti|riferimenti|fontes|referências|bronnen|källor|"
-    r"参考文献|参考资料|来源|引用|出典)"
+    r"(?:sources?(?: cited| used)?|references?|citations?|bibliography|works cited|footnotes|endnotes|notes|"
+    r"quellen?(?:verzeichnis|angaben?|nachweise?)?|literatur(?:verzeichnis)?|referenzen|einzelnachweise|fußnoten|"
+    r"références|bibliographie|sources|fuentes?|referencias?|bibliografía|notas|fonti|fonte|riferimenti|fontes|"
+    r"referências|bronn?en|bron|källor|参考文献|参考资料|参考資料|参考|来源|引用|出典|注)"
 )
-INTRODUCED = rf"[*_]{{0,3}}{_WORDS}[*_]{{0,3}}\s?[:：]"  # beginning of a line that holds its list itself
-_INTRODUCED = re.compile(rf"\s*{INTRODUCED}", re.IGNORECASE)
+INTRODUCED = rf"[*_(（\[]{{0,3}}{_WORDS}[*_]{{0,3}}\s?[:：]"  # beginning of a line that holds its list itself
+_INTRODUCED = re.compile(
+    rf"\s*(?:{INTRODUCED}[*_]{{0,3}}|[*_#]{{0,3}}\s?{_WORDS}[*_]{{0,3}}[ \t]*(?=\n))", re.IGNORECASE
+)
+_BARE = re.compile(
+    rf"\s*{INTRODUCED}\s*(?P<numbers>#?\d{{1,2}}(?:\s*[,;&]\s*#?\d{{1,2}})*)[\s.)\]）*_]*", re.IGNORECASE
+)
 _INTRODUCTION = re.compile(rf"[\s*_#>]*{_WORDS}[\s*_]*[:：]?[\s*_]*", re.IGNORECASE)
 _LINK = re.compile(r"!?\[[^\[\]\n]{0,300}\]\([^()\s]{0,2000}[^()\n]{0,100}\)|<?\b(?:https?://|www\.)[^\s<>]+>?")
 _LEAD = re.compile(r"[\s*_>•●◦▪‣·–-]*")
-_ENUMERATOR = re.compile(r"\d{1,3}[.):]\s+")
+_ENUMERATOR = re.compile(rf"\d{{1,3}}[.):]\s+|[{SUPERSCRIPTS}]+\s*|\^\d{{1,3}}\s+")
 _TEXT = re.compile(r"[^\W_]")
 _TITLE_WORDS = 15
+# One line of a list: a label, and what it stands for.
+_ENTRY = re.compile(
+    rf"[\s*_>•●◦▪‣·–-]*(?:\\?\[\^?#?(?P<bracket>\d{{1,3}})\\?\]|(?P<number>\d{{1,2}})[.)]|(?P<raised>[{SUPERSCRIPTS}]+)|"
+    r"\^(?P<caret>\d{1,3})|<sup>\s*\[?(?P<tag>\d{1,3})\]?\s*</sup>)(?:\s*[:.–—-]\s+|\s*:\s*|\s+)(?P<title>\S.{1,300})$"
+)
+_MOST_ENTRIES = 60
 
 
-def kept(
-    answer: str, blocks: Sequence[Block], found: Sequence[Sequence[Reference]], chunks: Sequence[Chunk]
-) -> list[int]:
-    """Indices of the blocks that can hold claims: neither headings nor part of a list of sources.
+class Sources(NamedTuple):
+    """A line or a list of sources.
+
+    Attributes:
+        at: The first of its blocks.
+        listed: It is a list: entries with titles or links, or several lines.
+    """
+
+    at: int
+    references: tuple[Reference, ...]
+    listed: bool
+
+
+def bare(line: str) -> str | None:
+    """The numbers of a line of sources without brackets: "Sources: 1, 2"."""
+    found = _BARE.fullmatch(line)
+    return found["numbers"] if found else None
+
+
+def labels(answer: str, chunks: Sequence[Chunk]) -> dict[str, tuple[str, ...]]:
+    """What the list at the end of an answer says of its numbers, where it names documents or titles of the trace."""
+    resolver = Resolver(chunks)
+    found: dict[str, tuple[str, ...]] = {}
+    for line in reversed(answer.rstrip().rsplit("\n", _MOST_ENTRIES)):
+        if not line.strip():
+            continue
+        entry = _ENTRY.match(line)
+        if entry is None:
+            break
+        label = entry["bracket"] or entry["number"] or entry["caret"] or entry["tag"] or plain_digits(entry["raised"])
+        if len(entry["title"].split()) <= _TITLE_WORDS and (ids := resolver.titled(entry["title"])):
+            found[label] = ids
+    return found
+
+
+def split(
+    answer: str,
+    blocks: Sequence[Block],
+    found: Sequence[Sequence[Reference]],
+    chunks: Sequence[Chunk],
+    resolver: Resolver,
+) -> tuple[list[int], list[Sources]]:
+    """Indices of the blocks that are no list of sources, and the lists.
 
     Args:
         found: The references of each block.
     """
-    dropped = {at for at, block in enumerate(blocks) if block.kind == "heading"}
-    dropped |= _introduced(answer, blocks, found, dropped)
-    rest = [at for at in range(len(blocks)) if at not in dropped]
+    headings = {at for at, block in enumerate(blocks) if block.kind == "heading"}
+    introduced = _introduced(answer, blocks, found, headings)
+    gone = set(introduced)
+    rest = [at for at in range(len(blocks)) if at not in gone and at not in headings]
     titles = {t.casefold() for c in chunks for t in (c.title, c.doc_id) if t}
     first: dict[str, int] = {}  # where a chunk is referred to for the first time
     for at in rest:
         for reference in found[at]:
             for name in (*reference.ids, *reference.dangling):
                 first.setdefault(name, at)
+    trailing: list[int] = []
     while rest:
         size = 1
         while size < len(rest) and blocks[rest[-size - 1]].group == blocks[rest[-1]].group:
             size += 1
         group = rest[-size:]
-        if not all(_is_entry(answer, blocks[at], found[at], titles, first, group[0]) for at in group):
+        if not all(_is_entry(answer, blocks[at], found[at], titles, first, group[0]) for at in group) and not all(
+            _is_numbered_entry(answer, blocks[at], resolver, first) for at in group
+        ):
             break
+        trailing = [*group, *trailing]
         del rest[-size:]
-    if rest and _INTRODUCED.match(answer, blocks[rest[-1]].start, blocks[rest[-1]].end):
-        rest.pop()
-    return rest
+    line = [rest.pop()] if rest and _INTRODUCED.match(answer, blocks[rest[-1]].start, blocks[rest[-1]].end) else []
+    lists = [
+        Sources(part[0], tuple(r for at in part for r in _named(answer, blocks[at], found[at], resolver)), listed)
+        for part, listed in (
+            (sorted(gone), True),
+            (line, bool(line) and _has_titles(answer, blocks[line[0]], found[line[0]])),
+            (trailing, True),
+        )
+        if part
+    ]
+    lost = {*gone, *trailing, *line}
+    return [at for at in range(len(blocks)) if at not in lost], sorted(lists)
+
+
+def _has_titles(answer: str, block: Block, references: Sequence[Reference]) -> bool:
+    """Whether something stands in a line of sources besides its references."""
+    introduced = _INTRODUCED.match(answer, block.start, block.end)
+    ends = [introduced.end() if introduced else block.start, *(r.end for r in references)]
+    starts = [*(r.start for r in references), block.end]
+    return any(_TEXT.search(answer, a, b) for a, b in zip(ends, starts, strict=True))
+
+
+def _named(answer: str, block: Block, references: Sequence[Reference], resolver: Resolver) -> list[Reference]:
+    """What an entry refers to: its references, or else the documents that it names."""
+    if references:
+        return list(references)
+    named = []
+    start = block.start
+    for line in answer[block.start : block.end].split("\n"):
+        introduced = _INTRODUCED.match(line)
+        if ids := resolver.titled(line[introduced.end() if introduced else 0 :]):
+            named.append(Reference(start, start + len(line), ids))
+        start += len(line) + 1
+    return named
 
 
 def _introduced(
@@ -65,10 +153,10 @@ def _introduced(
     dropped: set[int] = set()
     last_heading = max((at for at in headings if not _is_introduction(answer, blocks[at])), default=-1)
     for at, block in enumerate(blocks):
-        if at in dropped or not _is_introduction(answer, block):
+        if at in dropped or block.kind in {"cell", "head"} or not _is_introduction(answer, block):
             continue
-        dropped.add(at)
         listed = False
+        entries: set[int] = set()
         for next_ in range(at + 1, len(blocks)):
             entry = _is_entry(answer, blocks[next_], found[next_], set(), {}, 0)
             if blocks[next_].kind != "paragraph":
@@ -78,7 +166,9 @@ def _introduced(
                 listed = True
             elif not entry and (listed or at < last_heading or _covers_text(answer, blocks[next_], found[next_])):
                 break
-            dropped.add(next_)
+            entries.add(next_)
+        if entries or at + 1 == len(blocks):  # else it is a heading like others
+            dropped |= {at, *entries}
     return dropped
 
 
@@ -92,9 +182,16 @@ def _covers_text(answer: str, block: Block, references: Sequence[Reference]) -> 
 
 
 def _is_entry(
-    answer: str, block: Block, references: Sequence[Reference], titles: set[str], first: dict[str, int], group: int
+    answer: str,
+    block: Block,
+    references: Sequence[Reference],
+    titles: set[str],
+    first: Mapping[str, int],
+    group: int,
 ) -> bool:
     """Every line of the block is a reference with a link or a title, or a link alone."""
+    if block.kind in {"cell", "head"}:
+        return False
     start = block.start
     following = iter(references)
     reference = next(following, None)
@@ -110,40 +207,51 @@ def _is_entry(
     return True
 
 
+def _is_numbered_entry(answer: str, block: Block, resolver: Resolver, first: Mapping[str, int]) -> bool:
+    """An item that is the title of a document to which the text above refers."""
+    text = answer[block.start : block.end]
+    ids = resolver.titled(text, least=0.5) if block.kind == "item" and len(text.split()) <= _TITLE_WORDS else ()
+    return bool(ids) and any(i in first for i in ids)
+
+
 def _is_entry_line(
     answer: str,
     start: int,
     end: int,
     references: Sequence[Reference],
     titles: set[str],
-    first: dict[str, int],
+    first: Mapping[str, int],
     group: int,
 ) -> bool:
     lead = _LEAD.match(answer, start, end)
     place = lead.end() if lead else start
     leading = bool(references) and references[0].start == place
+    enumerated = False
     if leading:
         place = references[0].end
     elif number := _ENUMERATOR.match(answer, place, end):
         place = number.end()
+        enumerated = True
     rest, links = answer[place:end], 0
     if "](" in rest or "://" in rest or "www." in rest:
         rest, links = _LINK.subn("", rest)
-    elif not leading:
+    title = rest.strip(" \t\r*_:.-–—\"“”'").casefold()
+    if enumerated and not links:
+        return title in titles
+    if not leading and not links:
         return False
     if not _TEXT.search(rest):
         # A reference alone belongs to the text before it, unless it stands there already.
         return bool(links) or (leading and _are_known(references[0], first, group))
     if not leading:
         return False
-    title = rest.strip(" \t\r*_:.-–—\"“”'").casefold()
     if len(title.split()) > _TITLE_WORDS:
         return False
     is_sentence = rest.rstrip().endswith((".", "!", "?", "。"))
     return bool(links) or title in titles or (not is_sentence and _are_known(references[0], first, group))
 
 
-def _are_known(reference: Reference, first: dict[str, int], group: int) -> bool:
+def _are_known(reference: Reference, first: Mapping[str, int], group: int) -> bool:
     """Everything that it names was referred to before the list."""
     names = (*reference.ids, *reference.dangling)
     return bool(names) and all(first.get(name, group) < group for name in names)

@@ -9,33 +9,50 @@ from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 from tasks.extractors import _sources
+from tasks.extractors._kinds import Language
 from tasks.extractors.citations import Reference
 from tasks.extractors.markdown import Block
 
+SIGNS = "✓✔✗✘❌✅☑"  # all that some cells of tables say
 _TEXT = re.compile(r"[^\W_]")
-_BULLETS = "•●◦▪‣·"
+_SIGNS = re.compile(rf"[^\W_{SIGNS}]|[{SIGNS}]")
+_BULLETS = "•●◦▪‣·✅❌✔✓✗✘☑➡➜→►▶🔹🔸🔷🔶👉"
 # Lines of one paragraph that are items, or that begin a list of sources, though Markdown knows neither.
-_PART = re.compile(rf"\n\s*(?=[{_BULLETS}]\s*\S|{_sources.INTRODUCED})", re.IGNORECASE)
+_LABEL = r"\((?:[a-z]|[ivx]{1,4}|\d{1,2})\)"  # "(a)", the number of a typed item
+_BOLD = r"(?:\*\*[^*\n]+\*\*|__[^_\n]+__|<b>[^<\n]+</b>|<strong>[^<\n]+</strong>)"  # on a line of its own: a heading
+_PART = re.compile(
+    rf"(?:^|(?<=\n))[ \t]*{_BOLD}[ \t]*\n\s*(?=\S)|"
+    rf"\n\s*(?=[{_BULLETS}]\s*\S|{_LABEL}\s|{_BOLD}[ \t]*(?:\n|\Z)|{_sources.INTRODUCED})",
+    re.IGNORECASE,
+)
+_IS_BOLD = re.compile(rf"\s*{_BOLD}\s*", re.IGNORECASE)
+_TYPED = re.compile(rf"[{_BULLETS}]|{_LABEL}\s", re.IGNORECASE)
 
 # "(see" and "Source:" before a run and the end of the parenthesis behind it belong to the run.
-_WORDS = r"(?:see(?: also)?|cf\.?|refs?\.?|references?|sources?|siehe(?: auch)?|vgl\.?|quellen?|voir|véase)"
-_HEAD = re.compile(rf"(?:[(\[（]\s*(?:{_WORDS}\s*:?)?|\b{_WORDS}\s*:)\s*$", re.IGNORECASE)
-_TAIL = re.compile(r"(?:,\s*(?:pp?|S|pages?|sections?|§)\.?\s*\d+(?:\s*[–-]\s*\d+)?)?\s*[)\]）]", re.IGNORECASE)
+_WORDS = (
+    r"(?:see(?: also)?|cf\.?|refs?\.?|references?|sources?|siehe(?: auch)?|vgl\.?|quellen?|voir|véase|ver|fuentes?|"
+    r"referencias?|vedi|fonti|fonte|fontes|zie|bron|bronnen|参照|出典|参考|来源|資料|资料)"
+)
+_HEAD = re.compile(rf"(?:[(\[（]\s*(?:{_WORDS}\s*[:：]?)?|(?<!\w){_WORDS}\s*[:：])\s*$", re.IGNORECASE)
+_TAIL = re.compile(
+    r"(?:,\s*(?:pp?|S|pages?|sections?|§)\.?\s*\d+(?:\s*[–-]\s*\d+)?|\s+(?:for|für|para|pour)\s[^()\[\]\n]{1,60}|を?(?:ご?参照|参照))?[.\s]*[)\]）]",
+    re.IGNORECASE,
+)
 # Between references of one run, besides whatever holds neither letter nor digit.
 _JOIN = re.compile(rf"[\s,;&/+]*(?:and|or|as well as|und|oder|sowie|et|ou|y|e|o|{_WORDS})?[\s,;:]*", re.IGNORECASE)
 _WINDOW = 40
+_DENSE = "\u3000"  # from here on are the scripts that write words without spaces
 
-# A reference behind one of these is a word of its sentence: "According to [1], …", "Document [1] says …".
-_SPOKEN = frozenset({
-    "to", "on", "per", "in", "by", "from", "of", "with",
-    "document", "documents", "source", "sources", "passage", "passages", "chunk", "chunks", "study", "studies",
-    "laut", "gemäß", "nach", "aus", "von", "dokument", "dokumente", "quelle", "quellen", "selon", "según", "secondo",
-})  # fmt: skip
-_STOP = re.compile(r"[.!?…]+[\"'”’»)\]*_]*(?=\s+[^\sa-z]|\s*$)|[。！？]+[」』”）]*")
+_STOP = re.compile(r"[.!?…]+[\"'”“’»«)\]*_]*(?=\s+[^\sa-z]|\s*$)|[。！？]+[」』”）]*")
+# What follows a run in its sentence, and where a sentence or a clause begins right before it.
+_AFTER = re.compile(r"[\s*_]*([^\W\d_][^\W_]*)")
+_OPENS = re.compile(r"(?:[.!?…:;。！？：；\n]|\b(?:and|but|while|und|aber|y|pero|et|mais))[\s*_\"'”»)]*\Z")
+_OPENS_SENTENCE = re.compile(r"[.!?…。！？][\s*_\"'”»)]*\Z")
+_CLOSING = frozenset(".,;:!?…。！？：；")
 _STOPS = (".", "!", "?", "…", ":", ";", "。", "！", "？", "*", "_", '"', "”", ")")
 
 _AFTER_RUN = re.compile(r"(?:[.,;:!?…。，、；：！？)\]}）】」』”»]|[\"'’](?!\w))+")
-_AT_START = re.compile(rf"\s+|[.,;:!?…。，、；：！？–—-]+(?=\s|$)|[{_BULLETS}]\s*")
+_AT_START = re.compile(rf"\s+|{_LABEL}\s+|[.,;:!?…。，、；：！？–—-]+(?=\s|$)|[{_BULLETS}]\s*(?=\S)")
 _AT_END = frozenset("([{（【「『“«„,;，；、")
 _DASHES = frozenset("–—-")
 
@@ -48,27 +65,74 @@ class Run(NamedTuple):
     references: tuple[Reference, ...]
 
 
-def parts(answer: str, block: Block) -> Iterator[Block]:
-    """A block, or its parts where its lines are typed as items or as a list of sources."""
+class Clause(NamedTuple):
+    """How a run stands in its sentence.
+
+    Attributes:
+        end: Where the sentence ends that goes on behind the run; None where the run ends what it covers.
+        names: The run is a word of the sentence ("according to [1]"), and covers nothing else.
+    """
+
+    end: int | None
+    names: bool
+
+
+def parts(answer: str, blocks: Sequence[Block]) -> list[Block]:
+    """The blocks, cut where their lines are typed as items, as headings or as a list of sources.
+
+    Args:
+        answer: As Markdown sees it (`Document.text`).
+    """
+    found: list[Block] = []
+    last: list[int] = []  # of each block, the place of its last part
+    for block in blocks:
+        first = block._replace(lead=last[block.lead] if block.lead >= 0 else -1)
+        for start, end in _lines(answer, block):
+            part = first._replace(start=start, end=end)
+            if part.kind in {"item", "paragraph"} and start > block.start and _IS_BOLD.fullmatch(answer, start, end):
+                part = first = part._replace(kind="paragraph", item=-1, lead=-1, group=-2 - len(found))
+            elif part.kind == "paragraph" and _TYPED.match(answer, start, end):
+                before = found[-1] if found else None
+                lead = (
+                    len(found) - 1
+                    if before and before.kind in {"paragraph", "heading"}
+                    else before.lead
+                    if before
+                    else -1
+                )
+                # Numbers of their own: those of Markdown are not negative.
+                part = part._replace(kind="item", item=-2 - len(found), lead=lead)
+            found.append(part)
+        last.append(len(found) - 1)
+    return found
+
+
+def _lines(answer: str, block: Block) -> Iterator[tuple[int, int]]:
+    """The spans of a block's parts."""
     start = block.start
-    if block.kind != "row" and "\n" in answer[block.start : block.end]:
+    if block.kind not in {"cell", "head"} and "\n" in answer[block.start : block.end]:
         for match in _PART.finditer(answer, start, block.end):
-            yield block._replace(start=start, end=match.start())
+            whole = match.start() == start or answer[match.start() - 1 : match.start()] == "\n"
+            end = match.end() if whole and not answer[match.start()].isspace() else match.start()
+            if answer[start:end].strip():
+                yield start, end - (len(answer[start:end]) - len(answer[start:end].rstrip()))
             start = match.end()
-    yield block._replace(start=start) if start > block.start else block
+    if start < block.end:
+        yield start, block.end
 
 
 def has_text(answer: str, block: Block, start: int, end: int) -> bool:
-    """There is a letter or a digit, outside of images and tags."""
+    """There is a letter or a digit, in a table also a sign such as ✓, outside of images and tags."""
+    text = _SIGNS if block.kind == "cell" else _TEXT
     if block.silent:
         for at in range(max(bisect_left(block.silent, (start, start)) - 1, 0), len(block.silent)):
             silent, loud = block.silent[at]
             if silent >= end:
                 break
-            if _TEXT.search(answer, start, max(silent, start)):
+            if text.search(answer, start, max(silent, start)):
                 return True
             start = max(start, loud)
-    return _TEXT.search(answer, start, end) is not None
+    return text.search(answer, start, end) is not None
 
 
 def runs(answer: str, block: Block, references: Sequence[Reference]) -> list[Run]:
@@ -92,6 +156,9 @@ def runs(answer: str, block: Block, references: Sequence[Reference]) -> list[Run
             head = _HEAD.search(window)
             start -= len(window) - head.start() if head else 0
         tail = _TAIL.match(answer, end, block.end)
+        first = not has_text(answer, block, floor, start) or _OPENS_SENTENCE.search(answer, floor, start)
+        if tail and tail.end() - tail.start() > 3 and first:
+            start, tail = run[0].start, None  # "(See [1] for details.)" is a sentence by itself
         found.append(Run(start, tail.end() if tail else end, tuple(run)))
     return found
 
@@ -126,14 +193,37 @@ def is_number(answer: str, block: Block, run: Run) -> bool:
     return number.isdecimal() and answer[run.end : run.end + 1] in {".", ")"} and run.end + 1 < block.end
 
 
-def end_of_spoken(answer: str, block: Block, run: Run, limit: int) -> int | None:
-    """Where the sentence ends of which the run is a word, at most `limit`; None if the run is no word of a sentence."""
-    words = answer[max(block.start, run.start - _WINDOW) : run.start].split()
-    if not words or words[-1].lstrip("(*_\"'“").lower() not in _SPOKEN:
-        return None
+def opens_sentence(answer: str, block: Block, place: int) -> bool:
+    """Whether a sentence ends right before a place."""
+    return _OPENS_SENTENCE.search(answer, max(block.start, place - _WINDOW), place) is not None
+
+
+def clause(answer: str, block: Block, run: Run, limit: int, spoken: Sequence[Language]) -> Clause:
+    """How a run stands in its sentence.
+
+    Args:
+        limit: Where the next run begins, or the block ends.
+        spoken: The languages that the sentence might be in.
+    """
+    before = answer[max(block.start, run.start - _WINDOW) : run.start]
+    word = before.split()[-1].lstrip("(*_\"'“«¿") if before.strip() else ""
+    apart = run.start < run.references[0].start  # in parentheses, or behind "Source:"
+    names = not apart and any(language.fits("spoken", f"{word} ") for language in spoken)
+    points = any(language.points(before) for language in spoken)
+    after = _AFTER.match(answer, run.end, limit)
+    if (after is None and not names and not points) or before[-1:] in _CLOSING:
+        return Clause(None, names=False)  # it covers what ends there
+    following = after[1] if after else ""
+    if after and not apart and (not word or _OPENS.search(before) or word[-1] >= _DENSE):
+        behind = answer[after.start(1) : run.end + _WINDOW]
+        names |= any(language.fits("reports", behind) for language in spoken)
+    goes_on = any(language.fits("goes_on", f"{following} ") for language in spoken)
+    inside = points or (bool(following) and not goes_on and (following[0].islower() or following[0] >= _DENSE))
+    if not names and not inside:
+        return Clause(None, names=False)
     stop = _STOP.search(answer, run.end, limit)
     end = stop.end() if stop else limit
-    return end if has_text(answer, block, run.end, end) else None
+    return Clause(end if points or has_text(answer, block, run.end, end) else None, names=names)
 
 
 def trim(answer: str, block: Block, start: int, end: int) -> tuple[int, int]:

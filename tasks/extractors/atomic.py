@@ -5,22 +5,21 @@ readable reply, no fact in it, too long) stays one claim, as it stands in the an
 sentences end (`sentences.py`) and what the model is told (the prompt).
 """
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
 from itertools import chain
 from pathlib import Path
 from typing import Literal
 
 from tasks.core import keys
 from tasks.core.types import OUTAGE, Answer, ClaimDraft, Extraction, Extractor
-from tasks.extractors import segments, sentences
 from tasks.extractors._writers import Writers
 from tasks.extractors.citations import Finder
-from tasks.extractors.sentences import Sentences, SentenceSettings
+from tasks.extractors.segments import RULES as CUT_RULES
+from tasks.extractors.segments import CutSettings, Segments
 from tasks.judges.generate import Writer, Written
 
-# See `segments.RULES`; those of the sentences count too.
-RULES = 1
+RULES = 2  # part of the version, beside those of the sentences
 # Characters of the answer that are shown around a sentence, and the steps in which they move along a longer one:
 # sentences of one step show the same, which the model reads once.
 AROUND = 8_000
@@ -29,7 +28,7 @@ AT_ONCE = 2_048  # sentences: a model's replies take far more memory than what i
 GIVES = ("question", "answer", "sentence")
 
 
-class Config(SentenceSettings):
+class Config(CutSettings):
     """Settings of the extractor `atomic`.
 
     Attributes:
@@ -45,7 +44,7 @@ class Config(SentenceSettings):
 class Atomic:
     """The extractor; see `tasks.core.types.Extractor`."""
 
-    modelless: Sentences
+    modelless: Segments
     writer: Writer
     version: str
 
@@ -60,16 +59,17 @@ class Atomic:
         Raises:
             EngineError: The model can't be run.
         """
-        cut = [self.modelless.extract(a.text, a.chunks, a.citations) for a in answers]
-        asked = [self._inputs(a, claim) for a, claims in zip(answers, cut, strict=True) for claim in claims]
+        cut = [self.modelless.extract(a) for a in answers]
+        asked = [
+            self._inputs(a, claim)
+            for a, found in zip(answers, cut, strict=True)
+            for claim in found.claims
+            if claim.kind == "claim"
+        ]
         written = chain.from_iterable(
             self.writer.write(asked[start : start + AT_ONCE]) for start in range(0, len(asked), AT_ONCE)
         )
-        return [_extraction(claims, [next(written) for _ in claims]) for claims in cut]
-
-    def hypothesis(self, claim: str) -> str:
-        """A sentence as a judge should read it: without references and markup."""
-        return self.modelless.hypothesis(claim)
+        return [_extraction(found, written) for found in cut]
 
     def close(self) -> None:
         """Free the model."""
@@ -77,8 +77,7 @@ class Atomic:
 
     def _inputs(self, answer: Answer, claim: ClaimDraft) -> dict[str, str]:
         start, end = _around(claim.start, len(answer.text))
-        sentence = self.hypothesis(answer.text[claim.start : claim.end])
-        return {"question": answer.question, "answer": answer.text[start:end], "sentence": sentence}
+        return {"question": answer.question, "answer": answer.text[start:end], "sentence": claim.hypothesis}
 
 
 def build(config: Config, writers: Writers) -> Extractor:
@@ -90,8 +89,8 @@ def build(config: Config, writers: Writers) -> Extractor:
     """
     writer = writers.open(config.writer, GIVES)
     settings = config.model_dump(exclude={"writer"})
-    version = keys.version({"rules": [RULES, sentences.RULES, segments.RULES], "writer": writer.version, **settings})
-    return Atomic(Sentences(Finder(config), version, config.language), writer, version)
+    version = keys.version({"rules": [RULES, *CUT_RULES], "writer": writer.version, **settings})
+    return Atomic(Segments(Finder(config), version, config.language, by_sentence=True), writer, version)
 
 
 def _around(start: int, length: int) -> tuple[int, int]:
@@ -100,21 +99,27 @@ def _around(start: int, length: int) -> tuple[int, int]:
     return begin, begin + AROUND
 
 
-def _extraction(claims: Sequence[ClaimDraft], written: Sequence[Written]) -> Extraction:
-    """The facts of the sentences of one answer."""
+def _extraction(cut: Extraction, written: Iterator[Written]) -> Extraction:
+    """The facts of the sentences of one answer, whose replies come next."""
     facts: list[ClaimDraft] = []
+    replies: list[Written] = []
     unbroken = 0
-    for claim, found in zip(claims, written, strict=True):
+    for claim in cut.claims:
+        if claim.kind != "claim":
+            facts.append(claim)
+            continue
+        replies.append(found := next(written))
         texts = list(dict.fromkeys(text for text in found.texts if any(c.isalnum() for c in text)))
-        facts += [ClaimDraft(claim.start, claim.end, claim.cited_chunk_ids, claim.dangling, t) for t in texts]
+        facts += [replace(claim, context="", hypothesis=t, text=t) for t in texts]
         if not texts:
             facts.append(claim)
             unbroken += found.failure != OUTAGE
-    return Extraction(
-        facts,
+    return replace(
+        cut,
+        claims=facts,
         unbroken=unbroken,
-        outage=any(w.failure == OUTAGE for w in written),
-        tokens_in=sum(w.tokens_in for w in written),
-        tokens_cached=sum(w.tokens_cached for w in written),
-        tokens_out=sum(w.tokens_out for w in written),
+        outage=any(w.failure == OUTAGE for w in replies),
+        tokens_in=sum(w.tokens_in for w in replies),
+        tokens_cached=sum(w.tokens_cached for w in replies),
+        tokens_out=sum(w.tokens_out for w in replies),
     )

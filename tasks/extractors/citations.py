@@ -15,27 +15,62 @@ from pydantic import Field, ValidationInfo, field_validator
 
 from tasks.core.config import Settings, did_you_mean
 from tasks.extractors._resolve import HAS_ID, NUMBERS, SUPERSCRIPTS, Resolver
-from tasks.extractors.markdown import Block, plain_text
+from tasks.extractors.markdown import Block
 
 _NAMES = r"[^\[\]\n]{1,200}"
 # Style, the character it begins with, and the rest. At one place the first that fits counts.
 _BUILTIN: tuple[tuple[str, str, str], ...] = (
-    ("numeric", r"\[", rf"\s*(?P<ref>{NUMBERS})\s*\]"),
+    ("numeric", r"\[", rf"\s*(?P<ref>#?{NUMBERS})\s*\]"),
+    ("numeric", "［", rf"\s*(?P<ref>{NUMBERS})\s*］"),
+    ("numeric", r"\\", rf"\[\s*(?P<ref>{NUMBERS})\s*\\\]"),  # escaped, so that it is no link
     ("footnote", r"\[", r"\^(?P<ref>[^\[\]\s^]{1,100})\^?\]"),
     ("id", r"\[", rf"\s*(?i:IDs?)\s*[:#]\s*(?P<ref>{_NAMES})\]"),
     ("doc", r"\[", rf"(?P<ref>{_NAMES})\]"),
     ("file", r"\(", r"(?P<ref>[^()\[\]\n]{1,200})\)"),
+    ("file", "（", r"(?P<ref>[^（）\[\]\n]{1,200})）"),
     ("fullwidth", "【", r"(?P<ref>[^【】\n]{1,200})】"),
-    ("superscript", "<", rf"(?i:sup)>\s*\[?(?P<ref>{NUMBERS})\]?\s*</(?i:sup)>"),
+    ("superscript", "<", rf"(?i:sup)[^<>]*>\s*(?:<a\b[^<>]*>\s*)?\[?(?P<ref>{NUMBERS})\]?\s*(?:</a>\s*)?</(?i:sup)>"),
+    ("superscript", r"\^", r"(?P<ref>\d{1,3}(?:,\s?\d{1,3})*)(?![\w^\]])"),
     ("superscript", f"[{SUPERSCRIPTS}]", f"(?P<ref>[{SUPERSCRIPTS}]*(?:[,˒⁻–][{SUPERSCRIPTS}]+)*)"),
 )
 STYLES = tuple(dict.fromkeys(name for name, _, _ in _BUILTIN))
 MODES = ("auto", "structured", "none")
 
-_LEFT_OVER = re.compile(r"(?<![^\S\n])[^\S\n]++(?=[.,;:!?](?:\s|$)|$)")
+_INTERVAL = re.compile(
+    r"\b(?:intervals?|range|between|within|in|from|intervall|bereich|intervalo|rango|entre)\s+$", re.IGNORECASE
+)
+_NAME_BEFORE = re.compile(r"\b[A-Za-z_]\w*$")
+_GOES_ON = re.compile(r"\s+[a-z]")
+_NEAR = 300
 _WORD_BEFORE = re.compile(r"[^\W\d_]{3,}$")
-# Words of three letters and more that take an exponent.
-_EXPONENTS = frozenset({"sin", "cos", "tan", "cot", "sec", "csc", "log", "exp", "chi", "mol", "rad", "mil"})
+_TWO_BEFORE = re.compile(r"\b[^\W\d_]{2,}$")
+_BASE = re.compile(r"(?:\b(?:10|2)|[×x*·]\s?\d+)$")  # of a power
+# Words that take an exponent.
+_EXPONENTS = frozenset(
+    {
+        "mm",
+        "cm",
+        "dm",
+        "km",
+        "ft",
+        "in",
+        "yd",
+        "mi",
+        "ha",
+        "sin",
+        "cos",
+        "tan",
+        "cot",
+        "sec",
+        "csc",
+        "log",
+        "exp",
+        "chi",
+        "mol",
+        "rad",
+        "mil",
+    }
+)
 
 
 class StyleSettings(Settings):
@@ -93,7 +128,6 @@ class Finder:
         self.logged = everything  # the trace's `citations` field counts, where it is filled
         self._styles = [name for name, _, _ in builtin]
         self._builtin = _compile(builtin) if builtin else None
-        self._shapes = reference_patterns(settings)
         self._own = [(n, re.compile(p)) for n, p in settings.styles.items() if everything or n == style]
 
     def find(self, answer: str, block: Block, resolver: Resolver) -> list[Reference]:
@@ -104,10 +138,6 @@ class Finder:
         if block.links:
             found = [r for r in (_in_link(r, answer, block.links) for r in found) if r]
         return found
-
-    def hypothesis(self, claim: str) -> str:
-        """A claim as a judge should read it: without references and markup."""
-        return plain_text(strip_references(claim, self._shapes)) or plain_text(claim) or claim
 
     def _matches(self, answer: str, block: Block, resolver: Resolver) -> list[Reference]:
         found: list[Reference] = []
@@ -123,9 +153,14 @@ class Finder:
                 style = self._styles[group - 1]
                 ref = match[group]
                 if style == "superscript":
-                    ref = ref if match[0][0] == "<" else match[0]
-                    if "[" not in match[0] and not _is_raised_reference(answer, match.start(), block.start):
+                    ref = ref if match[0][0] in "<^" else match[0]
+                    sure = "[" in match[0] or "<a" in match[0].lower()
+                    if not sure and not _is_raised_reference(
+                        answer, match.start(), block.start, tagged="<" in match[0]
+                    ):
                         continue
+                elif style == "numeric" and _is_no_reference(answer, match, block):
+                    continue
                 if read := resolver.read(style, ref):
                     found.append(Reference(match.start(), match.end(), *read))
         if not own:
@@ -144,16 +179,35 @@ def _compile(styles: Sequence[tuple[str, str, str]]) -> re.Pattern[str]:
     return re.compile(f"[{first}](?:{'|'.join(rests)})")
 
 
-def _is_raised_reference(answer: str, start: int, floor: int) -> bool:
-    """It stands behind a word or punctuation, not behind a unit, a variable or a number: no exponent."""
+def _is_raised_reference(answer: str, start: int, floor: int, *, tagged: bool) -> bool:
+    """It stands behind a word or punctuation, not behind a unit, a variable or a number: no exponent.
+
+    Args:
+        tagged: It is raised by HTML, as footnotes are more often than powers.
+    """
     before = answer[max(floor, start - 20) : start]
     last = before[-1:]
-    if not last or last.isspace() or last in ".,;:!?\"'”’»*_":
+    if not last or last.isspace() or last in ".,;:!?。、！？」）\"'”’»*_>":
         return True
     if last >= "\u3040" and last.isalpha():  # scripts that write words without spaces
         return True
-    word = _WORD_BEFORE.search(before)
+    if tagged and last.isdigit():
+        return _BASE.search(before) is None
+    word = (_TWO_BEFORE if tagged else _WORD_BEFORE).search(before)
     return word is not None and word[0].casefold() not in _EXPONENTS
+
+
+def _is_no_reference(answer: str, match: re.Match[str], block: Block) -> bool:
+    """An interval ("in [0, 1]"), or an index: what it is of stands with another index elsewhere."""
+    before = answer[max(block.start, match.start() - 30) : match.start()]
+    if match[0].startswith("[0,"):
+        return _INTERVAL.search(before) is not None
+    name = _NAME_BEFORE.search(before)
+    if name is None or not _GOES_ON.match(answer, match.end(), block.end):
+        return False
+    around = answer[max(block.start, match.start() - _NEAR) : min(block.end, match.end() + _NEAR)]
+    others = re.finditer(rf"\b{re.escape(name[0])}(\[\d{{1,3}}\])", around)
+    return any(other[1] != match[0] for other in others)
 
 
 def _around(place: int, spans: Sequence[tuple[int, int]]) -> tuple[int, int] | None:
@@ -172,30 +226,3 @@ def _in_link(reference: Reference, answer: str, links: Sequence[tuple[int, int]]
     if whole and reference.ids and not reference.dangling and HAS_ID.search(label):
         return Reference(*link, reference.ids)
     return None
-
-
-_SURE = {
-    "numeric": r"\[\s*[1-9]\d{0,2}(?:\s*[,;–—-]\s*\d{1,3}|\]\s*[–—-]\s*\[\d{1,3})*\s*\](?:\([^()\s]*\))?",
-    "footnote": r"\[\^[^\[\]\s^]{1,100}\^?\](?!:)",
-    "id": r"\[\s*(?i:IDs?)\s*[:#][^\[\]\n]{1,200}\]",
-    "doc": r"\[(?i:doc|source|chunk|passage|snippet|dokument|quelle)[^\[\]\n]{0,100}\d[^\[\]\n]{0,100}\](?!\()",
-    "file": r"\([^()\s:]{1,100}\.(?:md|txt|pdf|html?|docx?)\)",
-    "fullwidth": r"【[^【】\n]{0,200}[\d†][^【】\n]{0,200}】",
-    "superscript": r"<(?i:sup)>\s*\[[\d,;\s–-]{1,50}\]\s*</(?i:sup)>",
-}
-
-
-def reference_patterns(settings: StyleSettings) -> tuple[re.Pattern[str], ...]:
-    """What `strip_references` takes away: the app's own patterns, and shapes that are references whatever the trace."""
-    style = settings.citation_style
-    everything = style in {"auto", "structured"}
-    sure = "|".join(p for name, p in _SURE.items() if everything or name == style)
-    own = [p for name, p in settings.styles.items() if everything or name == style]
-    return tuple(re.compile(p) for p in [*own, sure] if p)
-
-
-def strip_references(text: str, patterns: Sequence[re.Pattern[str]]) -> str:
-    """The text without references and without the white space that would be left before punctuation."""
-    for pattern in patterns:
-        text = pattern.sub("", text)
-    return _LEFT_OVER.sub("", text) if patterns else text

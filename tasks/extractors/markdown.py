@@ -1,23 +1,27 @@
 """Markdown as the extractors see it: blocks of running text, each with the places that are not plain words.
 
-CommonMark is read by pulldown-cmark (through pyromark). What carries no claim by its form alone is left out here:
-code blocks, rules, HTML blocks, table heads, images alone, footnote definitions. Headings are handed out marked as
-such, since one of them may introduce a list of sources. References and claims are not known here.
+CommonMark is read by pulldown-cmark (through pyromark); block tags of HTML count as the Markdown that they stand for
+(`_html.py`). What carries no claim by its form alone is left out here: code blocks, rules, images alone, footnote
+definitions, reasoning. Headings and heads of tables are handed out marked as such, for what stands under them.
+References and claims are not known here.
 """
 
 import re
+from bisect import bisect_left, bisect_right
 from collections.abc import Iterator, Sequence
 from typing import Literal, NamedTuple
 
 import numpy as np
 import pyromark
 
+from tasks.extractors import _html
+
 OPTIONS = pyromark.Options.ENABLE_TABLES | pyromark.Options.ENABLE_FOOTNOTES | pyromark.Options.ENABLE_TASKLISTS
 
-Kind = Literal["heading", "paragraph", "item", "row"]
+Kind = Literal["heading", "paragraph", "item", "cell", "head"]
 
 _INLINE = frozenset({"Emphasis", "Strong", "Link", "Image"})
-_SKIPPED = frozenset({"CodeBlock", "HtmlBlock", "FootnoteDefinition", "TableHead"})
+_SKIPPED = frozenset({"CodeBlock", "HtmlBlock", "FootnoteDefinition"})
 _TAG = re.compile(
     r"<(?P<close>/?)(?P<name>a|abbr|b|big|br|cite|code|del|div|em|font|i|img|ins|kbd|li|mark|ol|p|q|s|samp|small|span|"
     r"strike|strong|sub|sup|u|ul|var|wbr)\b[^<>]*>|<!--",
@@ -28,6 +32,18 @@ _SURROGATE = re.compile("[\ud800-\udfff]")
 # It begins with six words free of programming's signs: prose that somebody indented, not code.
 _PROSE = re.compile(r"[\"'“(*\[]?[^\W\d_][^\s={}<>;|\\$#]*(?: [^\s={}<>;|\\$#]+){5}")
 _MARKUP = re.compile(r"[*_`\[\]<>&\\!|]|\n")
+# Formulas in LaTeX. Between dollars something must be no price, and `\[1\]` is a reference that was escaped.
+_MATH = re.compile(
+    r"\$\$(?=\S)[^$]{1,1000}?\$\$|\$(?=[^\s$][^$\n]{0,200}\$)(?=[^$\n]*[=\\^_{}<>\[\]])[^$\n]{1,200}(?<=\S)\$(?!\d)|"
+    r"\\\([^\n]{1,500}?\\\)|\\\[(?!\s*\d+(?:\s*[,;–-]\s*\d+)*\s*\\\]).{1,1000}?\\\]",
+    re.DOTALL,
+)
+
+
+_ENTITY = re.compile(
+    r"&(?:nbsp|[ent]nsp|emsp|thinsp|ndash|mdash|hellip|bull|middot|shy|zwn?j|#160|#8211|#8212);|<br\s*/?>",
+    re.IGNORECASE,
+)
 
 
 class Mark(NamedTuple):
@@ -46,16 +62,20 @@ class Mark(NamedTuple):
 
 
 class Block(NamedTuple):
-    """Running text: a paragraph, a paragraph of a list item, a body row of a table, or a heading.
+    """Running text: a paragraph, a paragraph of a list item, a cell of a table, or a heading.
 
     All places are character offsets in the answer, sorted.
 
     Attributes:
         group: Blocks of the same list or the same table share a number.
-        code: Code spans and images: nothing in them is a reference.
+        code: Code spans, formulas and images: nothing in them is a reference.
         links: Inline links, label and target together.
         silent: Images and HTML tags: their letters are not text.
         marks: Markup that must not dangle at the edge of a claim.
+        breaks: Where a line ends that is meant to end there.
+        item: Blocks of the same list item share a number; -1 outside of lists.
+        lead: Place among the blocks of the one that introduces its list; -1 where none does.
+        place: Row and column of a cell, from 0.
     """
 
     kind: Kind
@@ -66,26 +86,93 @@ class Block(NamedTuple):
     links: Sequence[tuple[int, int]] = ()
     silent: Sequence[tuple[int, int]] = ()
     marks: Sequence[Mark] = ()
+    breaks: Sequence[int] = ()
+    item: int = -1
+    lead: int = -1
+    place: tuple[int, int] = (-1, -1)
 
 
 class Document(NamedTuple):
-    """The blocks in order, and the footnote definitions: label to source text."""
+    """An answer, read.
+
+    Attributes:
+        blocks: In order.
+        notes: Footnote definitions: label to source text.
+        reasoning: Spans of what is no part of the answer.
+        text: The answer with blanks and line breaks in the place of reasoning and of block tags.
+    """
 
     blocks: list[Block]
     notes: dict[str, str]
+    reasoning: Sequence[tuple[int, int]] = ()
+    text: str = ""
 
 
 def parse(answer: str) -> Document:
-    """Read an answer (METHODS section 2, "The answer is Markdown").
+    """Read an answer (METHODS section 2, "The answer is Markdown")."""
+    answer = encodable(answer)
+    page = _html.read(answer)
+    source = page.text.encode()
+    document = _Reader(source).read(page.text)
+    if not page.text.isascii():
+        document = _to_characters(document, source)
+    blocks = _tagged(document.blocks, page.regions) if page.regions else document.blocks
+    return Document(list(_completed(answer, blocks)), document.notes, page.reasoning, page.text)
 
-    A row of a table is one block: a cell by itself ("42 %") says nothing without the rest of its row.
-    """
-    if not answer.isascii():
-        answer = encodable(answer)
-        source = answer.encode()
-        document = _Reader(source).read(answer)
-        return _to_characters(document, source)
-    return _Reader(answer.encode()).read(answer)
+
+def _tagged(blocks: Sequence[Block], regions: Sequence[_html.Region]) -> list[Block]:
+    """The blocks, with what the tags around them say."""
+    groups = 1 + max((b.group for b in blocks), default=0)
+    items = 1 + max((b.item for b in blocks), default=0)
+    found: list[Block] = []
+    around: list[_html.Region] = []
+    coming = iter([*regions, None])
+    region = next(coming)
+    ends = [b.end for b in blocks]
+    for block in blocks:
+        while region is not None and region.start <= block.start:
+            around.append(region)
+            region = next(coming)
+        around = [r for r in around if block.start < r.end]
+        cell = next((r for r in reversed(around) if r.kind in {"cell", "head"}), None)
+        inner = cell or next((r for r in reversed(around) if r.kind in {"item", "heading"}), None)
+        if inner is None:
+            found.append(block)
+        elif inner.kind == "item":
+            lead = bisect_right(ends, inner.opens) - 1
+            parent = items + inner.parent if inner.parent >= 0 else -1
+            lead = lead if lead >= 0 and found[lead].item == parent and found[lead].kind in _LEADING else -1
+            found.append(block._replace(kind="item", group=groups + inner.group, item=items + inner.item, lead=lead))
+        elif inner.kind == "heading":
+            found.append(block._replace(kind="heading"))
+        else:
+            found.append(
+                block._replace(kind=inner.kind, group=groups + inner.group, place=inner.place, item=-1, lead=-1)
+            )
+    return found
+
+
+_LEADING = frozenset({"paragraph", "item", "heading"})
+
+
+def _completed(answer: str, blocks: Sequence[Block]) -> Iterator[Block]:
+    """The blocks, with formulas among what is no plain text, and signs and line breaks of HTML among what is silent."""
+    formulas = [m.span() for m in _MATH.finditer(answer)] if "$" in answer or "\\" in answer else []
+    entities = [m.span() for m in _ENTITY.finditer(answer)] if "&" in answer or "<" in answer else []
+    for block in blocks:
+        code, mute = _within(formulas, block), _within(entities, block)
+        marks = (Mark(start, end, start, opens=False) for start, end in mute)
+        yield block._replace(
+            code=sorted({*block.code, *code}) if code else block.code,
+            silent=sorted({*block.silent, *mute}) if mute else block.silent,
+            marks=sorted({*block.marks, *marks}) if mute else block.marks,
+        )
+
+
+def _within(spans: Sequence[tuple[int, int]], block: Block) -> Sequence[tuple[int, int]]:
+    """Of sorted spans, those inside a block."""
+    found = spans[bisect_left(spans, (block.start, 0)) : bisect_left(spans, (block.end, 0))]
+    return [span for span in found if span[1] <= block.end]
 
 
 def encodable(text: str) -> str:
@@ -101,7 +188,10 @@ class _Reader:
         self.document = Document([], {})
         self.kind: Kind | None = None  # set inside headings and rows
         self.group = 0
-        self.lists = 0
+        self.lists: list[int] = []  # of each list that is open, the block that introduces it
+        self.items: list[int] = []  # numbers of the items that are open
+        self.last_item = 0
+        self.place = (-1, -1)
         self.skipped = 0
         self.images = 0
         self.open_block(-1)
@@ -113,17 +203,31 @@ class _Reader:
         self.links: list[tuple[int, int]] = []
         self.silent: list[tuple[int, int]] = []
         self.marks: list[Mark] = []
+        self.breaks: list[int] = []
 
     def flush(self) -> None:
         """Hand out the block that is open, if it holds any text."""
         if self.start < 0:
             return
         if self.words:
-            kind: Kind = self.kind or ("item" if self.lists else "paragraph")
+            kind: Kind = self.kind or ("item" if self.items else "paragraph")
             marks = sorted(self.marks) if self.marks else ()
-            block = Block(kind, self.start, self.end, self.group, self.code, self.links, self.silent, marks)
+            block = Block(
+                kind,
+                self.start,
+                self.end,
+                self.group,
+                self.code,
+                self.links,
+                self.silent,
+                marks,
+                self.breaks,
+                self.items[-1] if self.items else -1,
+                self.lists[-1] if self.lists else -1,
+                self.place if kind in {"cell", "head"} else (-1, -1),
+            )
             self.document.blocks.append(block)
-            if not self.lists and kind != "row":
+            if not self.lists and kind not in {"cell", "head"}:
                 self.group += 1
         self.open_block(-1)
 
@@ -139,13 +243,15 @@ class _Reader:
             if event.__class__ is str:  # SoftBreak, HardBreak, Rule
                 if event == "Rule":
                     self.flush()
+                elif event == "HardBreak":
+                    self.breaks.append(span["start"])
                 continue
             ((tag, value),) = event.items()
             if tag in {"Start", "End"}:
                 name = value if value.__class__ is str else next(iter(value))
                 if name in _INLINE:
                     self.inline(tag == "Start", name, value, span["start"], span["end"])
-                elif name != "TableCell":
+                else:
                     self.flush()
                     if tag == "Start":
                         self.enter(name, value, span["start"], span["end"])
@@ -161,13 +267,22 @@ class _Reader:
         if name in _SKIPPED:
             self.skipped += 1
         if name == "List":
-            self.lists += 1
+            blocks = self.document.blocks
+            parent = self.items[-1] if self.items else -1
+            leads = bool(blocks) and blocks[-1].item == parent and blocks[-1].kind in _LEADING
+            self.lists.append(len(blocks) - 1 if leads else -1)
+        elif name == "Item":
+            self.last_item += 1
+            self.items.append(self.last_item)
         elif name == "Heading":
             self.kind = "heading"
             if self.source[start : start + 1] != b"#" and _is_underlined_prose(self.source[start:end]):
                 self.kind = None
-        elif name == "TableRow":
-            self.kind = "row"
+        elif name in {"TableHead", "TableRow"}:
+            self.kind = "head" if name == "TableHead" else "cell"
+            self.place = (0 if name == "TableHead" else self.place[0] + 1, -1)
+        elif name == "TableCell":
+            self.place = (self.place[0], self.place[1] + 1)
         elif name == "FootnoteDefinition" and isinstance(value, dict):
             note = self.source[start:end].decode("utf-8", "replace")
             self.document.notes.setdefault(value[name], note.partition("]:")[2].strip())
@@ -183,11 +298,13 @@ class _Reader:
         if name in _SKIPPED:
             self.skipped -= 1
         if name == "List":
-            self.lists -= 1
+            self.lists.pop()
             self.group += not self.lists
+        elif name == "Item":
+            self.items.pop()
         elif name == "Table":
             self.group += 1
-        elif name in {"Heading", "TableRow"}:
+        elif name in {"Heading", "TableHead", "TableRow"}:
             self.kind = None
 
     def text(self, tag: str, value: str, start: int, end: int) -> None:
@@ -203,6 +320,8 @@ class _Reader:
             return
         end = start + len(value.rstrip().encode("utf-8", "replace"))
         alone = match["name"] is None or match["name"].lower() in _VOID_TAGS
+        if match["name"] and match["name"].lower() == "br":
+            self.breaks.append(start)
         self.silent.append((start, end))
         self.marks.append(Mark(start, end, start if alone else -1, opens=not (alone or match["close"])))
 
@@ -238,7 +357,7 @@ def _to_characters(document: Document, source: bytes) -> Document:
     firsts = np.flatnonzero((np.frombuffer(source, np.uint8) & 0xC0) != 0x80)
     flat: list[int] = []
     for b in document.blocks:
-        flat += (b.start, b.end)
+        flat += (b.start, b.end, *b.breaks)
         for spans in (b.code, b.links, b.silent):
             for start, end in spans:
                 flat += (start, end)
@@ -251,12 +370,16 @@ def _to_characters(document: Document, source: bytes) -> Document:
 
     blocks = []
     for b in document.blocks:
-        start, end, code, links, silent = next(chars), next(chars), pairs(b.code), pairs(b.links), pairs(b.silent)
+        start, end = next(chars), next(chars)
+        breaks = [next(chars) for _ in b.breaks]
+        code, links, silent = pairs(b.code), pairs(b.links), pairs(b.silent)
         marks = []
         for mark in b.marks:
             at, to, partner = next(chars), next(chars), next(chars)
             marks.append(Mark(at, to, -1 if mark.partner < 0 else partner, mark.opens))
-        blocks.append(Block(b.kind, start, end, b.group, code, links, silent, marks))
+        blocks.append(
+            b._replace(start=start, end=end, code=code, links=links, silent=silent, marks=marks, breaks=breaks)
+        )
     return Document(blocks, document.notes)
 
 

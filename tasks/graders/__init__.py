@@ -18,6 +18,8 @@ from tasks.core.types import Answer, Chunk, ClaimDraft, Extractor
 
 _WRAPPED = "entailment"  # the kind that makes a grader of a judge of claims
 
+STATED = ("claim", "refusal")  # kinds of what is cut from an answer that are its statements
+
 
 def load(path: Path) -> Grader:
     """The grader that a YAML file describes. Its model is not loaded before the first call.
@@ -57,21 +59,16 @@ def statements(extractor: Extractor, answer: Answer) -> tuple[Statement, ...]:
     (found,) = extractor.extract_many([answer])
     if found.outage:
         raise EngineError("the extractor's model could not be asked about an answer. Start it and run again.")
-    return tuple(of_claims(extractor, answer.text, found.claims, answer.chunks))
+    return tuple(of_claims(found.claims, answer.chunks))
 
 
-def of_claims(
-    extractor: Extractor, answer: str, claims: Sequence[ClaimDraft], chunks: Sequence[Chunk]
-) -> list[Statement]:
-    """Claims that were cut already as statements; see `statements`."""
+def of_claims(claims: Sequence[ClaimDraft], chunks: Sequence[Chunk]) -> list[Statement]:
+    """Claims that were cut already, and refusals, as statements; see `statements`."""
     numbers = {chunk.chunk_id: number for number, chunk in enumerate(chunks, start=1)}
     return [
-        Statement(
-            extractor.hypothesis(answer[c.start : c.end]) if c.text is None else c.text,
-            tuple(sorted(numbers[i] for i in c.cited_chunk_ids)),
-            len(c.dangling),
-        )
+        Statement(c.hypothesis, tuple(sorted(numbers[i] for i in c.cited_chunk_ids)), len(c.dangling))
         for c in claims
+        if c.kind in STATED
     ]
 
 

@@ -84,7 +84,7 @@ def of_reference(reference: str, said: Sequence[Said]) -> tuple[Looks, ...]:
     """What to ask about each part of a reference answer: whether the answer says it. None where it declines."""
     cutter = extractors.load({"kind": "sentences"}, "reference")
     (cut,) = cutter.extract_many([Answer("", reference)])
-    texts = [cutter.hypothesis(reference[c.start : c.end]) for c in cut.claims]
+    texts = [c.hypothesis for c in cut.claims if c.kind in {"claim", "refusal"}]
     reading = _reading.read([Statement(part) for text in texts for part in _PARTS.split(text)])
     if (reading.declined and not reading.before) or (texts and _SILENT.search(texts[0])):
         return ()

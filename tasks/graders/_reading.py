@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from tasks.core.grades import Statement
-from tasks.graders import _declines
+from tasks.extractors import declines
 
 RULES = 2  # raised when the same answer is read otherwise
 
@@ -120,7 +120,7 @@ def read(statements: Sequence[Statement]) -> Reading:
     before = 0
     for number, statement in enumerate(statements, start=1):
         text = statement.text
-        found = _declines.declined(text)
+        found = declines.declined(text)
         first = found is not None and not declined
         if first:
             before = len(said)
@@ -128,7 +128,7 @@ def read(statements: Sequence[Statement]) -> Reading:
             declined.append(text)
             text = found.rest
         if not _empty(text, statement):
-            said.append(Said(number, _declines.unattributed(text), statement.cited, statement.dangling))
+            said.append(Said(number, declines.unattributed(text), statement.cited, statement.dangling))
             if first and found is not None and found.leads and statement.cited:
                 before = len(said)  # what leads and cites nothing may only say again what was asked
     return Reading(tuple(said), tuple(declined), before)

@@ -20,7 +20,8 @@ from tasks.core.config import Settings, Share
 from tasks.core.grades import Answered, Grade, Grader
 from tasks.core.types import Judge, Verdict
 from tasks.engines.transformers_cpu import Embedder, EmbedderConfig
-from tasks.graders import _completeness, _declines, _likeness, _reading, _slips, _support
+from tasks.extractors import declines
+from tasks.graders import _completeness, _likeness, _reading, _slips, _support
 from tasks.graders._completeness import Completeness
 from tasks.graders._likeness import Likeness
 from tasks.graders._reading import Reading
@@ -113,7 +114,7 @@ class Entailment:
 
     def describe(self) -> dict[str, object]:
         """Everything that can change a grade; `judge` is the version of the judge of claims inside."""
-        own = (_completeness, _declines, _likeness, _reading, _slips, _support)
+        own = (_completeness, declines, _likeness, _reading, _slips, _support)
         return {
             "rules": [RULES, *(module.RULES for module in own), patterns.rules(_slips.FIGURES)],
             "judge": self._judge.version,

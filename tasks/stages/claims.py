@@ -6,12 +6,13 @@ from operator import attrgetter
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from tasks.core import keys
 from tasks.core.progress import tracked
 from tasks.core.schemas import CLAIMS
 from tasks.core.types import Answer, Chunk, Citation, Extraction
-from tasks.extractors import ByApp
+from tasks.extractors import ByApp, covers
 from tasks.stages.context import Context, StageResult, missing_parts
 from tasks.stages.removed import kept
 from tasks.store.lake import Lake, Part, conform, empty
@@ -54,7 +55,7 @@ def extract_claims(ctx: Context, *, modelless: bool = False) -> StageResult:
                 rows = _claims(ctx, extractor, version, part, did)
                 if rows is not None:
                     _write(ctx, part, rows, version)
-                    did["claims"] += rows.num_rows
+                    did["claims"] += pc.sum(pc.equal(rows["kind"], "claim")).as_py() or 0
                 ctx.progress.advance()
     finally:
         extractor.close()  # before the next stage loads a model of its own
@@ -116,14 +117,19 @@ def _cut(
         did["undone"] += 1
         return None
     did["unbroken"] += sum(extraction.unbroken for extraction in found)
+    did["renumbered"] += sum(extraction.renumbered for extraction in found)
+    did["reasoning"] += sum(claim.kind == "reasoning" for extraction in found for claim in extraction.claims)
+    did["uncovered"] += sum(not covers(extraction.language) for extraction in found)
     for row, extraction in zip(rows, found, strict=True):
         for ordinal, claim in enumerate(extraction.claims):
-            text, hypothesis = extractor.wording(row["app"], row["answer"], claim)
             columns["claim_id"].append(keys.claim_id(row["trace_id"], version, ordinal))
             columns["trace_id"].append(row["trace_id"])
             columns["ordinal"].append(ordinal)
-            columns["text"].append(text)
-            columns["hypothesis"].append(hypothesis)
+            columns["kind"].append(claim.kind)
+            columns["language"].append(claim.language)
+            columns["text"].append(row["answer"][claim.start : claim.end] if claim.text is None else claim.text)
+            columns["context"].append(claim.context)
+            columns["hypothesis"].append(claim.hypothesis)
             columns["span_start"].append(claim.start)
             columns["span_end"].append(claim.end)
             columns["cited_chunk_ids"].append(claim.cited_chunk_ids)
@@ -155,6 +161,15 @@ def _count(found: Sequence[Extraction], did: Counter[str]) -> None:
 
 
 def _notes(did: Counter[str]) -> Iterator[str]:
+    if did["reasoning"]:
+        yield f"{did['reasoning']:,} reasoning blocks are no part of their answers and were left out."
+    if did["renumbered"]:
+        yield f"{did['renumbered']:,} answers number the chunks otherwise than their ranks, and were read so."
+    if did["uncovered"]:
+        yield (
+            f"{did['uncovered']:,} answers are in languages without rules for greetings, refusals and pointers: "
+            "these were judged as claims."
+        )
     if did["unbroken"]:
         yield f"{did['unbroken']} sentences were not broken into facts by the model and stay whole"
     if did["undone"]:

@@ -22,7 +22,7 @@ from tasks.judges.generate import Config, Writer
 PROMPTS = Path(__file__).parents[2] / "configs" / "prompts"
 CHUNKS = (Chunk("a", "t"), Chunk("b", "t"))  # [1], [2]
 SENTENCES = load({"kind": "sentences"}, "x")
-ANSWER = "Tea is hot and it is wet [1]. Is it? Ice is cold [2][9]."
+ANSWER = "Tea is hot and it is wet [1]. It steams. Ice is cold [2][9]."
 
 
 def sentence(prompt: Prompt) -> str:
@@ -53,14 +53,14 @@ def shown(found: Extraction, text: str = ANSWER) -> list[tuple[str, str | None, 
 def test_facts_have_the_span_and_the_references_of_their_sentence() -> None:
     said = {
         "Tea is hot and it is wet": facts("Tea is hot.", "Tea is wet."),
-        "Is it?": facts("It is."),
+        "It steams.": facts("Tea steams."),
         "Ice is cold": facts("Ice is cold."),
     }
     found = cut(lambda p: said[sentence(p)])
     assert shown(found) == [
         ("Tea is hot and it is wet", "Tea is hot.", "a", ""),
         ("Tea is hot and it is wet", "Tea is wet.", "a", ""),
-        ("Is it?", "It is.", "b", "9"),  # what covers a segment covers each of its sentences
+        ("It steams.", "Tea steams.", "b", "9"),  # what covers a segment covers each of its sentences
         ("Ice is cold", "Ice is cold.", "b", "9"),
     ]
     assert (found.unbroken, found.outage) == (0, False)
@@ -79,6 +79,13 @@ def test_a_sentence_that_is_not_broken_stays_whole(reply: Any) -> None:
     assert (found.unbroken, found.outage) == (1, False)
 
 
+def test_what_is_no_claim_stays_as_it_is_and_is_not_asked_about() -> None:
+    model = Scripted(lambda _: facts("F."))
+    (found,) = atomic(model).extract_many([Answer("Q", "Hello! Tea is hot. Do you like it?", CHUNKS)])
+    assert [(c.kind, c.text) for c in found.claims] == [("greeting", None), ("claim", "F."), ("question", None)]
+    assert len(model.asked) == 1
+
+
 def test_the_same_fact_twice_is_one() -> None:
     assert [c.text for c in cut(lambda _: facts("F.", "F.", "G."), "One.").claims] == ["F.", "G."]
 
@@ -95,7 +102,7 @@ def test_the_model_reads_question_answer_and_the_sentence_without_its_references
     model = Scripted(lambda _: facts("F."))
     atomic(model).extract_many([Answer("How hot?", "It is **very** hot [1].", CHUNKS), Answer("Cold?", "")])
     (asked,) = model.asked  # an answer without sentences asks nothing
-    assert sentence(asked) == "It is very hot"
+    assert sentence(asked) == "It is very hot"  # what a judge would read of it
     assert "<question>\nHow hot?\n</question>" in asked.user
     assert "It is **very** hot [1]." in asked.user
 
@@ -113,10 +120,12 @@ def test_every_sentence_is_covered_whatever_the_model_says(text: str, seed: int)
     replies = [facts("A.", "B."), facts(), "?", facts("C."), Reply("", "length")]
     found = cut(lambda p: replies[(seed + len(p.user) * 7) % 5], text)
     claims = [(c.start, c.end, c.cited_chunk_ids, c.dangling) for c in found.claims]
-    sentences = [(c.start, c.end, c.cited_chunk_ids, c.dangling) for c in SENTENCES.extract(text, CHUNKS, None)]
+    sentences = [
+        (c.start, c.end, c.cited_chunk_ids, c.dangling) for c in SENTENCES.extract(Answer("", text, CHUNKS)).claims
+    ]
     assert list(dict.fromkeys(claims)) == sentences
     assert claims == sorted(claims, key=lambda c: c[0])
-    assert found.unbroken == sum(c.text is None for c in found.claims)
+    assert found.unbroken == sum(c.text is None for c in found.claims if c.kind == "claim")
 
 
 @given(st.integers(0, 60_000), st.integers(1, 60_000))
@@ -181,4 +190,4 @@ class TestLoad:
     def test_what_needs_no_model_gives_the_sentences(self, tmp_path: Path) -> None:
         by_app = load_by_app(self.settings(tmp_path), {}, str(tmp_path / "n.yaml"), "recipe")
         (found,) = by_app.modelless.extract_many([("shop", Answer("Q", ANSWER, CHUNKS))])
-        assert found == Extraction(SENTENCES.extract(ANSWER, CHUNKS, None))
+        assert found == SENTENCES.extract(Answer("", ANSWER, CHUNKS))

@@ -4,7 +4,7 @@ import pytest
 
 from tasks.core.types import Chunk
 from tasks.extractors._resolve import Resolver
-from tasks.extractors.citations import Finder, StyleSettings, reference_patterns, strip_references
+from tasks.extractors.citations import Finder, StyleSettings
 from tasks.extractors.markdown import parse
 
 
@@ -130,15 +130,3 @@ def test_an_apps_own_style_is_taken_at_its_word_and_goes_first() -> None:
     own = [("{{a, c}}", ("a", "c"), ()), ("{{nothing here}}", (), ("nothing here",))]
     assert found(answer, ABC, citation_style="braces", styles=styles) == own
     assert found(answer, ABC, styles=styles) == [*own, ("[1]", ("a",), ())]
-
-
-def test_stripping_takes_references_and_leaves_the_sentence() -> None:
-    patterns = reference_patterns(StyleSettings())
-    text = "Apples [1], says [doc-7] [2, 3]. In [2019] p was in [0, 1] (x.md)【1†s】[^1]."
-    assert strip_references(text, patterns) == "Apples, says. In [2019] p was in [0, 1]."
-    assert strip_references(text, reference_patterns(StyleSettings(citation_style="none"))) == text
-
-
-def test_a_hypothesis_is_never_empty() -> None:
-    assert Finder(StyleSettings()).hypothesis("**Apples** are [1] red") == "Apples are red"
-    assert Finder(StyleSettings()).hypothesis("[1]") == "[1]"

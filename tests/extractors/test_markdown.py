@@ -41,11 +41,16 @@ def test_what_carries_no_claim_by_its_form_gives_no_block(nothing: str) -> None:
     assert texts(f"Before.\n\n{nothing}\n\nAfter.") == [("paragraph", "Before."), ("paragraph", "After.")]
 
 
-def test_body_rows_are_blocks_and_the_head_is_none() -> None:
-    assert texts("| fruit | colour |\n|---|---|\n| apple | red |\n| plum | blue |") == [
-        ("row", "apple | red"),
-        ("row", "plum | blue"),
+def test_cells_are_blocks_with_their_places() -> None:
+    blocks = parse("| fruit | colour |\n|---|---|\n| apple | |\n| plum | blue |").blocks
+    assert [(b.kind, b.place) for b in blocks] == [
+        ("head", (0, 0)),
+        ("head", (0, 1)),
+        ("cell", (1, 0)),
+        ("cell", (2, 0)),
+        ("cell", (2, 1)),
     ]
+    assert len({b.group for b in blocks}) == 1
 
 
 def test_a_sentence_underlined_with_dashes_is_a_paragraph_and_a_short_title_is_not() -> None:

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tasks.core.types import Chunk, Citation
+from tasks.core.types import Answer, Chunk, Citation
 from tasks.extractors import load
 
 TRACE = [Chunk("a", "t"), Chunk("b", "t"), Chunk("c", "t")]  # [1], [2], [3]
@@ -20,8 +20,8 @@ def claims(
     **settings: object,
 ) -> list[Claim]:
     extractor = load({"kind": "segments", **settings}, "test.yaml")
-    drafts = extractor.extract(answer, TRACE if trace is None else trace, citations)
-    return [(answer[d.start : d.end], " ".join(d.cited_chunk_ids), " ".join(d.dangling)) for d in drafts]
+    found = extractor.extract(Answer("", answer, TRACE if trace is None else trace, citations))
+    return [(answer[d.start : d.end], " ".join(d.cited_chunk_ids), " ".join(d.dangling)) for d in found.claims]
 
 
 @pytest.mark.parametrize(
@@ -58,7 +58,8 @@ def claims(
             "According to [1], apples are red. Pears are green [2].",
             [("According to [1], apples are red.", "a", ""), ("Pears are green", "b", "")],
         ),
-        ("As stated in [1], apples [2] are red.", [("As stated in [1], apples", "a b", ""), ("are red.", "", "")]),
+        # One in the middle of a clause does not cut it: "are red" would say nothing.
+        ("As stated in [1], apples [2] are red.", [("As stated in [1], apples [2] are red.", "a b", "")]),
         ("This was found in a study [1]. Pears too.", [("This was found in a study", "a", ""), ("Pears too.", "", "")]),
         # A reference that was put into the number of an item covers the item.
         (
@@ -83,15 +84,15 @@ def claims(
         ("• Apples [1]\n• Pears", [("Apples", "a", ""), ("Pears", "", "")]),
         # A block of references alone belongs to the text above it.
         ("Apples are red.\n\n[1]\n\nPears.", [("Apples are red.", "a", ""), ("Pears.", "", "")]),
-        # A row of a table is one statement.
+        # A cell of a table is a statement, but for the label of its row, whose references hold for the row.
         (
             "| fruit | colour |\n|---|---|\n| apple [1] | red [2] |\n| pear | green |",
-            [("apple [1] | red", "a b", ""), ("pear | green", "", "")],
+            [("red", "a b", ""), ("green", "", "")],
         ),
-        # Headings, code, rules, images, HTML and footnote definitions hold no claims; block quotes do.
+        # Code, rules, images and footnote definitions give nothing; block quotes and HTML do.
         (
-            "# Fruit [1]\n\n```\na[1]\n```\n\n---\n\n![x](y.png)\n\n<div>hi</div>\n\n> Apples[^1]\n\n[^1]: A book",
-            [("Apples", "a", "")],
+            "```\na[1]\n```\n\n---\n\n![x](y.png)\n\n<div>Pears.</div>\n\n> Apples[^1]\n\n[^1]: A book",
+            [("Pears.", "", ""), ("Apples", "a", "")],
         ),
         ("![apples](x.png) [1] Apples.", [("Apples.", "a", "")]),
         # Emphasis that a cut splits leaves nothing at the edges.
@@ -146,7 +147,10 @@ def test_a_trailing_list_of_sources_is_dropped(tail: str) -> None:
         ("- Plums are blue [3]", [("Plums are blue", "c", "")]),
         ("- [3] Plums are blue", [("Plums are blue", "c", "")]),  # nothing above cites it: the item itself does
         ("Sources of error are many [3].", [("Sources of error are many", "c", "")]),
-        ("## References\n\nAsk two managers for a letter [3].", [("Ask two managers for a letter", "c", "")]),
+        (
+            "## References\n\nAsk two managers for a letter [3].",
+            [("References", "", ""), ("Ask two managers for a letter", "c", "")],
+        ),
         ("## Sources\n\n- Apple Book\n\nIn short, eat fruit.", [("In short, eat fruit.", "", "")]),
     ],
 )
@@ -190,7 +194,7 @@ ANSWERS = st.one_of(st.text(max_size=200), st.lists(FRAGMENTS, max_size=40).map(
 
 def check_spans(answer: str, kind: str, citations: list[Citation] | None = None) -> None:
     before = 0
-    for draft in load({"kind": kind}, "x").extract(answer, TRACE, citations):
+    for draft in load({"kind": kind}, "x").extract(Answer("", answer, TRACE, citations)).claims:
         text = answer[draft.start : draft.end]
         assert before <= draft.start < draft.end <= len(answer)
         assert text == text.strip()
@@ -210,7 +214,7 @@ def test_spans_are_exact_ordered_apart_and_hold_text(answer: str, kind: str) -> 
 )
 def test_structured_spans_of_any_kind_do_no_harm(answer: str, citations: list[Citation]) -> None:
     check_spans(answer, "segments", citations)
-    drafts = load({"kind": "segments"}, "x").extract(answer, TRACE, citations)
+    drafts = load({"kind": "segments"}, "x").extract(Answer("", answer, TRACE, citations)).claims
     if drafts and citations:  # no citation is lost as long as there is a claim
         assert any("a" in d.cited_chunk_ids for d in drafts)
         assert any("q" in d.dangling for d in drafts)
@@ -247,5 +251,5 @@ def test_the_longest_answers_take_no_time_to_speak_of(unit: str) -> None:
     answer = unit * (200_000 // len(unit))
     extractor = load({"kind": "sentences"}, "x")
     start = time.perf_counter()
-    extractor.extract(answer, TRACE, None)
+    extractor.extract(Answer("", answer, TRACE))
     assert time.perf_counter() - start < 8

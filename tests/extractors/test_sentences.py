@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tasks.core.types import Chunk, Citation
+from tasks.core.types import Answer, Chunk, Citation
 from tasks.extractors import load
 
 TRACE = [Chunk("a", "t"), Chunk("b", "t"), Chunk("c", "t")]  # [1], [2], [3]
@@ -12,7 +12,7 @@ WINDOW = 4_000  # characters that are segmented at a time
 
 
 def claims(answer: str, citations: list[Citation] | None = None, **settings: object) -> list[tuple[str, str]]:
-    drafts = load({"kind": "sentences", **settings}, "test.yaml").extract(answer, TRACE, citations)
+    drafts = load({"kind": "sentences", **settings}, "test.yaml").extract(Answer("", answer, TRACE, citations)).claims
     return [(answer[d.start : d.end], " ".join(d.cited_chunk_ids)) for d in drafts]
 
 
@@ -35,12 +35,12 @@ def claims(answer: str, citations: list[Citation] | None = None, **settings: obj
         ("**Apples are red.** Pears are green.", [("Apples are red.", ""), ("Pears are green.", "")]),
         ("It is **adenine (A)**, **thymine (T)**.", [("It is **adenine (A)**, **thymine (T)**.", "")]),
         ("Call `a. B` or <b>so.</b> Yes.", [("Call `a. B` or <b>so.", ""), ("Yes.", "")]),
-        # The number of an item is not a sentence.
-        ("Do this: 1. Wash it. 2. Eat it [1].", [("Do this:", "a"), ("1. Wash it.", "a"), ("2. Eat it", "a")]),
+        # The number of an item is not a sentence. A lead-in inherits no reference.
+        ("Do this: 1. Wash it. 2. Eat it [1].", [("Do this:", ""), ("1. Wash it.", "a"), ("2. Eat it", "a")]),
         # Offsets are characters, whatever they weigh.
         ("🍎 sind röt. Ünd sweet [3].", [("🍎 sind röt.", "c"), ("Ünd sweet", "c")]),
         ("苹果是红色的。梨是绿色的[1]。", [("苹果是红色的。", "a"), ("梨是绿色的", "a")]),
-        # A row of a table is one statement.
+        # A cell of a table is one statement.
         ("| a |\n|---|\n| Red. Sweet. [1] |", [("Red. Sweet.", "a")]),
         # A line break alone ends no sentence.
         ("Apples\nare red.", [("Apples\nare red.", "")]),
@@ -78,7 +78,7 @@ def test_nothing_but_references_and_punctuation_is_lost(answer: str) -> None:
     answer = f"x {answer}"  # no markup at the beginning of the only line
 
     def letters(kind: str) -> str:
-        drafts = load({"kind": kind, "citation_style": "none"}, "x").extract(answer, TRACE, None)
+        drafts = load({"kind": kind, "citation_style": "none"}, "x").extract(Answer("", answer, TRACE)).claims
         return "".join(c for d in drafts for c in answer[d.start : d.end] if c.isalnum())
 
     assert letters("sentences") == letters("segments") == "".join(c for c in answer if c.isalnum())

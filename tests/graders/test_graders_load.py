@@ -74,13 +74,21 @@ class Facts:
     outage = False
 
     def extract_many(self, answers: list[Answer]) -> list[Extraction]:
-        return [Extraction([ClaimDraft(0, 3, ("9",), (), "It is cold.")], outage=self.outage) for _ in answers]
+        return [
+            Extraction([ClaimDraft(0, 3, ("9",), hypothesis="It is cold.", text="It is cold.")], outage=self.outage)
+            for _ in answers
+        ]
 
 
 def test_a_claim_in_other_words_stands_as_written_and_an_outage_ends_it() -> None:
     cutter = Facts()
     answer = Answer("?", "Ice", CHUNKS)
     assert graders.statements(cutter, answer) == (Statement("It is cold.", (2,)),)  # type: ignore[arg-type]
+    assert graders.statements(
+        extractors.load({"kind": "sentences"}, "x"), Answer("?", "Hi! Ice is cold [9].", CHUNKS)
+    ) == (
+        Statement("Ice is cold", (2,)),  # a greeting states nothing
+    )
     cutter.outage = True
     with pytest.raises(EngineError, match="could not be asked"):
         graders.statements(cutter, answer)  # type: ignore[arg-type]

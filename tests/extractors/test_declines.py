@@ -3,7 +3,8 @@
 import pytest
 
 from tasks.core.grades import Statement
-from tasks.graders import _declines, _reading
+from tasks.extractors import declines
+from tasks.graders import _reading
 
 DECLINES = (
     "The documents do not say what the lecture room costs.",
@@ -81,14 +82,14 @@ ANSWERS = (
 
 @pytest.mark.parametrize("sentence", DECLINES)
 def test_what_says_that_nothing_answers_declines(sentence: str) -> None:
-    found = _declines.declined(sentence)
+    found = declines.declined(sentence)
     assert found is not None
     assert _reading.read([Statement(sentence)]).said == ()  # whatever is left of it states nothing
 
 
 @pytest.mark.parametrize("sentence", ANSWERS)
 def test_what_denies_something_answers(sentence: str) -> None:
-    assert _declines.declined(sentence) is None
+    assert declines.declined(sentence) is None
     assert len(_reading.read([Statement(sentence, (1,))]).said) == 1
 
 
@@ -115,7 +116,7 @@ def test_what_is_said_and_cited_first_stands_before(sentence: str, cited: tuple[
 
 @pytest.mark.parametrize("sentence", ["They do say that tea is hot.", "According to the documents, tea is hot."])
 def test_who_says_it_is_no_part_of_a_statement(sentence: str) -> None:
-    assert _declines.unattributed(sentence) == "Tea is hot."
+    assert declines.unattributed(sentence) == "Tea is hot."
 
 
 @pytest.mark.parametrize("nothing", ["Yes.", "These rules apply:", "I hope this helps!", "Is there anything else?"])

@@ -1,0 +1,159 @@
+"""How answers are cut: claims, kinds and citations of the extractor `sentences`, held against 440 answers cut by hand.
+
+    python -m bench.extraction [--answers tests/extractors/answers] [--from N] [--to N] [--misses STYLE]
+
+N counts the answers of a style; the README beside them says which were written when.
+
+A part counts as found where its span is the one marked by hand, but for markup and punctuation at its edges. Claims:
+spans of kind `claim`. Kinds: spans of the other kinds, each with its kind. Citations: pairs of a claim and a chunk, or
+of a claim and a dangling reference.
+"""
+
+import argparse
+import json
+import re
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from rich.console import Console
+from rich.table import Table
+
+from tasks.core.types import Answer, Chunk, ClaimDraft
+from tasks.extractors import load
+
+ANSWERS = Path(__file__).resolve().parents[1] / "tests" / "extractors" / "answers"
+# Markup and punctuation at the edge of a part; a sign that is the whole of a table's cell stays.
+EDGE = r"(?:<[^<>]*>|[^\w✓✔✗✘❌✅☑]|_)+"
+LEFT, RIGHT = re.compile(rf"^{EDGE}"), re.compile(rf"{EDGE}$")
+
+
+class Part(NamedTuple):
+    """One part of an answer: its span without what stands at its edges, its kind and what it cites."""
+
+    start: int
+    end: int
+    kind: str
+    cites: frozenset[str]
+
+
+class Counts(NamedTuple):
+    """Of one kind of thing: found and right, found, to be found."""
+
+    right: int = 0
+    found: int = 0
+    wanted: int = 0
+
+    def __add__(self, other: "Counts") -> "Counts":  # type: ignore[override]
+        return Counts(*(a + b for a, b in zip(self, other, strict=True)))
+
+    @property
+    def precision(self) -> float:
+        return self.right / self.found if self.found else 1.0
+
+    @property
+    def recall(self) -> float:
+        return self.right / self.wanted if self.wanted else 1.0
+
+
+def part(answer: str, start: int, end: int, kind: str, cites: Iterable[str]) -> Part:
+    text = answer[start:end]
+    left, right = LEFT.search(text), RIGHT.search(text)
+    start, end = start + (left.end() if left else 0), end - (len(right[0]) if right else 0)
+    return Part(start, max(start, end), kind, frozenset(cites))
+
+
+def marked(row: dict[str, Any]) -> list[Part]:
+    """The parts marked by hand."""
+    at, found = 0, []
+    for one in row["parts"]:
+        at = row["answer"].index(one["text"], at)
+        end = at + len(one["text"])
+        found.append(part(row["answer"], at, end, one["kind"], [*one.get("cites", ()), *one.get("dangling", ())]))
+        at = end
+    return found
+
+
+def cut(row: dict[str, Any], drafts: Sequence[ClaimDraft]) -> list[Part]:
+    """The parts that the extractor cut."""
+    return [part(row["answer"], d.start, d.end, d.kind, [*d.cited_chunk_ids, *d.dangling]) for d in drafts]
+
+
+def compared(ours: Sequence[Part], theirs: Sequence[Part]) -> tuple[Counts, Counts, Counts]:
+    """Claims, kinds and citations, counted."""
+
+    def count(a: set[Any], b: set[Any]) -> Counts:
+        return Counts(len(a & b), len(a), len(b))
+
+    def claims(parts: Sequence[Part]) -> set[Any]:
+        return {(p.start, p.end) for p in parts if p.kind == "claim"}
+
+    def others(parts: Sequence[Part]) -> set[Any]:
+        return {(p.start, p.end, p.kind) for p in parts if p.kind not in {"claim", "reasoning"}}
+
+    def citations(parts: Sequence[Part]) -> set[Any]:
+        return {(p.start, p.end, name) for p in parts if p.kind == "claim" for name in p.cites}
+
+    return tuple(count(of(ours), of(theirs)) for of in (claims, others, citations))  # type: ignore[return-value]
+
+
+def read(folder: Path) -> dict[str, list[dict[str, Any]]]:
+    """The answers by style."""
+    return {
+        path.stem: [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines() if line.strip()]
+        for path in sorted(folder.glob("*.jsonl"))
+    }
+
+
+def extract(rows: Sequence[dict[str, Any]]) -> list[list[Part]]:
+    """The parts of each answer by the extractor with its default settings."""
+    extractor = load({"kind": "sentences"}, "bench")
+    answers = [Answer(r["question"], r["answer"], tuple(Chunk(text="", **c) for c in r["chunks"])) for r in rows]
+    return [cut(row, found.claims) for row, found in zip(rows, extractor.extract_many(answers), strict=True)]
+
+
+def misses(rows: Sequence[dict[str, Any]], found: Sequence[list[Part]], console: Console) -> None:
+    """Print, answer by answer, what was cut otherwise than by hand."""
+    for row, ours in zip(rows, found, strict=True):
+        theirs = marked(row)
+        if set(ours) == set(theirs):
+            continue
+        console.print(f"\n[bold]{row['id']}[/] {json.dumps(row['answer'], ensure_ascii=False)}", highlight=False)
+        for sign, parts, others in (("-", theirs, ours), ("+", ours, theirs)):
+            for p in parts:
+                if p not in others and p.kind != "reasoning":
+                    line = f"{sign} {p.kind:9} {json.dumps(row['answer'][p.start : p.end], ensure_ascii=False)}"
+                    console.print(f"{line} {sorted(p.cites)}", highlight=False, markup=False, soft_wrap=True)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--answers", type=Path, default=ANSWERS)
+    parser.add_argument("--misses", nargs="*", metavar="STYLE", help="print what was cut otherwise in these styles")
+    parser.add_argument("--from", dest="first", type=int, default=1, help="first answer of each style, from 1")
+    parser.add_argument("--to", dest="last", type=int, default=None, help="last answer of each style")
+    args = parser.parse_args()
+    console = Console(width=120)
+    table = Table(title="Precision / recall of what the extractor cuts, against cuts by hand")
+    for name in ("style", "answers", "claims", "kinds", "citations"):
+        table.add_column(name, justify="left" if name == "style" else "right")
+    total = [Counts(), Counts(), Counts()]
+    size = 0
+    for style, rows in read(args.answers).items():
+        rows = rows[args.first - 1 : args.last]  # noqa: PLW2901
+        found = extract(rows)
+        counts = [Counts(), Counts(), Counts()]
+        for row, ours in zip(rows, found, strict=True):
+            counts = [a + b for a, b in zip(counts, compared(ours, marked(row)), strict=True)]
+        table.add_row(style, str(len(rows)), *(f"{c.precision:.3f} / {c.recall:.3f}" for c in counts))
+        total = [a + b for a, b in zip(total, counts, strict=True)]
+        size += len(rows)
+        if args.misses is not None and (style in args.misses or not args.misses):
+            misses(rows, found, console)
+    table.add_section()
+    table.add_row("all", str(size), *(f"{c.precision:.3f} / {c.recall:.3f}" for c in total))
+    console.print(table)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,583 @@
+"""An answer cut into sentences, each with its kind, what it cites and what it is read with, without a model.
+
+First references are found, and each block is cut where a run of them ends; then into sentences; then each sentence gets
+its kind, and at last lists of sources, lead-ins and headings hand on their references (METHODS section 2). Leaves out
+what the extractors make of it: `segments.py`, `sentences.py`, `atomic.py`.
+"""
+
+import re
+from bisect import bisect_left, bisect_right
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from itertools import groupby
+from typing import NamedTuple
+
+from tasks.core import languages
+from tasks.core.languages import Detected
+from tasks.core.types import Answer, Chunk, Citation, Kind
+from tasks.extractors import _kinds, _sources, _spans, markdown
+from tasks.extractors._kinds import Language
+from tasks.extractors._resolve import Resolver, plain_digits
+from tasks.extractors._sentences import sentences
+from tasks.extractors._spans import Run
+from tasks.extractors.citations import Finder, Reference
+from tasks.extractors.markdown import Block
+
+# Part of every version, and raised by whoever changes what is cut. The versions of the libraries are not: a patch
+# release of one must not make every stored claim a stranger.
+RULES = 3
+
+_TITLE_WORDS = 12
+_BOLD = re.compile(
+    r"\s*(?:\*\*(?:(?!\*\*).){1,200}\*{2,3}|__[^_]{1,200}__|<(b|strong)>[^<]{1,200}</\1>)\s*", re.IGNORECASE
+)
+_LABELLED = re.compile(r"\w[:：]\s*\w")  # "Age: 40 years" says something
+_TERM = re.compile(
+    r"\s*(?:\*\*|__|<b>|<strong>)?([^*_<>:：.!?\n]{1,60}?)\s*(?:[:：]\s*(?:\*\*|__|</b>|</strong>)|(?:\*\*|__|</b>|</strong>)\s*[:：–—-]|[:：]\s)"
+)
+_LEFT_OVER = re.compile(r"(?<![^\S\n])[^\S\n]++(?=[.,;:!?、。](?:\s|$)|$)")
+_EMPTY_BRACKETS = re.compile(r"[(\[（]\s*[)\]）]")
+_BARE_NUMBER = re.compile(r"[\[［【]\s*#?(\d{1,3})\s*[\]］】]|【\d+:(\d{1,3})†")
+
+
+class Segment(NamedTuple):
+    """The text that one run of references covers.
+
+    Attributes:
+        reach: End of the run that covers it; its own end where none follows it.
+    """
+
+    start: int
+    end: int
+    reach: int
+    references: tuple[Reference, ...]
+    block: int
+
+
+@dataclass(slots=True)
+class Piece:
+    """A sentence, a cell or a heading.
+
+    Attributes:
+        segment: Number of the segment that it is of.
+        block: Number of its block.
+        reach: As in `Segment`, for the last one of a segment.
+        cites: References that say where it comes from.
+        context: What it is read with: heads and label of a cell, lead-in and term of an item, question of a "yes".
+        text: Without markup and references.
+    """
+
+    start: int
+    end: int
+    kind: Kind
+    segment: int
+    block: int
+    reach: int
+    language: str | None = None
+    cites: tuple[Reference, ...] = ()
+    context: str = ""
+    text: str = ""
+
+    @property
+    def is_claim(self) -> bool:
+        """Whether it is judged."""
+        return self.kind == "claim"
+
+    @property
+    def hypothesis(self) -> str:
+        """What a judge reads."""
+        separator = "" if not self.context else " " if self.context[-1] in "?？" else ": "
+        return f"{self.context}{separator}{self.text}"
+
+
+@dataclass(slots=True)
+class Cut:
+    """What an answer was cut into.
+
+    Attributes:
+        language: ISO 639 code of the answer; None where it can't be told.
+        reasoning: Spans of blocks that are no part of the answer.
+        renumbered: Its numbers count chunks from another one than their ranks do.
+    """
+
+    pieces: list[Piece] = field(default_factory=list)
+    language: str | None = None
+    reasoning: Sequence[tuple[int, int]] = ()
+    renumbered: bool = False
+
+
+def cut(answer: Answer, finder: Finder, language: str) -> Cut:
+    """Cut one answer.
+
+    Args:
+        language: Its ISO 639 code; `auto` to tell it from the text.
+    """
+    return _Cutter(answer, finder, language).cut()
+
+
+def counts_from_zero(chunks: Sequence[Chunk]) -> bool:
+    """Whether ranks begin at 0, or there are none: then references may count from 0 or from 1."""
+    return bool(chunks) and min((c.rank for c in chunks if c.rank is not None), default=0) == 0
+
+
+def first_number(text: str, chunks: Sequence[Chunk]) -> int | None:
+    """Which number the answer gives the first chunk, where its references show it; None where they leave it open.
+
+    With ranks from 0, "[0]" says that it counts as the ranks do; the number of chunks, cited without any "[0]", that it
+    counts from 1. The same holds of positions, where there are no ranks.
+    """
+    if not counts_from_zero(chunks):
+        return None
+    ranks = [c.rank for c in chunks if c.rank is not None]
+    cited = {int(plain_digits(m[1] or m[2])) for m in _BARE_NUMBER.finditer(text)}
+    beyond = max(ranks, default=len(chunks) - 1) + 1
+    if 0 in cited and beyond in cited:
+        return None
+    return 0 if 0 in cited else 1 if beyond in cited else None
+
+
+class _Cutter:
+    def __init__(self, answer: Answer, finder: Finder, language: str) -> None:
+        self.answer = answer
+        self.text = answer.text
+        self.finder = finder
+        self.document = markdown.parse(self.text)
+        self.blocks = _spans.parts(self.document.text, self.document.blocks)
+        self.detected = self._detect() if language == "auto" else Detected(language, sure=True)
+        self.language = self.detected.code
+        self.codes = (self.language, "en")
+        self.spoken: list[Language] = _kinds.known([self.language]) or _kinds.known(["en"])
+        counted_from = first_number(self.text, answer.chunks) if answer.first is None else answer.first
+        ranked = any(c.rank is not None for c in answer.chunks)
+        self.renumbered = counted_from == (1 if ranked else 0)
+        self.resolver = Resolver(
+            answer.chunks,
+            self.document.notes,
+            _sources.labels(self.text, answer.chunks),
+            counted_from if self.renumbered else None,
+        )
+        self.found = [self._find(block) for block in self.blocks]
+        self.runs = [_spans.runs(self.text, b, refs) for b, refs in zip(self.blocks, self.found, strict=True)]
+        self.naming: set[tuple[int, int]] = set()  # runs that are words of their sentences
+        self.starts: dict[int, list[int]] = {}  # of each block, where its sentences begin
+        self.cells = {(b.group, *b.place): n for n, b in enumerate(self.blocks) if b.kind in {"head", "cell"}}
+        self.wide = {group for group, _, column in self.cells if column > 0}  # tables of several columns
+
+    def _find(self, block: Block) -> list[Reference]:
+        found = self.finder.find(self.text, block, self.resolver)
+        bare = _sources.bare(self.text[block.start : block.end]) if not found and self.finder.logged else None
+        named = self.resolver.read("numeric", bare) if bare else None
+        return [Reference(block.start, block.end, *named)] if named else found
+
+    def _detect(self) -> Detected:
+        shown = " ".join(self.text[b.start : b.end] for b in self.blocks)
+        found = languages.detect(shown)
+        return found if found.code else languages.detect(f"{self.answer.question} {shown}")
+
+    def _language_of(self, text: str) -> str | None:
+        """The language of a part of the answer."""
+        if self.detected.sure and languages.may_be(text, self.language):
+            return self.language
+        return languages.detect(text).code or self.language
+
+    def cut(self) -> Cut:
+        """Everything, in order."""
+        kept, lists = _sources.split(self.text, self.blocks, self.found, self.answer.chunks, self.resolver)
+        segments, lines = self._segments(kept)
+        pieces = self._pieces(segments)
+        if self._is_logged:
+            self._cite_as_logged(pieces)
+        else:
+            self._hand_on(pieces, [*lines, *lists])
+        for piece in pieces:
+            piece.text = self.plain(piece)
+        self._read_together(pieces)
+        return Cut(pieces, self.language, self.document.reasoning, self.renumbered)
+
+    # Segments ---------------------------------------------------------------------------------------------------------
+
+    def _segments(self, kept: Sequence[int]) -> tuple[list[Segment], list[_sources.Sources]]:
+        """All segments, and the blocks of nothing but references."""
+        segments: list[Segment] = []
+        lines: list[_sources.Sources] = []
+        logged = sorted(c.end for c in self.answer.citations or ()) if self._is_logged else []
+        for (kind, _, _), together in groupby(kept, key=self._row_of):
+            at = list(together)
+            if kind == "head":
+                continue
+            if kind == "cell":
+                segments += self._row(at)
+                continue
+            for number in at:
+                block = self.blocks[number]
+                if logged:
+                    self.found[number] = _spans.with_ends(self.text, block, self.found[number], logged)
+                    self.runs[number] = _spans.runs(self.text, block, self.found[number])
+                new = self._cut_block(number)
+                segments += new
+                if not new and self.found[number]:
+                    lines.append(_sources.Sources(number, tuple(self.found[number]), listed=False))
+        return segments, lines
+
+    def _row_of(self, number: int) -> tuple[str, int, int]:
+        block = self.blocks[number]
+        if block.kind in {"cell", "head"}:
+            return block.kind, block.group, block.place[0]
+        return "text", -1, -1
+
+    def _row(self, numbers: Sequence[int]) -> list[Segment]:
+        """The cells of a row. A reference covers the cells before it, back to the one before; in the label, all."""
+        cells: list[Segment] = []
+        for_all: list[Reference] = []
+        covered = 0  # cells before this one have their references
+        last: list[int] = []
+        for number in numbers:
+            block, references = self.blocks[number], tuple(self.found[number])
+            if block.place[1] == 0 and block.group in self.wide:
+                for_all += references
+                continue
+            start, end = _spans.inside(self.text, block, self.runs[number])
+            if _spans.has_text(self.text, block, start, end):
+                start, end = _spans.trim(self.text, block, start, end)
+                cells.append(Segment(start, end, block.end, (), number))
+            elif not cells:
+                for_all += references
+                continue
+            if references:
+                last = [*range(covered, len(cells))] or last
+                for at in last:
+                    cells[at] = cells[at]._replace(references=(*cells[at].references, *references))
+                covered = len(cells)
+        return [c._replace(references=(*for_all, *c.references)) for c in cells]
+
+    def _cut_block(self, number: int) -> list[Segment]:
+        """The segments of one block; none if it holds nothing but references."""
+        block, runs = self.blocks[number], self.runs[number]
+        answer = self.text
+        if block.kind == "heading":
+            return list(
+                self._segment(number, *_spans.inside(answer, block, runs), block.end, tuple(self.found[number]))
+            )
+        if _spans.lead(answer, block, runs) and not self._clause(number, 1).names:
+            nexts = [*(run.start for run in runs[1:]), block.end]
+            pieces = zip(runs, nexts, strict=True)
+            return [s for run, end in pieces for s in self._segment(number, run.end, end, end, run.references)]
+        segments: list[Segment] = []
+        position = block.start
+        waiting: list[Reference] = []  # references of text that is still to come
+        for at, run in enumerate(runs):
+            limit = runs[at + 1].start if at + 1 < len(runs) else block.end
+            clause = self._clause(number, at)
+            if clause.names:
+                self.naming.add((run.start, run.end))
+                begin = self._sentence_start(number, run.start)
+                if begin > position and _spans.has_text(answer, block, position, begin):
+                    segments += self._segment(number, position, begin, begin, tuple(waiting))
+                    position, waiting = begin, []
+            elif not _spans.has_text(answer, block, position, run.start) or _spans.is_number(answer, block, run):
+                if segments:
+                    last = segments[-1]
+                    segments[-1] = last._replace(reach=run.end, references=(*last.references, *run.references))
+                else:
+                    waiting += run.references
+                position = run.end
+                continue
+            waiting += run.references
+            if clause.end is not None and clause.end == limit and at + 1 < len(runs):
+                continue  # the sentence goes on to the next run, and so does the segment
+            end, reach = (run.start, run.end) if clause.end is None else (clause.end, clause.end)
+            segments += self._segment(number, position, end, reach, tuple(waiting))
+            position, waiting = reach, []
+        segments += self._segment(number, position, block.end, block.end, tuple(waiting))
+        return segments
+
+    def _clause(self, number: int, at: int) -> _spans.Clause:
+        runs, block = self.runs[number], self.blocks[number]
+        limit = runs[at + 1].start if at + 1 < len(runs) else block.end
+        return _spans.clause(self.text, block, runs[at], limit, self.spoken)
+
+    def _sentence_start(self, number: int, place: int) -> int:
+        """Where the sentence begins that holds a place."""
+        block = self.blocks[number]
+        if _spans.opens_sentence(self.text, block, place):
+            return place
+        if number not in self.starts:
+            spans = sentences(self.text, block, block.start, block.end, self.language)
+            self.starts[number] = [block.start, *(start for start, _ in spans)]
+        starts = self.starts[number]
+        return starts[bisect_right(starts, place) - 1]
+
+    def _segment(
+        self, number: int, start: int, end: int, reach: int, references: tuple[Reference, ...]
+    ) -> Iterator[Segment]:
+        """The segment between two places, if there is text between them."""
+        block = self.blocks[number]
+        if _spans.has_text(self.text, block, start, end):
+            yield Segment(*_spans.trim(self.text, block, start, end), reach, references, number)
+
+    # Sentences --------------------------------------------------------------------------------------------------------
+
+    def _pieces(self, segments: Sequence[Segment]) -> list[Piece]:
+        """The sentences of all segments, with their kinds; claims cite what covers their segment."""
+        found: list[Piece] = []
+        for number, segment in enumerate(segments):
+            block = self.blocks[segment.block]
+            whole = block.kind in {"cell", "heading"} or (self._is_bold(block) and not _kinds.ends(self._shown(block)))
+            spans = (
+                [(segment.start, segment.end)]
+                if whole
+                else sentences(self.text, block, segment.start, segment.end, self.language)
+            )
+            own: list[Piece] = []
+            for start, end in spans:
+                if _spans.has_text(self.text, block, start, end):
+                    left, right = _spans.trim(self.text, block, start, end)
+                    own.append(Piece(left, right, "claim", number, segment.block, right))
+            if not own:
+                own = [Piece(segment.start, segment.end, "claim", number, segment.block, segment.end)]
+            own[-1].reach = segment.reach
+            found += own
+        alone = {b: len(list(its)) == 1 for b, its in groupby(p.block for p in found)}
+        for piece in found:
+            piece.kind = self._kind(piece, alone=alone[piece.block])
+            covering = segments[piece.segment].references
+            inside = tuple(r for r in covering if piece.start <= r.start <= piece.reach)
+            piece.cites = covering if piece.is_claim else inside
+            if piece.kind == "pointer" and not inside:
+                piece.cites = self._named(piece)
+        return found
+
+    def _named(self, piece: Piece) -> tuple[Reference, ...]:
+        """The documents that a pointer names without brackets."""
+        tokens = re.finditer(r"[\w./-]*\w\.\w{2,5}(?:#[\w-]+)?\b", self.text[piece.start : piece.end])
+        named = ((piece.start + t.start(), piece.start + t.end(), self.resolver.ids(t[0])) for t in tokens)
+        return tuple(Reference(start, end, ids) for start, end, ids in named if ids)
+
+    def _kind(self, piece: Piece, *, alone: bool) -> Kind:
+        block = self.blocks[piece.block]
+        if block.kind in {"heading", "cell"}:
+            piece.language = self._language_of(self.text[piece.start : piece.end])
+            return "heading" if block.kind == "heading" else "claim"
+        text = markdown.plain_text(self._without_code(piece))
+        behind = self.text[piece.reach : piece.reach + 3].lstrip()[:1]
+        if piece.reach > piece.end and behind and behind in ".!?:…。！？：":
+            text += behind  # the reference stands before the end of the sentence
+        piece.language = self._language_of(text)
+        codes = (self.language, piece.language, "en")
+        kind = _kinds.kind_of(text, codes)
+        if alone and kind in {"claim", "question", "lead-in"} and (title := self._title(piece, text)):
+            return title
+        ends_block = piece.reach >= block.end - 2
+        if (
+            kind == "claim"
+            and block.kind == "paragraph"
+            and ends_block
+            and not _kinds.ends(text)
+            and self._introduces(piece.block)
+        ):
+            return "lead-in"
+        return kind
+
+    def _without_code(self, piece: Piece) -> str:
+        """A piece's text with a word in the place of code, whose names say nothing of the sentence's kind."""
+        parts: list[str] = []
+        at = piece.start
+        code = self.blocks[piece.block].code
+        for start, end in code[bisect_left(code, (piece.start,)) : bisect_left(code, (piece.end,))]:
+            if at <= start and end <= piece.end:
+                parts += (self.text[at:start], "it")
+                at = end
+        return "".join((*parts, self.text[at : piece.end]))
+
+    def _title(self, piece: Piece, text: str) -> Kind | None:
+        """Whether a block of one short line without a full stop is a heading or a lead-in; None if neither."""
+        block = self.blocks[piece.block]
+        bold = self._is_bold(block)
+        last = piece.block == len(self.blocks) - 1
+        if block.kind == "item":
+            return "lead-in" if bold and self._introduces(piece.block) else None
+        if bold and not last and not text.endswith((".", "!", "。", ":", "：")) and len(text.split()) <= _TITLE_WORDS:
+            return "heading"
+        long = len(text) > 80 or len(text.split()) > _TITLE_WORDS or "\n" in self.text[piece.start : piece.end]
+        cites = self.found[piece.block] and not text.isupper()
+        if last or long or cites or _kinds.ends(text) or text[:1].islower() or _LABELLED.search(text):
+            return None
+        short = text.isupper() or len(text.split()) <= 4
+        return "heading" if short or not self._introduces(piece.block) else "lead-in"
+
+    def _is_bold(self, block: Block) -> bool:
+        """Whether all of a block is in bold."""
+        return _BOLD.fullmatch(self.text[block.start : block.end]) is not None
+
+    def _shown(self, block: Block) -> str:
+        return self.text[block.start : block.end].strip(" \n*_")
+
+    def _introduces(self, number: int) -> bool:
+        """Whether a list or a table follows a block."""
+        following = self.blocks[number + 1 : number + 2]
+        return any(b.kind in {"head", "cell"} or (b.kind == "item" and b.lead == number) for b in following)
+
+    # References -------------------------------------------------------------------------------------------------------
+
+    @property
+    def _is_logged(self) -> bool:
+        """The trace's `citations` field says what is cited; references in the text then only show where."""
+        return self.finder.structured or (self.finder.logged and bool(self.answer.citations))
+
+    def _cite_as_logged(self, pieces: Sequence[Piece]) -> None:
+        logged = [_as_reference(c, self.resolver) for c in self.answer.citations or ()]
+        covering = _spans.covering([(p.start, p.reach) for p in pieces], logged)
+        for piece, references in zip(pieces, covering, strict=True):
+            piece.cites = references
+
+    def _hand_on(self, pieces: list[Piece], lists: Sequence[_sources.Sources]) -> None:
+        """Let lines and lists of sources, lead-ins and headings hand their references on to claims."""
+        claims = [p for p in pieces if p.is_claim]
+        end = max((p.block for p in pieces), default=-1)
+        self._hand_back(pieces)
+        if len(lists) == 1 and lists[0].at > end and not any(claim.cites for claim in claims):
+            for claim in claims:
+                claim.cites = lists[0].references
+            lists = ()
+        known = {name for p in claims for r in p.cites for name in (*r.ids, *r.dangling)}
+        blocks = [p.block for p in pieces]
+        for line in sorted(lists):
+            new = tuple(r for r in line.references if not {*r.ids, *r.dangling} <= known)
+            uncited: list[Piece] = []
+            nearest: Piece | None = None
+            for number in range(bisect_left(blocks, line.at) - 1, -1, -1):
+                piece = pieces[number]
+                nearest = nearest or (piece if piece.is_claim else None)
+                if piece.kind == "heading" or (piece.is_claim and piece.cites):
+                    break
+                if piece.is_claim:
+                    uncited.append(piece)
+            for piece in uncited:
+                piece.cites = new if line.listed else line.references
+            if not uncited and nearest is not None:
+                more = new if line.listed or line.at > end else line.references
+                nearest.cites = (*nearest.cites, *(r for r in more if r not in nearest.cites))
+            known |= {name for r in line.references for name in (*r.ids, *r.dangling)}
+        self._hand_down(pieces)
+
+    def _hand_back(self, pieces: Sequence[Piece]) -> None:
+        """What a pointer refers to covers the claims before it in its block, as other references do."""
+        for _, together in groupby(pieces, key=lambda p: p.block):
+            uncited: list[Piece] = []
+            for piece in together:
+                if piece.kind == "pointer" and piece.cites:
+                    for claim in uncited:
+                        claim.cites = piece.cites
+                if piece.cites:
+                    uncited = []
+                elif piece.is_claim:
+                    uncited.append(piece)
+
+    def _hand_down(self, pieces: Sequence[Piece]) -> None:
+        section: tuple[Reference, ...] = ()
+        leads: dict[int, tuple[Reference, ...]] = {}
+        for piece in pieces:
+            if piece.kind == "heading":
+                section = piece.cites
+            elif piece.kind == "lead-in" and piece.cites:
+                leads[piece.block] = piece.cites
+            elif piece.is_claim and not piece.cites:
+                piece.cites = leads.get(self._introduced_by(piece.block), ()) or section
+
+    def _introduced_by(self, number: int) -> int:
+        """The block that introduces what a block is part of."""
+        block = self.blocks[number]
+        if block.kind != "cell":
+            return block.lead
+        return min(n for n in (self.cells.get((block.group, 0, 0)), number) if n is not None) - 1
+
+    # What is read -----------------------------------------------------------------------------------------------------
+
+    def plain(self, piece: Piece) -> str:
+        """A piece's text without references and markup; a noun stands for references that are words of it."""
+        parts: list[str] = []
+        at = piece.start
+        runs = self.runs[piece.block]
+        for number in range(max(bisect_left(runs, (piece.start,)) - 1, 0), len(runs)):
+            run = runs[number]
+            if run.start >= piece.end:
+                break
+            if run.end <= piece.start:
+                continue
+            parts.append(self.text[at : max(run.start, piece.start)])
+            if (run.start, run.end) in self.naming and self.spoken:
+                noun = self.spoken[0].source[len(run.references) > 1 or _many(run)]
+                parts.append(noun[0].upper() + noun[1:] if run.start <= piece.start else noun)
+            at = max(at, min(run.end, piece.end))
+        parts.append(self.text[at : piece.end])
+        text = _EMPTY_BRACKETS.sub("", "".join(parts))
+        raw = self.text[piece.start : piece.end]
+        return markdown.plain_text(_LEFT_OVER.sub("", text)) or markdown.plain_text(raw) or raw
+
+    def _read_together(self, pieces: Sequence[Piece]) -> None:
+        """Give each claim what it is read with."""
+        by_block: dict[int, list[Piece]] = {}
+        for piece in pieces:
+            by_block.setdefault(piece.block, []).append(piece)
+        heads = self._heads()
+        terms: dict[int, str] = {}  # of each item, the term that its first sentence explains
+        for piece in pieces:
+            block = self.blocks[piece.block]
+            if block.kind == "item":
+                first = block.item not in terms
+                if first:
+                    term_ = _TERM.match(self.text, piece.start, piece.end + 3)
+                    terms[block.item] = markdown.plain_text(term_[1]) if term_ else ""
+                term = "" if first else terms[block.item]
+                piece.context = ": ".join(t for t in (*self._leads(piece.block, by_block), term) if t)
+            elif block.kind == "cell":
+                piece.context = ", ".join(heads.get(piece.block, ()))
+            elif piece.is_claim and _kinds.is_polar(piece.text, self.codes):
+                question = " ".join(self.answer.question.split())
+                piece.context = question if not question or question[-1] in "?？" else f"{question}?"
+
+    def _leads(self, number: int, by_block: dict[int, list[Piece]]) -> tuple[str, ...]:
+        """Lead-ins of the lists that an item is in, the outermost first."""
+        found: list[str] = []
+        lead = self.blocks[number].lead
+        while lead >= 0:
+            last = by_block.get(lead, [])[-1:]
+            for piece in last:
+                introduces = piece.kind in {"lead-in", "heading"} or not _kinds.ends(piece.text)
+                text = (piece.text or self.plain(piece)).rstrip(" :：.")
+                if introduces and text and not _kinds.is_empty_lead(text, self.codes):
+                    found.append(text)
+            lead = self.blocks[lead].lead
+        return tuple(reversed(found))
+
+    def _heads(self) -> dict[int, tuple[str, ...]]:
+        """Of each cell, the head of its column and the label of its row."""
+
+        def text(at: tuple[int, int, int]) -> str:
+            number = self.cells.get(at)
+            if number is None:
+                return ""
+            start, end = _spans.inside(self.text, self.blocks[number], self.runs[number])
+            return markdown.plain_text(self.text[start:end]).strip(" :：")
+
+        found = {}
+        for number, block in enumerate(self.blocks):
+            if block.kind == "cell":
+                row, column = block.place
+                top = self.cells.get((block.group, 0, column), number)
+                head = text((block.group, 0, column)) if self.blocks[top].kind == "head" else ""
+                label = text((block.group, row, 0)) if column else ""
+                found[number] = tuple(t for t in (head, label) if t)
+        return found
+
+
+def _many(run: Run) -> bool:
+    """A reference such as `[1, 2]` names several by itself."""
+    return any(len(r.ids) + len(r.dangling) > 1 for r in run.references)
+
+
+def _as_reference(citation: Citation, resolver: Resolver) -> Reference:
+    """A structured citation as a reference."""
+    named = [(i, resolver.ids(i)) for i in citation.chunk_ids]
+    ids = tuple(chunk_id for _, chunk_ids in named for chunk_id in chunk_ids)
+    return Reference(citation.start, citation.end, ids, tuple(i for i, chunk_ids in named if not chunk_ids))

@@ -1,0 +1,160 @@
+"""What kind of thing a sentence of an answer is (METHODS section 2): a claim, or what is neither judged nor scored.
+
+By form (a heading, a colon, a question mark) and by phrases of its language (`languages.yaml`; English refusals:
+`declines.py`). A sentence that states something besides is a claim. Leaves out what
+only the sources can decide.
+"""
+
+import re
+from collections.abc import Iterable, Sequence
+from functools import cache, cached_property
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from tasks.core.types import Kind
+from tasks.extractors import declines
+
+RULES = 1  # raised when the same sentence gets another kind
+LONGEST = 300  # characters; what is longer states something
+_EDGE = r"[\s\W_]*"
+_QUESTION = re.compile(r"[?？؟][\s\"'”’»)\]*_]*\W*$")
+_COLON = re.compile(r"[:：]\W*$")
+_ENDS = re.compile(r"[.!?…。！？:：;；][\s\"'”’»)\]*_]*$")
+_ADVERSATIVE = re.compile(
+    r"[,;–—]\s*(?:but|however|though|although|while|pero|sin embargo|aunque|aber|allerdings|jedoch|mais|cependant|"
+    r"maar|ma|mas)\b|が、|ですが|ものの|，但|，不过|但是",
+    re.IGNORECASE,
+)
+_REF = r"(?:\\?\[\^?#?(?:IDs?\s*:\s*)?[\w.:#-]{1,40}\\?\]|【[^】]{1,40}】|［[^］]{1,20}］|(?<=\w{3})\^\d|[¹²³⁴⁵⁶⁷⁸⁹])"
+_SYMBOL = re.compile("[\U0001f000-\U0001faff\u2600-\u27bf\u2b00-\u2bff\ufe0f\u200d]+")
+_LETTERS = re.compile(r"[^\W\d_]")
+_WORD = re.compile(r"[^\W_]+")
+_OFFER = re.compile(
+    r"^\W*(?:sorry|unfortunately|sadly|hmm+|well|oh|i(?:['’]m| am) (?:so |very )?(?:sorry|afraid)(?: but)?|but)\W*",
+    re.I,
+)
+
+
+# In this order: "see you" is no pointer.
+_BY_PHRASES: tuple[tuple[Kind, tuple[str, ...]], ...] = (
+    ("lead-in", ("lead_in",)),
+    ("greeting", ("whole_greeting", "greeting")),
+    ("pointer", ("pointer",)),
+)
+
+
+class Language:
+    """Phrases of one language, compiled when they are first asked for."""
+
+    def __init__(self, phrases: dict[str, Any]) -> None:
+        self._phrases = phrases
+
+    def fits(self, kind: str, text: str) -> bool:
+        """Whether a sentence begins like one of that kind; see `languages.yaml`."""
+        pattern = self._compiled.get(kind)
+        return pattern is not None and pattern.match(text) is not None
+
+    def unopened(self, text: str) -> str | None:
+        """The sentence without what it opens with ("Hi,"); None where it opens with nothing of the kind."""
+        pattern = self._compiled.get("opener")
+        opened = pattern.match(text) if pattern else None
+        return text[opened.end() :] if opened else None
+
+    def points(self, before: str) -> bool:
+        """Whether a reference behind this text is where the reader is sent to."""
+        pattern = self._compiled.get("points")
+        return pattern is not None and pattern.search(before) is not None
+
+    @cached_property
+    def _compiled(self) -> dict[str, re.Pattern[str]]:
+        found = {}
+        documents = self._phrases.get("documents", "(?!)")
+        for kind, listed in self._phrases.items():
+            if kind in {"source", "documents"} or not listed:
+                continue
+            body = "|".join(f"(?:{p})" for p in ([listed] if isinstance(listed, str) else listed))
+            body = body.replace("{doc}", documents).replace("{ref}", _REF).replace("~", "['’]")
+            whole = kind in {"whole_greeting", "meta", "polar"}
+            word = kind in {"spoken", "reports", "goes_on"}
+            text = rf"{_EDGE}(?:{body}){_EDGE}$" if whole else rf"(?:{body})(?!\w)" if word else rf"{_EDGE}(?:{body})"
+            found[kind] = re.compile(rf"(?:{body})\s*\Z" if kind == "points" else text, re.IGNORECASE)
+        return found
+
+    @property
+    def source(self) -> tuple[str, str]:
+        """What stands for one reference in a sentence, and for several."""
+        one, several = self._phrases["source"]
+        return one, several
+
+
+@cache
+def languages() -> dict[str, Language]:
+    """The languages that are covered, by ISO 639 code."""
+    read = yaml.safe_load((Path(__file__).parent / "languages.yaml").read_text(encoding="utf-8"))
+    return {code: Language(phrases) for code, phrases in read.items()}
+
+
+def known(codes: Iterable[str | None]) -> list[Language]:
+    """The phrases of these languages, as far as they are covered."""
+    return [languages()[code] for code in dict.fromkeys(codes) if code in languages()]
+
+
+def kind_of(text: str, codes: Iterable[str | None]) -> Kind:
+    """The kind of a sentence that stands in running text.
+
+    Args:
+        text: Without markup and references.
+        codes: Its language, and others that it might be in.
+    """
+    text = _SYMBOL.sub("", text).strip()
+    if len(text) > LONGEST or not _LETTERS.search(text):
+        return "claim"
+    spoken = known(codes)
+    if _QUESTION.search(text):
+        return "question"
+    kind = _phrased(text, spoken)
+    if kind == "claim":
+        rest = next((rest for language in spoken if (rest := language.unopened(text)) is not None), text)
+        if rest != text and (not _LETTERS.search(rest) or (kind := _phrased(rest, spoken)) == "claim"):
+            kind = "claim" if _LETTERS.search(rest) or is_polar(text, codes) else "greeting"
+    return kind
+
+
+def _phrased(text: str, spoken: Sequence[Language]) -> Kind:
+    """The kind of a sentence by its phrases."""
+    if _refuses(text, spoken):
+        return "refusal"
+    if _COLON.search(text):
+        return "lead-in"
+    for kind, keys in _BY_PHRASES:
+        if any(language.fits(key, text) for language in spoken for key in keys):
+            return kind
+    return "claim"
+
+
+def _refuses(text: str, spoken: Sequence[Language]) -> bool:
+    found = declines.declined(text)
+    if found is not None:
+        return len(_WORD.findall(_OFFER.sub("", found.rest))) < 3
+    if not any(language.fits("refusal", text) for language in spoken):
+        return False
+    turn = _ADVERSATIVE.search(text)
+    rest = text[turn.end() :] if turn else ""
+    return len(rest) < 12 or any(language.fits("refusal", rest) for language in spoken)
+
+
+def ends(text: str) -> bool:
+    """Whether a text ends as a sentence or a lead-in does."""
+    return _ENDS.search(text) is not None
+
+
+def is_polar(text: str, codes: Iterable[str | None]) -> bool:
+    """Whether it is a bare "yes" or "no", which says nothing without its question."""
+    return any(language.fits("polar", text) for language in known(codes))
+
+
+def is_empty_lead(text: str, codes: Iterable[str | None]) -> bool:
+    """Whether a lead-in says nothing of what it introduces: "Here are the steps:"."""
+    return any(language.fits("meta", text) for language in known(codes))
