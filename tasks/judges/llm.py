@@ -16,7 +16,7 @@ import msgspec
 from pydantic import Field, model_validator
 
 from tasks.core import keys
-from tasks.core.config import Settings, Share
+from tasks.core.config import Language, Settings, Share
 from tasks.core.types import OUTAGE, Label, Request, Verdict
 from tasks.engines.generator import Generated, Generator, GeneratorConfig, Lesson, Prompt, Reply, open_generator
 from tasks.judges import _fence, _labels, _model, _prompts
@@ -43,6 +43,7 @@ class Config(Settings):
             does a model that gives no probabilities.
         max_reply_tokens: Most tokens of a reply without an explanation.
         max_explained_tokens: Most tokens of one with it.
+        languages: ISO 639 codes of the languages that it reads; on claims in others the recipe abstains. None for all.
     """
 
     kind: Literal["llm"] = "llm"
@@ -54,6 +55,7 @@ class Config(Settings):
     abstain_below: Share | None = None
     max_reply_tokens: Annotated[int, Field(ge=16)] = 128
     max_explained_tokens: Annotated[int, Field(ge=16)] = 512
+    languages: tuple[Language, ...] | None = None
 
     @model_validator(mode="after")
     def _agrees(self) -> Self:
@@ -121,6 +123,11 @@ class Llm:
     def gpus(self) -> int:
         """GPUs that the model holds here: none where a server has them."""
         return self._config.model.gpus
+
+    @property
+    def languages(self) -> tuple[str, ...] | None:
+        """The languages that it reads; None for all."""
+        return self._config.languages
 
     def describe(self) -> dict[str, object]:
         """Everything that can change a verdict; not where servers are nor how many GPUs run the model."""

@@ -19,7 +19,7 @@ import numpy.typing as npt
 from pydantic import Field, model_validator
 
 from tasks.core import keys
-from tasks.core.config import Settings, Share
+from tasks.core.config import Language, Settings, Share
 from tasks.core.errors import EngineError
 from tasks.core.types import Label, Request, Verdict
 from tasks.core.windows import windows
@@ -84,6 +84,7 @@ class Config(Settings):
             `max_tokens` ask for it.
         fusion: Weighs the model with other features; None takes its probabilities as they are.
         abstain: `[lo, hi]`: lo ≤ p_supported < hi is answered with `abstained`. None answers always.
+        languages: ISO 639 codes of the languages that it reads; on claims in others the recipe abstains. None for all.
     """
 
     kind: Literal["nli"] = "nli"
@@ -92,6 +93,7 @@ class Config(Settings):
     fusion: Fusion | None = None
     thresholds: Thresholds = Thresholds()
     abstain: tuple[Share, Share] | None = None
+    languages: tuple[Language, ...] | None = None
 
     @model_validator(mode="after")
     def _ordered(self) -> Self:
@@ -127,6 +129,11 @@ class Nli:
     def fused(self) -> bool:
         """Whether other features are weighed in."""
         return self._fusion is not None
+
+    @property
+    def languages(self) -> tuple[str, ...] | None:
+        """The languages that it reads; None for all."""
+        return self._config.languages
 
     def describe(self) -> dict[str, object]:
         """Everything that can change a verdict."""

@@ -11,7 +11,7 @@ from typing import Annotated, Literal, Self
 from pydantic import Field, model_validator
 
 from tasks.core import keys
-from tasks.core.config import Settings, Share
+from tasks.core.config import Language, Settings, Share
 from tasks.core.types import LABELS, Request, Verdict
 from tasks.engines.replay import Replay
 
@@ -44,6 +44,7 @@ class Config(Settings):
         seed: Another seed is another judge: the same keys draw other outcomes.
         records: JSONL of recorded verdicts (`{"key": …, "label": …, …}`), which win over drawn ones.
         log: File that gets one line per request judged.
+        languages: ISO 639 codes of the languages that it reads; on claims in others the recipe abstains. None for all.
     """
 
     kind: Literal["replay"] = "replay"
@@ -51,6 +52,7 @@ class Config(Settings):
     seed: Annotated[int, Field(ge=0)] = 0
     records: Path | None = None
     log: Path | None = None
+    languages: tuple[Language, ...] | None = None
 
 
 class ReplayJudge:
@@ -68,6 +70,11 @@ class ReplayJudge:
     def version(self) -> str:
         """Hash of `describe()`."""
         return keys.version(self.describe())
+
+    @property
+    def languages(self) -> tuple[str, ...] | None:
+        """The languages that it reads; None for all."""
+        return self._config.languages
 
     def describe(self) -> dict[str, object]:
         """Everything that can change a verdict; where its records lie and what is logged can't."""

@@ -19,7 +19,7 @@ from pydantic import Field, model_validator
 from sklearn.feature_extraction.text import ENGLISH_STOP_WORDS
 
 from tasks.core import keys
-from tasks.core.config import Settings, Share
+from tasks.core.config import Language, Settings, Share
 from tasks.core.types import Label, Request, Verdict
 from tasks.engines.transformers_cpu import Embedder, EmbedderConfig
 from tasks.judges import _bands, _features, _surface
@@ -60,6 +60,7 @@ class Config(Settings):
             to the claim counts.
         intercept: Log-odds at zero features.
         abstain: `[lo, hi]`: lo ≤ p < hi is answered with `abstained`. None answers always.
+        languages: ISO 639 codes of the languages that it reads; on claims in others the recipe abstains. None for all.
     """
 
     kind: Literal["similarity"] = "similarity"
@@ -69,6 +70,7 @@ class Config(Settings):
     coefficients: Coefficients
     thresholds: Thresholds
     abstain: tuple[Share, Share] | None = None
+    languages: tuple[Language, ...] | None = None
 
     @model_validator(mode="after")
     def _ordered(self) -> Self:
@@ -90,6 +92,11 @@ class Similarity:
     def version(self) -> str:
         """Hash of `describe()`."""
         return keys.version(self.describe())
+
+    @property
+    def languages(self) -> tuple[str, ...] | None:
+        """The languages that it reads; None for all."""
+        return self._config.languages
 
     def describe(self) -> dict[str, object]:
         """Everything that can change a verdict."""

@@ -10,7 +10,7 @@ import pyarrow.compute as pc
 
 from tasks.core.schemas import CLAIM_RESULTS, PAIRS, VERDICTS
 from tasks.stages.context import Context
-from tasks.stages.members import Member
+from tasks.stages.members import Member, readers
 from tasks.stages.pairs import claims_of, looks_of
 from tasks.store.lake import Part, conform, empty
 from tasks.store.query import Queries
@@ -72,5 +72,10 @@ def claim_results(ctx: Context, queries: Queries, part: Part, judges: Sequence[M
     """Results of a part's claims as these judges see them (`sql/claim_results.sql`)."""
     looks = [p for m in judges for p in looks_of(ctx, part, m)]
     relations = {"claims": claims_of(ctx, part), "pairs": looks, "verdict": verdicts}
-    params = {"recipe": ctx.recipe, "judge_version": ctx.judge_version}
+    params = {
+        "recipe": ctx.recipe,
+        "judge_version": ctx.judge_version,
+        "dangling_as_misuse": ctx.settings.scoring.dangling_as_misuse,
+        "readers": readers(judges),
+    }
     return conform(queries.run("claim_results", relations, params), CLAIM_RESULTS)

@@ -36,6 +36,11 @@ class Member:
         """GPUs that it holds while it judges."""
         return self.judge.gpus
 
+    @property
+    def languages(self) -> list[str] | None:
+        """The languages that it reads; None for all."""
+        return None if self.judge.languages is None else sorted(self.judge.languages)
+
 
 def load(recipe: Recipe, opened: dict[Path, Judge] | None = None) -> tuple[Member, ...]:
     """The judges of a recipe, in the order they are asked; no model is loaded.
@@ -75,6 +80,11 @@ def describe(members: Sequence[Member]) -> dict[str, object]:
     if not is_cascade(members):
         return members[0].judge.describe()
     return {"kind": "cascade", "members": [{"judge": m.judge.version, "band": m.band} for m in members]}
+
+
+def readers(members: Sequence[Member]) -> list[dict[str, object]]:
+    """The languages of each judge, for the scoring SQL."""
+    return [{"stage": m.stage, "languages": m.languages} for m in members]
 
 
 def name(members: Sequence[Member]) -> str:

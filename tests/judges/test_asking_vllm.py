@@ -63,7 +63,7 @@ def test_facts_of_an_answer(tmp_path: Path, model: GeneratorConfig, vllm: Genera
     found, nothing = extractor.extract_many(answers)
     spans = [(c.start, c.end, c.cited_chunk_ids) for c in found.claims]
     assert list(dict.fromkeys(spans)) == [
-        (c.start, c.end, c.cited_chunk_ids) for c in sentences.extract(text, answers[0].chunks, None)
+        (c.start, c.end, c.cited_chunk_ids) for c in sentences.extract(answers[0]).claims
     ]
     assert 3 <= len(spans) <= 6
     facts = [c.text for c in found.claims if c.text is not None]

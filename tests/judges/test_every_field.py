@@ -87,7 +87,7 @@ LLM_SERVED: dict[str, Any] = {
     "model.server.retries": 1,
 }
 # The kind picks the module; of prompts the bytes count, and not where they lie (test_judge_llm.py); the engine below.
-LLM_ELSEWHERE = {"kind", "prompt", "explained_prompt", "model.engine"}
+LLM_ELSEWHERE = {"kind", "languages", "prompt", "explained_prompt", "model.engine"}
 
 
 class Described(Scripted):
@@ -180,7 +180,7 @@ def nli_version(settings: dict[str, Any]) -> str:
 
 def test_no_field_of_an_entailment_judge_is_forgotten() -> None:
     models = {f"{above}.{name}" for above in NLI_MODELS for name in ("model", "revision")}
-    assert {"kind", *NLI_COUNTS, *NLI_SAME, *NLI_ON_GPU, *models} == set(leaves(nli.Config))
+    assert {"kind", "languages", *NLI_COUNTS, *NLI_SAME, *NLI_ON_GPU, *models} == set(leaves(nli.Config))
 
 
 @pytest.mark.parametrize(("name", "value"), NLI_COUNTS.items())
