@@ -89,6 +89,8 @@ class Claim:
     def _origin(self) -> dict[int, int]:
         """Position in `text` to position in the answer. Cleaning only removes characters, so long runs line up."""
         written = self.answer[self.start : self.end]
+        if (at := written.find(self.text)) >= 0:
+            return {i: self.start + at + i for i in range(len(self.text))}
         blocks = SequenceMatcher(None, self.text, written, autojunk=False).get_matching_blocks()
         return {a + i: self.start + b + i for a, b, size in blocks for i in range(size)}
 

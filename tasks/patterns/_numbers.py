@@ -5,7 +5,7 @@
 """
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from decimal import Decimal
 
@@ -49,6 +49,13 @@ SHARES = {
 _MONTH = "|".join(sorted(MONTHS, key=len, reverse=True))
 _PERCENT = r"%|percent\b|per\s?cent\b|pct\b|percentage\b"
 _SCALE = "hundred|thousand|million|billion|trillion|lakh|crore|mn|bn|tn"
+
+
+def _word(words: Iterable[str]) -> str:
+    """Where one of these words may begin: looking at its first letter is cheaper than trying each."""
+    return rf"\b(?=[{''.join(sorted({w[0] for w in words}))}])"
+
+
 DIGITS = re.compile(
     r"(?P<digits>\d{1,3}(?:[ \u00a0\u2009\u202f]\d{3})+(?![\d.,]?\d)|\d+(?:[.,'’\u2019]\d+)*)"
     rf"(?P<suffix>(?:st|nd|rd|th)\b|['’]?s\b|\s?(?:{_PERCENT})|[kKmMbB]\b|[\s-]?(?:{_SCALE})s?\b)?"
@@ -58,12 +65,13 @@ DIGITS = re.compile(
 _ONES = "|".join(UNITS[1:10])
 _TO_99 = rf"(?:{'|'.join(TENS)})(?:[\s-](?:{_ONES})\b)?|(?:{'|'.join(sorted(UNITS, key=len, reverse=True))})"
 SPELT = re.compile(
-    rf"\b(?P<words>(?:(?:{_ONES}|a)\s)?hundred\b(?:\s(?:and\s)?(?:{_TO_99})\b)?|(?:{_TO_99})\b)"
+    rf"{_word([*SMALL, 'a', 'hundred'])}"
+    rf"(?P<words>(?:(?:{_ONES}|a)\s)?hundred\b(?:\s(?:and\s)?(?:{_TO_99})\b)?|(?:{_TO_99})\b)"
     rf"(?P<suffix>\s?(?:{_PERCENT})|[\s-](?:{_SCALE})s?\b)?(?P<more>\s?(?:{_PERCENT}))?",
     re.IGNORECASE,
 )
-HINT = re.compile(rf"\b(?:{'|'.join(sorted(HINTS, key=len, reverse=True))})\b", re.IGNORECASE)
-SHARE = re.compile(rf"\b(?:{'|'.join(SHARES)})\b|½|¼|¾", re.IGNORECASE)
+HINT = re.compile(rf"{_word(HINTS)}(?:{'|'.join(sorted(HINTS, key=len, reverse=True))})\b", re.IGNORECASE)
+SHARE = re.compile(rf"{_word(SHARES)}(?:{'|'.join(SHARES)})\b|½|¼|¾", re.IGNORECASE)
 ISO = r"(?P<y>\d{4})[-/.](?P<m>\d{1,2})[-/.](?P<d>\d{1,2})(?!\d)"
 NAMED = (
     rf"(?:(?P<d1>\d{{1,2}})(?:st|nd|rd|th)?\s+(?:of\s+)?)?\b(?P<month>{_MONTH}|{_MONTH.upper()})\b\.?"
