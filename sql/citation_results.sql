@@ -22,7 +22,7 @@ segment AS (
         len(claims.cited_chunk_ids) + len(claims.dangling_citations) > 0 AS refers,
         len(traces.chunks) > 0 AND answer.has_references AS applies,
         CASE
-            WHEN claim_results.looks > 0 THEN claim_results.status
+            WHEN claim_results.looks > 0 OR claim_results.status = 'abstained' THEN claim_results.status
             WHEN len(traces.chunks) = 0 OR NOT answer.has_references THEN 'na'
             WHEN NOT refers AND answer.waits THEN 'unjudged'
             ELSE 'judged'

@@ -1,10 +1,10 @@
 -- grain: one claim under one recipe
 -- inputs: claims, pairs, verdict (see part_verdicts.sql; `stage` tells whose), for one part
--- parameters: $recipe, $judge_version
+-- parameters: $recipe, $judge_version, $dangling_as_misuse, $readers (stage and languages of each judge; null for all)
 -- METHODS section 3. Over all looks of one judge at a claim: supported if any look entails it; else unjudged if any
 -- look has no label, since that one might have; else contradicted, then partially supported, if any look says so; else
 -- abstained if the judge could not tell in any look; else unsupported. Of several judges, the last that gave a label
--- counts.
+-- counts. A claim in a language that its judge does not read is abstained from, without a look.
 WITH seen AS (
     SELECT
         pairs.claim_id,
@@ -30,9 +30,12 @@ look AS (
         look,
         cited,
         packed,
+        cited_chunk_ids,
+        named,
         -- A pack cites what it names: each of these chunks decides by itself.
         cited OR (packed AND list_has_any(named, cited_chunk_ids)) AS cites,
         list_filter(shown, lambda c, i: list_position(shown, c) = i) AS chunk_ids,
+        CASE WHEN len(list_distinct(shown)) = 1 AND cited THEN list_distinct(shown) ELSE [] END AS shown_alone,
         -- What decides: the chunks that the judge names, cited ones first, or else all that it saw.
         CASE
             WHEN len(named) = 0 THEN list_filter(shown, lambda c, i: list_position(shown, c) = i)
@@ -111,6 +114,64 @@ cited AS (
     FROM chunk
     GROUP BY claim_id, stage
 ),
+-- What is cited, all together (ALCE, Gao et al. 2023): recall is whether it entails the claim.
+cited_together AS (
+    SELECT
+        look.claim_id,
+        look.stage,
+        CASE
+            WHEN bool_or(label = 'supported' AND entails) THEN 1
+            WHEN bool_or(coalesce(label, 'abstained') = 'abstained' AND entails) THEN NULL
+            ELSE 0
+        END AS recall
+    FROM (
+        SELECT
+            *,
+            -- All that the look shows is cited; of a pack, all that decides it.
+            cited OR (packed AND len(named) > 0 AND list_has_all(cited_chunk_ids, named)) AS entails
+        FROM look
+    ) AS look
+    GROUP BY look.claim_id, look.stage
+),
+-- Precision is the share of what is cited that entails the claim by itself, or without which the rest does not.
+citation AS (
+    SELECT claim.claim_id, claim.stage, claims.cited_chunk_ids, unnest(claims.cited_chunk_ids) AS chunk_id
+    FROM claim
+    JOIN claims USING (claim_id)
+),
+precise AS (
+    SELECT
+        citation.claim_id,
+        citation.stage,
+        citation.chunk_id,
+        any_value(cited_together.recall) AS recall,
+        CASE
+            WHEN any_value(cited_together.recall) IS NULL THEN NULL
+            WHEN any_value(cited_together.recall) = 0 THEN FALSE
+            WHEN bool_or(look.label = 'supported' AND list_contains(look.shown_alone, citation.chunk_id)) THEN TRUE
+            WHEN bool_or(look.label = 'supported' AND look.packed AND list_contains(look.named, citation.chunk_id))
+                THEN TRUE
+            -- The rest entails it, in a look at some of the rest or at all of it.
+            WHEN bool_or(look.label = 'supported' AND look.cited AND NOT list_contains(look.chunk_ids, citation.chunk_id))
+                THEN FALSE
+            WHEN bool_or(look.packed) THEN FALSE
+            -- A look at all of the rest says that it does not.
+            WHEN bool_or(
+                look.label IS NOT NULL AND look.label <> 'abstained' AND look.cited
+                AND list_has_all(look.chunk_ids, list_filter(citation.cited_chunk_ids, lambda c: c <> citation.chunk_id))
+                AND NOT list_contains(look.chunk_ids, citation.chunk_id)
+            ) THEN TRUE
+        END AS precise
+    FROM citation
+    JOIN look ON look.claim_id = citation.claim_id AND look.stage = citation.stage
+    LEFT JOIN cited_together ON cited_together.claim_id = citation.claim_id AND cited_together.stage = citation.stage
+    GROUP BY citation.claim_id, citation.stage, citation.chunk_id
+),
+citations AS (
+    SELECT claim_id, any_value(recall) AS recall, count(precise) AS counted, count(*) FILTER (precise) AS precise
+    FROM precise
+    GROUP BY claim_id
+),
 -- The look that decides: of those with the claim's label, single before joint, cited before not, then the surest.
 -- For a claim without support, the look that came closest.
 deciding AS (
@@ -130,26 +191,65 @@ deciding AS (
             look.chunk_ids
     ) = 1
 ),
+-- Judges that are asked first and do not read the claim's language.
+unread AS (
+    SELECT claim_id, max(stage) AS stage
+    FROM (
+        SELECT
+            claim_id,
+            unnest(list_filter(stages, lambda s, i: s = i)) AS stage
+        FROM (
+            SELECT
+                claim_id,
+                list_transform(
+                    list_filter(
+                        $readers::STRUCT(stage INTEGER, languages VARCHAR[])[],
+                        lambda r: r.languages IS NOT NULL AND language IS NOT NULL
+                            AND NOT list_contains(r.languages, language)
+                    ),
+                    lambda r: r.stage
+                ) AS stages
+            FROM claims
+        )
+    )
+    GROUP BY claim_id
+),
 result AS (
     SELECT
         claims.*,
-        coalesce(claim.outcome, 'na') AS outcome,
-        claim.stage,
-        claim.stage_asked,
+        coalesce(claim.outcome, if(unread.stage IS NULL, 'na', 'abstained')) AS outcome,
+        coalesce(claim.stage, unread.stage) AS stage,
+        greatest(claim.stage_asked, unread.stage) AS stage_asked,
+        claim.outcome IS NULL AND unread.stage IS NOT NULL AS is_unread,
         claim.p_supported,
         claim.p_contradicted,
         coalesce(claim.looks, 0) AS looks,
         coalesce(claim.looks_unjudged, 0) AS looks_unjudged,
         CASE
-            WHEN claim.outcome IS NULL OR len(claims.cited_chunk_ids) = 0 OR claim.cited_supports THEN FALSE
+            WHEN claim.outcome IS NULL AND unread.stage IS NOT NULL AND len(claims.cited_chunk_ids) > 0 THEN NULL
+            WHEN claim.outcome IS NULL THEN FALSE
+            WHEN len(claims.cited_chunk_ids) = 0 THEN $dangling_as_misuse AND len(claims.dangling_citations) > 0
+            WHEN claim.cited_supports THEN FALSE
             WHEN claim.cited_open THEN NULL
             ELSE TRUE
         END AS misused,
+        -- What cites nothing, or nothing that is there, has no recall; a reference that dangles entails nothing.
+        CASE
+            WHEN claim.outcome IS NULL THEN NULL
+            WHEN len(claims.cited_chunk_ids) = 0 THEN 0
+            ELSE citations.recall
+        END AS citation_recall,
+        CASE WHEN claim.outcome IS NOT NULL
+            THEN coalesce(citations.counted, 0) + len(claims.dangling_citations) ELSE 0
+        END AS citations_counted,
+        coalesce(citations.precise, 0) AS citations_precise,
         coalesce(deciding.deciding_ids, []) AS chunk_ids,
         coalesce(cited.cited_support, []) AS cited_support
     FROM claims
     LEFT JOIN claim USING (claim_id)
+    LEFT JOIN unread USING (claim_id)
     LEFT JOIN deciding USING (claim_id)
+    LEFT JOIN citations USING (claim_id)
     LEFT JOIN cited ON cited.claim_id = claims.claim_id AND cited.stage = claim.stage
 )
 SELECT
@@ -160,7 +260,12 @@ SELECT
     $judge_version AS judge_version,
     CASE WHEN outcome IN ('na', 'unjudged', 'abstained') THEN outcome ELSE 'judged' END AS status,
     CASE WHEN outcome NOT IN ('na', 'unjudged', 'abstained') THEN outcome END AS label,
+    language,
+    CASE WHEN outcome = 'abstained' THEN if(is_unread, 'language', 'judge') END AS abstained_for,
     misused,
+    citation_recall::DOUBLE AS citation_recall,
+    citations_counted::INTEGER AS citations_counted,
+    citations_precise::INTEGER AS citations_precise,
     stage,
     stage_asked,
     chunk_ids[1] AS deciding_chunk_id,
@@ -176,7 +281,9 @@ SELECT
     p_contradicted,
     looks,
     looks_unjudged,
-    []::VARCHAR[] AS patterns, -- found last of all, since texts are read for some (tasks/stages/patterns.py)
+    -- Found last of all, since texts are read for some (tasks/stages/patterns.py)
+    []::VARCHAR[] AS patterns,
+    FALSE AS to_check,
     coalesce(misused, TRUE)
         OR outcome IN ('unjudged', 'abstained')
         OR coalesce(stage < stage_asked, FALSE) AS needs_review

@@ -1,21 +1,26 @@
 -- grain: one claim that some chunks support in part, each by itself, as the judge that decided saw it
 -- inputs: claim_results, pairs, verdict (see part_verdicts.sql), for one part
 -- A chunk counts by a look at it alone, or by a look in which the judge named it alone.
-WITH look AS (
+-- Looks meet their claims first: a verdict joined to a claim by the stage alone would be every verdict with every claim.
+WITH decided AS MATERIALIZED (
+    SELECT pairs.claim_id, pairs.stage, pairs.request_key, pairs.evidence
+    FROM pairs
+    JOIN claim_results ON claim_results.claim_id = pairs.claim_id AND claim_results.stage = pairs.stage
+    WHERE pairs.look IS DISTINCT FROM 'found_true' -- which shows claims, and no chunks
+),
+look AS (
     SELECT
         claim_id,
         list_distinct(list_transform(
             CASE
-                WHEN len(coalesce(verdict.passages, [])) = 0 THEN pairs.evidence
-                ELSE list_select(pairs.evidence, verdict.passages)
+                WHEN len(coalesce(verdict.passages, [])) = 0 THEN decided.evidence
+                ELSE list_select(decided.evidence, verdict.passages)
             END,
             lambda e: e.chunk_id
         )) AS chunk_ids
-    FROM pairs
+    FROM decided
     JOIN verdict USING (stage, request_key)
-    JOIN claim_results USING (claim_id)
-    WHERE pairs.stage = claim_results.stage AND verdict.label = 'partially_supported'
-        AND pairs.look IS DISTINCT FROM 'found_true' -- which shows claims, and no chunks
+    WHERE verdict.label = 'partially_supported'
 )
 SELECT claim_id, list(DISTINCT chunk_ids[1] ORDER BY chunk_ids[1]) AS chunk_ids
 FROM look

@@ -1,7 +1,7 @@
 -- grain: one trace under one recipe
--- inputs: traces, claims, claim_results, relevance, for one part
--- parameters: $recipe, $method, $judge_version, $misuse_penalty, $partial_credit, $t_context, $t_groundedness, $t_answer,
---   $w_retrieval, $w_answerability, $w_faithfulness, $w_answer
+-- inputs: traces, claims (with what else was cut from the answers), claim_results, relevance, for one part
+-- parameters: $recipe, $method, $judge_version, $salt, $misuse_penalty, $partial_credit, $t_context, $t_groundedness,
+--   $t_answer, $w_retrieval, $w_answerability, $w_faithfulness, $w_answer, $partial_passes
 -- METHODS sections 4, 6 and 7. Claims that are N/A, unjudged or abstained enter no mean; they are counted.
 WITH claim AS (
     SELECT
@@ -15,31 +15,44 @@ WITH claim AS (
         count(*) FILTER (label IS NOT NULL AND misused) AS misused,
         count(*) FILTER (status = 'unjudged') AS unjudged,
         count(*) FILTER (status = 'abstained') AS abstained,
+        count(*) FILTER (abstained_for = 'language') AS unread,
+        count(*) FILTER (to_check) AS to_check,
+        -- What stops an answer whatever its probabilities are (METHODS section 7).
+        count(*) FILTER (
+            label IN ('unsupported', 'contradicted') OR to_check OR (label IS NOT NULL AND misused)
+            OR (label = 'partially_supported' AND NOT $partial_passes)
+        ) AS stopping,
+        avg(citation_recall) FILTER (label IS NOT NULL) AS citation_recall,
+        sum(citations_precise) FILTER (label IS NOT NULL)
+        / nullif(sum(citations_counted) FILTER (label IS NOT NULL), 0) AS citation_precision,
         count(*) FILTER ($method <> 'citations' AND stage_asked > 1) AS escalated,
         count(*) FILTER (stage = 1) AS cited,
         count(label) FILTER (stage = 1) AS cited_judged,
         count(*) FILTER (stage = 1 AND label = 'supported') AS cited_true,
         list_distinct(flatten(list(deciding_chunk_ids) FILTER (label = 'supported'))) AS used,
-        -- How probable the support of the weakest claim is; null where that can't be told of some claim. Judges without
-        -- probabilities are taken at their word, and a contradicted claim is no likelier supported than not contradicted.
-        CASE WHEN NOT bool_or(status IN ('unjudged', 'abstained'))
-            THEN min(
-                CASE label
-                    WHEN 'supported' THEN coalesce(p_supported, 1)
-                    WHEN 'partially_supported' THEN coalesce(p_supported, 0.5)
-                    WHEN 'contradicted' THEN least(coalesce(p_supported, 0), 1 - coalesce(p_contradicted, 0))
-                    WHEN 'unsupported' THEN coalesce(p_supported, 0)
-                END
-            )
+        -- How probable the support of the weakest claim is; null where a claim stops the answer by its label, or where
+        -- nobody can tell whether it does. Judges without probabilities are taken at their word.
+        CASE
+            WHEN stopping = 0
+                AND NOT bool_or(status IN ('unjudged', 'abstained') OR (label IS NOT NULL AND misused IS NULL))
+                THEN min(
+                    CASE label
+                        WHEN 'supported' THEN coalesce(p_supported, 1)
+                        WHEN 'partially_supported' THEN coalesce(p_supported, 0.5)
+                    END
+                )
         END AS weakest_support
     FROM claim_results
     GROUP BY trace_id
 ),
-dangling AS (
+cut AS (
     SELECT
         trace_id,
         sum(len(dangling_citations))::INTEGER AS dangling,
-        count(*) FILTER (len(dangling_citations) > 0 AND len(cited_chunk_ids) = 0) AS segments_dangling
+        count(*) FILTER (kind = 'claim' AND len(dangling_citations) > 0 AND len(cited_chunk_ids) = 0)
+            AS segments_dangling,
+        count(*) FILTER (kind = 'refusal') AS refusals,
+        bool_and(kind = 'reasoning') AS only_reasoning
     FROM claims
     GROUP BY trace_id
 ),
@@ -68,11 +81,19 @@ trace AS (
         coalesce(claim.unjudged, 0) AS unjudged,
         coalesce(claim.abstained, 0) AS abstained,
         coalesce(claim.escalated, 0) AS escalated,
-        coalesce(dangling.dangling, 0) AS dangling,
-        dangling.segments_dangling,
+        coalesce(claim.unread, 0) AS unread,
+        coalesce(claim.to_check, 0) AS to_check,
+        coalesce(claim.stopping, 0) AS stopping,
+        coalesce(cut.dangling, 0) AS dangling,
+        coalesce(cut.refusals, 0) AS refusals,
+        cut.segments_dangling,
+        claim.citation_recall,
+        claim.citation_precision,
+        coalesce(cut.only_reasoning, FALSE)
+        OR coalesce(text_removed_at IS NULL AND NOT regexp_matches(answer, '[^\s\p{Z}]'), FALSE) AS is_empty,
         coalesce(claim.used, []) AS used,
         claim.weakest_support,
-        relevant.answer_relevance,
+        CASE WHEN NOT is_empty THEN relevant.answer_relevance END AS answer_relevance,
         relevant.answerability,
         -- A chunk without a score might be the best one.
         CASE WHEN relevant.chunks_scored = len(traces.chunks) THEN relevant.best_chunk END AS context_relevance,
@@ -97,7 +118,11 @@ trace AS (
             WHEN relevant.answerability IS NULL THEN 'unjudged'
             ELSE 'scored'
         END AS answerability_status,
-        CASE WHEN relevant.answer_relevance IS NULL THEN 'unjudged' ELSE 'scored' END AS answer_relevance_status,
+        CASE
+            WHEN is_empty THEN 'na'
+            WHEN relevant.answer_relevance IS NULL THEN 'unjudged'
+            ELSE 'scored'
+        END AS answer_relevance_status,
         -- Of method `citations` alone: the claims are segments, and the rounds are stages.
         CASE
             WHEN $method <> 'citations' THEN NULL
@@ -113,7 +138,7 @@ trace AS (
         claim.cited_true
     FROM traces
     LEFT JOIN claim USING (trace_id)
-    LEFT JOIN dangling USING (trace_id)
+    LEFT JOIN cut USING (trace_id)
     LEFT JOIN relevant USING (trace_id)
 ),
 score AS (
@@ -140,9 +165,19 @@ SELECT
     $judge_version AS judge_version,
     -- Case and spaces don't make another question.
     CASE WHEN text_removed_at IS NULL
-        THEN md5(trim(regexp_replace(lower(nfc_normalize(question)), '\s+', ' ', 'g')))
+        THEN md5($salt || trim(regexp_replace(lower(nfc_normalize(question)), '\s+', ' ', 'g')))
     END AS question_id,
     groundedness_status,
+    -- Why groundedness is N/A, the first that holds.
+    CASE
+        WHEN groundedness_status <> 'na' THEN NULL
+        WHEN $method = 'citations' THEN 'method'
+        WHEN is_empty THEN 'no_answer'
+        WHEN len(chunks) = 0 THEN 'no_context'
+        WHEN total > 0 THEN 'not_shown' -- what it claims was held against nothing
+        WHEN refusals > 0 THEN 'refusal'
+        ELSE 'no_claims'
+    END AS groundedness_na,
     groundedness_score,
     CASE WHEN grounded THEN supported / judged END AS faithfulness,
     total AS claims_total,
@@ -155,6 +190,12 @@ SELECT
     unjudged AS claims_unjudged,
     abstained AS claims_abstained,
     escalated AS claims_escalated,
+    unread AS claims_unread,
+    to_check AS claims_to_check,
+    stopping AS claims_stopping,
+    refusals,
+    citation_recall,
+    citation_precision,
     dangling AS citations_dangling,
     len(chunks) AS chunks_retrieved,
     CASE WHEN grounded THEN len(used) END AS chunks_used,
@@ -190,15 +231,17 @@ SELECT
     -- The waterfall: the first stage that the trace does not pass. A signal that is missing passes none.
     CASE
         WHEN coalesce(context_relevance < $w_retrieval, TRUE) THEN 'retrieval'
+        -- An answer that only says that there is none.
+        WHEN refusals > 0 AND total = 0 THEN 'answerability'
         WHEN coalesce(answerability < $w_answerability, TRUE) THEN 'answerability'
-        WHEN coalesce(weakest_support < $w_faithfulness, TRUE) THEN 'faithfulness'
+        WHEN stopping > 0 OR coalesce(weakest_support < $w_faithfulness, TRUE) THEN 'faithfulness'
         WHEN coalesce(answer_relevance < $w_answer, TRUE) THEN 'answer_relevance'
         ELSE 'sent'
     END AS waterfall,
     CASE waterfall
         WHEN 'retrieval' THEN context_relevance IS NULL
-        WHEN 'answerability' THEN answerability IS NULL
-        WHEN 'faithfulness' THEN weakest_support IS NULL
+        WHEN 'answerability' THEN answerability IS NULL AND (refusals = 0 OR total > 0)
+        WHEN 'faithfulness' THEN stopping = 0 AND weakest_support IS NULL
         WHEN 'answer_relevance' THEN answer_relevance IS NULL
         ELSE FALSE
     END AS waterfall_uncertain

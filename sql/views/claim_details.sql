@@ -4,6 +4,8 @@ SELECT
     r.*,
     c.ordinal,
     c.text,
+    c.context,
+    c.hypothesis,
     c.span_start,
     c.span_end,
     c.cited_chunk_ids,

@@ -27,6 +27,7 @@ placed AS (
     FROM given
     INNER JOIN claims
         ON given.trace_id = claims.trace_id
+        AND claims.kind = 'claim'
         AND given.span_start < claims.span_end
         AND claims.span_start < given.span_end
     ANTI JOIN named

@@ -34,6 +34,9 @@ class Settings(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
 
 
+Language = Annotated[str, Field(pattern=r"^[a-z]{2,3}$")]
+
+
 class Pairing(Settings):
     """Which evidence the judge is shown with a claim (the cost dial).
 
@@ -44,14 +47,16 @@ class Pairing(Settings):
         k: Chunks for `top_k`.
         window_words: A chunk longer than this is read in windows of whole sentences up to this many words.
         pack_words: Most words of a pack of `all_chunks` or `cited_together`, at least `window_words`.
-        joint_chunks: How many of the best chunks are shown together when no look supports a claim; 0 = never.
+        joint_words: Most words of the best windows, of one chunk or several, that are shown together when no look
+            supports a claim; 0 = never. Cited chunks are shown together in any case, each with its best window at
+            least.
     """
 
     kind: Literal["per_chunk", "top_k", "cited", "cited_together", "all_chunks"] = "per_chunk"
     k: Annotated[int, Field(ge=1)] = 5
     window_words: Annotated[int, Field(ge=20)] = 160
     pack_words: Annotated[int, Field(ge=20)] = 3_000
-    joint_chunks: Annotated[int, Field(ge=0, le=8)] = 2
+    joint_words: Annotated[int, Field(ge=0)] = 480
 
     @model_validator(mode="after")
     def _fits(self) -> Self:
@@ -99,10 +104,17 @@ class Shadow(Settings):
 
 
 class Scoring(Settings):
-    """Parameters of METHODS section 4."""
+    """Parameters of METHODS section 4.
+
+    Attributes:
+        misuse_penalty: What a misused claim costs, in supported claims.
+        partial_credit: What a partially supported claim counts.
+        dangling_as_misuse: Whether a claim whose references all dangle counts as misused.
+    """
 
     misuse_penalty: Annotated[float, Field(ge=0)] = 2.0
     partial_credit: Share = 0.0
+    dangling_as_misuse: bool = False
 
 
 class Triad(Settings):
@@ -119,14 +131,16 @@ class Waterfall(Settings):
     Attributes:
         retrieval: Of the best chunk's relevance to the question.
         answerability: Of the answerability of the question from the chunks.
-        faithfulness: Of the support of the answer's weakest claim: a claim below it counts as unsupported.
+        faithfulness: Of the support of the answer's weakest claim, where no claim stops the answer by its label.
         answer_relevance: Of the answer's relevance to the question.
+        partial_passes: Whether a claim that is supported in part does not stop the answer by its label.
     """
 
     retrieval: Share = 0.34
     answerability: Share = 0.0
     faithfulness: Share = 0.5
     answer_relevance: Share = 0.42
+    partial_passes: bool = False
 
 
 class _Method(Settings):

@@ -39,6 +39,7 @@ PAIRING_RULES = 2  # raised when the windows or the looks that the same settings
 SCORING_SQL = (
     "part_verdicts",
     "second_look",
+    "left_out_look",
     "claim_results",
     "escalate",
     "round_two",
@@ -53,8 +54,10 @@ SCORING_SQL = (
     "nightly_waterfall",
     "partial_support",
     "shown_patterns",
-    "pattern_sums",
+    "shown_languages",
+    "share_sums",
     "nightly_patterns",
+    "nightly_languages",
     "nightly_citations",
     "repeated_questions",
     "nightly_repeats",
@@ -96,6 +99,21 @@ class StageResult:
     gpus: int = 0
     seconds: float = 0.0
     notes: tuple[str, ...] = ()
+
+    def plus(self, other: "StageResult") -> "StageResult":
+        """What this stage and more of it did."""
+        return replace(
+            self,
+            computed=self.computed + other.computed,
+            reused=self.reused + other.reused,
+            lost=self.lost + other.lost,
+            tokens_in=self.tokens_in + other.tokens_in,
+            tokens_cached=self.tokens_cached + other.tokens_cached,
+            tokens_out=self.tokens_out + other.tokens_out,
+            gpus=max(self.gpus, other.gpus),
+            seconds=self.seconds + other.seconds,
+            notes=(*self.notes, *other.notes),
+        )
 
 
 @dataclass(frozen=True)
@@ -276,7 +294,14 @@ def load_all(
         relevance = scorers.versions(own, embedder)
         grader = _grader(chosen, grading, known)
         judged_by = [m.judge.version for m in judges]
-        definition = define(recipe, extractor.version, judged_by, relevance, grader.version if grader else None)
+        definition = define(
+            recipe,
+            extractor.version,
+            judged_by,
+            relevance,
+            grader.version if grader else None,
+            [m.languages for m in judges],
+        )
         version = keys.version(definition)
         twin = next((c.settings.name for c in found if c.recipe == version), recipe.name)
         if twin != recipe.name:
@@ -377,14 +402,20 @@ def missing_parts(ctx: Context, table: Table, version: str) -> tuple[list[Part],
 
 
 def define(
-    recipe: Recipe, extractor: str, judges: Sequence[str], relevance: Mapping[str, str], grader: str | None = None
+    recipe: Recipe,
+    extractor: str,
+    judges: Sequence[str],
+    relevance: Mapping[str, str],
+    grader: str | None = None,
+    languages: Sequence[Sequence[str] | None] = (),
 ) -> dict[str, object]:
     """What is hashed into a recipe. The name stays out: renaming changes no number.
 
     Args:
         judges: Their versions, in the order they are asked.
         relevance: See `scorers.versions`.
-        grader: Its version; None where the recipe names none, and is what it was before there were any.
+        grader: Its version; None where the recipe names none.
+        languages: What each judge reads; None for all.
     """
 
     def pairing(settings: Pairing) -> dict[str, object]:
@@ -396,6 +427,7 @@ def define(
         "extractor": extractor,
         "pairing": pairing(recipe.pairing),
         "judge": judges[0],
+        "languages": [None if codes is None else list(codes) for codes in languages],
         "cascade": [
             {"judge": judge, "band": e.band, "pairing": pairing(e.pairing)}
             for judge, e in zip(judges[1:], recipe.cascade, strict=False)  # the rounds of one judge are no cascade

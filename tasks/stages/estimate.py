@@ -5,7 +5,6 @@ from dataclasses import dataclass, replace
 from typing import TypeVar
 
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from tasks.core.grades import GRADED
 from tasks.core.schemas import TRACE_SCORES
@@ -165,7 +164,7 @@ def _judging(ctx: Context, queries: Queries, member: Member, asked: set[str]) ->
         looks = looks_of(ctx, part, member)
         if planned:
             found: Iterator[Request] = open_requests(ctx, queries, member, part, looks[:1])
-            first = looks[0].read(["claim_id"])
+            first = looks[0].read(["claim_id", "cited"])
         else:
             first = possible_looks(ctx, member, part) if rounds else first_looks(ctx, member, part)[0]
             found = _unjudged(ctx, queries, member, part, first)
@@ -210,7 +209,10 @@ def _unjudged(ctx: Context, queries: Queries, member: Member, part: Part, first:
 
 def _second_looks(member: Member, first: pa.Table) -> int:
     """Most second looks that claims with these first looks may need."""
-    counts = pc.value_counts(first["claim_id"]).field("counts").to_pylist()
-    if member.pairing.packs:  # the cited chunks in as many packs as all; one look at several of them
-        return sum(n + (n > 1 and member.pairing.joint_chunks > 0) for n in counts)
-    return 2 * len(counts) if member.pairing.joint_chunks else 0
+    counts = first.select(["claim_id", "cited"]).group_by("claim_id").aggregate([("cited", "count"), ("cited", "sum")])
+    shown, cited = counts["cited_count"].to_numpy(), counts["cited_sum"].to_numpy()
+    joint = int((shown > 1).sum()) if member.pairing.joint_words else 0
+    if member.pairing.packs:  # the cited chunks in as many packs as all
+        return joint + int(shown.sum())
+    # All that is cited, and of three or more all but each.
+    return joint + int((cited > 1).sum()) + int(cited[cited > 2].sum())

@@ -235,7 +235,7 @@ def _scores(ctx: Context, queries: Queries, part: Part, verdicts: pa.Table) -> M
     """Score and question of each trace."""
     column = "groundedness_score" if _number(ctx) == "groundedness" else _number(ctx)
     traces = covered(ctx, part, marked(part, TRACE_COLUMNS))
-    _, scores = results_of(ctx, queries, part, verdicts, claims_of(ctx, part), traces)
+    _, _, scores = results_of(ctx, queries, part, verdicts, claims_of(ctx, part), traces)
     ids, values, questions = (scores[c].to_pylist() for c in ("trace_id", column, "question_id"))
     return {t: (value, question or t) for t, value, question in zip(ids, values, questions, strict=True)}
 

@@ -30,7 +30,7 @@ from tasks.stages.scope import ALL, Scope
 from tasks.store.lake import Part, empty
 
 TRACE_COLUMNS = ["trace_id", "chunks.list.element.chunk_id", "chunks.list.element.text"]
-CLAIM_COLUMNS = ["claim_id", "trace_id", "hypothesis", "cited_chunk_ids"]
+CLAIM_COLUMNS = ["claim_id", "trace_id", "hypothesis", "cited_chunk_ids", "language"]
 
 
 def plan_pairs(ctx: Context) -> StageResult:
@@ -65,12 +65,19 @@ def plan_pairs(ctx: Context) -> StageResult:
     return StageResult("pairs", computed=computed, reused=reused, tokens_in=tokens)
 
 
-def cut_claims(ctx: Context, part: Part, columns: list[str] | None = None) -> pa.Table:
-    """The claims that were cut from a part of `traces`, but for those of traces whose text is gone."""
+def cut_parts(ctx: Context, part: Part, columns: list[str] | None = None) -> pa.Table:
+    """All that was cut from the answers of a part of `traces`, but for those of traces whose text is gone."""
     found = ctx.lake.find(CLAIMS, part.name, ctx.extractor.version, part.partition[-1])
     if found is None:
-        return empty(CLAIMS)
+        return empty(CLAIMS).select(columns) if columns else empty(CLAIMS)
     rows = kept(part, found.read(columns and sorted({*columns, "trace_id"})))
+    return rows.select(columns) if columns else rows
+
+
+def cut_claims(ctx: Context, part: Part, columns: list[str] | None = None) -> pa.Table:
+    """The claims among it."""
+    rows = cut_parts(ctx, part, columns and [*columns, *({"kind"} - {*columns})])
+    rows = rows.filter(pc.equal(rows["kind"], "claim"))
     return rows.select(columns) if columns else rows
 
 
@@ -182,15 +189,21 @@ class Looks:
 def first_looks(ctx: Context, member: Member, part: Part, only: Collection[str] | None = None) -> tuple[pa.Table, int]:
     """Pairs of one part for one judge, looks at the same evidence side by side, and the tokens that ranking took.
 
+    Claims in languages that it does not read have none.
+
     Args:
         only: Ids of the claims that it sees; None for all.
     """
     pairing = member.pairing
     texts = trace_texts(part)
     cut = {t: {c: windows(text, pairing.window_words) for c, text in chunks.items()} for t, chunks in texts.items()}
-    claims = cut_claims(ctx, part, CLAIM_COLUMNS).to_pylist()
-    if only is not None:
-        claims = [c for c in claims if c["claim_id"] in only]
+    reads = member.languages
+    claims = [
+        claim
+        for claim in cut_claims(ctx, part, CLAIM_COLUMNS).to_pylist()
+        if (only is None or claim["claim_id"] in only)
+        and (reads is None or claim["language"] is None or claim["language"] in reads)
+    ]
     nearest, tokens = _nearest(ctx, pairing.k, claims, texts, cut) if pairing.kind == "top_k" else ({}, 0)
     looks = Looks(member.stage)
     for trace, its in groupby(claims, key=itemgetter("trace_id")):
@@ -272,14 +285,24 @@ def _nearest(
 
 
 def second_looks(ctx: Context, member: Member, part: Part, asked: pa.Table) -> pa.Table:
-    """Pairs for the second looks that `sql/second_look.sql` asks for."""
+    """Pairs for the looks that `sql/second_look.sql` or `sql/left_out_look.sql` asks for."""
     looks = Looks(member.stage)
     if asked.num_rows:
         texts = trace_texts(part)
         claims = {c["claim_id"]: c for c in cut_claims(ctx, part, CLAIM_COLUMNS).to_pylist()}
+        shown: set[tuple[str, frozenset[Window]]] = set()
         for row in kept(part, asked).to_pylist():
             claim, chunks = claims[row["claim_id"]], texts[row["trace_id"]]
             evidence = [(e["chunk_id"], e["start"], e["end"]) for e in row["evidence"]]
+            if not member.pairing.packs or row["look"] == "joint":
+                most = member.pairing.joint_words
+                if row["look"] == "joint" and not most:
+                    continue
+                evidence = list(_fitting(evidence, chunks, row["least"], most))
+            # Where the best windows are those of the cited chunks, one look serves both.
+            if (row["claim_id"], frozenset(evidence)) in shown:
+                continue
+            shown.add((row["claim_id"], frozenset(evidence)))
             for body in _again(member.pairing, row["look"], evidence, chunks):
                 (key,) = keys.request_keys(passages(body, chunks), [claim["hypothesis"]])
                 cited = {chunk for chunk, _, _ in body} <= set(claim["cited_chunk_ids"])
@@ -287,6 +310,16 @@ def second_looks(ctx: Context, member: Member, part: Part, asked: pa.Table) -> p
                     looks.show(*window)
                 looks.add(row["claim_id"], row["trace_id"], row["look"], key, cited=cited)
     return looks.table()
+
+
+def _fitting(evidence: Iterable[Window], texts: Mapping[str, str], least: int, most: int) -> Iterator[Window]:
+    """The first `least` windows, and after them those that fit into `most` words together with what was taken."""
+    size = 0.0
+    for number, (chunk, start, end) in enumerate(evidence):
+        more = words(texts[chunk][start:end])
+        if number < least or size + more <= most:
+            size += more
+            yield chunk, start, end
 
 
 def _again(pairing: Pairing, look: str, evidence: list[Window], texts: Mapping[str, str]) -> Iterable[list[Window]]:
@@ -298,8 +331,8 @@ def _again(pairing: Pairing, look: str, evidence: list[Window], texts: Mapping[s
 
 
 def looks_of(ctx: Context, part: Part, member: Member) -> list[Part]:
-    """A judge's parts of `pairs` for a part of `traces`: first looks, then second ones where they are planned."""
-    names = (first_name(part, member), joint_name(part, member))
+    """A judge's parts of `pairs` for a part of `traces`: first looks, then the others where they are planned."""
+    names = (first_name(part, member), joint_name(part, member), left_out_name(part, member))
     found = (ctx.lake.find(PAIRS, name, ctx.recipe, part.partition[-1]) for name in names)
     return [p for p in found if p]
 
@@ -312,3 +345,8 @@ def first_name(part: Part, member: Member) -> str:
 def joint_name(part: Part, member: Member) -> str:
     """Name of the part that holds its second looks."""
     return f"{first_name(part, member)}-joint"
+
+
+def left_out_name(part: Part, member: Member) -> str:
+    """Name of the part that holds its looks at all but one of the chunks that a claim cites."""
+    return f"{first_name(part, member)}-without"

@@ -9,6 +9,7 @@ from operator import itemgetter
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from tasks import patterns
 from tasks.core.schemas import CLAIM_PATTERNS, CLAIM_RESULTS
@@ -95,6 +96,13 @@ def _named(results: pa.Table, rows: Sequence[Mapping[str, Any]]) -> pa.Table:
     names: dict[str, list[str]] = {}
     for row in rows:
         names.setdefault(row["claim_id"], []).append(row["pattern"])
-    column = CLAIM_RESULTS.schema.field("patterns")
-    values = pa.array([names.get(claim, []) for claim in results["claim_id"].to_pylist()], column.type)
-    return results.set_column(results.schema.get_field_index("patterns"), column.remove_metadata(), values)
+    ids = results["claim_id"].to_pylist()
+    values = pa.array([names.get(claim, []) for claim in ids], CLAIM_RESULTS.schema.field("patterns").type)
+    # Evidence of error beside a label that says otherwise is for a person to weigh.
+    shows = pa.array([claim in names for claim in ids], pa.bool_())
+    check = pc.fill_null(pc.and_kleene(shows, pc.equal(results["label"], "supported")), False)
+    columns = {"patterns": values, "to_check": check, "needs_review": pc.or_(results["needs_review"], check)}
+    for name, column in columns.items():
+        field = CLAIM_RESULTS.schema.field(name).remove_metadata()
+        results = results.set_column(results.schema.get_field_index(name), field, column)
+    return results

@@ -25,7 +25,7 @@ from tasks.stages.escalate import plan_escalated
 from tasks.stages.evidence import Window, passages, premise
 from tasks.stages.known import state_of, verdicts_for
 from tasks.stages.members import Member
-from tasks.stages.pairs import cut_claims, joint_name, looks_of, second_looks, trace_texts
+from tasks.stages.pairs import cut_claims, joint_name, left_out_name, looks_of, second_looks, trace_texts
 from tasks.stages.removed import kept, with_removed
 from tasks.stages.rounds import plan_round_two
 from tasks.store.lake import Part
@@ -78,11 +78,14 @@ def judge_second_looks(
     """
     member = ctx.judges[stage - 1]
     done = StageResult(stage_name(SECOND, stage), judge=member.judge.version)
-    if ctx.settings.method == "claims" and (member.pairing.joint_chunks or member.pairing.packs):
+    if ctx.settings.method == "claims":
         with ctx.queries() as queries:
             parts = [part for part in ctx.trace_parts() if looks_of(ctx, part, member)]
-            work = [(part, [_plan(ctx, queries, member, part)]) for part in parts]
+            work = [(part, [_plan_second(ctx, queries, member, part)]) for part in parts]
             done = _judge(ctx, queries, member, SECOND, work, retry_failures=retry_failures)
+            more = [(part, [looks]) for part in parts if (looks := _plan_left_out(ctx, queries, member, part))]
+            if more:
+                done = done.plus(_judge(ctx, queries, member, SECOND, more, retry_failures=retry_failures))
     if not keep:
         member.judge.close()  # before the next judge loads its model
     return done
@@ -96,19 +99,34 @@ def open_requests(
     return requests_of(ctx, part, [look.read(LOOK_COLUMNS) for look in looks], missing)
 
 
-def _plan(ctx: Context, queries: Queries, member: Member, part: Part) -> Part:
-    """The part of second looks; written again where the first looks' verdicts have changed since."""
-    first = looks_of(ctx, part, member)[:1]
-    known = verdicts_for(ctx, queries, member, part, first)
-    name, day = joint_name(part, member), part.partition[-1]
+def _plan_second(ctx: Context, queries: Queries, member: Member, part: Part) -> Part:
+    """The part of second looks."""
+    return _plan(ctx, queries, member, part, "second_look", joint_name(part, member), looks_of(ctx, part, member)[:1])
+
+
+def _plan_left_out(ctx: Context, queries: Queries, member: Member, part: Part) -> Part | None:
+    """The part of looks at all but one of the cited chunks; None where no claim cites enough of them."""
+    cited = cut_claims(ctx, part, ["cited_chunk_ids"])["cited_chunk_ids"]
+    if member.pairing.packs or not pc.any(pc.greater(pc.list_value_length(cited), 2)).as_py():
+        return None
+    name = left_out_name(part, member)
+    others = [looks for looks in looks_of(ctx, part, member) if looks.name != name]
+    return _plan(ctx, queries, member, part, "left_out_look", name, others)
+
+
+def _plan(
+    ctx: Context, queries: Queries, member: Member, part: Part, query: str, name: str, before: Sequence[Part]
+) -> Part:
+    """A part of further looks; written again where the verdicts on those before it have changed since."""
+    known = verdicts_for(ctx, queries, member, part, before)
+    day = part.partition[-1]
     # Which claims a later judge sees may change while the number of verdicts on them stays.
-    state = "|".join(filter(None, (*(p.inputs() for p in first), state_of(known))))
+    state = "|".join(filter(None, (*(p.inputs() for p in before), state_of(known))))
     existing = ctx.lake.find(PAIRS, name, ctx.recipe, day)
     if existing and existing.inputs() == state:
         return existing
     claims = cut_claims(ctx, part, ["claim_id", "cited_chunk_ids"])
-    params = {"joint_chunks": member.pairing.joint_chunks}
-    looks = queries.run("second_look", {"claims": claims, "pairs": first, "verdict": known}, params)
+    looks = queries.run(query, {"claims": claims, "pairs": before, "verdict": known})
     rows = second_looks(ctx, member, part, looks)
     rows = with_removed(ctx.lake, PAIRS, name, rows, part, ctx.recipe, day)
     return ctx.lake.write(PAIRS, name, rows, ctx.recipe, day, inputs=state)

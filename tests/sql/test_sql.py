@@ -42,8 +42,8 @@ GRACE_SUMS = pa.schema([
 ])  # fmt: skip
 SHOWN = pa.schema([
     *[TABLES["trace_scores"].schema.field(n) for n in ("date", "app", "generator", "judge_version")],
-    *[(n, pa.string()) for n in ("question", "pattern")],
-    *[(n, pa.int64()) for n in ("n", "n_not_judged")],
+    *[(n, pa.string()) for n in ("question", "name")],
+    *[(n, pa.int64()) for n in ("n", "n_not_judged", "n_judged", "n_supported", "n_unread")],
 ])  # fmt: skip
 REPEATED = pa.schema([
     *[TABLES["nightly_repeats"].schema.field(n) for n in ("recipe", "date", "app", "generator", "judge_version", "number")],
@@ -85,11 +85,15 @@ DEFAULTS = {
     "w_answerability": 0.0,
     "w_faithfulness": 0.5,
     "w_answer": 0.4,
-    "joint_chunks": 2,
+    "salt": "",
+    "readers": [],
+    "dangling_as_misuse": False,
+    "partial_passes": False,
     "sample": 0,
     "grace_source": "chunk",
 }
 ONE_JUDGE = {"stage": 1}  # whose looks and verdicts they are, where a case does not say it
+CLAIM = {"kind": "claim"}  # what was cut, where it does not say it
 
 
 def schema_of(relation: str) -> pa.Schema:
@@ -100,7 +104,7 @@ def schema_of(relation: str) -> pa.Schema:
         "annotations": ANNOTATIONS,
         "intervals": intervals.OF_SOURCES,
         "grace_sums": GRACE_SUMS,
-        "shown_patterns": SHOWN,
+        "shown": SHOWN,
         "repeated_questions": REPEATED,
         "reviewed_traces": REVIEWED,
         "reviewed_claims": REVIEWED_CLAIMS,
@@ -115,7 +119,8 @@ def schema_of(relation: str) -> pa.Schema:
 def relation(name: str, rows: list[dict[str, Any]]) -> pa.Table:
     schema = schema_of(name)
     blank = {f.name: [] for f in schema if pa.types.is_list(f.type)}
-    blank |= {name: value for name, value in ONE_JUDGE.items() if name in schema.names}
+    blank |= {n: value for n, value in ONE_JUDGE.items() if n in schema.names}
+    blank |= CLAIM if name == "claims" else {}
     names = set(schema.names)
     assert all(set(r) <= names for r in rows), f"{name}: unknown columns in {rows}"
     plain = pa.schema([f.remove_metadata().with_nullable(True) for f in schema])

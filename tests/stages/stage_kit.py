@@ -58,6 +58,7 @@ class Watched:
     engine: str = "watched"
     gpus: int = 0
     up_for: int | None = None
+    languages: tuple[str, ...] | None = None
     calls: list[list[Request]] = field(default_factory=list)
     closed: int = 0
 
@@ -146,7 +147,8 @@ def context(
     own = scorers.load(ctx.settings, embedder)
     relevance = scorers.versions(own, embedder)
     grader = ctx.grader.version if ctx.grader else None
-    definition = define(ctx.settings, ctx.extractor.version, [w.version for w in watched], relevance, grader)
+    versions, languages = [w.version for w in watched], [w.languages for w in watched]
+    definition = define(ctx.settings, ctx.extractor.version, versions, relevance, grader, languages)
     changed = {"judges": judges, "embedder": embedder, "recipe": keys.version(definition), "definition": definition}
     return replace(ctx, scorers=own, **changed)
 

@@ -56,7 +56,7 @@ def cascade(
     root: Path, dear: Watched, first: Watched | None = None, *, band: list[float] = BAND, **more: Any
 ) -> Context:
     pairing = more.pop("pairing", {"kind": "all_chunks"})
-    recipe = {"pairing": {"joint_chunks": 0}, "cascade": [{"band": band, "judge": "judge2.yaml", "pairing": pairing}]}
+    recipe = {"pairing": {"joint_words": 0}, "cascade": [{"band": band, "judge": "judge2.yaml", "pairing": pairing}]}
     return context(root, judge=first or Watched(cheap), later=[dear], recipe=recipe, **more)
 
 

@@ -55,8 +55,9 @@ class TestRecipe:
         ("section", "change"),
         [
             ("pairing", {"kind": "cited"}), ("pairing", {"k": 6}), ("pairing", {"window_words": 161}),
-            ("pairing", {"joint_chunks": 3}), ("pairing", {"pack_words": 999}),
+            ("pairing", {"joint_words": 300}), ("pairing", {"pack_words": 999}),
             ("scoring", {"misuse_penalty": 1}), ("scoring", {"partial_credit": 0.1}),
+            ("scoring", {"dangling_as_misuse": True}), ("waterfall", {"partial_passes": True}),
             ("triad", {"context_relevance": 0.5}), ("triad", {"groundedness": 51}), ("triad", {"answer_relevance": 0.5}),
             ("waterfall", {"retrieval": 0.5}), ("waterfall", {"answerability": 0.5}), ("waterfall", {"faithfulness": 0.6}),
             ("waterfall", {"answer_relevance": 0.5}), ("grace", {"source": "doc"}),

@@ -84,12 +84,12 @@ def test_after_the_run_nothing_is_left(tmp_path: Path) -> None:
 
 def test_a_recipe_with_new_second_looks_counts_them_though_all_first_ones_are_known(tmp_path: Path) -> None:
     judge = Watched(lambda request: "unsupported")
-    judge_first_looks(ready(tmp_path, judge, recipe={"pairing": {"joint_chunks": 0}}))
+    judge_first_looks(ready(tmp_path, judge, recipe={"pairing": {"joint_words": 0}}))
     ctx = ready(tmp_path, judge)
     told = estimate(ctx)
     assert told.judges[0].verdicts == 0
     assert 0 < judge_second_looks(ctx).computed <= told.judges[0].second_looks
-    none = ready(tmp_path, judge, recipe={"pairing": {"joint_chunks": 0}})
+    none = ready(tmp_path, judge, recipe={"pairing": {"joint_words": 0}})
     assert estimate(none).judges[0].second_looks == 0
 
 

@@ -34,7 +34,7 @@ CONFIGS = Path(__file__).parents[2] / "configs"
 SHOWN = {"a": "Water boils at one hundred degrees.", "b": "Tea is a plant. It is drunk hot."}
 FURTHER = {"judge": "second.yaml", "band": [0.0, 1.0]}
 TOGETHER = {"pairing": {"kind": "cited_together"}}
-PAIRING = {"kind": "all_chunks", "k": 1, "window_words": 20, "joint_chunks": 0, "pack_words": 50}
+PAIRING = {"kind": "all_chunks", "k": 1, "window_words": 20, "joint_words": 0, "pack_words": 50}
 
 
 def by_a_model(section: str, method: str, by: str, name: str) -> dict[str, dict[str, Any]]:
@@ -83,10 +83,10 @@ STAGES: dict[str, dict[str, dict[str, Any]]] = {
         **{
             f"{section}.{name}": {section: {name: value}}
             for section, name, value in (
-                ("scoring", "misuse_penalty", 1), ("scoring", "partial_credit", 0.5),
+                ("scoring", "misuse_penalty", 1), ("scoring", "partial_credit", 0.5), ("scoring", "dangling_as_misuse", True),
                 ("triad", "context_relevance", 0.9), ("triad", "groundedness", 90), ("triad", "answer_relevance", 0.9),
                 ("waterfall", "retrieval", 0.9), ("waterfall", "answerability", 0.9), ("waterfall", "faithfulness", 0.9),
-                ("waterfall", "answer_relevance", 0.9), ("grace", "source", "doc"),
+                ("waterfall", "answer_relevance", 0.9), ("waterfall", "partial_passes", True), ("grace", "source", "doc"),
             )
         },
         "patterns": {"patterns": ["ghost_number"]},
@@ -223,7 +223,7 @@ def made_beside(root: Path, ctx: Context, before: dict[str, str], *tables: Table
 
 def test_no_field_is_forgotten() -> None:
     assert {name for fields in CHANGES for name in fields.split()} | SAME == set(leaves(Recipe))
-    assert {*JUDGE} | JUDGE_SAME == set(leaves(replay.Config))
+    assert {*JUDGE, "languages"} | JUDGE_SAME == set(leaves(replay.Config))
 
 
 # Where a stage has but one field, its whole night is that of this field.
@@ -241,6 +241,11 @@ def test_another_judge_leaves_the_verdicts_of_the_one_before(root: Path, field: 
     assert verdicts.judge_first_looks(ctx).computed
     made_beside(root, ctx, before, PAIRS)
     assert ctx.lake.parts(VERDICTS, ctx.judge_version)
+
+
+def test_other_languages_of_a_judge_leave_the_pairs_of_the_one_before(root: Path) -> None:
+    before = rows_of(root)
+    made_beside(root, changed(root, {}, {"languages": ["en"]}), before, PAIRS)
 
 
 @pytest.mark.parametrize("stage", STAGES)

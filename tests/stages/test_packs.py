@@ -102,12 +102,19 @@ class TestCitations:
 
     def test_a_named_chunk_decides_and_a_citation_of_it_needs_no_further_look(self, tmp_path: Path) -> None:
         judge = Watched(naming)
-        ctx, (found,) = self.results(tmp_path, "Apples and Bananas grow [2].", judge)
-        assert (found["label"], found["misused"]) == ("supported", False)
-        assert found["deciding_chunk_ids"] == ["b", "a"]  # both by themselves, the cited one first
+        ctx, (found,) = self.results(tmp_path, "Apples and Bananas grow [2][1].", judge)
+        assert (found["label"], found["misused"], found["citation_recall"]) == ("supported", False, 1)
+        assert found["deciding_chunk_ids"] == ["a", "b"]
         assert len(judge.asked) == 1
         (stored,) = rows(ctx, VERDICTS)
         assert stored["passages"] == [1, 2]
+
+    def test_of_named_chunks_of_which_one_is_not_cited_the_cited_ones_are_seen_alone(self, tmp_path: Path) -> None:
+        """A judge names what decides alone or together: it may be that the cited one does not suffice."""
+        judge = Watched(naming)
+        _, (found,) = self.results(tmp_path, "Apples and Bananas grow [2].", judge)
+        assert [r.shown for r in judge.asked[1:]] == [(CHUNKS["b"],)]
+        assert (found["label"], found["misused"], found["deciding_chunk_id"]) == ("supported", False, "b")
 
     def test_misuse_is_said_only_after_the_cited_chunks_were_seen_alone(self, tmp_path: Path) -> None:
         judge = Watched(naming)

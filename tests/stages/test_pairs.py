@@ -133,12 +133,12 @@ TEXT = st.text(st.sampled_from("Tea is hot. Ünü \n茶“1”"), min_size=0, ma
 
 
 @settings(max_examples=15, deadline=None)
-@given(st.lists(TEXT, min_size=1, max_size=3), st.integers(0, 3))
+@given(st.lists(TEXT, min_size=1, max_size=3), st.sampled_from([0, 1, 40, 480]))
 def test_every_key_is_the_hash_of_exactly_what_the_judge_reads(
     tmp_path_factory: pytest.TempPathFactory, texts: list[str], joint: int
 ) -> None:
     judge = Watched(lambda request: "unsupported")  # so that second looks are asked for as well
-    recipe = {"pairing": {"window_words": 20, "joint_chunks": joint}}
+    recipe = {"pairing": {"window_words": 20, "joint_words": joint}}
     ctx = context(tmp_path_factory.mktemp("keys"), judge=judge, recipe=recipe)
     put(ctx, trace("t", "Tea is hot [1][2]. Ice — 氷 — is not!", {f"c{i}": t for i, t in enumerate(texts)}))
     extract_claims(ctx)
@@ -152,9 +152,9 @@ def test_every_key_is_the_hash_of_exactly_what_the_judge_reads(
 
 class TestJoint:
     def run(
-        self, tmp_path: Path, answer: str, judge: Watched, chunks: dict[str, str] = CHUNKS, joint: int = 2
+        self, tmp_path: Path, answer: str, judge: Watched, chunks: dict[str, str] = CHUNKS, joint: int = 6
     ) -> Context:
-        ctx = context(tmp_path, judge=judge, recipe={"pairing": {"joint_chunks": joint}})
+        ctx = context(tmp_path, judge=judge, recipe={"pairing": {"joint_words": joint}})
         put(ctx, trace("t", answer, chunks))
         extract_claims(ctx)
         plan_pairs(ctx)
@@ -196,7 +196,11 @@ class TestJoint:
     def test_none_where_the_config_says_so(self, tmp_path: Path) -> None:
         ctx = self.run(tmp_path, "Bananas and dates grow.", Watched(self.partly), joint=0)
         assert self.joints(ctx) == []
-        assert len(looks_of(ctx, ctx.trace_parts()[0], ctx.judges[0])) == 1
+        again = tmp_path / "again"
+        again.mkdir()
+        ctx = self.run(again, "Bananas and dates grow [1][2].", Watched(self.partly), joint=0)
+        # All that is cited is always read together, the best first: b carries a part of the claim.
+        assert self.joints(ctx) == [("joint_cited", ["b", "a"], True)]
 
     def test_looks_of_gives_first_looks_first(self, tmp_path: Path) -> None:
         ctx = self.run(tmp_path, "Bananas and dates grow.", Watched(self.partly))
