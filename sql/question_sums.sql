@@ -1,8 +1,8 @@
 -- grain: one number of one night of one app and generator
 -- inputs: trace_scores of one recipe and day
--- What the intervals of the nightly means, and of the shares of diagnoses, are made from (METHODS section 11): of each
--- question how many traces have the number (n) and their sum (total), in any order. `questions` says how many questions
--- are so.
+-- What the intervals of the nightly means, and of shares, are made from (METHODS section 11): of each question how many
+-- traces have the number (n) and their sum (total), in any order. Of misuses n counts judged claims. `questions` says how
+-- many questions are so.
 WITH question AS MATERIALIZED (
     SELECT
         date,
@@ -15,6 +15,9 @@ WITH question AS MATERIALIZED (
         {'n': count(context_relevance), 'total': sum(context_relevance)} AS context_relevance,
         {'n': count(answerability), 'total': sum(answerability)} AS answerability,
         {'n': count(citation_groundedness), 'total': sum(citation_groundedness)} AS citation_groundedness,
+        {'n': count(citation_recall), 'total': sum(citation_recall)} AS citation_recall,
+        {'n': count(citation_precision), 'total': sum(citation_precision)} AS citation_precision,
+        {'n': sum(claims_judged), 'total': sum(claims_misused)} AS misused,
         count(diagnosis) AS diagnosed,
         count(*) FILTER (diagnosis = 'retrieval') AS diagnosis_retrieval,
         count(*) FILTER (diagnosis = 'generator') AS diagnosis_generator,
@@ -34,7 +37,10 @@ night AS (
         list(answer_relevance) FILTER (answer_relevance.n > 0) AS answer_relevance,
         list(context_relevance) FILTER (context_relevance.n > 0) AS context_relevance,
         list(answerability) FILTER (answerability.n > 0) AS answerability,
-        list(citation_groundedness) FILTER (citation_groundedness.n > 0) AS citation_groundedness
+        list(citation_groundedness) FILTER (citation_groundedness.n > 0) AS citation_groundedness,
+        list(citation_recall) FILTER (citation_recall.n > 0) AS citation_recall,
+        list(citation_precision) FILTER (citation_precision.n > 0) AS citation_precision,
+        list(misused) FILTER (misused.n > 0) AS misused
     FROM question
     GROUP BY date, app, generator
 ),
@@ -58,7 +64,8 @@ SELECT
     list_transform(sums, lambda s: 1::UINTEGER) AS questions
 FROM (
     UNPIVOT night
-    ON groundedness, faithfulness, utilization, answer_relevance, context_relevance, answerability, citation_groundedness
+    ON groundedness, faithfulness, utilization, answer_relevance, context_relevance, answerability, citation_groundedness,
+        citation_recall, citation_precision, misused
     INTO NAME number VALUE sums
 )
 UNION ALL

@@ -7,7 +7,7 @@ SELECT
     generator,
     judge_version,
     coalesce(question_id, trace_id) AS question, -- gone with its text
-    pattern,
+    pattern AS name,
     count(*) FILTER (judged) AS n,
     count(*) FILTER (NOT judged) AS n_not_judged
 FROM (
@@ -17,4 +17,4 @@ FROM (
 )
 JOIN (SELECT date, app, generator, judge_version, question_id, trace_id FROM trace_scores) USING (trace_id)
 GROUP BY ALL
-ORDER BY app, generator, question, pattern
+ORDER BY app, generator, question, name

@@ -22,7 +22,7 @@ from tasks.stages import scope
 from tasks.stages.annotations import of_traces
 from tasks.stages.context import Context, StageResult
 from tasks.stages.intervals import of_grace
-from tasks.stages.pairs import cut_claims, has_claims, planned_for
+from tasks.stages.pairs import cut_parts, has_claims, planned_for
 from tasks.stages.removed import kept, removed, with_removed
 from tasks.stages.scope import ALL, Scope
 from tasks.store.lake import Part
@@ -82,7 +82,7 @@ def _outcomes(ctx: Context, queries: Queries, part: Part, scopes: Sequence[Scope
         found = of_traces(ctx.annotations, texts)
     relations: dict[str, Relation] = {
         "traces": traces,
-        "claims": cut_claims(ctx, part),
+        "claims": cut_parts(ctx, part),
         "annotations": pa.Table.from_pylist(found, schema=ANNOTATIONS),
     }
     params = {"recipe": ctx.recipe, "grace_source": ctx.settings.grace.source}

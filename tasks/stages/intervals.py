@@ -39,16 +39,17 @@ def of_scores(queries: Queries, scores: Relation) -> pa.Table:
     return of_means(queries.run("question_sums", {"trace_scores": scores}), lambda number: (0.0, top(number)))
 
 
-def of_patterns(queries: Queries, scores: Relation, shown: pa.Table, patterns: Sequence[str]) -> pa.Table:
-    """Of the shares of failure patterns.
+def of_shares(queries: Queries, scores: Relation, shown: pa.Table, names: Sequence[str], *, judged: bool) -> pa.Table:
+    """Of the shares of failure patterns or languages among the claims.
 
     Args:
         scores: `trace_scores` of one recipe and day.
-        shown: Rows of `sql/shown_patterns.sql` of the same.
-        patterns: Those that the recipe looks for.
+        shown: Rows of `sql/shown_patterns.sql` or `sql/shown_languages.sql` of the same.
+        names: The patterns that the recipe looks for, or the languages.
+        judged: Whether the shares are of the judged claims or of all.
     """
-    relations = {"trace_scores": scores, "shown_patterns": shown}
-    return of_means(queries.run("pattern_sums", relations, {"patterns": list(patterns)}))
+    relations = {"trace_scores": scores, "shown": shown}
+    return of_means(queries.run("share_sums", relations, {"names": list(names), "judged": judged}))
 
 
 def of_waterfall(queries: Queries, scores: Relation, reviewed: pa.Table) -> pa.Table:

@@ -22,6 +22,7 @@ from tasks.core.schemas import (
     NIGHTLY_CITATIONS,
     NIGHTLY_GRADES,
     NIGHTLY_GROUNDEDNESS,
+    NIGHTLY_LANGUAGES,
     NIGHTLY_PATTERNS,
     NIGHTLY_RELEVANCE,
     NIGHTLY_REPEATS,
@@ -36,9 +37,9 @@ from tasks.stages import members, skipped
 from tasks.stages.context import Context, StageResult, as_json
 from tasks.stages.gates import GateKeeper
 from tasks.stages.grades import grades_on, night_of
-from tasks.stages.intervals import of_patterns, of_repeats, of_scores
+from tasks.stages.intervals import of_repeats, of_scores, of_shares
 from tasks.stages.known import all_verdicts, claim_results
-from tasks.stages.pairs import claims_of, covered, has_claims, looks_of
+from tasks.stages.pairs import claims_of, covered, cut_parts, has_claims, looks_of
 from tasks.stages.patterns import find_patterns
 from tasks.stages.relevance import relevance_of
 from tasks.stages.removed import marked, with_removed
@@ -47,13 +48,14 @@ from tasks.store.query import Queries, Relation
 
 RESULTS = (CLAIM_RESULTS, CLAIM_PATTERNS, TRACE_SCORES)  # made of a part of `traces`, in this order
 # No chunk decides, so that nothing is said of chunks.
-CITATION_NIGHTLY = (NIGHTLY_CITATIONS, NIGHTLY_RELEVANCE, NIGHTLY_PATTERNS, NIGHTLY_REPEATS)
+CITATION_NIGHTLY = (NIGHTLY_CITATIONS, NIGHTLY_RELEVANCE, NIGHTLY_PATTERNS, NIGHTLY_LANGUAGES, NIGHTLY_REPEATS)
 NIGHTLY = (
     NIGHTLY_GROUNDEDNESS,
     NIGHTLY_UTILIZATION,
     NIGHTLY_RELEVANCE,
     NIGHTLY_TRIAD,
     NIGHTLY_PATTERNS,
+    NIGHTLY_LANGUAGES,
     NIGHTLY_REPEATS,
 )
 TRACE_COLUMNS = [
@@ -65,6 +67,7 @@ TRACE_COLUMNS = [
     "generator",
     "prompt_version",
     "question",
+    "answer",
     "chunks.list.element.chunk_id",
 ]
 
@@ -149,13 +152,18 @@ def _night(
 
     def rows(table: Table) -> pa.Table:
         known: dict[str, Relation] = {"trace_scores": scores, "intervals": plain}
-        if table is NIGHTLY_PATTERNS:
-            shown = queries.run("shown_patterns", {"trace_scores": scores, "claim_results": results})
-            known |= {"shown_patterns": shown, "intervals": of_patterns(queries, scores, shown, patterns)}
+        names = patterns
+        if table in (NIGHTLY_PATTERNS, NIGHTLY_LANGUAGES):
+            what = table.name.removeprefix("nightly_")
+            shown = queries.run(f"shown_{what}", {"trace_scores": scores, "claim_results": results})
+            if table is NIGHTLY_LANGUAGES:
+                names = sorted(shown["name"].unique().to_pylist())
+            shares = of_shares(queries, scores, shown, names, judged=table is NIGHTLY_PATTERNS)
+            known |= {"shown": shown, "intervals": shares}
         elif table is NIGHTLY_REPEATS:
             questions = queries.run("repeated_questions", {"trace_scores": scores})
             known = {"repeated_questions": questions, "intervals": of_repeats(questions)}
-        return queries.run(table.name, known, {"patterns": patterns})
+        return queries.run(table.name, known, {"names": names})
 
     return rows
 
@@ -223,6 +231,8 @@ def parameters(ctx: Context) -> dict[str, object]:
         "w_answerability": recipe.waterfall.answerability,
         "w_faithfulness": recipe.waterfall.faithfulness,
         "w_answer": recipe.waterfall.answer_relevance,
+        "partial_passes": recipe.waterfall.partial_passes,
+        "salt": ctx.lake.salt(),
     }
 
 
@@ -233,8 +243,7 @@ def _score(
     claims = claims_of(ctx, part)
     where = (ctx.recipe, part.partition[-1])
     traces = covered(ctx, part, marked(part, TRACE_COLUMNS))
-    results, scores = results_of(ctx, queries, part, known, claims, traces)
-    results, found = find_patterns(ctx, queries, part, results, known)
+    results, found, scores = results_of(ctx, queries, part, known, claims, traces)
     refusals = gate.check_results(claims, results, scores, traces.select(["trace_id"]), f"{ctx.first}..{ctx.last}")
     bad = {r.trace_id: (r.reason, r.detail) for r in refusals}
     if bad:
@@ -250,8 +259,8 @@ def _score(
 
 def results_of(
     ctx: Context, queries: Queries, part: Part, known: pa.Table, claims: pa.Table, traces: pa.Table
-) -> tuple[pa.Table, pa.Table]:
-    """Claim results and trace scores that these verdicts make of a part; nothing is written.
+) -> tuple[pa.Table, pa.Table, pa.Table]:
+    """Claim results, claim patterns and trace scores that these verdicts make of a part; nothing is written.
 
     Args:
         known: See `all_verdicts`.
@@ -263,17 +272,18 @@ def results_of(
     if ctx.settings.method == "citations":
         relations = {"traces": traces, "claims": claims, "claim_results": results}
         results = conform(queries.run("citation_results", relations, params), CLAIM_RESULTS)
+    results, found = find_patterns(ctx, queries, part, results, known)
     scores = queries.run(
         "trace_scores",
         {
             "traces": traces,
-            "claims": claims,
+            "claims": covered(ctx, part, cut_parts(ctx, part)),
             "claim_results": results,
             "relevance": relevance_of(ctx, part),
         },
         params,
     )
-    return results, conform(scores, TRACE_SCORES)
+    return results, found, conform(scores, TRACE_SCORES)
 
 
 def _results(ctx: Context, part: Part) -> list[Part]:

@@ -12,7 +12,7 @@ from tasks.core.statistics import interval, means
 from tasks.core.types import Request
 from tasks.stages.claims import extract_claims
 from tasks.stages.gates import GateKeeper
-from tasks.stages.intervals import of_grace, of_patterns, of_repeats, of_scores, of_waterfall
+from tasks.stages.intervals import of_grace, of_repeats, of_scores, of_shares, of_waterfall
 from tasks.stages.pairs import plan_pairs
 from tasks.stages.publish import load_warehouse, warehouse_of
 from tasks.stages.relevance import score_relevance
@@ -137,7 +137,7 @@ def test_patterns_are_shares_of_the_claims_of_each_question(tmp_path: Path) -> N
     with Queries("1GB", tmp_path) as queries:
         traces_, claims_ = pa.Table.from_pylist(scores, schema=SCHEMA), pa.Table.from_pylist(results, schema=schema)
         shown = queries.run("shown_patterns", {"trace_scores": traces_, "claim_results": claims_})
-        found = of_patterns(queries, traces_, shown, ["x", "y"])
+        found = of_shares(queries, traces_, shown, ["x", "y"], judged=True)
     assert ends_of(found) == {"x": of([2, 0, 0], [5, 4, 4]), "y": of([0, 0, 0], [5, 4, 4])}
 
 

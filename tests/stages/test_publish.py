@@ -61,7 +61,7 @@ def complete(ctx: Context) -> None:
 
 
 def both(root: Path, **more: Any) -> Context:
-    return context(root, last=NEXT, judge=Watched(), recipe={"pairing": {"joint_chunks": 0}}, **more)
+    return context(root, last=NEXT, judge=Watched(), recipe={"pairing": {"joint_words": 0}}, **more)
 
 
 def test_a_night_is_written_once(tmp_path: Path, built: list[date]) -> None:
@@ -114,7 +114,7 @@ def test_changed_annotations_renew_the_nights_that_they_touch(tmp_path: Path, bu
     def annotated(ids: str) -> Context:
         (tmp_path / "gold.csv").write_text(f"question,gold_ids\nhow hot is tea?,{ids}\n")
         return context(
-            tmp_path, judge=Watched(), recipe={"pairing": {"joint_chunks": 0}, "grace": {"annotations": "gold.csv"}}
+            tmp_path, judge=Watched(), recipe={"pairing": {"joint_words": 0}, "grace": {"annotations": "gold.csv"}}
         )
 
     ctx = annotated("a")
@@ -135,7 +135,7 @@ def test_nights_that_were_caught_up_are_written_too(tmp_path: Path, built: list[
     built.clear()
     night(ctx, DAY, "late", part="ffffffffffffffff-00000")
     later = context(
-        tmp_path, first=NEXT, last=NEXT, recipe={"pairing": {"joint_chunks": 0}}, limits={"catch_up_days": 1}
+        tmp_path, first=NEXT, last=NEXT, recipe={"pairing": {"joint_words": 0}}, limits={"catch_up_days": 1}
     )
     complete(later)
     write_reports(later)
@@ -207,6 +207,6 @@ def test_the_summary_is_of_the_runs_days_and_recipe(tmp_path: Path) -> None:
     )
     assert (row["low"], row["high"]) == (None, None)  # one question, asked three times
     assert "total" not in row
-    one = context(tmp_path, judge=Watched(), recipe={"pairing": {"joint_chunks": 0}})
+    one = context(tmp_path, judge=Watched(), recipe={"pairing": {"joint_words": 0}})
     assert [r["traces"] for r in summary(one)] == [2]
     assert summary(context(tmp_path, recipe={"scoring": {"misuse_penalty": 9}})) == []

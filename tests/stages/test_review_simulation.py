@@ -95,7 +95,7 @@ def test_corrected_groundedness_covers_what_people_would_find(
         "adjudicated": pa.nulls(n, pa.bool_()),
     })  # fmt: skip
     claims = pa.table({
-        **shared, "extractor_version": pa.repeat("x", n), "ordinal": ordinal,
+        **shared, "extractor_version": pa.repeat("x", n), "ordinal": ordinal, "kind": pa.repeat("claim", n),
         "cited_chunk_ids": pa.repeat(pa.scalar(["a"]), n),
     })  # fmt: skip
     results = pa.table({

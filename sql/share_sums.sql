@@ -1,0 +1,50 @@
+-- grain: one failure pattern, or one language, of one night of one app and generator
+-- inputs: trace_scores of one recipe and day, shown (see shown_patterns.sql, shown_languages.sql) of the same
+-- parameters: $names (the patterns that the recipe looks for, or the languages of the claims), $judged (whether the share
+--   is of the judged claims or of all)
+-- What the intervals of such shares are made from (METHODS section 11): of each question how many claims there are (n)
+-- and how many of these show it (total), in any order. `questions` says how many questions are so.
+WITH question AS (
+    SELECT
+        date,
+        app,
+        generator,
+        coalesce(question_id, trace_id) AS question,
+        sum(CASE WHEN $judged THEN claims_judged ELSE claims_total END) AS n
+    FROM trace_scores
+    GROUP BY ALL
+    HAVING n > 0
+),
+showing AS (
+    SELECT date, app, generator, shown.name, question.n, shown.n AS total, count(*) AS questions
+    FROM shown
+    JOIN question USING (date, app, generator, question)
+    WHERE total > 0
+    GROUP BY ALL
+),
+looked_for AS (
+    SELECT date, app, generator, unnest($names::VARCHAR[]) AS name, n, count(*) AS questions
+    FROM question
+    GROUP BY ALL
+),
+alike AS (
+    FROM showing
+    UNION ALL BY NAME
+    SELECT looked_for.* REPLACE (looked_for.questions - coalesce(of_these.questions, 0) AS questions), 0 AS total
+    FROM looked_for
+    LEFT JOIN (
+        SELECT date, app, generator, name, n, sum(questions) AS questions FROM showing GROUP BY ALL
+    ) AS of_these USING (date, app, generator, name, n)
+)
+SELECT
+    date,
+    app,
+    generator,
+    name AS number,
+    list(n::UINTEGER) AS n,
+    list(total::DOUBLE) AS total,
+    list(questions::UINTEGER) AS questions
+FROM alike
+WHERE questions > 0 AND list_contains($names::VARCHAR[], name)
+GROUP BY date, app, generator, name
+ORDER BY app, generator, number
