@@ -34,8 +34,9 @@ SIGNALS: Final = ("context_relevance", "answerability", "weakest_support", "answ
 
 COUNTS: Final = (
     "claims_total", "claims_judged", "claims_supported", "claims_partial", "claims_unsupported",
-    "claims_contradicted", "claims_misused", "claims_unjudged", "claims_abstained", "citations_dangling",
-    "chunks_retrieved", "chunks_used", "chunks_relevant",
+    "claims_contradicted", "claims_misused", "claims_unjudged", "claims_abstained", "claims_unread",
+    "claims_to_check", "claims_stopping", "refusals", "citations_dangling", "chunks_retrieved",
+    "chunks_used", "chunks_relevant",
 )  # fmt: skip
 LABELLED: Final = {
     "claims_supported": "supported",
@@ -43,7 +44,9 @@ LABELLED: Final = {
     "claims_unsupported": "unsupported",
     "claims_contradicted": "contradicted",
 }
-STATED: Final = ("claims_total", *LABELLED, "claims_misused", "claims_unjudged", "claims_abstained")
+STATED: Final = (
+    "claims_total", *LABELLED, "claims_misused", "claims_unjudged", "claims_abstained", "claims_to_check",
+)  # fmt: skip
 
 NARROW = pa.schema([
     ("row", pa.int64()),
@@ -182,7 +185,7 @@ def score_frame(claim_results: pa.Table, trace_scores: pa.Table, traces: pa.Tabl
             name: _number(trace_scores[name])
             for name in (
                 "groundedness_score", "faithfulness", "utilization", "context_relevance", "answer_relevance",
-                "answerability", "citation_groundedness", "weakest_support",
+                "answerability", "citation_groundedness", "citation_recall", "citation_precision", "weakest_support",
             )
         },
         "waterfall": _word(trace_scores["waterfall"]),
@@ -211,6 +214,7 @@ def _counted(claim_results: pa.Table, trace_ids: Any) -> dict[str, Any]:  # noqa
         "claims_misused": pc.and_(claim_results["misused"], claim_results["label"].is_valid()),
         "claims_unjudged": pc.equal(status, "unjudged"),
         "claims_abstained": pc.equal(status, "abstained"),
+        "claims_to_check": claim_results["to_check"],
         "na": pc.equal(status, "na"),
     }
     counts = {}

@@ -14,7 +14,7 @@ from tasks.core.types import LABELS
 CLAIM_STATUSES = ("judged", "na", "unjudged", "abstained")
 GROUNDEDNESS_STATUSES = ("scored", "na", "unjudged", "abstained")
 CONTEXT_STATUSES = ("scored", "na", "unjudged")
-ANSWER_STATUSES = ("scored", "unjudged")
+ANSWER_STATUSES = ("scored", "na", "unjudged")
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,7 +96,6 @@ def trace_rules(gates: Gates) -> tuple[Rule, ...]:
         between(window, "days_ahead", None, gates.max_ahead_days,
                 "The trace is not later than max_ahead_days after today or the last day asked for.", "date"),
         between("empty_question", "question_chars", 1, None, "The question holds more than white space."),
-        between("empty_answer", "answer_chars", 1, None, "The answer holds more than white space."),
         between("question_too_long", "question_chars", None, gates.max_question_chars,
                 "The question has at most max_question_chars characters."),
         between("answer_too_long", "answer_chars", None, gates.max_answer_chars,
@@ -146,6 +145,8 @@ SCORE_RULES = (
     between("score_out_of_bounds", "faithfulness", 0, 1, _SHARE),
     between("score_out_of_bounds", "utilization", 0, 1, _SHARE),
     between("score_out_of_bounds", "citation_groundedness", 0, 1, _SHARE),
+    between("score_out_of_bounds", "citation_recall", 0, 1, _SHARE),
+    between("score_out_of_bounds", "citation_precision", 0, 1, _SHARE),
     between("score_out_of_bounds", "context_relevance", 0, 1, _SHARE),
     between("score_out_of_bounds", "answer_relevance", 0, 1, _SHARE),
     between("score_out_of_bounds", "answerability", 0, 1, _SHARE),

@@ -17,14 +17,16 @@ import msgspec
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from tasks import graders
 from tasks.core.grades import GRADED, GRADES, RANGES, Answered, Grade, Grader, Statement, derived
 from tasks.core.progress import tracked
 from tasks.core.schemas import GRADES as TABLE
 from tasks.core.types import OUTAGE
+from tasks.extractors import visible
 from tasks.stages import relevance, scope
 from tasks.stages.context import Context, StageResult
 from tasks.stages.intervals import of_grades
-from tasks.stages.pairs import covered, cut_claims, has_claims, planned_for
+from tasks.stages.pairs import covered, cut_parts, has_claims, planned_for
 from tasks.stages.relevance import COLUMNS, TRACES_AT_ONCE
 from tasks.stages.removed import kept
 from tasks.stages.verdicts import outage_notes
@@ -32,7 +34,7 @@ from tasks.store.lake import Part
 from tasks.store.query import Queries
 
 STAGE = "grades"
-CLAIM_COLUMNS = ["trace_id", "hypothesis", "cited_chunk_ids", "dangling_citations"]
+CLAIM_COLUMNS = ["trace_id", "kind", "hypothesis", "cited_chunk_ids", "dangling_citations"]
 GOOD = ("scored", "na")
 KEY = ("trace_id", "grade")
 Key = tuple[str, str]
@@ -242,7 +244,7 @@ def _answers(ctx: Context, work: Work) -> Iterator[tuple[str, Answered]]:
     """Each trace with its answer as a grader is given it."""
     wanted = pa.array(sorted(work.traces), pa.string())
     claims: defaultdict[str, list[Mapping[str, object]]] = defaultdict(list)
-    for claim in cut_claims(ctx, work.part, CLAIM_COLUMNS).to_pylist():
+    for claim in cut_parts(ctx, work.part, CLAIM_COLUMNS).to_pylist():
         claims[claim["trace_id"]].append(claim)
     traces = work.part.read(COLUMNS)
     for batch in traces.filter(pc.is_in(traces["trace_id"], wanted)).to_batches(max_chunksize=TRACES_AT_ONCE):
@@ -255,14 +257,14 @@ def answered(trace: Mapping[str, Any], claims: Sequence[Mapping[str, object]]) -
 
     Args:
         trace: With `COLUMNS`, and `reference_answer` where that is to be shown.
-        claims: Its claims, with `CLAIM_COLUMNS`.
+        claims: What was cut from it, with `CLAIM_COLUMNS`.
     """
     numbers = {chunk["chunk_id"]: n for n, chunk in enumerate(trace["chunks"], start=1)}
     return Answered(
         trace["question"],
-        trace["answer"],
+        visible(trace["answer"]),
         tuple(chunk["text"] for chunk in trace["chunks"]),
-        tuple(_statement(claim, numbers) for claim in claims),
+        tuple(_statement(claim, numbers) for claim in claims if claim["kind"] in graders.STATED),
         trace.get("reference_answer"),
     )
 

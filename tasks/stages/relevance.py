@@ -17,6 +17,7 @@ import pyarrow.compute as pc
 from tasks.core.progress import tracked
 from tasks.core.schemas import RELEVANCE
 from tasks.core.types import OUTAGE
+from tasks.extractors import visible
 from tasks.stages import scope
 from tasks.stages.context import Context, StageResult
 from tasks.stages.pairs import covered, planned_for
@@ -229,7 +230,8 @@ def _expected(scorer: Scorer, traces: pa.Table) -> Iterator[Key]:
 def _items(scorer: Scorer, work: Work) -> Iterator[Item]:
     for batch in work.part.read(COLUMNS).to_batches(max_chunksize=TRACES_AT_ONCE):
         for trace in batch.to_pylist():
-            trace_id, question, answer, chunks = (trace[c] for c in ("trace_id", "question", "answer", "chunks"))
+            trace_id, question, chunks = (trace[c] for c in ("trace_id", "question", "chunks"))
+            answer = visible(trace["answer"])
             shown: list[tuple[Kind, str | None, tuple[str, ...]]] = []
             for kind in scorer.kinds:
                 if kind == "context":

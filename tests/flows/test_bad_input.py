@@ -66,7 +66,6 @@ REFUSED: list[tuple[str, bytes]] = [
     ("timestamp_out_of_window", as_bytes(trace("last-century", timestamp="1999-12-31T00:00:00Z"))),
     ("timestamp_out_of_window", as_bytes(trace("far-ahead", timestamp="2999-01-01T00:00:00Z"))),
     ("empty_question", as_bytes(trace("no-question", question=" \n\t"))),
-    ("empty_answer", as_bytes(trace("empty-answer", answer=""))),
     ("answer_too_long", as_bytes(trace("ten-megabytes", answer=TEN_MB))),
     ("chunk_too_long", as_bytes(trace("long-chunk", chunks=[{**CHUNK, "text": TEN_MB}]))),
     (
@@ -92,7 +91,11 @@ JUDGED: list[dict[str, Any]] = [
     trace("one-long-word", answer="x" * 5_000, chunks=[{"chunk_id": "1", "text": "y" * 50_000}]),
     trace("sql", question="'; DROP TABLE traces; --", answer="Use {braces}, %s, $1 and \\N [1]. Done."),
 ]  # fmt: skip
-NOTHING_TO_JUDGE = [trace("no-context", chunks=[]), trace("only-code", answer="# Title\n\n```\ncode\n```\n")]
+NOTHING_TO_JUDGE = [
+    trace("no-context", chunks=[]),
+    trace("empty-answer", answer=""),
+    trace("only-code", answer="# Title\n\n```\ncode\n```\n"),
+]
 
 
 @pytest.fixture(scope="module")

@@ -60,20 +60,20 @@ def books(ctx: Context) -> list[tuple[int, int, int, int]]:
 class TestAccounts:
     def test_every_row_is_in_one_place(self, tmp_path: Path) -> None:
         log(tmp_path, "a.jsonl", [
-            trace("t1"), trace("t1"), trace("t1", "Other."), "{not json", "", trace("t2", "  "), trace("t3"),
+            trace("t1"), trace("t1"), trace("t1", "Other."), "{not json", "", trace("t2", question="  "), trace("t3"), trace("t5", ""),
             trace("t4", chunks={"a": "x"}) | {"chunks": [{"chunk_id": "a", "text": "x"}] * 2},
         ])  # fmt: skip
         ctx = context(tmp_path, gates=LENIENT)
         found = ingest(ctx)
-        assert stored(ctx) == {"t1": "Tea is hot.", "t3": "Tea is hot."}
+        assert stored(ctx) == {"t1": "Tea is hot.", "t3": "Tea is hot.", "t5": ""}  # an empty answer is one
         assert reasons(ctx) == {
-            "conflicting_duplicate": 1, "malformed_json": 1, "empty_answer": 1, "duplicate_chunk_id": 1,
+            "conflicting_duplicate": 1, "malformed_json": 1, "empty_question": 1, "duplicate_chunk_id": 1,
         }  # fmt: skip
-        assert books(ctx) == [(7, 2, 1, 4)]  # the blank line is no row
-        assert (found.computed, found.reused) == (2, 1)
+        assert books(ctx) == [(8, 3, 1, 4)]  # the blank line is no row
+        assert (found.computed, found.reused) == (3, 1)
 
     def test_a_refused_row_keeps_its_place_and_its_content(self, tmp_path: Path) -> None:
-        bad = trace("t1", "", tags={"team": "blue"}, gold_chunk_ids=["a"])
+        bad = trace("t1", question="", tags={"team": "blue"}, gold_chunk_ids=["a"])
         log(tmp_path, "a.jsonl", ["", trace("t0"), bad])
         ctx = context(tmp_path, gates=LENIENT)
         ingest(ctx)
@@ -81,8 +81,8 @@ class TestAccounts:
         assert (row["source"], row["line"], row["trace_id"], row["date"]) == ("logs/a.jsonl", 3, "t1", DAY)
         assert row["stage"] == "gate"
         kept = json.loads(row["raw"])
-        assert {k: kept[k] for k in ("trace_id", "answer", "tags", "gold_chunk_ids")} == {
-            "trace_id": "t1", "answer": "", "tags": {"team": "blue"}, "gold_chunk_ids": ["a"],
+        assert {k: kept[k] for k in ("trace_id", "question", "tags", "gold_chunk_ids")} == {
+            "trace_id": "t1", "question": "", "tags": {"team": "blue"}, "gold_chunk_ids": ["a"],
         }  # fmt: skip
         assert "Tea is hot" not in row["detail"]
 
@@ -96,7 +96,7 @@ class TestAccounts:
     def test_the_outcome_depends_on_the_order_of_rows_alone(
         self, tmp_path_factory: pytest.TempPathFactory, given_: list, cuts: list[int], size: int
     ) -> None:
-        made = [trace(i, a, day=d) for i, a, d in given_]
+        made = [trace(i, a, day=d, **({} if a.strip() else {"question": a})) for i, a, d in given_]
         edges = [0, *sorted(min(c, len(made)) for c in cuts), len(made)]
         outcomes = []
         for cut in ([0, len(made)], edges):
@@ -146,7 +146,7 @@ class TestRefusedRows:
     """They count for a night, and are named without their texts."""
 
     def test_the_night_is_that_of_the_row_or_of_the_file_or_of_the_run(self, tmp_path: Path) -> None:
-        blank = trace("blank", " ", day=NEXT)
+        blank = trace("blank", day=NEXT, question=" ")
         wrong = trace("wrong", day=NEXT) | {"question": 5}
         for name in (f"{DAY}.jsonl", "all.jsonl"):
             log(tmp_path, name, ["{cut", blank, wrong, trace("zone") | {"timestamp": "2026-10-30T12:00:00"}])
@@ -228,7 +228,7 @@ class TestShare:
         self, tmp_path: Path, docs_written: list[GateKeeper]
     ) -> None:
         log(tmp_path, "a.jsonl", [trace("t1")])  # a good file beside a bad one
-        log(tmp_path, "b.jsonl", [trace("t2"), trace("t3", ""), "{"])
+        log(tmp_path, "b.jsonl", [trace("t2"), trace("t3", question=""), "{"])
         ctx = context(tmp_path, gates={"max_quarantined_share": 0.4})
         said = r"2 of 4 new rows were refused \(50\.0%; most: .*\), more than gates\.max_quarantined_share = 40\.0%"
         with pytest.raises(DataError, match=said) as caught:
@@ -236,20 +236,20 @@ class TestShare:
         assert caught.value.exit_code == 3
         assert "Tea" not in str(caught.value)
         assert rows(ctx, TRACES) == rows(ctx, SOURCES) == []
-        assert reasons(ctx) == {"empty_answer": 1, "malformed_json": 1}  # which can be looked at
+        assert reasons(ctx) == {"empty_question": 1, "malformed_json": 1}  # which can be looked at
         assert docs_written  # and so can what the gate found
 
     def test_the_limit_itself_is_allowed(self, tmp_path: Path) -> None:
-        log(tmp_path, "a.jsonl", [trace("t1"), trace("t2", "")])
+        log(tmp_path, "a.jsonl", [trace("t1"), trace("t2", question="")])
         assert ingest(context(tmp_path, gates={"max_quarantined_share": 0.5})).computed == 1
 
     def test_running_again_reads_the_same_files_and_refuses_again(self, tmp_path: Path) -> None:
-        log(tmp_path, "a.jsonl", [trace("t1"), trace("t2", "")])
+        log(tmp_path, "a.jsonl", [trace("t1"), trace("t2", question="")])
         ctx = context(tmp_path)
         for _ in range(2):
             with pytest.raises(DataError):
                 ingest(ctx)
-        assert reasons(ctx) == {"empty_answer": 1}  # once, not once a run
+        assert reasons(ctx) == {"empty_question": 1}  # once, not once a run
 
     def test_rows_that_are_accepted_after_all_leave_the_quarantine(self, tmp_path: Path) -> None:
         log(tmp_path, "a.jsonl", [trace("t1", "x" * 9), trace("t2", "y")])
@@ -340,7 +340,11 @@ class TestPartsWithoutALedgerRow:
         assert ingest(ctx).notes == ()  # they have a row now
 
     def test_their_file_takes_them_over_where_it_is_read_again(self, tmp_path: Path) -> None:
-        log(tmp_path, "a.jsonl", [trace("t1"), trace("t1"), trace("t1", "Other."), trace("t2"), "{", trace("t3", " ")])
+        log(
+            tmp_path,
+            "a.jsonl",
+            [trace("t1"), trace("t1"), trace("t1", "Other."), trace("t2"), "{", trace("t3", question=" ")],
+        )
         ctx = context(tmp_path, gates=LENIENT)
         ingest(ctx)
         before, texts = books(ctx), tree(ctx.lake.root / "traces")
@@ -477,7 +481,7 @@ class TestNotes:
 
 
 def test_an_overlay_takes_all_writes(tmp_path: Path) -> None:
-    log(tmp_path, "a.jsonl", [trace("t1"), trace("t2", "")])
+    log(tmp_path, "a.jsonl", [trace("t1"), trace("t2", question="")])
     over = context(tmp_path, overlay=tmp_path / "over", gates=LENIENT)
     assert ingest(over).computed == 1
     assert not (tmp_path / "lake").exists()

@@ -73,6 +73,11 @@ def test_one_row_for_the_answer_and_one_for_each_chunk(tmp_path: Path) -> None:
     }
 
 
+def test_reasoning_is_no_part_of_an_answer(tmp_path: Path) -> None:
+    found = scores(tmp_path, trace("t", "<think>90 or so</think>30 x", {}, question="30 x"))
+    assert found == {("t", "answer", None): 1.0}
+
+
 def test_long_texts_are_read_window_by_window(tmp_path: Path) -> None:
     # sentences of 18 words each, so that windows of 20 words hold one: directions 0 and 60, or 90 and 60
     def two(first: int, second: int) -> str:

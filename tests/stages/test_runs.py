@@ -125,7 +125,7 @@ def test_a_run_that_never_ended_is_called_interrupted_by_the_next_one(tmp_path: 
 def test_rows_refused_by_this_run_alone_are_counted_also_when_it_refuses_them_again(tmp_path: Path) -> None:
     ctx = context(tmp_path)
     refuse(ctx, "before", 7)
-    log(tmp_path, "a.jsonl", [trace("t1"), trace("t2", "")])
+    log(tmp_path, "a.jsonl", [trace("t1"), trace("t2", question="")])
     counts = []
     for minute in (0, 1):  # the second run reads the same file again, since the first kept nothing of it
         run = Run("nightly", started=at(minute))
