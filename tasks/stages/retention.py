@@ -10,10 +10,11 @@ are noted until they are gone. Left out: the warehouse and the report, which are
 import json
 import os
 import shutil
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
+from typing import Any, TypeAlias
 
 import numpy as np
 import pyarrow as pa
@@ -21,7 +22,20 @@ import pyarrow.compute as pc
 
 from tasks.core import keys
 from tasks.core.config import Retention
-from tasks.core.schemas import CHUNK, CLAIMS, FEEDBACK, GRADES, PAIRS, QUARANTINE, REMOVALS, TRACES, TS, VERDICTS, Table
+from tasks.core.schemas import (
+    CHUNK,
+    CLAIMS,
+    FEEDBACK,
+    GRADES,
+    PAIRS,
+    QUARANTINE,
+    REMOVALS,
+    TRACE_SCORES,
+    TRACES,
+    TS,
+    VERDICTS,
+    Table,
+)
 from tasks.stages.context import StageResult
 from tasks.stages.removed import MARK, removed, whole
 from tasks.store.lake import Lake, Part, from_rows
@@ -31,7 +45,16 @@ PENDING = ".removing"  # beside the tables: nights whose texts are being removed
 # Beside the tables: of runs that were killed, or whose budget ended while claims were cut. They begin from the start.
 LEFTOVERS = ("staging", "scratch", "unfinished")
 EXPLAINED = (VERDICTS, GRADES)  # tables with a judge's reasons and replies
-TABLES = {"texts": (TRACES,), "claims": (CLAIMS,), "explanations": EXPLAINED, "quarantine": (QUARANTINE,)}  # by stage
+# What each stage of a run writes.
+TABLES = {
+    "texts": (TRACES,),
+    "claims": (CLAIMS,),
+    "questions": (TRACE_SCORES,),
+    "explanations": EXPLAINED,
+    "quarantine": (QUARANTINE,),
+}
+# Rows of a table, and which of them are of traces without text, to the rows that hold text and the emptied columns.
+Emptying: TypeAlias = Callable[[pa.Table, pa.Array], tuple[pa.Array, dict[str, Any]]]
 GONE = "removed"  # in the place of a deleted trace's content hash, which might confirm a guess
 
 
@@ -74,7 +97,7 @@ def remove(lake: Lake, what: Due, now: datetime) -> list[StageResult]:
     """Remove what is due from the lake; to be called with its locks held, or on an overlay, to see what would go.
 
     Returns:
-        Traces, claims, explanations and refused rows that lost their texts in this run.
+        Traces, claims, scores (their question's hash), explanations and refused rows that lost texts in this run.
     """
     parts = {part: _due_in(part, what) for part in lake.parts(TRACES)}
     nights = {part.date for part, mask in parts.items() if mask is not None}
@@ -86,7 +109,8 @@ def remove(lake: Lake, what: Due, now: datetime) -> list[StageResult]:
         StageResult(
             "texts", computed=sum(_empty_traces(lake, p, m, what, now) for p, m in parts.items() if m is not None)
         ),
-        StageResult("claims", computed=sum(_empty_claims(lake, part, what) for part in lake.parts(TRACES))),
+        StageResult("claims", computed=_empty_made(lake, CLAIMS, _empty_claims, what)),
+        StageResult("questions", computed=_empty_made(lake, TRACE_SCORES, _empty_scores, what)),
         StageResult("explanations", computed=_empty_verdicts(lake, what) + _empty_grades(lake, what)),
         StageResult("quarantine", computed=_empty_quarantine(lake, what)),
     ]
@@ -197,30 +221,39 @@ def _empty_chunks(chunks: pa.ListArray, mask: "np.ndarray[tuple[int], np.dtype[n
     return pa.ListArray.from_arrays(offsets, pa.StructArray.from_arrays([*fields.values()], fields=list(CHUNK)))
 
 
-def _empty_claims(lake: Lake, part: Part, what: Due) -> int:
-    """Empty the claims of a part's due traces without text, as every extractor cut them."""
-    gone = _gone(part, what)
+def _empty_claims(rows: pa.Table, gone: pa.Array) -> tuple[pa.Array, dict[str, Any]]:
+    full = [pc.not_equal(rows[name], "") for name in ("text", "context", "hypothesis")]
+    dangling = zip(rows["dangling_citations"].to_pylist(), gone.to_pylist(), strict=True)
+    emptied = {name: pc.if_else(gone, "", rows[name]) for name in ("text", "context", "hypothesis")}
+    lists = pa.array([[""] * len(d) if g else d for d, g in dangling], pa.list_(pa.string()))
+    return pc.or_(pc.or_(full[0], full[1]), full[2]), {**emptied, "dangling_citations": lists}
+
+
+def _empty_scores(rows: pa.Table, gone: pa.Array) -> tuple[pa.Array, dict[str, Any]]:
+    """A question's hash might confirm a guess at it."""
+    ids = rows["question_id"]
+    return pc.is_valid(ids), {"question_id": pc.if_else(gone, pa.scalar(None, pa.string()), ids)}
+
+
+def _empty_made(lake: Lake, table: Table, empty: Emptying, what: Due) -> int:
+    """Empty the rows that were made of due traces, under every extractor or recipe; returns rows emptied now."""
     found = 0
-    for version in lake.values(CLAIMS) if len(gone) else ():
-        claims = lake.find(CLAIMS, part.name, version, part.partition[-1])
-        if claims is None:
-            continue
-        rows = whole(claims, CLAIMS)
-        theirs = pc.is_in(rows["trace_id"], gone).combine_chunks()
-        full = pc.or_(pc.not_equal(rows["text"], ""), pc.not_equal(rows["hypothesis"], ""))
-        n = int(pc.sum(pc.and_(theirs, full)).as_py() or 0)
-        if n:
-            dangling = zip(rows["dangling_citations"].to_pylist(), theirs.to_pylist(), strict=True)
-            columns = {
-                "text": pc.if_else(theirs, "", rows["text"]),
-                "hypothesis": pc.if_else(theirs, "", rows["hypothesis"]),
-                "dangling_citations": pa.array([[""] * len(d) if t else d for d, t in dangling], pa.list_(pa.string())),
-            }
-            for name, column in columns.items():
-                rows = rows.set_column(rows.schema.get_field_index(name), name, column)
-            _note(lake, {part.date})  # a run that was killed had emptied the traces, and another one closed its note
-            lake.write(CLAIMS, claims.name, rows, *claims.partition, inputs=claims.inputs())
-            found += n
+    versions = lake.values(table)
+    for part in lake.parts(TRACES):
+        gone = _gone(part, what)
+        for version in versions if len(gone) else ():
+            made = lake.find(table, part.name, version, part.partition[-1])
+            if made is None:
+                continue
+            rows = whole(made, table)
+            theirs = pc.is_in(rows["trace_id"], gone).combine_chunks()
+            full, columns = empty(rows, theirs)
+            if n := int(pc.sum(pc.and_(theirs, full)).as_py() or 0):
+                for name, column in columns.items():
+                    rows = rows.set_column(rows.schema.get_field_index(name), name, column)
+                _note(lake, {part.date})  # a killed run had emptied the traces, and another one closed its note
+                lake.write(table, made.name, rows, *made.partition, inputs=made.inputs())
+                found += n
     return found
 
 

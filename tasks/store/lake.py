@@ -21,6 +21,7 @@ from tasks.core.errors import BusyError, DamagedError, LeadlineError
 from tasks.core.schemas import TABLES, Table
 
 INPUTS = b"leadline.inputs"
+SALT = ".salt"
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -127,6 +128,22 @@ class Lake:
             if base is not None and (path := (base / table.name).joinpath(*dirs, f"{name}.parquet")).exists():
                 return Part(path, name, partition)
         return None
+
+    def salt(self) -> str:
+        """What this lake's hashes of texts begin with, so that nobody can confirm a guess of a text; made once."""
+        for base in (self.root, self.overlay):
+            if base is not None and (path := base / SALT).exists():
+                return path.read_text(encoding="ascii")
+        path = (self.overlay or self.root) / SALT
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with suppress(FileExistsError):  # another process made it meanwhile
+            fresh = path.with_name(f"{SALT}.{secrets.token_hex(4)}")
+            fresh.write_text(secrets.token_hex(16), encoding="ascii")
+            try:
+                path.hardlink_to(fresh)
+            finally:
+                fresh.unlink()
+        return path.read_text(encoding="ascii")
 
     def values(self, table: Table, *partition: str) -> list[str]:
         """Values of the next partition column under a partition prefix, sorted."""

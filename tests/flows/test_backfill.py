@@ -11,7 +11,7 @@ import pytest
 import yaml
 from commands import leadline
 from killing import SHARD, Watch, follow, kill_at, output_of, paid, start
-from worlds import FIRST, WHEN, World, make_traces, make_world, range_of, read, tables, write
+from worlds import DIFFERING, FIRST, World, make_traces, make_world, range_of, read, tables, write
 
 from tasks import judges
 
@@ -22,7 +22,7 @@ DAYS = range_of(FIRST, LAST)
 SHARES = {"supported": 0.4, "partially_supported": 0.1, "unsupported": 0.3, "contradicted": 0.1, "abstained": 0.05, "failure": 0.05}  # fmt: skip
 LIMITS = {"part_traces": 10, "shard_requests": SHARD}
 # Tokens that were paid for: texts that the process has read before cost nothing, and a restarted one forgets them.
-LEFT_OUT = {**WHEN, "relevance": {"tokens_in"}}
+LEFT_OUT = {**DIFFERING, "relevance": {"tokens_in"}}
 
 
 @pytest.fixture(scope="module")

@@ -11,7 +11,7 @@ import pytest
 import yaml
 from commands import leadline
 from suite_kit import line, write_suite
-from worlds import FIRST, WHEN, World, all_stages, make_traces, make_world, read, write
+from worlds import DIFFERING, FIRST, World, all_stages, make_traces, make_world, read, write
 
 from flows.retention import run as retain
 from tasks import graders
@@ -29,7 +29,7 @@ LAST = FIRST + timedelta(days=1)
 SHARES = {"supported": 0.5, "partially_supported": 0.1, "unsupported": 0.2, "contradicted": 0.1, "abstained": 0.05, "failure": 0.05}  # fmt: skip
 GRADES = {"answer_relevancy": 5, "completeness": 4, "faithfulness": 1, "usefulness": None}
 # When it happened, and tokens that cost something only where a text was not read a moment before.
-LEFT_OUT = {**WHEN, "relevance": {"tokens_in"}, "judge_noise": {"measured_at"}, "metaeval": {"judged_at"}}
+LEFT_OUT = {**DIFFERING, "relevance": {"tokens_in"}, "judge_noise": {"measured_at"}, "metaeval": {"judged_at"}}
 
 
 @pytest.fixture(scope="module")

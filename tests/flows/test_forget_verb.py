@@ -44,7 +44,7 @@ def secret(trace_id: str = "a/1", at: datetime = OLD, word: str = SECRET) -> dic
         trace_id,
         timestamp=at.isoformat(),
         question=f"Who is {word}?",
-        answer=f"{word} lives here [1]. {word} likes tea [{word}]. All is well.",
+        answer=f"{word} lives here [1]. {word} likes tea [{word}]. All is well.\n\n{word} eats:\n\n- Bread.",
         chunks=[
             {"chunk_id": "1", "title": f"On {word}", "text": f"{word} lives here."},
             {"chunk_id": "2", "text": f"Tea is hot, says {word}."},
@@ -131,8 +131,13 @@ def found_in(world: World, word: str) -> set[str]:
 
 
 def numbers(world: World) -> dict[str, list[str]]:
-    """Every table that holds no text."""
+    """Every table that holds no text, without the hashes of questions."""
     return {name: rows for name, rows in tables(world.warehouse).items() if name not in TEXTS | {"removals"}}
+
+
+def asked(world: World) -> dict[str, str | None]:
+    """The hash of each trace's question."""
+    return {r["trace_id"]: r["question_id"] for r in read(world.warehouse, "FROM trace_scores")}
 
 
 def test_a_forgotten_trace_is_nowhere_and_its_numbers_are(world: World) -> None:
@@ -147,7 +152,7 @@ def test_a_forgotten_trace_is_nowhere_and_its_numbers_are(world: World) -> None:
         "leadline.duckdb: quarantine",
     }
     assert [w for w in there if w.startswith("bytes of report/")]
-    before, paid = numbers(world), world.log.read_text()
+    before, paid, questions = numbers(world), world.log.read_text(), asked(world)
 
     outcome = run(world.config, ["a/1"], "a letter of 1 March")
     assert found_in(world, SECRET) == set()
@@ -160,12 +165,14 @@ def test_a_forgotten_trace_is_nowhere_and_its_numbers_are(world: World) -> None:
     assert row["text_removed_at"] is not None
     assert [c["chunk_id"] for c in row["chunks"]] == ["1", "2"]  # ids stay
     assert row["feedback"] == {"score": 1.0, "comment": None}
-    (asked,) = read(world.warehouse, "FROM removals")
-    assert (asked["trace_id"], asked["reason"]) == ("a/1", "a letter of 1 March")
-    assert asked["removed_at"] is not None
+    (request,) = read(world.warehouse, "FROM removals")
+    assert (request["trace_id"], request["reason"]) == ("a/1", "a letter of 1 March")
+    assert request["removed_at"] is not None
+    assert None not in questions.values()
+    assert asked(world) == {**questions, "a/1": None}  # a guess at the question would have confirmed it
     done = {s.stage: s.computed for s in outcome.stages}
-    # Three claims of one trace. Refused rows: the copy, and the line that breaks off.
-    assert (done["texts"], done["claims"], done["quarantine"]) == (1, 3, 2)
+    # Of one trace three claims, a lead-in and a claim that is read with it. Refused: the copy, and the line that breaks off.
+    assert (done["texts"], done["claims"], done["questions"], done["quarantine"]) == (1, 5, 1, 2)
     assert done["explanations"] > 0
     page = (world.out / "report" / str(OLD.date()) / "index.html").read_text()
     assert "The texts of 1 trace of this night were removed" in page
@@ -176,6 +183,7 @@ def test_a_forgotten_trace_is_nowhere_and_its_numbers_are(world: World) -> None:
     assert {name: r.computed for name, r in again.items() if r.computed} == {}
     assert world.log.read_text() == paid
     assert numbers(world) == before
+    assert asked(world)["a/1"] is None
 
 
 def test_a_line_that_comes_again_is_refused(world: World) -> None:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 from killing import SHARD, Watch, follow, kill_at, output_of, paid, start
-from worlds import FIRST, WHEN, World, make_traces, make_world, range_of, read, tables, unbalanced, write
+from worlds import DIFFERING, FIRST, World, make_traces, make_world, range_of, read, tables, unbalanced, write
 
 KILLS = 10
 TRACES = 80
@@ -18,7 +18,7 @@ SHARES = {
     "failure": 0.05,
 }  # fmt: skip
 # Tokens that were paid for: texts that the process has read before cost nothing, and a restarted one forgets them.
-LEFT_OUT = {**WHEN, "relevance": {"tokens_in"}}
+LEFT_OUT = {**DIFFERING, "relevance": {"tokens_in"}}
 
 
 @pytest.fixture

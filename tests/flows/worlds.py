@@ -24,7 +24,8 @@ WORDS = (
     "backup", "client", "server", "folder", "quota", "link", "token", "session", "upload", "mirror", "index", "shard",
     "reader", "writer", "retention", "policy", "audit", "sync", "share", "guest", "owner", "region", "bucket",
 )  # fmt: skip
-WHEN = {"verdicts": {"created_at"}, "sources": {"ingested_at"}}  # columns that tell when something happened
+# Columns that say when something happened, or that are salted for one lake.
+DIFFERING = {"verdicts": {"created_at"}, "sources": {"ingested_at"}, "trace_scores": {"question_id"}}
 
 
 @dataclass(frozen=True)
@@ -137,7 +138,7 @@ def read(warehouse: Path, sql: str) -> list[dict[str, Any]]:
         return _rows(connection, sql)
 
 
-def tables(warehouse: Path, leave_out: Mapping[str, set[str]] = WHEN) -> dict[str, list[str]]:
+def tables(warehouse: Path, leave_out: Mapping[str, set[str]] = DIFFERING) -> dict[str, list[str]]:
     """Every row of every table but `runs`, sorted by all columns, without the columns that are left out."""
     found = {}
     with _opened(warehouse) as connection:

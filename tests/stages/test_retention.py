@@ -173,6 +173,8 @@ class TestNoStageReadsIt:
         judge_all(judged_by(ctx, working), retry_failures=True)
         assert working.asked
         assert all(r.hypothesis in ("Tea is cold", "Water is wet.") for r in working.asked)
+        (scores,) = before[TRACE_SCORES.name]
+        before[TRACE_SCORES.name] = [{**scores, "question_id": None}]  # the hash of the question goes with its text
         assert {t.name: of(ctx, t, "gone") for t in tables} == before
         assert {r["status"] for r in of(ctx, CLAIM_RESULTS, "here")} == {"judged"}
         assert len(rows(ctx, TRACE_SCORES)) == 2

@@ -356,3 +356,9 @@ class TestLock:
         (tmp_path / "file").write_text("in the way")
         with pytest.raises(LeadlineError, match=r"can't be locked \(.+\)\. "):
             Lake(tmp_path / "file" / below).lock("me").__enter__()
+
+
+def test_a_lake_has_one_salt_of_its_own_and_an_overlay_has_its_lakes(tmp_path: Path) -> None:
+    lake, other = Lake(tmp_path / "lake"), Lake(tmp_path / "other")
+    assert lake.salt() == Lake(tmp_path / "lake").salt() != other.salt()
+    assert Lake(tmp_path / "lake", tmp_path / "overlay").salt() == lake.salt()
