@@ -129,6 +129,7 @@ def gather(reader: Reader, recipe: Row, night: date, listing: Sequence[Row]) -> 
         "waterfall": waterfall.night(select(reader, "waterfall", **scope)),
         "passes_from": {s: number(t, waterfall.digits(t)) for s, t in waterfall.thresholds(recipe).items()},
         "claims": [{**c, "chart": _claims_chart(c)} for c in claims],
+        "languages": select(reader, "languages", **scope),
         "patterns": select(reader, "patterns", **scope),
         "grades": _grades(select(reader, "grades", **scope)),
         "ranges": {grade: RANGES[grade] for grade in GRADES},

@@ -76,7 +76,10 @@ class Claim:
 
     Attributes:
         stage: Which judge of the recipe decided, from 1, or which round.
+        context: What of the answer or question the judge reads it with; empty where nothing is.
         verdict: Its label, or `na`, `unjudged` or `abstained` where it has none.
+        unread: The language that the judge does not read, where it abstained for that.
+        to_check: It is called supported, and shows a failure pattern.
         deciding: The passages that decided it, best first.
         explanation: The reasons of the judge that decided, where it gives any.
     """
@@ -84,10 +87,13 @@ class Claim:
     ordinal: int
     stage: int
     text: str
+    context: str
     start: int
     end: int
     verdict: str
+    unread: str | None
     misused: bool | None
+    to_check: bool
     confidence: float | None
     needs_review: bool
     patterns: tuple[str, ...]
@@ -148,6 +154,7 @@ class Trace:
         marked: Ordinals of the claims that have a piece of the answer.
         evidence: Of the failure patterns of each claim, by its ordinal.
         relevance: Kind to the row of `page_relevance` that says how it was scored, and why it was not; of chunks, any.
+        others: Rows of `page_claims` that are no claims.
         grades: Its rows of `page_grades`, in the order of `GRADES`.
     """
 
@@ -159,12 +166,13 @@ class Trace:
     chunks: tuple[Chunk, ...]
     evidence: Mapping[int, tuple[Evidence[Passage], ...]]
     relevance: Mapping[str, Row]
+    others: tuple[Row, ...]
     grades: tuple[Row, ...]
 
 
 def trace(
     row: Row,
-    claims: Sequence[Row],
+    rows: Sequence[Row],
     looks: Mapping[str, Sequence[Row]],
     relevance: Sequence[Row],
     grades: Sequence[Row] = (),
@@ -172,12 +180,13 @@ def trace(
     """The view of one trace.
 
     Args:
-        claims: Its rows of `page_claims`, by ordinal.
+        rows: Its rows of `page_claims`, by ordinal.
         looks: Claim id to the claim's rows of `page_looks`.
         relevance: Its rows of `page_relevance`.
         grades: Its rows of `page_grades`.
     """
     chunks = row["chunks"]
+    claims = [r for r in rows if r["kind"] == "claim"]
     relevant = {r["chunk_id"]: r for r in relevance if r["kind"] == "context"}
     where: dict[str, int] = {}
     for n, c in enumerate(chunks):
@@ -195,6 +204,7 @@ def trace(
         claims=views,
         evidence={c["ordinal"]: evidence(c, row["answer"], lambda e: _passage(e, chunks, where)) for c in claims},
         relevance={r["kind"]: r for r in relevance},
+        others=tuple(r for r in rows if r["kind"] != "claim"),
         grades=tuple(sorted(grades, key=lambda g: GRADES.index(g["grade"]))),
         chunks=tuple(
             Chunk(
@@ -254,10 +264,13 @@ def _claim(
         ordinal=row["ordinal"],
         stage=row["stage"],
         text=row["text"],
+        context=row["context"],
         start=row["span_start"],
         end=row["span_end"],
         verdict=verdict or "unjudged",
+        unread=(row["language"] or "unknown") if row["abstained_for"] == "language" else None,
         misused=row["misused"],
+        to_check=bool(row["to_check"]),
         confidence=row["confidence"],
         needs_review=bool(row["needs_review"]),
         patterns=tuple(row["patterns"] or ()),

@@ -39,7 +39,7 @@ def by_hand() -> Rows:
             {"text": "staff are friendly", "label": "unsupported", "deciding": ["ret-1"], "looks": [look("ret-1", "unsupported", 0.08)]},
             {"text": "Islands take nine days, free of charge", "label": "partially_supported", "misused": False, "cites": ["ship-3"], "deciding": ["ship-3"], "looks": [look("ship-3", "partially_supported", 0.55)]},
             {"text": "Refunds are quick", "status": "unjudged", "dangling": ["[9]"], "patterns": ["dangling_citation"], "looks": [look("ret-1", None, None, failure="unparsable"), look("war-2", None, None)]},
-            {"text": "They may be slow", "status": "abstained", "looks": [look("ret-1", "abstained", None)]},
+            {"text": "They may be slow", "status": "abstained", "unread": True, "language": "de", "context": "Refunds:", "looks": [look("ret-1", "abstained", None)]},
         ],
     )  # fmt: skip
     trace(
@@ -47,7 +47,8 @@ def by_hand() -> Rows:
         diagnosis=None, claims=[{"text": "A kettle boils water.", "status": "na"}],
     )  # fmt: skip
     trace(
-        rows, "silent", question="May I?", answer="Sorry, I don't know.", chunks=[RETURNS], claims=[],
+        rows, "silent", question="May I?", answer="Sorry, I don't know.", chunks=[RETURNS],
+        claims=[{"text": "Sorry, I don't know.", "kind": "refusal"}],
         diagnosis=None, relevance=None,
     )  # fmt: skip
     trace(

@@ -56,6 +56,8 @@ def _blank(type_: pa.DataType) -> Any:
         return ""
     if pa.types.is_date(type_):
         return NIGHT
+    if pa.types.is_boolean(type_):
+        return False
     return datetime(2026, 11, 19, 8, 30, tzinfo=UTC) if pa.types.is_timestamp(type_) else 0
 
 
@@ -91,8 +93,8 @@ def trace(
 ) -> None:
     """One trace with its claims, looks, verdicts and scores, as the stages before the report would leave them.
 
-    A claim is `{text, status?, label?, misused?, cites?, deciding?, patterns?, dangling?, looks?, confidence?}`; its
-    span is where its text stands in the answer.
+    A claim is `{text, status?, label?, misused?, cites?, deciding?, patterns?, dangling?, looks?, confidence?, kind?,
+    context?, language?, unread?}`; its span is where its text stands in the answer.
     """
     rows.add(
         "traces", date=night, trace_id=trace_id, app=app, generator=generator, question=question, answer=answer,
@@ -110,9 +112,12 @@ def trace(
         rows.add(
             "claims", extractor_version=EXTRACTOR, date=night, claim_id=ident, trace_id=trace_id, ordinal=ordinal,
             text=c["text"], span_start=at, span_end=at + len(c["text"]), cited_chunk_ids=c.get("cites", []),
-            dangling_citations=c.get("dangling", []),
+            dangling_citations=c.get("dangling", []), kind=c.get("kind", "claim"), context=c.get("context", ""),
+            language=c.get("language", "en"),
         )  # fmt: skip
         at += len(c["text"])
+        if "kind" in c:
+            continue
         own = []
         for i, k in enumerate(c.get("looks", [])):
             request = key(trace_id, ordinal, i)
@@ -137,9 +142,12 @@ def trace(
             status=status, label=label, misused=c.get("misused"), deciding_chunk_id=(c.get("deciding") or [None])[0],
             deciding_chunk_ids=c.get("deciding", []), cited_support=own,
             confidence=c.get("confidence", 0.9 if label else None), looks=len(c.get("looks", [])),
-            patterns=c.get("patterns", []), needs_review=bool(c.get("misused")) or status in ("unjudged", "abstained"),
+            patterns=c.get("patterns", []), to_check=label == "supported" and bool(c.get("patterns")),
+            language=c.get("language", "en"), abstained_for="language" if c.get("unread") else None, needs_review=bool(c.get("misused")) or status in ("unjudged", "abstained"),
         )  # fmt: skip
         tally[label or status] = tally.get(label or status, 0) + 1
+    refuses = any(c.get("kind") == "refusal" for c in claims)
+    claims = [c for c in claims if "kind" not in c]
     misused = sum(bool(c.get("misused")) for c in claims)
     judged = sum(c.get("status", "judged") == "judged" for c in claims)
     supported = tally.get("supported", 0)
@@ -147,12 +155,14 @@ def trace(
     used = len(chunks) - len(unused or []) if judged else None
     rows.add(
         "trace_scores", recipe=RECIPE, date=night, trace_id=trace_id, app=app, generator=generator,
-        judge_version=JUDGE, groundedness_status=status,
+        judge_version=JUDGE, groundedness_status=status, groundedness_na="refusal" if refuses else None,
         groundedness_score=max(0.0, 100 * (supported - 2 * misused) / judged) if judged else None,
         faithfulness=supported / judged if judged else None, claims_total=len(claims), claims_judged=judged,
         claims_supported=supported, claims_partial=tally.get("partially_supported", 0),
         claims_unsupported=tally.get("unsupported", 0), claims_contradicted=tally.get("contradicted", 0),
-        claims_misused=misused, claims_escalated=0, claims_unjudged=tally.get("unjudged", 0), claims_abstained=tally.get("abstained", 0),
+        claims_misused=misused, claims_escalated=0, claims_unread=sum(bool(c.get("unread")) for c in claims),
+        claims_to_check=sum(c.get("label") == "supported" and bool(c.get("patterns")) for c in claims),
+        citation_recall=supported / judged if judged else None, claims_unjudged=tally.get("unjudged", 0), claims_abstained=tally.get("abstained", 0),
         citations_dangling=sum(len(c.get("dangling", [])) for c in claims), chunks_retrieved=len(chunks),
         chunks_used=used, chunks_unused=(unused or []) if judged else None,
         utilization=used / len(chunks) if judged and used is not None else None,
@@ -200,11 +210,12 @@ def _night(rows: Rows, app: str, generator: str, scores: list[dict[str, Any]], n
     sums = {
         c: sum(s[c] for s in scores)
         for c in TABLES["nightly_groundedness"].schema.names
-        if c.startswith("claims_") or c == "citations_dangling"
+        if (c.startswith("claims_") or c == "citations_dangling") and c in scores[0]
     }
     rows.add(
         "nightly_groundedness", **ident, **counts("groundedness_status"),
         **stats("groundedness", "groundedness_score", 100), **stats("faithfulness", "faithfulness"), **sums,
+        **stats("citation_recall", "citation_recall"),
     )  # fmt: skip
     rows.add("nightly_utilization", **ident, **counts("groundedness_status"), **stats("utilization", "utilization"))
     for kind in ("context", "answer"):

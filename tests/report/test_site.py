@@ -59,7 +59,7 @@ def test_every_answer_is_shown_character_by_character(site, rows):
 def test_claims_are_marked_exactly(site, rows):
     for t in rows.tables["traces"]:
         marks = page(site, t["trace_id"]).one("div", "answer").all("mark")
-        claims = [c for c in rows.tables["claims"] if c["trace_id"] == t["trace_id"]]
+        claims = [c for c in rows.tables["claims"] if c["trace_id"] == t["trace_id"] and c["kind"] == "claim"]
         assert [(m.attrs["id"], m.text()) for m in marks] == [
             (f"said-{c['ordinal']}", t["answer"][c["span_start"] : c["span_end"]].replace("\0", "\ufffd"))
             for c in claims
@@ -147,7 +147,8 @@ def test_headline_numbers_carry_interval_and_what_was_left_out(tmp_path):
     rows.add(
         "nightly_groundedness", **ident, n_scored=5, n_na=2, n_unjudged=1, n_abstained=1, groundedness_mean=61.26,
         groundedness_low=50.0, groundedness_high=72.5, faithfulness_mean=0.5, claims_total=12, claims_judged=8,
-        claims_misused=2, claims_unjudged=3, citations_dangling=4,
+        claims_misused=2, claims_unjudged=3, citations_dangling=4, misused_share=0.25, misused_share_low=0.0714,
+        misused_share_high=0.5912,
     )  # fmt: skip
     rows.add("nightly_utilization", **ident, n_scored=0, n_na=9)
     build(rows.reader(), tmp_path, NIGHT, RECIPE, 0)
@@ -158,7 +159,36 @@ def test_headline_numbers_carry_interval_and_what_was_left_out(tmp_path):
     assert got["Faithfulness"] == "0.50 no interval n=5, 2 n/a, 1 unjudged, 1 abstained"
     assert got["Utilization"] == "n/a n=0, 9 n/a"  # nothing scored: no number, and certainly no 0
     assert got["Answer relevance"] == "n/a"
-    assert got["Claims misused"] == "25.0% 2 of 8 8 judged, 1 n/a, 3 unjudged"  # 12 - 8 - 3 were not applicable
+    assert (
+        got["Claims misused"] == "25.0% [7.1, 59.1] 2 of 8 judged, 1 n/a, 3 unjudged"
+    )  # 12 - 8 - 3 were not applicable
+
+
+def test_citations_and_languages_have_their_numbers(tmp_path):
+    rows = by_hand()
+    ident = {"recipe": RECIPE, "date": NIGHT, "app": "support", "generator": "g", "judge_version": "j"}
+    rows.add(
+        "nightly_groundedness", **ident, n=9, claims_total=12, claims_judged=8, claims_supported=4, claims_misused=2,
+        claims_abstained=3, claims_unread=3, citations_dangling=4, misused_share=0.25, misused_share_low=0.0714,
+        misused_share_high=0.5912, claims_to_check=1, citation_recall_mean=0.5, citation_recall_low=0.25,
+        citation_recall_high=0.75, n_no_answer=1, n_refusal=2,
+    )  # fmt: skip
+    german = {"language": "de", "n": 3, "claims_total": 12, "share": 0.25, "share_low": 0.1, "share_high": 0.5}
+    rows.add("nightly_languages", **ident, **german, n_unread=3)
+    rows.add(
+        "nightly_languages", **ident, **german | {"language": "en", "n": 9, "share": 0.75}, n_judged=8, n_supported=4
+    )
+    build(rows.reader(), tmp_path, NIGHT, RECIPE, 0)
+    page = parse(tmp_path / "2026-11-19" / "index.html")
+    tables = {t.one("caption").said(): cells(t) for t in page.all("table") if t.all("caption")}
+    _, row = tables["Citations by generator and app"]
+    assert list(map(plain, row))[1:] == ["0.50 [0.25, 0.75]", "n/a", "25.0% [7.1, 59.1] 2 of 8 judged", "4"]
+    _, *found = tables["Languages of the claims by generator and app"]
+    assert [list(map(plain, row))[1:] for row in found] == [
+        ["en", "9 75.0% [10.0, 50.0]", "8", "4 50% of judged", "0"],
+        ["de", "3 25.0% [10.0, 50.0]", "0", "0", "3"],
+    ]
+    assert "1 is empty and 2 only say that there is no answer" in page.one(id_="refused").text()
 
 
 def test_trend_keeps_judge_versions_apart(tmp_path):
@@ -287,6 +317,10 @@ def test_every_kind_of_verdict_is_shown_by_name(site):
     verdicts = [b.all("td")[1].said().split()[0] for b in bodies if b.attrs.get("id", "").startswith("claim-")]
     assert verdicts == ["supported", "supported", "contradicted", "unsupported", "partly", "unjudged", "abstained"]
     assert "misused" in bodies[0].text() + page(site, "kinds").one(id_="claim-1").text()
+    assert "to check" in page(site, "kinds").one(id_="claim-1").text()  # supported, and a pattern was found
+    last = page(site, "kinds").one(id_="claim-6").text()
+    assert "the judge does not read de" in last
+    assert "Refunds: They may be slow" in last  # with what it is read with
 
 
 def test_misuse_and_label_differ_in_the_answer_by_more_than_colour(site):
@@ -406,7 +440,12 @@ def test_what_does_not_apply_is_never_zero(site):
     assert "Nothing was retrieved" in bare.one(id_="chunks").text()
     assert bare.one(id_="claim-0").all("span", "badge")[0].said() == "n/a"
     silent = page(site, "silent")
-    assert "claims nothing" in silent.one(id_="claims").text()
+    assert "only says that there is none" in silent.one(id_="claims").text()
+    assert [plain(c) for c in cells(silent.one(id_="claims").one("table"))[1]] == [
+        "1",
+        "refusal",
+        "Sorry, I don't know.",
+    ]
     lost = page(site, "lost")
     scores = {d.one("dt").said(): d.one("dd").said() for d in lost.one("dl", "scores").all("div")}
     assert scores["Groundedness"] == "unjudged"
