@@ -44,6 +44,10 @@ lint: .venv/dev ## ruff, mypy and import-linter
 docs: .venv/runtime ## Write the generated pages: tables, configuration keys, JSON Schema
 	$(BIN)/python scripts/generate_docs.py
 
+.PHONY: figures
+figures: .venv/runtime ## Judge the sample and write what comes out into README.md and docs/
+	$(BIN)/python scripts/figures.py
+
 .PHONY: lock
 lock: .venv/runtime ## Resolve the lock files again from pyproject.toml
 	$(BIN)/python scripts/lock.py

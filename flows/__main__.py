@@ -43,7 +43,7 @@ def nightly(
     if dry_run:
         from flows import dry_run as dry  # noqa: PLC0415 - each verb loads only what it needs
 
-        dry.show(config, first, last)
+        dry.show(dry.measure(config, first, last), first, last)
         return
     _quiet_prefect()
     with temporary_server():

@@ -24,10 +24,10 @@ SHOW_CURSOR = b"\x1b[?25h"
 
 
 class Interruption:
-    """The signal that ends this process, if one has come.
+    """Ends the process after a signal, within a grace period.
 
     Args:
-        grace_s: Seconds from then to the end, at most.
+        grace_s: Seconds between the signal and the end, at most.
     """
 
     def __init__(self, grace_s: float) -> None:
@@ -55,7 +55,7 @@ class Interruption:
 
     @property
     def came(self) -> bool:
-        """Whether there was a signal."""
+        """Whether a signal has come."""
         return self._signal is not None
 
     def over(self, code: int) -> int:
@@ -67,7 +67,7 @@ class Interruption:
         return code
 
     def _handle(self, number: int, _frame: FrameType | None) -> None:
-        """What Python calls in the main thread, between two of its instructions."""
+        """Python calls this in the main thread, between two instructions."""
         if self._code is not None or self._raised:
             self._leave()
         self._signal, self._raised = self._signal or number, True
@@ -75,7 +75,7 @@ class Interruption:
         raise KeyboardInterrupt
 
     def _watch(self, reader: int, main: int) -> None:
-        """Wait for a signal, then for the command to end; it ends here if it does not."""
+        """Wait for a signal, give the command its grace period, then end the process."""
         number = 0
         while number not in SIGNALS:
             number = os.read(reader, 1)[0]
@@ -85,7 +85,7 @@ class Interruption:
         self._leave()
 
     def _finish(self) -> None:
-        """Spare an interrupted command the two seconds in which Python takes its modules apart."""
+        """End an interrupted command at once: Python would spend two seconds on taking its modules apart."""
         if self._signal is not None:
             self._leave()
 
@@ -115,7 +115,7 @@ def _stage() -> str | None:
 
 
 def _forget() -> None:
-    """In a copy of this process, signals are its own affair."""
+    """Handle signals in a forked copy as Python does without us."""
     signal.set_wakeup_fd(-1)
     for number in SIGNALS:
         if signal.getsignal(number) is not signal.SIG_IGN:
@@ -126,7 +126,7 @@ def attended(main: Callable[[], None], grace_s: float = GRACE_S) -> int:
     """Run the command in the main thread; its exit code, or that of the signal that ended it.
 
     Args:
-        main: The command. What it does with KeyboardInterrupt is its own affair.
+        main: The command; it may catch KeyboardInterrupt.
         grace_s: Seconds between a signal and the end of the process, at most.
     """
     interruption = Interruption(grace_s)

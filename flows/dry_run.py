@@ -47,9 +47,8 @@ def measure(config: Path, first: date, last: date) -> Missing:
     return Missing(traces, claims, pairs, judging)
 
 
-def show(config: Path, first: date, last: date) -> None:
+def show(missing: Missing, first: date, last: date) -> None:
     """Print what is missing."""
-    missing = measure(config, first, last)
     work = missing.judging
     table = Table(title=f"Missing, {first} to {last}", title_style="bold", show_edge=False)
     table.add_column("stage")
@@ -75,7 +74,7 @@ def show(config: Path, first: date, last: date) -> None:
     console.print(table)
     costs = [_cost(judging, len(work.judges)) for judging in work.judges]
     costs += [f"Asking for {a.stage} reads about {a.tokens:,} tokens." for a in work.asking if a.requests]
-    console.print(" ".join([*costs, "Nothing was changed."]), highlight=False)
+    console.print(" ".join([*costs, "Nothing was changed."]), highlight=False, soft_wrap=True)
 
 
 def _cost(judging: Judging, judges: int) -> str:

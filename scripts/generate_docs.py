@@ -88,8 +88,6 @@ MEANINGS = {
     "Nightly.sources": "Where traces come from: paths of source files, or sources written out in place.",
     "Recipe.name": "A name for people. Renaming changes no number and starts no new recipe.",
     "Recipe.scoring": "Parameters of the groundedness score.",
-    "Scoring.misuse_penalty": "p in groundedness = 100 · (supported + c·partial − p·misused) / judged claims.",
-    "Scoring.partial_credit": "c in the same formula.",
     "Triad.context_relevance": "The best chunk must be at least this relevant to the question, else `retrieval`.",
     "Triad.groundedness": "The answer must score at least this, else `generator`.",
     "Triad.answer_relevance": "The answer must be at least this relevant to the question, else `prompt`.",

@@ -1,6 +1,7 @@
 """Shared by all tests: one Prefect server per worker, and the environment of the commands that they start."""
 
 import contextlib
+import importlib.util
 import os
 import signal
 import socket
@@ -10,6 +11,7 @@ import urllib.request
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from types import ModuleType
 from typing import TypeVar
 
 import pytest
@@ -18,6 +20,8 @@ from tenacity import RetryError, Retrying, retry_if_result, stop_after_delay, wa
 
 # Read when torch is imported. Threads that wait for each other on busy cores take many times as long as one.
 os.environ["OMP_NUM_THREADS"] = "1"
+# A shell ignores it for what it starts in the background, and the commands that the tests start would inherit that.
+signal.signal(signal.SIGINT, signal.default_int_handler)
 WITHIN_S = 900  # far more than anything takes that is waited for
 T = TypeVar("T")
 settings.register_profile("any machine", deadline=None)  # how long an example takes depends on what else runs
@@ -49,6 +53,16 @@ def quiet(**more: str) -> dict[str, str]:
         "COLUMNS": "200",
         **more,
     }
+
+
+def script(name: str) -> ModuleType:
+    """A file of `scripts/`, which is no package."""
+    spec = importlib.util.spec_from_file_location(name, Path(__file__).parents[1] / "scripts" / f"{name}.py")
+    assert spec
+    assert spec.loader
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
 
 
 def until(look: Callable[[], T | None]) -> T:

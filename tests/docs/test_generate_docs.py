@@ -1,10 +1,9 @@
 """The generated pages are those that the code says, and every table, column and key is described."""
 
-import importlib.util
 from pathlib import Path
-from types import ModuleType
 
 import pytest
+from conftest import script
 
 from tasks import extractors, graders, judges, sources
 from tasks.core.config import Nightly
@@ -15,16 +14,7 @@ from tasks.engines.transformers_cpu import EmbedderConfig
 ROOT = Path(__file__).parents[2]
 
 
-def _generator() -> ModuleType:
-    spec = importlib.util.spec_from_file_location("generate_docs", ROOT / "scripts" / "generate_docs.py")
-    assert spec
-    assert spec.loader
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
-
-
-docs = _generator()
+docs = script("generate_docs")
 CONFIGURATION = (ROOT / "docs" / "configuration.md").read_text(encoding="utf-8")
 MODELS = sorted(
     {

@@ -14,13 +14,14 @@ import yaml
 
 from flows.__main__ import app
 from flows.summary import COLUMNS
-from tasks import extractors, graders, judges, sources
+from tasks import extractors, judges, sources
 from tasks.core import errors
 from tasks.core.config import Alerts, Nightly, Promotion, Recipe, validate
 from tasks.core.errors import ConfigError
 from tasks.core.keys import request_key
 from tasks.core.schemas import TABLES
 from tasks.core.types import Request
+from tasks.graders import llm
 from tasks.stages.context import load_all
 
 ROOT = Path(__file__).parents[2]
@@ -128,7 +129,7 @@ def test_the_settings_that_the_pages_show_are_accepted(shown: dict[str, Any]) ->
     where = str(ROOT / "configs" / "shown.yaml")
     if "prompts" in shown:
         beside = str(ROOT / "configs" / "graders" / "shown.yaml")
-        graders.llm.build(validate(graders.llm.Config, shown, beside), beside)
+        llm.build(validate(llm.Config, shown, beside), beside)
         return
     if "kind" in shown:
         sources.load(shown, where, ROOT / "configs")

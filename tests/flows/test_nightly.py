@@ -3,30 +3,38 @@
 Expected values come from data/sample/README.md.
 """
 
+import io
 import json
 import os
 import re
 import shutil
 from collections import Counter
+from contextlib import redirect_stdout
 from dataclasses import dataclass
 from datetime import date
 from pathlib import Path
 
 import pytest
 from commands import leadline
+from conftest import script
 from worlds import FIRST, World, last_run, range_of, read, tables, trace, tree, unbalanced, write
 
-from flows.dry_run import Missing, measure
+from flows.dry_run import Missing, measure, show
 from tasks.stages.context import load
 from tasks.stages.ingest import ingest
 
 pytestmark = pytest.mark.slow
 
+pages = script("figures")
 REPOSITORY = Path(__file__).resolve().parents[2]
 LAST = date(2026, 11, 3)
 DAYS = range_of(FIRST, LAST)
 NO_CONTEXT = {"hd-1101-022", "hd-1101-032", "hd-1102-012", "hd-1103-034"}
 NO_CLAIMS = {"hd-1101-004", "hd-1103-006"}
+REFUSALS = {"hd-1101-037", "hd-1103-009"}  # of those that decline the two that say nothing besides
+NOT_READ = {  # German, French, Japanese, Chinese and Arabic; the judge reads English
+    "hd-1101-008", "hd-1103-021", "hd-1103-033", "hd-1101-009", "hd-1102-022", "hd-1103-010", "hd-1102-005", "hd-1103-004",
+}  # fmt: skip
 DANGLING = {"hd-1101-038", "hd-1102-008", "hd-1102-025", "hd-1102-038", "hd-1103-003"}
 TRACES = {
     ("2026-11-01", "harbor-docs", "harbor-large"): 19,
@@ -95,14 +103,19 @@ def test_every_trace_is_in_the_tables(first: First) -> None:
 def test_traces_without_context_or_claims_are_not_applicable(first: First) -> None:
     scores = {r["trace_id"]: r for r in read(first.world.warehouse, "FROM trace_scores")}
     assert len(scores) == 122
-    assert {t for t, r in scores.items() if r["groundedness_status"] != "scored"} == NO_CONTEXT | NO_CLAIMS
-    for name in NO_CONTEXT | NO_CLAIMS:
+    reasons = {"no_context": NO_CONTEXT, "no_claims": NO_CLAIMS, "refusal": REFUSALS}
+    for reason, names in reasons.items():
+        assert {t for t, r in scores.items() if r["groundedness_na"] == reason} == names
+    assert {t for t, r in scores.items() if r["groundedness_status"] == "na"} == NO_CONTEXT | NO_CLAIMS | REFUSALS
+    assert {t for t, r in scores.items() if r["groundedness_status"] == "abstained"} == NOT_READ
+    assert Counter(r["groundedness_status"] for r in scores.values()) == {"scored": 106, "na": 8, "abstained": 8}
+    for name in NO_CONTEXT | NO_CLAIMS | REFUSALS:
         row = scores[name]
         assert row["groundedness_status"] == "na"
         numbers = ("groundedness_score", "faithfulness", "chunks_used", "utilization", "chunks_unused")
         assert [row[n] for n in numbers] == [None] * 5  # never 0, 1 or NaN
     assert {t for t, r in scores.items() if r["context_relevance_status"] == "na"} == NO_CONTEXT
-    assert {t for t, r in scores.items() if r["claims_total"] == 0} == NO_CLAIMS
+    assert {t for t, r in scores.items() if r["claims_total"] == 0} == NO_CLAIMS | REFUSALS
     assert all(r["answer_relevance_status"] == "scored" for r in scores.values())
     assert all(0 <= r["answer_relevance"] <= 1 for r in scores.values())
 
@@ -120,7 +133,7 @@ def test_every_claim_stands_in_its_answer_and_has_one_result(first: First) -> No
     sql = f"SELECT claim_id FROM claims JOIN traces USING (trace_id) WHERE claims.text <> {said} OR claims.text = ''"
     wrong = read(warehouse, sql)
     assert wrong == []
-    counts = "SELECT (SELECT count(*) FROM claims) AS claims, count(*) AS results, count(DISTINCT claim_id) AS ids"
+    counts = "SELECT (SELECT count(*) FROM claims WHERE kind = 'claim') AS claims, count(*) AS results, count(DISTINCT claim_id) AS ids"
     (found,) = read(warehouse, f"{counts} FROM claim_results")
     assert found["claims"] == found["results"] == found["ids"] > 300
     # Every look has its verdict.
@@ -146,6 +159,31 @@ def test_what_is_printed_and_where_the_report_is(first: First) -> None:
     assert str(first.world.warehouse) in first.printed
     assert (first.world.out / "report" / "index.html").exists()
     assert {p.name for p in (first.world.out / "report").iterdir() if p.is_dir()} >= {str(FIRST), str(LAST)}
+
+
+@pytest.fixture(scope="module")
+def figures(first: First) -> dict[str, str]:
+    """What the pages have to show of the run."""
+    with redirect_stdout(io.StringIO()) as said:
+        show(first.missing, FIRST, LAST)
+    found: dict[str, str] = pages.figures(said.getvalue(), first.printed, first.world.warehouse)
+    return found
+
+
+@pytest.mark.parametrize("page", pages.PAGES, ids=lambda p: p.name)
+def test_the_pages_show_what_the_run_gives(page: Path, figures: dict[str, str]) -> None:
+    """It stands here, and not beside the other tests of pages, for the sake of the run: it is made once."""
+    text = page.read_text(encoding="utf-8")
+    assert pages.comparable(text) == pages.comparable(pages.filled(text, figures)), "run `make figures`"
+
+
+def test_an_edited_figure_is_noticed(figures: dict[str, str]) -> None:
+    """The page with one number changed is not what the run gives; 66 answers with a misused citation, not 67."""
+    readme = (REPOSITORY / "README.md").read_text(encoding="utf-8")
+    stands = f"<!-- figure: misusing_traces -->{figures['misusing_traces']}<"
+    edited = readme.replace(stands, "<!-- figure: misusing_traces -->67<")
+    assert edited != readme
+    assert pages.comparable(pages.filled(edited, figures)) != pages.comparable(edited)
 
 
 def test_a_dry_run_changes_nothing_and_counts_what_the_run_then_computes(first: First) -> None:

@@ -89,7 +89,7 @@ def test_a_night_with_two_judges(world: World, environment: dict[str, str], caps
     assert [(j.verdicts, j.second_looks, j.share) for j in measure(world.config, FIRST, FIRST).judging.judges] == [
         (0, 0, None)
     ] * 2
-    show(world.config, FIRST, FIRST)
+    show(measure(world.config, FIRST, FIRST), FIRST, FIRST)
     printed = " ".join(capsys.readouterr().out.split())
     assert "verdicts to judge by dear" in printed
     assert "Judging by dear reads about 0 tokens: about 0.0 minutes." in printed
@@ -108,7 +108,7 @@ def test_a_dry_run_says_what_it_assumes(world: World, tmp_path: Path, capsys: py
     config["recipe"]["judge"] = str(world.out / "replay.yaml")
     config["recipe"]["cascade"][0]["judge"] = str(world.out / "dear.yaml")
     fresh.write_text(yaml.safe_dump(config))
-    show(fresh, FIRST, FIRST)
+    show(measure(fresh, FIRST, FIRST), FIRST, FIRST)
     printed = " ".join(capsys.readouterr().out.split())
     assert "tokens: no measured rate yet. Judging by dear reads about" in printed
     assert "tokens if all claims go on to it: no measured rate yet. Nothing was changed." in printed

@@ -26,7 +26,7 @@ STAGES: tuple[Stage, ...] = (
     verdicts.judge_second_looks, relevance.score_relevance, score.score_traces, score.aggregate_nights,
 )  # fmt: skip
 BEYOND_LABELS: tuple[Stage, ...] = (grace.score_grace, relevance.score_relevance, score.aggregate_nights)
-NASTY = "The [bold]rule[/bold] of <script>alert(1)</script> number 6 holds."
+NASTY = "The [bold]rule[/bold] of `<script>alert(1)</script>` number 6 holds."
 
 
 def claim(i: int) -> str:
@@ -53,7 +53,7 @@ def judge(path: Path, labels: Sequence[str], seed: int) -> None:
     """A judge that says these labels of claims 0, 1, …; sure of itself where they matter."""
     rows = [
         {
-            "key": request_key(f"Passage {i}.", claim(i)),
+            "key": request_key(f"Passage {i}.", claim(i).replace("`", "")),
             "label": label,
             "p_supported": 0.9 if label == S else 0.2,
             "p_contradicted": 0.95 if label == C else 0.05,
