@@ -20,6 +20,7 @@ from tasks.stages.distill import FORMAT
 from training import distill
 from training.lessons import Lesson, encoded, ending, read
 from training.recipe import HERE, Distillation, Lora, load_distillation
+from training.train import computes_bf16
 
 SYSTEM = "Answer with a JSON object."
 PROMPT = """---
@@ -151,7 +152,9 @@ def test_what_comes_of_it_is_a_model_and_a_judge(base, tmp_path, lora):
     again = AutoModelForCausalLM.from_pretrained(made.model, dtype=torch.float32)
     (folder,) = read([tmp_path / "l"])
     valid, _ = encoded([folder], "valid", AutoTokenizer.from_pretrained(made.model), "m", 256)
-    assert distill.held_out(again, valid, RECIPE).loss == pytest.approx(made.after.loss, rel=1e-3)
+    # A machine that computes in bfloat16, of 8 bits, measures a model in training by it; this one is read back as it is.
+    near = 0.05 if computes_bf16() else 1e-3
+    assert distill.held_out(again, valid, RECIPE).loss == pytest.approx(made.after.loss, rel=near)
     settings = yaml.safe_load(made.judges[0].read_text())
     assert settings["model"] == {"engine": "vllm_offline", "model": "./model", "dtype": "float32", "max_tokens": 256}
     judge = judges.load(made.judges[0])
