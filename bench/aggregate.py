@@ -49,7 +49,9 @@ limits: {{memory_limit: {memory}}}
 WORDS: Mapping[str, tuple[str | None, ...]] = {
     "app": ("docs", "help", "shop"),
     "generator": ("large", "small"),
-    "status": ("judged",) * 19 + ("unjudged",),
+    "status": ("judged",) * 17 + ("unjudged", "abstained", "na"),
+    "abstained_for": ("judge", "language"),
+    "language": ("en",) * 7 + ("de", "ja", None),
     "label": ("supported",) * 7 + ("partially_supported", "unsupported", "contradicted"),
     "pattern": tuple(DETECTORS),
     "diagnosis": ("retrieval", "generator", "prompt", "healthy", "healthy", None),
@@ -67,6 +69,7 @@ ONLY = {
     "answerability": ("answerability_status", "scored"),
     "citation_groundedness": ("citation_status", "scored"),
     "label": ("status", "judged"),
+    "abstained_for": ("status", "abstained"),
 }
 BARE = {
     "bare scores": """
@@ -96,6 +99,8 @@ def drawn(table: schemas.Table, n: int, rng: np.random.Generator, known: Mapping
     for name, (status, value) in ONLY.items():
         if name in columns and status in columns:
             columns[name] = pc.if_else(pc.fill_null(pc.equal(columns[status], value), False), columns[name], None)
+    if "claims_misused" in columns:
+        columns["claims_misused"] = pc.min_element_wise(columns["claims_misused"], columns["claims_judged"])
     return pa.table(columns)
 
 

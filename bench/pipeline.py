@@ -4,8 +4,8 @@
 
 Every round runs, one after another and each in a process of its own: a bare polars NDJSON→Parquet copy of the
 generated file, the pipeline's stages on it, and one bare DuckDB GROUP BY over the trace scores that came out. Ratios
-are taken inside a round; medians over the rounds are printed. The judge draws verdicts from request keys (`replay`),
-the embedder returns a constant: what is left is Leadline's own work.
+are taken inside a round; medians over the rounds are printed. The judge draws verdicts of every label, abstentions and
+failures from request keys (`replay`); the embedder returns a constant: what is left is Leadline's own work.
 """
 
 import argparse
@@ -33,8 +33,13 @@ lake: lake
 warehouse: leadline.duckdb
 report: {{dir: report, max_trace_pages: 100}}
 sources: [{{kind: jsonl, paths: ["{source}"]}}]
-recipe: {{judge: {root}/configs/judges/replay.yaml}}
+recipe: {{judge: judge.yaml}}
 limits: {{shard_requests: 20000}}
+"""
+JUDGE = """
+kind: replay
+shares:
+  {supported: 0.55, partially_supported: 0.15, unsupported: 0.15, contradicted: 0.05, abstained: 0.05, failure: 0.05}
 """
 BARE_AGGREGATE = """
     SELECT app, generator, count(*),
@@ -109,16 +114,19 @@ def measured(name: str, work: Callable[[], object]) -> dict[str, Any]:
 
 
 def run_pipeline(source: Path, folder: Path) -> list[dict[str, Any]]:
-    from tasks.stages import claims, ingest, pairs, publish, relevance, score, verdicts
+    from tasks.stages import claims, ingest, pairs, publish, relevance, score, scorers, verdicts
     from tasks.stages.context import load
 
     config = folder / "nightly.yaml"
-    config.write_text(CONFIG.format(source=source, root=ROOT))
+    config.write_text(CONFIG.format(source=source))
+    (folder / "judge.yaml").write_text(JUDGE)
     gate: list[float] = []
     ingest.GateKeeper = metered_gate(gate)  # type: ignore[misc]
     ctx = load(config, DAY, DAY)
     judge = Metered(ctx.judges[0].judge)
-    ctx = replace(ctx, embedder=FreeEmbedder(), judges=(replace(ctx.judges[0], judge=judge),))
+    embedder: Any = FreeEmbedder()
+    own = scorers.load(ctx.settings, embedder)
+    ctx = replace(ctx, embedder=embedder, scorers=own, judges=(replace(ctx.judges[0], judge=judge),))
     stages: list[tuple[str, Callable[[Any], object]]] = [
         ("ingest", ingest.ingest),
         ("claims", claims.extract_claims),
