@@ -115,7 +115,7 @@ def split(
         Sources(part[0], tuple(r for at in part for r in _named(answer, blocks[at], found[at], resolver)), listed)
         for part, listed in (
             (sorted(gone), True),
-            (line, bool(line) and _has_titles(answer, blocks[line[0]], found[line[0]])),
+            (line, bool(line) and _is_list(answer, blocks[line[0]], found[line[0]], first, line[0])),
             (trailing, True),
         )
         if part
@@ -124,8 +124,11 @@ def split(
     return [at for at in range(len(blocks)) if at not in lost], sorted(lists)
 
 
-def _has_titles(answer: str, block: Block, references: Sequence[Reference]) -> bool:
-    """Whether something stands in a line of sources besides its references."""
+def _is_list(answer: str, block: Block, references: Sequence[Reference], first: Mapping[str, int], at: int) -> bool:
+    """Whether a line lists the sources of the whole answer: it has titles, or several that are cited above in part."""
+    names = [name for r in references for name in (*r.ids, *r.dangling)]
+    if len(references) > 1 and any(first[name] < at for name in names):
+        return True
     introduced = _INTRODUCED.match(answer, block.start, block.end)
     ends = [introduced.end() if introduced else block.start, *(r.end for r in references)]
     starts = [*(r.start for r in references), block.end]

@@ -38,6 +38,13 @@ def read(answer: str, question: str = "") -> list[str]:
 
 
 class TestSources:
+    def test_a_line_of_several_that_are_cited_above_in_part_is_a_list(self) -> None:
+        """What it says again changes nothing; c is new, and goes to the text before it."""
+        assert rows("Apples are red [1].\n\nPears are green.\n\nSources: [1], [3]") == [
+            ("claim", "Apples are red", "a"),
+            ("claim", "Pears are green.", "c"),
+        ]
+
     def test_a_list_may_stand_below_its_word_without_a_colon(self) -> None:
         chunks = (Chunk("a", "t", doc_id="fees.pdf"), Chunk("b", "t", doc_id="rules.pdf"))
         answer = "Apples are red. Pears are green.\n\nReferences\n[1] fees.pdf\n[2] rules.pdf"
