@@ -20,8 +20,9 @@ from rich.text import Text
 
 from flows.gpu import slot
 from flows.progress import Bar
-from flows.tables import console, table
+from flows.tables import console, interval, table
 from tasks import graders
+from tasks.core.agreement import Interval
 from tasks.core.config import load_yaml
 from tasks.core.errors import UsageError
 from tasks.core.grades import GRADES, Grader
@@ -171,8 +172,8 @@ def _rate(rate: Mapping[str, Any]) -> str:
     if rate["value"] is None:
         return "n/a"
     lost = [f"{rate[what]:,} {what}" for what in ("unparsable", "unjudged") if rate[what]]
-    ends = "" if rate["low"] is None else f" [{rate['low']:.3f}, {rate['high']:.3f}]"
-    return f"{rate['value']:.3f}{ends}" + (f" ({', '.join(lost)})" if lost else "")
+    found = Interval(rate["value"], rate["low"], rate["high"])
+    return interval(found) + (f" ({', '.join(lost)})" if lost else "")
 
 
 def _random(found: Sequence[Mapping[str, Any]]) -> str:

@@ -17,7 +17,10 @@ from rich.table import Table
 
 from flows.gpu import slot
 from flows.progress import Bar
+from flows.tables import interval
+from tasks.core.agreement import Interval
 from tasks.core.errors import UsageError
+from tasks.report.text import number
 from tasks.stages.context import Context, StageResult, load_all
 from tasks.stages.members import Member
 from tasks.stages.noise import measure
@@ -81,13 +84,10 @@ def show(rows: Iterable[Mapping[str, Any]]) -> None:
 
 
 def _lines(row: Mapping[str, Any]) -> Iterable[tuple[str, str]]:
-    def number(value: float | None, digits: int) -> str:
-        return "n/a" if value is None else f"{value:.{digits}f}"
-
     failed = f", {row['n_failed']:,} without a second label" if row["n_failed"] else ""
-    ends = f" [{row['agreement_low']:.3f}, {row['agreement_high']:.3f}]" if row["agreement_low"] is not None else ""
+    agreement = Interval(row["agreement"], row["agreement_low"], row["agreement_high"])
     yield "judged again", f"{row['n_asked']:,} requests of {row['n_traces']:,} traces{failed}"
-    yield "equal labels", number(row["agreement"], 3) + ends
+    yield "equal labels", interval(agreement)
     yield "Cohen's kappa", number(row["kappa"], 3)
     yield "mean |Δ p_supported|", number(row["p_change"], 4)
     flips = sorted(row["flips"], key=lambda f: -f["n"])

@@ -9,6 +9,9 @@ from rich.table import Table
 from flows import alerts
 from flows.nightly import Outcome
 from flows.tables import console as wide
+from flows.tables import interval
+from tasks.core.agreement import Interval
+from tasks.report.text import number
 from tasks.stages.context import StageResult
 
 COLUMNS = (
@@ -87,25 +90,16 @@ def tokens(stage: StageResult) -> str:
 
 
 def _cells(row: dict[str, Any]) -> list[str]:
-    grounded = _with_ends(row["groundedness"], row, 1)
-    rates = [_number(row[c], 2) for c in ("faithfulness", "utilization", "context_relevance", "answer_relevance")]
+    grounded = interval(Interval(row["groundedness"], row["low"], row["high"]), 1)
+    rates = [number(row[c], 2) for c in ("faithfulness", "utilization", "context_relevance", "answer_relevance")]
     left_out = " / ".join(f"{row[c]:,}" for c in ("na", "unjudged", "abstained"))
     counts = [f"{row['claims']:,}", f"{row['misused']:,}", left_out]
     return [f"{row['app']} · {row['generator']}", f"{row['traces']:,}", grounded, *rates, *counts]
 
 
 def _citation_cells(row: dict[str, Any]) -> list[str]:
-    share = _with_ends(row["citation_groundedness"], row, 2)
+    share = interval(Interval(row["citation_groundedness"], row["low"], row["high"]), 2)
     counts = [f"{row[c] or 0:,}" for c in ("segments", "segments_true", "segments_dangling")]
-    rates = [_number(row[c], 2) for c in ("context_relevance", "answer_relevance")]
+    rates = [number(row[c], 2) for c in ("context_relevance", "answer_relevance")]
     left_out = " / ".join(f"{row[c]:,}" for c in ("citation_na", "unjudged", "abstained"))
     return [f"{row['app']} · {row['generator']}", f"{row['traces']:,}", share, *counts, *rates, left_out]
-
-
-def _with_ends(value: float | None, row: dict[str, Any], digits: int) -> str:
-    ends = "" if row["low"] is None else f" [{row['low']:.{digits}f}, {row['high']:.{digits}f}]"
-    return _number(value, digits) + ends
-
-
-def _number(value: float | None, digits: int) -> str:
-    return "n/a" if value is None else f"{value:.{digits}f}"

@@ -42,10 +42,10 @@ def table(
     return found
 
 
-def interval(of: Interval) -> str:
+def interval(of: Interval, digits: int = 3) -> str:
     """A value with its ends."""
-    ends = "" if of.low is None or of.high is None else f" [{number(of.low, 3)}, {number(of.high, 3)}]"
-    return number(of.value, 3) + ends
+    ends = "" if of.low is None or of.high is None else f" [{number(of.low, digits)}, {number(of.high, digits)}]"
+    return number(of.value, digits) + ends
 
 
 def print_json(found: Mapping[str, Any]) -> None:
