@@ -25,7 +25,7 @@ from tasks.core.statistics import Numbers, interval, mean_of
 from tasks.stages.context import Context, StageResult
 from tasks.stages.known import all_verdicts, verdicts_on
 from tasks.stages.members import Member
-from tasks.stages.pairs import claims_of, covered, looks_of
+from tasks.stages.pairs import covered, looks_of, parts_of
 from tasks.stages.removed import kept, marked
 from tasks.stages.score import TRACE_COLUMNS, results_of
 from tasks.stages.verdicts import LOOK_COLUMNS, judge_requests, outage_notes, requests_of
@@ -235,7 +235,7 @@ def _scores(ctx: Context, queries: Queries, part: Part, verdicts: pa.Table) -> M
     """Score and question of each trace."""
     column = "groundedness_score" if _number(ctx) == "groundedness" else _number(ctx)
     traces = covered(ctx, part, marked(part, TRACE_COLUMNS))
-    _, _, scores = results_of(ctx, queries, part, verdicts, claims_of(ctx, part), traces)
+    _, _, scores = results_of(ctx, queries, part, verdicts, parts_of(ctx, part), traces)
     ids, values, questions = (scores[c].to_pylist() for c in ("trace_id", column, "question_id"))
     return {t: (value, question or t) for t, value, question in zip(ids, values, questions, strict=True)}
 

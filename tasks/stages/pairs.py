@@ -76,13 +76,22 @@ def cut_parts(ctx: Context, part: Part, columns: list[str] | None = None) -> pa.
 
 def cut_claims(ctx: Context, part: Part, columns: list[str] | None = None) -> pa.Table:
     """The claims among it."""
-    rows = cut_parts(ctx, part, columns and [*columns, *({"kind"} - {*columns})])
-    rows = rows.filter(pc.equal(rows["kind"], "claim"))
+    rows = claims_in(cut_parts(ctx, part, columns and [*columns, *({"kind"} - {*columns})]))
     return rows.select(columns) if columns else rows
 
 
+def claims_in(cut: pa.Table) -> pa.Table:
+    """The claims among what was cut from answers."""
+    return cut.filter(pc.equal(cut["kind"], "claim"))
+
+
+def parts_of(ctx: Context, part: Part) -> pa.Table:
+    """All that was cut from the answers of the traces that are judged under the recipe."""
+    return covered(ctx, part, cut_parts(ctx, part))
+
+
 def claims_of(ctx: Context, part: Part, columns: list[str] | None = None) -> pa.Table:
-    """Those of the traces that are judged under the recipe."""
+    """The claims of the traces that are judged under the recipe."""
     return covered(ctx, part, cut_claims(ctx, part, columns))
 
 

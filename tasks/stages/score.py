@@ -39,7 +39,7 @@ from tasks.stages.gates import GateKeeper
 from tasks.stages.grades import grades_on, night_of
 from tasks.stages.intervals import of_repeats, of_scores, of_shares
 from tasks.stages.known import all_verdicts, claim_results
-from tasks.stages.pairs import claims_of, covered, cut_parts, has_claims, looks_of
+from tasks.stages.pairs import claims_in, covered, has_claims, looks_of, parts_of
 from tasks.stages.patterns import find_patterns
 from tasks.stages.relevance import relevance_of
 from tasks.stages.removed import marked, with_removed
@@ -240,11 +240,13 @@ def _score(
     ctx: Context, queries: Queries, gate: GateKeeper, part: Part, known: pa.Table, token: str
 ) -> tuple[int, int]:
     """Write one part's results; returns traces scored and traces refused."""
-    claims = claims_of(ctx, part)
+    cut = parts_of(ctx, part)
     where = (ctx.recipe, part.partition[-1])
     traces = covered(ctx, part, marked(part, TRACE_COLUMNS))
-    results, found, scores = results_of(ctx, queries, part, known, claims, traces)
-    refusals = gate.check_results(claims, results, scores, traces.select(["trace_id"]), f"{ctx.first}..{ctx.last}")
+    results, found, scores = results_of(ctx, queries, part, known, cut, traces)
+    refusals = gate.check_results(
+        claims_in(cut), results, scores, traces.select(["trace_id"]), f"{ctx.first}..{ctx.last}"
+    )
     bad = {r.trace_id: (r.reason, r.detail) for r in refusals}
     if bad:
         _refuse(ctx, part, scores, bad)
@@ -258,26 +260,26 @@ def _score(
 
 
 def results_of(
-    ctx: Context, queries: Queries, part: Part, known: pa.Table, claims: pa.Table, traces: pa.Table
+    ctx: Context, queries: Queries, part: Part, known: pa.Table, cut: pa.Table, traces: pa.Table
 ) -> tuple[pa.Table, pa.Table, pa.Table]:
     """Claim results, claim patterns and trace scores that these verdicts make of a part; nothing is written.
 
     Args:
         known: See `all_verdicts`.
-        claims: Of the part.
+        cut: What was cut from the answers of the part; see `parts_of`.
         traces: Of the part, with `TRACE_COLUMNS`.
     """
     params = parameters(ctx)
     results = claim_results(ctx, queries, part, ctx.judges, known)
     if ctx.settings.method == "citations":
-        relations = {"traces": traces, "claims": claims, "claim_results": results}
+        relations = {"traces": traces, "claims": claims_in(cut), "claim_results": results}
         results = conform(queries.run("citation_results", relations, params), CLAIM_RESULTS)
     results, found = find_patterns(ctx, queries, part, results, known)
     scores = queries.run(
         "trace_scores",
         {
             "traces": traces,
-            "claims": covered(ctx, part, cut_parts(ctx, part)),
+            "claims": cut,
             "claim_results": results,
             "relevance": relevance_of(ctx, part),
         },
