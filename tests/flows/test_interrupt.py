@@ -123,6 +123,21 @@ def statuses(world: World) -> Counter[str]:
     return Counter(row["status"] for row in read(world.warehouse, "FROM runs"))
 
 
+def interrupted_while_judging(
+    logs: Path, name: str, environment: dict[str, str], stuck: Callable[[Path], None]
+) -> World:
+    """A world whose first nightly got a Ctrl+C at its second shard of verdicts; its judge waits no more."""
+    world = make_world(logs, name, limits=LIMITS)
+    judge = world.out / "replay.yaml"
+    stuck(judge)
+    run = start(world, environment, "nightly", *DAYS)
+    ended = interrupt(run, world, lambda: shards(world), signal.SIGINT)
+    assert ended == Ended(130, REPORT.format(" in stage verdicts"))
+    assert shards(world) == 1
+    change(judge, log=str(world.log))
+    return world
+
+
 def test_with_a_server(
     logs: Path,
     calm: dict[str, list[str]],
@@ -130,15 +145,7 @@ def test_with_a_server(
     prefect_server: PrefectServer,
     stuck: Callable[[Path], None],
 ) -> None:
-    world = make_world(logs, "with", limits=LIMITS)
-    judge = world.out / "replay.yaml"
-    stuck(judge)
-    run = start(world, environment, "nightly", *DAYS)
-    ended = interrupt(run, world, lambda: shards(world), signal.SIGINT)
-    assert ended == Ended(130, REPORT.format(" in stage verdicts"))
-    assert shards(world) == 1
-
-    change(judge, log=str(world.log))
+    world = interrupted_while_judging(logs, "with", environment, stuck)
     run = start(world, environment, "nightly", *DAYS)
     ended = interrupt(run, world, (world.out / "report").exists, signal.SIGTERM)
     assert ended == Ended(143, REPORT.format(""))  # Prefect has left the stage when it passes the signal on
@@ -170,15 +177,7 @@ def states(server: PrefectServer, world: World) -> Counter[str]:
 def test_with_a_temporary_server(
     logs: Path, calm: dict[str, list[str]], without_server: dict[str, str], stuck: Callable[[Path], None]
 ) -> None:
-    world = make_world(logs, "without", limits=LIMITS)
-    judge = world.out / "replay.yaml"
-    stuck(judge)
-    run = start(world, without_server, "nightly", *DAYS)
-    ended = interrupt(run, world, lambda: shards(world), signal.SIGINT)
-    assert ended == Ended(130, REPORT.format(" in stage verdicts"))
-    assert shards(world) == 1
-
-    change(judge, log=str(world.log))
+    world = interrupted_while_judging(logs, "without", without_server, stuck)
     run = start(world, without_server, "nightly", *DAYS)
     ended = interrupt(run, world, (world.out / "report").exists, signal.SIGINT, signal.SIGINT)
     assert ended == Ended(130, REPORT.format(" in stage report"))
