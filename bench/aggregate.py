@@ -31,7 +31,7 @@ from rich.table import Table
 from bench.pipeline import SCORES, measured
 from tasks.core import schemas
 from tasks.patterns import DETECTORS
-from tasks.stages.context import Context, load
+from tasks.run.context import Context, load
 from tasks.store.lake import empty
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -166,7 +166,7 @@ def context(folder: Path, nights: int, overlay: Path | None = None) -> Context:
 
 
 def run_nightly(folder: Path, nights: int) -> list[dict[str, Any]]:
-    from tasks.stages import intervals, score
+    from tasks.scoring import intervals, score
     from tasks.store.query import Queries
 
     seconds: dict[str, float] = {}

@@ -15,8 +15,8 @@ from datetime import date, timedelta
 
 import numpy as np
 
-from tasks.core.alerting import LONGEST, Change, Night, Return, Rules, Told, level, watch
 from tasks.core.config import Alerts
+from tasks.stats.alerting import LONGEST, Change, Night, Return, Rules, Told, level, watch
 
 FIRST = date(2026, 1, 1)
 NUMBERS = 20  # 2 apps × 2 generators × 5 numbers

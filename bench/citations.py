@@ -35,7 +35,7 @@ from scipy.stats import kendalltau, spearmanr
 
 from bench.labelled import Floats, default_data, load, read_jsonl
 from tasks.core import keys
-from tasks.core.statistics import interval, means
+from tasks.stats.intervals import interval, means
 
 ROOT = Path(__file__).resolve().parents[1]
 RECIPE = ROOT / "configs/recipes/citations.yaml"
@@ -120,8 +120,11 @@ def number(rows: Sequence[tuple[float, int]]) -> Number:
 
 def run_stages(data: Path, judge: Path | None, folder: Path) -> dict[str, Any]:
     """The stages, in this process; what they took. The lake stays in `folder`."""
-    from tasks.stages import claims, ingest, pairs, score, verdicts
-    from tasks.stages.context import load as load_context
+    from tasks.claims import extract as claims
+    from tasks.ingest import ingest
+    from tasks.judging import pairs, verdicts
+    from tasks.run.context import load as load_context
+    from tasks.scoring import score
 
     recipe: Path | dict[str, Any] = RECIPE
     if judge is not None:

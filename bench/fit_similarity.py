@@ -20,10 +20,10 @@ from sklearn.metrics import brier_score_loss, log_loss, roc_auc_score
 from sklearn.model_selection import StratifiedGroupKFold
 
 from bench.labelled import Claims, Floats, Ints, default_data, load, read_jsonl
-from tasks.core.windows import windows
 from tasks.engines.transformers_cpu import Embedder, EmbedderConfig
 from tasks.judges.similarity import FEATURES, Coefficients, Config, Similarity, Thresholds
-from tasks.stages.scorers.embedding import answer_relevance, chunk_relevance
+from tasks.scorers.embedding import answer_relevance, chunk_relevance
+from tasks.text.windows import windows
 
 CONFIG = Path(__file__).resolve().parents[1] / "configs/judges/similarity.yaml"
 WINDOW_WORDS = 60

@@ -22,8 +22,8 @@ from rich.console import Console
 from rich.table import Table
 from scipy import special
 
-from tasks.core.jackknife import macro, share_of_repeats
-from tasks.core.statistics import Z, intervals, means
+from tasks.stats.intervals import Z, intervals, means
+from tasks.stats.jackknife import macro, share_of_repeats
 
 Numbers: TypeAlias = npt.NDArray[np.float64]
 Ends: TypeAlias = tuple[Numbers, Numbers]

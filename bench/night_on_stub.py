@@ -71,9 +71,12 @@ def record(path: Path) -> None:
 
 def night(folder: Path, server: stub.Stub, shard_requests: int, *, retry_failures: bool) -> dict[str, Any]:
     """All that is measured of a night, and what it ended with."""
+    from tasks.claims import extract as claims
     from tasks.core.schemas import CLAIM_RESULTS, TRACE_SCORES
-    from tasks.stages import claims, ingest, pairs, relevance, score, verdicts
-    from tasks.stages.context import load
+    from tasks.ingest import ingest
+    from tasks.judging import pairs, relevance, verdicts
+    from tasks.run.context import load
+    from tasks.scoring import score
 
     config = stub.world(folder, server.url, shard_requests)
     day = stub.NIGHT.date()
@@ -138,8 +141,8 @@ def states(ctx: Any) -> dict[str, str | None]:
 def grade(ctx: Any, config: Path, kept: Path, meter: Meter) -> dict[str, Any]:
     """Grades of every trace that has none yet, by trace; passages are those of the judge's packs."""
     from tasks.core.schemas import TRACES
-    from tasks.core.windows import windows
     from tasks.judges import grader
+    from tasks.text.windows import windows
 
     done: dict[str, Any] = json.loads(kept.read_text()) if kept.exists() else {}
     done = {trace: found for trace, found in done.items() if found["failure"] is None}

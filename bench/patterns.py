@@ -23,10 +23,10 @@ import pyarrow as pa
 
 from bench.labelled import ROOT
 from tasks.core.schemas import CLAIM_RESULTS, RUNS
+from tasks.judging.known import all_verdicts
 from tasks.patterns import DETECTORS, Chunk, Claim
-from tasks.stages.context import load
-from tasks.stages.known import all_verdicts
-from tasks.stages.patterns import find_patterns
+from tasks.run.context import load
+from tasks.scoring.patterns import find_patterns
 from tasks.store.lake import empty
 
 CASES = ROOT / "bench/patterns.jsonl"

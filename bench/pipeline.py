@@ -86,7 +86,7 @@ class Metered:
 
 def metered_gate(seconds: list[float]) -> type[Any]:
     """The gate, with the wall seconds of each of its calls noted."""
-    from tasks.stages.gates import GateKeeper
+    from tasks.gates.gates import GateKeeper
 
     def noted(method: Callable[..., Any]) -> Callable[..., Any]:
         def call(*args: Any) -> Any:
@@ -114,8 +114,13 @@ def measured(name: str, work: Callable[[], object]) -> dict[str, Any]:
 
 
 def run_pipeline(source: Path, folder: Path) -> list[dict[str, Any]]:
-    from tasks.stages import claims, ingest, pairs, publish, relevance, score, scorers, verdicts
-    from tasks.stages.context import load
+    from tasks import scorers
+    from tasks.claims import extract as claims
+    from tasks.ingest import ingest
+    from tasks.judging import pairs, relevance, verdicts
+    from tasks.publish import publish
+    from tasks.run.context import load
+    from tasks.scoring import score
 
     config = folder / "nightly.yaml"
     config.write_text(CONFIG.format(source=source))

@@ -102,8 +102,10 @@ class Kept:
 
 def planned(config: Path, days: tuple[date, date], judges: dict[str, Kept] | None = None) -> Any:
     """A context whose traces are ingested, cut into claims and paired."""
-    from tasks.stages import claims, ingest, pairs
-    from tasks.stages.context import load as load_context
+    from tasks.claims import extract as claims
+    from tasks.ingest import ingest
+    from tasks.judging import pairs
+    from tasks.run.context import load as load_context
 
     ctx: Any = load_context(config, *days, today=days[-1])
     members = tuple(replace(m, judge=judges[m.name]) for m in ctx.judges) if judges else ctx.judges
@@ -119,8 +121,8 @@ def planned(config: Path, days: tuple[date, date], judges: dict[str, Kept] | Non
 
 def orders(ctx: Any) -> dict[str, list[Any]]:
     """The first looks' requests as the pipeline sorts them, and shuffled."""
-    from tasks.stages.pairs import looks_of
-    from tasks.stages.verdicts import open_requests, shards
+    from tasks.judging.pairs import looks_of
+    from tasks.judging.verdicts import open_requests, shards
 
     member = ctx.judges[0]
     with ctx.queries() as queries:
@@ -180,8 +182,8 @@ def cascade(folder: Path, llm: Kept, rounds: int) -> list[dict[str, dict[str, fl
 
 def judged(ctx: Any, kept: dict[str, Kept]) -> dict[str, float]:
     """What the language model was asked, and the seconds of both judges."""
-    from tasks.stages.pairs import looks_of
-    from tasks.stages.verdicts import judge_first_looks, judge_second_looks
+    from tasks.judging.pairs import looks_of
+    from tasks.judging.verdicts import judge_first_looks, judge_second_looks
 
     for judge in kept.values():
         judge.forget()
@@ -203,7 +205,7 @@ def judged(ctx: Any, kept: dict[str, Kept]) -> dict[str, float]:
 
 def shares(ctx: Any) -> dict[str, float]:
     """Of the judged claims, those that each band would send on."""
-    from tasks.stages.known import all_verdicts, claim_results
+    from tasks.judging.known import all_verdicts, claim_results
 
     first = ctx.judges[:1]
     with ctx.queries() as queries:

@@ -24,13 +24,16 @@ from rich.console import Console
 from rich.table import Table
 
 from bench.labelled import ROOT, SUPPORT, default_data, read_jsonl
+from tasks.analysis.calibrate import Traces, labelled
+from tasks.claims import extract as claims
 from tasks.core import keys
-from tasks.core.calibration import STAGES, best_stages, calibrate, places
-from tasks.core.risk import area, auc, latest_cut, printed
-from tasks.stages import claims, ingest, pairs, relevance, score, verdicts
-from tasks.stages.calibrate import Traces, labelled
-from tasks.stages.context import load
-from tasks.stages.reviews import read
+from tasks.ingest import ingest
+from tasks.judging import pairs, relevance, verdicts
+from tasks.review.load import read
+from tasks.run.context import load
+from tasks.scoring import score
+from tasks.stats.calibration import STAGES, best_stages, calibrate, places
+from tasks.stats.risk import area, auc, latest_cut, printed
 
 JUDGE = ROOT / "configs/judges/nli.yaml"
 NIGHT = (

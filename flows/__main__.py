@@ -13,7 +13,7 @@ from typing import Annotated, Any
 
 import typer
 
-from flows.temporary_server import temporary_server
+from flows.runtime.temporary_server import temporary_server
 from tasks.core.errors import LeadlineError, UsageError
 from tasks.core.paths import CONFIG
 
@@ -47,7 +47,7 @@ def nightly(
         return
     _quiet_prefect()
     with temporary_server():
-        from tasks.stages.context import load_all  # noqa: PLC0415
+        from tasks.run.context import load_all  # noqa: PLC0415
 
         for ctx in load_all(config, first, last):  # a mistake shows before Prefect is loaded
             ctx.close()
@@ -115,7 +115,7 @@ def noise(
 ) -> None:
     """Judge past requests again: how far does a judge agree with itself?"""
     _quiet_prefect()
-    from flows import noise as verb  # noqa: PLC0415
+    from flows.analysis import noise as verb  # noqa: PLC0415
 
     first, last = _range(day, start, end)
     verb.run(config, first, last, sample, judge, as_json=as_json)
@@ -139,7 +139,7 @@ def metaeval(
 ) -> None:
     """Unit tests for judges: which share of a suite's conditions does a judge pass?"""
     _quiet_prefect()
-    from flows import metaeval as verb  # noqa: PLC0415
+    from flows.analysis import metaeval as verb  # noqa: PLC0415
 
     verb.run(config, judge, suite, html, as_json=as_json)
 
@@ -169,7 +169,7 @@ def calibrate(
     config: Config = CONFIG,
 ) -> None:
     """Find thresholds from people's labels: what may be sent without a person looking, and which labels are sure."""
-    from flows import calibrate as verb  # noqa: PLC0415
+    from flows.analysis import calibrate as verb  # noqa: PLC0415
 
     first, last = _range(None, start, end) if start or end else verb.EVER
     verb.run(config, first, last, error, confidence, recipe, labels, output_format, output)
@@ -227,7 +227,7 @@ def review_export(
 ) -> None:
     """Give out claims for people to label, with all that they need for it."""
     from flows import review_export as verb  # noqa: PLC0415
-    from tasks.stages.review_export import Wanted  # noqa: PLC0415
+    from tasks.review.export import Wanted  # noqa: PLC0415
 
     wanted = Wanted(need, count, reviewers, reviewer and reviewer.strip(), seed, show_judge)
     verb.run(config, wanted, recipe, of_app, _some_days(day, start, end), output_format, output, labelling_config)
@@ -294,8 +294,8 @@ def compare(
     config: Config = CONFIG,
 ) -> None:
     """Compare two judges, recipes, generators, prompt versions or ranges of days."""
-    from flows import compare as verb  # noqa: PLC0415
-    from tasks.stages.sides import Filters  # noqa: PLC0415
+    from flows.analysis import compare as verb  # noqa: PLC0415
+    from tasks.analysis.compare.selectors import Filters  # noqa: PLC0415
 
     filters = Filters(recipe, of_app, *_some_days(None, start, end))
     verb.run(config, (a, b), filters, number, flips, html, as_json=as_json)
@@ -330,8 +330,8 @@ def agreement(
     config: Config = CONFIG,
 ) -> None:
     """How far do two judges, two graders, or one of them and people agree?"""
-    from flows import agreement as verb  # noqa: PLC0415
-    from tasks.stages.sides import Filters  # noqa: PLC0415
+    from flows.analysis import agreement as verb  # noqa: PLC0415
+    from tasks.analysis.compare.selectors import Filters  # noqa: PLC0415
 
     filters = Filters(recipe, of_app, *_some_days(day, start, end))
     verb.run(config, (one, other), filters, suite, worst, html, as_json=as_json)
@@ -369,9 +369,9 @@ def distill(
 ) -> None:
     """Write what a strong judge has judged as training data for a smaller model."""
     from flows import distill as verb  # noqa: PLC0415
-    from tasks.stages.distill import Shares  # noqa: PLC0415
-    from tasks.stages.taught_verdicts import Wanted  # noqa: PLC0415
-    from tasks.stages.variants import Window  # noqa: PLC0415
+    from tasks.distill.export import Shares  # noqa: PLC0415
+    from tasks.distill.verdicts import Wanted  # noqa: PLC0415
+    from tasks.run.variants import Window  # noqa: PLC0415
 
     wanted = Wanted(Window(*_some_days(None, start, end)), tuple(sorted(set(apps or ()))), min_confidence)
     verb.run(config, judge, student, output, wanted, Shares(valid_share, balance or None, most))

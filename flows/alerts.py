@@ -1,7 +1,7 @@
 """What a person sees of alerts: an artifact and an event in Prefect, and a message to the places that the config names.
 
 A message that can't be sent never fails the night: it is noted, and the next run tries again. Ids, counts and numbers
-only. Left out: deciding what is an alert (`tasks/stages/alerts.py`).
+only. Left out: deciding what is an alert (`tasks/scoring/alerts.py`).
 """
 
 import re
@@ -14,8 +14,8 @@ from prefect.events import emit_event
 
 from flows import notify
 from tasks.core.config import Alerts
-from tasks.stages.alerts import alerts, write
-from tasks.stages.context import Context, StageResult
+from tasks.run.context import Context, StageResult
+from tasks.scoring.alerts import alerts, write
 
 STAGE = "notify"
 Row = dict[str, Any]

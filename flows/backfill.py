@@ -15,22 +15,22 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
-from flows.gpu import Shared
-from flows.progress import watcher
-from flows.retry import patiently
+from flows.runtime.gpu import Shared
+from flows.runtime import prefect as stages
+from flows.runtime.progress import watcher
+from flows.runtime.retry import patiently
 from flows.summary import tokens
-from tasks import claims, judge, score
 from tasks.core.budget import Budget
 from tasks.core.config import Nightly
 from tasks.core.errors import BusyError, UsageError
 from tasks.core.progress import tracked
-from tasks.stages import backfill as backfilling
-from tasks.stages.backfill import Day
-from tasks.stages.context import Context, StageResult, load_all
-from tasks.stages.promotions import Promotion
-from tasks.stages.publish import publish_warehouse
-from tasks.stages.runs import BACKFILL, Run
-from tasks.stages.variants import Variant, of_backfill
+from tasks.publish.publish import publish_warehouse
+from tasks.run.context import Context, StageResult, load_all
+from tasks.run.promotions import Promotion
+from tasks.run.record import BACKFILL, Run
+from tasks.run.variants import Variant, of_backfill
+from tasks.scoring import backfill as backfilling
+from tasks.scoring.backfill import Day
 from tasks.store.lake import Lake
 
 
@@ -115,14 +115,14 @@ def _complete(ctx: Context, record: Run, *, retry_failures: bool) -> Outcome:
     """Claims and pairs of the whole range, so that each model is loaded once; then day by day."""
     with Shared(ctx.extractor.gpus, [ctx]) as gpu:
         ahead = _Within(ctx, record, gpu)
-        for task in (claims.extract_claims, claims.plan_pairs):
+        for task in (stages.extract_claims, stages.plan_pairs):
             ahead.run(ctx, task)
     days = backfilling.days(ctx)
     held = max([*(m.gpus for m in ctx.judges), *(s.gpus for s in ctx.scorers), ctx.grader.gpus if ctx.grader else 0])
     with tracked(ctx.progress, BACKFILL, sum(day.looks for day in days)), Shared(held, [ctx]) as gpu:
         within = _Within(ctx, record, gpu)
         found = tuple((day, _judged(within, day, retry_failures=retry_failures)) for day in days)
-    record.add(ctx, replace(score.correct_nights(ctx), stage=score.correct_nights.name))
+    record.add(ctx, replace(stages.correct_nights(ctx), stage=stages.correct_nights.name))
     return Outcome(ctx, found, within.spent or ahead.spent)
 
 
@@ -167,15 +167,15 @@ def _stages(ctx: Context, *, retry_failures: bool) -> Iterator[tuple[Task[..., S
     scorers, grader = any(s.gpus for s in ctx.scorers), ctx.grader.gpus if ctx.grader else 0
     only = len({member.judge.version for member in ctx.judges}) == 1 and not scorers and not grader
     alone = not grader or not (scorers or any(member.gpus for member in ctx.judges))
-    yield score.score_grace, {}
+    yield stages.score_grace, {}
     for member in ctx.judges:
-        for task in judge.looks(member.stage, rounds=ctx.settings.method == "citations"):
+        for task in stages.looks(member.stage, rounds=ctx.settings.method == "citations"):
             yield task, {"stage": member.stage, "retry_failures": retry_failures, "keep": only}
-    yield judge.score_relevance, {"retry_failures": retry_failures}
+    yield stages.score_relevance, {"retry_failures": retry_failures}
     if ctx.grader:
-        yield judge.grade_answers, {"retry_failures": retry_failures, "keep": alone}
-    yield score.score_traces, {}
-    yield score.aggregate_nights, {}
+        yield stages.grade_answers, {"retry_failures": retry_failures, "keep": alone}
+    yield stages.score_traces, {}
+    yield stages.aggregate_nights, {}
 
 
 def _publish(ctx: Context) -> None:

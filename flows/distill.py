@@ -10,18 +10,18 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
+from flows.console import console as wide
 from flows.judges import Known, find
-from flows.tables import console as wide
 from tasks import graders, judges
 from tasks.core.config import load_nightly
 from tasks.core.errors import ConfigError, UsageError
-from tasks.core.lessons import SPLITS
 from tasks.core.schemas import GRADES, VERDICTS
+from tasks.distill.export import Lessons, Shares, Student, check, export
+from tasks.distill.grades import Grades
+from tasks.distill.selection import SPLITS
+from tasks.distill.verdicts import Verdicts, Wanted
 from tasks.graders import llm
 from tasks.judges.llm import Llm
-from tasks.stages.distill import Lessons, Shares, Student, check, export
-from tasks.stages.taught_grades import Grades
-from tasks.stages.taught_verdicts import Verdicts, Wanted
 from tasks.store.lake import Lake
 from tasks.store.query import Queries
 

@@ -12,12 +12,12 @@ from pathlib import Path
 from rich.console import Console
 from rich.table import Table
 
-from tasks.stages.claims import extract_claims
-from tasks.stages.context import load_all
-from tasks.stages.estimate import Estimate, Judging, estimate
-from tasks.stages.ingest import ingest
-from tasks.stages.pairs import plan_pairs
-from tasks.stages.variants import ALWAYS
+from tasks.claims.extract import extract_claims
+from tasks.ingest.ingest import ingest
+from tasks.judging.estimate import Estimate, Judging, estimate
+from tasks.judging.pairs import plan_pairs
+from tasks.run.context import load_all
+from tasks.run.variants import ALWAYS
 
 
 @dataclass(frozen=True, slots=True)

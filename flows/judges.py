@@ -13,19 +13,21 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
-from flows.tables import console as wide
+from flows.console import console as wide
 from tasks import graders, judges
+from tasks.analysis.metaeval import requirements
+from tasks.analysis.metaeval.pass_rates import OVERALL, rates
 from tasks.core.config import Nightly, Recipe, load_nightly
 from tasks.core.errors import UsageError
 from tasks.core.grades import Grader
-from tasks.core.pass_rates import OVERALL, rates
 from tasks.core.paths import suite_dir
 from tasks.core.schemas import JUDGES, METAEVAL, RECIPES, TRACE_SCORES, VERDICTS
 from tasks.core.types import Judge
-from tasks.stages import members, promotions, requirements
-from tasks.stages.context import as_json
-from tasks.stages.promotions import PROMOTE, RETIRE, Promotion
-from tasks.stages.variants import of_night, recipe_named
+from tasks.run import cascade as members
+from tasks.run import promotions
+from tasks.run.context import as_json
+from tasks.run.promotions import PROMOTE, RETIRE, Promotion
+from tasks.run.variants import of_night, recipe_named
 from tasks.store.lake import Lake
 from tasks.store.warehouse import Warehouse
 

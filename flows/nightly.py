@@ -14,16 +14,16 @@ from prefect import Task, flow
 from prefect.runtime import flow_run
 
 from flows.alerts import tell
-from flows.gpu import slot
-from flows.progress import watcher
-from flows.retry import patiently
-from tasks import alerts, claims, ingest, judge, publish, score
+from flows.runtime.gpu import slot
+from flows.runtime import prefect as stages
+from flows.runtime.progress import watcher
+from flows.runtime.retry import patiently
 from tasks.core.errors import interruption
-from tasks.stages import alerts as alerting
-from tasks.stages import publish as publishing
-from tasks.stages.context import Context, StageResult, load_all
-from tasks.stages.runs import Run
-from tasks.stages.variants import ALWAYS
+from tasks.publish import publish as publishing
+from tasks.run.context import Context, StageResult, load_all
+from tasks.run.record import Run
+from tasks.run.variants import ALWAYS
+from tasks.scoring import alerts as alerting
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,7 +31,7 @@ class Outcome:
     """What a run leaves to tell.
 
     Attributes:
-        recipes: Each recipe of the run, with one row per app and generator (`sql/summary.sql`).
+        recipes: Each recipe of the run, with one row per app and generator (`sql/report/summary.sql`).
         alerts: Those of the run's days, with the recipe's name; the ones that were told on them, or ended.
         refused: The first and the last night of the rows that were refused; None where none was.
     """
@@ -96,7 +96,7 @@ def run(config: Path, first: date, last: date, *, retry_failures: bool = False) 
             for ctx in contexts:
                 ctx.close()
         record.end(main, "completed")
-        last_stage = publish.publish_warehouse(main)
+        last_stage = stages.publish_warehouse(main)
         counted = _counted(contexts)
         nights = [day for day in record.refused(main) if day]
         return Outcome(
@@ -131,15 +131,15 @@ def _steps(contexts: Sequence[Context], *, retry_failures: bool) -> Iterator[_St
     def each(*tasks: Task[..., StageResult]) -> Iterator[_Step]:
         for task in tasks:
             for ctx in contexts:
-                yield _Step(ctx, named(ctx, task), gpus=ctx.extractor.gpus if task is claims.extract_claims else 0)
+                yield _Step(ctx, named(ctx, task), gpus=ctx.extractor.gpus if task is stages.extract_claims else 0)
 
     def named(ctx: Context, task: Task[..., StageResult]) -> Task[..., StageResult]:
         name = f"{ctx.label}: {task.name}"
         shown = name.replace("{", "{{").replace("}", "}}")  # a run's name is a template
         return task.with_options(name=name, task_run_name=shown) if several else task
 
-    yield _Step(replace(main, window=ALWAYS), ingest.ingest)
-    yield from each(claims.extract_claims, score.score_grace, claims.plan_pairs)
+    yield _Step(replace(main, window=ALWAYS), stages.ingest)
+    yield from each(stages.extract_claims, stages.score_grace, stages.plan_pairs)
     asked = [(ctx, member) for ctx in contexts for member in ctx.judges]
     for (ctx, member), after in zip_longest(asked, asked[1:]):
         options = {
@@ -147,7 +147,7 @@ def _steps(contexts: Sequence[Context], *, retry_failures: bool) -> Iterator[_St
             "retry_failures": retry_failures,
             "keep": after is not None and after[1].judge is member.judge,
         }
-        for task in judge.looks(member.stage, rounds=ctx.settings.method == "citations"):
+        for task in stages.looks(member.stage, rounds=ctx.settings.method == "citations"):
             yield _Step(ctx, named(ctx, task), options, member.gpus)
     scored = [(ctx, scorer) for ctx in contexts for scorer in ctx.scorers]
     for (ctx, scorer), next_ in zip_longest(scored, scored[1:]):
@@ -156,14 +156,14 @@ def _steps(contexts: Sequence[Context], *, retry_failures: bool) -> Iterator[_St
             "retry_failures": retry_failures,
             "keep": next_ is not None and next_[1].model is scorer.model,
         }
-        yield _Step(ctx, named(ctx, judge.scoring(scorer)), options, scorer.gpus)
+        yield _Step(ctx, named(ctx, stages.scoring(scorer)), options, scorer.gpus)
     graded = [(ctx, ctx.grader) for ctx in contexts if ctx.grader]
     for (ctx, grader), following in zip_longest(graded, graded[1:]):
         options = {"retry_failures": retry_failures, "keep": following is not None and following[1] is grader}
-        yield _Step(ctx, named(ctx, judge.grade_answers), options, grader.gpus)
-    yield from each(score.score_traces, score.aggregate_nights, score.correct_nights, alerts.find_alerts)
-    yield _Step(main, publish.load_warehouse)
-    yield _Step(main, publish.write_reports, {"others": _counted(contexts)[1:]})
+        yield _Step(ctx, named(ctx, stages.grade_answers), options, grader.gpus)
+    yield from each(stages.score_traces, stages.aggregate_nights, stages.correct_nights, stages.find_alerts)
+    yield _Step(main, stages.load_warehouse)
+    yield _Step(main, stages.write_reports, {"others": _counted(contexts)[1:]})
 
 
 def _counted(contexts: Sequence[Context]) -> list[Context]:

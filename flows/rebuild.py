@@ -6,7 +6,7 @@ from pathlib import Path
 from rich.console import Console
 
 from tasks.core.config import load_nightly
-from tasks.stages.publish import rebuild
+from tasks.publish.publish import rebuild
 from tasks.store.lake import Lake
 from tasks.store.warehouse import Warehouse
 

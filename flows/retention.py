@@ -15,13 +15,13 @@ from rich import box
 from rich.console import Console
 from rich.table import Table as RichTable
 
-from flows.retry import patiently
+from flows.runtime.retry import patiently
 from tasks.core.config import Nightly, Retention, load_nightly
 from tasks.core.schemas import Table
-from tasks.stages import retention as stage
-from tasks.stages.context import Context, StageResult, load_all
-from tasks.stages.publish import publish_warehouse, warehouse_of, write_reports
-from tasks.stages.runs import BACKFILL, Run
+from tasks.privacy import retention as stage
+from tasks.publish.publish import publish_warehouse, warehouse_of, write_reports
+from tasks.run.context import Context, StageResult, load_all
+from tasks.run.record import BACKFILL, Run
 from tasks.store.lake import Lake
 
 RETENTION, FORGET = "retention", "forget"

@@ -12,15 +12,15 @@ from time import perf_counter
 
 from rich.console import Console
 
-from flows.progress import Bar
+from flows.runtime.progress import Bar
 from tasks.core.config import load_nightly
 from tasks.core.errors import UsageError, interruption
 from tasks.core.schemas import TRACES
-from tasks.stages.context import Context, StageResult, load_all
-from tasks.stages.publish import load_warehouse, publish_warehouse, write_reports
-from tasks.stages.reviewed import correct_nights
-from tasks.stages.reviews import import_reviews
-from tasks.stages.runs import Run
+from tasks.publish.publish import load_warehouse, publish_warehouse, write_reports
+from tasks.review.load import import_reviews
+from tasks.run.context import Context, StageResult, load_all
+from tasks.run.record import Run
+from tasks.scoring.corrected import correct_nights
 from tasks.store.lake import Lake
 
 

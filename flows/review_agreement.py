@@ -12,10 +12,10 @@ from rich.markup import escape
 from rich.table import Table
 
 from flows.written import counted
-from tasks.core.agreement import Interval
 from tasks.core.config import load_nightly, recipes_of
-from tasks.stages.review_agreement import Found, reviewers_agreement
-from tasks.stages.review_export import Scope, scope_of
+from tasks.review.agreement import Found, reviewers_agreement
+from tasks.review.export import Scope, scope_of
+from tasks.stats.agreement import Interval
 from tasks.store.warehouse import reading
 
 MOST_SHOWN = 10  # open disputes

@@ -10,9 +10,9 @@ from flows.written import counted, save
 from tasks.core.config import did_you_mean, load_nightly, recipes_of
 from tasks.core.errors import UsageError
 from tasks.core.labelling import SAMPLING
-from tasks.report import labelling
-from tasks.stages import review_formats
-from tasks.stages.review_export import Selection, Wanted, scope_of, select
+from tasks.publish.report import labelling
+from tasks.review import formats as review_formats
+from tasks.review.export import Selection, Wanted, scope_of, select
 from tasks.store.warehouse import reading
 
 WRITERS = {

@@ -7,12 +7,12 @@ from rich.markup import escape
 from rich.table import Table
 
 from flows import alerts
+from flows.console import console as wide
+from flows.console import interval
 from flows.nightly import Outcome
-from flows.tables import console as wide
-from flows.tables import interval
-from tasks.core.agreement import Interval
-from tasks.report.text import number
-from tasks.stages.context import StageResult
+from tasks.publish.report.text import number
+from tasks.run.context import StageResult
+from tasks.stats.agreement import Interval
 
 COLUMNS = (
     "app · generator", "traces", "groundedness", "faithful", "used", "context", "answer", "claims", "misused",

@@ -23,8 +23,8 @@ from transformers import AutoConfig, AutoModelForCausalLM, AutoTokenizer, Traine
 
 from tasks.core import keys
 from tasks.core.errors import DataError
+from tasks.distill.export import PROMPTS
 from tasks.engines import _models
-from tasks.stages.distill import PROMPTS
 from training import lessons as reading
 from training.lessons import Folder, Lesson
 from training.recipe import Distillation

@@ -11,8 +11,8 @@ from pathlib import Path
 from typing import Any
 
 from tasks.core.errors import DataError, UsageError
+from tasks.distill.export import CARD, FORMAT, PROMPTS
 from tasks.engines._chat import Chat
-from tasks.stages.distill import CARD, FORMAT, PROMPTS
 
 NAMES = {"judge": "judge.yaml", "grader": "grader.yaml"}
 USER, REPLY = "Leadline-User-Text", "Leadline-Reply-Text"

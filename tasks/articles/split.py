@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from tasks.articles.parts import Document, Part
 from tasks.core.keys import SHORT_HEX, key
-from tasks.core.windows import words
+from tasks.text.windows import words
 
 _LETTER = re.compile(r"[^\W_]")
 

@@ -12,8 +12,6 @@ from dataclasses import dataclass, field
 from itertools import groupby
 from typing import NamedTuple
 
-from tasks.core import languages
-from tasks.core.languages import Detected
 from tasks.core.types import Answer, Chunk, Citation, Kind
 from tasks.extractors import _kinds, _sources, _spans, markdown
 from tasks.extractors._kinds import Language
@@ -22,6 +20,8 @@ from tasks.extractors._sentences import sentences
 from tasks.extractors._spans import Run
 from tasks.extractors.citations import Finder, Reference
 from tasks.extractors.markdown import Block
+from tasks.text import languages
+from tasks.text.languages import Detected
 
 # Part of every version, and raised by whoever changes what is cut. The versions of the libraries are not: a patch
 # release of one must not make every stored claim a stranger.

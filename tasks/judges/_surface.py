@@ -9,9 +9,9 @@ import numpy as np
 import numpy.typing as npt
 
 from tasks.core.types import Request
-from tasks.core.windows import windows
 from tasks.engines.transformers_cpu import Embedder
 from tasks.judges import _features
+from tasks.text.windows import windows
 
 FEATURES = ("cosine", "overlap", "bigrams", "missing_numbers", "missing_names")
 COSINE_DECIMALS = 6

@@ -22,11 +22,11 @@ from tasks.core import keys
 from tasks.core.config import Language, Settings, Share
 from tasks.core.errors import EngineError
 from tasks.core.types import Label, Request, Verdict
-from tasks.core.windows import windows
 from tasks.engines import gpus
 from tasks.engines.classifier import ClassifierConfig, open_classifier
 from tasks.engines.transformers_cpu import Embedder, EmbedderConfig
 from tasks.judges import _bands, _surface
+from tasks.text.windows import windows
 
 RULES = 1  # raised when the way from probabilities to a verdict changes
 FEATURES = ("entailment", "contradiction", *_surface.FEATURES)

@@ -1,6 +1,6 @@
 """What a detector reads and says: a claim with its verdicts, the chunks of its trace, and what was found where.
 
-Left out: which claims are looked at, and where the findings are kept (`tasks/stages/patterns.py`).
+Left out: which claims are looked at, and where the findings are kept (`tasks/scoring/patterns.py`).
 """
 
 from collections.abc import Sequence

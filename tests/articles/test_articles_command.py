@@ -12,6 +12,7 @@ from typing import Any
 import docx
 import pyarrow.parquet as pq
 import pytest
+from kit.root import ROOT
 from reportlab.pdfgen.canvas import Canvas
 
 GOOD = "Backups are kept for thirty days in the region of their owner, " * 4  # 48 words
@@ -19,7 +20,7 @@ GOOD = "Backups are kept for thirty days in the region of their owner, " * 4  # 
 
 def leadline(*args: object, env: Mapping[str, str], cwd: Path) -> "subprocess.CompletedProcess[str]":
     command = [sys.executable, "-m", "flows", "articles", *map(str, args)]
-    path = os.pathsep.join([str(Path(__file__).parents[2]), env.get("PYTHONPATH", "")])
+    path = os.pathsep.join([str(ROOT), env.get("PYTHONPATH", "")])
     done = subprocess.run(
         command, env={**env, "PYTHONPATH": path}, cwd=cwd, capture_output=True, text=True, timeout=120, check=False
     )
@@ -171,7 +172,7 @@ def test_a_place_that_cannot_be_written(base: Path, no_server: dict[str, str]) -
 def test_a_terminal_gets_a_bar(base: Path, no_server: dict[str, str]) -> None:
     ours, theirs = pty.openpty()
     command = [sys.executable, "-m", "flows", "articles", str(base), "-o", str(base.parent / "out.jsonl")]
-    root = Path(__file__).parents[2]
+    root = ROOT
     env = {**no_server, "TERM": "xterm"}
     done = subprocess.run(command, cwd=root, env=env, stdout=subprocess.PIPE, stderr=theirs, timeout=120, check=False)
     shown = os.read(ours, 100_000).decode()

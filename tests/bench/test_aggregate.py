@@ -8,7 +8,7 @@ import pytest
 
 from bench import aggregate
 from tasks.core.schemas import CLAIM_RESULTS, NIGHTLY_GROUNDEDNESS, NIGHTLY_PATTERNS, NIGHTLY_REPEATS, TRACE_SCORES
-from tasks.stages import score
+from tasks.scoring import score
 
 
 @pytest.mark.parametrize("table", [TRACE_SCORES, CLAIM_RESULTS], ids=lambda t: t.name)

@@ -18,7 +18,7 @@ from bench.intervals import (
     traces,
     worlds,
 )
-from tasks.core.statistics import interval, means
+from tasks.stats.intervals import interval, means
 
 NIGHTS = 2_000
 EVERY = {"shares": 5, "scores": 7, "grades": 7, "claims": 2, "repeats: spread and range": 5}  # else every 4th world

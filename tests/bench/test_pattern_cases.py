@@ -1,12 +1,13 @@
 """The cases that the failure patterns are measured on, and the figures that the page gives of them."""
 
 from collections import Counter
-from pathlib import Path
+
+from kit.root import ROOT
 
 from bench.patterns import cases, table
 from tasks.patterns import DETECTORS
 
-README = Path(__file__).parents[2] / "bench" / "README.md"
+README = ROOT / "bench" / "README.md"
 
 
 def test_every_text_pattern_has_a_dozen_cases_and_a_dozen_near_misses_in_two_halves() -> None:

@@ -9,7 +9,7 @@ from bench import prefix, stub
 from bench.peers_stub import changed, differing, engine_seconds, per_trace, spread
 from tasks.core.types import Trace
 from tasks.judges import grader
-from tasks.stages.context import load
+from tasks.run.context import load
 
 CLEAN = {"a": ["judged", "supported", False], "b": ["judged", "unsupported", True], "c": ["unjudged", None, False]}
 

@@ -7,8 +7,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from kit.root import ROOT
 
-SUITE = Path(__file__).parents[2] / "data" / "judge_suite"
+SUITE = ROOT / "data" / "judge_suite"
 TYPES = (
     "perfect_answer", "perfect_without_related", "irrelevant_additions", "only_irrelevant", "missing_part",
     "missing_most", "declines_wrongly", "answers_without_source", "declines_rightly_useful", "declines_rightly_useless",

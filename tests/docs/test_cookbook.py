@@ -9,13 +9,18 @@ from typing import NamedTuple
 
 import pytest
 import yaml
+from kit.root import ROOT
 
-from tasks.stages import claims, grace, ingest, pairs, publish, relevance, reviewed, score, verdicts
-from tasks.stages.context import load
-from tasks.stages.runs import Run
+from tasks.claims import extract as claims
+from tasks.ingest import ingest
+from tasks.judging import pairs, relevance, verdicts
+from tasks.publish import publish
+from tasks.run.context import load
+from tasks.run.record import Run
+from tasks.scoring import corrected as reviewed
+from tasks.scoring import grace, score
 from tasks.store.warehouse import query
 
-ROOT = Path(__file__).parents[2]
 COOKBOOK = (ROOT / "docs" / "cookbook.md").read_text(encoding="utf-8")
 FIRST, LAST = date(2026, 11, 1), date(2026, 11, 3)
 # A claim is supported if any of its looks is, of which there are about four; so that about half of the claims are.

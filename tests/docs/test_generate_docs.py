@@ -4,15 +4,13 @@ from pathlib import Path
 
 import pytest
 from conftest import script
+from kit.root import ROOT
 
 from tasks import extractors, graders, judges, sources
 from tasks.core.config import Nightly
 from tasks.core.plugins import kinds
 from tasks.core.schemas import TABLES
 from tasks.engines.transformers_cpu import EmbedderConfig
-
-ROOT = Path(__file__).parents[2]
-
 
 docs = script("generate_docs")
 CONFIGURATION = (ROOT / "docs" / "configuration.md").read_text(encoding="utf-8")

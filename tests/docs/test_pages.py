@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 import typer
 import yaml
+from kit.root import ROOT
 
 from flows.__main__ import app
 from flows.summary import COLUMNS
@@ -22,9 +23,8 @@ from tasks.core.keys import request_key
 from tasks.core.schemas import TABLES
 from tasks.core.types import Request
 from tasks.graders import llm
-from tasks.stages.context import load_all
+from tasks.run.context import load_all
 
-ROOT = Path(__file__).parents[2]
 PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").glob("*.md"))]
 README = (ROOT / "README.md").read_text(encoding="utf-8")
 CONTRIBUTING = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")

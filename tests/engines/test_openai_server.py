@@ -15,8 +15,8 @@ from collections import Counter
 import jsonschema
 import pytest
 from aiohttp import web
-from chat_server import answer, error, serve
 from conftest import free_port, serving
+from kit.chat_server import answer, error, serve
 
 from bench import labelled
 from tasks.core.errors import EngineError
@@ -502,7 +502,7 @@ MISSING = [name for name in SERVER_NEEDS if importlib.util.find_spec(name) is No
 
 @pytest.fixture(scope="module")
 def vllm(tmp_path_factory):
-    from tiny_llms import build  # noqa: PLC0415 - imports torch
+    from kit.tiny_llms import build  # noqa: PLC0415 - imports torch
 
     url = unused_url()
     folder = build(tmp_path_factory.mktemp("llm"), thinking=True)

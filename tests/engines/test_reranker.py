@@ -10,8 +10,9 @@ import torch
 import transformers
 import yaml
 from conftest import in_process
+from kit.root import ROOT
+from kit.tiny_classifiers import make
 from pydantic import ValidationError
-from tiny_classifiers import make
 
 from tasks.core.errors import ConfigError, EngineError
 from tasks.engines.reranker import Reranker, RerankerConfig
@@ -107,7 +108,7 @@ def test_a_file_says_which_and_a_mistake_in_it_is_told(tmp_path: Path) -> None:
     file.write_text(yaml.safe_dump({"kind": "reranker", "model": {"model": "some/model"}}))
     with pytest.raises(ConfigError, match=r"r\.yaml: model is .* names the hub model 'some/model' without a revision"):
         reranker.load(file)
-    for path in sorted((Path(__file__).parents[2] / "configs" / "judges").glob("reranker-*.yaml")):
+    for path in sorted((ROOT / "configs" / "judges").glob("reranker-*.yaml")):
         assert len(reranker.load(path).version) == 16  # pinned: no file of the model is needed for it
 
 

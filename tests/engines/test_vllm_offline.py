@@ -9,7 +9,6 @@ import os
 import signal
 import subprocess
 import sys
-from pathlib import Path
 from types import SimpleNamespace
 
 import numpy as np
@@ -17,7 +16,8 @@ import psutil
 import pytest
 import yaml
 from conftest import in_process, until
-from tiny_classifiers import PAIRS, make
+from kit.root import ROOT
+from kit.tiny_classifiers import PAIRS, make
 
 from tasks import judges
 from tasks.core.errors import EngineError
@@ -31,7 +31,7 @@ pytestmark = [
     pytest.mark.slow,
     pytest.mark.skipif(importlib.util.find_spec("vllm") is None, reason="vLLM is not installed: make .venv/vllm"),
 ]
-SHIPPED = Path(__file__).resolve().parents[2] / "configs/judges/nli.yaml"
+SHIPPED = ROOT / "configs/judges/nli.yaml"
 NEAR = 1e-3  # on probabilities, in float32
 GONE_WITHIN_S = 60
 

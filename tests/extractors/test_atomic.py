@@ -9,7 +9,8 @@ import pytest
 import yaml
 from hypothesis import given
 from hypothesis import strategies as st
-from rule_generator import MODEL, Scripted
+from kit.root import ROOT
+from kit.rule_generator import MODEL, Scripted
 
 from tasks.core.config import validate
 from tasks.core.errors import ConfigError, EngineError
@@ -19,7 +20,7 @@ from tasks.extractors import load, load_by_app
 from tasks.extractors.atomic import AROUND, GIVES, Atomic, _around
 from tasks.judges.generate import Config, Writer
 
-PROMPTS = Path(__file__).parents[2] / "configs" / "prompts"
+PROMPTS = ROOT / "configs" / "prompts"
 CHUNKS = (Chunk("a", "t"), Chunk("b", "t"))  # [1], [2]
 SENTENCES = load({"kind": "sentences"}, "x")
 ANSWER = "Tea is hot and it is wet [1]. It steams. Ice is cold [2][9]."

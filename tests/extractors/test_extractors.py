@@ -2,15 +2,15 @@
 
 import json
 import re
-from pathlib import Path
 
 import pytest
+from kit.root import ROOT
 
 from tasks.core.errors import ConfigError
 from tasks.core.types import Answer, Chunk
 from tasks.extractors import load
 
-EXPERTQA = Path(__file__).parents[3] / "shared" / "data" / "expertqa" / "dev"
+EXPERTQA = ROOT.parent / "shared" / "data" / "expertqa" / "dev"
 
 
 @pytest.mark.parametrize(

@@ -15,9 +15,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from commands import leadline
 from conftest import PrefectServer, until
-from worlds import FIRST, World, make_world, range_of, read, trace, write
+from kit.commands import leadline
+from kit.worlds import FIRST, World, make_world, range_of, read, trace, write
 
 from tasks.core import keys
 

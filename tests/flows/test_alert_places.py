@@ -8,13 +8,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from worlds import FIRST, make_world
+from kit.worlds import FIRST, make_world
 
 from flows import alerts as telling
 from flows import notify
 from tasks.core.schemas import ALERTS
-from tasks.stages.alerts import alerts, write
-from tasks.stages.context import Context, load
+from tasks.run.context import Context, load
+from tasks.scoring.alerts import alerts, write
 
 TODAY = FIRST + timedelta(days=3)
 

@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 import yaml
-from commands import leadline
-from killing import SHARD, Watch, follow, kill_at, output_of, paid, start
-from worlds import DIFFERING, FIRST, World, make_traces, make_world, range_of, read, tables, write
+from kit.commands import leadline
+from kit.killing import SHARD, Watch, follow, kill_at, output_of, paid, start
+from kit.worlds import DIFFERING, FIRST, World, make_traces, make_world, range_of, read, tables, write
 
 from tasks import judges
 

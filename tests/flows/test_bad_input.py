@@ -11,11 +11,11 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from worlds import FIRST, World, all_stages, make_world, read, trace, unbalanced, write
+from kit.worlds import FIRST, World, all_stages, make_world, read, trace, unbalanced, write
 
 from tasks.core.schemas import QUARANTINE, SOURCES, TRACES
-from tasks.stages.context import load
-from tasks.stages.ingest import ingest
+from tasks.ingest.ingest import ingest
+from tasks.run.context import load
 from tasks.store.lake import Lake
 
 ALL_MAY_BE_BAD = {"max_quarantined_share": 1.0}

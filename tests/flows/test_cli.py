@@ -15,11 +15,11 @@ from typing import Any
 import pyarrow.parquet as pq
 import pytest
 import yaml
-from commands import leadline
-from worlds import FIRST, World, all_stages, make_traces, make_world, trace, write
+from kit.commands import leadline
+from kit.worlds import FIRST, World, all_stages, make_traces, make_world, trace, write
 
 from flows.__main__ import main
-from tasks.stages.context import load
+from tasks.run.context import load
 
 
 @dataclass(frozen=True)

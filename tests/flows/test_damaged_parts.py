@@ -9,19 +9,20 @@ from typing import Any
 
 import pytest
 import yaml
-from commands import leadline
-from suite_kit import line, write_suite
-from worlds import DIFFERING, FIRST, World, all_stages, make_traces, make_world, read, write
+from kit.commands import leadline
+from kit.suite_kit import line, write_suite
+from kit.worlds import DIFFERING, FIRST, World, all_stages, make_traces, make_world, read, write
 
 from flows.retention import run as retain
 from tasks import graders
-from tasks.core import suite as suites
+from tasks.analysis import noise
+from tasks.analysis.metaeval import metaeval
+from tasks.analysis.metaeval import suite as suites
 from tasks.core.schemas import TABLES, Table
-from tasks.stages import metaeval, noise
-from tasks.stages.context import Context, load
-from tasks.stages.promotions import RETIRE, Promotion, add
-from tasks.stages.reviews import import_reviews
-from tasks.stages.runs import Run
+from tasks.review.load import import_reviews
+from tasks.run.context import Context, load
+from tasks.run.promotions import RETIRE, Promotion, add
+from tasks.run.record import Run
 from tasks.store.lake import Lake
 
 pytestmark = pytest.mark.slow

@@ -5,12 +5,13 @@ from typing import Any
 
 import pytest
 import yaml
-from worlds import FIRST, World, all_stages, make_world, read, trace, write
+from kit.root import ROOT
+from kit.worlds import FIRST, World, all_stages, make_world, read, trace, write
 
 from tasks.core.grades import GRADES
-from tasks.stages.context import load
+from tasks.run.context import load
 
-CONFIGS = Path(__file__).parents[2] / "configs"
+CONFIGS = ROOT / "configs"
 KEPT = [{"chunk_id": "1", "text": "Backups are kept for thirty days."}]
 GUESTS = [{"chunk_id": "1", "text": "A guest can read a shared folder."}]
 TRACES = {

@@ -16,14 +16,14 @@ from pathlib import Path
 import psutil
 import pytest
 import yaml
-from commands import Running
 from conftest import PrefectServer, until
-from killing import KEY_LINE, output_of, start
+from kit.commands import Running
+from kit.killing import KEY_LINE, output_of, start
+from kit.worlds import FIRST, World, make_traces, make_world, range_of, read, tables, write
 from prefect.client.orchestration import get_client
 from prefect.settings import PREFECT_API_URL, temporary_settings
-from worlds import FIRST, World, make_traces, make_world, range_of, read, tables, write
 
-from flows.temporary_server import MODULE
+from flows.runtime.temporary_server import MODULE
 from tasks.store.lake import Lake
 
 pytestmark = pytest.mark.slow

@@ -6,8 +6,8 @@ from datetime import timedelta
 from pathlib import Path
 
 import pytest
-from killing import SHARD, Watch, follow, kill_at, output_of, paid, start
-from worlds import DIFFERING, FIRST, World, make_traces, make_world, range_of, read, tables, unbalanced, write
+from kit.killing import SHARD, Watch, follow, kill_at, output_of, paid, start
+from kit.worlds import DIFFERING, FIRST, World, make_traces, make_world, range_of, read, tables, unbalanced, write
 
 KILLS = 10
 TRACES = 80

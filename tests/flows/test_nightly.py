@@ -15,18 +15,19 @@ from datetime import date
 from pathlib import Path
 
 import pytest
-from commands import leadline
 from conftest import script
-from worlds import FIRST, World, last_run, range_of, read, tables, trace, tree, unbalanced, write
+from kit.commands import leadline
+from kit.root import ROOT
+from kit.worlds import FIRST, World, last_run, range_of, read, tables, trace, tree, unbalanced, write
 
 from flows.dry_run import Missing, measure, show
-from tasks.stages.context import load
-from tasks.stages.ingest import ingest
+from tasks.ingest.ingest import ingest
+from tasks.run.context import load
 
 pytestmark = pytest.mark.slow
 
 pages = script("figures")
-REPOSITORY = Path(__file__).resolve().parents[2]
+REPOSITORY = ROOT
 LAST = date(2026, 11, 3)
 DAYS = range_of(FIRST, LAST)
 NO_CONTEXT = {"hd-1101-022", "hd-1101-032", "hd-1102-012", "hd-1103-034"}

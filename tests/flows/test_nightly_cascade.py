@@ -4,12 +4,12 @@ from pathlib import Path
 
 import pytest
 import yaml
-from commands import leadline
-from worlds import FIRST, World, last_run, make_traces, make_world, read, tables, write
+from kit.commands import leadline
+from kit.worlds import FIRST, World, last_run, make_traces, make_world, read, tables, write
 
 from flows.dry_run import measure, show
 from flows.summary import tokens
-from tasks.stages.context import StageResult
+from tasks.run.context import StageResult
 
 SHARES = {
     "supported": 0.5, "partially_supported": 0.1, "unsupported": 0.2, "contradicted": 0.1, "abstained": 0.05,

@@ -9,12 +9,13 @@ from typing import Any
 
 import pytest
 import yaml
-from commands import leadline
 from conftest import PrefectServer
-from worlds import FIRST, World, make_world, read, trace, write
+from kit.commands import leadline
+from kit.root import ROOT
+from kit.worlds import FIRST, World, make_world, read, trace, write
 
 CANARY = "QXCANARY"
-GRADER = Path(__file__).parents[2] / "configs" / "graders" / "constant.yaml"
+GRADER = ROOT / "configs" / "graders" / "constant.yaml"
 
 
 def marked(trace_id: str, **changes: Any) -> dict[str, Any]:

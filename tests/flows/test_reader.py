@@ -7,8 +7,8 @@ from datetime import timedelta
 from pathlib import Path
 
 import pytest
-from commands import leadline
-from worlds import FIRST, make_traces, make_world, range_of, read, write
+from kit.commands import leadline
+from kit.worlds import FIRST, make_traces, make_world, range_of, read, write
 
 # Counts what stands in the tables, and reads the texts through the views of the lake, until its input closes.
 READER = """

@@ -13,6 +13,8 @@ from typing import Any
 
 import pytest
 from conftest import WITHIN_S, until
+from kit.root import ROOT
+from kit.worlds import World, make_world, read, trace, write
 from prefect.client.orchestration import SyncPrefectClient, get_client
 from prefect.client.schemas.actions import DeploymentUpdate
 from prefect.client.schemas.filters import DeploymentFilter, DeploymentFilterId
@@ -20,12 +22,10 @@ from prefect.client.schemas.objects import FlowRun
 from prefect.client.schemas.schedules import CronSchedule, IntervalSchedule
 from prefect.client.schemas.sorting import FlowRunSort
 from prefect.settings import PREFECT_API_URL, temporary_settings
-from worlds import World, make_world, read, trace, write
 
 from tasks.core.types import LABELS
 
 pytestmark = pytest.mark.slow
-ROOT = Path(__file__).parents[2]
 PAGE = (ROOT / "docs" / "operations.md").read_text(encoding="utf-8")
 SOON_S, EVERY_S = 8, 60  # should the scheduler miss the first time, there is a second
 

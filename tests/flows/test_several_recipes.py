@@ -7,15 +7,16 @@ from urllib.parse import unquote
 
 import pytest
 import yaml
-from commands import leadline
-from worlds import FIRST, World, last_run, make_traces, make_world, read, tables, write
+from kit.commands import leadline
+from kit.root import ROOT
+from kit.worlds import FIRST, World, last_run, make_traces, make_world, read, tables, write
 
 from flows.dry_run import measure
 from tasks.core.errors import ConfigError
 from tasks.core.types import Judge
-from tasks.stages.context import load_all
+from tasks.run.context import load_all
 
-GRADER = Path(__file__).parents[2] / "configs" / "graders" / "constant.yaml"
+GRADER = ROOT / "configs" / "graders" / "constant.yaml"
 BOTH = {"extractor": {"kind": "segments"}, "judge": "replay.yaml", "grades": {"grader": str(GRADER)}}
 CLAIMS = {"name": "claims", "pairing": {"kind": "per_chunk"}, **BOTH}
 CITATIONS = {"name": "cited", "method": "citations", "pairing": {"kind": "cited_together"}, **BOTH}

@@ -6,13 +6,14 @@ from pathlib import Path
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from kit.root import ROOT
 
 from tasks import graders
 from tasks.core.errors import ConfigError
 from tasks.core.grades import GRADED, RANGES, Answered, Grade, Statement, derived
 from tasks.core.types import OUTAGE
 
-CONFIGS = Path(__file__).parents[2] / "configs" / "graders"
+CONFIGS = ROOT / "configs" / "graders"
 SCORED, NA = Grade("scored", 3), Grade("na")
 FAILED, UNREAD = Grade("failed", failure=OUTAGE), Grade("unparsable", failure="truncated")
 # METHODS 9, "whether the answer rightly claims, or rightly declines, to have an answer": it claims one where relevancy

@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 import yaml
+from kit.root import ROOT
 
 from tasks import extractors, graders
 from tasks.core.errors import ConfigError
@@ -17,7 +18,6 @@ from tasks.core.grades import GRADED, RANGES, Answered, Grade, Grader, derived
 from tasks.core.types import OUTAGE, Answer, Chunk, Request, Verdict
 from tasks.graders.entailment import Config, Entailment
 
-ROOT = Path(__file__).parents[2]
 PASSAGES = (
     "The observatory. The observatory on Mount Halden is open on Fridays from 20:00 to 23:30 if the sky is clear. "
     "Admission is 6 crowns, and children under 12 get in free. The dome seats 40 people.",

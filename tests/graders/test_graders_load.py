@@ -3,13 +3,13 @@
 from pathlib import Path
 
 import pytest
+from kit.root import ROOT
 
 from tasks import extractors, graders, judges
 from tasks.core.errors import ConfigError, EngineError
 from tasks.core.grades import Statement
 from tasks.core.types import Answer, Chunk, Citation, ClaimDraft, Extraction
 
-ROOT = Path(__file__).parents[2]
 SHIPPED = sorted((ROOT / "configs" / "graders").glob("*.yaml"))
 
 

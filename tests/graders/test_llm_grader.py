@@ -9,7 +9,8 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from rule_generator import MODEL, Scripted
+from kit.root import ROOT
+from kit.rule_generator import MODEL, Scripted
 
 from tasks.core.config import validate
 from tasks.core.errors import ConfigError
@@ -18,7 +19,7 @@ from tasks.core.types import OUTAGE
 from tasks.engines.generator import Generated, Prompt, Reply
 from tasks.graders.llm import Config, Llm
 
-PROMPTS = Path(__file__).parents[2] / "configs" / "prompts" / "grades"
+PROMPTS = ROOT / "configs" / "prompts" / "grades"
 V1 = {name: str(PROMPTS / name / "v1.md") for name in GRADED}
 REFERENCE = {name: str(PROMPTS / name / "v1-reference.md") for name in GRADED}
 GOOD: dict[str, Any] = {"answer_relevancy": 4, "completeness": 5, "faithfulness": True, "usefulness": None}

@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 from conftest import in_process
 from engines.tiny_llms import POSITIONS, build
+from kit.root import ROOT
 
 from tasks.core.config import validate
 from tasks.core.types import Answer, Chunk
@@ -23,7 +24,7 @@ pytestmark = [
     pytest.mark.slow,
     pytest.mark.skipif(importlib.util.find_spec("vllm") is None, reason="vLLM is not installed"),
 ]
-PROMPTS = Path(__file__).parents[2] / "configs" / "prompts"
+PROMPTS = ROOT / "configs" / "prompts"
 INPUTS = [
     {"question": f"How hot is {x}?", "answer": f"{x} is hot.", "passages": [f"{x}: 90 °C."]} for x in ("Tea", "Milk")
 ]

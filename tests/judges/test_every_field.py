@@ -5,13 +5,13 @@ The two lists of each judge must name all fields that there are, so that a new o
 
 import copy
 from collections.abc import Callable, Iterator
-from pathlib import Path
 from typing import Any, get_args
 
 import pytest
 import yaml
+from kit.root import ROOT
+from kit.rule_generator import MODEL, Scripted
 from pydantic import BaseModel
-from rule_generator import MODEL, Scripted
 
 from tasks import graders
 from tasks.core.config import validate
@@ -19,7 +19,6 @@ from tasks.core.grades import GRADED
 from tasks.engines import generator
 from tasks.judges import llm, nli
 
-ROOT = Path(__file__).parents[2]
 PROMPTS = ROOT / "configs" / "prompts"
 Version = Callable[[dict[str, Any]], str]
 

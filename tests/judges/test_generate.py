@@ -8,7 +8,8 @@ import pytest
 import yaml
 from hypothesis import given
 from hypothesis import strategies as st
-from rule_generator import MODEL, Scripted
+from kit.root import ROOT
+from kit.rule_generator import MODEL, Scripted
 
 from tasks import judges
 from tasks.core.config import validate
@@ -18,7 +19,7 @@ from tasks.engines.generator import Generated, Reply
 from tasks.judges import generate
 from tasks.judges.generate import Config, Writer, Written
 
-PROMPTS = Path(__file__).parents[2] / "configs" / "prompts"
+PROMPTS = ROOT / "configs" / "prompts"
 FACTS = ("question", "answer", "sentence")
 INPUT = {"question": "How hot is tea?", "answer": "It is hot. Ice is not.", "sentence": "It is hot."}
 

@@ -9,7 +9,8 @@ import pytest
 import yaml
 from hypothesis import given
 from hypothesis import strategies as st
-from rule_generator import MODEL, Scripted
+from kit.root import ROOT
+from kit.rule_generator import MODEL, Scripted
 
 from tasks import judges
 from tasks.core.config import validate
@@ -19,7 +20,7 @@ from tasks.engines.generator import Generated, Reply
 from tasks.judges import grader
 from tasks.judges.grader import Config, Grader, summed_up
 
-PROMPTS = Path(__file__).parents[2] / "configs" / "prompts"
+PROMPTS = ROOT / "configs" / "prompts"
 GIVES = ("question", "answer", "passages")
 ONE_TO_FIVE = {"type": "integer", "minimum": 1, "maximum": 5}
 GRADES = {

@@ -1,11 +1,11 @@
 """Lessons: what a language-model judge would have to reply, to be read as what another judge has said."""
 
 import json
-from pathlib import Path
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from kit.root import ROOT
 
 from tasks.core.grades import Answered, Grade, Statement
 from tasks.core.types import Request, Verdict
@@ -15,7 +15,7 @@ from tasks.judges.llm import ASKED, Llm
 from tasks.judges.llm import Config as JudgeConfig
 
 MODEL = {"model": "/nowhere"}
-PROMPTS = Path(__file__).parents[2] / "configs/prompts"
+PROMPTS = ROOT / "configs/prompts"
 FILES = {
     "prompt": f"{PROMPTS}/entailment/v1.md",
     "explained_prompt": f"{PROMPTS}/entailment_explained/v1.md",

@@ -17,7 +17,8 @@ import yaml
 from conftest import in_process
 from hypothesis import given
 from hypothesis import strategies as st
-from rule_generator import MODEL, Scripted
+from kit.root import ROOT
+from kit.rule_generator import MODEL, Scripted
 
 from tasks import judges
 from tasks.core import keys
@@ -30,7 +31,7 @@ from tasks.judges import _fence
 from tasks.judges.llm import ASKED, Config, Llm
 
 pytestmark = pytest.mark.slow
-PROMPTS = Path(__file__).parents[2] / "configs" / "prompts"
+PROMPTS = ROOT / "configs" / "prompts"
 FILES = {"prompt": str(PROMPTS / "entailment/v1.md"), "explained_prompt": str(PROMPTS / "entailment_explained/v1.md")}
 PASSAGES = ("Order #4521 was canceled on March 14, 2024.", "Cancellations spiked in Q1.", "Apples are red.")
 
@@ -507,7 +508,7 @@ def test_the_version_is_the_same_in_another_process():
         capture_output=True,
         text=True,
         check=True,
-        cwd=Path(__file__).parents[2],
+        cwd=ROOT,
     )
     assert ran.stdout.strip() == version(explain="on_failure")
 

@@ -6,13 +6,13 @@ out; the last part runs the model that ships.
 
 import math
 import re
-from pathlib import Path
 
 import numpy as np
 import pytest
 import yaml
 from hypothesis import given
 from hypothesis import strategies as st
+from kit.root import ROOT
 
 from tasks import judges
 from tasks.core import keys
@@ -22,7 +22,7 @@ from tasks.core.types import Request
 from tasks.engines.classifier import Classified, ClassifierConfig, Labels
 from tasks.judges.nli import Coefficients, Config, Fusion, Nli, Thresholds, log_odds
 
-SHIPPED = Path(__file__).resolve().parents[2] / "configs/judges/nli.yaml"
+SHIPPED = ROOT / "configs/judges/nli.yaml"
 ZERO = dict.fromkeys(Coefficients.model_fields, 0.0)
 
 

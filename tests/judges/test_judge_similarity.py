@@ -1,9 +1,8 @@
 """The similarity judge: features, labels, tokens, and verdicts that do not depend on what is judged beside them."""
 
-from pathlib import Path
-
 import numpy as np
 import pytest
+from kit.root import ROOT
 
 from tasks import judges
 from tasks.core import keys
@@ -12,7 +11,7 @@ from tasks.core.errors import ConfigError
 from tasks.core.types import Request
 from tasks.judges.similarity import FEATURES, Coefficients, Config, Similarity, Thresholds
 
-SHIPPED = Path(__file__).resolve().parents[2] / "configs/judges/similarity.yaml"
+SHIPPED = ROOT / "configs/judges/similarity.yaml"
 ORDER = "Order #4521 was canceled by the customer on March 14, 2024."
 
 

@@ -13,6 +13,7 @@ from typing import Any
 
 import pytest
 import yaml
+from kit.root import ROOT
 
 from tasks import judges
 from tasks.core.errors import ConfigError
@@ -22,7 +23,6 @@ from tasks.judges import generate, grader
 from tasks.judges.generate import Writer
 from tasks.judges.grader import Grader
 
-ROOT = Path(__file__).resolve().parents[2]
 CONFIGS = ROOT / "configs" / "judges"
 # Where they are not judges: what whoever asks them has for them.
 GIVES = {"relevance": ("passages", "question", "answer"), "facts": ("question", "answer", "sentence")}

@@ -4,15 +4,14 @@ Section 3 has a table of claims and labels, section 5 the apples. The subscripti
 (a supported, a misused and a partially supported claim), put into words here.
 """
 
-from pathlib import Path
-
 import pytest
+from kit.root import ROOT
 
 from tasks import judges
 from tasks.core.keys import request_key
 from tasks.core.types import Request
 
-SHIPPED = Path(__file__).resolve().parents[2] / "configs/judges/nli.yaml"
+SHIPPED = ROOT / "configs/judges/nli.yaml"
 ORDER = "Order #4521 was canceled by the customer on March 14, 2024."
 CANCELED = "The customer canceled on March 14, 2024."
 RENEWED = "The subscription was renewed on 2 May 2024 for one year at the price of 120 euros."

@@ -1,15 +1,15 @@
 """Prompt files: what is checked when they are read, how they are filled in, and that released ones never change."""
 
 import hashlib
-from pathlib import Path
 
 import pytest
 from jsonschema import Draft202012Validator
+from kit.root import ROOT
 
 from tasks.core.errors import ConfigError
 from tasks.judges import _fence, _prompts
 
-RELEASED = Path(__file__).parents[2] / "configs" / "prompts"
+RELEASED = ROOT / "configs" / "prompts"
 GOOD = """---
 inputs: [passages, claim]
 output:

@@ -16,6 +16,7 @@ import pytest
 import torch
 import transformers
 import yaml
+from kit.root import ROOT
 from safetensors.torch import save_file
 from tokenizers import Tokenizer, models, pre_tokenizers, processors, trainers
 
@@ -25,7 +26,6 @@ from tasks.core.keys import request_key
 from tasks.core.types import Request
 from tasks.engines.classifier import ClassifierConfig, open_classifier
 
-ROOT = Path(__file__).resolve().parents[2]
 CONFIGS = ROOT / "configs" / "judges"
 KINDS = {path: yaml.safe_load(path.read_text(encoding="utf-8"))["kind"] for path in sorted(CONFIGS.glob("*.yaml"))}
 SHIPPED = [

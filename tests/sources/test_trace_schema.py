@@ -6,13 +6,14 @@ from typing import Any
 
 import pytest
 from jsonschema import Draft202012Validator
+from kit.root import ROOT
 
 from tasks.core.schemas import CHUNK, CITATION, FEEDBACK, NEVER_READ, TRACES
 from tasks.sources import SourceFile
 from tasks.sources._trace_schema import trace_json_schema, trace_json_schema_text
 from tasks.sources.jsonl import Config, JsonlSource
 
-DOCS = Path(__file__).parents[2] / "docs"
+DOCS = ROOT / "docs"
 SCHEMA = trace_json_schema()
 MINIMAL: dict[str, Any] = {
     "trace_id": "t",

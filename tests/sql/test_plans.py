@@ -13,7 +13,7 @@ import pytest
 import yaml
 from test_sql import DEFAULTS, HERE, schema_of
 
-from tasks.stages.context import GRADING_SQL, SCORING_SQL
+from tasks.run.context import GRADING_SQL, SCORING_SQL
 from tasks.store.query import bind, connect, sql
 
 CLAIMS, PER_TRACE, PER_CLAIM = 50_000, 4, 4

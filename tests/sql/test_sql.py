@@ -13,7 +13,7 @@ import pytest
 import yaml
 
 from tasks.core.schemas import TABLES
-from tasks.stages import intervals
+from tasks.scoring import intervals
 from tasks.store.query import Queries
 
 HERE = Path(__file__).parent

@@ -23,13 +23,16 @@ from engines.tiny_llms import TEXTS, build
 
 from flows.__main__ import main
 from tasks import graders, judges
-from tasks.core import suite
-from tasks.core.pass_rates import Result
+from tasks.analysis.metaeval import metaeval, suite
+from tasks.analysis.metaeval.pass_rates import Result
+from tasks.claims import extract as claims
 from tasks.core.types import Judge
-from tasks.stages import claims, ingest, metaeval, pairs, score, verdicts
-from tasks.stages.context import load
-from tasks.stages.pairs import looks_of
-from tasks.stages.verdicts import LOOK_COLUMNS, requests_of
+from tasks.ingest import ingest
+from tasks.judging import pairs, verdicts
+from tasks.judging.pairs import looks_of
+from tasks.judging.verdicts import LOOK_COLUMNS, requests_of
+from tasks.run.context import load
+from tasks.scoring import score
 from training.__main__ import main as training
 
 pytestmark = [

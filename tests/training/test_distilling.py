@@ -15,8 +15,8 @@ from transformers import AutoModelForCausalLM, AutoTokenizer
 
 from tasks import judges
 from tasks.core.errors import DataError, EngineError, UsageError
+from tasks.distill.export import FORMAT
 from tasks.engines._models import ModelConfig
-from tasks.stages.distill import FORMAT
 from training import distill
 from training.lessons import Lesson, encoded, ending, read
 from training.recipe import HERE, Distillation, Lora, load_distillation

@@ -3,10 +3,10 @@
 import json
 
 import pytest
-import tiny_bert
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from kit import tiny_bert
 from safetensors.torch import load_file
 from transformers import AutoModelForSequenceClassification, AutoTokenizer, BertForSequenceClassification
 

@@ -4,11 +4,11 @@ from collections import Counter
 
 import numpy as np
 import pytest
-import tiny_bert
 import torch
 import yaml
 from hypothesis import given
 from hypothesis import strategies as st
+from kit import tiny_bert
 from sklearn.metrics import balanced_accuracy_score, roc_auc_score
 from transformers import BertForSequenceClassification
 

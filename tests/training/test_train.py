@@ -5,10 +5,10 @@ import math
 from collections import Counter
 
 import pytest
-import tiny_bert
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from kit import tiny_bert
 from safetensors.torch import load_file
 from transformers import AutoModelForSequenceClassification, AutoTokenizer, BertForSequenceClassification
 

@@ -1,0 +1,1 @@
+"""The verbs of the evaluator: compare, agreement, noise, metaeval, calibrate."""

@@ -1,0 +1,109 @@
+"""`leadline noise`: a sample of past requests is judged again, and how far a judge agrees with itself is measured."""
+
+import json
+import os
+import sys
+import time
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
+from datetime import date
+from pathlib import Path
+from typing import Any
+
+from rich import box
+from rich.console import Console
+from rich.markup import escape
+from rich.table import Table
+
+from flows.console import interval
+from flows.runtime.gpu import slot
+from flows.runtime.progress import Bar
+from tasks.analysis.noise import measure
+from tasks.core.errors import UsageError
+from tasks.publish.publish import publish_warehouse
+from tasks.publish.report.text import number
+from tasks.run.cascade import Member
+from tasks.run.context import Context, StageResult, load_all
+from tasks.run.record import Run
+from tasks.stats.agreement import Interval
+
+
+def run(config: Path, first: date, last: date, sample: int, judge: str | None, *, as_json: bool = False) -> None:
+    """Measure every judge of every recipe, or the one that is named, and print a row of `judge_noise` for each.
+
+    Raises:
+        UsageError: No recipe has such a judge, or there is nothing to judge again.
+        BusyError: A run holds the lake.
+    """
+    contexts = load_all(config, first, last, progress=Bar() if sys.stderr.isatty() else None)
+    chosen = [(ctx, its) for ctx in contexts for its in judges_of(ctx, judge)]
+    if not chosen:
+        known = sorted({m.name for ctx in contexts for m in ctx.judges})
+        raise UsageError(f"--judge {judge}: no recipe of {config} has this judge. They have {', '.join(known)}.")
+    rows = []
+    first_of_all = contexts[0]
+    record = Run("noise", recipes=[ctx.recipe for ctx in contexts])
+    with first_of_all.lake.lock(f"leadline noise {first}..{last}, process {os.getpid()}"):
+        record.start(first_of_all)
+        try:
+            for ctx, its in chosen:
+                with slot(its[0].gpus, [ctx]):
+                    result, row = _measured(ctx, its, sample)
+                record.add(first_of_all, result)
+                rows.append({"judge": its[0].name, "recipe_name": ctx.settings.name, **row})
+        except BaseException as error:
+            record.fail(first_of_all, error)
+            raise
+        record.end(first_of_all, "completed")
+        publish_warehouse(first_of_all)
+    if as_json:
+        sys.stdout.writelines(json.dumps(row, ensure_ascii=False, default=str) + "\n" for row in rows)
+    else:
+        show(rows)
+
+
+def judges_of(ctx: Context, name: str | None) -> list[Sequence[Member]]:
+    """The judges of a recipe, each as often as it is a member of it; those of this name, if one is given."""
+    by_version: dict[str, list[Member]] = {}
+    for member in ctx.judges:
+        if name in (None, member.name):
+            by_version.setdefault(member.judge.version, []).append(member)
+    return list(by_version.values())
+
+
+def show(rows: Iterable[Mapping[str, Any]]) -> None:
+    """Print measurements for people."""
+    console = Console()
+    for row in rows:
+        name = escape(f"{row['judge']} under recipe {row['recipe_name']}")
+        title = f"{name}, {row['from_date']} to {row['to_date']}"
+        table = Table(title=title, title_style="bold", title_justify="left", box=box.SIMPLE, show_header=False)
+        for name, value in _lines(row):
+            table.add_row(name, value)
+        console.print(table)
+
+
+def _lines(row: Mapping[str, Any]) -> Iterable[tuple[str, str]]:
+    failed = f", {row['n_failed']:,} without a second label" if row["n_failed"] else ""
+    agreement = Interval(row["agreement"], row["agreement_low"], row["agreement_high"])
+    yield "judged again", f"{row['n_asked']:,} requests of {row['n_traces']:,} traces{failed}"
+    yield "equal labels", interval(agreement)
+    yield "Cohen's kappa", number(row["kappa"], 3)
+    yield "mean |Δ p_supported|", number(row["p_change"], 4)
+    flips = sorted(row["flips"], key=lambda f: -f["n"])
+    yield "changed", ", ".join(f"{f['first']} → {f['second']} {f['n']:,}" for f in flips) or "none"
+    yield f"noise of {row['number']}", f"{number(row['trace_sd'], 3)} in one trace ({row['n_scored']:,} scored again)"
+    nights = "" if row["night_traces"] is None else f" of {row['night_traces']:,.0f} scored traces"
+    yield "noise of a night's mean", f"{number(row['night_sd'], 3)}, in a night{nights}"
+
+
+def _measured(ctx: Context, its: Sequence[Member], sample: int) -> tuple[StageResult, dict[str, Any]]:
+    """One measurement; the model is freed before the next one is loaded."""
+    begun = time.perf_counter()
+    try:
+        result, row = measure(ctx, its, sample)
+    finally:
+        its[0].judge.close()
+    for note in result.notes:
+        Console(stderr=True).print(f"[yellow]note[/yellow] {escape(note)}", highlight=False)
+    return replace(result, seconds=time.perf_counter() - begun), row

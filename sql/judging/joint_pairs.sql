@@ -1,0 +1,150 @@
+-- grain: one second look of one judge at a claim (METHODS section 3: a claim may need several chunks)
+-- inputs: claims, pairs (first looks of one judge), verdict (see part_verdicts.sql), for one part
+-- Evidence is ranked: it is shown from the first on, at least `least` windows of it, and as many as fit into the words
+-- that the pairing allows (tasks/judging/pairs.py).
+-- A claim with a look that could not be judged waits for the repair, unless another look supports it.
+WITH first_look AS (
+    SELECT
+        pairs.claim_id,
+        pairs.trace_id,
+        pairs.request_key,
+        pairs.evidence,
+        pairs.cited,
+        bool_or(pairs.look = 'pack') OVER (PARTITION BY pairs.claim_id) AS packed,
+        coalesce(claims.cited_chunk_ids, []) AS cited_chunk_ids,
+        verdict.label,
+        verdict.p_supported,
+        -- The windows that decide by themselves, as far as the judge names them.
+        CASE
+            WHEN len(pairs.evidence) = 1 THEN pairs.evidence
+            ELSE list_select(pairs.evidence, coalesce(verdict.passages, []))
+        END AS named
+    FROM pairs
+    LEFT JOIN claims USING (claim_id)
+    LEFT JOIN verdict USING (request_key)
+    WHERE pairs.look IN ('single', 'pack')
+),
+unsupported_claim AS (
+    SELECT claim_id
+    FROM first_look
+    GROUP BY claim_id
+    HAVING count(*) = count(label) AND NOT bool_or(label = 'supported')
+),
+-- None of what the claim cites supports it by itself. Whether another chunk does is no matter.
+unsupported_citation AS (
+    SELECT claim_id
+    FROM first_look
+    WHERE NOT packed AND cited
+    GROUP BY claim_id
+    HAVING count(*) = count(label) AND NOT bool_or(label = 'supported')
+),
+-- Windows that were shown one by one.
+seen AS (
+    SELECT
+        claim_id,
+        trace_id,
+        cited,
+        coalesce(p_supported, 0) AS p_supported,
+        evidence[1] AS evidence,
+        -- Each cited chunk is there with its best window before one of them has a second one.
+        row_number() OVER (
+            PARTITION BY claim_id, evidence[1].chunk_id ORDER BY coalesce(p_supported, 0) DESC, evidence[1].start
+        ) AS place
+    FROM first_look
+    WHERE NOT packed
+),
+joint AS (
+    SELECT
+        claim_id,
+        trace_id,
+        'joint' AS look,
+        2 AS least,
+        list(evidence ORDER BY p_supported DESC, evidence.chunk_id, evidence.start) AS evidence
+    FROM seen
+    SEMI JOIN unsupported_claim USING (claim_id)
+    GROUP BY claim_id, trace_id
+    UNION ALL
+    SELECT
+        claim_id,
+        trace_id,
+        'joint_cited' AS look,
+        greatest(2, count(*) FILTER (place = 1)) AS least,
+        list(evidence ORDER BY place > 1, p_supported DESC, evidence.chunk_id, evidence.start) AS evidence
+    FROM seen
+    SEMI JOIN unsupported_citation USING (claim_id)
+    WHERE cited
+    GROUP BY claim_id, trace_id
+),
+-- Chunks that were shown in several packs: what supports a part of the claim in one is joined with that of others.
+fragment AS (
+    SELECT
+        claim_id,
+        trace_id,
+        request_key,
+        p_supported,
+        unnest(named) AS evidence,
+        generate_subscripts(named, 1) AS place
+    FROM first_look
+    SEMI JOIN unsupported_claim USING (claim_id)
+    WHERE packed AND label = 'partially_supported'
+),
+stitched AS (
+    SELECT
+        claim_id,
+        trace_id,
+        list(evidence ORDER BY place, p_supported DESC NULLS LAST, evidence.chunk_id, evidence.start) AS evidence
+    FROM fragment
+    GROUP BY claim_id, trace_id
+    HAVING count(DISTINCT request_key) > 1
+),
+-- Before a citation is said to be misused, or not to entail the claim, the judge sees the claim with the cited chunks
+-- alone. That is settled where all that supports the claim is cited; where it is supported in part, and a cited chunk
+-- is among those that do so; and where no chunk supports it at all.
+unsettled AS (
+    SELECT claim_id
+    FROM (
+        SELECT
+            *,
+            list_transform(named, lambda e: e.chunk_id) AS named_ids,
+            bool_or(label = 'supported') OVER (PARTITION BY claim_id) AS supported
+        FROM first_look
+        WHERE packed
+    )
+    GROUP BY claim_id
+    HAVING
+        (count(*) = count(label) OR bool_or(supported))
+        AND bool_or(label NOT IN ('unsupported', 'contradicted'))
+        AND NOT coalesce(bool_or(
+            CASE
+                WHEN supported
+                    THEN label = 'supported' AND (cited OR (len(named) > 0 AND list_has_all(cited_chunk_ids, named_ids)))
+                ELSE label = 'partially_supported' AND (cited OR list_has_any(named_ids, cited_chunk_ids))
+            END
+        ), FALSE)
+),
+window_of_pack AS (
+    SELECT
+        claim_id,
+        trace_id,
+        cited_chunk_ids,
+        unnest(evidence) AS evidence
+    FROM first_look
+    SEMI JOIN unsettled USING (claim_id)
+),
+asked AS (
+    SELECT claim_id, trace_id, look, least, evidence
+    FROM joint
+    WHERE len(evidence) > 1
+    UNION ALL
+    SELECT claim_id, trace_id, 'joint', 2, evidence
+    FROM stitched
+    WHERE len(evidence) > 1
+    UNION ALL
+    SELECT claim_id, trace_id, 'joint_cited', count(*), list(evidence ORDER BY evidence.chunk_id, evidence.start)
+    FROM window_of_pack
+    WHERE list_contains(cited_chunk_ids, evidence.chunk_id)
+    GROUP BY claim_id, trace_id
+)
+SELECT claim_id, trace_id, look, least::INTEGER AS least, evidence
+FROM asked
+ORDER BY claim_id, look

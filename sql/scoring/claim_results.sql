@@ -1,0 +1,291 @@
+-- grain: one claim under one recipe
+-- inputs: claims, pairs, verdict (see part_verdicts.sql; `stage` tells whose), for one part
+-- parameters: $recipe, $judge_version, $dangling_as_misuse, $readers (stage and languages of each judge; null for all)
+-- METHODS section 3. Over all looks of one judge at a claim: supported if any look entails it; else unjudged if any
+-- look has no label, since that one might have; else contradicted, then partially supported, if any look says so; else
+-- abstained if the judge could not tell in any look; else unsupported. Of several judges, the last that gave a label
+-- counts. A claim in a language that its judge does not read is abstained from, without a look.
+WITH seen AS (
+    SELECT
+        pairs.claim_id,
+        pairs.stage,
+        pairs.look,
+        pairs.cited,
+        -- Of this judge's looks at the claim some show many chunks at once.
+        bool_or(pairs.look = 'pack') OVER (PARTITION BY pairs.claim_id, pairs.stage) AS packed,
+        claims.cited_chunk_ids,
+        list_transform(pairs.evidence, lambda e: e.chunk_id) AS shown,
+        list_transform(list_select(pairs.evidence, coalesce(verdict.passages, [])), lambda e: e.chunk_id) AS named,
+        verdict.label,
+        verdict.p_supported,
+        verdict.p_contradicted
+    FROM pairs
+    JOIN claims USING (claim_id)
+    LEFT JOIN verdict USING (stage, request_key)
+),
+look AS (
+    SELECT
+        claim_id,
+        stage,
+        look,
+        cited,
+        packed,
+        cited_chunk_ids,
+        named,
+        -- A pack cites what it names: each of these chunks decides by itself.
+        cited OR (packed AND list_has_any(named, cited_chunk_ids)) AS cites,
+        list_filter(shown, lambda c, i: list_position(shown, c) = i) AS chunk_ids,
+        CASE WHEN len(list_distinct(shown)) = 1 AND cited THEN list_distinct(shown) ELSE [] END AS shown_alone,
+        -- What decides: the chunks that the judge names, cited ones first, or else all that it saw.
+        CASE
+            WHEN len(named) = 0 THEN list_filter(shown, lambda c, i: list_position(shown, c) = i)
+            ELSE list_concat(
+                list_filter(named, lambda c, i: list_position(named, c) = i AND list_contains(cited_chunk_ids, c)),
+                list_filter(named, lambda c, i: list_position(named, c) = i AND NOT list_contains(cited_chunk_ids, c))
+            )
+        END AS deciding_ids,
+        label,
+        p_supported,
+        p_contradicted
+    FROM seen
+),
+judged AS (
+    SELECT
+        claim_id,
+        stage,
+        count(*) AS looks,
+        count(*) - count(label) AS looks_unjudged,
+        max(p_supported) AS p_supported,
+        max(p_contradicted) AS p_contradicted,
+        CASE
+            WHEN bool_or(label = 'supported') THEN 'supported'
+            WHEN count(label) < count(*) THEN 'unjudged'
+            WHEN bool_or(label = 'contradicted') THEN 'contradicted'
+            WHEN bool_or(label = 'partially_supported') THEN 'partially_supported'
+            WHEN bool_or(label = 'abstained') THEN 'abstained'
+            ELSE 'unsupported'
+        END AS outcome,
+        bool_or(cites AND label IN ('supported', 'partially_supported')) AS cited_supports,
+        -- Whether the cited chunks support the claim could not be told. After packs, a look at them alone tells, if
+        -- there was need for one.
+        CASE
+            WHEN NOT bool_or(packed) THEN bool_or(cited AND coalesce(label, 'abstained') = 'abstained')
+            WHEN bool_or(look = 'joint_cited')
+                THEN bool_or(look = 'joint_cited' AND coalesce(label, 'abstained') = 'abstained')
+            ELSE bool_or(look IN ('single', 'pack') AND coalesce(label, '') NOT IN ('unsupported', 'contradicted'))
+        END AS cited_open
+    FROM look
+    GROUP BY claim_id, stage
+),
+claim AS (
+    SELECT
+        *,
+        max(stage) OVER (PARTITION BY claim_id) AS stage_asked
+    FROM judged
+    QUALIFY row_number() OVER (
+        PARTITION BY claim_id
+        ORDER BY CASE outcome WHEN 'unjudged' THEN 2 WHEN 'abstained' THEN 1 ELSE 0 END, stage DESC
+    ) = 1
+),
+-- One chunk's verdict is that of its best window, by the same precedence.
+chunk AS (
+    SELECT
+        claim_id,
+        stage,
+        chunk_ids[1] AS chunk_id,
+        CASE
+            WHEN bool_or(label = 'supported') THEN 'supported'
+            WHEN count(label) < count(*) THEN NULL
+            WHEN bool_or(label = 'contradicted') THEN 'contradicted'
+            WHEN bool_or(label = 'partially_supported') THEN 'partially_supported'
+            WHEN bool_or(label = 'abstained') THEN 'abstained'
+            ELSE 'unsupported'
+        END AS label,
+        max(p_supported) AS p_supported
+    FROM look
+    WHERE len(chunk_ids) = 1 AND cited
+    GROUP BY ALL
+),
+cited AS (
+    SELECT
+        claim_id,
+        stage,
+        list({'chunk_id': chunk_id, 'label': label, 'p_supported': p_supported} ORDER BY chunk_id) AS cited_support
+    FROM chunk
+    GROUP BY claim_id, stage
+),
+-- What is cited, all together (ALCE, Gao et al. 2023): recall is whether it entails the claim.
+cited_together AS (
+    SELECT
+        look.claim_id,
+        look.stage,
+        CASE
+            WHEN bool_or(label = 'supported' AND entails) THEN 1
+            WHEN bool_or(coalesce(label, 'abstained') = 'abstained' AND entails) THEN NULL
+            ELSE 0
+        END AS recall
+    FROM (
+        SELECT
+            *,
+            -- All that the look shows is cited; of a pack, all that decides it.
+            cited OR (packed AND len(named) > 0 AND list_has_all(cited_chunk_ids, named)) AS entails
+        FROM look
+    ) AS look
+    GROUP BY look.claim_id, look.stage
+),
+-- Precision is the share of what is cited that entails the claim by itself, or without which the rest does not.
+citation AS (
+    SELECT claim.claim_id, claim.stage, claims.cited_chunk_ids, unnest(claims.cited_chunk_ids) AS chunk_id
+    FROM claim
+    JOIN claims USING (claim_id)
+),
+precise AS (
+    SELECT
+        citation.claim_id,
+        citation.stage,
+        citation.chunk_id,
+        any_value(cited_together.recall) AS recall,
+        CASE
+            WHEN any_value(cited_together.recall) IS NULL THEN NULL
+            WHEN any_value(cited_together.recall) = 0 THEN FALSE
+            WHEN bool_or(look.label = 'supported' AND list_contains(look.shown_alone, citation.chunk_id)) THEN TRUE
+            WHEN bool_or(look.label = 'supported' AND look.packed AND list_contains(look.named, citation.chunk_id))
+                THEN TRUE
+            -- The rest entails it, in a look at some of the rest or at all of it.
+            WHEN bool_or(look.label = 'supported' AND look.cited AND NOT list_contains(look.chunk_ids, citation.chunk_id))
+                THEN FALSE
+            WHEN bool_or(look.packed) THEN FALSE
+            -- A look at all of the rest says that it does not.
+            WHEN bool_or(
+                look.label IS NOT NULL AND look.label <> 'abstained' AND look.cited
+                AND list_has_all(look.chunk_ids, list_filter(citation.cited_chunk_ids, lambda c: c <> citation.chunk_id))
+                AND NOT list_contains(look.chunk_ids, citation.chunk_id)
+            ) THEN TRUE
+        END AS precise
+    FROM citation
+    JOIN look ON look.claim_id = citation.claim_id AND look.stage = citation.stage
+    LEFT JOIN cited_together ON cited_together.claim_id = citation.claim_id AND cited_together.stage = citation.stage
+    GROUP BY citation.claim_id, citation.stage, citation.chunk_id
+),
+citations AS (
+    SELECT claim_id, any_value(recall) AS recall, count(precise) AS counted, count(*) FILTER (precise) AS precise
+    FROM precise
+    GROUP BY claim_id
+),
+-- The look that decides: of those with the claim's label, single before joint, cited before not, then the surest.
+-- For a claim without support, the look that came closest.
+deciding AS (
+    SELECT
+        look.claim_id,
+        look.deciding_ids
+    FROM look
+    JOIN claim USING (claim_id, stage)
+    WHERE claim.outcome IN ('unsupported', 'abstained', 'unjudged') OR look.label = claim.outcome
+    QUALIFY row_number() OVER (
+        PARTITION BY look.claim_id
+        ORDER BY
+            look.packed OR look.look = 'single' DESC,
+            look.cites AND claim.outcome IN ('supported', 'partially_supported', 'contradicted') DESC,
+            look.look IN ('single', 'pack') DESC,
+            CASE WHEN claim.outcome = 'contradicted' THEN look.p_contradicted ELSE look.p_supported END DESC NULLS LAST,
+            look.chunk_ids
+    ) = 1
+),
+-- Judges that are asked first and do not read the claim's language.
+unread AS (
+    SELECT claim_id, max(stage) AS stage
+    FROM (
+        SELECT
+            claim_id,
+            unnest(list_filter(stages, lambda s, i: s = i)) AS stage
+        FROM (
+            SELECT
+                claim_id,
+                list_transform(
+                    list_filter(
+                        $readers::STRUCT(stage INTEGER, languages VARCHAR[])[],
+                        lambda r: r.languages IS NOT NULL AND language IS NOT NULL
+                            AND NOT list_contains(r.languages, language)
+                    ),
+                    lambda r: r.stage
+                ) AS stages
+            FROM claims
+        )
+    )
+    GROUP BY claim_id
+),
+result AS (
+    SELECT
+        claims.*,
+        coalesce(claim.outcome, if(unread.stage IS NULL, 'na', 'abstained')) AS outcome,
+        coalesce(claim.stage, unread.stage) AS stage,
+        greatest(claim.stage_asked, unread.stage) AS stage_asked,
+        claim.outcome IS NULL AND unread.stage IS NOT NULL AS is_unread,
+        claim.p_supported,
+        claim.p_contradicted,
+        coalesce(claim.looks, 0) AS looks,
+        coalesce(claim.looks_unjudged, 0) AS looks_unjudged,
+        CASE
+            WHEN claim.outcome IS NULL AND unread.stage IS NOT NULL AND len(claims.cited_chunk_ids) > 0 THEN NULL
+            WHEN claim.outcome IS NULL THEN FALSE
+            WHEN len(claims.cited_chunk_ids) = 0 THEN $dangling_as_misuse AND len(claims.dangling_citations) > 0
+            WHEN claim.cited_supports THEN FALSE
+            WHEN claim.cited_open THEN NULL
+            ELSE TRUE
+        END AS misused,
+        -- What cites nothing, or nothing that is there, has no recall; a reference that dangles entails nothing.
+        CASE
+            WHEN claim.outcome IS NULL THEN NULL
+            WHEN len(claims.cited_chunk_ids) = 0 THEN 0
+            ELSE citations.recall
+        END AS citation_recall,
+        CASE WHEN claim.outcome IS NOT NULL
+            THEN coalesce(citations.counted, 0) + len(claims.dangling_citations) ELSE 0
+        END AS citations_counted,
+        coalesce(citations.precise, 0) AS citations_precise,
+        coalesce(deciding.deciding_ids, []) AS chunk_ids,
+        coalesce(cited.cited_support, []) AS cited_support
+    FROM claims
+    LEFT JOIN claim USING (claim_id)
+    LEFT JOIN unread USING (claim_id)
+    LEFT JOIN deciding USING (claim_id)
+    LEFT JOIN citations USING (claim_id)
+    LEFT JOIN cited ON cited.claim_id = claims.claim_id AND cited.stage = claim.stage
+)
+SELECT
+    $recipe AS recipe,
+    date,
+    claim_id,
+    trace_id,
+    $judge_version AS judge_version,
+    CASE WHEN outcome IN ('na', 'unjudged', 'abstained') THEN outcome ELSE 'judged' END AS status,
+    CASE WHEN outcome NOT IN ('na', 'unjudged', 'abstained') THEN outcome END AS label,
+    language,
+    CASE WHEN outcome = 'abstained' THEN if(is_unread, 'language', 'judge') END AS abstained_for,
+    misused,
+    citation_recall::DOUBLE AS citation_recall,
+    citations_counted::INTEGER AS citations_counted,
+    citations_precise::INTEGER AS citations_precise,
+    stage,
+    stage_asked,
+    chunk_ids[1] AS deciding_chunk_id,
+    chunk_ids AS deciding_chunk_ids,
+    cited_support,
+    CASE
+        WHEN outcome = 'supported' THEN p_supported
+        WHEN outcome = 'contradicted' THEN p_contradicted
+        WHEN outcome IN ('partially_supported', 'unsupported') AND p_supported IS NOT NULL
+            THEN greatest(0, 1 - p_supported - coalesce(p_contradicted, 0))
+    END AS confidence,
+    p_supported,
+    p_contradicted,
+    looks,
+    looks_unjudged,
+    -- Found last of all, since texts are read for some (tasks/scoring/patterns.py)
+    []::VARCHAR[] AS patterns,
+    FALSE AS to_check,
+    coalesce(misused, TRUE)
+        OR outcome IN ('unjudged', 'abstained')
+        OR coalesce(stage < stage_asked, FALSE) AS needs_review
+FROM result
+ORDER BY trace_id, ordinal

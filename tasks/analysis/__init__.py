@@ -1,0 +1,1 @@
+"""Analysis: what the evaluator asks of the published warehouse and of a suite."""

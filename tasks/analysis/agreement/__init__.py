@@ -1,0 +1,1 @@
+"""How far judges, graders and people agree."""

@@ -1,0 +1,1 @@
+"""Two judges, recipes, generators or date ranges compared: baseline and candidate."""

@@ -1,0 +1,272 @@
+"""Unit tests for a judge: a grader grades the cases of a suite, and each grade is held against its condition.
+
+METHODS section 10. What a grader said of exactly the same case is never asked for again, under whatever suite: a
+condition that is corrected costs nothing. What could not be asked is asked again. `evaluate` needs no lake; `measure`
+keeps results there, a part of `metaeval` for each grader and content of a suite, written again after every shard.
+Left out: what is counted (`tasks/analysis/metaeval/pass_rates.py`), and what a promotion requires (`requirements.py`).
+"""
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import asdict, dataclass
+from datetime import UTC, datetime
+from typing import Any
+
+from tasks import extractors, graders
+from tasks.analysis.metaeval.conditions import Condition
+from tasks.analysis.metaeval.pass_rates import Outcome, Result
+from tasks.analysis.metaeval.suite import Case, Suite
+from tasks.core import keys
+from tasks.core.errors import UsageError
+from tasks.core.grades import GRADED, GRADES, Answered, Grade, Grader, derived
+from tasks.core.progress import Progress, Silent, tracked
+from tasks.core.schemas import JUDGES, METAEVAL
+from tasks.core.types import OUTAGE, Answer, Chunk, Extractor
+from tasks.judging.verdicts import outage_notes
+from tasks.run.context import StageResult, as_json
+from tasks.store.lake import Lake, Part, from_rows
+
+STAGE = "metaeval"
+CASES_AT_ONCE = 32  # between two writes
+# How a suite's answers are cut; fixed, so that a pass rate depends on no config.
+EXTRACTOR = {"kind": "sentences", "citation_style": "auto"}
+_SAID = ("explanation", "failure", "raw", "tokens_in", "tokens_cached", "tokens_out")  # of a grade, beside its value
+
+
+@dataclass(frozen=True, slots=True)
+class Graded:
+    """What a grader said of one case.
+
+    Attributes:
+        grades: By the names of `GRADED`.
+        at: When.
+    """
+
+    grades: Mapping[str, Grade]
+    at: datetime
+
+
+def evaluate(grader: Grader, suite: Suite) -> list[Result]:
+    """The six grades of each case, held against their conditions; nothing is kept.
+
+    Raises:
+        UsageError: The grader needs a reference answer that a case lacks.
+        EngineError: The model can't be run.
+    """
+    asked = questions(suite, grader)
+    found: dict[str, Graded] = {}
+    _ask(grader, asked, found, lambda: None, Silent())
+    return results(suite, asked, found)
+
+
+def measure(
+    lake: Lake, name: str, grader: Grader, suite: Suite, progress: Progress | None = None
+) -> tuple[StageResult, list[Result]]:
+    """The same, with what the lake knows already, and kept there; needs the lake's lock.
+
+    Args:
+        name: What people call the grader.
+
+    Raises:
+        UsageError: The grader needs a reference answer that a case lacks.
+        EngineError: The model can't be run. What was graded before stays.
+    """
+    asked = questions(suite, grader)
+    found = known(lake, grader.version)
+    before = [key for key in asked.given if key in found and not _open(found[key])]
+    if not lake.find(JUDGES, grader.version):
+        its = grader.describe()
+        row = {"judge_version": grader.version, "name": name, "kind": its.get("kind", ""), "definition": as_json(its)}
+        lake.write(JUDGES, grader.version, from_rows([row], JUDGES))
+
+    def keep() -> None:
+        lake.write(METAEVAL, suite.version, from_rows(_rows(grader, suite, asked, found), METAEVAL), grader.version)
+
+    new = _ask(grader, asked, found, keep, progress or Silent())
+    keep()
+    lost = sum(g.failure == OUTAGE for one in new for g in one.grades.values())
+    spent = [g for one in new for g in one.grades.values()]
+    stage = StageResult(
+        STAGE,
+        computed=len(spent) - lost,
+        reused=len(before) * len(GRADED),
+        lost=lost,
+        tokens_in=sum(g.tokens_in for g in spent),
+        tokens_cached=sum(g.tokens_cached for g in spent),
+        tokens_out=sum(g.tokens_out for g in spent),
+        judge=grader.version,
+        gpus=grader.gpus,
+        notes=outage_notes(lost),
+    )
+    return stage, results(suite, asked, found)
+
+
+@dataclass(frozen=True, slots=True)
+class Questions:
+    """What a grader is given.
+
+    Attributes:
+        keys: Of what it is given of each case, by the case's id.
+        given: By that key; what several cases share is there once.
+    """
+
+    keys: Mapping[str, str]
+    given: Mapping[str, Answered]
+
+
+def questions(suite: Suite, grader: Grader) -> Questions:
+    """What a grader is given.
+
+    Raises:
+        UsageError: It needs a reference answer that a case lacks.
+    """
+    if grader.needs_reference and (lacking := [c.case_id for c in suite.cases if not c.expected]):
+        raise UsageError(
+            f"suite {suite.name}: {len(lacking)} of {len(suite.cases)} cases have no expected_output, by which the "
+            f"judge grades; the first is {lacking[0]}. Add it, or take a judge in the reference-free form."
+        )
+    extractor = extractors.load(EXTRACTOR, "the suite's extractor")
+    by_case = {case.case_id: _answered(case, extractor) for case in suite.cases}
+    ids = {case_id: _key(answered) for case_id, answered in by_case.items()}
+    return Questions(ids, {ids[case_id]: answered for case_id, answered in by_case.items()})
+
+
+def known(lake: Lake, version: str) -> dict[str, Graded]:
+    """What a grader has said before, by the key of the case, the latest."""
+    rows: dict[str, dict[str, dict[str, Any]]] = {}
+    for part in lake.parts(METAEVAL, version):
+        for row in part.read(["case_key", "grade", "outcome", "value", "judged_at", *_SAID]).to_pylist():
+            if row["grade"] in GRADED:
+                grades = rows.setdefault(row["case_key"], {})
+                if _better(row, grades.get(row["grade"])):
+                    grades[row["grade"]] = row
+    return {
+        key: Graded({g: _grade(row) for g, row in its.items()}, max(row["judged_at"] for row in its.values()))
+        for key, its in rows.items()
+    }
+
+
+def results(suite: Suite, asked: Questions, found: Mapping[str, Graded]) -> list[Result]:
+    """The results of the cases that have been graded, in the suite's order."""
+    held = []
+    for case in suite.cases:
+        if (graded := found.get(asked.keys[case.case_id])) is not None:
+            all_six = {**graded.grades, **derived(graded.grades)}
+            held += [_result(case, grade, all_six[grade]) for grade in GRADES]
+    return held
+
+
+def of_part(part: Part) -> list[Result]:
+    """The results of a part of `metaeval`."""
+    names = list(Result.__slots__)
+    return [Result(**{n: row[n] for n in names}) for row in part.read(names).to_pylist()]
+
+
+def outcome(grade: Grade, condition: Condition) -> Outcome:
+    """What a grade comes to. A reply that can't be read is not the same as one that was never given."""
+    if grade.status in ("unparsable", "failed"):
+        return "unparsable" if grade.status == "unparsable" else "unjudged"
+    return "passed" if condition.holds(grade.value if grade.status == "scored" else None) else "failed"
+
+
+def _ask(
+    grader: Grader, asked: Questions, found: dict[str, Graded], keep: Callable[[], None], progress: Progress
+) -> list[Graded]:
+    """Have graded what is missing or open, shard by shard; returns what was said now, and adds it to `found`."""
+    missing = [key for key in asked.given if key not in found or _open(found[key])]
+    said: list[Graded] = []
+    with tracked(progress, STAGE, len(asked.given)):
+        progress.advance(len(asked.given) - len(missing))
+        for start in range(0, len(missing), CASES_AT_ONCE):
+            shard = missing[start : start + CASES_AT_ONCE]
+            given = grader.grade([asked.given[key] for key in shard])
+            now = datetime.now(UTC)
+            for key, grades in zip(shard, given, strict=True):
+                said.append(Graded(grades, now))
+                found[key] = Graded({**grades, **_closed(found.get(key))}, now)
+            keep()
+            progress.advance(len(shard))
+    return said
+
+
+def _open(graded: Graded) -> bool:
+    return len(_closed(graded)) < len(GRADED)
+
+
+def _closed(graded: Graded | None) -> dict[str, Grade]:
+    """Grades that are not asked for again."""
+    return {} if graded is None else {g: one for g, one in graded.grades.items() if one.status != "failed"}
+
+
+def _better(row: Mapping[str, Any], other: Mapping[str, Any] | None) -> bool:
+    """Whether a row goes before another one of the same grade: one that was judged, then the later one."""
+    if other is None:
+        return True
+    mine, its = ((r["outcome"] != "unjudged", r["judged_at"]) for r in (row, other))
+    return bool(mine > its)
+
+
+def _answered(case: Case, extractor: Extractor) -> Answered:
+    chunks = [Chunk(str(n), text) for n, text in enumerate(case.references, start=1)]
+    return Answered(
+        case.question,
+        case.answer,
+        case.references,
+        graders.statements(extractor, Answer(case.question, case.answer, chunks)),
+        case.expected,  # whether it counts is for the grader to say
+    )
+
+
+def _key(answered: Answered) -> str:
+    return keys.key(as_json(asdict(answered)))
+
+
+def _result(case: Case, grade: str, given: Grade) -> Result:
+    condition = case.conditions[grade]
+    return Result(
+        case_id=case.case_id,
+        topic=case.topic,
+        test_type=case.test_type,
+        grade=grade,
+        condition=str(condition),
+        outcome=outcome(given, condition),
+        value=given.value,
+        explanation=given.explanation,
+        failure=given.failure,
+        raw=given.raw,
+    )
+
+
+def _rows(grader: Grader, suite: Suite, asked: Questions, found: Mapping[str, Graded]) -> Iterator[dict[str, object]]:
+    inner = grader.describe().get("judge")
+    of_suite = {
+        "judge_version": grader.version,
+        "claims_judge_version": inner if isinstance(inner, str) else None,
+        "suite": suite.name,
+        "suite_version": suite.version,
+    }
+    for result in results(suite, asked, found):
+        key = asked.keys[result.case_id]
+        own = found[key].grades.get(result.grade, Grade("na"))  # derived ones cost nothing
+        spent = {"tokens_in": own.tokens_in, "tokens_cached": own.tokens_cached, "tokens_out": own.tokens_out}
+        yield {**of_suite, **asdict(result), **spent, "case_key": key, "judged_at": found[key].at}
+
+
+def _grade(row: Mapping[str, Any]) -> Grade:
+    """A grade as it was given, from its row."""
+    kept = {name: row[name] for name in _SAID}
+    if row["outcome"] == "unparsable":
+        return Grade("unparsable", **kept)
+    if row["outcome"] == "unjudged":
+        return Grade("failed", **kept)
+    return Grade("na" if row["value"] is None else "scored", row["value"], **kept)
+
+
+def name_of(grader: Grader, stem: str, kind: str) -> str:
+    """What people call a grader: by its file, and by what makes a grader of it where it is a judge of claims.
+
+    Args:
+        stem: Of its file's name.
+        kind: Which the file names.
+    """
+    own = str(grader.describe().get("kind", ""))
+    return stem if own == kind else f"{own}({stem})"

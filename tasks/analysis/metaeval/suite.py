@@ -1,0 +1,195 @@
+"""Reads a suite of unit tests for judges: JSON lines in the form of the public GroUSE suite (METHODS section 10).
+
+A suite is small and what a judge is measured by: one bad line refuses it. Messages name the file, the line and the
+field. Fields that nobody here reads are let be. Left out: running a judge over it (`tasks/analysis/metaeval/metaeval.py`).
+"""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated
+
+import msgspec
+from msgspec import Meta, Struct
+
+from tasks.analysis.metaeval.conditions import Condition, of_derived, parse
+from tasks.core import keys
+from tasks.core.errors import DataError, SourceError, UsageError
+from tasks.core.grades import GRADED
+from tasks.core.paths import suite_dir
+
+UNTOLD = "all"  # type of cases that name none
+SUFFIX = ".jsonl"
+_MARK = b"\xef\xbb\xbf"
+_SHOWN = 40  # characters of a wrong condition that a message shows
+
+Text = Annotated[str, Meta(min_length=1)]
+
+
+class _Conditions(Struct, frozen=True):
+    answer_relevancy_condition: str
+    completeness_condition: str
+    faithfulness_condition: str
+    usefulness_condition: str
+
+
+class _Metadata(Struct, frozen=True):
+    test_type: str | int | None = None
+    topic: str | int | None = None
+    goal: str | None = None
+
+
+class _Line(Struct, frozen=True):
+    input: Text
+    actual_output: Text
+    references: tuple[str, ...]
+    conditions: _Conditions
+    expected_output: str | None = None
+    metadata: _Metadata | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Case:
+    """One test: an answer to be graded, and what its grades have to fulfil.
+
+    Attributes:
+        case_id: Where it stands: its file's name and line.
+        topic: What it is about; its file's name where it does not say.
+        test_type: What it tests.
+        references: Texts of the documents, `[1]` the first.
+        expected: A good answer, for graders that need one.
+        conditions: Of each of the six grades.
+    """
+
+    case_id: str
+    topic: str
+    test_type: str
+    goal: str | None
+    question: str
+    answer: str
+    references: tuple[str, ...]
+    expected: str | None
+    conditions: Mapping[str, Condition]
+
+
+@dataclass(frozen=True, slots=True)
+class Suite:
+    """Test cases that belong together.
+
+    Attributes:
+        name: For people: the last two parts of its path.
+        version: Hash of the cases: what they hold, and their ids. Where the files lie does not matter.
+        cases: In the order of the files' names and lines, at least one.
+    """
+
+    name: str
+    version: str
+    cases: tuple[Case, ...]
+
+
+def bundled() -> Path:
+    """The suite that comes with Leadline.
+
+    Raises:
+        UsageError: It is not there: an installed package has no data.
+    """
+    place = suite_dir()
+    if not place.is_dir():
+        raise UsageError(
+            f"{place}: the suite that comes with a checkout of Leadline is not here. Name a suite by --suite, or by "
+            "promotion.suite in the config."
+        )
+    return place
+
+
+def read(path: Path) -> Suite:
+    """The suite of a file, or of the files of a folder.
+
+    Raises:
+        UsageError: There is no such file, or the folder has none.
+        SourceError: A file can't be read.
+        DataError: A line is no test case.
+    """
+    cases = tuple(case for file in _files(path) for case in _cases(file))
+    if not cases:
+        raise DataError(f"{path} holds no test case. Write one in each line: docs/judging-judges.md tells how.")
+    return Suite(_name(path), keys.version([_content(case) for case in cases]), cases)
+
+
+def impossible(suite: Suite) -> list[str]:
+    """Conditions that no value of their grade can fulfil, each as `case: grade condition`: mistakes, most likely."""
+    return [
+        f"{case.case_id}: {grade} {case.conditions[grade]}"
+        for case in suite.cases
+        for grade in GRADED
+        if not case.conditions[grade].fulfilled_by(grade)
+    ]
+
+
+def _files(path: Path) -> list[Path]:
+    if path.is_file():
+        return [path]
+    if not path.is_dir():
+        raise UsageError(f"{path} does not exist. Give a suite: a file of JSON lines, or a folder of them.")
+    if found := sorted(path.glob(f"*{SUFFIX}")):
+        return found
+    below = sorted({f.parent.name for f in path.glob(f"*/*{SUFFIX}")})
+    where = f"Its folders {', '.join(below)} have some: give one of them" if below else "Give a folder that has some"
+    raise UsageError(f"{path} holds no file *{SUFFIX}. {where}, or a file.")
+
+
+def _name(path: Path) -> str:
+    place = path.resolve()
+    return "/".join(p for p in (place.parent.name, place.stem) if p)
+
+
+def _cases(file: Path) -> Iterator[Case]:
+    try:
+        data = file.read_bytes()
+    except OSError as error:
+        raise SourceError(f"{file} can't be read ({error.strerror}). Grant access, then run again.") from error
+    for number, raw in enumerate(data.removeprefix(_MARK).split(b"\n"), start=1):
+        if raw.strip():
+            yield _case(file, number, _decoded(file, number, raw))
+
+
+def _decoded(file: Path, number: int, raw: bytes) -> _Line:
+    try:
+        return msgspec.json.decode(raw, type=_Line)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+        # What msgspec says names fields and types, and never quotes a value.
+        said = str(error) if isinstance(error, msgspec.DecodeError) else type(error).__name__
+        raise DataError(
+            f"{file}, line {number} is no test case: {said}. Mend the line; docs/judging-judges.md has the fields."
+        ) from None
+
+
+def _case(file: Path, number: int, line: _Line) -> Case:
+    graded: dict[str, Condition] = {}
+    for grade in GRADED:
+        field = f"{grade}_condition"
+        written = getattr(line.conditions, field)
+        try:
+            graded[grade] = parse(written)
+        except ValueError as error:
+            shown = repr(written[:_SHOWN])
+            raise DataError(f"{file}, line {number}: conditions.{field} is {shown}, no condition. {error}") from None
+    about = line.metadata or _Metadata()
+    return Case(
+        case_id=f"{file.stem}:{number}",
+        topic=file.stem if about.topic is None else str(about.topic),
+        test_type=UNTOLD if about.test_type is None else str(about.test_type),
+        goal=about.goal,
+        question=line.input,
+        answer=line.actual_output,
+        references=line.references,
+        expected=line.expected_output,
+        conditions={**graded, **of_derived(graded["answer_relevancy"], graded["completeness"])},
+    )
+
+
+def _content(case: Case) -> list[object]:
+    """What a case holds, but for its goal; and its id, by which results are held against it."""
+    wanted = {grade: str(case.conditions[grade]) for grade in GRADED}
+    about = [case.case_id, case.topic, case.test_type]
+    return [*about, case.question, case.answer, list(case.references), case.expected, wanted]

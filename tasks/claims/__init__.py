@@ -1,0 +1,1 @@
+"""Claims: answers cut into claims."""

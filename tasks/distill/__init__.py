@@ -1,0 +1,1 @@
+"""Distillation: verdicts and grades become training data for a smaller model."""

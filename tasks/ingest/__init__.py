@@ -1,0 +1,1 @@
+"""Ingest: source files into `traces`, refused rows into `quarantine`, one ledger row per file."""

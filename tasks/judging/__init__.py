@@ -1,0 +1,1 @@
+"""Judging: pairs of claim and evidence, verdicts on them, relevance and grades."""

@@ -1,0 +1,1 @@
+"""Privacy: texts leave the lake; numbers stay."""

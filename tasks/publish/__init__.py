@@ -1,0 +1,1 @@
+"""Publish: the lake into the warehouse and the report."""

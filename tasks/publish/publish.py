@@ -1,0 +1,100 @@
+"""Publish: the lake into the warehouse, the nights into the report, and the warehouse to where people query it."""
+
+import shutil
+from collections.abc import Sequence
+from datetime import date
+from typing import Any
+
+import numpy as np
+
+from tasks.core import keys
+from tasks.core.progress import tracked
+from tasks.core.schemas import NIGHTLY_CORRECTED, NIGHTLY_GRACE, NIGHTLY_RELEVANCE, NIGHTLY_WATERFALL, TRACE_SCORES
+from tasks.publish import report
+from tasks.run.context import Context, StageResult
+from tasks.scoring.alerts import alerts_on
+from tasks.stats.intervals import interval, means
+from tasks.store.lake import Lake
+from tasks.store.query import sql
+from tasks.store.warehouse import Reader, Warehouse
+
+MARK = ".inputs"  # beside a night's pages: what they were made from
+NIGHTS = NIGHTLY_RELEVANCE  # a table that every recipe fills: its partitions are the nights that there are
+
+
+def warehouse_of(ctx: Context) -> Warehouse:
+    """The warehouse that the config names."""
+    return Warehouse(ctx.lake, ctx.config.warehouse, ctx.config.limits.memory_limit)
+
+
+def load_warehouse(ctx: Context) -> StageResult:
+    """Load what has changed in the lake; returns partitions loaded."""
+    return StageResult("warehouse", computed=warehouse_of(ctx).load())
+
+
+def write_reports(ctx: Context, *, others: Sequence[Context] = ()) -> StageResult:
+    """The report of every night of the run's days whose numbers, or those of a night before it, have changed.
+
+    Args:
+        others: Contexts of the run's further recipes, whose pages stand beside those of the first.
+    """
+    contexts = (ctx, *others)
+    days = sorted({date.fromisoformat(d) for c in contexts for d in ctx.lake.values(NIGHTS, c.recipe)})
+    wanted = [d for d in days if any(c.covers(d) for c in contexts)]
+    out = ctx.config.report.dir
+    computed = 0
+    with tracked(ctx.progress, "report", len(wanted)), warehouse_of(ctx).connect() as connection:
+        reader = Reader(connection)
+        for night in wanted:
+            until = [d for d in days if d <= night]
+            first, *beside = [c for c in contexts if c.covers(night)]
+            refused = report.refused(reader, night)
+            token = keys.version([refused, *(_token(c, until) for c in (first, *beside))])
+            mark = out / str(night) / MARK
+            if not (mark.exists() and mark.read_text() == token):
+                most = ctx.config.report.max_trace_pages
+                report.build(reader, out, night, first.recipe, most, {c.label: c.recipe for c in beside})
+                mark.write_text(token)
+                computed += 1
+            ctx.progress.advance()
+    return StageResult("report", computed=computed, reused=len(wanted) - computed)
+
+
+def publish_warehouse(ctx: Context) -> StageResult:
+    """Load what came last (the run's own record) and put the warehouse where people query it."""
+    warehouse = warehouse_of(ctx)
+    changed = warehouse.load()
+    warehouse.publish()
+    shutil.rmtree(ctx.scratch, ignore_errors=True)
+    return StageResult("publish", computed=changed)
+
+
+def summary(ctx: Context) -> list[dict[str, Any]]:
+    """The run's days, a row per app and generator (`sql/report/summary.sql`), with the ends of the main number's interval."""
+    days = ctx.asked()
+    params = {"recipe": ctx.recipe, "first": min(days, default=None), "last": max(days, default=None)}
+    with warehouse_of(ctx).connect() as connection:
+        rows = Reader(connection).rows(sql("report/summary"), params)
+    rows = [row for row in rows if ctx.scope.takes(row["app"])]  # of the others, a shadow or a backfill may have some
+    most = 1.0 if ctx.settings.method == "citations" else 100.0
+    for row in rows:
+        total, n = (np.array(row.pop(name) or [], np.float64) for name in ("total", "n"))
+        row["low"], row["high"] = interval(means(total, n), 0.0, most) or (None, None)
+    return rows
+
+
+def rebuild(lake: Lake, warehouse: Warehouse) -> int:
+    """Make the warehouse again from nothing but the lake; returns partitions loaded."""
+    loaded = warehouse.load(rebuild=True)
+    warehouse.publish()
+    shutil.rmtree(lake.hidden("scratch"), ignore_errors=True)
+    return loaded
+
+
+def _token(ctx: Context, days: list[date]) -> str:
+    inputs = [[str(d), p.inputs()] for d in days for p in ctx.lake.parts(NIGHTS, ctx.recipe, str(d))]
+    for table in (NIGHTLY_GRACE, NIGHTLY_WATERFALL, NIGHTLY_CORRECTED):
+        inputs += [[p.inputs()] for p in ctx.lake.parts(table, ctx.recipe, str(days[-1]))]
+    inputs += [[r["alert_id"], r["status"], str(r["change"]), str(r["until"])] for r in alerts_on(ctx, days[-1])]
+    rows = [p.rows() for p in ctx.lake.parts(TRACE_SCORES, ctx.recipe, str(days[-1]))]
+    return keys.version([ctx.recipe, ctx.config.report.max_trace_pages, inputs, rows])

@@ -1,0 +1,95 @@
+"""How much people have labelled, and how far they agree with each other (METHODS section 13).
+
+Left out: how far a judge agrees with them (`leadline agreement`).
+"""
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import combinations
+from typing import Any, cast
+
+import numpy as np
+
+from tasks.core.labelling import OF_CLAIMS
+from tasks.review.export import Scope
+from tasks.stats.agreement import Agreement, Counts, Interval, agreement, interval, share
+from tasks.stats.reliability import alpha, coincidences
+from tasks.store.query import sql
+from tasks.store.warehouse import Reader
+
+LABELS = tuple(OF_CLAIMS)
+NAMELESS = "(no name)"  # who gives no name is one and the same person
+
+
+@dataclass(frozen=True, slots=True)
+class Pair:
+    """Two reviewers, over the claims that both labelled."""
+
+    first: str
+    second: str
+    agreement: Agreement
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """What people said under one recipe.
+
+    Attributes:
+        claims: Claims that they labelled.
+        by_reviewers: How many claims how many reviewers labelled, adjudicators aside.
+        reviewers: How many claims each labelled.
+        outcomes: How many came out as `labelled`, `tied` or `cant_tell`.
+        adjudicated: How many were adjudicated.
+        shared: Claims that at least two labelled; only these enter what follows.
+        share: How often two reviewers of a claim give the same label.
+        alpha: Krippendorff's alpha.
+        pairs: In order of their names.
+        open: Ids of claims on which reviewers disagree and that no adjudicator has settled.
+    """
+
+    claims: int
+    by_reviewers: dict[int, int]
+    reviewers: dict[str, int]
+    outcomes: dict[str, int]
+    adjudicated: int
+    shared: int
+    share: Interval
+    alpha: Interval
+    pairs: tuple[Pair, ...]
+    open: tuple[str, ...]
+
+
+def reviewers_agreement(reader: Reader, scope: Scope) -> Found:
+    """What people said of the claims in the scope; `cant_tell` is a label like the others here."""
+    rows = reader.rows(sql("review/agreement"), scope.params)
+    votes = [{v["reviewer"] or NAMELESS: v["label"] for v in row["votes"] if not v["adjudicated"]} for row in rows]
+    questions = [row["question"] for row in rows]
+    tables = cast("Counts", coincidences(questions, [list(v.values()) for v in votes], LABELS))
+    by_reviewers = Counter(len(v) for v in votes)
+    reviewers = Counter(name for v in votes for name in v)
+    return Found(
+        claims=len(rows),
+        by_reviewers={n: by_reviewers[n] for n in sorted(by_reviewers)},
+        reviewers={name: reviewers[name] for name in sorted(reviewers)},
+        outcomes=dict(Counter(row["outcome"] for row in rows)),
+        adjudicated=sum(row["adjudicated"] for row in rows),
+        shared=sum(len(v) > 1 for v in votes),
+        share=interval(tables, share, 0.0),
+        alpha=interval(tables, alpha),
+        pairs=tuple(_pairs(questions, votes)),
+        open=tuple(row["claim_id"] for row in rows if row["disputed"]),
+    )
+
+
+def _pairs(questions: Sequence[Any], votes: Sequence[dict[str, str]]) -> Iterator[Pair]:
+    at = {label: i for i, label in enumerate(LABELS)}
+    clusters = {q: i for i, q in enumerate(dict.fromkeys(questions))}
+    tables: dict[tuple[str, str], Counts] = {}
+    for question, said in zip(questions, votes, strict=True):
+        for one, other in combinations(sorted(said), 2):
+            shape = (len(clusters), len(LABELS), len(LABELS))
+            table = tables.setdefault((one, other), np.zeros(shape, np.int64))
+            table[clusters[question], at[said[one]], at[said[other]]] += 1
+    for (one, other), table in sorted(tables.items()):
+        yield Pair(one, other, agreement(table))

@@ -1,0 +1,223 @@
+"""The files in which people's labels come: JSON lines, CSV as spreadsheets save it, and Label Studio's JSON export.
+
+Which one it is shows in the content, or of CSV in the name. Left out: what a line may say (`review_lines.py`), and how
+files are made for people to fill in (`review_formats.py`).
+"""
+
+import csv
+import io
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path, PurePath
+from typing import Any
+
+import pyarrow as pa
+
+from tasks.core.errors import DataError, SourceError
+from tasks.review.lines import CONTEXT, Entry, Refusal, from_fields, from_json
+
+_MARK = b"\xef\xbb\xbf"
+RISKY = "=+-@\t\r\n'"
+"""What a spreadsheet might take for the beginning of a formula, and the apostrophe that guards against it."""
+GUARD = "'"
+IDS = ("trace_id", "claim_id")  # always guarded, since a spreadsheet would make numbers or dates of some
+BOOLEANS = {"true": True, "yes": True, "1": True, "false": False, "no": False, "0": False}
+NOT_APPLICABLE = ("n/a", "na")
+MISUSED = {"misused": True, "not_misused": False}
+MOST_CELL = 2**31 - 1
+
+
+def content(path: Path) -> bytes:
+    """The bytes of a file, unpacked.
+
+    Raises:
+        SourceError: It can't be read.
+    """
+    try:
+        with pa.input_stream(str(path), compression="detect") as stream:
+            return bytes(stream.read())
+    except OSError as error:
+        said = "there is no such file" if isinstance(error, FileNotFoundError) else f"can't be read ({error})"
+        raise SourceError(f"{path}: {said}. Give a file of people's labels, as docs/reviews.md has it.") from error
+
+
+def entries(data: bytes, path: Path) -> Iterator[Entry]:
+    """What a file says, a line at a time.
+
+    Args:
+        path: Its name tells CSV from JSON lines, where the first line does not.
+
+    Raises:
+        DataError: CSV without a column of trace ids, or with two of one name.
+    """
+    data = data.removeprefix(_MARK)
+    if (tasks := _label_studio(data)) is not None:
+        return _of_tasks(tasks)
+    text = data.decode("utf-8", "surrogateescape")
+    if delimiter := _delimiter(text, path):
+        return _of_rows(text, delimiter, path)
+    return (from_json(number, line) for number, line in enumerate(data.split(b"\n"), 1) if line.strip(b" \t\r"))
+
+
+def guard(text: str) -> str:
+    """A text as a cell that no spreadsheet takes for a formula."""
+    return GUARD + text if text and text[0] in RISKY else text
+
+
+def unguard(text: str) -> str:
+    """A cell as the text that it was made of."""
+    return text[1:] if len(text) > 1 and text[0] == GUARD and text[1] in RISKY else text
+
+
+def _delimiter(text: str, path: Path) -> str | None:
+    """What separates the cells of a CSV; None where it is none."""
+    header = text.lstrip("\r\n").partition("\n")[0]
+    for delimiter in ",;\t":
+        if "trace_id" in _cells(header, delimiter):
+            return delimiter
+    named = any(suffix in (".csv", ".tsv") for suffix in PurePath(path.name.lower()).suffixes)
+    if named and text.strip():
+        raise DataError(
+            f"{path}: its first line names no column trace_id. Give a CSV with the columns of docs/reviews.md, such as "
+            "leadline review export --format csv makes."
+        )
+    return None
+
+
+def _cells(line: str, delimiter: str) -> list[str]:
+    try:
+        return [cell.strip() for cell in next(csv.reader([line], delimiter=delimiter), [])]
+    except csv.Error:
+        return []
+
+
+@contextmanager
+def _long_cells() -> Iterator[None]:
+    """A cell may hold all chunks of a trace; Python's own limit is 128 Ki characters."""
+    before = csv.field_size_limit(MOST_CELL)
+    try:
+        yield
+    finally:
+        csv.field_size_limit(before)
+
+
+def _of_rows(text: str, delimiter: str, path: Path) -> Iterator[Entry]:
+    with _long_cells():
+        reader = csv.reader(io.StringIO(text, newline=""), delimiter=delimiter, strict=True)
+        header: list[str] | None = None
+        while True:
+            number = reader.line_num + 1
+            try:
+                row = next(reader, None)
+            except csv.Error as error:
+                detail = f"quotes and separators don't make cells ({error})"
+                yield Entry(number, "", Refusal(None, "malformed_csv", detail))
+                continue
+            if row is None:
+                return
+            if not any(cell.strip() for cell in row):
+                continue
+            if header is None:
+                header = _header(row, path)
+            else:
+                yield _of_row(number, header, row)
+
+
+def _header(row: Sequence[str], path: Path) -> list[str]:
+    names = [cell.strip() for cell in row]
+    if twice := sorted({n for n in names if n and names.count(n) > 1}):
+        raise DataError(f"{path}: has two columns {twice[0]!r}. Leave one of them.")
+    return names
+
+
+def _of_row(number: int, header: Sequence[str], row: Sequence[str]) -> Entry:
+    if any(cell.strip() for cell in row[len(header) :]):
+        return Entry(number, "", Refusal(None, "malformed_csv", f"{len(row)} cells, and {len(header)} columns"))
+    named = zip(header, row, strict=False)
+    cells = {n: c for n, c in named if c.strip() and n.partition(".")[0] != CONTEXT}
+    return from_fields(number, _fields(cells))
+
+
+def _fields(cells: Mapping[str, str]) -> dict[str, Any]:
+    """Cells as the fields of a line; what is empty is not there."""
+    fields: dict[str, Any] = {
+        name: cell.removeprefix(GUARD) if name in IDS else unguard(cell) for name, cell in cells.items()
+    }
+    for name in ("label", "sampling", "grade"):
+        if name in fields:
+            fields[name] = "_".join(fields[name].lower().split())
+    for name in ("misused", "adjudicated"):
+        if name in fields:
+            fields[name] = BOOLEANS.get(fields[name].strip().lower(), fields[name])
+    if "reviewer" in fields:  # a space behind a name would make another person
+        fields["reviewer"] = fields["reviewer"].strip()
+    if "span_start" in fields or "span_end" in fields:
+        fields["span"] = [fields.pop("span_start", None), fields.pop("span_end", None)]
+    if "value" in fields:
+        fields["value"] = None if fields["value"].strip().lower() in NOT_APPLICABLE else fields["value"].strip()
+    elif "grade" in fields:
+        del fields["grade"]  # not filled in
+    fields.setdefault("label", None)
+    return fields
+
+
+def _label_studio(data: bytes) -> list[Any] | None:
+    """The tasks of an export of Label Studio; None of another file."""
+    if not data.lstrip().startswith(b"["):
+        return None
+    try:
+        found = json.loads(data)
+    except (ValueError, RecursionError):
+        return None
+    return found if isinstance(found, list) else None
+
+
+def _of_tasks(tasks: Sequence[Any]) -> Iterator[Entry]:
+    """Every annotation of every task; one that was skipped or has no label is not filled in."""
+    number = 0
+    for task in tasks:
+        data = task.get("data") if isinstance(task, Mapping) else None
+        annotations = task.get("annotations") if isinstance(task, Mapping) else None
+        if not isinstance(data, Mapping) or not isinstance(annotations, list):
+            number += 1
+            detail = "no task with `data` and `annotations`; export as JSON from Label Studio, not as JSON-MIN"
+            yield Entry(number, "", Refusal(None, "wrong_type", detail))
+            continue
+        for annotation in annotations or [{}]:
+            number += 1
+            yield _of_annotation(number, data, annotation if isinstance(annotation, Mapping) else {})
+
+
+def _of_annotation(number: int, data: Mapping[str, Any], annotation: Mapping[str, Any]) -> Entry:
+    chosen = dict(_choices(annotation.get("result")))
+    if annotation.get("was_cancelled") or "label" not in chosen:
+        return Entry(number, "", None)
+    said = {
+        "label": chosen["label"],
+        "misused": MISUSED.get(chosen.get("misused", "")),
+        "reviewer": _who(annotation.get("completed_by")),
+        "reviewed_at": annotation.get("updated_at") or annotation.get("created_at"),
+        "sampling": data.get("sampling"),
+        "adjudicated": annotation.get("ground_truth") or data.get("adjudicated") or None,
+    }
+    named = {name: data[name] for name in IDS if name in data}
+    return from_fields(number, {**named, **said})
+
+
+def _choices(result: object) -> Iterator[tuple[str, str]]:
+    """What was chosen, by the name of the question."""
+    for item in result if isinstance(result, list) else ():
+        value = item.get("value") if isinstance(item, Mapping) else None
+        choices = value.get("choices") if isinstance(value, Mapping) else None
+        if isinstance(choices, list) and len(choices) == 1:
+            yield str(item.get("from_name")), str(choices[0])
+
+
+def _who(completed_by: object) -> str | None:
+    """A user's e-mail address, or the number that Label Studio knows them by."""
+    if isinstance(completed_by, Mapping):
+        completed_by = completed_by.get("email") or completed_by.get("username") or completed_by.get("id")
+    if isinstance(completed_by, int):
+        return f"label-studio:{completed_by}"
+    return str(completed_by) if completed_by else None

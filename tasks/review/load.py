@@ -1,0 +1,259 @@
+"""People's labels into the lake (METHODS section 13): what a file says becomes a part of `reviews`.
+
+A file is known by its content: the same bytes again are nothing to do, unless lines of them were refused, since their
+traces may have come since. A label that an earlier file brought already is not stored twice, so that a growing export
+can be imported again and again. What a line is of is found here; which claim that is under a recipe, and which of
+several labels counts, is SQL (`sql/views/`). The formats are described in docs/reviews.md.
+"""
+
+import re
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import UTC, date, datetime
+from pathlib import Path
+from typing import Any, TypeAlias
+
+import msgspec
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from tasks.core import keys
+from tasks.core.errors import DataError
+from tasks.core.schemas import CLAIMS, QUARANTINE, REVIEWS, TRACES
+from tasks.review.files import content, entries
+from tasks.review.lines import Entry, Line, Refusal
+from tasks.run.context import Context, StageResult
+from tasks.run.redacted import requested
+from tasks.store.lake import from_rows
+from tasks.store.query import Queries
+
+STAGE = "reviews"
+REMOVED = "text_removed"  # nobody's mistake: the text was there when the label was given
+TARGETS = pa.schema([("line", pa.int64()), ("trace_id", pa.string()), ("claim_id", pa.string())])
+
+Span: TypeAlias = tuple[int | None, int | None]
+NOWHERE: Span = (None, None)  # of answers as a whole, and of facts that share their sentence with others
+
+
+@dataclass(frozen=True, slots=True)
+class Labels:
+    """What is in a file.
+
+    Attributes:
+        key: Hash of its content.
+        reviews: Rows of `REVIEWS`, each label once.
+        refused: Rows of `QUARANTINE`.
+        repeated: Lines that say what an earlier one of the file says.
+        skipped: Lines that nobody has filled in.
+    """
+
+    key: str
+    reviews: pa.Table
+    refused: pa.Table
+    repeated: int
+    skipped: int = 0
+
+    @property
+    def lines(self) -> int:
+        """Lines that say something."""
+        return int(self.reviews.num_rows + self.refused.num_rows) + self.repeated
+
+    @property
+    def bad(self) -> Counter[str]:
+        """Refused lines by reason, but for those whose text was removed since."""
+        reasons = Counter(self.refused["reason"].to_pylist())
+        del reasons[REMOVED]
+        return reasons
+
+    def check(self, path: Path, limit: float, remedy: str) -> None:
+        """Refuse the file where more of its lines are bad than the config allows.
+
+        Args:
+            limit: `gates.max_quarantined_share`.
+            remedy: What was done, and what to do.
+
+        Raises:
+            DataError: There are.
+        """
+        reasons = self.bad
+        if reasons.total() > limit * self.lines:
+            top = ", ".join(f"{reason} {n}" for reason, n in reasons.most_common(3))
+            raise DataError(
+                f"{path}: {reasons.total()} of {self.lines} lines were refused ({top}), more than "
+                f"gates.max_quarantined_share = {limit:.1%}. {remedy}"
+            )
+
+
+def import_reviews(ctx: Context, path: Path) -> StageResult:
+    """Store the labels of a file; returns labels that are new, and those that were known.
+
+    Raises:
+        SourceError: The file can't be read.
+        DataError: More lines were refused than the config allows; they can be seen in `quarantine`, and no label of the
+            file was kept.
+    """
+    with ctx.queries() as queries:
+        found = read(ctx, queries, path)
+    name = f"reviews-{found.key}"
+    mine = ctx.lake.find(REVIEWS, found.key)
+    others = {i for p in ctx.lake.parts(REVIEWS) if p.name != found.key for i in _ids(p.read(["review_id"]))}
+    before = {r["review_id"]: r for r in mine.read().to_pylist()} if mine else {}
+    if found.refused.num_rows:
+        ctx.lake.write(QUARANTINE, name, found.refused)
+    else:  # an earlier try may have refused lines whose traces have come since
+        ctx.lake.drop(QUARANTINE, name)
+    command = ctx.sql_command(f"FROM quarantine WHERE stage = '{STAGE}'")
+    found.check(
+        path,
+        ctx.config.gates.max_quarantined_share,
+        f"No label was added. Read the refused lines with {command}, then correct the file or raise the limit.",
+    )
+    new = [r for r in found.reviews.to_pylist() if r["review_id"] not in others and r["review_id"] not in before]
+    if new or mine is None:
+        kept = [*before.values(), *new]  # an earlier label stays, though its text may not be found any more
+        ids = sorted(r["review_id"] for r in kept)
+        ctx.lake.write(REVIEWS, found.key, from_rows(kept, REVIEWS), inputs=keys.version(ids))
+    known = found.reviews.num_rows + found.repeated - len(new)
+    return StageResult(STAGE, computed=len(new), reused=known, notes=tuple(_notes(found)))
+
+
+def read(ctx: Context, queries: Queries, path: Path) -> Labels:
+    """The labels of a file, placed in the answers of the lake; nothing is written.
+
+    Raises:
+        SourceError: The file can't be read.
+        DataError: It is a CSV without the columns that it takes.
+    """
+    data = content(path)
+    found = list(entries(data, path))
+    places = {row["line"]: row for row in _targets(ctx, queries, found)}
+    gone = requested(ctx.lake)
+    now = datetime.now(UTC)
+    rows: dict[str, dict[str, object]] = {}
+    refused: list[dict[str, object]] = []
+    repeated = 0
+    for entry in found:
+        said = entry.said
+        if isinstance(said, Line):
+            place = places[entry.number]
+            span = _placed(said, place, gone)
+            if not isinstance(span, Refusal):
+                row = _row(said, span, place["date"])
+                repeated += row["review_id"] in rows
+                rows.setdefault(str(row["review_id"]), {**row, "source": str(path), "imported_at": now})
+                continue
+            said = span
+        if said is not None:
+            refused.append({
+                "source": str(path),
+                "line": entry.number,
+                "trace_id": said.trace_id,
+                "stage": STAGE,
+                "reason": said.reason,
+                "detail": said.detail,
+                "raw": "" if _hidden(entry, said, places, gone) else entry.raw,
+            })  # fmt: skip
+    skipped = sum(entry.said is None for entry in found)
+    short = keys.key(data, size=keys.SHORT_HEX)
+    return Labels(short, from_rows(rows.values(), REVIEWS), from_rows(refused, QUARANTINE), repeated, skipped)
+
+
+def _hidden(entry: Entry, said: Refusal, places: dict[int, dict[str, Any]], gone: frozenset[str]) -> bool:
+    """Whether a refused line may quote a text that was removed: it would come back by the quarantine."""
+    removed = entry.number in places and places[entry.number]["text_removed"]
+    return bool(removed) or said.reason == REMOVED or any(trace_id in entry.raw for trace_id in gone)
+
+
+def _targets(ctx: Context, queries: Queries, found: Sequence[Entry]) -> list[dict[str, Any]]:
+    """Rows of `sql/review/targets.sql`, of all lines whose trace is named."""
+    said = [(e.number, e.said) for e in found if e.said is not None and e.said.trace_id is not None]
+    asked = [
+        {"line": number, "trace_id": of.trace_id, "claim_id": of.claim_id if isinstance(of, Line) else None}
+        for number, of in said
+    ]
+    table = pa.Table.from_pylist(asked, schema=TARGETS)
+    by_id = table["claim_id"].null_count < table.num_rows
+    relations = {
+        "line": table,
+        "traces": ctx.lake.parts(TRACES),
+        "claims": ctx.lake.parts(CLAIMS) if by_id else [],
+    }
+    return queries.run("review/targets", relations).to_pylist() if asked else []
+
+
+def _placed(line: Line, place: dict[str, Any], gone: frozenset[str]) -> Span | Refusal:
+    """Where in the answer the label belongs."""
+    answer: str | None = place["answer"]
+    by_text = line.claim is not None or line.span is not None
+    if (by_text and place["text_removed"]) or (answer is None and line.trace_id in gone):
+        return Refusal(line.trace_id, REMOVED, "the text of the trace was removed; a `claim_id` would still tell")
+    if answer is None:
+        return Refusal(line.trace_id, "unknown_trace", "no trace with this id is in the lake; complete its day first")
+    if line.claim_id is not None:
+        return _of_id(line, place)
+    if line.span is not None:
+        return _of_span(line, line.span, len(answer))
+    return NOWHERE if line.claim is None else _of_text(line, line.claim, answer)
+
+
+def _of_id(line: Line, claim: dict[str, Any]) -> Span | Refusal:
+    if not claim["claim_known"]:
+        return Refusal(line.trace_id, "unknown_claim", "the trace has no claim with this id")
+    return NOWHERE if claim["shared"] else (claim["span_start"], claim["span_end"])
+
+
+def _of_span(line: Line, span: tuple[int, int], characters: int) -> Span | Refusal:
+    if span[0] < span[1] <= characters:
+        return span
+    detail = f"[{span[0]}, {span[1]}] is no span of an answer of {characters} characters"
+    return Refusal(line.trace_id, "bad_span", detail)
+
+
+def _of_text(line: Line, claim: str, answer: str) -> Span | Refusal:
+    """Its only place in the answer, however words are spaced and lines are broken."""
+    words = [re.escape(word) for word in claim.split()]
+    found = list(re.finditer(r"\s+".join(words), answer)) if words else []
+    if len(found) == 1:
+        return found[0].span()
+    if found:
+        detail = f"the answer has this text {len(found)} times; give `span` or `claim_id`"
+        return Refusal(line.trace_id, "claim_ambiguous", detail)
+    return Refusal(line.trace_id, "claim_not_found", "the answer does not have this text; give `span` or `claim_id`")
+
+
+def _row(line: Line, span: Span, day: date) -> dict[str, object]:
+    given: dict[str, object] = {
+        "trace_id": line.trace_id,
+        "span_start": span[0],
+        "span_end": span[1],
+        "claim_id": line.claim_id,
+        "label": line.label if isinstance(line.label, str) else None,
+        "misused": line.misused,
+        "reviewer": line.reviewer,
+        "reviewed_at": line.reviewed_at,
+        "sampling": line.sampling,
+    }
+    # Only where they are given: the ids of labels that were imported before there were grades stay what they are.
+    if line.adjudicated:
+        given["adjudicated"] = True
+    if line.grade is not None:
+        given |= {"grade": line.grade, "value": line.value}
+    return {"review_id": keys.key(msgspec.json.encode(given)), "date": day, **given}
+
+
+def _notes(found: Labels) -> list[str]:
+    """What a person should know of a file."""
+    bad = found.bad.total()
+    removed = int(pc.sum(pc.equal(found.refused["reason"], REMOVED)).as_py() or 0)
+    notes = [f"{bad} of {found.lines} lines were refused; see quarantine."] if bad else []
+    if removed:
+        notes.append(f"{removed} of {found.lines} lines are of traces whose text was removed; see quarantine.")
+    if found.skipped:
+        notes.append(f"{found.skipped} lines have no label; they were left out.")
+    return notes
+
+
+def _ids(rows: pa.Table) -> list[str]:
+    found: list[str] = rows["review_id"].to_pylist()
+    return found

@@ -1,0 +1,170 @@
+"""Right sources that stand in a file of their own, by question (METHODS section 8).
+
+A row that can't be used is counted and its line named; the others count. Which traces ask an annotated question is
+told here, by their texts; what becomes of it is SQL (`sql/scoring/trace_grace.sql`).
+"""
+
+import csv
+import io
+import unicodedata
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import msgspec
+from msgspec import Struct
+
+from tasks.core import keys
+from tasks.core.errors import ConfigError
+
+if TYPE_CHECKING:
+    from _csv import Reader
+
+COLUMNS = ("question", "gold_ids")
+LINES_NAMED = 8
+Found = tuple[str, str, Sequence[str] | str]  # line or lines; the question; its ids, or what is wrong with the row
+
+
+@dataclass(frozen=True, slots=True)
+class Annotations:
+    """What a file says.
+
+    Attributes:
+        gold: Question, as `normalised` makes it, to the ids of its right sources, any of which is right; to none where
+            somebody looked and there is none.
+        notes: What a person should know of the file: line numbers and counts, never a text.
+    """
+
+    gold: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    notes: tuple[str, ...] = ()
+
+    @property
+    def version(self) -> str:
+        """Hash of what is annotated; rows that can't be used, and the order of the others, change nothing."""
+        return keys.version(sorted([question, *sorted(ids)] for question, ids in self.gold.items()))
+
+
+class _Row(Struct, frozen=True):
+    question: str
+    gold_ids: list[str]
+
+
+def normalised(question: str) -> str:
+    """A question as it is compared: without regard to case and to runs of white space."""
+    return " ".join(unicodedata.normalize("NFC", question).casefold().split())
+
+
+def load(path: Path | None, where: object, key: str) -> Annotations:
+    """The annotations in a file; none where there is no file.
+
+    Args:
+        path: `*.csv` with a header, or JSON lines.
+        where: The config that names it, for messages.
+        key: The key that does.
+
+    Raises:
+        ConfigError: The file can't be read, or is no table of annotations at all.
+    """
+    if path is None:
+        return Annotations()
+    try:
+        # Bytes that are not UTF-8 spoil their own row only; a spreadsheet's byte order mark is no part of the header.
+        text = path.read_text(encoding="utf-8-sig", errors="surrogateescape")
+    except OSError as error:
+        remedy = "Give a JSON lines or CSV file, relative to the config, or leave the key out."
+        raise ConfigError(where, key, f"names {path}, which can't be read ({error.strerror})", remedy) from None
+    read = _csv if path.suffix.lower() == ".csv" else _json_lines
+    return _gathered(path.name, read(text, path))
+
+
+def _gathered(name: str, rows: Iterable[Found]) -> Annotations:
+    """Rows of the same question are one: any of their sources is right."""
+    gold: dict[str, dict[str, None]] = {}
+    bad: list[str] = []
+    total = 0
+    for line, question, ids in rows:
+        total += 1
+        wrong = ids if isinstance(ids, str) else _wrong(question, ids)
+        if wrong:
+            bad.append(f"{line}: {wrong}")
+        else:
+            gold.setdefault(normalised(question), {}).update(dict.fromkeys(ids))
+    if not total:
+        notes: tuple[str, ...] = (f"{name}: there are no annotations in it.",)
+    elif bad:
+        shown = "; ".join(bad[:LINES_NAMED]) + ("; …" if len(bad) > LINES_NAMED else "")
+        notes = (f"{name}: {len(bad)} of {total} annotations can't be used and are left out (line {shown}).",)
+    else:
+        notes = ()
+    return Annotations({question: tuple(ids) for question, ids in gold.items()}, notes)
+
+
+def _wrong(question: str, ids: Sequence[str]) -> str:
+    if any("\udc80" <= c <= "\udcff" for text in (question, *ids) for c in text):
+        return "not UTF-8"
+    if not question.strip():
+        return "empty question"
+    return "" if all(i.strip() for i in ids) else "empty id in gold_ids"
+
+
+def _json_lines(text: str, path: Path) -> Iterator[Found]:  # noqa: ARG001 - as `_csv`
+    for number, line in enumerate(text.split("\n"), start=1):
+        if not line.strip():
+            continue
+        try:
+            row = msgspec.json.decode(line.encode("utf-8", "surrogateescape"), type=_Row)
+        except msgspec.ValidationError:
+            yield str(number), "", "not {question: text, gold_ids: [text, …]}"
+        except (msgspec.DecodeError, UnicodeDecodeError):
+            yield str(number), "", "not JSON"
+        else:
+            yield str(number), row.question, row.gold_ids
+
+
+def _csv(text: str, path: Path) -> Iterator[Found]:
+    """Rows of a CSV file; several ids in a cell stand apart by semicolons."""
+    reader = csv.reader(io.StringIO(text, newline=""))
+    header = [name.strip().lower() for name in next(_cells(reader), ("", []))[1] or ()]
+    missing = [column for column in COLUMNS if column not in header]
+    if missing:
+        remedy = "Begin it with the line question,gold_ids."
+        raise ConfigError(path, "", f"has no column {' and no column '.join(missing)}", remedy)
+    at = [header.index(column) for column in COLUMNS]
+    for line, cells in _cells(reader):
+        if cells is None:
+            yield line, "", "not CSV"
+        elif len(cells) != len(header):
+            yield line, "", f"{len(cells)} cells, not {len(header)}"
+        else:
+            question, ids = (cells[i].strip() for i in at)
+            # `[]` in JSON is a word on the matter; an empty cell is one that nobody has filled in yet.
+            yield line, question, [i.strip() for i in ids.split(";")] if ids else "no gold_ids"
+
+
+def _cells(reader: "Reader") -> Iterator[tuple[str, list[str] | None]]:
+    """Rows that are not empty and the lines that they stand in; None for one that the reader refuses."""
+    while True:
+        before = reader.line_num
+        cells: list[str] | None = None
+        try:
+            cells = next(reader)
+        except StopIteration:
+            return
+        except csv.Error:
+            pass
+        if cells != []:
+            first, last = before + 1, reader.line_num
+            yield str(first) if first == last else f"{first}–{last}", cells
+
+
+def of_traces(annotations: Annotations, traces: Iterable[tuple[str, str]]) -> list[dict[str, object]]:
+    """The right sources of the traces whose question is annotated.
+
+    Args:
+        traces: Trace id and question.
+    """
+    if not annotations.gold:
+        return []
+    found = ((trace, annotations.gold.get(normalised(question))) for trace, question in traces)
+    return [{"trace_id": trace, "gold_ids": list(ids)} for trace, ids in found if ids is not None]

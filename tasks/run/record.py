@@ -1,0 +1,149 @@
+"""The record of a run in `runs`: written when it starts, again when it ends, and corrected after a kill."""
+
+import secrets
+from collections.abc import Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
+from datetime import UTC, date, datetime
+
+from tasks.core.errors import LeadlineError, interruption
+from tasks.core.schemas import QUARANTINE, RUNS
+from tasks.run.context import Context, StageResult
+from tasks.store.lake import Part, from_rows
+
+BACKFILL = "backfill"  # the flow that has a lock of its own
+
+
+@dataclass
+class Run:
+    """A run in progress."""
+
+    flow: str
+    started: datetime = field(default_factory=lambda: datetime.now(UTC))
+    stages: list[StageResult] = field(default_factory=list)
+    recipes: Sequence[str] = ()
+    _refused_before: frozenset[tuple[str, int]] = frozenset()
+
+    def __post_init__(self) -> None:
+        self.run_id = f"{self.started:%Y%m%dT%H%M%S}-{secrets.token_hex(3)}"
+
+    def start(self, ctx: Context) -> None:
+        """Put the run on record; runs under the same lock that still say `running` were killed, since this holds it."""
+        for part in ctx.lake.parts(RUNS):
+            row = part.read().to_pylist()[0]
+            if row["status"] == "running" and (row["flow"] == BACKFILL) == (self.flow == BACKFILL):
+                ctx.lake.write(RUNS, part.name, from_rows([{**row, "status": "interrupted"}], RUNS))
+        self._refused_before = frozenset(_refused(ctx))
+        self._write(ctx, "running", None)
+
+    def add(self, ctx: Context, result: StageResult) -> None:
+        """Put a stage that is done on record."""
+        self.stages.append(result)
+        self._write(ctx, "running", None)
+
+    def end(self, ctx: Context, status: str, error: str | None = None) -> None:
+        """Record how the run ended."""
+        self._write(ctx, status, error)
+
+    def refused(self, ctx: Context) -> list[date | None]:
+        """The night of each row that this run refused; None of a line of people's labels."""
+        mine = [part for key, part in _refused(ctx).items() if key not in self._refused_before]
+        return [day for part in mine for day in _days(part)]
+
+    def fail(self, ctx: Context, error: BaseException) -> None:
+        """Record what ended the run before its end: an error, or a signal."""
+        if interruption(error):
+            self.end(ctx, "interrupted")
+        else:
+            self.end(ctx, "failed", str(error) if isinstance(error, LeadlineError) else type(error).__name__)
+
+    def _write(self, ctx: Context, status: str, error: str | None) -> None:
+        row = {
+            "run_id": self.run_id,
+            "flow": self.flow,
+            "started_at": self.started,
+            "ended_at": None if status == "running" else datetime.now(UTC),
+            "status": status,
+            "error": error,
+            "from_date": ctx.first,
+            "to_date": ctx.last,
+            "recipe": ctx.recipe,
+            "recipes": list(self.recipes) or [ctx.recipe],
+            "judge_version": ctx.judge_version,
+            "stages": [
+                {
+                    "stage": s.stage,
+                    "seconds": s.seconds,
+                    "computed": s.computed,
+                    "reused": s.reused,
+                    "tokens_in": s.tokens_in,
+                    "tokens_cached": s.tokens_cached,
+                    "tokens_out": s.tokens_out,
+                    "judge_version": s.judge,
+                    "gpus": s.gpus,
+                }
+                for s in self.stages
+            ],
+            "traces_ingested": _total(self.stages, "ingest"),
+            "rows_quarantined": len(self.refused(ctx)),
+            "verdicts_computed": sum(s.computed for s in self.stages if s.judge),
+            "tokens_in": sum(s.tokens_in for s in self.stages),
+            "tokens_cached": sum(s.tokens_cached for s in self.stages),
+            "tokens_out": sum(s.tokens_out for s in self.stages),
+            "gpu_seconds": sum(s.seconds * s.gpus for s in self.stages),
+            "notes": list(dict.fromkeys(note for s in self.stages for note in s.notes)),
+        }
+        ctx.lake.write(RUNS, self.run_id, from_rows([row], RUNS))
+
+
+@dataclass(frozen=True, slots=True)
+class Rates:
+    """What a run measured of one judge, over its first and second looks.
+
+    Attributes:
+        verdicts: That it made.
+        seconds: That they took.
+        tokens: Tokens that it read and wrote for them.
+        gpus: GPUs that it held meanwhile.
+    """
+
+    verdicts: int
+    seconds: float
+    tokens: int
+    gpus: int
+
+
+def measured_rates(ctx: Context, judge_version: str) -> Rates | None:
+    """The rates of the latest run in which this judge judged something, under whatever recipe."""
+    for part in reversed(ctx.lake.parts(RUNS)):
+        stages = [s for s in part.read().to_pylist()[0]["stages"] if s.get("judge_version") == judge_version]
+        rates = Rates(
+            verdicts=sum(s["computed"] for s in stages),
+            seconds=sum(s["seconds"] for s in stages),
+            tokens=sum(s["tokens_in"] + s["tokens_out"] for s in stages),
+            gpus=max((s["gpus"] for s in stages), default=0),
+        )
+        if rates.verdicts and rates.seconds:
+            return rates
+    return None
+
+
+def _total(stages: Sequence[StageResult], name: str) -> int:
+    return sum(s.computed for s in stages if s.stage == name)
+
+
+def _refused(ctx: Context) -> dict[tuple[str, int], Part]:
+    """Parts of `quarantine` by name and time of writing: a run may refuse again what an earlier one refused."""
+    found: dict[tuple[str, int], Part] = {}
+    for part in ctx.lake.parts(QUARANTINE):
+        with suppress(FileNotFoundError):  # a backfill beside this run has accepted these rows meanwhile
+            found[part.name, part.path.stat().st_mtime_ns] = part
+    return found
+
+
+def _days(part: Part) -> list[date | None]:
+    try:
+        found: list[date | None] = part.read(["date"])["date"].to_pylist()
+    except FileNotFoundError:
+        return []
+    return found

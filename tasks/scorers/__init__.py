@@ -1,0 +1,64 @@
+"""Scorers: how relevant an answer and each chunk are to a question, and whether the chunks answer it (METHODS 4).
+
+A recipe picks a method for each of the three. One scorer is one model or rule, with a `scorer_version` of its own,
+under which its scores stand in the table `relevance`. Answers and chunks that are both scored by embedding share one.
+"""
+
+from collections.abc import Mapping, Sequence
+
+from tasks.core.config import Recipe
+from tasks.engines.generator import Generator
+from tasks.engines.transformers_cpu import Embedder
+from tasks.judges import generate, grader, reranker
+from tasks.scorers.asked import GIVES, Graded, Questions, Reranked, check_grade
+from tasks.scorers.coverage import Coverage
+from tasks.scorers.embedding import BOTH, Embedding
+from tasks.scorers.items import Item, Kind, Scored, Scorer
+
+__all__ = ["KINDS", "Item", "Kind", "Scored", "Scorer", "load", "stage_name", "versions"]
+KINDS: tuple[Kind, ...] = ("answer", "context", "answerability")
+
+
+def load(recipe: Recipe, embedder: Embedder, generators: dict[str, Generator] | None = None) -> tuple[Scorer, ...]:
+    """The scorers of a recipe, in the order they run, those that ask the same model side by side; none is loaded.
+
+    Args:
+        recipe: Its paths are absolute.
+        generators: Language models of other recipes, which it shares; those that it opens are added.
+
+    Raises:
+        ConfigError: A model's file is wrong, or its prompt does not ask for what is needed.
+    """
+    shared = {} if generators is None else generators
+    methods = {"answer": recipe.answer_relevance.method, "context": recipe.context_relevance.method}
+    embedded = tuple(kind for kind in BOTH if methods[kind] == "embedding")
+    found: list[Scorer] = [Embedding(embedded, embedder, recipe.pairing.window_words)] if embedded else []
+    if recipe.answerability.method == "coverage":
+        found.append(Coverage())
+    if recipe.answer_relevance.method == "questions" and (path := recipe.answer_relevance.writer):
+        found.append(Questions(generate.load(path, ("answer",), shared), embedder))
+    if recipe.context_relevance.method == "reranker" and (path := recipe.context_relevance.reranker):
+        found.append(Reranked(reranker.load(path), recipe.pairing.window_words))
+    asked = {
+        "answer": recipe.answer_relevance.grader,
+        "context": recipe.context_relevance.grader,
+        "answerability": recipe.answerability.grader,
+    }
+    for kind in KINDS:
+        if path := asked[kind]:
+            own = grader.load(path, GIVES[kind], shared)
+            check_grade(own, kind, path)
+            found.append(Graded(kind, own))
+    models = [scorer.model for scorer in found]
+    return tuple(sorted(found, key=lambda scorer: next(i for i, m in enumerate(models) if m is scorer.model)))
+
+
+def versions(scorers: Sequence[Scorer], embedder: Embedder) -> Mapping[str, str]:
+    """`scorer_version` of each kind, and that of the embedding model, which ranks chunks too."""
+    return {"embedder": embedder.version, **{kind: s.version for s in scorers for kind in s.kinds}}
+
+
+def stage_name(scorer: Scorer) -> str:
+    """What the stage of a scorer is called."""
+    own = {"answer": "answer relevance", "context": "context relevance", "answerability": "answerability"}
+    return "relevance" if len(scorer.kinds) > 1 else own[scorer.kinds[0]]

@@ -1,0 +1,1 @@
+"""Scoring: verdicts into claim results, trace scores, nightly tables with intervals, and alerts."""

@@ -1,0 +1,259 @@
+"""Alerts: every watched number against its recent nights; a change is told once, and so is its end (METHODS 11).
+
+What has been told is read from the table itself, so that a night that is run again tells nothing twice, and a night
+that arrives late tells nothing that a later one has told. Left out: sending (`flows/alerts.py`).
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import date, timedelta
+from itertools import groupby
+from typing import Any
+
+from tasks.core import keys
+from tasks.core.progress import tracked
+from tasks.core.schemas import (
+    ALERTS,
+    JUDGE_NOISE,
+    NIGHTLY_CITATIONS,
+    NIGHTLY_GROUNDEDNESS,
+    NIGHTLY_RELEVANCE,
+    NIGHTLY_TRIAD,
+    NIGHTLY_UTILIZATION,
+    TRACE_SCORES,
+)
+from tasks.run.context import Context, StageResult
+from tasks.stats.alerting import LONGEST, Change, Night, Return, Rules, Told, lasting_change, level, likely_layer, watch
+from tasks.stats.intervals import Z
+from tasks.store.lake import Part, from_rows
+from tasks.store.query import Queries
+
+STAGE = "alerts"
+PART = "night"
+WATCHED = (NIGHTLY_GROUNDEDNESS, NIGHTLY_UTILIZATION, NIGHTLY_RELEVANCE, NIGHTLY_CITATIONS)
+NIGHTS = NIGHTLY_RELEVANCE  # a table that every recipe fills: its partitions are the nights that there are
+WORST = 5
+Key = tuple[str, str, str]  # app, generator, number
+Row = dict[str, Any]
+
+
+def find_alerts(ctx: Context) -> StageResult:
+    """Changes on the run's nights, in the order of the nights; returns changes told or ended, and those known already.
+
+    A shadow judge's numbers are not watched: nobody acts on them.
+    """
+    if ctx.shadow or not ctx.config.alerts.numbers:
+        return StageResult(STAGE)
+    days = sorted(date.fromisoformat(d) for d in ctx.lake.values(NIGHTS, ctx.recipe))
+    mine = [d for d in days if ctx.covers(d)]
+    computed = reused = 0
+    with tracked(ctx.progress, STAGE, len(mine)), ctx.queries() as queries:
+        for day in mine:
+            before = _by_id(alerts(ctx))
+            after = _by_id(_night(ctx, queries, day, days, list(before.values())))
+            changed = {i for i in {*before, *after} if before.get(i) != after.get(i)}
+            nights = {(after.get(i) or before[i])["date"] for i in changed}
+            for night in nights:
+                write(ctx, night, [r for r in after.values() if r["date"] == night])
+            computed += len(changed & set(after))
+            reused += sum(r["date"] == day for i, r in after.items() if i not in changed)
+            ctx.progress.advance()
+    return StageResult(STAGE, computed=computed, reused=reused)
+
+
+def alerts(ctx: Context) -> list[Row]:
+    """All alerts of the recipe, by night."""
+    found = [r for p in ctx.lake.parts(ALERTS, ctx.recipe) for r in p.read().to_pylist()]
+    return sorted(found, key=lambda r: (r["date"], r["app"], r["generator"], r["number"]))
+
+
+def alerts_on(ctx: Context, *days: date) -> list[Row]:
+    """The alerts that were told on these nights, or whose end was seen on them."""
+    return [r for r in alerts(ctx) if r["date"] in days or r["recovered_on"] in days]
+
+
+def write(ctx: Context, night: date, rows: Sequence[Row]) -> None:
+    """Put the alerts of one night in the place of what there was."""
+    if rows:
+        ctx.lake.write(ALERTS, PART, from_rows(rows, ALERTS), ctx.recipe, str(night))
+    else:
+        ctx.lake.drop(ALERTS, PART, ctx.recipe, str(night))
+
+
+def _by_id(rows: Sequence[Row]) -> dict[str, Row]:
+    return {r["alert_id"]: r for r in rows}
+
+
+@dataclass(frozen=True, slots=True)
+class _At:
+    """The night that is looked at, and what is the same for all of its numbers."""
+
+    day: date
+    rules: Mapping[str, Rules]  # by number
+    noise: Mapping[str, float]  # standard deviation of one trace's number by the judge, where measured
+
+
+def _night(ctx: Context, queries: Queries, day: date, days: Sequence[date], rows: Sequence[Row]) -> list[Row]:
+    """All alerts of the recipe as they are once `day` has been looked at."""
+    settings = ctx.config.alerts
+    # Nights of a change that is over are skipped, so that more are read than are compared.
+    until = [d for d in days if d <= day][-2 * (settings.nights + LONGEST) :]
+    series = _series(ctx, queries, until)
+    tonight = {k: nights for k, nights in series.items() if nights[-1].day == day}
+    limit = level(settings.false_alerts, len(tonight))
+    at = _At(
+        day,
+        {n: Rules(settings.nights, settings.least_nights, settings.least(n), limit) for n in settings.numbers},
+        _noise(ctx),
+    )
+    found = list(rows)
+    for key, nights in tonight.items():
+        mine = [r for r in rows if _key(r) == key]
+        others = [r for r in found if _key(r) != key]
+        found = others + _one(ctx, queries, at, key, nights, mine)
+    return found
+
+
+def _one(ctx: Context, queries: Queries, at: _At, key: Key, nights: Sequence[Night], mine: Sequence[Row]) -> list[Row]:
+    """The alerts of one number as they are once the night has been looked at."""
+    rules, noise = at.rules[key[2]], at.noise.get(key[2])
+    told = [_told(r, at.day) for r in mine if r["date"] < at.day]
+    seen = watch(nights, told, rules, noise or 0.0)
+    lasting = lasting_change(told, at.day)
+    found: list[Row] = []
+    for row in mine:
+        if lasting is not None and row["date"] == lasting.day:
+            found.append(_with_end(row, at.day, seen))
+        elif row["date"] != at.day or _known(row):  # what people know stays on record
+            found.append(row)
+    if isinstance(seen, Change) and not any(_told_since(r, at.day, seen) for r in mine):
+        before = next((r for r in mine if r["date"] == at.day), None)
+        found = [r for r in found if r["date"] != at.day]
+        found.append(_row(ctx, queries, at, key, seen, before))
+    return found
+
+
+def _told(row: Row, today: date) -> Told:
+    """An alert as it was known when `today` began."""
+    over = row["recovered_on"] is not None and row["recovered_on"] < today
+    return Told(row["date"], row["since"], row["baseline_mean"], row["mean"], row["until"] if over else None)
+
+
+def _told_since(row: Row, day: date, seen: Change) -> bool:
+    """Whether a later night has told of a change on this one, which was late, or had arrived in part."""
+    told: date = row["date"]
+    same = row["direction"] == ("down" if seen.change < 0 else "up")
+    return same and told > day and bool(row["since"] <= day or told <= day + timedelta(days=LONGEST))
+
+
+def _known(row: Row) -> bool:
+    return row["announced_at"] is not None or bool(row["sent"])
+
+
+def _with_end(row: Row, day: date, seen: Change | Return | None) -> Row:
+    """The alert that lasted, with its end where `day` shows it; an earlier end stays."""
+    if row["recovered_on"] is not None and row["recovered_on"] < day:
+        return row
+    if isinstance(seen, Return):
+        return {**row, "status": "recovered", "until": seen.until, "recovered_on": day}
+    if row["recovered_on"] == day:  # an earlier look at this night saw a return that is not there any more
+        return {**row, "status": "fired", "until": None, "recovered_on": None}
+    return row
+
+
+def _row(ctx: Context, queries: Queries, at: _At, key: Key, seen: Change, before: Row | None) -> Row:
+    app, generator, number = key
+    down = seen.change < 0
+    layer = _layer(ctx, queries, key, seen) if ctx.settings.method == "claims" else None
+    kept = before or {"status": "fired", "until": None, "recovered_on": None}
+    return {
+        "alert_id": keys.version([ctx.recipe, *key, str(at.day)]),
+        "recipe": ctx.recipe,
+        "judge_version": ctx.judge_version,
+        "date": at.day,
+        "app": app,
+        "generator": generator,
+        "number": number,
+        "direction": "down" if down else "up",
+        "since": seen.days[0],
+        "nights": len(seen.days),
+        "nights_before": len(seen.days_before),
+        "baseline_mean": round(seen.before, 6),
+        "mean": round(seen.level, 6),
+        "change": round(seen.change, 6),
+        "change_low": round(seen.low, 6),
+        "change_high": round(seen.high, 6),
+        "between_sd": round(seen.between_sd, 6),
+        "noise_sd": round(seen.noise_sd, 6) if number in at.noise else None,
+        "p": float(f"{seen.p:.3g}"),
+        "p_limit": float(f"{at.rules[number].level:.3g}"),
+        "layer": layer,
+        "worst_trace_ids": _worst(ctx, queries, at.day, key, layer, down=down),
+        "status": kept["status"],
+        "until": kept["until"],
+        "recovered_on": kept["recovered_on"],
+        "announced_at": kept.get("announced_at"),
+        "sent_at": kept.get("sent_at"),
+        "sent": kept.get("sent", []),
+    }
+
+
+def _series(ctx: Context, queries: Queries, days: Sequence[date]) -> dict[Key, list[Night]]:
+    """The nights of each watched number, those with enough traces; a number without any is left out."""
+    settings, scope = ctx.config.alerts, ctx.scope
+    relations = {t.name: _parts(ctx, t.name, days) for t in WATCHED}
+    rows = queries.run("alerts/alert_nights", relations).to_pylist()
+    found: dict[Key, list[Night]] = {}
+    for key, of_key in groupby(rows, key=_key):
+        nights = [_as_night(r) for r in of_key if r["n"] >= settings.least_traces]
+        if scope.takes(key[0]) and nights and key[2] in settings.numbers:
+            found[key] = nights
+    return found
+
+
+def _as_night(row: Row) -> Night:
+    """A row of `alert_nights.sql`."""
+    se = None if row["low"] is None else (row["high"] - row["low"]) / 2 / Z
+    return Night(row["date"], row["n"], row["mean"], se)
+
+
+def _key(row: Row) -> Key:
+    return row["app"], row["generator"], row["number"]
+
+
+def _parts(ctx: Context, table: str, days: Sequence[date]) -> list[Part]:
+    known = {t.name: t for t in (*WATCHED, NIGHTLY_TRIAD)}
+    return [p for d in days for p in ctx.lake.parts(known[table], ctx.recipe, str(d))]
+
+
+def _layer(ctx: Context, queries: Queries, key: Key, seen: Change) -> str | None:
+    relations = {NIGHTLY_TRIAD.name: _parts(ctx, NIGHTLY_TRIAD.name, [*seen.days_before, *seen.days])}
+    params = {"app": key[0], "generator": key[1], "days": list(seen.days), "days_before": list(seen.days_before)}
+    rows = queries.run("alerts/alert_layers", relations, params).to_pylist()
+    before, last = ({r["diagnosis"]: r[n] for r in rows} for n in ("n_before", "n"))
+    return likely_layer(before, last, down=seen.change < 0)
+
+
+def _worst(ctx: Context, queries: Queries, day: date, key: Key, layer: str | None, *, down: bool) -> list[str]:
+    params = {"app": key[0], "generator": key[1], "number": key[2], "layer": layer, "most": WORST}
+    params["direction"] = "down" if down else "up"
+    relations = {TRACE_SCORES.name: ctx.lake.parts(TRACE_SCORES, ctx.recipe, str(day))}
+    found: list[str] = queries.run("alerts/alert_traces", relations, params)["trace_id"].to_pylist()
+    return found
+
+
+def _noise(ctx: Context) -> dict[str, float]:
+    """Standard deviation that the judges' noise gives one trace, by number, where `leadline noise` has measured it.
+
+    The latest measurement of each judge of the recipe counts; judges of a cascade err by themselves, so that their
+    variances add up.
+    """
+    latest: dict[tuple[str, str], Row] = {}
+    rows = [r for p in ctx.lake.parts(JUDGE_NOISE) for r in p.read().to_pylist() if r["recipe"] == ctx.recipe]
+    for row in sorted(rows, key=lambda r: r["measured_at"]):
+        if row["trace_sd"] is not None:
+            latest[row["number"], row["judge_version"]] = row
+    found: dict[str, float] = {}
+    for (number, _), row in latest.items():
+        found[number] = float((found.get(number, 0.0) ** 2 + row["trace_sd"] ** 2) ** 0.5)
+    return found

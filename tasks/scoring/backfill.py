@@ -1,0 +1,88 @@
+"""Backfill: past days under one recipe, newest first, beside the nightly and within a budget.
+
+It makes what a night makes, of traces that are in the lake, by the same stages; what is there is not made again. Days
+are judged whole before the next one begins, so that those which are done have their numbers when the budget is spent.
+Left out: publishing, which needs the nightly's lock (`flows/backfill.py`).
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from datetime import date
+
+from tasks.core.progress import Progress
+from tasks.core.schemas import TRACES
+from tasks.judging.pairs import looks_of
+from tasks.judging.verdicts import FIRST
+from tasks.run.context import Context
+from tasks.scoring.score import complete
+from tasks.store.lake import Part
+
+
+@dataclass(frozen=True, slots=True)
+class Day:
+    """A day of the range.
+
+    Attributes:
+        ctx: The context, cut down to the day.
+        looks: First looks at its claims.
+    """
+
+    ctx: Context
+    looks: int
+
+    @property
+    def date(self) -> date:
+        """The day."""
+        return self.ctx.first
+
+    @property
+    def done(self) -> bool:
+        """Whether the day's traces are scored under the recipe, and it has its nightly tables."""
+        return complete(self.ctx, self.date)
+
+
+def days(ctx: Context) -> list[Day]:
+    """The days of the range that have traces, newest first; their first looks are planned."""
+    dates = sorted({p.date for p in ctx.lake.parts(TRACES) if ctx.first <= p.date <= ctx.last}, reverse=True)
+    contexts = (replace(on(ctx, d), progress=Overall(ctx.progress)) for d in dates)
+    return [Day(c, sum(looks[0].rows() for looks in _planned(c))) for c in contexts]
+
+
+def on(ctx: Context, day: date) -> Context:
+    """The context of one day alone."""
+    limits = ctx.config.limits.model_copy(update={"catch_up_days": 0})
+    return replace(ctx, first=day, last=day, config=ctx.config.model_copy(update={"limits": limits}))
+
+
+def _planned(ctx: Context) -> Iterator[list[Part]]:
+    for part in ctx.trace_parts():
+        if looks := looks_of(ctx, part, ctx.judges[0]):
+            yield looks
+
+
+class Overall:
+    """A day's share of one bar for the first looks of all days, instead of a bar for each stage of each day.
+
+    A stage that is run again, since it gave way or met an outage, counts from its beginning: the bar moves on once it
+    is past what it has told.
+    """
+
+    def __init__(self, shown: Progress) -> None:
+        self._shown = shown
+        self._counts = False
+        self._done = self._told = 0
+
+    def start(self, stage: str, total: int | None) -> None:  # noqa: ARG002 - the range has its own
+        """Only first looks of the first judge are counted."""
+        self._counts, self._done = stage == FIRST, 0
+
+    def advance(self, steps: int = 1) -> None:
+        """Move the bar."""
+        self._done += steps
+        if self._counts and self._done > self._told:
+            self._shown.advance(self._done - self._told)
+            self._told = self._done
+
+    def finish(self) -> None:
+        """The range goes on."""
+        self._counts = False

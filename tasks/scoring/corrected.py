@@ -1,0 +1,136 @@
+"""What people found, beside what the judge said of the same claims (METHODS sections 7, 11 and 13).
+
+People's labels stand in `reviews` and are joined to a recipe's results anew each time: they depend on no judge, and no
+judge changes them. What rests on them is computed again when they, or the results that they are held against, change.
+"""
+
+from collections.abc import Sequence
+from itertools import groupby
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from tasks.core import keys
+from tasks.core.progress import tracked
+from tasks.core.schemas import (
+    CLAIM_RESULTS,
+    CLAIMS,
+    NIGHTLY_CORRECTED,
+    NIGHTLY_WATERFALL,
+    REVIEWS,
+    TRACE_SCORES,
+    Table,
+    top,
+)
+from tasks.run.context import Context, StageResult
+from tasks.scoring.intervals import of_waterfall
+from tasks.scoring.score import parameters
+from tasks.stats.intervals import Numbers, corrected_mean
+from tasks.store.lake import Part, empty, from_rows
+from tasks.store.query import Queries
+
+STAGE = "reviewed"
+NIGHTLY = (NIGHTLY_WATERFALL, NIGHTLY_CORRECTED)
+
+
+def correct_nights(ctx: Context) -> StageResult:
+    """The nightly tables that rest on people's labels, of the run's days; returns nights computed and reused."""
+    computed = reused = 0
+    reviews = all_reviews(ctx)
+    state = _state(ctx, reviews)
+    scores = [part for part in ctx.lake.parts(TRACE_SCORES, ctx.recipe) if ctx.covers(part.date)]
+    nights = [(day, list(parts)) for day, parts in groupby(scores, key=lambda p: p.partition[-1])]
+    found: pa.Table | None = None
+    with tracked(ctx.progress, STAGE, len(nights)), ctx.queries() as queries:
+        for day, parts in nights:
+            token = keys.version([state, [[p.name, p.inputs()] for p in parts]])
+            existing = [ctx.lake.find(table, "night", ctx.recipe, day) for table in NIGHTLY]
+            if all(e and e.inputs() == token for e in existing):
+                reused += 1
+            else:
+                if found is None:
+                    _, found = reviewed(ctx, queries, reviews)
+                known = {"trace_scores": parts, "reviewed_traces": found}
+                known["intervals"] = of_waterfall(queries, parts, found)
+                rows = (queries.run(NIGHTLY_WATERFALL.name, known), corrected(queries, parts, found))
+                for table, made in zip(NIGHTLY, rows, strict=True):
+                    ctx.lake.write(table, "night", made, ctx.recipe, day, inputs=token)
+                computed += 1
+            ctx.progress.advance()
+    return StageResult(STAGE, computed=computed, reused=reused)
+
+
+def reviewed(ctx: Context, queries: Queries, reviews: pa.Table | None = None) -> tuple[pa.Table, pa.Table]:
+    """People's labels beside the recipe's, of all days.
+
+    Args:
+        reviews: Rows of `REVIEWS`; those of the lake by default.
+
+    Returns:
+        Rows of `sql/views/reviewed_claims.sql` and of `sql/sums/reviewed_traces.sql`.
+    """
+    found = all_reviews(ctx) if reviews is None else reviews
+    claims = queries.run(
+        "views/reviewed_claims",
+        {
+            "reviews": found,
+            "claims": _of_days(ctx, CLAIMS, ctx.extractor.version, found),
+            "claim_results": _of_days(ctx, CLAIM_RESULTS, ctx.recipe, found),
+        },
+    )
+    scores = _of_days(ctx, TRACE_SCORES, ctx.recipe, found)
+    relations = {"reviews": found, "reviewed_claims": claims, "trace_scores": scores}
+    return claims, queries.run("sums/reviewed_traces", relations, parameters(ctx))
+
+
+def all_reviews(ctx: Context) -> pa.Table:
+    """Every label that people gave; rows of `REVIEWS`."""
+    return pa.concat_tables([empty(REVIEWS), *(part.read() for part in ctx.lake.parts(REVIEWS))])
+
+
+def corrected(queries: Queries, scores: Sequence[Part] | pa.Table, traces: pa.Table) -> pa.Table:
+    """Rows of `NIGHTLY_CORRECTED` of one night.
+
+    Args:
+        scores: `trace_scores` of one recipe and day.
+        traces: Rows of `sql/sums/reviewed_traces.sql` of the recipe.
+    """
+    rows = []
+    for sums in queries.run("sums/corrected_sums", {"trace_scores": scores, "reviewed_traces": traces}).to_pylist():
+        totals, counts, changes, seen = (
+            np.array(sums.pop(name), np.float64) for name in ("total", "n", "reviewed_change", "reviewed_n")
+        )
+        if found := corrected_mean(totals, counts, changes, seen, top(sums["number"])):
+            rows.append({
+                **sums,
+                "n_scored": int(counts.sum()),
+                "raw_mean": _rounded(found.raw),
+                "n_reviewed": int(seen.sum()),
+                "n_reviewed_questions": _asked(seen),
+                "rectifier": _rounded(found.rectifier),
+                "corrected_mean": _rounded(found.mean),
+                "corrected_low": _rounded(found.low),
+                "corrected_high": _rounded(found.high),
+            })  # fmt: skip
+    return from_rows(rows, NIGHTLY_CORRECTED)
+
+
+def _state(ctx: Context, reviews: pa.Table) -> str:
+    """Changes with people's labels, and with the results that they are held against."""
+    labels = [[p.name, p.inputs()] for p in ctx.lake.parts(REVIEWS)]
+    held = [[*p.partition, p.name, p.inputs()] for p in _of_days(ctx, TRACE_SCORES, ctx.recipe, reviews)]
+    return keys.version([labels, held])
+
+
+def _of_days(ctx: Context, table: Table, version: str, reviews: pa.Table) -> list[Part]:
+    days = sorted(map(str, pc.unique(reviews["date"]).to_pylist()))
+    return [part for day in days for part in ctx.lake.parts(table, version, day)]
+
+
+def _asked(counts: Numbers) -> int:
+    return int((counts > 0).sum())
+
+
+def _rounded(value: float) -> float:
+    return round(round(value, 12), 6)  # as in the SQL of the other nightly tables

@@ -1,0 +1,109 @@
+"""GRACE: whether answers cite their annotated right source (METHODS section 8). No judge takes part.
+
+It needs the claims only, so it is computed before any model is asked. Trace rows part by part, nightly tables day by
+day, all of them in SQL; both are computed again when the annotations have changed, which their `inputs` token tells.
+"""
+
+from collections.abc import Sequence
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from tasks.core import keys
+from tasks.core.progress import tracked
+from tasks.core.schemas import (
+    NIGHTLY_GRACE,
+    NIGHTLY_GRACE_CONFUSION,
+    NIGHTLY_GRACE_SOURCES,
+    TRACE_GRACE,
+    TRACES,
+)
+from tasks.judging.pairs import cut_parts, has_claims, planned_for
+from tasks.run import scope
+from tasks.run.annotations import of_traces
+from tasks.run.context import Context, StageResult
+from tasks.run.redacted import kept, removed, with_removed
+from tasks.run.scope import ALL, Scope
+from tasks.scoring.intervals import of_grace
+from tasks.store.lake import Part
+from tasks.store.query import Queries, Relation
+
+NIGHTLY = (NIGHTLY_GRACE_SOURCES, NIGHTLY_GRACE, NIGHTLY_GRACE_CONFUSION)  # the second one reads the first
+COLUMNS = [
+    "date",
+    "trace_id",
+    "app",
+    "generator",
+    "gold_chunk_ids",
+    "chunks.list.element.chunk_id",
+    "chunks.list.element.doc_id",
+]
+ANNOTATIONS = pa.schema([("trace_id", pa.string()), ("gold_ids", TRACES.schema.field("gold_chunk_ids").type)])
+
+
+def score_grace(ctx: Context) -> StageResult:
+    """Outcomes and nightly tables of the run's days; returns traces computed and reused.
+
+    Notes name the annotations that can't be used.
+    """
+    computed = reused = 0
+    parts = [part for part in ctx.trace_parts() if has_claims(ctx, part)]
+    with tracked(ctx.progress, "grace", len(parts)), ctx.queries() as queries:
+        for part in parts:
+            scopes = [*planned_for(ctx, part), ctx.scope]
+            token = "|".join(filter(None, (ctx.annotations.version, scope.token(scopes))))
+            existing = ctx.lake.find(TRACE_GRACE, part.name, ctx.recipe, part.partition[-1])
+            if existing and existing.inputs() == token:
+                reused += existing.rows()
+            else:
+                rows = _outcomes(ctx, queries, part, scopes)
+                where = (ctx.recipe, part.partition[-1])
+                rows = with_removed(ctx.lake, TRACE_GRACE, part.name, rows, part, *where)
+                ctx.lake.write(TRACE_GRACE, part.name, rows, *where, inputs=token)
+                computed += rows.num_rows
+            ctx.progress.advance()
+        for day in sorted({part.partition[-1] for part in parts}):
+            _night(ctx, queries, day)
+    return StageResult("grace", computed=computed, reused=reused, notes=ctx.annotations.notes)
+
+
+def _outcomes(ctx: Context, queries: Queries, part: Part, scopes: Sequence[Scope]) -> pa.Table:
+    traces = part.read(COLUMNS)
+    gold = traces.schema.get_field_index("gold_chunk_ids")  # of a trace without text nobody can say what it cites
+    unknown = pc.is_in(traces["trace_id"], removed(part))
+    hidden = pc.if_else(unknown, pa.scalar(None, traces.schema.field(gold).type), traces["gold_chunk_ids"])
+    traces = traces.set_column(gold, "gold_chunk_ids", hidden)
+    if ALL not in scopes:
+        traces = traces.filter(scope.mask(scopes, traces))
+    found: list[dict[str, object]] = []
+    if ctx.annotations.gold:  # else no question need be read
+        asked = kept(part, part.read(["trace_id", "question"]))
+        texts = zip(asked["trace_id"].to_pylist(), asked["question"].to_pylist(), strict=True)
+        found = of_traces(ctx.annotations, texts)
+    relations: dict[str, Relation] = {
+        "traces": traces,
+        "claims": cut_parts(ctx, part),
+        "annotations": pa.Table.from_pylist(found, schema=ANNOTATIONS),
+    }
+    params = {"recipe": ctx.recipe, "grace_source": ctx.settings.grace.source}
+    return queries.run("scoring/trace_grace", relations, params)
+
+
+def _night(ctx: Context, queries: Queries, day: str) -> None:
+    outcomes = ctx.lake.parts(TRACE_GRACE, ctx.recipe, day)
+    token = keys.version([[p.name, p.inputs()] for p in outcomes])
+    existing = [ctx.lake.find(table, "night", ctx.recipe, day) for table in NIGHTLY]
+    if all(part and part.inputs() == token for part in existing):
+        return
+    traces = ctx.lake.parts(TRACES, day)
+    sums = queries.run("sums/grace_sums", {TRACE_GRACE.name: outcomes, TRACES.name: traces})
+    of_night, of_sources = of_grace(sums)
+    sources = queries.run(NIGHTLY_GRACE_SOURCES.name, {"grace_sums": sums, "intervals": of_sources})
+    known: dict[str, Relation] = {TRACE_GRACE.name: outcomes, NIGHTLY_GRACE_SOURCES.name: sources}
+    rows = (
+        sources,
+        queries.run(NIGHTLY_GRACE.name, {**known, "intervals": of_night}),
+        queries.run(NIGHTLY_GRACE_CONFUSION.name, known),
+    )
+    for table, made in zip(NIGHTLY, rows, strict=True):
+        ctx.lake.write(table, "night", made, ctx.recipe, day, inputs=token)

@@ -1,0 +1,210 @@
+"""Thresholds from labels: which answers may be sent, which claims called supported (METHODS 7 and 10).
+
+The waterfall's order is itself learnt: which of the four stages take part, at equal strictness each. To follow it no
+further than the labels allow, each trace is placed by what the labels of the other folds chose. Left out: how far an
+order may be followed (`risk.py`), and reading labels and scores (`tasks/analysis/calibrate.py`).
+"""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import combinations
+
+import numpy as np
+
+from tasks.core import keys
+from tasks.stats.risk import DIGITS, Bools, Curve, Floats, Ints, Point, auc, curve, latest_cut, point, printed
+
+STAGES = ("retrieval", "answerability", "faithfulness", "answer_relevance")
+FOLDS = 5
+CHOICES = tuple(c for size in range(len(STAGES) + 1) for c in combinations(range(len(STAGES)), size))
+
+
+@dataclass(frozen=True, slots=True)
+class Rule:
+    """Thresholds that meet a target.
+
+    Attributes:
+        thresholds: Lowest value that passes each of `STAGES`, 0 where a stage would not help.
+        expected: What such a rule sends: each trace placed without its own label.
+        fitted: What these thresholds send of the labelled traces. They have seen them, and look a little too good.
+    """
+
+    thresholds: tuple[float, ...]
+    expected: Point
+    fitted: Point
+
+
+@dataclass(frozen=True, slots=True)
+class Calibration:
+    """What was found for one target.
+
+    Attributes:
+        n: Labelled traces.
+        n_wrong: Of these, wrong ones.
+        n_missing: Those that lack a signal: they are stopped, whatever the thresholds.
+        rule: None where no thresholds can be shown to meet the target.
+        signals: Of each of `STAGES`, the probability that a wrong trace has the lower value; None without both kinds.
+        curve: The order's, each trace placed without its own label.
+        by_retrieval: The same if the retrieval signal alone decides.
+        random: Share of wrong ones if chance decides, at any coverage: that of all traces that lack no signal.
+    """
+
+    error: float
+    confidence: float
+    n: int
+    n_wrong: int
+    n_missing: int
+    rule: Rule | None
+    signals: tuple[float | None, ...]
+    curve: Curve
+    by_retrieval: Curve
+    random: float
+
+
+@dataclass(frozen=True, slots=True)
+class Bands:
+    """Where a judge's probability of support may be believed.
+
+    Attributes:
+        high: From here on, at most `error` of the claims are not supported; None where that can't be shown.
+        low: Below, at most `error` of the claims are supported; None where that can't be shown.
+        above: Claims from `high` on; those that people call anything but supported are the wrong ones.
+        below: Claims below `low` (and `high`); those that people call supported are the wrong ones.
+        n: Claims with a label and a probability.
+        n_supported: Of these, supported ones.
+    """
+
+    n: int
+    n_supported: int
+    high: float | None
+    low: float | None
+    above: Point | None
+    below: Point | None
+
+    @property
+    def abstain(self) -> tuple[float, float] | None:
+        """The probabilities in between, [lo, hi); None where nothing lies there."""
+        low, high = 0.0 if self.low is None else self.low, 1.0 if self.high is None else self.high
+        return (low, high) if low < high else None
+
+
+def calibrate(signals: Floats, wrong: Bools, groups: Sequence[str], error: float, confidence: float) -> Calibration:
+    """Thresholds that send as many traces as they can, with at most `error` wrong ones among them.
+
+    Args:
+        signals: (n, 4) values of `STAGES` in [0, 1]; NaN where one is missing.
+        wrong: (n,) whether people called the answer wrong.
+        groups: What must not be split between folds: the question of each trace.
+        error: Most wrong ones among those sent, as a share in (0, 1).
+        confidence: Probability with which the target is met by what is found, in [0.5, 1).
+    """
+    whole = ~np.isnan(signals).any(axis=1)
+    values, missed = printed(signals[whole]), wrong[whole]
+    asked = [groups[i] for i in np.flatnonzero(whole).tolist()]
+    n, held, at = len(wrong), _folds(asked), np.unique(asked, return_inverse=True)[1]
+    placed = np.empty(len(missed))
+    for fold in range(FOLDS):
+        own = held == fold
+        other = ~own
+        if own.any() and other.any():
+            placed[own] = places(values[own], values[other], best_stages(values[other], missed[other]))
+        else:  # one question only: nothing to learn from
+            placed[own] = 1.0
+    cut = latest_cut(placed, missed, error, confidence)
+    rule = None
+    if cut is not None:
+        thresholds = _thresholds(values, best_stages(values, missed), cut)
+        if (sent := (values >= thresholds).all(axis=1)).any():
+            before = placed <= cut
+            expected, fitted = (point(missed[of], at[of], n) for of in (before, sent))
+            rule = Rule(tuple(thresholds.tolist()), expected, fitted)
+    return Calibration(
+        error=error,
+        confidence=confidence,
+        n=n,
+        n_wrong=int(wrong.sum()),
+        n_missing=n - len(missed),
+        rule=rule,
+        signals=tuple(auc(-values[:, i], missed) for i in range(len(STAGES))),
+        curve=curve(placed, missed, at, n),
+        by_retrieval=curve(-values[:, 0], missed, at, n),
+        random=float(missed.mean()) if len(missed) else math.nan,
+    )
+
+
+def bands(p_supported: Floats, supported: Bools, groups: Sequence[str], error: float, confidence: float) -> Bands:
+    """Where among claims called supported, and among those called unsupported, at most `error` are not.
+
+    Each of the two holds with `confidence` by itself.
+
+    Args:
+        p_supported: (n,) the judge's probability.
+        supported: (n,) whether people call the claim supported; in part is not.
+        groups: The question of each claim.
+    """
+    p, n, at = printed(p_supported), len(supported), np.unique(groups, return_inverse=True)[1]
+    high = latest_cut(-p, ~supported, error, confidence)
+    last = latest_cut(p, supported, error, confidence)
+    above = p >= math.inf if high is None else p >= -high
+    low = None
+    if last is not None:  # that claim is below still
+        further = p[p > last]
+        low = float(further.min()) if len(further) else min(1.0, round(last + 10**-DIGITS, DIGITS))
+    below = p < -math.inf if low is None else (p < low) & ~above
+    return Bands(
+        n=n,
+        n_supported=int(supported.sum()),
+        high=None if high is None else float(-high),
+        low=low,
+        above=point(~supported[above], at[above], n) if above.any() else None,
+        below=point(supported[below], at[below], n) if below.any() else None,
+    )
+
+
+def best_stages(values: Floats, wrong: Bools) -> tuple[int, ...]:
+    """Which stages, at equal strictness each, order traces best by the area under the ROC curve; of equals the fewest.
+
+    That area hangs on all labels alike. The one under the coverage–risk curve hangs on the first few, and a strictness
+    for each stage would be one number more to fit: both hold less well on other traces.
+    """
+
+    def worth(stages: Sequence[int]) -> tuple[float, int]:
+        found = auc(-_steps(values, values, stages), wrong)
+        return (0.5 if found is None else found), -len(stages)
+
+    return max(CHOICES, key=worth)
+
+
+def places(values: Floats, known: Floats, stages: Sequence[int]) -> Floats:
+    """Share of the known traces that is sent by the strictest step that sends each trace (n,)."""
+    sent = np.sort(_steps(known, known, stages))
+    return 1 - np.searchsorted(sent, _steps(values, known, stages), side="left") / len(known)
+
+
+def _steps(values: Floats, known: Floats, stages: Sequence[int]) -> Ints:
+    """Steps of strictness that each trace passes (n,); at step k each stage asks for the k-th lowest known value."""
+    passed: Ints = np.full(len(values), len(known), np.int64)
+    for stage in stages:
+        passed = np.minimum(passed, np.searchsorted(np.sort(known[:, stage]), values[:, stage], side="right"))
+    at_least: Ints = np.maximum(passed, 1)  # step 0 asks for nothing
+    return at_least
+
+
+def _thresholds(values: Floats, stages: Sequence[int], share: float) -> Floats:
+    """The laxest step that sends at most this share of the traces, as thresholds; 1 where there is none."""
+    passed = _steps(values, values, stages)
+    step = next((k for k in range(len(values)) if (passed > k).mean() <= share + 1e-12), None)
+    if step is None:
+        return np.ones(len(STAGES))
+    found = np.zeros(len(STAGES))
+    if step:
+        found[list(stages)] = np.sort(values[:, list(stages)], axis=0)[step]
+    return found
+
+
+def _folds(groups: Sequence[str]) -> Ints:
+    """Fold of each trace, by its group; sizes in groups differ by one at most, and the order of traces has no say."""
+    shuffled = sorted(set(groups), key=lambda g: keys.key("calibrate", g))
+    fold = {group: at % FOLDS for at, group in enumerate(shuffled)}
+    return np.array([fold[g] for g in groups], np.int64)

@@ -1,0 +1,262 @@
+"""Two sides compared: differences with interval and significance, signal to noise (METHODS 11).
+
+A difference is always B − A. Observations come summed up by question, since traces of one question are no independent
+observations: whole questions are left out, and exchanged, at a time. Left out: labels (`agreement.py`), and where the
+numbers come from.
+"""
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+from scipy import special, stats
+
+from tasks.core import keys
+from tasks.stats.intervals import LEVEL, Ints, Numbers, interval, means
+
+PERMUTATIONS = 4_999
+# Up to here clusters are exchanged. Above, the permutation distribution is its normal limit to well within its own
+# noise at PERMUTATIONS.
+MOST_PERMUTED = 1_000
+TINY = 1e-12
+
+
+@dataclass(frozen=True, slots=True)
+class Estimate:
+    """How far two sides differ in one number.
+
+    Attributes:
+        n_a: Observations of side A: traces, or questions where questions are the pairs.
+        n_b: Of side B; the same ones where they are paired.
+        questions: Clusters; of the smaller side where they are not paired.
+        a: Mean of side A; None without observations, as the next ones.
+        difference: B − A.
+        low: Lower end of its 95% interval; None below two clusters on a side, as the next ones.
+        high: Upper end.
+        p: Two-sided p-value of "there is no difference".
+    """
+
+    n_a: int
+    n_b: int
+    questions: int
+    a: float | None = None
+    b: float | None = None
+    difference: float | None = None
+    low: float | None = None
+    high: float | None = None
+    p: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Sums:
+    """Observations summed up by cluster; (m,) each, in an order that does not change.
+
+    Attributes:
+        totals: Sum of the observations.
+        counts: Their number, at least 1.
+        squares: Sum of their squares.
+    """
+
+    totals: Numbers
+    counts: Numbers
+    squares: Numbers
+
+    @property
+    def mean(self) -> float:
+        """Mean over all observations; there must be some."""
+        return float(self.totals.sum() / self.counts.sum())
+
+
+@dataclass(frozen=True, slots=True)
+class Overlap:
+    """Observations that were measured both ways, summed up by cluster, beside a side's own clusters.
+
+    Attributes:
+        totals: (m,) sum of new − old.
+        counts: (m,) their number; 0 in clusters that were measured one way only.
+    """
+
+    totals: Numbers
+    counts: Numbers
+
+
+def paired(totals_a: Numbers, totals_b: Numbers, counts: Numbers, top: float, *seed: str) -> Estimate:
+    """The mean difference over observations that both sides have.
+
+    The interval is that of a mean between −top and top. The p-value is that of the paired permutation test: whole
+    clusters exchange their sides, all ways up to PERMUTATIONS of them, else as many at random.
+
+    Args:
+        totals_a: (m,) sum of A's observations of each cluster.
+        totals_b: (m,) of B's, of the same observations.
+        counts: (m,) their number, at least 1 each.
+        top: Where the scale of an observation ends; it begins at 0.
+        seed: What draws: the same arguments give the same p-value.
+    """
+    m, n = len(counts), int(counts.sum())
+    if m == 0:
+        return Estimate(0, 0, 0)
+    change = totals_b - totals_a
+    a, b = float(totals_a.sum() / n), float(totals_b.sum() / n)
+    low, high = interval(means(change, counts), -top, top) or (None, None)
+    return Estimate(n, n, m, a, b, float(change.sum() / n), low, high, _exchange_p(totals_a, totals_b, seed))
+
+
+def unpaired(a: Sums, b: Sums, top: float, *seed: str) -> Estimate:
+    """The difference of two means over different observations.
+
+    The interval is put together from those of the two means (Newcombe 1998; Zou & Donner 2008, doi:10.1002/sim.3095).
+    The p-value: clusters change sides, and what is compared is the difference over its standard error, which is valid
+    where the sides vary differently (Janssen 1997). Above `MOST_PERMUTED` clusters: Welch's t on cluster-robust errors.
+
+    Args:
+        top: Where the scale of an observation ends; it begins at 0.
+        seed: What draws: the same arguments give the same p-value.
+    """
+    m_a, m_b = len(a.counts), len(b.counts)
+    n_a, n_b = int(a.counts.sum()), int(b.counts.sum())
+    known = Estimate(n_a, n_b, min(m_a, m_b), a.mean if m_a else None, b.mean if m_b else None)
+    if known.a is None or known.b is None:
+        return known
+    difference = known.b - known.a
+    of_a, of_b = (interval(means(side.totals, side.counts), 0.0, top) for side in (a, b))
+    if of_a is None or of_b is None:
+        return Estimate(n_a, n_b, known.questions, known.a, known.b, difference)
+    low = difference - math.hypot(known.b - of_b[0], of_a[1] - known.a)
+    high = difference + math.hypot(of_b[1] - known.b, known.a - of_a[0])
+    if m_a + m_b <= MOST_PERMUTED:
+        p = _shuffle_p(a, b, seed)
+    else:
+        error, df = _welch([(float(_variance(s.totals, s.counts)), len(s.counts)) for s in (a, b)])
+        p = float(2 * special.stdtr(df, -abs(difference) / error)) if error > 0 else _flat(difference)
+    return Estimate(n_a, n_b, known.questions, known.a, known.b, difference, low, high, p)
+
+
+def product_change(before: Sums, after: Sums, overlap: Overlap, place: str) -> Estimate:
+    """What is left of a change between two periods once the shift of the measurement is taken out.
+
+    The period before was measured the old way and the one after the new way; `overlap` was measured both ways. With
+    the shift J = mean of new − old there, the estimate is mean(after) − (mean(before) + J): the difference estimator,
+    of which the total change is the sum with J. Its error is linearised cluster by cluster, so that a cluster that
+    enters both a mean and J is counted once; interval and p-value are Welch's t.
+
+    Args:
+        overlap: Beside the clusters of `before` or `after`, or, where `place` is neither, of a period of its own.
+        place: `before`, `after` or `elsewhere`: which clusters `overlap` has.
+
+    Returns:
+        Its `a` is the mean that the new way gives the period before, `b` that of the period after; where the overlap
+        lies in the period after, those of the old way.
+    """
+    shift = float(overlap.totals.sum() / overlap.counts.sum())
+    linear_shift = (overlap.totals - shift * overlap.counts) / overlap.counts.sum()
+    parts = {
+        "before": -(before.totals - before.mean * before.counts) / before.counts.sum(),
+        "after": (after.totals - after.mean * after.counts) / after.counts.sum(),
+    }
+    parts[place] = parts[place] - linear_shift if place in parts else -linear_shift[overlap.counts > 0]
+    a, b = (before.mean, after.mean - shift) if place == "after" else (before.mean + shift, after.mean)
+    n_a, n_b = int(before.counts.sum()), int(after.counts.sum())
+    m = min(len(p) for p in parts.values())
+    if m < 2:
+        return Estimate(n_a, n_b, m, a, b, b - a)
+    variances = [(float(p @ p) * len(p) / (len(p) - 1), len(p)) for p in parts.values()]
+    error, df = _welch(variances)
+    if error == 0:
+        return Estimate(n_a, n_b, m, a, b, b - a, b - a, b - a, _flat(b - a))
+    half = float(special.stdtrit(df, 0.5 + LEVEL / 2)) * error
+    p = float(2 * special.stdtr(df, -abs(b - a) / error))
+    return Estimate(n_a, n_b, m, a, b, b - a, b - a - half, b - a + half, p)
+
+
+def repeat_variance(sums: Sums) -> float | None:
+    """Variance of one observation among those of the same cluster; None where no cluster has two."""
+    several = sums.counts > 1
+    spare = float((sums.counts[several] - 1).sum())
+    if spare == 0:
+        return None
+    within = sums.squares[several] - sums.totals[several] ** 2 / sums.counts[several]
+    return max(0.0, float(within.sum()) / spare)
+
+
+def spread(variance_a: float | None, n_a: float, variance_b: float | None, n_b: float) -> float | None:
+    """Standard deviation of the difference of the means of identical runs, from the variances of one observation."""
+    if variance_a is None or variance_b is None or not n_a or not n_b:
+        return None
+    return math.sqrt(variance_a / n_a + variance_b / n_b)
+
+
+def signal_to_noise(difference: float | None, noise: float | None) -> float | None:
+    """|difference| / noise; None where either is unknown, or identical runs do not differ at all."""
+    return None if difference is None or not noise else abs(difference) / noise
+
+
+def _variance(totals: Numbers, counts: Numbers) -> Numbers:
+    """Cluster-robust variance of Σ totals / Σ counts along the last axis; at least two clusters."""
+    m = totals.shape[-1]
+    n = counts.sum(axis=-1, keepdims=True)
+    left = totals - totals.sum(axis=-1, keepdims=True) / n * counts
+    found: Numbers = m / (m - 1) * (left**2).sum(axis=-1) / n[..., 0] ** 2
+    return found
+
+
+def _welch(parts: list[tuple[float, int]]) -> tuple[float, float]:
+    """Standard error of a sum of independent estimates, and its degrees of freedom (Welch–Satterthwaite)."""
+    whole = sum(v for v, _ in parts)
+    below = sum(v**2 / (m - 1) for v, m in parts)
+    return math.sqrt(whole), whole**2 / below if below > 0 else math.inf
+
+
+def _flat(difference: float) -> float:
+    """The p-value where nothing varies."""
+    return 1.0 if difference == 0 else 0.0
+
+
+def _exchange_p(totals_a: Numbers, totals_b: Numbers, seed: tuple[str, ...]) -> float | None:
+    m = len(totals_a)
+    if m < 2:
+        return None
+    change = totals_b - totals_a
+    size = math.sqrt(float(change @ change))
+    if size == 0:
+        return 1.0
+    if m > MOST_PERMUTED:
+        return float(2 * special.ndtr(-abs(float(change.sum())) / size))
+    found = stats.permutation_test(
+        (totals_a, totals_b),
+        lambda a, b, axis: np.abs((b - a).sum(axis=axis)),
+        permutation_type="samples",
+        alternative="greater",
+        vectorized=True,
+        n_resamples=PERMUTATIONS,
+        batch=500,
+        rng=_rng("exchange", *seed),
+    )
+    return float(found.pvalue)
+
+
+def _shuffle_p(a: Sums, b: Sums, seed: tuple[str, ...]) -> float:
+    totals, counts = np.concatenate([a.totals, b.totals]), np.concatenate([a.counts, b.counts])
+
+    def studentized(i: Ints, j: Ints, axis: int = -1) -> Numbers:  # noqa: ARG001 - always the last axis
+        t_a, n_a, t_b, n_b = totals[i], counts[i], totals[j], counts[j]
+        difference = t_b.sum(axis=-1) / n_b.sum(axis=-1) - t_a.sum(axis=-1) / n_a.sum(axis=-1)
+        error = np.sqrt(_variance(t_a, n_a) + _variance(t_b, n_b))
+        found: Numbers = np.abs(difference) / np.maximum(error, TINY)
+        return found
+
+    found = stats.permutation_test(
+        (np.arange(len(a.counts)), len(a.counts) + np.arange(len(b.counts))),
+        studentized,
+        permutation_type="independent",
+        alternative="greater",
+        vectorized=True,
+        n_resamples=PERMUTATIONS,
+        batch=500,
+        rng=_rng("shuffle", *seed),
+    )
+    return float(found.pvalue)
+
+
+def _rng(*seed: str) -> np.random.Generator:
+    return np.random.default_rng(int(keys.key(*seed), 16))

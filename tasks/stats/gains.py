@@ -1,0 +1,80 @@
+"""Which of two judges agrees better with people on the same claims (METHODS sections 10, 11 and 13).
+
+Both are held against the same truth, question by question, so that what is hard for both cancels out.
+"""
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+from scipy import stats
+
+from tasks.core import keys
+from tasks.stats import intervals as statistics
+from tasks.stats.agreement import Counts, Interval, Measure, interval, moves
+from tasks.stats.comparison import PERMUTATIONS
+from tasks.stats.intervals import Numbers
+
+
+@dataclass(frozen=True, slots=True)
+class Gain:
+    """One measure of agreement with the truth, of two sides.
+
+    Attributes:
+        a: Side A's.
+        b: Side B's.
+        difference: B − A.
+        p: Two-sided p-value of "there is no difference"; None where the difference has no interval.
+    """
+
+    a: Interval
+    b: Interval
+    difference: Interval
+    p: float | None = None
+
+
+def gain(counts_a: Counts, counts_b: Counts, measure: Measure, least: float, *seed: str) -> Gain:
+    """How much better B agrees with the truth than A.
+
+    The interval comes from leaving out a cluster at a time. p is that of the paired permutation test: whole clusters
+    exchange what the two sides said, all ways up to PERMUTATIONS of them, else as many at random.
+
+    Args:
+        counts_a: (m, k, k) claims of each cluster by A's label and by the truth, as `tally` makes them (m is at most
+            `MOST_LEFT_OUT`); none of the clusters is empty.
+        counts_b: By B's, of the same claims.
+        least: The least value of the measure; the most is 1.
+        seed: What draws: the same arguments give the same result.
+    """
+    a, b = interval(counts_a, measure, least), interval(counts_b, measure, least)
+    if a.value is None or b.value is None:
+        return Gain(a, b, Interval(None))
+    of_a, of_b, most = moves(counts_a, measure), moves(counts_b, measure), 1 - least
+    both = replace(of_b, values=of_b.values - of_a.values, moves=of_b.moves - of_a.moves)
+    difference, ends = float(both.values[0]), statistics.interval(both, -most, most)
+    if ends is None:
+        return Gain(a, b, Interval(difference))
+    return Gain(a, b, Interval(difference, *ends), _exchange_p(counts_a, counts_b, measure, seed))
+
+
+def _exchange_p(a: Counts, b: Counts, measure: Measure, seed: tuple[str, ...]) -> float:
+    m = len(a)
+    if np.array_equal(a, b):
+        return 1.0
+    both = np.concatenate([a, b])
+
+    def size(i: Counts, j: Counts, axis: int = -1) -> Numbers:  # noqa: ARG001 - always the last axis
+        change = measure(both[j].sum(axis=-3)) - measure(both[i].sum(axis=-3))
+        found: Numbers = np.nan_to_num(np.abs(change))  # an exchange that leaves it undefined counts as small
+        return found
+
+    test = stats.permutation_test(
+        (np.arange(m), m + np.arange(m)),
+        size,
+        permutation_type="samples",
+        alternative="greater",
+        vectorized=True,
+        n_resamples=PERMUTATIONS,
+        batch=100,
+        rng=np.random.default_rng(int(keys.key("gain", *seed), 16)),
+    )
+    return float(test.pvalue)

@@ -1,0 +1,1 @@
+"""Text: windows of sentences and languages. Knows no store and no config."""

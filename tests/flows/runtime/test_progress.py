@@ -1,0 +1,134 @@
+"""Progress: a bar on standard error, or Prefect artifacts, and never a reason for a run to stop."""
+
+import io
+import sys
+from collections.abc import Iterator
+from types import SimpleNamespace
+from typing import Any
+
+import httpx
+import pytest
+from prefect import flow
+from prefect.client.orchestration import get_client
+from prefect.client.schemas.filters import ArtifactFilter, ArtifactFilterFlowRunId
+from prefect.exceptions import PrefectException
+from prefect.settings import PREFECT_API_URL, PREFECT_LOGGING_TO_API_ENABLED, temporary_settings
+
+from flows.runtime import progress
+from flows.runtime.progress import Artifact, Bar, watcher
+from tasks.core.progress import Silent, tracked
+
+
+@pytest.fixture
+def server(prefect_server: Any) -> Iterator[None]:
+    with temporary_settings({PREFECT_API_URL: prefect_server.url, PREFECT_LOGGING_TO_API_ENABLED: False}):
+        yield
+
+
+class Terminal(io.StringIO):
+    def isatty(self) -> bool:
+        return True
+
+
+def test_a_terminal_gets_a_bar_and_anything_else_artifacts(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "stderr", Terminal())
+    assert isinstance(watcher(), Bar)
+    monkeypatch.setattr(sys, "stderr", io.StringIO())
+    assert isinstance(watcher(), Artifact)
+
+
+def test_a_bar_tells_stage_and_steps_on_standard_error(capsys: pytest.CaptureFixture[str]) -> None:
+    bar = Bar()
+    for stage, total in (("claims", 4), ("verdicts", None)):
+        with tracked(bar, stage, total) as told:
+            told.advance(3)
+            told.advance()
+    shown = capsys.readouterr()
+    assert shown.out == ""
+    assert "claims" in shown.err
+    assert "4/4" in shown.err
+    assert "verdicts" in shown.err
+
+
+def test_a_stage_without_work_shows_no_bar(capsys: pytest.CaptureFixture[str]) -> None:
+    with tracked(Bar(), "claims", 0) as told:
+        told.advance()
+    assert "claims" not in capsys.readouterr().err
+
+
+def test_a_stage_that_fails_leaves_its_bar_and_the_next_begins_anew(capsys: pytest.CaptureFixture[str]) -> None:
+    bar = Bar()
+
+    def fails() -> None:
+        with tracked(bar, "verdicts", 4) as told:
+            told.advance()
+            raise ValueError("down")
+
+    with pytest.raises(ValueError, match="down"):
+        fails()
+    with tracked(bar, "scores", 2) as told:
+        told.advance(2)
+    shown = capsys.readouterr().err
+    assert "1/4" in shown
+    assert "2/2" in shown
+
+
+def artifacts(*stages: tuple[str, int | None, int], watched: Artifact | None = None) -> list[tuple[str, str, float]]:
+    """Key, description and last percentage of the artifacts that these stages (name, total, steps) leave in a flow."""
+    seen: dict[str, Any] = {}
+
+    @flow(persist_result=False)
+    def nightly() -> None:
+        from prefect.runtime import flow_run  # noqa: PLC0415
+
+        seen["id"] = flow_run.id
+        shown = watched or Artifact()
+        for stage, total, steps in stages:
+            with tracked(shown, stage, total) as told:
+                for _ in range(steps):
+                    told.advance()
+
+    nightly()
+    with get_client(sync_client=True) as client:
+        wanted = ArtifactFilter(flow_run_id=ArtifactFilterFlowRunId(any_=[seen["id"]]))
+        found = client.read_artifacts(artifact_filter=wanted)
+    return sorted((a.key or "", a.description or "", float(a.data)) for a in found)  # type: ignore[arg-type]
+
+
+def test_an_artifact_per_stage_says_how_far_it_came(server: None) -> None:
+    found = artifacts(("claims", 4, 4), ("second looks", 8, 2), ("scores", 0, 0), ("ingest", None, 5), ("report", 2, 3))
+    assert found == [
+        ("claims", "claims: 4 to do", 100.0),
+        ("report", "report: 2 to do", 100.0),  # more steps than promised are still all of them
+        ("second-looks", "second looks: 8 to do", 25.0),  # a key may hold no space
+    ]
+
+
+def test_it_is_updated_now_and_then_and_not_at_every_step(server: None, monkeypatch: pytest.MonkeyPatch) -> None:
+    clock = iter(range(10_000))  # a second a look at the clock, of which there are two an update at most
+    monkeypatch.setattr(progress, "time", SimpleNamespace(monotonic=lambda: float(next(clock))))
+    told: list[float] = []
+    real = progress.update_progress_artifact
+    monkeypatch.setattr(progress, "update_progress_artifact", lambda i, p: (told.append(p), real(i, p)))
+    artifacts(("verdicts", 100, 100))
+    assert told == sorted(told)
+    assert told[-1] == 100.0
+    assert 10 <= len(told) <= 20  # 100 steps at a second each, and at least five between two updates
+
+
+@pytest.mark.parametrize("error", [PrefectException("no answer"), httpx.ConnectError("connection refused")])
+def test_a_server_that_is_gone_stops_no_run(server: None, monkeypatch: pytest.MonkeyPatch, error: Exception) -> None:
+    def gone(*_: object, **__: object) -> None:
+        raise error
+
+    monkeypatch.setattr(progress, "EVERY_S", 0.0)
+    with monkeypatch.context() as patched:
+        patched.setattr(progress, "update_progress_artifact", gone)
+        assert artifacts(("claims", 4, 4)) == [("claims", "claims: 4 to do", 0.0)]
+    monkeypatch.setattr(progress, "create_progress_artifact", gone)
+    assert artifacts(("claims", 4, 4)) == []
+
+
+def test_nobody_watching() -> None:
+    with tracked(Silent(), "claims", 3) as told:
+        told.advance(3)

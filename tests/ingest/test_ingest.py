@@ -1,0 +1,488 @@
+"""Ingest: every row ends in exactly one place, however files are cut, repeated or interrupted."""
+
+import json
+import os
+from collections import Counter
+from dataclasses import replace
+from datetime import UTC, date, datetime
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import Phase, given, settings
+from hypothesis import strategies as st
+from kit.stage_kit import DAY, NEXT, context, log, rows, trace
+
+from tasks.core.errors import DataError, SourceError
+from tasks.core.schemas import QUARANTINE, SOURCES, TRACES
+from tasks.gates.gates import GateKeeper
+from tasks.ingest import ingest as module
+from tasks.ingest.ingest import ingest
+from tasks.privacy.retention import Due, remove, request
+from tasks.run.context import Context
+from tasks.sources import jsonl
+
+
+@pytest.fixture(autouse=True)
+def docs_written(monkeypatch: pytest.MonkeyPatch) -> list[GateKeeper]:
+    """Data Docs take longer than all the rest and have tests of their own; here it counts that they are asked for."""
+    asked: list[GateKeeper] = []
+    monkeypatch.setattr(GateKeeper, "write_docs", lambda keeper: asked.append(keeper))  # noqa: PLW0108 - a method, and so bound
+    return asked
+
+
+LENIENT = {"max_quarantined_share": 1}
+
+
+def stored(ctx: Context) -> dict[str, str]:
+    """Answers by trace id; fails where an id is there twice."""
+    found = [(r["trace_id"], r["answer"]) for r in rows(ctx, TRACES)]
+    assert len(dict(found)) == len(found)
+    return dict(found)
+
+
+def tree(root: Path) -> dict[Path, bytes]:
+    """Every file below a directory."""
+    return {path: path.read_bytes() for path in sorted(root.rglob("*")) if path.is_file()}
+
+
+def reasons(ctx: Context) -> Counter[str]:
+    return Counter(r["reason"] for r in rows(ctx, QUARANTINE))
+
+
+def books(ctx: Context) -> list[tuple[int, int, int, int]]:
+    """Of every ledger row: rows, ingested, known, quarantined."""
+    found = sorted(rows(ctx, SOURCES), key=lambda r: (r["source"] or "", r["ingested_at"]))
+    return [(r["rows"], r["ingested"], r["known"], r["quarantined"]) for r in found]
+
+
+class TestAccounts:
+    def test_every_row_is_in_one_place(self, tmp_path: Path) -> None:
+        log(tmp_path, "a.jsonl", [
+            trace("t1"), trace("t1"), trace("t1", "Other."), "{not json", "", trace("t2", question="  "), trace("t3"), trace("t5", ""),
+            trace("t4", chunks={"a": "x"}) | {"chunks": [{"chunk_id": "a", "text": "x"}] * 2},
+        ])  # fmt: skip
+        ctx = context(tmp_path, gates=LENIENT)
+        found = ingest(ctx)
+        assert stored(ctx) == {"t1": "Tea is hot.", "t3": "Tea is hot.", "t5": ""}  # an empty answer is one
+        assert reasons(ctx) == {
+            "conflicting_duplicate": 1, "malformed_json": 1, "empty_question": 1, "duplicate_chunk_id": 1,
+        }  # fmt: skip
+        assert books(ctx) == [(8, 3, 1, 4)]  # the blank line is no row
+        assert (found.computed, found.reused) == (3, 1)
+
+    def test_a_refused_row_keeps_its_place_and_its_content(self, tmp_path: Path) -> None:
+        bad = trace("t1", question="", tags={"team": "blue"}, gold_chunk_ids=["a"])
+        log(tmp_path, "a.jsonl", ["", trace("t0"), bad])
+        ctx = context(tmp_path, gates=LENIENT)
+        ingest(ctx)
+        (row,) = rows(ctx, QUARANTINE)
+        assert (row["source"], row["line"], row["trace_id"], row["date"]) == ("logs/a.jsonl", 3, "t1", DAY)
+        assert row["stage"] == "gate"
+        kept = json.loads(row["raw"])
+        assert {k: kept[k] for k in ("trace_id", "question", "tags", "gold_chunk_ids")} == {
+            "trace_id": "t1", "question": "", "tags": {"team": "blue"}, "gold_chunk_ids": ["a"],
+        }  # fmt: skip
+        assert "Tea is hot" not in row["detail"]
+
+    # An id, what it says, and on which day: few of each, so that copies and conflicts are common.
+    ROW = st.tuples(st.sampled_from("pqr"), st.sampled_from(["x", "y", " "]), st.sampled_from([DAY, NEXT]))
+
+    @settings(
+        max_examples=6, deadline=None, phases=(Phase.explicit, Phase.reuse, Phase.generate)
+    )  # shrinking takes minutes
+    @given(st.lists(ROW, max_size=14), st.lists(st.integers(0, 14), max_size=3), st.integers(1, 4))
+    def test_the_outcome_depends_on_the_order_of_rows_alone(
+        self, tmp_path_factory: pytest.TempPathFactory, given_: list, cuts: list[int], size: int
+    ) -> None:
+        made = [trace(i, a, day=d, **({} if a.strip() else {"question": a})) for i, a, d in given_]
+        edges = [0, *sorted(min(c, len(made)) for c in cuts), len(made)]
+        outcomes = []
+        for cut in ([0, len(made)], edges):
+            root = tmp_path_factory.mktemp("ingest")
+            for n, (start, end) in enumerate(pairwise(cut)):
+                log(root, f"{n}.jsonl", made[start:end])
+            ctx = context(root, last=NEXT, gates=LENIENT, limits={"part_traces": size})
+            found = ingest(ctx)
+            kept, refused = rows(ctx, TRACES), rows(ctx, QUARANTINE)
+            total, new, known, quarantined = map(sum, zip(*books(ctx), strict=True))
+            assert total == len(made) == new + known + quarantined  # in = out + quarantined
+            assert (new, quarantined) == (len(kept), len(refused)) == (found.computed, quarantined)
+            assert all(p.rows() <= size for p in ctx.lake.parts(TRACES))
+            assert all(r["date"] == p.date for p in ctx.lake.parts(TRACES) for r in p.read(["date"]).to_pylist())
+            outcomes.append((stored(ctx), reasons(ctx), known))
+        assert outcomes[0] == outcomes[1]  # how rows are cut into files changes nothing
+        first: dict[str, tuple[str, date]] = {}
+        for i, a, d in given_:
+            if a.strip():
+                first.setdefault(i, (a, d))
+        # the first sound content of an id stays; the same again is known, anything else is refused
+        assert outcomes[0][0] == {i: a for i, (a, _) in first.items()}
+        sound = [(i, (a, d)) for i, a, d in given_ if a.strip()]
+        assert outcomes[0][2] == sum(first[i] == said for i, said in sound) - len(first)
+        assert outcomes[0][1]["conflicting_duplicate"] == sum(first[i] != said for i, said in sound)
+
+    def test_parts_are_filled_before_the_next_one_begins(self, tmp_path: Path) -> None:
+        log(tmp_path, "a.jsonl", [trace(f"t{i}") for i in range(7)])
+        ctx = context(tmp_path, limits={"part_traces": 3})
+        ingest(ctx)
+        assert [p.rows() for p in ctx.lake.parts(TRACES)] == [3, 3, 1]
+
+    def test_a_large_file_is_staged_in_pieces_and_still_deduplicated(
+        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setattr(module, "BUFFER_BYTES", 1)
+        log(tmp_path, "a.jsonl", [trace(f"t{i % 10}", "Same." if i < 15 else "Other.") for i in range(20)])
+        config = jsonl.Config(kind="jsonl", paths=["logs/a.jsonl"])
+        source = jsonl.JsonlSource(config, tmp_path, block_bytes=700)  # a batch holds two or three rows
+        ctx = replace(context(tmp_path, gates=LENIENT), sources=(source,))
+        ingest(ctx)
+        assert books(ctx) == [(20, 10, 5, 5)]
+        assert stored(ctx) == {f"t{i}": "Same." for i in range(10)}
+
+
+class TestRefusedRows:
+    """They count for a night, and are named without their texts."""
+
+    def test_the_night_is_that_of_the_row_or_of_the_file_or_of_the_run(self, tmp_path: Path) -> None:
+        blank = trace("blank", day=NEXT, question=" ")
+        wrong = trace("wrong", day=NEXT) | {"question": 5}
+        for name in (f"{DAY}.jsonl", "all.jsonl"):
+            log(tmp_path, name, ["{cut", blank, wrong, trace("zone") | {"timestamp": "2026-10-30T12:00:00"}])
+        dated = {"kind": "jsonl", "paths": ["logs/{date}.jsonl"]}
+        undated = {"kind": "jsonl", "paths": ["logs/*.jsonl"]}  # names the dated file too, and knows no day of it
+        ctx = context(tmp_path, first=DAY, last=date(2026, 11, 3), sources=[dated, undated], gates=LENIENT)
+        ingest(ctx)
+        found = {(r["source"], r["line"]): r["date"] for r in rows(ctx, QUARANTINE)}
+        assert found == {
+            (f"logs/{DAY}.jsonl", 1): DAY,  # of the file
+            (f"logs/{DAY}.jsonl", 2): NEXT,  # its own
+            (f"logs/{DAY}.jsonl", 3): NEXT,
+            (f"logs/{DAY}.jsonl", 4): DAY,  # a timestamp without a zone is on no day of UTC for sure
+            ("logs/all.jsonl", 1): date(2026, 11, 3),  # the last of the run's days
+            ("logs/all.jsonl", 2): NEXT,
+            ("logs/all.jsonl", 3): NEXT,
+            ("logs/all.jsonl", 4): date(2026, 11, 3),
+        }
+
+    @pytest.mark.parametrize(
+        ("bad", "note"),
+        [
+            (["{"], "1 row was refused (malformed_json 1): logs/a.jsonl:2."),
+            (
+                ["{", trace("t2", "Secret.", question=""), "{", "{"],
+                "4 rows were refused (malformed_json 3, empty_question 1): the first at logs/a.jsonl:2, "
+                "logs/a.jsonl:3, logs/a.jsonl:4.",
+            ),
+        ],
+        ids=["one", "several"],
+    )
+    def test_a_note_says_how_many_why_and_where(self, tmp_path: Path, bad: list, note: str) -> None:
+        log(tmp_path, "a.jsonl", [trace("t1"), *bad])
+        assert ingest(context(tmp_path, gates=LENIENT)).notes == (note,)
+
+    def test_no_note_where_none_is_refused(self, tmp_path: Path) -> None:
+        log(tmp_path, "a.jsonl", [trace("t1"), trace("t1")])
+        assert ingest(context(tmp_path)).notes == ()
+
+
+class TestAgain:
+    def test_a_file_is_read_once(self, tmp_path: Path) -> None:
+        log(tmp_path, "a.jsonl", [trace("t1"), trace("t2")])
+        ctx = context(tmp_path)
+        assert ingest(ctx).computed == 2
+        found = ingest(ctx)
+        assert (found.computed, found.reused) == (0, 2)
+
+    def test_of_a_file_that_has_grown_only_the_new_rows_are_taken(self, tmp_path: Path) -> None:
+        log(tmp_path, "a.jsonl", [trace("t1"), trace("t2")])
+        ctx = context(tmp_path)
+        ingest(ctx)
+        before = {p.path: p.path.read_bytes() for p in ctx.lake.parts(TRACES)}
+        log(tmp_path, "a.jsonl", [trace("t1"), trace("t2"), trace("t3")])
+        found = ingest(ctx)
+        assert (found.computed, found.reused) == (1, 2)
+        assert sorted(stored(ctx)) == ["t1", "t2", "t3"]
+        assert {path: path.read_bytes() for path in before} == before  # what is there is never rewritten
+        assert books(ctx) == [(2, 2, 0, 0), (3, 1, 2, 0)]
+
+    def test_a_file_that_two_sources_name_is_read_once(self, tmp_path: Path) -> None:
+        log(tmp_path, "a.jsonl", [trace("t1"), trace("t2")])
+        twice = [{"kind": "jsonl", "paths": ["logs/*.jsonl"]}, {"kind": "jsonl", "paths": ["logs/a.jsonl"]}]
+        ctx = context(tmp_path, sources=twice)
+        assert ingest(ctx).computed == 2
+        assert books(ctx) == [(2, 2, 0, 0)]
+
+    def test_a_copy_under_another_name_brings_nothing_new(self, tmp_path: Path) -> None:
+        for name in ("a.jsonl", "b.jsonl"):
+            log(tmp_path, name, [trace("t1"), trace("t2")])
+        ctx = context(tmp_path)
+        found = ingest(ctx)
+        assert (found.computed, found.reused) == (2, 2)
+        assert books(ctx) == [(2, 2, 0, 0), (2, 0, 2, 0)]
+
+
+class TestShare:
+    def test_too_many_refused_rows_stop_the_run_before_anything_is_kept(
+        self, tmp_path: Path, docs_written: list[GateKeeper]
+    ) -> None:
+        log(tmp_path, "a.jsonl", [trace("t1")])  # a good file beside a bad one
+        log(tmp_path, "b.jsonl", [trace("t2"), trace("t3", question=""), "{"])
+        ctx = context(tmp_path, gates={"max_quarantined_share": 0.4})
+        said = r"2 of 4 new rows were refused \(50\.0%; most: .*\), more than gates\.max_quarantined_share = 40\.0%"
+        with pytest.raises(DataError, match=said) as caught:
+            ingest(ctx)
+        assert caught.value.exit_code == 3
+        assert "Tea" not in str(caught.value)
+        assert rows(ctx, TRACES) == rows(ctx, SOURCES) == []
+        assert reasons(ctx) == {"empty_question": 1, "malformed_json": 1}  # which can be looked at
+        assert docs_written  # and so can what the gate found
+
+    def test_the_limit_itself_is_allowed(self, tmp_path: Path) -> None:
+        log(tmp_path, "a.jsonl", [trace("t1"), trace("t2", question="")])
+        assert ingest(context(tmp_path, gates={"max_quarantined_share": 0.5})).computed == 1
+
+    def test_running_again_reads_the_same_files_and_refuses_again(self, tmp_path: Path) -> None:
+        log(tmp_path, "a.jsonl", [trace("t1"), trace("t2", question="")])
+        ctx = context(tmp_path)
+        for _ in range(2):
+            with pytest.raises(DataError):
+                ingest(ctx)
+        assert reasons(ctx) == {"empty_question": 1}  # once, not once a run
+
+    def test_rows_that_are_accepted_after_all_leave_the_quarantine(self, tmp_path: Path) -> None:
+        log(tmp_path, "a.jsonl", [trace("t1", "x" * 9), trace("t2", "y")])
+        with pytest.raises(DataError):
+            ingest(context(tmp_path, gates={"max_answer_chars": 5}))
+        ctx = context(tmp_path)
+        assert ingest(ctx).computed == 2
+        assert rows(ctx, QUARANTINE) == []
+        assert books(ctx) == [(2, 2, 0, 0)]
+
+
+class TestKilled:
+    @pytest.mark.parametrize("lost", [1, 2], ids=["in the second file", "in the first file"])
+    def test_between_the_parts_and_the_ledger_row(self, tmp_path: Path, lost: int) -> None:
+        log(tmp_path, "a.jsonl", [trace("t1"), trace("t2"), trace("t3", "Old.")])
+        log(tmp_path, "b.jsonl", [trace("t3", "New."), trace("t4"), trace("t5"), trace("t1")])
+        config = {"gates": LENIENT, "limits": {"part_traces": 2}}
+        ctx = context(tmp_path, **config)
+        ingest(ctx)
+        before = (rows(ctx, TRACES), rows(ctx, QUARANTINE), [p.name for p in ctx.lake.parts(TRACES)], books(ctx))
+        ledger = sorted(ctx.lake.parts(SOURCES), key=lambda p: p.read()["source"][0].as_py())
+        for part in ledger[-lost:]:
+            part.path.unlink()
+        if lost == 2:  # nor had all parts of the first file been renamed, nor any of the second
+            committed = ctx.lake.parts(TRACES)
+            for part in committed[1:]:
+                part.path.unlink()
+        ingest(context(tmp_path, **config))
+        after = (rows(ctx, TRACES), rows(ctx, QUARANTINE), [p.name for p in ctx.lake.parts(TRACES)], books(ctx))
+        assert after == before
+
+    def test_while_files_were_staged(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        log(tmp_path, "a.jsonl", [trace("t1")])
+        ctx = context(tmp_path)
+
+        def killed(*_: Any) -> None:
+            raise KeyboardInterrupt
+
+        with monkeypatch.context() as patched:
+            patched.setattr(module, "_commit", killed)
+            with pytest.raises(KeyboardInterrupt):
+                ingest(ctx)
+        assert rows(ctx, TRACES) == rows(ctx, SOURCES) == []
+        assert ingest(ctx).computed == 1
+        assert not ctx.lake.hidden("staging").exists()
+
+    def test_a_file_that_breaks_off_keeps_none_of_the_run(self, tmp_path: Path) -> None:
+        import gzip  # noqa: PLC0415
+
+        log(tmp_path, "a.jsonl", [trace("t1")])
+        whole = gzip.compress(os.urandom(10) + json.dumps(trace("t2")).encode() * 50)
+        (tmp_path / "logs" / "b.jsonl.gz").write_bytes(whole[:-20])
+        ctx = context(tmp_path, sources=[{"kind": "jsonl", "paths": ["logs/*"]}], gates=LENIENT)
+        with pytest.raises(SourceError):
+            ingest(ctx)
+        assert rows(ctx, TRACES) == rows(ctx, SOURCES) == []
+
+
+DAILY = [{"kind": "jsonl", "paths": ["logs/{date}.jsonl"]}]
+
+
+def forget_files(ctx: Context, *sources: str) -> None:
+    """Remove the ledger rows of these files, as after a kill, or as somebody does whose part of `sources` is damaged."""
+    for part in ctx.lake.parts(SOURCES):
+        if part.read()["source"][0].as_py() in sources:
+            part.path.unlink()
+
+
+class TestPartsWithoutALedgerRow:
+    def test_they_are_adopted_where_their_file_is_gone(self, tmp_path: Path) -> None:
+        gone = log(tmp_path, "a.jsonl", [trace(f"t{i}", day=d) for i, d in enumerate((DAY, DAY, DAY, NEXT))] + ["{"])
+        log(tmp_path, "b.jsonl", [trace("t9")])
+        ctx = context(tmp_path, last=NEXT, gates=LENIENT, limits={"part_traces": 2})
+        ingest(ctx)
+        before, texts = books(ctx), rows(ctx, TRACES)
+        (name,) = [p.name for p in ctx.lake.parts(SOURCES) if p.read()["source"][0].as_py() == "logs/a.jsonl"]
+        forget_files(ctx, "logs/a.jsonl")
+        gone.unlink()
+        found = ingest(ctx)
+        assert rows(ctx, TRACES) == texts
+        # Three traces of the first day are two parts, that of the second is another one.
+        assert found.notes == (
+            "Parts of `traces` that had no row in `sources` were adopted (traces: 4): "
+            f"{DAY}/{name}-00000, {DAY}/{name}-00001, {NEXT}/{name}-00002.",
+        )
+        assert sorted(books(ctx)) == sorted(before)
+        assert {r["source"] for r in rows(ctx, SOURCES)} == {None, "logs/b.jsonl"}
+        assert ingest(ctx).notes == ()  # they have a row now
+
+    def test_their_file_takes_them_over_where_it_is_read_again(self, tmp_path: Path) -> None:
+        log(
+            tmp_path,
+            "a.jsonl",
+            [trace("t1"), trace("t1"), trace("t1", "Other."), trace("t2"), "{", trace("t3", question=" ")],
+        )
+        ctx = context(tmp_path, gates=LENIENT)
+        ingest(ctx)
+        before, texts = books(ctx), tree(ctx.lake.root / "traces")
+        forget_files(ctx, "logs/a.jsonl")
+        found = ingest(ctx)
+        assert books(ctx) == before == [(6, 2, 1, 3)]  # its own traces are no copies of others
+        assert tree(ctx.lake.root / "traces") == texts
+        assert (found.computed, found.reused) == (0, 3)  # no trace is new: two were there, and a copy was known
+        assert [note for note in found.notes if "adopted" in note] == []
+
+    def test_a_file_that_comes_after_they_were_adopted(self, tmp_path: Path) -> None:
+        log(tmp_path, f"{DAY}.jsonl", [trace("t1"), trace("t2")])
+        days = {"sources": DAILY}
+        first = context(tmp_path, **days)
+        ingest(first)
+        before, texts = books(first), tree(first.lake.root / "traces")
+        forget_files(first, f"logs/{DAY}.jsonl")
+        ingest(context(tmp_path, first=NEXT, last=NEXT, **days))  # names no file of the first day
+        assert [r["source"] for r in rows(first, SOURCES)] == [None]
+        ingest(context(tmp_path, **days))
+        assert [r["source"] for r in rows(first, SOURCES)] == [f"logs/{DAY}.jsonl"]
+        assert (books(first), tree(first.lake.root / "traces")) == (before, texts)
+
+    def test_texts_that_were_removed_do_not_come_back(self, tmp_path: Path) -> None:
+        log(tmp_path, "a.jsonl", [trace("asked"), trace("expired")])
+        log(tmp_path, "b.jsonl", [trace("young", day=NEXT)])
+        ctx = context(tmp_path, last=NEXT, gates=LENIENT)
+        ingest(ctx)
+        now = datetime(2026, 11, 10, tzinfo=UTC)
+        request(ctx.lake, ["asked"], None, now)
+        remove(ctx.lake, Due(texts=NEXT, traces=frozenset({"asked"})), now)
+        request(ctx.lake, ["young"], None, now)  # put on record, and killed before its text was removed
+        before = rows(ctx, TRACES)
+        forget_files(ctx, "logs/a.jsonl", "logs/b.jsonl")
+        ingest(ctx)
+        assert rows(ctx, TRACES) == before
+        assert {r["trace_id"]: (r["text_removed"], bool(r["answer"])) for r in before} == {
+            "asked": ("deleted", False), "expired": ("expired", False), "young": (None, True),
+        }  # fmt: skip
+        refused = {r["trace_id"]: (r["reason"], r["raw"]) for r in rows(ctx, QUARANTINE)}
+        assert refused == {"asked": ("removed", ""), "young": ("removed", "")}
+
+    def test_what_passed_the_gate_once_is_not_refused_for_being_read_again(self, tmp_path: Path) -> None:
+        log(tmp_path, "a.jsonl", [trace("t1", "x" * 9), trace("t2", "y")])
+        ctx = context(tmp_path)
+        ingest(ctx)
+        forget_files(ctx, "logs/a.jsonl")
+        ingest(context(tmp_path, gates={"max_answer_chars": 5}))
+        assert (books(ctx), rows(ctx, QUARANTINE)) == ([(2, 2, 0, 0)], [])
+
+    @pytest.mark.parametrize("lost", range(5))
+    def test_a_part_that_is_lost_with_the_row_comes_back_as_it_was(self, tmp_path: Path, lost: int) -> None:
+        """What was made of it bears its name, and has to be of its traces."""
+        log(tmp_path, "a.jsonl", [trace(f"t{i}", day=NEXT if i % 3 else DAY) for i in range(8)])
+        ctx = context(tmp_path, last=NEXT, limits={"part_traces": 2})
+        ingest(ctx)
+        before = [(p.name, p.partition, p.read().to_pylist()) for p in ctx.lake.parts(TRACES)]
+        assert len(before) == 5  # of three traces of the first day, and of five of the second
+        ctx.lake.parts(TRACES)[lost].path.unlink()
+        forget_files(ctx, "logs/a.jsonl")
+        found = ingest(ctx)
+        assert [(p.name, p.partition, p.read().to_pylist()) for p in ctx.lake.parts(TRACES)] == before
+        assert found.computed == len(before[lost][2])
+        assert books(ctx) == [(8, 8, 0, 0)]
+
+    @settings(max_examples=12, deadline=None, phases=(Phase.explicit, Phase.reuse, Phase.generate))
+    @given(st.sets(st.sampled_from(["logs/a.jsonl", "logs/b.jsonl"])), st.sets(st.integers(0, 9)), st.integers(1, 3))
+    def test_wherever_a_run_was_killed_the_next_one_has_every_trace_once(
+        self, tmp_path_factory: pytest.TempPathFactory, unwritten: set[str], unmoved: set[int], size: int
+    ) -> None:
+        root = tmp_path_factory.mktemp("killed")
+        log(root, "a.jsonl", [trace(f"t{i}", day=NEXT if i % 2 else DAY) for i in range(5)])
+        log(root, "b.jsonl", [trace(t) for t in ("t0", "t8", "t9")] + [trace("t1", "Other."), "{"])
+        config = {"last": NEXT, "gates": LENIENT, "limits": {"part_traces": size}}
+        ctx = context(root, **config)
+        ingest(ctx)
+        before = (sorted(stored(ctx).items()), reasons(ctx), books(ctx))
+        written = {p.name for p in ctx.lake.parts(SOURCES) if p.read()["source"][0].as_py() not in unwritten}
+        forget_files(ctx, *unwritten)
+        parts = [p for p in ctx.lake.parts(TRACES) if p.name.rsplit("-", 1)[0] not in written]
+        for n, part in enumerate(sorted(parts, key=lambda p: p.read()["trace_id"][0].as_py())):
+            if n in unmoved:
+                part.path.unlink()
+        ingest(context(root, **config))
+        assert (sorted(stored(ctx).items()), reasons(ctx), books(ctx)) == before
+
+    def test_a_dry_run_adopts_nothing(self, tmp_path: Path) -> None:
+        log(tmp_path, f"{DAY}.jsonl", [trace("t1")])
+        ctx = context(tmp_path, sources=DAILY)
+        ingest(ctx)
+        forget_files(ctx, f"logs/{DAY}.jsonl")
+        before = tree(ctx.lake.root)
+        over = context(tmp_path, first=NEXT, last=NEXT, sources=DAILY, overlay=tmp_path / "over")
+        assert "were adopted (traces: 1)" in ingest(over).notes[-1]
+        assert tree(ctx.lake.root) == before
+
+
+class TestNotes:
+    def test_days_outside_the_run_are_named(self, tmp_path: Path) -> None:
+        log(tmp_path, "a.jsonl", [trace("t1"), trace("t2", day=date(2026, 10, 30))])
+        ctx = context(tmp_path)
+        assert ingest(ctx).notes == (
+            "Traces arrived for days outside this run: 2026-10-30. Complete them with --from and --to.",
+        )
+        assert sorted(stored(ctx)) == ["t1", "t2"]
+
+    def test_no_file_is_told(self, tmp_path: Path) -> None:
+        (tmp_path / "logs").mkdir()
+        assert ingest(context(tmp_path)).notes == ("No source file was found for these days.",)
+
+    @staticmethod
+    def nights(root: Path, counts: dict[int, int]) -> None:
+        for day, n in counts.items():
+            made = [trace(f"{day}-{i}", day=date(2026, 11, day)) for i in range(n)]
+            log(root, f"2026-11-{day:02d}.jsonl", made)
+
+    def test_an_unusual_volume_is_told(self, tmp_path: Path) -> None:
+        daily = [{"kind": "jsonl", "paths": ["logs/{date}.jsonl"]}]
+        self.nights(tmp_path, {1: 4, 2: 4, 3: 4, 4: 1, 5: 4})
+        first = context(tmp_path, first=date(2026, 11, 1), last=date(2026, 11, 3), sources=daily)
+        assert ingest(first).notes == ()
+        # 1 is outside 4 / 3 to 4 · 3
+        (note,) = ingest(context(tmp_path, first=date(2026, 11, 4), last=date(2026, 11, 4), sources=daily)).notes
+        assert note.startswith("2026-11-04: 1 traces, outside the usual 1.333 to 12")
+        assert ingest(context(tmp_path, first=date(2026, 11, 5), last=date(2026, 11, 5), sources=daily)).notes == ()
+
+    def test_the_volume_of_a_night_is_all_of_it_and_not_what_came_late(self, tmp_path: Path) -> None:
+        daily = [{"kind": "jsonl", "paths": ["logs/{date}.jsonl"]}]
+        self.nights(tmp_path, {1: 4, 2: 4, 3: 4, 4: 4})
+        ingest(context(tmp_path, first=date(2026, 11, 1), last=date(2026, 11, 4), sources=daily))
+        self.nights(tmp_path, {4: 5})  # one more line
+        found = ingest(context(tmp_path, first=date(2026, 11, 4), last=date(2026, 11, 4), sources=daily))
+        assert (found.computed, found.notes) == (1, ())
+
+
+def test_an_overlay_takes_all_writes(tmp_path: Path) -> None:
+    log(tmp_path, "a.jsonl", [trace("t1"), trace("t2", question="")])
+    over = context(tmp_path, overlay=tmp_path / "over", gates=LENIENT)
+    assert ingest(over).computed == 1
+    assert not (tmp_path / "lake").exists()
+    assert list(stored(over)) == ["t1"]

@@ -1,0 +1,1 @@
+"""What tests share: worlds to run in, tiny models, servers, readers of pages."""

@@ -1,0 +1,114 @@
+"""The pages in a real browser, from disk. Screenshots go to $LEADLINE_SCREENSHOTS, if that is set."""
+
+import os
+from pathlib import Path
+
+import pytest
+from kit.report_nights import by_hand, more
+from kit.report_rows import NIGHT, RECIPE, nightly
+from playwright.sync_api import expect, sync_playwright
+
+from tasks.publish.report import build
+from tasks.publish.report.text import slug
+
+CHROMIUM = Path("/usr/bin/chromium")
+pytestmark = [
+    pytest.mark.browser,
+    pytest.mark.skipif(not CHROMIUM.exists(), reason=f"{CHROMIUM} is not installed"),
+]
+
+
+@pytest.fixture(scope="module")
+def night(tmp_path_factory) -> Path:
+    rows = by_hand()
+    more(rows, 6)
+    nightly(rows, nights=14)
+    return build(rows.reader(), tmp_path_factory.mktemp("site"), NIGHT, RECIPE, 100)
+
+
+@pytest.fixture(scope="module")
+def browser():
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(
+            executable_path=str(CHROMIUM), args=["--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage"]
+        )
+        yield browser
+        browser.close()
+
+
+@pytest.fixture
+def shots(tmp_path) -> Path:
+    folder = Path(os.environ.get("LEADLINE_SCREENSHOTS") or tmp_path)
+    folder.mkdir(parents=True, exist_ok=True)
+    return folder
+
+
+def test_from_a_misuse_to_the_chunk_that_it_cites(browser, night, shots):
+    page = browser.new_page(viewport={"width": 1280, "height": 900})
+    complaints: list[str] = []
+    page.on("console", lambda message: complaints.append(message.text))
+    page.on("pageerror", lambda error: complaints.append(str(error)))
+    page.goto(night.as_uri())
+    assert page.evaluate("getComputedStyle(document.body).marginTop") == "0px", "the style sheet is not applied"
+    page.screenshot(path=shots / "night.png", full_page=True)
+    link = page.locator(f"#misuses a.chunk-link[href*='{slug('kinds')}']").last
+    fragment = link.get_attribute("href").partition("#")[2]
+    link.click()
+    page.wait_for_url("**/traces/*")
+    chunk = page.locator(f"#{fragment}")
+    expect(chunk).to_be_in_viewport(ratio=0.9)
+    assert chunk.evaluate("e => e.matches(':target')")
+    page.screenshot(path=shots / "trace.png", full_page=True)
+    assert complaints == []
+
+
+def test_from_a_claim_in_the_answer_to_its_row(browser, night):
+    page = browser.new_page(viewport={"width": 1280, "height": 500})
+    page.goto((night.parent / "traces" / f"{slug('kinds')}.html").as_uri())
+    page.locator("#said-4 a").click()
+    expect(page.locator("#claim-4")).to_be_in_viewport(ratio=0.9)
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_a_phone_shows_everything_without_sideways_scrolling(browser, night, shots, scheme):
+    context = browser.new_context(viewport={"width": 360, "height": 780}, color_scheme=scheme)
+    page = context.new_page()
+    for name, path in [
+        ("index", night.parent.parent / "index.html"),
+        ("night", night),
+        ("trace", night.parent / "traces" / f"{slug('kinds')}.html"),
+    ]:
+        page.goto(path.as_uri())
+        page.screenshot(path=shots / f"{name}-phone-{scheme}.png", full_page=True)
+        assert page.evaluate("document.documentElement.scrollWidth") <= 360, name
+    context.close()
+
+
+def luminance(rgb: list[float]) -> float:
+    """WCAG 2 relative luminance of an sRGB colour of 0..255."""
+    linear = [c / 12.92 if c <= 0.03928 else ((c + 0.055) / 1.055) ** 2.4 for c in (v / 255 for v in rgb[:3])]
+    return 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_words_stand_out_from_what_they_stand_on(browser, night, scheme):
+    """WCAG 2 AA: a contrast of 4.5 for text."""
+    context = browser.new_context(color_scheme=scheme)
+    page = context.new_page()
+    page.goto(night.as_uri())
+    paint = """([fore, back]) => {
+      const c = document.createElement('canvas').getContext('2d'), s = getComputedStyle(document.documentElement);
+      return [fore, back].map(v => { c.fillStyle = s.getPropertyValue(v); c.fillRect(0, 0, 1, 1);
+        return [...c.getImageData(0, 0, 1, 1).data]; }); }"""
+    names = ["supported", "partially_supported", "unsupported", "contradicted", "misused", "none"]
+    pairs = [(f"--w-{n}", f"--t-{n}") for n in names] + [("--ink", f"--t-{n}") for n in names]
+    for fore, back in [
+        *pairs,
+        ("--soft", "--paper"),
+        ("--link", "--paper"),
+        ("--soft", "--target"),
+        ("--ink", "--target"),
+    ]:
+        light, dark = sorted(map(luminance, page.evaluate(paint, [fore, back])), reverse=True)
+        assert (light + 0.05) / (dark + 0.05) >= 4.5, f"{fore} on {back}"
+    context.close()

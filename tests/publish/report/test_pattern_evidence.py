@@ -1,0 +1,81 @@
+"""Failure patterns in the report: evidence on the trace page, marked and escaped, and counts on the night page."""
+
+from pathlib import Path
+
+from kit.html_tree import Node, parse
+from kit.report_rows import EXTRACTOR, JUDGE, NIGHT, RECIPE, SCORER, Rows, chunk, nightly, trace
+
+from tasks.core.keys import claim_id
+from tasks.publish.report import build
+from tasks.publish.report.text import slug
+
+ANSWER = "It has <b>17</b> rooms [9]. It is old."
+SOURCE = "A house & <i>garden</i>. It is new."
+
+
+def night() -> Rows:
+    rows = Rows()
+    rows.add("judges", judge_version=JUDGE, name="nli", kind="nli", definition="{}")
+    rows.add(
+        "recipes", recipe=RECIPE, name="claims", judge_version=JUDGE, extractor_version=EXTRACTOR,
+        scorer_versions=[SCORER], definition="{}",
+    )  # fmt: skip
+    return rows
+
+
+def site(out: Path) -> Path:
+    rows = night()
+    trace(
+        rows, "t", answer=ANSWER, chunks=[chunk("c<1>", SOURCE)],
+        claims=[
+            {"text": "It has <b>17</b> rooms [9].", "label": "unsupported", "patterns": ["ghost_number", "reverse_direction"]},
+            {"text": "It is old.", "label": "unsupported"},
+        ],
+    )  # fmt: skip
+    nightly(rows)
+    ident = {"recipe": RECIPE, "date": NIGHT, "claim_id": claim_id("t", EXTRACTOR, 0), "trace_id": "t"}
+    rows.add("claim_patterns", **ident, pattern="ghost_number", said=[{"start": 10, "end": 12}])
+    place = {"chunk_id": "c<1>", "start": 0, "end": 24}
+    rows.add("claim_patterns", **ident, pattern="reverse_direction", said=[{"start": 3, "end": 6}], shown=[place])
+    group = {"recipe": RECIPE, "date": NIGHT, "app": "support", "generator": "meridian-8b", "judge_version": JUDGE}
+    rows.add(
+        "nightly_patterns", **group, pattern="ghost_number", n=1, n_not_judged=3, claims_judged=2,
+        share=0.5, share_low=0.0945, share_high=0.9055,
+    )  # fmt: skip
+    rows.add("nightly_patterns", **group, pattern="stitched_facts", n=0, claims_judged=2, share=0.0, share_low=0.0, share_high=0.6576)  # fmt: skip
+    build(rows.reader(), out, NIGHT, RECIPE, 10)
+    return out / NIGHT.isoformat()
+
+
+def test_evidence_stands_with_its_claim_marked_and_escaped(tmp_path: Path) -> None:
+    page = parse(site(tmp_path) / "traces" / f"{slug('t')}.html")
+    ghost, reverse = page.all("div", "evidence")
+    assert ghost.one("span", "pattern").said() == "ghost number"
+    assert [b.text() for b in ghost.all("b")] == ["17"]
+    assert "It has <b>17</b> rooms [9]." in ghost.text()
+    assert ghost.all("blockquote") == []
+    assert [b.text() for b in reverse.all("b")] == ["has"]
+    quote: Node = reverse.one("blockquote")
+    assert quote.said() == "A house & <i>garden</i>. …"
+    assert quote.all("i") == []
+    assert reverse.one("a").attrs["href"] == "#chunk-0"
+
+
+def test_the_night_page_counts_each_pattern_that_was_looked_for(tmp_path: Path) -> None:
+    section = next(s for s in parse(site(tmp_path) / "index.html").all("section") if s.attrs.get("id") == "patterns")
+    head = [th.said() for th in section.one("table").all("th")][:3]
+    assert head == ["Generator", "ghost number", "stitched facts"]
+    said = [td.said().replace("\u202f", " ") for td in section.one("table").all("td")]
+    assert said[0].startswith("1")
+    assert "50.0% [9.4, 90.5]" in said[0] or "50.0% [9.5, 90.5]" in said[0]
+    assert "and 3 not judged" in said[0]
+    assert said[1].startswith("0")
+
+
+def test_a_night_on_which_none_were_looked_for_says_so(tmp_path: Path) -> None:
+    rows = night()
+    trace(rows, "t", answer="It is.", chunks=[chunk("c", "It is.")], claims=[{"text": "It is.", "label": "supported"}])
+    nightly(rows)
+    build(rows.reader(), tmp_path, NIGHT, RECIPE, 10)
+    text = (tmp_path / NIGHT.isoformat() / "index.html").read_text(encoding="utf-8")
+    assert "No patterns were looked for on this night." in text

@@ -1,0 +1,198 @@
+"""The context: a recipe's hash covers what can change a number, days choose parts, and loading writes nothing."""
+
+from collections.abc import Iterator
+from dataclasses import replace
+from datetime import date
+from pathlib import Path
+from typing import get_args
+
+import pytest
+import yaml
+from kit.stage_kit import DAY, NEXT, context, put, trace
+from pydantic import BaseModel
+
+from tasks.claims.extract import extract_claims
+from tasks.core import keys
+from tasks.core.config import Recipe, validate
+from tasks.core.errors import ConfigError, UsageError
+from tasks.core.schemas import CLAIMS
+from tasks.run import context as module
+from tasks.run.context import GRADING_SQL, SCORING_SQL, as_json, define, load, missing_parts
+from tasks.store.query import sql_dir
+
+
+def leaves(model: type[BaseModel], above: str = "") -> Iterator[str]:
+    """Dotted names of the fields of a config and of those inside it."""
+    for name, field in model.model_fields.items():
+        candidates = [field.annotation, *get_args(field.annotation)]
+        candidates += [inner for c in candidates for inner in get_args(c)]
+        nested = [c for c in candidates if isinstance(c, type) and issubclass(c, BaseModel)]
+        if nested:
+            yield from leaves(nested[0], f"{above}{name}.")
+        else:
+            yield above + name
+
+
+RECIPE = validate(Recipe, {"judge": "j.yaml"}, "test")
+
+
+def hash_of(recipe: Recipe = RECIPE, extractor: str = "e", judge: str = "j", scorer: str = "s") -> str:
+    return keys.version(define(recipe, extractor, [judge], {"answer": scorer}))
+
+
+def test_a_command_names_the_config_unless_it_is_the_default(tmp_path: Path) -> None:
+    ctx = replace(context(tmp_path), path=Path("my configs/night.yaml"))
+    assert ctx.sql_command("FROM runs") == "leadline sql -c 'my configs/night.yaml' \"FROM runs\""
+    assert replace(ctx, path=Path("configs/nightly.yaml")).sql_command("FROM runs") == 'leadline sql "FROM runs"'
+
+
+class TestRecipe:
+    @pytest.mark.parametrize("changed", [{"extractor": "x"}, {"judge": "x"}, {"scorer": "x"}])
+    def test_another_extractor_judge_or_scorer_is_another_recipe(self, changed: dict[str, str]) -> None:
+        assert hash_of(**changed) != hash_of()
+
+    @pytest.mark.parametrize(
+        ("section", "change"),
+        [
+            ("pairing", {"kind": "cited"}), ("pairing", {"k": 6}), ("pairing", {"window_words": 161}),
+            ("pairing", {"joint_words": 300}), ("pairing", {"pack_words": 999}),
+            ("scoring", {"misuse_penalty": 1}), ("scoring", {"partial_credit": 0.1}),
+            ("scoring", {"dangling_as_misuse": True}), ("waterfall", {"partial_passes": True}),
+            ("triad", {"context_relevance": 0.5}), ("triad", {"groundedness": 51}), ("triad", {"answer_relevance": 0.5}),
+            ("waterfall", {"retrieval": 0.5}), ("waterfall", {"answerability": 0.5}), ("waterfall", {"faithfulness": 0.6}),
+            ("waterfall", {"answer_relevance": 0.5}), ("grace", {"source": "doc"}),
+        ],
+    )  # fmt: skip
+    def test_every_number_that_enters_a_score_is_in_the_hash(self, section: str, change: dict) -> None:
+        assert hash_of(validate(Recipe, {"judge": "j.yaml", section: change}, "test")) != hash_of()
+
+    def test_no_field_is_forgotten(self) -> None:
+        """Each is a number that enters a score, or enters by a version, or can change none."""
+        mark = next(m for m in self.test_every_number_that_enters_a_score_is_in_the_hash.pytestmark)
+        numbers = {f"{section}.{name}" for section, change in mark.args[1] for name in change}
+        by_version = {
+            "extractor", "apps", "judge", "cascade.judge", "relevance", "answer_relevance.method",
+            "answer_relevance.writer", "answer_relevance.grader", "context_relevance.method",
+            "context_relevance.reranker", "context_relevance.grader", "answerability.method", "answerability.grader",
+            "grades.grader",
+        }  # fmt: skip
+        tested_below = {"method", "patterns", "cascade.band", *(f"cascade.{n}" for n in numbers if "pairing" in n)}
+        # Annotations are an input, as the traces are: what is made of them is made again when they change.
+        changes_nothing = {"name", "shadow.judge", "shadow.share", "grace.annotations"}
+        assert numbers | by_version | tested_below | changes_nothing == set(leaves(Recipe))
+
+    def test_so_are_the_method_the_patterns_and_the_ways_of_a_cascade(self) -> None:
+        further = {"judge": "k.yaml", "band": [0.2, 0.8]}
+        changes = [
+            {"method": "citations", "pairing": {"kind": "cited_together"}},
+            {"pairing": {"kind": "cited_together"}},
+            {"patterns": ["ghost_number"]},
+            {"cascade": [further]},
+            {"cascade": [{**further, "band": [0.3, 0.8]}]},
+            {"cascade": [{**further, "pairing": {"k": 6}}]},
+        ]
+        recipes = [validate(Recipe, {"judge": "j.yaml", **change}, "test") for change in changes]
+        found = {keys.version(define(r, "e", ["j", "k"][: 1 + len(r.cascade)], {"answer": "s"})) for r in recipes}
+        assert len(found | {hash_of()}) == 1 + len(changes)
+
+    @pytest.mark.parametrize("name", SCORING_SQL)
+    def test_so_is_the_text_of_every_query_that_scores(self, monkeypatch: pytest.MonkeyPatch, name: str) -> None:
+        before, real = hash_of(), module.sql
+        monkeypatch.setattr(module, "sql", lambda asked: real(asked) + (" " if asked == name else ""))
+        assert hash_of() != before
+
+    def test_no_query_that_scores_is_forgotten(self) -> None:
+        # the others tell of rows that are there (the duplicates before scoring, the summary, the report, alerts, what
+        # is to be reviewed, what is taught)
+        alerts = {"alert_layers", "alert_nights", "alert_traces"}
+        reviews = {"review_targets", "review_agreement", "review_candidates", "review_recipes", "review_texts"}
+        others = {"ingest_duplicates", "summary", "taught_looks", "taught_grades", *reviews, *alerts}
+        assert {p.stem for p in sql_dir().glob("*.sql")} - {*SCORING_SQL, *GRADING_SQL} == others
+
+    @pytest.mark.parametrize("name", GRADING_SQL)
+    def test_queries_on_grades_count_where_there_is_a_grader(self, monkeypatch: pytest.MonkeyPatch, name: str) -> None:
+        def graded() -> str:
+            return keys.version(define(RECIPE, "e", ["j"], {"answer": "s"}, "g"))
+
+        before, ungraded, real = graded(), hash_of(), module.sql
+        monkeypatch.setattr(module, "sql", lambda asked: real(asked) + (" " if asked == name else ""))
+        assert graded() != before
+        assert hash_of() == ungraded  # recipes without grades stay what they were
+
+    def test_another_grader_is_another_recipe(self) -> None:
+        found = {keys.version(define(RECIPE, "e", ["j"], {"answer": "s"}, grader)) for grader in (None, "g", "h")}
+        assert len(found) == 3
+        assert "grades" not in define(RECIPE, "e", ["j"], {"answer": "s"})
+
+    def test_a_name_a_place_and_the_order_of_keys_change_nothing(self) -> None:
+        other = {"name": "renamed", "judge": "elsewhere/j.yaml", "scoring": {"partial_credit": 0, "misuse_penalty": 2}}
+        assert hash_of(validate(Recipe, other, "test")) == hash_of()
+
+    def test_the_same_config_gives_the_same_recipe_wherever_it_lies(self, tmp_path: Path) -> None:
+        found = set()
+        for name, extractor in (("a", "sentences"), ("b", "sentences"), ("c", "segments")):
+            (tmp_path / name).mkdir()
+            found.add(context(tmp_path / name, recipe={"extractor": {"kind": extractor}}).recipe)
+        assert len(found) == 2
+
+    def test_an_apps_own_extractor_settings_are_in_it(self, tmp_path: Path) -> None:
+        styles = [{}, {"shop": {"kind": "segments"}}, {"help": {"kind": "segments"}}]
+        assert len({context(tmp_path, recipe={"apps": s}).recipe for s in styles}) == 3
+
+
+class TestLoad:
+    def test_nothing_is_written(self, tmp_path: Path) -> None:
+        context(tmp_path)
+        assert sorted(p.name for p in tmp_path.iterdir()) == ["judge.yaml", "nightly.yaml"]
+
+    def test_an_empty_range_is_the_users_mistake(self, tmp_path: Path) -> None:
+        with pytest.raises(UsageError, match="--from 2026-11-02 is after --to 2026-11-01"):
+            load(tmp_path / "nightly.yaml", NEXT, DAY)
+
+    def test_a_source_in_its_own_file_starts_its_paths_there(self, tmp_path: Path) -> None:
+        (tmp_path / "sources").mkdir()
+        (tmp_path / "sources" / "s.yaml").write_text(yaml.safe_dump({"kind": "jsonl", "paths": ["x.jsonl"]}))
+        (tmp_path / "sources" / "x.jsonl").write_text("")
+        (source,) = context(tmp_path, sources=["sources/s.yaml"]).sources
+        assert [f.path for f in source.files(DAY, DAY)] == ["x.jsonl"]
+
+    @pytest.mark.parametrize(
+        ("recipe", "said"),
+        [
+            ({"extractor": {"kind": "sentence"}}, r"nightly\.yaml: recipe\.extractor\.kind is 'sentence'.*Did you mean 'sentences'"),
+            ({"apps": {"shop": {"kind": "x"}}}, r"nightly\.yaml: recipe\.apps\.shop\.kind is 'x'"),
+            ({"judge": "none.yaml"}, r"none\.yaml does not exist"),
+            ({"relevance": {"max_tokens": 3}}, r"nightly\.yaml: recipe\.relevance\.max_tokens is 3"),
+        ],
+    )  # fmt: skip
+    def test_mistakes_name_the_file_and_the_key(self, tmp_path: Path, recipe: dict, said: str) -> None:
+        with pytest.raises(ConfigError, match=said):
+            context(tmp_path, recipe=recipe)
+
+    def test_an_app_is_cut_by_its_own_extractor(self, tmp_path: Path) -> None:
+        ctx = context(tmp_path, recipe={"apps": {"whole": {"kind": "segments"}}})
+        put(ctx, trace("t", "One. Two."), trace("u", "One. Two.", app="whole"))
+        assert extract_claims(ctx).computed == 2 + 1  # two sentences, one segment
+
+
+class TestDays:
+    def test_the_runs_days_and_those_to_catch_up(self, tmp_path: Path) -> None:
+        ctx = context(tmp_path)
+        for day in (1, 2, 3, 4):
+            put(ctx, trace(f"t{day}", day=date(2026, 11, day)))
+        ctx = replace(ctx, first=date(2026, 11, 3), last=date(2026, 11, 3))
+        assert [p.date.day for p in ctx.trace_parts()] == [3]
+        later = context(tmp_path, first=ctx.first, last=ctx.last, limits={"catch_up_days": 1})
+        assert [p.date.day for p in later.trace_parts()] == [2, 3]
+
+    def test_missing_parts(self, tmp_path: Path) -> None:
+        ctx = context(tmp_path, last=NEXT)
+        put(ctx, trace("t1", "One. Two."))
+        extract_claims(ctx)
+        late = put(ctx, trace("t2", day=NEXT))
+        assert missing_parts(ctx, CLAIMS, ctx.extractor.version) == ([late], 2)
+        assert missing_parts(ctx, CLAIMS, "another") == (ctx.trace_parts(), 0)
+
+
+def test_json_of_a_definition_is_canonical() -> None:
+    assert as_json({"b": 1, "a": [True, None, "é"]}) == '{"a":[true,null,"é"],"b":1}'
