@@ -144,8 +144,8 @@ def run_stages(data: Path, judge: Path | None, folder: Path) -> dict[str, Any]:
         ingest.ingest,
         claims.extract_claims,
         pairs.plan_pairs,
-        partial(verdicts.judge_first_looks, keep=True),
-        partial(verdicts.judge_first_looks, stage=2),
+        partial(verdicts.judge_pairs, keep=True),
+        partial(verdicts.judge_pairs, stage=2),
         score.score_traces,
         score.aggregate_nights,
     ]

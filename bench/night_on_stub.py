@@ -99,9 +99,9 @@ def night(folder: Path, server: stub.Stub, shard_requests: int, *, retry_failure
     phase("ingest", lambda: ingest.ingest(ctx))
     phase("claims", lambda: claims.extract_claims(ctx))
     phase("pairs", lambda: pairs.plan_pairs(ctx))
-    phase("first looks", lambda: verdicts.judge_first_looks(ctx, retry_failures=retry_failures))
+    phase("single pairs", lambda: verdicts.judge_pairs(ctx, retry_failures=retry_failures))
     looks = replace_meter(meter)
-    phase("second looks", lambda: verdicts.judge_second_looks(ctx, retry_failures=retry_failures))
+    phase("joint pairs", lambda: verdicts.judge_joint_pairs(ctx, retry_failures=retry_failures))
     again = replace_meter(meter)
     grades = folder / "grades.json"
     graded: list[dict[str, Any]] = []
@@ -112,7 +112,7 @@ def night(folder: Path, server: stub.Stub, shard_requests: int, *, retry_failure
     results = [row for part in ctx.lake.parts(CLAIM_RESULTS, ctx.recipe) for row in part.read().to_pylist()]
     return {
         "phases": phases,
-        "engine": {"first looks": looks, "second looks": again, "grades": asked},
+        "engine": {"single pairs": looks, "joint pairs": again, "grades": asked},
         "before": before,
         "after": states(ctx),
         "traces": sum(part.rows() for part in ctx.lake.parts(TRACE_SCORES, ctx.recipe)),

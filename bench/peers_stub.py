@@ -42,7 +42,7 @@ PEERS = {
 LATENCY_MS = 50
 FAULTS = {"malformed": 0.05, "error": 0.05}
 KILL_SHARD = 100  # requests between two writes where the run is killed; a night has 2,048 unless it is told otherwise
-ENGINE = ("first looks", "second looks", "grades")
+ENGINE = ("single pairs", "joint pairs", "grades")
 Round = dict[str, Any]
 
 
@@ -241,10 +241,10 @@ def show(found: dict[str, Any]) -> None:
     for name in ("", "engine, s", "calls", "prompt", "cached", "prompt less cached", "CPU ms", "peak MB"):
         table.add_column(name, justify="right" if name else "left", no_wrap=True)
     parts = {
-        "first looks": ENGINE[:1],
-        "second looks": ENGINE[1:2],
+        "single pairs": ENGINE[:1],
+        "joint pairs": ENGINE[1:2],
         "grades of relevance": ENGINE[2:],
-        "first looks and grades": (ENGINE[0], ENGINE[2]),
+        "single pairs and grades": (ENGINE[0], ENGINE[2]),
         "all": ENGINE,
     }
     for name, phases in parts.items():
@@ -270,11 +270,11 @@ def show(found: dict[str, Any]) -> None:
     same = "bare, the same calls"
     walls = [engine_seconds(r) / r[same]["wall"] for r in rounds]
     cpus = [sum(r["engine"][p]["cpu"] for p in ENGINE) / r[same]["cpu"] for r in rounds]
-    first = [r["phases"]["first looks"] for r in rounds]
+    first = [r["phases"]["single pairs"] for r in rounds]
     whole = [1000 * sum(p["cpu"] for name, p in r["phases"].items() if name != "imports") / r["judged"] for r in rounds]
     for line in (
         f"all / bare, the same calls: wall {spread(walls, 2)}×, CPU {spread(cpus, 2)}×",
-        f"completion tokens for a claim's first look: {spread([p['written'] / p['calls'] for p in first], 1)}",
+        f"completion tokens for a claim's single pair: {spread([p['written'] / p['calls'] for p in first], 1)}",
         f"CPU of all stages, imports apart: {spread(whole, 1)} ms per trace",
         f"grades failed: {sum(r['failed'] for r in rounds)}; load average before {found['load']}",
     ):

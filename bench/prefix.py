@@ -37,7 +37,7 @@ POSITIONS = 8192  # the tests' model reads fewer, which a pack does not fit in
 CACHE_BYTES = 1024  # of a token of that model: 2 layers, keys and values, 2 heads of 32 numbers of 4 bytes
 SEQUENCES = 8  # at a time: their prompts must fit into the cache
 PARTS = {"order": ("sorted", "shuffled"), "cascade": ("cascade", "llm alone")}
-LOOKS = ("first looks", "second looks")
+LOOKS = ("single pairs", "joint pairs")
 
 
 def built(folder: Path) -> Path:
@@ -120,8 +120,8 @@ def planned(config: Path, days: tuple[date, date], judges: dict[str, Kept] | Non
 
 
 def orders(ctx: Any) -> dict[str, list[Any]]:
-    """The first looks' requests as the pipeline sorts them, and shuffled."""
-    from tasks.judging.pairs import looks_of
+    """The single pairs' requests as the pipeline sorts them, and shuffled."""
+    from tasks.judging.pairs import pair_parts
     from tasks.judging.verdicts import open_requests, shards
 
     member = ctx.judges[0]
@@ -129,7 +129,7 @@ def orders(ctx: Any) -> dict[str, list[Any]]:
         found = [
             request
             for part in ctx.trace_parts()
-            for request in open_requests(ctx, queries, member, part, looks_of(ctx, part, member)[:1])
+            for request in open_requests(ctx, queries, member, part, pair_parts(ctx, part, member)[:1])
         ]
     in_order = [r for shard in shards(iter(found), ctx.config.limits) for r in shard]
     return {"sorted": in_order, "shuffled": random.Random(0).sample(found, len(found))}
@@ -182,21 +182,21 @@ def cascade(folder: Path, llm: Kept, rounds: int) -> list[dict[str, dict[str, fl
 
 def judged(ctx: Any, kept: dict[str, Kept]) -> dict[str, float]:
     """What the language model was asked, and the seconds of both judges."""
-    from tasks.judging.pairs import looks_of
-    from tasks.judging.verdicts import judge_first_looks, judge_second_looks
+    from tasks.judging.pairs import pair_parts
+    from tasks.judging.verdicts import judge_joint_pairs, judge_pairs
 
     for judge in kept.values():
         judge.forget()
     found: dict[str, float] = {}
     for member in ctx.judges:
-        for name, stage in zip(LOOKS, (judge_first_looks, judge_second_looks), strict=True):
+        for name, stage in zip(LOOKS, (judge_pairs, judge_joint_pairs), strict=True):
             done = stage(ctx, stage=member.stage)
             if member.name == "llm":
                 found |= {f"requests, {name}": done.computed, f"tokens, {name}": done.tokens_in}
                 found[f"computed, {name}"] = done.tokens_in - done.tokens_cached
     llm = next(m for m in ctx.judges if m.name == "llm")
     parts = ctx.trace_parts()
-    shown = [look.read(["claim_id"])["claim_id"].to_pylist() for p in parts for look in looks_of(ctx, p, llm)[:1]]
+    shown = [look.read(["claim_id"])["claim_id"].to_pylist() for p in parts for look in pair_parts(ctx, p, llm)[:1]]
     found["claims"] = len({claim for claims in shown for claim in claims})
     if llm.stage > 1:
         found |= shares(ctx)

@@ -40,8 +40,8 @@ NIGHT = (
     ingest.ingest,
     claims.extract_claims,
     pairs.plan_pairs,
-    verdicts.judge_first_looks,
-    verdicts.judge_second_looks,
+    verdicts.judge_pairs,
+    verdicts.judge_joint_pairs,
     relevance.score_relevance,
     score.score_traces,
 )

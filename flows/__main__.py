@@ -396,7 +396,9 @@ def retention(config: Config = CONFIG, dry_run: DryRun = False) -> None:
 @app.command()
 def forget(
     trace_ids: Annotated[list[str], typer.Argument(help="Ids of the traces.", metavar="TRACE_ID")],
-    reason: Annotated[str | None, typer.Option("--reason", help="Why; kept in `removals`.", show_default=False)] = None,
+    reason: Annotated[
+        str | None, typer.Option("--reason", help="Why; kept in `redactions`.", show_default=False)
+    ] = None,
     config: Config = CONFIG,
     dry_run: DryRun = False,
 ) -> None:

@@ -15,8 +15,8 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
-from flows.runtime.gpu import Shared
 from flows.runtime import prefect as stages
+from flows.runtime.gpu import Shared
 from flows.runtime.progress import watcher
 from flows.runtime.retry import patiently
 from flows.summary import tokens

@@ -66,7 +66,7 @@ def run(config: Path, judge: str, student: Path | None, out: Path, wanted: Wante
 def show(card: Mapping[str, Any], teacher: Known, out: Path) -> None:
     """Print what a training set is made of."""
     table = Table(title=f"Lessons of {escape(teacher.name)} {teacher.version}", title_justify="left", box=box.SIMPLE)
-    for name in ("look", "answer", *SPLITS):
+    for name in ("pair_kind", "answer", *SPLITS):
         table.add_column(name, justify="right" if name in SPLITS else "left")
     console = wide()
     for look, its in card["lessons"].items():

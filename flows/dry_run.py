@@ -62,7 +62,7 @@ def show(missing: Missing, first: date, last: date) -> None:
         whose = f" by {judging.judge}" if len(work.judges) > 1 else ""
         rows += [
             (f"verdicts to judge{whose}", judging.verdicts),
-            (f"second looks{whose}, at most", judging.second_looks),
+            (f"joint pairs{whose}, at most", judging.joint_pairs),
         ]
     rows += [("relevance scores", work.relevance)]
     rows += [("answers to grade", work.answers)] if work.answers is not None else []

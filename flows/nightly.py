@@ -14,8 +14,8 @@ from prefect import Task, flow
 from prefect.runtime import flow_run
 
 from flows.alerts import tell
-from flows.runtime.gpu import slot
 from flows.runtime import prefect as stages
+from flows.runtime.gpu import slot
 from flows.runtime.progress import watcher
 from flows.runtime.retry import patiently
 from tasks.core.errors import interruption

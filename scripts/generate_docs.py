@@ -55,7 +55,7 @@ what is listed.
 MEANINGS = {
     "chunks.position": "Place in that order, from 0.",
     "claim_details.deciding_chunk_text": "Text of the deciding chunk.",
-    "looks.chunk_ids": "Chunks in the evidence, best first where joint.",
+    "pair_verdicts.chunk_ids": "Chunks in the evidence, best first where joint.",
     "reviewed_claims.n_reviewers": "People who labelled it, an adjudicator included.",
     "reviewed_claims.random": "Whether it was drawn at random, by any of them.",
     "reviewed_claims.outcome": "`labelled`, `tied` (as many say one thing as another) or `cant_tell`.",

@@ -22,7 +22,7 @@ from flows.console import console, interval, table
 from flows.runtime.gpu import slot
 from flows.runtime.progress import Bar
 from tasks import graders
-from tasks.analysis.metaeval.diagnostics import suspicions
+from tasks.analysis.metaeval.diagnostics import diagnostics
 from tasks.analysis.metaeval.metaeval import measure, name_of
 from tasks.analysis.metaeval.pass_rates import OVERALL, rates
 from tasks.analysis.metaeval.suite import Suite, bundled, impossible, read
@@ -116,7 +116,7 @@ def _one(ctx: Context, record: Run, name: str, grader: Grader, suite: Suite) -> 
         "suite_version": suite.version,
         "n_cases": len(suite.cases),
         **asdict(counted),
-        "why": suspicions(counted, results),
+        "why": diagnostics(counted, results),
         "notes": [*stage.notes, *_notes(suite)],
         "results": [asdict(r) for r in results],
     }

@@ -69,20 +69,20 @@ find_alerts = shell(alerts.STAGE, alerts.find_alerts)
 load_warehouse = shell("warehouse", publish.load_warehouse)
 write_reports = shell("report", publish.write_reports)
 publish_warehouse = shell("publish", publish.publish_warehouse)
-judge_first_looks = shell(verdicts.FIRST, verdicts.judge_first_looks)
-judge_second_looks = shell(verdicts.SECOND, verdicts.judge_second_looks)
+judge_pairs = shell(verdicts.FIRST, verdicts.judge_pairs)
+judge_joint_pairs = shell(verdicts.SECOND, verdicts.judge_joint_pairs)
 score_relevance = shell("relevance", relevance.score_relevance)
 score_by = shell("relevance", relevance.score_by)
 grade_answers = shell(grades.STAGE, grades.grade_answers)
 
 
 def looks(stage: int, *, rounds: bool = False) -> list[Task[..., StageResult]]:
-    """First and second looks of one judge of the recipe, from 1, under names of their own; to be called with it.
+    """First and joint pairs of one judge of the recipe, from 1, under names of their own; to be called with it.
 
     Args:
-        rounds: It is a round, which has no second looks.
+        rounds: It is a round, which has no joint pairs.
     """
-    named = ((verdicts.FIRST, judge_first_looks), (verdicts.SECOND, judge_second_looks))[: 1 if rounds else 2]
+    named = ((verdicts.FIRST, judge_pairs), (verdicts.SECOND, judge_joint_pairs))[: 1 if rounds else 2]
     names = [(verdicts.stage_name(name, stage), task) for name, task in named]
     return [task.with_options(name=name, task_run_name=name) for name, task in names]
 

@@ -1,13 +1,13 @@
--- grain: one look that one judge gave a verdict on, of the applications asked for, in the order of day, trace and claim
--- inputs: pairs, recipes, verdicts of the judge, traces, removals, reviewed_claims (views/reviewed_claims.sql)
+-- grain: one pair that one judge gave a verdict on, of the applications asked for, in the order of day, trace and claim
+-- inputs: pairs, recipes, verdicts of the judge, traces, redactions, reviewed_claims (views/reviewed_claims.sql)
 -- parameters: $judge_version, $apps (empty for all), $min_confidence
--- METHODS section 10. `reason` says why a look is no lesson for another judge; null where it is one:
---   text_removed    the trace's text is gone, or has to go
+-- METHODS section 10. `reason` says why a pair is no lesson for another judge; null where it is one:
+--   text_redacted    the trace's text is gone, or has to go
 --   failed          there is no label
 --   abstained       the judge could not tell
 --   low_confidence  it was less sure of its label than asked for, or does not say how sure it was
---   refuted         people said otherwise: they call the claim something else than the result that the look belongs to,
---                   or the look finds more in a part of the evidence than people found in all of it
+--   refuted         people said otherwise: they call the claim something else than the result that the pair belongs to,
+--                   or the pair finds more in a part of the evidence than people found in all of it
 --   repeated        the same request was a lesson before
 -- What is wrong with a request is wrong with it everywhere: the same passages and claim in another trace are no lesson.
 WITH verdict AS (
@@ -16,7 +16,7 @@ WITH verdict AS (
     WHERE sample = 0
     QUALIFY row_number() OVER (PARTITION BY request_key ORDER BY label IS NULL, created_at) = 1
 ),
-look AS (
+pair AS (
     SELECT
         pairs.recipe,
         recipes.extractor_version,
@@ -28,7 +28,7 @@ look AS (
         pairs.request_key,
         pairs.evidence,
         verdict.* EXCLUDE (request_key),
-        traces.text_removed_at IS NOT NULL OR pairs.trace_id IN (SELECT trace_id FROM removals) AS removed,
+        traces.text_redacted_at IS NOT NULL OR pairs.trace_id IN (SELECT trace_id FROM redactions) AS removed,
         -- As in claim_results.sql.
         CASE verdict.label
             WHEN 'supported' THEN verdict.p_supported
@@ -60,13 +60,13 @@ told AS (
     SELECT
         *,
         CASE
-            WHEN removed THEN 'text_removed'
+            WHEN removed THEN 'text_redacted'
             WHEN label IS NULL THEN 'failed'
             WHEN label = 'abstained' THEN 'abstained'
             WHEN $min_confidence > 0 AND coalesce(confidence, 0) < $min_confidence THEN 'low_confidence'
             WHEN bool_or(refuted) OVER (PARTITION BY request_key) THEN 'refuted'
         END AS why
-    FROM look
+    FROM pair
 ),
 placed AS (
     SELECT

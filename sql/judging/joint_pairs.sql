@@ -1,16 +1,16 @@
--- grain: one second look of one judge at a claim (METHODS section 3: a claim may need several chunks)
--- inputs: claims, pairs (first looks of one judge), verdict (see part_verdicts.sql), for one part
+-- grain: one joint pair of one judge at a claim (METHODS section 3: a claim may need several chunks)
+-- inputs: claims, pairs (single pairs of one judge), verdict (see part_verdicts.sql), for one part
 -- Evidence is ranked: it is shown from the first on, at least `least` windows of it, and as many as fit into the words
 -- that the pairing allows (tasks/judging/pairs.py).
--- A claim with a look that could not be judged waits for the repair, unless another look supports it.
-WITH first_look AS (
+-- A claim with a pair that could not be judged waits for the repair, unless another pair supports it.
+WITH single_pair AS (
     SELECT
         pairs.claim_id,
         pairs.trace_id,
         pairs.request_key,
         pairs.evidence,
         pairs.cited,
-        bool_or(pairs.look = 'pack') OVER (PARTITION BY pairs.claim_id) AS packed,
+        bool_or(pairs.pair_kind = 'pack') OVER (PARTITION BY pairs.claim_id) AS packed,
         coalesce(claims.cited_chunk_ids, []) AS cited_chunk_ids,
         verdict.label,
         verdict.p_supported,
@@ -22,18 +22,18 @@ WITH first_look AS (
     FROM pairs
     LEFT JOIN claims USING (claim_id)
     LEFT JOIN verdict USING (request_key)
-    WHERE pairs.look IN ('single', 'pack')
+    WHERE pairs.pair_kind IN ('single', 'pack')
 ),
 unsupported_claim AS (
     SELECT claim_id
-    FROM first_look
+    FROM single_pair
     GROUP BY claim_id
     HAVING count(*) = count(label) AND NOT bool_or(label = 'supported')
 ),
 -- None of what the claim cites supports it by itself. Whether another chunk does is no matter.
 unsupported_citation AS (
     SELECT claim_id
-    FROM first_look
+    FROM single_pair
     WHERE NOT packed AND cited
     GROUP BY claim_id
     HAVING count(*) = count(label) AND NOT bool_or(label = 'supported')
@@ -50,14 +50,14 @@ seen AS (
         row_number() OVER (
             PARTITION BY claim_id, evidence[1].chunk_id ORDER BY coalesce(p_supported, 0) DESC, evidence[1].start
         ) AS place
-    FROM first_look
+    FROM single_pair
     WHERE NOT packed
 ),
 joint AS (
     SELECT
         claim_id,
         trace_id,
-        'joint' AS look,
+        'joint' AS pair_kind,
         2 AS least,
         list(evidence ORDER BY p_supported DESC, evidence.chunk_id, evidence.start) AS evidence
     FROM seen
@@ -67,7 +67,7 @@ joint AS (
     SELECT
         claim_id,
         trace_id,
-        'joint_cited' AS look,
+        'joint_cited' AS pair_kind,
         greatest(2, count(*) FILTER (place = 1)) AS least,
         list(evidence ORDER BY place > 1, p_supported DESC, evidence.chunk_id, evidence.start) AS evidence
     FROM seen
@@ -84,7 +84,7 @@ fragment AS (
         p_supported,
         unnest(named) AS evidence,
         generate_subscripts(named, 1) AS place
-    FROM first_look
+    FROM single_pair
     SEMI JOIN unsupported_claim USING (claim_id)
     WHERE packed AND label = 'partially_supported'
 ),
@@ -107,7 +107,7 @@ unsettled AS (
             *,
             list_transform(named, lambda e: e.chunk_id) AS named_ids,
             bool_or(label = 'supported') OVER (PARTITION BY claim_id) AS supported
-        FROM first_look
+        FROM single_pair
         WHERE packed
     )
     GROUP BY claim_id
@@ -128,11 +128,11 @@ window_of_pack AS (
         trace_id,
         cited_chunk_ids,
         unnest(evidence) AS evidence
-    FROM first_look
+    FROM single_pair
     SEMI JOIN unsettled USING (claim_id)
 ),
 asked AS (
-    SELECT claim_id, trace_id, look, least, evidence
+    SELECT claim_id, trace_id, pair_kind, least, evidence
     FROM joint
     WHERE len(evidence) > 1
     UNION ALL
@@ -145,6 +145,6 @@ asked AS (
     WHERE list_contains(cited_chunk_ids, evidence.chunk_id)
     GROUP BY claim_id, trace_id
 )
-SELECT claim_id, trace_id, look, least::INTEGER AS least, evidence
+SELECT claim_id, trace_id, pair_kind, least::INTEGER AS least, evidence
 FROM asked
-ORDER BY claim_id, look
+ORDER BY claim_id, pair_kind

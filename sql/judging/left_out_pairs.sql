@@ -1,6 +1,6 @@
--- grain: one look of one judge at a claim with all that it cites but one chunk (METHODS section 3: citation precision)
--- inputs: claims, pairs (of one judge, with its second looks), verdict (see part_verdicts.sql), for one part
--- Where none of three or more cited chunks entails a claim by itself and all of them together do, these looks tell
+-- grain: one pair of one judge at a claim with all that it cites but one chunk (METHODS section 3: citation precision)
+-- inputs: claims, pairs (of one judge, with its joint pairs), verdict (see part_verdicts.sql), for one part
+-- Where none of three or more cited chunks entails a claim by itself and all of them together do, these pairs tell
 -- which of them it needs. Of two, the looks at each by itself have told it.
 WITH seen AS (
     SELECT
@@ -13,7 +13,7 @@ WITH seen AS (
     FROM pairs
     JOIN claims USING (claim_id)
     JOIN verdict USING (request_key)
-    WHERE pairs.cited AND len(claims.cited_chunk_ids) > 2 AND pairs.look IN ('single', 'joint', 'joint_cited')
+    WHERE pairs.cited AND len(claims.cited_chunk_ids) > 2 AND pairs.pair_kind IN ('single', 'joint', 'joint_cited')
 ),
 entailed AS (
     SELECT
@@ -32,7 +32,7 @@ without AS (
 SELECT
     claim_id,
     trace_id,
-    'cited_without' AS look,
+    'cited_without' AS pair_kind,
     list_filter(whole, lambda e: e.chunk_id <> left_out) AS evidence,
     len(evidence)::INTEGER AS least
 FROM without

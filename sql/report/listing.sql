@@ -1,4 +1,4 @@
--- Grain: one trace of the night that gets a page, those most worth a look first; none without its text. Apps and generators take turns, so
+-- Grain: one trace of the night that gets a page, those most worth reading first; none without its text. Apps and generators take turns, so
 -- that the limit leaves none of them out.
 -- Inputs: trace_scores, traces. Parameters: $recipe, $night, $limit.
 WITH ranked AS (
@@ -19,7 +19,7 @@ WITH ranked AS (
 SELECT ranked.*, t.question
 FROM ranked
 INNER JOIN (
-    SELECT trace_id, question FROM traces WHERE date = $night AND text_removed_at IS NULL
+    SELECT trace_id, question FROM traces WHERE date = $night AND text_redacted_at IS NULL
 ) AS t USING (trace_id)
 ORDER BY turn, app, generator
 LIMIT $limit

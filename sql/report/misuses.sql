@@ -10,7 +10,7 @@ WITH misused AS (
         ON c.claim_id = r.claim_id AND c.date = r.date AND c.extractor_version = $extractor_version
     INNER JOIN trace_scores AS s ON s.recipe = r.recipe AND s.date = r.date AND s.trace_id = r.trace_id
     WHERE r.recipe = $recipe AND r.date = $night AND r.misused
-        AND r.trace_id NOT IN (SELECT trace_id FROM traces WHERE date = $night AND text_removed_at IS NOT NULL)
+        AND r.trace_id NOT IN (SELECT trace_id FROM traces WHERE date = $night AND text_redacted_at IS NOT NULL)
     QUALIFY row_number() OVER (
         PARTITION BY r.trace_id ORDER BY r.confidence DESC NULLS LAST, c.ordinal
     ) = 1

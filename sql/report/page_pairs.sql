@@ -1,8 +1,8 @@
--- Grain: one sample of one look of a judge at a claim of the given traces; a look without a verdict is one row.
+-- Grain: one sample of one pair of a judge at a claim of the given traces; a pair without a verdict is one row.
 -- Inputs: pairs, verdicts. Parameters: $recipe, $night, $judge_versions, $trace_ids.
-WITH looks AS (
+WITH shown AS (
     SELECT
-        claim_id, coalesce(stage, 1) AS stage, look, evidence, cited, request_key,
+        claim_id, coalesce(stage, 1) AS stage, pair_kind, evidence, cited, request_key,
         list_extract($judge_versions, coalesce(stage, 1)) AS judge_version
     FROM pairs
     WHERE recipe = $recipe AND date = $night AND trace_id IN (SELECT unnest($trace_ids))
@@ -12,15 +12,15 @@ given AS (  -- the store is append-only: of two rows for one sample, a label bea
         judge_version, request_key, sample, label, failure, p_supported, p_contradicted,
         coalesce(passages, []) AS passages, explanation
     FROM verdicts
-    WHERE judge_version IN (SELECT unnest($judge_versions)) AND request_key IN (SELECT request_key FROM looks)
+    WHERE judge_version IN (SELECT unnest($judge_versions)) AND request_key IN (SELECT request_key FROM shown)
     QUALIFY row_number() OVER (
         PARTITION BY judge_version, request_key, sample ORDER BY failure IS NOT NULL, created_at
     ) = 1
 )
 SELECT
-    looks.claim_id, looks.stage, looks.look, looks.evidence, looks.cited, given.sample, given.label, given.failure,
+    shown.claim_id, shown.stage, shown.pair_kind, shown.evidence, shown.cited, given.sample, given.label, given.failure,
     given.p_supported, given.p_contradicted, coalesce(given.passages, []) AS passages, given.explanation
-FROM looks
+FROM shown
 LEFT JOIN given USING (judge_version, request_key)
 ORDER BY
-    looks.claim_id, looks.stage, looks.look DESC, given.p_supported DESC NULLS LAST, looks.request_key, given.sample
+    shown.claim_id, shown.stage, shown.pair_kind DESC, given.p_supported DESC NULLS LAST, shown.request_key, given.sample

@@ -3,4 +3,4 @@
 SELECT count(*) AS n
 FROM trace_scores AS s
 INNER JOIN traces AS t ON t.date = s.date AND t.trace_id = s.trace_id
-WHERE s.recipe = $recipe AND s.date = $night AND t.text_removed_at IS NOT NULL
+WHERE s.recipe = $recipe AND s.date = $night AND t.text_redacted_at IS NOT NULL

@@ -7,7 +7,7 @@
 -- Claims with enough reviews are left out; one on which enough reviewers disagree waits for an adjudicator. `random` asks
 -- again for what was only ever shown for its label: else just what looks bad would be missing from the drawn answers.
 WITH answer AS (
-    SELECT s.recipe, s.date, s.trace_id, t.text_removed_at IS NOT NULL AS removed
+    SELECT s.recipe, s.date, s.trace_id, t.text_redacted_at IS NOT NULL AS removed
     FROM trace_scores AS s
     JOIN traces AS t ON t.date = s.date AND t.trace_id = s.trace_id
     LEFT JOIN current_recipes AS c
@@ -102,7 +102,7 @@ total AS (
     SELECT
         (SELECT count(*) FROM asked WHERE distance IS NOT NULL AND enough) AS n_enough,
         (SELECT count(*) FROM asked WHERE distance IS NOT NULL AND NOT enough) AS n_wanted,
-        (SELECT count(*) FROM answer WHERE removed) AS n_removed,
+        (SELECT count(*) FROM answer WHERE removed) AS n_redacted,
         (SELECT count(*) FROM answer) AS n_answers
 )
 SELECT

@@ -15,7 +15,7 @@ SELECT
     line.line,
     traces.date,
     traces.answer,
-    traces.text_removed_at IS NOT NULL AS text_removed,
+    traces.text_redacted_at IS NOT NULL AS text_redacted,
     claim.claim_id IS NOT NULL AS claim_known,
     claim.span_start,
     claim.span_end,

@@ -1,10 +1,10 @@
 -- grain: one claim under one recipe of method `citations`
 -- inputs: traces, claims, claim_results (what the looks at each claim come to, see claim_results.sql), for one part
 -- METHODS section 5. The round stands in `stage`: one for claims with references, two for the others. A claim that no
--- look was made at is
+-- pair was made at is
 -- - N/A in a trace without chunks, or whose answer has no reference at all,
--- - unsupported in round one, since all its references dangle: what it cites can't be shown to support it,
--- - unjudged in round two while a verdict of round one on its answer is missing, and else unsupported: round one found
+-- - unsupported in the first pass, since all its references dangle: what it cites can't be shown to support it,
+-- - unjudged in the second pass while a verdict of the first pass on its answer is missing, and else unsupported: the first pass found
 --   nothing true that could support it.
 WITH answer AS (
     SELECT
@@ -22,7 +22,7 @@ segment AS (
         len(claims.cited_chunk_ids) + len(claims.dangling_citations) > 0 AS refers,
         len(traces.chunks) > 0 AND answer.has_references AS applies,
         CASE
-            WHEN claim_results.looks > 0 OR claim_results.status = 'abstained' THEN claim_results.status
+            WHEN claim_results.n_pairs > 0 OR claim_results.status = 'abstained' THEN claim_results.status
             WHEN len(traces.chunks) = 0 OR NOT answer.has_references THEN 'na'
             WHEN NOT refers AND answer.waits THEN 'unjudged'
             ELSE 'judged'
@@ -35,10 +35,10 @@ segment AS (
 SELECT
     * EXCLUDE (ordinal, refers, applies, outcome) REPLACE (
         outcome AS status,
-        CASE WHEN looks > 0 THEN label WHEN outcome = 'judged' THEN 'unsupported' END AS label,
+        CASE WHEN n_pairs > 0 THEN label WHEN outcome = 'judged' THEN 'unsupported' END AS label,
         CASE WHEN applies THEN if(refers, 1, 2) END AS stage,
         CASE WHEN applies THEN if(refers, 1, 2) END AS stage_asked,
-        -- What decides in round two are claims, and no chunks.
+        -- What decides in the second pass are claims, and no chunks.
         CASE WHEN refers THEN deciding_chunk_id END AS deciding_chunk_id,
         CASE WHEN refers THEN deciding_chunk_ids ELSE [] END AS deciding_chunk_ids,
         coalesce(misused, TRUE) OR outcome IN ('unjudged', 'abstained') AS needs_review

@@ -1,18 +1,18 @@
 -- grain: one claim under one recipe
 -- inputs: claims, pairs, verdict (see part_verdicts.sql; `stage` tells whose), for one part
 -- parameters: $recipe, $judge_version, $dangling_as_misuse, $readers (stage and languages of each judge; null for all)
--- METHODS section 3. Over all looks of one judge at a claim: supported if any look entails it; else unjudged if any
--- look has no label, since that one might have; else contradicted, then partially supported, if any look says so; else
--- abstained if the judge could not tell in any look; else unsupported. Of several judges, the last that gave a label
--- counts. A claim in a language that its judge does not read is abstained from, without a look.
+-- METHODS section 3. Over all pairs of one judge at a claim: supported if any pair entails it; else unjudged if any
+-- pair has no label, since that one might have; else contradicted, then partially supported, if any pair says so; else
+-- abstained if the judge could not tell in any pair; else unsupported. Of several judges, the last that gave a label
+-- counts. A claim in a language that its judge does not read is abstained from, without a pair.
 WITH seen AS (
     SELECT
         pairs.claim_id,
         pairs.stage,
-        pairs.look,
+        pairs.pair_kind,
         pairs.cited,
         -- Of this judge's looks at the claim some show many chunks at once.
-        bool_or(pairs.look = 'pack') OVER (PARTITION BY pairs.claim_id, pairs.stage) AS packed,
+        bool_or(pairs.pair_kind = 'pack') OVER (PARTITION BY pairs.claim_id, pairs.stage) AS packed,
         claims.cited_chunk_ids,
         list_transform(pairs.evidence, lambda e: e.chunk_id) AS shown,
         list_transform(list_select(pairs.evidence, coalesce(verdict.passages, [])), lambda e: e.chunk_id) AS named,
@@ -23,11 +23,11 @@ WITH seen AS (
     JOIN claims USING (claim_id)
     LEFT JOIN verdict USING (stage, request_key)
 ),
-look AS (
+pair AS (
     SELECT
         claim_id,
         stage,
-        look,
+        pair_kind,
         cited,
         packed,
         cited_chunk_ids,
@@ -53,8 +53,8 @@ judged AS (
     SELECT
         claim_id,
         stage,
-        count(*) AS looks,
-        count(*) - count(label) AS looks_unjudged,
+        count(*) AS n_pairs,
+        count(*) - count(label) AS n_pairs_unjudged,
         max(p_supported) AS p_supported,
         max(p_contradicted) AS p_contradicted,
         CASE
@@ -70,11 +70,11 @@ judged AS (
         -- there was need for one.
         CASE
             WHEN NOT bool_or(packed) THEN bool_or(cited AND coalesce(label, 'abstained') = 'abstained')
-            WHEN bool_or(look = 'joint_cited')
-                THEN bool_or(look = 'joint_cited' AND coalesce(label, 'abstained') = 'abstained')
-            ELSE bool_or(look IN ('single', 'pack') AND coalesce(label, '') NOT IN ('unsupported', 'contradicted'))
+            WHEN bool_or(pair_kind = 'joint_cited')
+                THEN bool_or(pair_kind = 'joint_cited' AND coalesce(label, 'abstained') = 'abstained')
+            ELSE bool_or(pair_kind IN ('single', 'pack') AND coalesce(label, '') NOT IN ('unsupported', 'contradicted'))
         END AS cited_open
-    FROM look
+    FROM pair
     GROUP BY claim_id, stage
 ),
 claim AS (
@@ -102,7 +102,7 @@ chunk AS (
             ELSE 'unsupported'
         END AS label,
         max(p_supported) AS p_supported
-    FROM look
+    FROM pair
     WHERE len(chunk_ids) = 1 AND cited
     GROUP BY ALL
 ),
@@ -117,8 +117,8 @@ cited AS (
 -- What is cited, all together (ALCE, Gao et al. 2023): recall is whether it entails the claim.
 cited_together AS (
     SELECT
-        look.claim_id,
-        look.stage,
+        pair.claim_id,
+        pair.stage,
         CASE
             WHEN bool_or(label = 'supported' AND entails) THEN 1
             WHEN bool_or(coalesce(label, 'abstained') = 'abstained' AND entails) THEN NULL
@@ -127,11 +127,11 @@ cited_together AS (
     FROM (
         SELECT
             *,
-            -- All that the look shows is cited; of a pack, all that decides it.
+            -- All that the pair shows is cited; of a pack, all that decides it.
             cited OR (packed AND len(named) > 0 AND list_has_all(cited_chunk_ids, named)) AS entails
-        FROM look
-    ) AS look
-    GROUP BY look.claim_id, look.stage
+        FROM pair
+    ) AS pair
+    GROUP BY pair.claim_id, pair.stage
 ),
 -- Precision is the share of what is cited that entails the claim by itself, or without which the rest does not.
 citation AS (
@@ -148,22 +148,22 @@ precise AS (
         CASE
             WHEN any_value(cited_together.recall) IS NULL THEN NULL
             WHEN any_value(cited_together.recall) = 0 THEN FALSE
-            WHEN bool_or(look.label = 'supported' AND list_contains(look.shown_alone, citation.chunk_id)) THEN TRUE
-            WHEN bool_or(look.label = 'supported' AND look.packed AND list_contains(look.named, citation.chunk_id))
+            WHEN bool_or(pair.label = 'supported' AND list_contains(pair.shown_alone, citation.chunk_id)) THEN TRUE
+            WHEN bool_or(pair.label = 'supported' AND pair.packed AND list_contains(pair.named, citation.chunk_id))
                 THEN TRUE
             -- The rest entails it, in a look at some of the rest or at all of it.
-            WHEN bool_or(look.label = 'supported' AND look.cited AND NOT list_contains(look.chunk_ids, citation.chunk_id))
+            WHEN bool_or(pair.label = 'supported' AND pair.cited AND NOT list_contains(pair.chunk_ids, citation.chunk_id))
                 THEN FALSE
-            WHEN bool_or(look.packed) THEN FALSE
+            WHEN bool_or(pair.packed) THEN FALSE
             -- A look at all of the rest says that it does not.
             WHEN bool_or(
-                look.label IS NOT NULL AND look.label <> 'abstained' AND look.cited
-                AND list_has_all(look.chunk_ids, list_filter(citation.cited_chunk_ids, lambda c: c <> citation.chunk_id))
-                AND NOT list_contains(look.chunk_ids, citation.chunk_id)
+                pair.label IS NOT NULL AND pair.label <> 'abstained' AND pair.cited
+                AND list_has_all(pair.chunk_ids, list_filter(citation.cited_chunk_ids, lambda c: c <> citation.chunk_id))
+                AND NOT list_contains(pair.chunk_ids, citation.chunk_id)
             ) THEN TRUE
         END AS precise
     FROM citation
-    JOIN look ON look.claim_id = citation.claim_id AND look.stage = citation.stage
+    JOIN pair ON pair.claim_id = citation.claim_id AND pair.stage = citation.stage
     LEFT JOIN cited_together ON cited_together.claim_id = citation.claim_id AND cited_together.stage = citation.stage
     GROUP BY citation.claim_id, citation.stage, citation.chunk_id
 ),
@@ -172,23 +172,23 @@ citations AS (
     FROM precise
     GROUP BY claim_id
 ),
--- The look that decides: of those with the claim's label, single before joint, cited before not, then the surest.
--- For a claim without support, the look that came closest.
+-- The pair that decides: of those with the claim's label, single before joint, cited before not, then the surest.
+-- For a claim without support, the pair that came closest.
 deciding AS (
     SELECT
-        look.claim_id,
-        look.deciding_ids
-    FROM look
+        pair.claim_id,
+        pair.deciding_ids
+    FROM pair
     JOIN claim USING (claim_id, stage)
-    WHERE claim.outcome IN ('unsupported', 'abstained', 'unjudged') OR look.label = claim.outcome
+    WHERE claim.outcome IN ('unsupported', 'abstained', 'unjudged') OR pair.label = claim.outcome
     QUALIFY row_number() OVER (
-        PARTITION BY look.claim_id
+        PARTITION BY pair.claim_id
         ORDER BY
-            look.packed OR look.look = 'single' DESC,
-            look.cites AND claim.outcome IN ('supported', 'partially_supported', 'contradicted') DESC,
-            look.look IN ('single', 'pack') DESC,
-            CASE WHEN claim.outcome = 'contradicted' THEN look.p_contradicted ELSE look.p_supported END DESC NULLS LAST,
-            look.chunk_ids
+            pair.packed OR pair.pair_kind = 'single' DESC,
+            pair.cites AND claim.outcome IN ('supported', 'partially_supported', 'contradicted') DESC,
+            pair.pair_kind IN ('single', 'pack') DESC,
+            CASE WHEN claim.outcome = 'contradicted' THEN pair.p_contradicted ELSE pair.p_supported END DESC NULLS LAST,
+            pair.chunk_ids
     ) = 1
 ),
 -- Judges that are asked first and do not read the claim's language.
@@ -223,8 +223,8 @@ result AS (
         claim.outcome IS NULL AND unread.stage IS NOT NULL AS is_unread,
         claim.p_supported,
         claim.p_contradicted,
-        coalesce(claim.looks, 0) AS looks,
-        coalesce(claim.looks_unjudged, 0) AS looks_unjudged,
+        coalesce(claim.n_pairs, 0) AS n_pairs,
+        coalesce(claim.n_pairs_unjudged, 0) AS n_pairs_unjudged,
         CASE
             WHEN claim.outcome IS NULL AND unread.stage IS NOT NULL AND len(claims.cited_chunk_ids) > 0 THEN NULL
             WHEN claim.outcome IS NULL THEN FALSE
@@ -279,8 +279,8 @@ SELECT
     END AS confidence,
     p_supported,
     p_contradicted,
-    looks,
-    looks_unjudged,
+    n_pairs,
+    n_pairs_unjudged,
     -- Found last of all, since texts are read for some (tasks/scoring/patterns.py)
     []::VARCHAR[] AS patterns,
     FALSE AS to_check,

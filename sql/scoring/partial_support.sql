@@ -1,14 +1,14 @@
 -- grain: one claim that some chunks support in part, each by itself, as the judge that decided saw it
 -- inputs: claim_results, pairs, verdict (see part_verdicts.sql), for one part
--- A chunk counts by a look at it alone, or by a look in which the judge named it alone.
+-- A chunk counts by a look at it alone, or by a pair in which the judge named it alone.
 -- Looks meet their claims first: a verdict joined to a claim by the stage alone would be every verdict with every claim.
 WITH decided AS MATERIALIZED (
     SELECT pairs.claim_id, pairs.stage, pairs.request_key, pairs.evidence
     FROM pairs
     JOIN claim_results ON claim_results.claim_id = pairs.claim_id AND claim_results.stage = pairs.stage
-    WHERE pairs.look IS DISTINCT FROM 'found_true' -- which shows claims, and no chunks
+    WHERE pairs.pair_kind IS DISTINCT FROM 'found_true' -- which shows claims, and no chunks
 ),
-look AS (
+pair AS (
     SELECT
         claim_id,
         list_distinct(list_transform(
@@ -23,6 +23,6 @@ look AS (
     WHERE verdict.label = 'partially_supported'
 )
 SELECT claim_id, list(DISTINCT chunk_ids[1] ORDER BY chunk_ids[1]) AS chunk_ids
-FROM look
+FROM pair
 WHERE len(chunk_ids) = 1
 GROUP BY claim_id

@@ -90,7 +90,7 @@ trace AS (
         claim.citation_recall,
         claim.citation_precision,
         coalesce(cut.only_reasoning, FALSE)
-        OR coalesce(text_removed_at IS NULL AND NOT regexp_matches(answer, '[^\s\p{Z}]'), FALSE) AS is_empty,
+        OR coalesce(text_redacted_at IS NULL AND NOT regexp_matches(answer, '[^\s\p{Z}]'), FALSE) AS is_empty,
         coalesce(claim.used, []) AS used,
         claim.weakest_support,
         CASE WHEN NOT is_empty THEN relevant.answer_relevance END AS answer_relevance,
@@ -101,7 +101,7 @@ trace AS (
         CASE
             WHEN $method = 'citations' OR len(traces.chunks) = 0 THEN 'na'
             -- Without its text, nobody can say whether a trace claims anything.
-            WHEN claim.total IS NULL AND traces.text_removed_at IS NOT NULL THEN 'unjudged'
+            WHEN claim.total IS NULL AND traces.text_redacted_at IS NOT NULL THEN 'unjudged'
             WHEN claim.total IS NULL THEN 'na'
             WHEN claim.judged > 0 THEN 'scored'
             WHEN claim.unjudged > 0 THEN 'unjudged'
@@ -129,7 +129,7 @@ trace AS (
             WHEN claim.judged > 0 THEN 'scored'
             WHEN claim.unjudged > 0 THEN 'unjudged'
             WHEN claim.abstained > 0 THEN 'abstained'
-            WHEN claim.total IS NULL AND traces.text_removed_at IS NOT NULL AND len(traces.chunks) > 0 THEN 'unjudged'
+            WHEN claim.total IS NULL AND traces.text_redacted_at IS NOT NULL AND len(traces.chunks) > 0 THEN 'unjudged'
             ELSE 'na'
         END AS citation_status,
         citation_status <> 'na' AND claim.total IS NOT NULL AS in_rounds,
@@ -164,7 +164,7 @@ SELECT
     prompt_version,
     $judge_version AS judge_version,
     -- Case and spaces don't make another question.
-    CASE WHEN text_removed_at IS NULL
+    CASE WHEN text_redacted_at IS NULL
         THEN md5($salt || trim(regexp_replace(lower(nfc_normalize(question)), '\s+', ' ', 'g')))
     END AS question_id,
     groundedness_status,

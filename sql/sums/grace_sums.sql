@@ -13,7 +13,7 @@ WITH trace AS (
         g.gold,
         g.cited,
         g.outcome = 'hit' AS hit,
-        CASE WHEN t.text_removed_at IS NULL
+        CASE WHEN t.text_redacted_at IS NULL
             THEN trim(regexp_replace(lower(nfc_normalize(t.question)), '\s+', ' ', 'g'))
         END AS asked,
         coalesce('question ' || asked, 'trace ' || g.trace_id) AS question

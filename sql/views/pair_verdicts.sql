@@ -1,4 +1,4 @@
--- grain: one look of the judge at one claim under one recipe, with its verdict (the first sample); null label and failure mean none yet
+-- grain: one pair of the judge at one claim under one recipe, with its verdict (the first sample); null label and failure mean none yet
 -- inputs: pairs, recipes, verdicts
 SELECT
     p.recipe,
@@ -6,7 +6,7 @@ SELECT
     p.claim_id,
     p.trace_id,
     coalesce(p.stage, 1) AS stage,
-    p.look,
+    p.pair_kind,
     p.cited,
     p.evidence,
     list_transform(p.evidence, lambda e: e.chunk_id) AS chunk_ids,
@@ -27,5 +27,5 @@ LEFT JOIN verdicts AS v
     AND v.sample = 0
     AND v.judge_version = coalesce(r.judge_versions[coalesce(p.stage, 1)], r.judge_version)
 QUALIFY row_number() OVER (
-    PARTITION BY p.recipe, p.date, p.claim_id, p.stage, p.look, p.request_key, p.evidence ORDER BY v.label IS NULL, v.created_at
+    PARTITION BY p.recipe, p.date, p.claim_id, p.stage, p.pair_kind, p.request_key, p.evidence ORDER BY v.label IS NULL, v.created_at
 ) = 1

@@ -2,7 +2,7 @@
 
 Whole traces are drawn, so that their scores can be computed from the second verdicts by the same SQL as from the first.
 Second verdicts stand beside the first as sample 1: nothing is lost, and what was asked again is not asked a third time.
-Left out: looks that other first verdicts would have led to. Second looks, and claims that go on in a cascade, stay
+Left out: looks that other first verdicts would have led to. Joint pairs, and claims that go on in a cascade, stay
 those that the first verdicts called for.
 """
 
@@ -22,7 +22,7 @@ from tasks.core.errors import UsageError
 from tasks.core.progress import tracked
 from tasks.core.schemas import JUDGE_NOISE, NIGHTLY_CITATIONS, NIGHTLY_GROUNDEDNESS, PAIRS
 from tasks.judging.known import all_verdicts, verdicts_on
-from tasks.judging.pairs import covered, looks_of, parts_of
+from tasks.judging.pairs import covered, pair_parts, parts_of
 from tasks.judging.verdicts import LOOK_COLUMNS, judge_requests, outage_notes, requests_of
 from tasks.run.cascade import Member
 from tasks.run.context import Context, StageResult
@@ -182,7 +182,7 @@ def _draw(ctx: Context, queries: Queries, judge: Sequence[Member], sample: int) 
     found: list[tuple[Part, pa.Table, pa.Table]] = []
     order: list[tuple[str, int, str, list[str]]] = []
     for part in (p for p in ctx.trace_parts() if p.date >= ctx.first):  # no day to catch up with
-        tables = [p.read(LOOK_COLUMNS) for member in judge for p in looks_of(ctx, part, member)]
+        tables = [p.read(LOOK_COLUMNS) for member in judge for p in pair_parts(ctx, part, member)]
         looks = pa.concat_tables([empty(PAIRS).select(LOOK_COLUMNS), *tables])
         known = verdicts_on(ctx, queries, judge[0], part, looks.select(["request_key"]))
         labelled = known.filter(pc.is_valid(known["label"]))

@@ -205,7 +205,7 @@ def _lines(
                 "messages": [{"role": role, "content": text} for role, text in said.items()],
                 "provenance": {
                     "judge_version": teacher,
-                    "look": lesson.look,
+                    "pair_kind": lesson.look,
                     "prompt": student.prompts[lesson.look],
                     **where,
                 },

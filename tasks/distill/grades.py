@@ -14,7 +14,7 @@ from typing import Any
 import pyarrow as pa
 
 from tasks.core.grades import Answered, Grade
-from tasks.core.schemas import CLAIMS, GRADES, REMOVALS, REVIEWS, TRACES, Table
+from tasks.core.schemas import CLAIMS, GRADES, REDACTIONS, REVIEWS, TRACES, Table
 from tasks.distill.selection import Candidate
 from tasks.distill.verdicts import Wanted, by_day
 from tasks.engines.generator import Prompt
@@ -108,7 +108,7 @@ class Grades:
         return {
             "grades": self._of_days(GRADES, self.teacher),
             "traces": self._of_days(TRACES),
-            "removals": self.lake.parts(REMOVALS),
+            "redactions": self.lake.parts(REDACTIONS),
             "reviewed_grades": people,
         }
 

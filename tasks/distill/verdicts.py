@@ -15,7 +15,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from tasks.core.schemas import CLAIM_RESULTS, CLAIMS, PAIRS, RECIPES, REMOVALS, REVIEWS, TRACES, VERDICTS, Table
+from tasks.core.schemas import CLAIM_RESULTS, CLAIMS, PAIRS, RECIPES, REDACTIONS, REVIEWS, TRACES, VERDICTS, Table
 from tasks.core.types import Request, Verdict
 from tasks.distill.selection import Candidate
 from tasks.engines.generator import Prompt
@@ -114,7 +114,7 @@ class Verdicts:
             for place, row in mine.items():
                 claims = said[row["extractor_version"]]
                 evidence = [(e["chunk_id"], e["start"], e["end"]) for e in row["evidence"]]
-                # Round two of method `citations` shows claims of the answer, which go by their ids.
+                # The second pass of method `citations` shows claims of the answer, which go by their ids.
                 shown = passages(evidence, ChainMap(texts[row["trace_id"]], claims))
                 found[place] = Request(
                     row["request_key"], premise(shown), claims[row["claim_id"]], shown if len(shown) > 1 else ()
@@ -134,7 +134,7 @@ class Verdicts:
             "recipes": self.lake.parts(RECIPES),
             "verdicts": self.lake.parts(VERDICTS, self.teacher),
             "traces": self._of_days(TRACES),
-            "removals": self.lake.parts(REMOVALS),
+            "redactions": self.lake.parts(REDACTIONS),
             "reviewed_claims": self._reviewed(mine),
         }
 

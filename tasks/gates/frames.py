@@ -151,7 +151,7 @@ def claim_frame(claims: pa.Table, claim_results: pa.Table, traces: pa.Table) -> 
         "judged": pc.equal(claim_results["status"], "judged"),
         "labelled": claim_results["label"].is_valid(),
         **{name: _number(claim_results[name]) for name in ("confidence", "p_supported", "p_contradicted")},
-        **{name: claim_results[name].cast(pa.int64()) for name in ("looks", "looks_unjudged")},
+        **{name: claim_results[name].cast(pa.int64()) for name in ("n_pairs", "n_pairs_unjudged")},
     })  # fmt: skip
     wanted = claims.select(["claim_id", "trace_id"]).filter(_is_in(claims["trace_id"], traces["trace_id"]))
     missing = wanted.filter(pc.invert(_is_in(wanted["claim_id"], claim_results["claim_id"])))

@@ -127,8 +127,8 @@ CLAIM_RULES = (
     between("score_out_of_bounds", "confidence", 0, 1, _ODDS),
     between("score_out_of_bounds", "p_supported", 0, 1, _ODDS),
     between("score_out_of_bounds", "p_contradicted", 0, 1, _ODDS),
-    between("negative_count", "looks_unjudged", 0, None, "The number of looks without a label is a count."),
-    at_least("counts_do_not_add_up", "looks", "looks_unjudged", "No more looks lack a label than there were looks."),
+    between("negative_count", "n_pairs_unjudged", 0, None, "The number of pairs without a label is a count."),
+    at_least("counts_do_not_add_up", "n_pairs", "n_pairs_unjudged", "No more pairs lack a label than there were pairs."),
 )  # fmt: skip
 
 SCORE_RULES = (

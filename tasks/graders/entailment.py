@@ -79,7 +79,7 @@ class _Item:
     reference: tuple[Looks, ...] | None
 
     @property
-    def all_looks(self) -> Iterable[Looks]:
+    def all_pairs(self) -> Iterable[Looks]:
         yield from self.looks
         yield from self.reference or ()
 
@@ -137,7 +137,7 @@ class Entailment:
         measured = [Likeness(self._embedder, a, r) for a, r in zip(answers, readings, strict=True)]
         self._embedder.embed(list(dict.fromkeys(text for one in measured for text in one.texts())))
         items = [self._item(*of) for of in zip(answers, readings, measured, strict=True)]
-        verdicts = self._judged(look for item in items for look in item.all_looks)
+        verdicts = self._judged(look for item in items for look in item.all_pairs)
         found = [[self._found(item, look, verdicts) for look in item.looks] for item in items]
         # Only where no passage that is cited speaks of anything does it matter what the others say.
         others = [self._others(item, of) for item, of in zip(items, found, strict=True)]
@@ -183,7 +183,7 @@ class Entailment:
         all_found = [*found, *(self._found(item, look, verdicts) for look in others)]
         spoken = any(one.spoken for one in all_found)
         failure = next((one.failure for one in all_found if one.failure is not None), None)
-        asked = {request.key for look in (*item.all_looks, *others) for request in look.requests}
+        asked = {request.key for look in (*item.all_pairs, *others) for request in look.requests}
         tokens = sum(verdicts[key].tokens_in for key in asked)
         faithfulness = _faithfulness(item, found)
         return {

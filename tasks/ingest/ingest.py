@@ -163,7 +163,7 @@ class _Ingest:
         self, queries: Queries, rows: pa.Table, state: _File, waiting: dict[date, list[pa.Table]]
     ) -> Iterator[pa.Table]:
         """Gate and deduplicate; yields the new traces, a table per day."""
-        rows = _without_found(self._without_removed(rows, state), state)
+        rows = _without_found(self._without_redacted(rows, state), state)
         refusals = self._gate.check_traces(narrow_traces(rows), self._ctx.last, self._ctx.today, self._run_name)
         refused = {r.row: (r.reason, r.detail) for r in refusals}
         state.refused.append(_quarantine(rows, "gate", refused, state.file.path))
@@ -200,7 +200,7 @@ class _Ingest:
         for day in days:
             yield fresh.filter(pc.equal(fresh["date"], day)) if len(days) > 1 else fresh
 
-    def _without_removed(self, rows: pa.Table, state: _File) -> pa.Table:
+    def _without_redacted(self, rows: pa.Table, state: _File) -> pa.Table:
         """The rows of traces whose text nobody asked to have removed; the others are refused without it."""
         forgotten = pc.is_in(rows["trace_id"], pa.array(sorted(self._removed), pa.string())).to_pylist()
         if not any(forgotten):

@@ -36,7 +36,7 @@ class Config(Settings):
         model: The model, and the engine that runs it.
         prompt: Prompt file that asks for label and passages; for `explain: never` and `on_failure`.
         explained_prompt: One that asks for an explanation before them; for `explain: always` and `on_failure`.
-        explain: Who gets an explanation: nobody, every claim, or those that a first look without one did not find
+        explain: Who gets an explanation: nobody, every claim, or those that a single pair without one did not find
             supported, which are judged again. How long it may be is the prompt's `maxLength`.
         samples: Replies to each prompt, averaged; more than one needs a temperature.
         abstain_below: A label less probable than this is answered with `abstained`; None answers always, and so
@@ -135,7 +135,7 @@ class Llm:
             "kind": "llm",
             "rules": [RULES, _fence.RULES, _labels.RULES],
             "model": self._generator.describe(),
-            "looks": {
+            "pairs": {
                 name: {"prompt": look.prompt.hash, "output": look.prompt.output, "max_tokens": look.max_tokens}
                 for name, look in self._looks().items()
             },
@@ -145,8 +145,8 @@ class Llm:
     def judge(self, requests: Sequence[Request]) -> list[Verdict]:
         """One verdict per request, in order (METHODS section 3).
 
-        With `explain: on_failure` the second look's verdict replaces the first one's: an explanation written before a
-        decision is a reason for that decision, not for one taken without it. Where the second look fails for good,
+        With `explain: on_failure` the joint pair's verdict replaces the first one's: an explanation written before a
+        decision is a reason for that decision, not for one taken without it. Where the joint pair fails for good,
         the first verdict stays, unexplained; where the model could not be asked, there is no verdict.
 
         Raises:

@@ -7,16 +7,16 @@ import pyarrow.compute as pc
 
 from tasks.core.schemas import CLAIM_RESULTS, PAIRS
 from tasks.judging.known import all_verdicts, claim_results, planned_on
-from tasks.judging.pairs import first_looks, first_name, looks_of
+from tasks.judging.pairs import first_name, pair_parts, single_pairs
 from tasks.run.cascade import Member
 from tasks.run.context import Context
-from tasks.run.redacted import with_removed
+from tasks.run.redacted import with_redacted
 from tasks.store.lake import Part
 from tasks.store.query import Queries
 
 
 def plan_escalated(ctx: Context, queries: Queries, member: Member) -> tuple[int, str | None]:
-    """First looks of a later judge; written again where the verdicts of those before it have changed since.
+    """Single pairs of a later judge; written again where the verdicts of those before it have changed since.
 
     Returns:
         Tokens that ranking chunks took, and a note of how many claims went on; None where the budget ended it.
@@ -25,7 +25,7 @@ def plan_escalated(ctx: Context, queries: Queries, member: Member) -> tuple[int,
     for part in ctx.trace_parts():
         if ctx.budget.over():
             return tokens, None
-        looks = looks_of(ctx, part, ctx.judges[0])
+        looks = pair_parts(ctx, part, ctx.judges[0])
         if looks:
             planned, read = _plan(ctx, queries, member, part)
             tokens += read
@@ -36,7 +36,7 @@ def plan_escalated(ctx: Context, queries: Queries, member: Member) -> tuple[int,
 
 
 def settled(ctx: Context, queries: Queries, member: Member, part: Part) -> bool:
-    """Whether the first looks of a later judge are planned on what the judges before it say now."""
+    """Whether the single pairs of a later judge are planned on what the judges before it say now."""
     existing = ctx.lake.find(PAIRS, first_name(part, member), ctx.recipe, part.partition[-1])
     _, known = all_verdicts(ctx, queries, part, ctx.judges[: member.stage - 1])
     return existing is not None and existing.inputs() == planned_on(ctx, part, known)
@@ -67,13 +67,13 @@ def _plan(ctx: Context, queries: Queries, member: Member, part: Part) -> tuple[P
         "judging/escalate",
         {
             "claim_results": claim_results(ctx, queries, part, before, verdicts),
-            "pairs": looks_of(ctx, part, last),
+            "pairs": pair_parts(ctx, part, last),
             "verdict": verdicts.filter(pc.equal(verdicts["stage"], last.stage)),
         },
         {"stage": last.stage, "lo": member.band[0], "hi": member.band[1]},
     )
-    rows, tokens = first_looks(ctx, member, part, set(asked["claim_id"].to_pylist()))
-    rows = with_removed(ctx.lake, PAIRS, name, rows, part, ctx.recipe, day)
+    rows, tokens = single_pairs(ctx, member, part, set(asked["claim_id"].to_pylist()))
+    rows = with_redacted(ctx.lake, PAIRS, name, rows, part, ctx.recipe, day)
     return ctx.lake.write(PAIRS, name, rows, ctx.recipe, day, inputs=state), tokens
 
 

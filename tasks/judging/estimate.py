@@ -12,9 +12,9 @@ from tasks.core.types import Request
 from tasks.judging.escalate import latest_share, settled
 from tasks.judging.grades import STAGE, open_answers
 from tasks.judging.known import verdicts_on
-from tasks.judging.pairs import first_looks, has_claims, looks_of
+from tasks.judging.pairs import has_claims, pair_parts, single_pairs
 from tasks.judging.relevance import open_items, open_scores
-from tasks.judging.second_pass import possible_looks
+from tasks.judging.second_pass import possible_pairs
 from tasks.judging.verdicts import open_requests, requests_of
 from tasks.run.cascade import Member
 from tasks.run.context import Context, missing_parts
@@ -32,18 +32,18 @@ class Judging:
     """Work that one judge has before it.
 
     Attributes:
-        verdicts: First looks to judge; of round two at most, until round one is judged.
-        second_looks: Second looks that may be needed: an upper bound until the claims' first looks are judged.
+        verdicts: Single pairs to judge; of the second pass at most, until the first pass is judged.
+        joint_pairs: Joint pairs that may be needed: an upper bound until the claims' single pairs are judged.
         share: Share of the claims that are taken to go on to this judge, where the judge before it has still to say
             which: that of the latest night, or 1 before there is one. None where it is known which.
-        tokens: Tokens of the first looks, at the judge's measured rate per verdict, or by their characters.
+        tokens: Tokens of the single pairs, at the judge's measured rate per verdict, or by their characters.
         minutes: At the rate measured in the latest run of this judge; None before there is one.
         gpu_minutes: The same, times the GPUs that it held then.
     """
 
     judge: str
     verdicts: int
-    second_looks: int
+    joint_pairs: int
     share: float | None
     tokens: int
     minutes: float | None
@@ -86,16 +86,16 @@ class Asking:
 
 @dataclass(slots=True)
 class _Count:
-    """First looks, their characters and second looks: those that are certain, and those that all claims would need."""
+    """Single pairs, their characters and joint pairs: those that are certain, and those that all claims would need."""
 
     verdicts: int = 0
     chars: int = 0
-    second_looks: int = 0
+    joint_pairs: int = 0
 
-    def add(self, requests: Sequence[Request], second_looks: int) -> None:
+    def add(self, requests: Sequence[Request], joint_pairs: int) -> None:
         self.verdicts += len(requests)
         self.chars += sum(len(r.premise) + len(r.hypothesis) for r in requests)
-        self.second_looks += second_looks
+        self.joint_pairs += joint_pairs
 
 
 def estimate(*contexts: Context) -> Estimate:
@@ -161,19 +161,19 @@ def _judging(ctx: Context, queries: Queries, member: Member, asked: set[str]) ->
         if not has_claims(ctx, part):
             continue
         planned = member.stage == 1 or _earlier_done(ctx, queries, member, part)
-        looks = looks_of(ctx, part, member)
+        looks = pair_parts(ctx, part, member)
         if planned:
             found: Iterator[Request] = open_requests(ctx, queries, member, part, looks[:1])
             first = looks[0].read(["claim_id", "cited"])
         else:
-            first = possible_looks(ctx, member, part) if rounds else first_looks(ctx, member, part)[0]
+            first = possible_pairs(ctx, member, part) if rounds else single_pairs(ctx, member, part)[0]
             found = _unjudged(ctx, queries, member, part, first)
         requests = [r for r in found if r.key not in asked]
         asked.update(r.key for r in requests)
         if planned and not requests and len(looks) > 1:
             second = sum(1 for _ in open_requests(ctx, queries, member, part, looks[1:]))
         else:  # not planned yet, or to be planned again
-            second = 0 if rounds else _second_looks(member, first)
+            second = 0 if rounds else _joint_pairs(member, first)
         (certain if planned else possible).add(requests, second)
     latest = None if rounds else latest_share(ctx, member)
     part_of = 1.0 if latest is None else latest
@@ -184,7 +184,7 @@ def _judging(ctx: Context, queries: Queries, member: Member, asked: set[str]) ->
     return Judging(
         judge=f"{member.name}, round {member.stage}" if rounds else member.name,
         verdicts=verdicts,
-        second_looks=certain.second_looks + round(part_of * possible.second_looks),
+        joint_pairs=certain.joint_pairs + round(part_of * possible.joint_pairs),
         share=part_of if possible.verdicts and not rounds else None,
         tokens=round(verdicts * rates.tokens / rates.verdicts) if rates else chars // CHARS_PER_TOKEN,
         minutes=minutes,
@@ -196,7 +196,7 @@ def _earlier_done(ctx: Context, queries: Queries, member: Member, part: Part) ->
     """Whether it is certain which claims of a part go on to this judge: those before it have nothing left to judge."""
     before = ctx.judges[: member.stage - 1]
     return settled(ctx, queries, member, part) and not any(
-        next(open_requests(ctx, queries, m, part, looks_of(ctx, part, m)), None) for m in before
+        next(open_requests(ctx, queries, m, part, pair_parts(ctx, part, m)), None) for m in before
     )
 
 
@@ -207,8 +207,8 @@ def _unjudged(ctx: Context, queries: Queries, member: Member, part: Part, first:
     return requests_of(ctx, part, [first], missing)
 
 
-def _second_looks(member: Member, first: pa.Table) -> int:
-    """Most second looks that claims with these first looks may need."""
+def _joint_pairs(member: Member, first: pa.Table) -> int:
+    """Most joint pairs that claims with these single pairs may need."""
     counts = first.select(["claim_id", "cited"]).group_by("claim_id").aggregate([("cited", "count"), ("cited", "sum")])
     shown, cited = counts["cited_count"].to_numpy(), counts["cited_sum"].to_numpy()
     joint = int((shown > 1).sum()) if member.pairing.joint_words else 0

@@ -9,7 +9,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from tasks.core.schemas import CLAIM_RESULTS, PAIRS, VERDICTS
-from tasks.judging.pairs import claims_of, looks_of
+from tasks.judging.pairs import claims_of, pair_parts
 from tasks.run.cascade import Member, readers
 from tasks.run.context import Context
 from tasks.store.lake import Part, conform, empty
@@ -50,17 +50,17 @@ def state_of(verdicts: pa.Table) -> str:
 
 
 def planned_on(ctx: Context, part: Part, known: str) -> str:
-    """Token of what the looks of a later judge or round rest on: the first looks' scopes, and what is known.
+    """Token of what the looks of a later judge or round rest on: the single pairs' scopes, and what is known.
 
     A wider scope may add claims whose requests have their verdicts from others, so that nothing new is known.
     """
-    first = looks_of(ctx, part, ctx.judges[0])[:1]
+    first = pair_parts(ctx, part, ctx.judges[0])[:1]
     return "|".join(filter(None, (*(p.inputs() for p in first), known)))
 
 
 def all_verdicts(ctx: Context, queries: Queries, part: Part, judges: Sequence[Member]) -> tuple[pa.Table, str]:
     """The verdicts of these judges on their looks at a part, with their `stage`, and the token of what is known."""
-    tables = [verdicts_for(ctx, queries, m, part, looks_of(ctx, part, m)) for m in judges]
+    tables = [verdicts_for(ctx, queries, m, part, pair_parts(ctx, part, m)) for m in judges]
     staged = [
         table.append_column("stage", pa.repeat(pa.scalar(m.stage, pa.int32()), table.num_rows))
         for m, table in zip(judges, tables, strict=True)
@@ -70,7 +70,7 @@ def all_verdicts(ctx: Context, queries: Queries, part: Part, judges: Sequence[Me
 
 def claim_results(ctx: Context, queries: Queries, part: Part, judges: Sequence[Member], verdicts: pa.Table) -> pa.Table:
     """Results of a part's claims as these judges see them (`sql/scoring/claim_results.sql`)."""
-    looks = [p for m in judges for p in looks_of(ctx, part, m)]
+    looks = [p for m in judges for p in pair_parts(ctx, part, m)]
     relations = {"claims": claims_of(ctx, part), "pairs": looks, "verdict": verdicts}
     params = {
         "recipe": ctx.recipe,

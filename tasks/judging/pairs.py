@@ -1,7 +1,7 @@
 """Pairs: which claim is shown to the judge with which evidence.
 
-First looks show one window of one chunk, or packs of windows of all chunks, for every part of `claims` without a part
-of `pairs`. Second looks show the best chunks together, or the cited ones alone, once the first looks have verdicts (see
+Single pairs show one window of one chunk, or packs of windows of all chunks, for every part of `claims` without a part
+of `pairs`. Joint pairs show the best chunks together, or the cited ones alone, once the single pairs have verdicts (see
 `verdicts.py`). Each judge of a cascade has parts of its own: the first sees all claims, the others some
 (`escalate.py`).
 """
@@ -24,7 +24,7 @@ from tasks.judging.evidence import Window, passages
 from tasks.run import scope
 from tasks.run.cascade import Member
 from tasks.run.context import Context, StageResult
-from tasks.run.redacted import kept, with_removed
+from tasks.run.redacted import kept, with_redacted
 from tasks.run.scope import ALL, Scope
 from tasks.store.lake import Part, empty
 from tasks.text.windows import windows, words
@@ -34,7 +34,7 @@ CLAIM_COLUMNS = ["claim_id", "trace_id", "hypothesis", "cited_chunk_ids", "langu
 
 
 def plan_pairs(ctx: Context) -> StageResult:
-    """First looks of the first judge at the claims of the run's days; returns pairs computed and reused.
+    """Single pairs of the first judge at the claims of the run's days; returns pairs computed and reused.
 
     The newest days come first; between two parts, the budget may end it.
     """
@@ -47,10 +47,10 @@ def plan_pairs(ctx: Context) -> StageResult:
             existing = ctx.lake.find(PAIRS, first_name(part, ctx.judges[0]), ctx.recipe, part.partition[-1])
             before = existing.inputs() if existing else None
             while scopes := _wider(ctx, part, before):
-                rows, read = first_looks(ctx, ctx.judges[0], part, _claims_in(ctx, part, scopes))
+                rows, read = single_pairs(ctx, ctx.judges[0], part, _claims_in(ctx, part, scopes))
                 tokens += read
                 where = (ctx.recipe, part.partition[-1])
-                rows = with_removed(ctx.lake, PAIRS, part.name, rows, part, *where)
+                rows = with_redacted(ctx.lake, PAIRS, part.name, rows, part, *where)
                 with ctx.lake.alone():
                     existing = ctx.lake.find(PAIRS, part.name, *where)
                     planned = existing.inputs() if existing else None
@@ -96,7 +96,7 @@ def claims_of(ctx: Context, part: Part, columns: list[str] | None = None) -> pa.
 
 
 def covered(ctx: Context, part: Part, rows: pa.Table) -> pa.Table:
-    """Of rows with a `trace_id`, those of the traces that the first looks at a part were planned for."""
+    """Of rows with a `trace_id`, those of the traces that the single pairs at a part were planned for."""
     scopes = planned_for(ctx, part)
     if scopes == [ALL]:
         return rows
@@ -105,7 +105,7 @@ def covered(ctx: Context, part: Part, rows: pa.Table) -> pa.Table:
 
 
 def planned_for(ctx: Context, part: Part) -> Sequence[Scope]:
-    """Scopes that the first looks at a part cover; the context's own where there are none yet."""
+    """Scopes that the single pairs at a part cover; the context's own where there are none yet."""
     existing = ctx.lake.find(PAIRS, first_name(part, ctx.judges[0]), ctx.recipe, part.partition[-1])
     return scope.parse(existing.inputs()) if existing else [ctx.scope]
 
@@ -188,14 +188,14 @@ class Looks:
             "claim_id": pa.array(self.claim_id, pa.string()),
             "trace_id": pa.array(self.trace_id, pa.string()),
             "stage": pa.repeat(pa.scalar(self.stage, pa.int32()), len(self.claim_id)),
-            "look": pa.array(self.look, pa.string()),
+            "pair_kind": pa.array(self.look, pa.string()),
             "evidence": pa.ListArray.from_arrays(pa.array(self.offsets, pa.int32()), shown),
             "cited": pa.array(self.cited, pa.bool_()),
             "request_key": pa.array(self.request_key, pa.string()),
         })  # fmt: skip
 
 
-def first_looks(ctx: Context, member: Member, part: Part, only: Collection[str] | None = None) -> tuple[pa.Table, int]:
+def single_pairs(ctx: Context, member: Member, part: Part, only: Collection[str] | None = None) -> tuple[pa.Table, int]:
     """Pairs of one part for one judge, looks at the same evidence side by side, and the tokens that ranking took.
 
     Claims in languages that it does not read have none.
@@ -293,7 +293,7 @@ def _nearest(
     return nearest, tokens
 
 
-def second_looks(ctx: Context, member: Member, part: Part, asked: pa.Table) -> pa.Table:
+def joint_pairs(ctx: Context, member: Member, part: Part, asked: pa.Table) -> pa.Table:
     """Pairs for the looks that `sql/judging/joint_pairs.sql` or `sql/judging/left_out_pairs.sql` asks for."""
     looks = Looks(member.stage)
     if asked.num_rows:
@@ -303,21 +303,21 @@ def second_looks(ctx: Context, member: Member, part: Part, asked: pa.Table) -> p
         for row in kept(part, asked).to_pylist():
             claim, chunks = claims[row["claim_id"]], texts[row["trace_id"]]
             evidence = [(e["chunk_id"], e["start"], e["end"]) for e in row["evidence"]]
-            if not member.pairing.packs or row["look"] == "joint":
+            if not member.pairing.packs or row["pair_kind"] == "joint":
                 most = member.pairing.joint_words
-                if row["look"] == "joint" and not most:
+                if row["pair_kind"] == "joint" and not most:
                     continue
                 evidence = list(_fitting(evidence, chunks, row["least"], most))
             # Where the best windows are those of the cited chunks, one look serves both.
             if (row["claim_id"], frozenset(evidence)) in shown:
                 continue
             shown.add((row["claim_id"], frozenset(evidence)))
-            for body in _again(member.pairing, row["look"], evidence, chunks):
+            for body in _again(member.pairing, row["pair_kind"], evidence, chunks):
                 (key,) = keys.request_keys(passages(body, chunks), [claim["hypothesis"]])
                 cited = {chunk for chunk, _, _ in body} <= set(claim["cited_chunk_ids"])
                 for window in body:
                     looks.show(*window)
-                looks.add(row["claim_id"], row["trace_id"], row["look"], key, cited=cited)
+                looks.add(row["claim_id"], row["trace_id"], row["pair_kind"], key, cited=cited)
     return looks.table()
 
 
@@ -332,27 +332,27 @@ def _fitting(evidence: Iterable[Window], texts: Mapping[str, str], least: int, m
 
 
 def _again(pairing: Pairing, look: str, evidence: list[Window], texts: Mapping[str, str]) -> Iterable[list[Window]]:
-    """Evidence of a second look. All that a claim cites is shown as it was shown at first: in order, and in packs."""
+    """Evidence of a joint pair. All that a claim cites is shown as it was shown at first: in order, and in packs."""
     if look != "joint_cited" or not pairing.packs:
         return [evidence]
     order = {chunk: i for i, chunk in enumerate(texts)}
     return packs(sorted(evidence, key=lambda w: (order[w[0]], w[1])), texts, pairing.pack_words)
 
 
-def looks_of(ctx: Context, part: Part, member: Member) -> list[Part]:
-    """A judge's parts of `pairs` for a part of `traces`: first looks, then the others where they are planned."""
+def pair_parts(ctx: Context, part: Part, member: Member) -> list[Part]:
+    """A judge's parts of `pairs` for a part of `traces`: single pairs, then the others where they are planned."""
     names = (first_name(part, member), joint_name(part, member), left_out_name(part, member))
     found = (ctx.lake.find(PAIRS, name, ctx.recipe, part.partition[-1]) for name in names)
     return [p for p in found if p]
 
 
 def first_name(part: Part, member: Member) -> str:
-    """Name of the part that holds a judge's first looks."""
+    """Name of the part that holds a judge's single pairs."""
     return part.name if member.stage == 1 else f"{part.name}-stage{member.stage}"
 
 
 def joint_name(part: Part, member: Member) -> str:
-    """Name of the part that holds its second looks."""
+    """Name of the part that holds its joint pairs."""
     return f"{first_name(part, member)}-joint"
 
 

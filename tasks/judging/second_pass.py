@@ -1,4 +1,4 @@
-"""Round two of method `citations`: each uncited claim against the claims of its answer that round one found true.
+"""The second pass of method `citations`: each uncited claim against the claims of its answer that the first pass found true.
 
 Which claims are checked, and against which, says `sql/judging/second_pass.sql`; what comes of both rounds,
 `sql/scoring/citation_results.sql`.
@@ -15,10 +15,10 @@ from tasks.core import keys
 from tasks.core.schemas import PAIRS
 from tasks.judging.evidence import passages
 from tasks.judging.known import all_verdicts, claim_results, planned_on
-from tasks.judging.pairs import Looks, claims_of, first_name, looks_of, packs
+from tasks.judging.pairs import Looks, claims_of, first_name, packs, pair_parts
 from tasks.run.cascade import Member
 from tasks.run.context import Context
-from tasks.run.redacted import with_removed
+from tasks.run.redacted import with_redacted
 from tasks.store.lake import Part
 from tasks.store.query import Queries
 
@@ -26,18 +26,18 @@ LOOK = "found_true"
 Shown = tuple[str, str, Sequence[str]]  # a claim, its trace, and the claims that it is checked against
 
 
-def plan_round_two(ctx: Context, queries: Queries, member: Member) -> tuple[int, str]:
-    """Looks of round two; written again where the verdicts of round one have changed since.
+def plan_second_pass(ctx: Context, queries: Queries, member: Member) -> tuple[int, str]:
+    """Looks of the second pass; written again where the verdicts of the first pass have changed since.
 
     Returns:
         0 tokens, and a note of how many claims are checked.
     """
     checked = 0
     for part in ctx.trace_parts():
-        if looks_of(ctx, part, ctx.judges[0]):
+        if pair_parts(ctx, part, ctx.judges[0]):
             planned = _plan(ctx, queries, member, part)
             checked += int(pc.count_distinct(planned.read(["claim_id"])["claim_id"]).as_py())
-    return 0, f"Round two checks {checked:,} uncited claims against those that round one found true."
+    return 0, f"The second pass checks {checked:,} uncited claims against those that the first pass found true."
 
 
 def _plan(ctx: Context, queries: Queries, member: Member, part: Part) -> Part:
@@ -52,12 +52,12 @@ def _plan(ctx: Context, queries: Queries, member: Member, part: Part) -> Part:
     results = claim_results(ctx, queries, part, before, verdicts)
     asked = queries.run("judging/second_pass", {"claims": claims, "claim_results": results})
     shown = ((r["claim_id"], r["trace_id"], r["found_true"]) for r in asked.to_pylist())
-    rows = with_removed(ctx.lake, PAIRS, name, _looks(member, claims, shown), part, ctx.recipe, day)
+    rows = with_redacted(ctx.lake, PAIRS, name, _looks(member, claims, shown), part, ctx.recipe, day)
     return ctx.lake.write(PAIRS, name, rows, ctx.recipe, day, inputs=state)
 
 
-def possible_looks(ctx: Context, member: Member, part: Part) -> pa.Table:
-    """The most looks that round two may need of a part: as if round one found everything true."""
+def possible_pairs(ctx: Context, member: Member, part: Part) -> pa.Table:
+    """The most looks that the second pass may need of a part: as if the first pass found everything true."""
     claims = claims_of(ctx, part)
     shown: list[Shown] = []
     for trace, its in groupby(claims.to_pylist(), key=itemgetter("trace_id")):

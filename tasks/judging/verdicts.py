@@ -1,4 +1,4 @@
-"""Verdicts: judge every request that has none yet, first looks and then second looks, judge after judge of a cascade.
+"""Verdicts: judge every request that has none yet, single pairs and then joint pairs, judge after judge of a cascade.
 
 A request is paid for once: its key is looked up among all verdicts of the judge version, of any day, before it is
 judged. Verdicts are stored shard by shard, so that a kill loses at most the shard in flight. What a model could not be
@@ -23,15 +23,15 @@ from tasks.core.types import LABELS, OUTAGE, Request, Verdict
 from tasks.judging.escalate import plan_escalated
 from tasks.judging.evidence import Window, passages, premise
 from tasks.judging.known import state_of, verdicts_for
-from tasks.judging.pairs import cut_claims, joint_name, left_out_name, looks_of, second_looks, trace_texts
-from tasks.judging.second_pass import plan_round_two
+from tasks.judging.pairs import cut_claims, joint_name, joint_pairs, left_out_name, pair_parts, trace_texts
+from tasks.judging.second_pass import plan_second_pass
 from tasks.run.cascade import Member
 from tasks.run.context import Context, StageResult
-from tasks.run.redacted import kept, with_removed
+from tasks.run.redacted import kept, with_redacted
 from tasks.store.lake import Part
 from tasks.store.query import Queries
 
-FIRST, SECOND = "verdicts", "second looks"
+FIRST, SECOND = "verdicts", "joint pairs"
 LOOK_COLUMNS = ["claim_id", "trace_id", "evidence", "request_key"]
 
 
@@ -40,8 +40,8 @@ def stage_name(name: str, stage: int) -> str:
     return name if stage == 1 else f"{name} {stage}"
 
 
-def judge_first_looks(ctx: Context, *, stage: int = 1, retry_failures: bool = False, keep: bool = False) -> StageResult:
-    """Judge the first looks of the run's days; of a round, free the model after them.
+def judge_pairs(ctx: Context, *, stage: int = 1, retry_failures: bool = False, keep: bool = False) -> StageResult:
+    """Judge the single pairs of the run's days; of a round, free the model after them.
 
     Args:
         keep: Leave the model where it is: the next stage asks the same judge.
@@ -53,34 +53,32 @@ def judge_first_looks(ctx: Context, *, stage: int = 1, retry_failures: bool = Fa
     """
     member = ctx.judges[stage - 1]
     with ctx.queries() as queries:
-        plan = plan_round_two if ctx.settings.method == "citations" else plan_escalated
+        plan = plan_second_pass if ctx.settings.method == "citations" else plan_escalated
         tokens, note = plan(ctx, queries, member) if stage > 1 else (0, None)
-        work = [(part, looks_of(ctx, part, member)[:1]) for part in ctx.trace_parts()]
+        work = [(part, pair_parts(ctx, part, member)[:1]) for part in ctx.trace_parts()]
         done = _judge(ctx, queries, member, FIRST, work, retry_failures=retry_failures)
     if ctx.settings.method == "citations" and not keep:
         member.judge.close()
     return replace(done, tokens_in=done.tokens_in + tokens, notes=(*([note] if note else []), *done.notes))
 
 
-def judge_second_looks(
-    ctx: Context, *, stage: int = 1, retry_failures: bool = False, keep: bool = False
-) -> StageResult:
+def judge_joint_pairs(ctx: Context, *, stage: int = 1, retry_failures: bool = False, keep: bool = False) -> StageResult:
     """Plan the looks that the verdicts of the first ones call for, judge them, and free the model.
 
-    Rounds have no second looks.
+    Rounds have no joint pairs.
 
     Args:
         stage: Which judge or round of the recipe, from 1.
         keep: Leave the model where it is: the next stage asks the same judge.
 
     Raises:
-        EngineError: See `judge_first_looks`.
+        EngineError: See `judge_pairs`.
     """
     member = ctx.judges[stage - 1]
     done = StageResult(stage_name(SECOND, stage), judge=member.judge.version)
     if ctx.settings.method == "claims":
         with ctx.queries() as queries:
-            parts = [part for part in ctx.trace_parts() if looks_of(ctx, part, member)]
+            parts = [part for part in ctx.trace_parts() if pair_parts(ctx, part, member)]
             work = [(part, [_plan_second(ctx, queries, member, part)]) for part in parts]
             done = _judge(ctx, queries, member, SECOND, work, retry_failures=retry_failures)
             more = [(part, [looks]) for part in parts if (looks := _plan_left_out(ctx, queries, member, part))]
@@ -100,8 +98,10 @@ def open_requests(
 
 
 def _plan_second(ctx: Context, queries: Queries, member: Member, part: Part) -> Part:
-    """The part of second looks."""
-    return _plan(ctx, queries, member, part, "second_look", joint_name(part, member), looks_of(ctx, part, member)[:1])
+    """The part of joint pairs."""
+    return _plan(
+        ctx, queries, member, part, "judging/joint_pairs", joint_name(part, member), pair_parts(ctx, part, member)[:1]
+    )
 
 
 def _plan_left_out(ctx: Context, queries: Queries, member: Member, part: Part) -> Part | None:
@@ -110,8 +110,8 @@ def _plan_left_out(ctx: Context, queries: Queries, member: Member, part: Part) -
     if member.pairing.packs or not pc.any(pc.greater(pc.list_value_length(cited), 2)).as_py():
         return None
     name = left_out_name(part, member)
-    others = [looks for looks in looks_of(ctx, part, member) if looks.name != name]
-    return _plan(ctx, queries, member, part, "left_out_look", name, others)
+    others = [looks for looks in pair_parts(ctx, part, member) if looks.name != name]
+    return _plan(ctx, queries, member, part, "judging/left_out_pairs", name, others)
 
 
 def _plan(
@@ -127,8 +127,8 @@ def _plan(
         return existing
     claims = cut_claims(ctx, part, ["claim_id", "cited_chunk_ids"])
     looks = queries.run(query, {"claims": claims, "pairs": before, "verdict": known})
-    rows = second_looks(ctx, member, part, looks)
-    rows = with_removed(ctx.lake, PAIRS, name, rows, part, ctx.recipe, day)
+    rows = joint_pairs(ctx, member, part, looks)
+    rows = with_redacted(ctx.lake, PAIRS, name, rows, part, ctx.recipe, day)
     return ctx.lake.write(PAIRS, name, rows, ctx.recipe, day, inputs=state)
 
 
@@ -168,7 +168,7 @@ def judge_requests(
         `done` with what this adds; `lost` counts what could not be asked and is not stored.
 
     Raises:
-        EngineError: See `judge_first_looks`.
+        EngineError: See `judge_pairs`.
     """
     for shard in shards(requests, ctx.config.limits):
         if ctx.budget.over():
@@ -252,7 +252,7 @@ def requests_of(ctx: Context, part: Part, looks: Sequence[pa.Table], missing: se
                     missing.discard(key)
                     if before != (trace, evidence):  # one text serves all claims that it is shown with
                         before = (trace, evidence)
-                        # Round two shows claims of the answer, which go by their ids.
+                        # The second pass shows claims of the answer, which go by their ids.
                         shown = passages(evidence, ChainMap(texts[trace], said))
                         text = premise(shown)
                     yield Request(key, text, said[claim], shown if len(shown) > 1 else ())

@@ -29,7 +29,7 @@ from tasks.core.schemas import (
     GRADES,
     PAIRS,
     QUARANTINE,
-    REMOVALS,
+    REDACTIONS,
     TRACE_SCORES,
     TRACES,
     TS,
@@ -77,9 +77,9 @@ def request(lake: Lake, trace_ids: Iterable[str], reason: str | None, now: datet
     """Put on record that these traces' texts are to be removed. Whatever happens next, they don't come back."""
     for trace_id in trace_ids:
         name = _name(trace_id)
-        if lake.find(REMOVALS, name) is None or not _open(lake, name):
-            row = {"trace_id": trace_id, "requested_at": now, "reason": reason, "removed_at": None}
-            lake.write(REMOVALS, name, from_rows([row], REMOVALS))
+        if lake.find(REDACTIONS, name) is None or not _open(lake, name):
+            row = {"trace_id": trace_id, "requested_at": now, "reason": reason, "redacted_at": None}
+            lake.write(REDACTIONS, name, from_rows([row], REDACTIONS))
 
 
 def due(lake: Lake, settings: Retention, today: date) -> Due:
@@ -89,7 +89,9 @@ def due(lake: Lake, settings: Retention, today: date) -> Due:
         for days in (settings.text_days, settings.explanations_days)
     )
     limits = [day for day in (texts, explanations) if day is not None]
-    wanted = frozenset(r["trace_id"] for p in lake.parts(REMOVALS) for r in p.read().to_pylist() if not r["removed_at"])
+    wanted = frozenset(
+        r["trace_id"] for p in lake.parts(REDACTIONS) for r in p.read().to_pylist() if not r["redacted_at"]
+    )
     return Due(texts, max(limits, default=None), wanted)
 
 
@@ -131,9 +133,9 @@ def pending(lake: Lake) -> list[date] | None:
 def finish(lake: Lake, what: Due, now: datetime) -> None:
     """Put on record that everything is gone, from the warehouse and the report too."""
     for trace_id in sorted(what.traces):
-        part = lake.find(REMOVALS, _name(trace_id))
+        part = lake.find(REDACTIONS, _name(trace_id))
         assert part is not None  # noqa: S101 - it is what made the request due
-        lake.write(REMOVALS, part.name, from_rows([{**part.read().to_pylist()[0], "removed_at": now}], REMOVALS))
+        lake.write(REDACTIONS, part.name, from_rows([{**part.read().to_pylist()[0], "redacted_at": now}], REDACTIONS))
     (lake.root / PENDING).unlink(missing_ok=True)
 
 
@@ -147,8 +149,8 @@ def _name(trace_id: str) -> str:
 
 
 def _open(lake: Lake, name: str) -> bool:
-    part = lake.find(REMOVALS, name)
-    return part is not None and part.read(["removed_at"])["removed_at"].null_count > 0
+    part = lake.find(REDACTIONS, name)
+    return part is not None and part.read(["redacted_at"])["redacted_at"].null_count > 0
 
 
 def _note(lake: Lake, nights: Collection[date]) -> None:
@@ -172,9 +174,9 @@ def _due_in(part: Part, what: Due) -> "np.ndarray[tuple[int], np.dtype[np.bool_]
     old = what.texts is not None and part.date < what.texts
     if not old and not what.traces:
         return None
-    rows = part.read(["trace_id", MARK, "text_removed"])
+    rows = part.read(["trace_id", MARK, "text_redacted"])
     ids = rows["trace_id"].to_pylist()
-    why = rows["text_removed"].to_pylist() if MARK in rows.column_names else [None] * len(ids)
+    why = rows["text_redacted"].to_pylist() if MARK in rows.column_names else [None] * len(ids)
     mask = np.array([w != DELETED if i in what.traces else old and w is None for i, w in zip(ids, why, strict=True)])
     return mask if mask.any() else None
 
@@ -202,7 +204,7 @@ def _empty_traces(
         ),
         "content_hash": pc.if_else(deleted, GONE, rows["content_hash"]),
         MARK: pc.if_else(gone, pa.scalar(now, TS), rows[MARK]),
-        "text_removed": pc.if_else(deleted, DELETED, pc.if_else(gone, EXPIRED, rows["text_removed"])),
+        "text_redacted": pc.if_else(deleted, DELETED, pc.if_else(gone, EXPIRED, rows["text_redacted"])),
     }
     for name, column in columns.items():
         rows = rows.set_column(rows.schema.get_field_index(name), name, column)

@@ -121,7 +121,7 @@ def select(reader: Reader, scope: Scope, wanted: Wanted) -> Selection:
     texts = reader.rows(sql("review/texts"), of) if claims else []
     answers = {(r["date"], r["trace_id"]): r for r in texts}
     tasks = tuple(_task(r, answers[r["date"], r["trace_id"]], wanted) for r in claims)
-    return Selection(tasks, total["n_enough"], total["n_wanted"] - len(tasks), total["n_removed"], total["n_answers"])
+    return Selection(tasks, total["n_enough"], total["n_wanted"] - len(tasks), total["n_redacted"], total["n_answers"])
 
 
 def _task(claim: Mapping[str, Any], answer: Mapping[str, Any], wanted: Wanted) -> Task:

@@ -29,7 +29,7 @@ from tasks.store.lake import from_rows
 from tasks.store.query import Queries
 
 STAGE = "reviews"
-REMOVED = "text_removed"  # nobody's mistake: the text was there when the label was given
+REMOVED = "text_redacted"  # nobody's mistake: the text was there when the label was given
 TARGETS = pa.schema([("line", pa.int64()), ("trace_id", pa.string()), ("claim_id", pa.string())])
 
 Span: TypeAlias = tuple[int | None, int | None]
@@ -161,7 +161,7 @@ def read(ctx: Context, queries: Queries, path: Path) -> Labels:
 
 def _hidden(entry: Entry, said: Refusal, places: dict[int, dict[str, Any]], gone: frozenset[str]) -> bool:
     """Whether a refused line may quote a text that was removed: it would come back by the quarantine."""
-    removed = entry.number in places and places[entry.number]["text_removed"]
+    removed = entry.number in places and places[entry.number]["text_redacted"]
     return bool(removed) or said.reason == REMOVED or any(trace_id in entry.raw for trace_id in gone)
 
 
@@ -186,7 +186,7 @@ def _placed(line: Line, place: dict[str, Any], gone: frozenset[str]) -> Span | R
     """Where in the answer the label belongs."""
     answer: str | None = place["answer"]
     by_text = line.claim is not None or line.span is not None
-    if (by_text and place["text_removed"]) or (answer is None and line.trace_id in gone):
+    if (by_text and place["text_redacted"]) or (answer is None and line.trace_id in gone):
         return Refusal(line.trace_id, REMOVED, "the text of the trace was removed; a `claim_id` would still tell")
     if answer is None:
         return Refusal(line.trace_id, "unknown_trace", "no trace with this id is in the lake; complete its day first")

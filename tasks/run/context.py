@@ -34,44 +34,11 @@ from tasks.run.variants import ALWAYS, Skipped, Variant, Window, of_night
 from tasks.scorers import Scorer
 from tasks.sources import Source
 from tasks.store.lake import Lake, Part
-from tasks.store.query import Queries, sql
+from tasks.store.query import Queries, sql, sql_in
 
 PAIRING_RULES = 2  # raised when the windows or the looks that the same settings lead to change
-SCORING_SQL = (
-    "part_verdicts",
-    "second_look",
-    "left_out_look",
-    "claim_results",
-    "escalate",
-    "round_two",
-    "citation_results",
-    "trace_scores",
-    "question_sums",
-    "nightly_groundedness",
-    "nightly_utilization",
-    "nightly_relevance",
-    "nightly_triad",
-    "waterfall_sums",
-    "nightly_waterfall",
-    "partial_support",
-    "shown_patterns",
-    "shown_languages",
-    "share_sums",
-    "nightly_patterns",
-    "nightly_languages",
-    "nightly_citations",
-    "repeated_questions",
-    "nightly_repeats",
-    "views/reviewed_claims",
-    "reviewed_traces",
-    "corrected_sums",
-    "trace_grace",
-    "grace_sums",
-    "nightly_grace",
-    "nightly_grace_sources",
-    "nightly_grace_confusion",
-)
-GRADING_SQL = ("grade_sums", "nightly_grades")  # hashed only where a recipe names a grader
+# What decides a stored number: a change starts another recipe.
+SCORING_SQL = (*sql_in("judging", "scoring", "sums", "nightly"), "views/reviewed_claims")
 
 
 @dataclass(frozen=True, slots=True)
@@ -409,6 +376,7 @@ def define(
     relevance: Mapping[str, str],
     grader: str | None = None,
     languages: Sequence[Sequence[str] | None] = (),
+    text: Callable[[str], str] = sql,
 ) -> dict[str, object]:
     """What is hashed into a recipe. The name stays out: renaming changes no number.
 
@@ -417,12 +385,12 @@ def define(
         relevance: See `scorers.versions`.
         grader: Its version; None where the recipe names none.
         languages: What each judge reads; None for all.
+        text: Gives the text of a SQL file by its name.
     """
 
     def pairing(settings: Pairing) -> dict[str, object]:
         return {**settings.model_dump(), "rules": PAIRING_RULES}
 
-    queries = (*SCORING_SQL, *(GRADING_SQL if grader else ()))
     return {
         "method": recipe.method,
         "extractor": extractor,
@@ -439,7 +407,7 @@ def define(
         "waterfall": recipe.waterfall.model_dump(),
         "grace": {"source": recipe.grace.source},
         "patterns": patterns.rules(recipe.patterns),
-        "sql": {name: hashlib.sha256(sql(name).encode()).hexdigest()[:16] for name in queries},
+        "sql": {name: hashlib.sha256(text(name).encode()).hexdigest()[:16] for name in SCORING_SQL},
         **({"grades": {"grader": grader}} if grader else {}),
     }
 

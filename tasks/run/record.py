@@ -98,7 +98,7 @@ class Run:
 
 @dataclass(frozen=True, slots=True)
 class Rates:
-    """What a run measured of one judge, over its first and second looks.
+    """What a run measured of one judge, over its first and joint pairs.
 
     Attributes:
         verdicts: That it made.

@@ -7,10 +7,10 @@ traces out, and their rows are taken over from what was written before.
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from tasks.core.schemas import REMOVALS, TS, Table
+from tasks.core.schemas import REDACTIONS, TS, Table
 from tasks.store.lake import Lake, Part, conform
 
-MARK = "text_removed_at"
+MARK = "text_redacted_at"
 
 
 def removed(part: Part) -> pa.Array:
@@ -33,7 +33,7 @@ def marked(part: Part, columns: list[str]) -> pa.Table:
     return rows if MARK in rows.column_names else rows.append_column(MARK, pa.nulls(rows.num_rows, TS))
 
 
-def with_removed(lake: Lake, table: Table, name: str, rows: pa.Table, part: Part, *partition: str) -> pa.Table:
+def with_redacted(lake: Lake, table: Table, name: str, rows: pa.Table, part: Part, *partition: str) -> pa.Table:
     """Rows that take the place of a part, but for its rows of traces whose text is gone: those can't be made again.
 
     Args:
@@ -63,4 +63,4 @@ def whole(part: Part, table: Table) -> pa.Table:
 
 def requested(lake: Lake) -> frozenset[str]:
     """Ids of all traces whose text was ever asked to be removed."""
-    return frozenset(t for part in lake.parts(REMOVALS) for t in part.read(["trace_id"])["trace_id"].to_pylist())
+    return frozenset(t for part in lake.parts(REDACTIONS) for t in part.read(["trace_id"])["trace_id"].to_pylist())

@@ -11,7 +11,7 @@ from datetime import date
 
 from tasks.core.progress import Progress
 from tasks.core.schemas import TRACES
-from tasks.judging.pairs import looks_of
+from tasks.judging.pairs import pair_parts
 from tasks.judging.verdicts import FIRST
 from tasks.run.context import Context
 from tasks.scoring.score import complete
@@ -24,7 +24,7 @@ class Day:
 
     Attributes:
         ctx: The context, cut down to the day.
-        looks: First looks at its claims.
+        looks: Single pairs at its claims.
     """
 
     ctx: Context
@@ -42,7 +42,7 @@ class Day:
 
 
 def days(ctx: Context) -> list[Day]:
-    """The days of the range that have traces, newest first; their first looks are planned."""
+    """The days of the range that have traces, newest first; their single pairs are planned."""
     dates = sorted({p.date for p in ctx.lake.parts(TRACES) if ctx.first <= p.date <= ctx.last}, reverse=True)
     contexts = (replace(on(ctx, d), progress=Overall(ctx.progress)) for d in dates)
     return [Day(c, sum(looks[0].rows() for looks in _planned(c))) for c in contexts]
@@ -56,12 +56,12 @@ def on(ctx: Context, day: date) -> Context:
 
 def _planned(ctx: Context) -> Iterator[list[Part]]:
     for part in ctx.trace_parts():
-        if looks := looks_of(ctx, part, ctx.judges[0]):
+        if looks := pair_parts(ctx, part, ctx.judges[0]):
             yield looks
 
 
 class Overall:
-    """A day's share of one bar for the first looks of all days, instead of a bar for each stage of each day.
+    """A day's share of one bar for the single pairs of all days, instead of a bar for each stage of each day.
 
     A stage that is run again, since it gave way or met an outage, counts from its beginning: the bar moves on once it
     is past what it has told.
@@ -73,7 +73,7 @@ class Overall:
         self._done = self._told = 0
 
     def start(self, stage: str, total: int | None) -> None:  # noqa: ARG002 - the range has its own
-        """Only first looks of the first judge are counted."""
+        """Only single pairs of the first judge are counted."""
         self._counts, self._done = stage == FIRST, 0
 
     def advance(self, steps: int = 1) -> None:

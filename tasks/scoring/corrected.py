@@ -53,7 +53,7 @@ def correct_nights(ctx: Context) -> StageResult:
                     _, found = reviewed(ctx, queries, reviews)
                 known = {"trace_scores": parts, "reviewed_traces": found}
                 known["intervals"] = of_waterfall(queries, parts, found)
-                rows = (queries.run(NIGHTLY_WATERFALL.name, known), corrected(queries, parts, found))
+                rows = (queries.run("nightly/nightly_waterfall", known), corrected(queries, parts, found))
                 for table, made in zip(NIGHTLY, rows, strict=True):
                     ctx.lake.write(table, "night", made, ctx.recipe, day, inputs=token)
                 computed += 1

@@ -22,7 +22,7 @@ from tasks.judging.pairs import cut_parts, has_claims, planned_for
 from tasks.run import scope
 from tasks.run.annotations import of_traces
 from tasks.run.context import Context, StageResult
-from tasks.run.redacted import kept, removed, with_removed
+from tasks.run.redacted import kept, removed, with_redacted
 from tasks.run.scope import ALL, Scope
 from tasks.scoring.intervals import of_grace
 from tasks.store.lake import Part
@@ -58,7 +58,7 @@ def score_grace(ctx: Context) -> StageResult:
             else:
                 rows = _outcomes(ctx, queries, part, scopes)
                 where = (ctx.recipe, part.partition[-1])
-                rows = with_removed(ctx.lake, TRACE_GRACE, part.name, rows, part, *where)
+                rows = with_redacted(ctx.lake, TRACE_GRACE, part.name, rows, part, *where)
                 ctx.lake.write(TRACE_GRACE, part.name, rows, *where, inputs=token)
                 computed += rows.num_rows
             ctx.progress.advance()
@@ -98,12 +98,12 @@ def _night(ctx: Context, queries: Queries, day: str) -> None:
     traces = ctx.lake.parts(TRACES, day)
     sums = queries.run("sums/grace_sums", {TRACE_GRACE.name: outcomes, TRACES.name: traces})
     of_night, of_sources = of_grace(sums)
-    sources = queries.run(NIGHTLY_GRACE_SOURCES.name, {"grace_sums": sums, "intervals": of_sources})
+    sources = queries.run("nightly/nightly_grace_sources", {"grace_sums": sums, "intervals": of_sources})
     known: dict[str, Relation] = {TRACE_GRACE.name: outcomes, NIGHTLY_GRACE_SOURCES.name: sources}
     rows = (
         sources,
-        queries.run(NIGHTLY_GRACE.name, {**known, "intervals": of_night}),
-        queries.run(NIGHTLY_GRACE_CONFUSION.name, known),
+        queries.run("nightly/nightly_grace", {**known, "intervals": of_night}),
+        queries.run("nightly/nightly_grace_confusion", known),
     )
     for table, made in zip(NIGHTLY, rows, strict=True):
         ctx.lake.write(table, "night", made, ctx.recipe, day, inputs=token)

@@ -13,7 +13,7 @@ import pyarrow.compute as pc
 
 from tasks import patterns
 from tasks.core.schemas import CLAIM_PATTERNS, CLAIM_RESULTS
-from tasks.judging.pairs import cut_claims, looks_of
+from tasks.judging.pairs import cut_claims, pair_parts
 from tasks.patterns import Chunk, Claim
 from tasks.run.context import Context
 from tasks.store.lake import Part, conform, from_rows
@@ -43,7 +43,7 @@ def find_patterns(
     Returns:
         Claim results that name their patterns, and the rows of `claim_patterns`.
     """
-    looks = [p for m in ctx.judges for p in looks_of(ctx, part, m)]
+    looks = [p for m in ctx.judges for p in pair_parts(ctx, part, m)]
     partial = queries.run("scoring/partial_support", {"claim_results": results, "pairs": looks, "verdict": verdicts})
     in_part = dict(zip(partial["claim_id"].to_pylist(), partial["chunk_ids"].to_pylist(), strict=True))
     judged = {r["claim_id"]: r for r in results.select(RESULT_COLUMNS).to_pylist()}

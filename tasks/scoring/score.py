@@ -36,12 +36,12 @@ from tasks.core.schemas import (
 from tasks.gates.gates import GateKeeper
 from tasks.judging.grades import grades_on, night_of
 from tasks.judging.known import all_verdicts, claim_results
-from tasks.judging.pairs import claims_in, covered, has_claims, looks_of, parts_of
+from tasks.judging.pairs import claims_in, covered, has_claims, pair_parts, parts_of
 from tasks.judging.relevance import relevance_of
 from tasks.run import cascade as members
 from tasks.run import skipped
 from tasks.run.context import Context, StageResult, as_json
-from tasks.run.redacted import marked, with_removed
+from tasks.run.redacted import marked, with_redacted
 from tasks.scoring.intervals import of_repeats, of_scores, of_shares
 from tasks.scoring.patterns import find_patterns
 from tasks.store.lake import Part, conform, from_rows
@@ -87,7 +87,7 @@ def score_traces(ctx: Context) -> StageResult:
     with tracked(ctx.progress, "scores", len(parts)), ctx.queries() as queries:
         for part in parts:
             known, state = all_verdicts(ctx, queries, part, ctx.judges)
-            planned = "+".join(p.inputs() or "" for member in ctx.judges for p in looks_of(ctx, part, member))
+            planned = "+".join(p.inputs() or "" for member in ctx.judges for p in pair_parts(ctx, part, member))
             relevance = "+".join(f"{p.rows()}{p.inputs()}" for p in relevance_of(ctx, part))
             token = f"{state}:{planned}:{relevance}"
             existing = _results(ctx, part)
@@ -156,7 +156,7 @@ def _night(
         names = patterns
         if table in (NIGHTLY_PATTERNS, NIGHTLY_LANGUAGES):
             what = table.name.removeprefix("nightly_")
-            shown = queries.run(f"shown_{what}", {"trace_scores": scores, "claim_results": results})
+            shown = queries.run(f"sums/shown_{what}", {"trace_scores": scores, "claim_results": results})
             if table is NIGHTLY_LANGUAGES:
                 names = sorted(shown["name"].unique().to_pylist())
             shares = of_shares(queries, scores, shown, names, judged=table is NIGHTLY_PATTERNS)
@@ -164,7 +164,7 @@ def _night(
         elif table is NIGHTLY_REPEATS:
             questions = queries.run("sums/repeated_questions", {"trace_scores": scores})
             known = {"repeated_questions": questions, "intervals": of_repeats(questions)}
-        return queries.run(table.name, known, {"names": names})
+        return queries.run(f"nightly/{table.name}", known, {"names": names})
 
     return rows
 
@@ -255,7 +255,7 @@ def _score(
     else:  # an earlier try may have refused some
         ctx.lake.drop(QUARANTINE, _refused_name(ctx, part))
     for table, made in zip(RESULTS, (results, found, scores), strict=True):
-        rows = with_removed(ctx.lake, table, part.name, made, part, *where)
+        rows = with_redacted(ctx.lake, table, part.name, made, part, *where)
         ctx.lake.write(table, part.name, rows, *where, inputs=token)
     return scores.num_rows, len(bad)
 

@@ -29,6 +29,11 @@ def sql(name: str) -> str:
     return (sql_dir() / f"{name}.sql").read_text(encoding="utf-8")
 
 
+def sql_in(*rooms: str) -> list[str]:
+    """Names of all SQL files of some folders of `sql/`."""
+    return [f"{room}/{path.stem}" for room in rooms for path in sorted((sql_dir() / room).glob("*.sql"))]
+
+
 def over(text: str, relations: Mapping[str, str]) -> str:
     """A SELECT (one that begins with no WITH) over relations that are SELECTs themselves: one query for a reader."""
     return "WITH " + ",\n".join(f"{name} AS (\n{of}\n)" for name, of in relations.items()) + f"\n{text}"

@@ -2,7 +2,7 @@
 
 DuckDB lets one process write or many read. So the nightly loads into a private file, partition by partition, each in
 one transaction, and then puts a copy in the published one's place: whoever has the old file open keeps reading it, and
-whoever opens it next reads the new one. Tables that hold the texts and every single look (`traces`, `pairs`,
+whoever opens it next reads the new one. Tables that hold the texts and every single pair (`traces`, `pairs`,
 `verdicts`, `relevance`, `grades`) are not copied: they are views of the lake.
 """
 

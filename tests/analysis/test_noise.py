@@ -17,7 +17,7 @@ from tasks.core.types import OUTAGE, Request, Verdict
 from tasks.gates.gates import GateKeeper
 from tasks.judging.pairs import plan_pairs
 from tasks.judging.relevance import score_relevance
-from tasks.judging.verdicts import judge_first_looks, judge_second_looks
+from tasks.judging.verdicts import judge_joint_pairs, judge_pairs
 from tasks.run.context import Context, StageResult
 from tasks.scoring.score import aggregate_nights, score_traces
 
@@ -33,7 +33,7 @@ def no_docs(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def complete(ctx: Context) -> dict[str, StageResult]:
     stages = (
-        extract_claims, plan_pairs, judge_first_looks, judge_second_looks, score_relevance, score_traces, aggregate_nights,
+        extract_claims, plan_pairs, judge_pairs, judge_joint_pairs, score_relevance, score_traces, aggregate_nights,
     )  # fmt: skip
     return {r.stage: r for r in (stage(ctx) for stage in stages)}
 
@@ -61,7 +61,7 @@ class Moody:
 
 
 def crowd(root: Path, judge: Watched, traces: int = TRACES) -> Context:
-    """Answers of two claims each about one chunk: two requests a trace, and no second look."""
+    """Answers of two claims each about one chunk: two requests a trace, and no joint pair."""
     ctx = context(root, judge=judge)
     put(ctx, *(trace(f"t{i}", f"Pear {i} is ripe. Plum {i} is blue.", CHUNKS, question=f"{i}?") for i in range(traces)))
     complete(ctx)
@@ -187,8 +187,8 @@ def test_a_later_judge_of_a_cascade_is_measured_by_itself(tmp_path: Path) -> Non
     extract_claims(ctx)
     plan_pairs(ctx)
     for stage in (1, 2):
-        judge_first_looks(ctx, stage=stage)
-        judge_second_looks(ctx, stage=stage)
+        judge_pairs(ctx, stage=stage)
+        judge_joint_pairs(ctx, stage=stage)
     for rest in (score_relevance, score_traces, aggregate_nights):
         rest(ctx)
     asked = len(cheap.asked)
@@ -207,7 +207,7 @@ def test_both_rounds_of_method_citations_are_asked_again(tmp_path: Path) -> None
     extract_claims(ctx)
     plan_pairs(ctx)
     for stage in (1, 2):
-        judge_first_looks(ctx, stage=stage, keep=True)
+        judge_pairs(ctx, stage=stage, keep=True)
     for rest in (score_relevance, score_traces, aggregate_nights):
         rest(ctx)
     _, row = measure(ctx, ctx.judges, 10)

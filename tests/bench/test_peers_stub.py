@@ -41,14 +41,14 @@ def test_figures_are_per_trace_and_seconds_are_of_all():
 
     found = {
         "judged": 4,
-        "phases": {"first looks": phase(20, 4000, 3000, 200, 50.0), "grades": phase(4, 800, 780, 40, 70.0)},
+        "phases": {"single pairs": phase(20, 4000, 3000, 200, 50.0), "grades": phase(4, 800, 780, 40, 70.0)},
         "engine": {
-            "first looks": {"wall": 1.0, "cpu": 0.02},
-            "second looks": {"wall": 0.5, "cpu": 9.0},
+            "single pairs": {"wall": 1.0, "cpu": 0.02},
+            "joint pairs": {"wall": 0.5, "cpu": 9.0},
             "grades": {"wall": 0.25, "cpu": 0.01},
         },
     }
-    made = per_trace(found, ("first looks", "grades"))
+    made = per_trace(found, ("single pairs", "grades"))
     # 24 calls, 4,800 tokens of which 3,780 were cached, 240 written, 30 ms: a fourth of each.
     expected = {"calls": 6, "prompt": 1200, "cached": 945, "fresh": 255, "written": 60, "cpu": 7.5}
     assert made == pytest.approx(expected | {"wall": 1.25, "peak": 70})

@@ -147,7 +147,7 @@ def test_every_good_row_is_judged(world: World) -> None:
     assert scores["dangling"]["citations_dangling"] == 2
     assert str(scores["offset"]["date"]) == "2026-11-01"
     (looks,) = read(
-        world.warehouse, "SELECT count(*) AS n FROM pairs WHERE trace_id = '500-chunks' AND look = 'single'"
+        world.warehouse, "SELECT count(*) AS n FROM pairs WHERE trace_id = '500-chunks' AND pair_kind = 'single'"
     )
     assert looks["n"] == 2 * 500  # two claims, one window a chunk
 

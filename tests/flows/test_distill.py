@@ -70,7 +70,7 @@ def judged(tmp_path_factory: pytest.TempPathFactory) -> World:
     write(root / "logs" / "a.jsonl", [*rows, {**marked, "chunks": [{"chunk_id": "1", "text": MARKED}]}])
     ctx = load(world.config, FIRST, LAST)
     for stage in (
-        ingest.ingest, claims.extract_claims, pairs.plan_pairs, verdicts.judge_first_looks, verdicts.judge_second_looks,
+        ingest.ingest, claims.extract_claims, pairs.plan_pairs, verdicts.judge_pairs, verdicts.judge_joint_pairs,
         grades.grade_answers, score.score_traces, publish.load_warehouse, publish.publish_warehouse,
     ):  # fmt: skip
         stage(ctx)
@@ -110,12 +110,14 @@ def test_every_look_is_kept_or_left_out_for_a_reason(judged: World, command: Com
     assert (code, err) == (0, "")
     card = json.loads((tmp_path / "set/card.json").read_text())
     its = card["lessons"]["plain"]
-    looks = read(judged.warehouse, "SELECT count(*) AS n FROM looks WHERE label IS NOT NULL OR failure IS NOT NULL")
+    looks = read(
+        judged.warehouse, "SELECT count(*) AS n FROM pair_verdicts WHERE label IS NOT NULL OR failure IS NOT NULL"
+    )
     assert its["judged"] == looks[0]["n"]
     kept = {split: rows(tmp_path / "set" / f"{split}.jsonl") for split in ("train", "valid")}
     assert its["judged"] == sum(map(len, kept.values())) + sum(its["left_out"].values())
     assert {"abstained", "failed", "repeated", "balance"} <= set(its["left_out"])
-    failed = read(judged.warehouse, "SELECT count(*) AS n FROM looks WHERE failure IS NOT NULL")[0]["n"]
+    failed = read(judged.warehouse, "SELECT count(*) AS n FROM pair_verdicts WHERE failure IS NOT NULL")[0]["n"]
     assert its["left_out"]["failed"] == failed
     questions = {split: {r["provenance"]["question_id"] for r in its} for split, its in kept.items()}
     assert not questions["train"] & questions["valid"]
@@ -205,12 +207,14 @@ def test_grades_are_taught_by_a_prompt_each(judged: World, command: Command, tmp
     given = read(judged.warehouse, "FROM grades WHERE status IN ('scored', 'na')")
     value = {(g["trace_id"], g["grade"]): g["value"] for g in given}
     found = [r for split in ("train", "valid") for r in rows(tmp_path / "set" / f"{split}.jsonl")]
-    assert {r["provenance"]["look"] for r in found} == {
+    assert {r["provenance"]["pair_kind"] for r in found} == {
         "answer_relevancy", "completeness", "faithfulness", "usefulness",
     }  # fmt: skip
     for row in found:
         where = row["provenance"]
-        assert json.loads(row["messages"][2]["content"]) == {where["look"]: value[where["trace_id"], where["look"]]}
+        assert json.loads(row["messages"][2]["content"]) == {
+            where["pair_kind"]: value[where["trace_id"], where["pair_kind"]]
+        }
     texts = [r["messages"][1]["content"] for r in found if r["provenance"]["trace_id"] == "marked"]
     assert texts
     assert not any("<|im_end|>" in text for text in texts)

@@ -132,7 +132,7 @@ def found_in(world: World, word: str) -> set[str]:
 
 def numbers(world: World) -> dict[str, list[str]]:
     """Every table that holds no text, without the hashes of questions."""
-    return {name: rows for name, rows in tables(world.warehouse).items() if name not in TEXTS | {"removals"}}
+    return {name: rows for name, rows in tables(world.warehouse).items() if name not in TEXTS | {"redactions"}}
 
 
 def asked(world: World) -> dict[str, str | None]:
@@ -161,13 +161,13 @@ def test_a_forgotten_trace_is_nowhere_and_its_numbers_are(world: World) -> None:
     assert [w for w in found_in(world, KEPT) if w.startswith("bytes of report/")]
 
     (row,) = read(world.warehouse, "FROM traces WHERE trace_id = 'a/1'")
-    assert row["text_removed"] == "deleted"
-    assert row["text_removed_at"] is not None
+    assert row["text_redacted"] == "deleted"
+    assert row["text_redacted_at"] is not None
     assert [c["chunk_id"] for c in row["chunks"]] == ["1", "2"]  # ids stay
     assert row["feedback"] == {"score": 1.0, "comment": None}
-    (request,) = read(world.warehouse, "FROM removals")
+    (request,) = read(world.warehouse, "FROM redactions")
     assert (request["trace_id"], request["reason"]) == ("a/1", "a letter of 1 March")
-    assert request["removed_at"] is not None
+    assert request["redacted_at"] is not None
     assert None not in questions.values()
     assert asked(world) == {**questions, "a/1": None}  # a guess at the question would have confirmed it
     done = {s.stage: s.computed for s in outcome.stages}
@@ -238,10 +238,10 @@ def test_old_texts_expire_and_new_ones_stay(world: World) -> None:
     assert found_in(world, SECRET) == set()
     assert found_in(world, KEPT) >= {"traces", "claims", "verdicts", "leadline.duckdb: claims"}
     assert numbers(world) == before
-    marks = read(world.warehouse, "SELECT date, text_removed, count(*) AS n FROM traces GROUP BY ALL ORDER BY date")
+    marks = read(world.warehouse, "SELECT date, text_redacted, count(*) AS n FROM traces GROUP BY ALL ORDER BY date")
     assert marks == [
-        {"date": OLD.date(), "text_removed": "expired", "n": 4},
-        {"date": NEW.date(), "text_removed": None, "n": 4},
+        {"date": OLD.date(), "text_redacted": "expired", "n": 4},
+        {"date": NEW.date(), "text_redacted": None, "n": 4},
     ]
     second = run(world.config)  # there is nothing left to do, and nothing is made again
     assert {s.computed for s in second.stages} == {0}
@@ -280,7 +280,7 @@ def test_a_run_that_breaks_off_is_completed_by_the_next(world: World, at: str, m
     assert found_in(world, SECRET) == set()
     assert numbers(world) == before
     assert retention.pending(Lake(world.lake)) is None
-    assert read(world.warehouse, "FROM removals WHERE removed_at IS NULL") == []
+    assert read(world.warehouse, "FROM redactions WHERE redacted_at IS NULL") == []
 
 
 def test_a_judge_that_is_gone_keeps_no_text(world: World) -> None:
@@ -304,7 +304,7 @@ def test_no_text_is_removed_while_somebody_reads_it(world: World, writer: str) -
     with Lake(world.lake, writer=writer).lock("another run"), pytest.raises(BusyError, match="another run"):
         run(world.config, ["a/1"])
     assert found_in(world, SECRET) >= {"traces"}
-    assert read(world.warehouse, "FROM removals") == []
+    assert read(world.warehouse, "FROM redactions") == []
 
 
 def test_a_dry_run_tells_what_would_go_and_changes_nothing(world: World, capsys: pytest.CaptureFixture[str]) -> None:
@@ -329,8 +329,8 @@ def test_a_dry_run_tells_what_would_go_and_changes_nothing(world: World, capsys:
 def removed(world: World) -> dict[str, str]:
     """Why the texts of traces are gone, by trace."""
     lake = Lake(world.lake)
-    rows = [r for p in lake.parts(TRACES) for r in p.read(["trace_id", "text_removed"]).to_pylist()]
-    return {r["trace_id"]: r["text_removed"] for r in rows if r["text_removed"]}
+    rows = [r for p in lake.parts(TRACES) for r in p.read(["trace_id", "text_redacted"]).to_pylist()]
+    return {r["trace_id"]: r["text_redacted"] for r in rows if r["text_redacted"]}
 
 
 def test_who_asks_for_one_trace_loses_no_other_by_age(world: World) -> None:

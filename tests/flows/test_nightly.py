@@ -51,7 +51,7 @@ TRACES = {
     ("2026-11-03", "harbor-support", "harbor-large"): 4,
     ("2026-11-03", "harbor-support", "harbor-small"): 4,
 }
-WORK = ("ingest", "claims", "pairs", "verdicts", "second looks", "relevance", "scores", "nightly", "report")
+WORK = ("ingest", "claims", "pairs", "verdicts", "joint pairs", "relevance", "scores", "nightly", "report")
 OWN = (".lock", "/runs/", ".warehouse", ".gates", "leadline.duckdb")  # what every run writes: its record and its copy
 
 
@@ -194,7 +194,7 @@ def test_a_dry_run_changes_nothing_and_counts_what_the_run_then_computes(first: 
     missing = first.missing
     assert (missing.traces, missing.claims, missing.pairs) == tuple(computed[s] for s in ("ingest", "claims", "pairs"))
     assert missing.judging.judges[0].verdicts == computed["verdicts"]
-    assert missing.judging.judges[0].second_looks >= computed["second looks"]
+    assert missing.judging.judges[0].joint_pairs >= computed["joint pairs"]
     (chunks,) = read(first.world.warehouse, "SELECT count(*) AS n FROM chunks")[0].values()  # each is scored
     (asked,) = read(first.world.warehouse, "SELECT count(*) AS n FROM traces WHERE len(chunks) > 0")[0].values()
     # Each answer, each chunk, and whether its chunks can answer each question that has any.

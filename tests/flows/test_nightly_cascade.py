@@ -42,8 +42,8 @@ def test_a_night_with_two_judges(world: World, environment: dict[str, str], caps
     assert said.returncode == 0, said.stderr.decode()
     run = last_run(world.warehouse)
     computed = {name: stage["computed"] for name, stage in run["stages"].items()}
-    looks = [name for name in computed if name.startswith(("verdicts", "second looks"))]
-    assert looks == ["verdicts", "second looks", "verdicts 2", "second looks 2"]
+    looks = [name for name in computed if name.startswith(("verdicts", "joint pairs"))]
+    assert looks == ["verdicts", "joint pairs", "verdicts 2", "joint pairs 2"]
     assert computed["verdicts"] == told.judges[0].verdicts
     assert 0 < computed["verdicts 2"] <= told.judges[1].verdicts
 
@@ -60,18 +60,20 @@ def test_a_night_with_two_judges(world: World, environment: dict[str, str], caps
     assert kinds == [{"kind": "cascade", "n": 1}, {"kind": "replay", "n": 2}]
 
     # every look has its verdict, by the judge of its stage
-    assert read(world.warehouse, "FROM looks WHERE label IS NULL AND failure IS NULL") == []
-    wrong = "FROM looks JOIN recipes USING (recipe) WHERE looks.judge_version <> judge_versions[looks.stage]"
+    assert read(world.warehouse, "FROM pair_verdicts WHERE label IS NULL AND failure IS NULL") == []
+    wrong = "FROM pair_verdicts JOIN recipes USING (recipe) WHERE pair_verdicts.judge_version <> judge_versions[pair_verdicts.stage]"
     assert read(world.warehouse, wrong) == []
-    assert {r["look"] for r in read(world.warehouse, "SELECT DISTINCT look FROM looks WHERE stage = 2")} >= {"pack"}
+    assert {
+        r["pair_kind"] for r in read(world.warehouse, "SELECT DISTINCT pair_kind FROM pair_verdicts WHERE stage = 2")
+    } >= {"pack"}
 
     # exactly the uncertain claims went on
     sure = f"p_supported < {BAND[0]} OR p_supported >= {BAND[1]}"
-    first = "SELECT claim_id, max(p_supported) AS p_supported, bool_or(failure IS NOT NULL) AS failed FROM looks WHERE stage = 1"
+    first = "SELECT claim_id, max(p_supported) AS p_supported, bool_or(failure IS NOT NULL) AS failed FROM pair_verdicts WHERE stage = 1"
     strays = f"""
         FROM ({first} GROUP BY claim_id) AS f JOIN claim_results AS r USING (claim_id)
         WHERE r.stage_asked = 2 AND ({sure.replace("p_supported", "f.p_supported")}) AND NOT f.failed
-            AND NOT EXISTS (FROM looks AS l WHERE l.claim_id = f.claim_id AND l.stage = 1 AND l.label = 'abstained')
+            AND NOT EXISTS (FROM pair_verdicts AS l WHERE l.claim_id = f.claim_id AND l.stage = 1 AND l.label = 'abstained')
     """
     assert read(world.warehouse, strays) == []
     stayed = f"FROM claim_results WHERE stage_asked = 1 AND (NOT ({sure}) OR status IN ('unjudged', 'abstained'))"
@@ -86,7 +88,7 @@ def test_a_night_with_two_judges(world: World, environment: dict[str, str], caps
 
     # and again: nothing
     before = tables(world.warehouse, {})
-    assert [(j.verdicts, j.second_looks, j.share) for j in measure(world.config, FIRST, FIRST).judging.judges] == [
+    assert [(j.verdicts, j.joint_pairs, j.share) for j in measure(world.config, FIRST, FIRST).judging.judges] == [
         (0, 0, None)
     ] * 2
     show(measure(world.config, FIRST, FIRST), FIRST, FIRST)

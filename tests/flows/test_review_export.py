@@ -52,8 +52,8 @@ def built(tmp_path_factory: pytest.TempPathFactory) -> World:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(GateKeeper, "write_docs", lambda self: None)
         for stage in (
-            ingest.ingest, claims.extract_claims, pairs.plan_pairs, verdicts.judge_first_looks,
-            verdicts.judge_second_looks, score.score_traces, score.aggregate_nights, publish.publish_warehouse,
+            ingest.ingest, claims.extract_claims, pairs.plan_pairs, verdicts.judge_pairs,
+            verdicts.judge_joint_pairs, score.score_traces, score.aggregate_nights, publish.publish_warehouse,
         ):  # fmt: skip
             stage(ctx)
     return world
@@ -224,7 +224,7 @@ def test_texts_that_were_removed_are_left_out_and_don_t_come_back(judged: World,
     assert result.computed == 4
     assert any("1 of 6 lines are of traces whose text was removed" in note for note in result.notes)
     refused = read(judged.warehouse, "SELECT reason, raw FROM quarantine WHERE stage = 'reviews' ORDER BY line")
-    assert refused == [{"reason": "text_removed", "raw": ""}, {"reason": "unknown_label", "raw": ""}]
+    assert refused == [{"reason": "text_redacted", "raw": ""}, {"reason": "unknown_label", "raw": ""}]
 
 
 def test_grades_come_in_and_leave_labels_alone(judged: World, tmp_path: Path) -> None:

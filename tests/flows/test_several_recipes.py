@@ -55,7 +55,7 @@ def test_a_night_with_two_recipes(world: World, environment: dict[str, str]) -> 
     computed = {name: s["computed"] for name, s in run["stages"].items()}
     assert list(computed) == [
         "ingest", "claims: claims", "cited: claims", "claims: grace", "cited: grace", "claims: pairs", "cited: pairs",
-        "claims: verdicts", "claims: second looks", "cited: verdicts", "cited: verdicts 2",
+        "claims: verdicts", "claims: joint pairs", "cited: verdicts", "cited: verdicts 2",
         "claims: relevance", "claims: answerability", "cited: relevance", "cited: answerability",
         "claims: grades", "cited: grades", "claims: scores", "cited: scores", "claims: nightly", "cited: nightly",
         "claims: reviewed", "cited: reviewed",
@@ -102,7 +102,7 @@ def test_a_night_with_two_recipes(world: World, environment: dict[str, str]) -> 
     assert segments["t"] == segments["n"]
 
     # every look of both has its verdict, by the judge that both rounds ask
-    assert read(world.warehouse, "FROM looks WHERE label IS NULL AND failure IS NULL") == []
+    assert read(world.warehouse, "FROM pair_verdicts WHERE label IS NULL AND failure IS NULL") == []
 
     # and again: nothing
     before = tables(world.warehouse, {})

@@ -244,7 +244,7 @@ def result(claim: str, trace_id: str, status: str = "judged", label: str | None 
     ids = {"recipe": "r", "date": DAY, "claim_id": claim, "trace_id": trace_id, "judge_version": "j"}
     judged = {"confidence": 0.9, "p_supported": 1.0, "p_contradicted": 0.0} if status == "judged" else {}
     lists: dict[str, Any] = {"deciding_chunk_ids": [], "cited_support": [], "patterns": []}
-    counts = {"looks": 2, "looks_unjudged": 0}
+    counts = {"n_pairs": 2, "n_pairs_unjudged": 0}
     return {
         **ids,
         **lists,
@@ -328,8 +328,8 @@ class TestResults:
             (0, {"confidence": float("nan")}, "score_out_of_bounds"),
             (0, {"p_supported": -0.01}, "score_out_of_bounds"),
             (0, {"p_contradicted": 2.0}, "score_out_of_bounds"),
-            (0, {"looks_unjudged": -1}, "negative_count"),
-            (0, {"looks_unjudged": 3}, "counts_do_not_add_up"),
+            (0, {"n_pairs_unjudged": -1}, "negative_count"),
+            (0, {"n_pairs_unjudged": 3}, "counts_do_not_add_up"),
             (0, {"claim_id": "c9"}, "result_without_claim"),
         ],
     )

@@ -381,7 +381,7 @@ class TestPartsWithoutALedgerRow:
         forget_files(ctx, "logs/a.jsonl", "logs/b.jsonl")
         ingest(ctx)
         assert rows(ctx, TRACES) == before
-        assert {r["trace_id"]: (r["text_removed"], bool(r["answer"])) for r in before} == {
+        assert {r["trace_id"]: (r["text_redacted"], bool(r["answer"])) for r in before} == {
             "asked": ("deleted", False), "expired": ("expired", False), "young": (None, True),
         }  # fmt: skip
         refused = {r["trace_id"]: (r["reason"], r["raw"]) for r in rows(ctx, QUARANTINE)}

@@ -490,8 +490,8 @@ def test_the_description_says_what_was_hashed_and_is_json():
     made = judge(said(), explain="on_failure", abstain_below=0.4)
     found = json.loads(json.dumps(made.describe()))
     assert found["kind"] == "llm"
-    assert found["looks"]["plain"]["output"]["properties"]["passages"]["maxItems"] == "$passages"
-    assert set(found["looks"]) == {"plain", "explained"}
+    assert found["pairs"]["plain"]["output"]["properties"]["passages"]["maxItems"] == "$passages"
+    assert set(found["pairs"]) == {"plain", "explained"}
     assert (found["explain"], found["samples"], found["abstain_below"]) == ("on_failure", 1, 0.4)
     assert made.version == keys.version(found)
     assert not [word for word in ("url", "engine", "tensor_parallel", "concurrency") if word in json.dumps(found)]

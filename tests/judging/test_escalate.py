@@ -25,7 +25,7 @@ from tasks.gates.gates import GateKeeper
 from tasks.judging.estimate import Judging, estimate
 from tasks.judging.pairs import plan_pairs
 from tasks.judging.relevance import score_relevance
-from tasks.judging.verdicts import judge_first_looks, judge_second_looks
+from tasks.judging.verdicts import judge_joint_pairs, judge_pairs
 from tasks.run.context import Context, StageResult
 from tasks.run.scope import ALL, Scope
 from tasks.scoring.score import aggregate_nights, score_traces
@@ -68,8 +68,7 @@ def complete(ctx: Context, *, retry_failures: bool = False) -> dict[str, StageRe
     done = [extract_claims(ctx), plan_pairs(ctx)]
     for member in ctx.judges:
         done += [
-            look(ctx, stage=member.stage, retry_failures=retry_failures)
-            for look in (judge_first_looks, judge_second_looks)
+            look(ctx, stage=member.stage, retry_failures=retry_failures) for look in (judge_pairs, judge_joint_pairs)
         ]
     done += [score_relevance(ctx), score_traces(ctx), aggregate_nights(ctx)]
     return {r.stage: r for r in done}
@@ -105,7 +104,7 @@ def test_only_uncertain_claims_go_on_and_the_last_label_counts(tmp_path: Path) -
     assert (score["claims_escalated"], score["claims_unjudged"], score["claims_supported"]) == (3, 1, 4)
     (night,) = rows(ctx, NIGHTLY_GROUNDEDNESS)
     assert (night["claims_escalated"], night["claims_total"]) == (3, 5)
-    assert {(p["stage"], p["look"]) for p in rows(ctx, PAIRS)} == {(1, "single"), (2, "pack")}
+    assert {(p["stage"], p["pair_kind"]) for p in rows(ctx, PAIRS)} == {(1, "single"), (2, "pack")}
     assert {v["judge_version"] for v in rows(ctx, VERDICTS)} == {m.judge.version for m in ctx.judges}
 
 
@@ -193,7 +192,7 @@ def test_second_looks_follow_the_claims_that_go_on_when_others_come_in_their_pla
     complete(ctx, retry_failures=True)
     found = results(ctx)
     assert (found["Broken"]["label"], found["Broken"]["stage"]) == ("unsupported", 1)
-    assert (found["Down"]["label"], found["Down"]["stage"], found["Down"]["looks"]) == ("supported", 2, 3)
+    assert (found["Down"]["label"], found["Down"]["stage"], found["Down"]["n_pairs"]) == ("supported", 2, 3)
 
 
 def test_a_wider_scope_sends_on_claims_whose_first_verdict_is_that_of_another_trace(tmp_path: Path) -> None:
@@ -333,4 +332,4 @@ class TestEstimate:
         plan_pairs(ctx)
         (told,) = estimate(ctx).judges
         assert isinstance(told, Judging)
-        assert (told.verdicts, told.second_looks) == (2, 2)  # a pack a claim; for each at most the cited ones alone
+        assert (told.verdicts, told.joint_pairs) == (2, 2)  # a pack a claim; for each at most the cited ones alone

@@ -11,7 +11,7 @@ from tasks.core.schemas import RUNS
 from tasks.judging.estimate import estimate
 from tasks.judging.pairs import plan_pairs
 from tasks.judging.relevance import score_relevance
-from tasks.judging.verdicts import judge_first_looks, judge_second_looks
+from tasks.judging.verdicts import judge_joint_pairs, judge_pairs
 from tasks.run.context import Context, StageResult
 from tasks.run.record import Run
 
@@ -39,9 +39,9 @@ def test_counts_equal_what_is_then_done(tmp_path: Path, label: str) -> None:
     ctx = ready(tmp_path, Watched(lambda request: label))
     told = estimate(ctx)
     assert ctx.judges[0].judge.calls == []  # type: ignore[attr-defined]
-    done = judge_first_looks(ctx)
+    done = judge_pairs(ctx)
     assert told.judges[0].verdicts == done.computed == 2 * 2 + 2 + 1  # t1; t3; t6: t2 and t5 say nothing new
-    assert judge_second_looks(ctx).computed <= told.judges[0].second_looks
+    assert judge_joint_pairs(ctx).computed <= told.judges[0].joint_pairs
     # an answer each, the chunks, and answerability where there are chunks
     assert told.relevance == score_relevance(ctx).computed == 6 + 9 + 5
     assert told.scores == 6
@@ -52,14 +52,14 @@ def test_half_done_work_is_not_counted_again(tmp_path: Path) -> None:
     ctx = ready(tmp_path, judge, limits={"shard_requests": 3})
     whole = estimate(ctx).judges[0].verdicts
     with pytest.raises(Exception, match="down"):
-        judge_first_looks(ctx)
+        judge_pairs(ctx)
     told = estimate(ctx)
     judge.up_for = None
-    assert told.judges[0].verdicts == whole - 3 == judge_first_looks(ctx).computed
+    assert told.judges[0].verdicts == whole - 3 == judge_pairs(ctx).computed
 
 
 def test_second_looks_are_never_more_than_told(tmp_path: Path) -> None:
-    # every claim needs both joint looks: the best chunks are not the cited ones, and the claims read alike
+    # every claim needs both joint pairs: the best chunks are not the cited ones, and the claims read alike
     judge = Watched(lambda request: "partially_supported" if "best" in request.premise else "unsupported")
     ctx = context(tmp_path, judge=judge)
     for i in range(3):
@@ -68,29 +68,29 @@ def test_second_looks_are_never_more_than_told(tmp_path: Path) -> None:
     extract_claims(ctx)
     plan_pairs(ctx)
     told = estimate(ctx)
-    judge_first_looks(ctx)
-    between = estimate(ctx)  # all first looks are judged, the second ones not yet planned
-    assert judge_second_looks(ctx).computed == 6 == told.judges[0].second_looks == between.judges[0].second_looks
+    judge_pairs(ctx)
+    between = estimate(ctx)  # all single pairs are judged, the second ones not yet planned
+    assert judge_joint_pairs(ctx).computed == 6 == told.judges[0].joint_pairs == between.judges[0].joint_pairs
 
 
 def test_after_the_run_nothing_is_left(tmp_path: Path) -> None:
     ctx = ready(tmp_path, Watched(lambda request: "unsupported"))
-    judge_first_looks(ctx)
-    judge_second_looks(ctx)
+    judge_pairs(ctx)
+    judge_joint_pairs(ctx)
     score_relevance(ctx)
     told = estimate(ctx)
-    assert (told.judges[0].verdicts, told.judges[0].second_looks, told.relevance, told.judges[0].tokens) == (0, 0, 0, 0)
+    assert (told.judges[0].verdicts, told.judges[0].joint_pairs, told.relevance, told.judges[0].tokens) == (0, 0, 0, 0)
 
 
 def test_a_recipe_with_new_second_looks_counts_them_though_all_first_ones_are_known(tmp_path: Path) -> None:
     judge = Watched(lambda request: "unsupported")
-    judge_first_looks(ready(tmp_path, judge, recipe={"pairing": {"joint_words": 0}}))
+    judge_pairs(ready(tmp_path, judge, recipe={"pairing": {"joint_words": 0}}))
     ctx = ready(tmp_path, judge)
     told = estimate(ctx)
     assert told.judges[0].verdicts == 0
-    assert 0 < judge_second_looks(ctx).computed <= told.judges[0].second_looks
+    assert 0 < judge_joint_pairs(ctx).computed <= told.judges[0].joint_pairs
     none = ready(tmp_path, judge, recipe={"pairing": {"joint_words": 0}})
-    assert estimate(none).judges[0].second_looks == 0
+    assert estimate(none).judges[0].joint_pairs == 0
 
 
 def test_tokens_and_minutes_follow_the_latest_run_of_this_judge(tmp_path: Path) -> None:

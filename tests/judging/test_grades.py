@@ -26,7 +26,7 @@ from tasks.judging.estimate import estimate
 from tasks.judging.grades import grade_answers
 from tasks.judging.pairs import plan_pairs
 from tasks.judging.relevance import score_relevance
-from tasks.judging.verdicts import judge_first_looks, judge_second_looks
+from tasks.judging.verdicts import judge_joint_pairs, judge_pairs
 from tasks.privacy.retention import Due, remove
 from tasks.run.context import Context, load_all
 from tasks.run.promotions import RETIRE, Promotion, add
@@ -106,7 +106,7 @@ def grades(ctx: Context) -> dict[tuple[str, str], tuple[str, float | None]]:
 
 def finish(ctx: Context) -> dict[str, dict[str, Any]]:
     """The rest of the night; its rows of `nightly_grades` by grade."""
-    for stage in (judge_first_looks, judge_second_looks, score_relevance, score_traces, aggregate_nights):
+    for stage in (judge_pairs, judge_joint_pairs, score_relevance, score_traces, aggregate_nights):
         stage(ctx)
     return {r["grade"]: r for r in rows(ctx, NIGHTLY_GRADES, ctx.recipe)}
 

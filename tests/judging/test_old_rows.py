@@ -196,8 +196,8 @@ def night(root: Path, recipe: Mapping[str, Any]) -> Context:
     ctx = changed(root, recipe)
     grace.score_grace(ctx)
     for member in ctx.judges:
-        verdicts.judge_first_looks(ctx, stage=member.stage)
-        verdicts.judge_second_looks(ctx, stage=member.stage)
+        verdicts.judge_pairs(ctx, stage=member.stage)
+        verdicts.judge_joint_pairs(ctx, stage=member.stage)
     relevance.score_relevance(ctx)
     grade_answers(ctx)
     score.score_traces(ctx)
@@ -242,7 +242,7 @@ def test_another_recipe_leaves_the_pairs_of_the_one_before(root: Path, fields: s
 def test_another_judge_leaves_the_verdicts_of_the_one_before(root: Path, field: str) -> None:
     before = rows_of(root)
     ctx = changed(root, {}, JUDGE[field])
-    assert verdicts.judge_first_looks(ctx).computed
+    assert verdicts.judge_pairs(ctx).computed
     made_beside(root, ctx, before, PAIRS)
     assert ctx.lake.parts(VERDICTS, ctx.judge_version)
 

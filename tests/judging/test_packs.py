@@ -13,7 +13,7 @@ from tasks.core.schemas import CLAIM_RESULTS, PAIRS, VERDICTS
 from tasks.core.types import Request, Verdict
 from tasks.gates.gates import GateKeeper
 from tasks.judging.pairs import packs, plan_pairs
-from tasks.judging.verdicts import judge_first_looks, judge_second_looks
+from tasks.judging.verdicts import judge_joint_pairs, judge_pairs
 from tasks.run.context import Context
 from tasks.scoring.score import score_traces
 from tasks.text.windows import words
@@ -27,12 +27,12 @@ def packed(root: Path, judge: Watched | None = None, **pairing: int) -> Context:
 
 def looks(ctx: Context) -> list[tuple[str, str, bool]]:
     """Look, the chunks of its windows, cited: of every pair in order."""
-    return [(p["look"], "".join(e["chunk_id"] for e in p["evidence"]), p["cited"]) for p in rows(ctx, PAIRS)]
+    return [(p["pair_kind"], "".join(e["chunk_id"] for e in p["evidence"]), p["cited"]) for p in rows(ctx, PAIRS)]
 
 
 def run(ctx: Context, *traces: dict) -> Context:
     put(ctx, *traces)
-    for stage in (extract_claims, plan_pairs, judge_first_looks, judge_second_looks):
+    for stage in (extract_claims, plan_pairs, judge_pairs, judge_joint_pairs):
         stage(ctx)
     return ctx
 

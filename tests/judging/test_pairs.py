@@ -13,8 +13,8 @@ from tasks.claims.extract import extract_claims
 from tasks.core import keys
 from tasks.core.budget import Budget
 from tasks.core.schemas import CLAIMS, PAIRS
-from tasks.judging.pairs import looks_of, plan_pairs
-from tasks.judging.verdicts import judge_first_looks, judge_second_looks
+from tasks.judging.pairs import pair_parts, plan_pairs
+from tasks.judging.verdicts import judge_joint_pairs, judge_pairs
 from tasks.run.context import Context
 
 CHUNKS = {"a": "Apples are red.", "b": "Bananas are yellow.", "c": "Cherries are small.", "d": "Dates are sweet."}
@@ -26,7 +26,7 @@ def planned(ctx: Context) -> list[tuple[str, list[str], bool]]:
     return [(said[p["claim_id"]], [e["chunk_id"] for e in p["evidence"]], p["cited"]) for p in rows(ctx, PAIRS)]
 
 
-def first_looks(ctx: Context, *traces: dict) -> list[tuple[str, list[str], bool]]:
+def single_pairs(ctx: Context, *traces: dict) -> list[tuple[str, list[str], bool]]:
     put(ctx, *traces)
     extract_claims(ctx)
     plan_pairs(ctx)
@@ -35,7 +35,7 @@ def first_looks(ctx: Context, *traces: dict) -> list[tuple[str, list[str], bool]
 
 def test_per_chunk_shows_every_claim_with_every_chunk(tmp_path: Path) -> None:
     ctx = context(tmp_path)
-    found = first_looks(ctx, trace("t", "Apples are red [1]. Figs are rare.", {k: CHUNKS[k] for k in "ab"}))
+    found = single_pairs(ctx, trace("t", "Apples are red [1]. Figs are rare.", {k: CHUNKS[k] for k in "ab"}))
     # looks at the same evidence side by side
     assert found == [
         ("Apples are red", ["a"], True),
@@ -47,13 +47,13 @@ def test_per_chunk_shows_every_claim_with_every_chunk(tmp_path: Path) -> None:
 
 def test_cited_shows_only_the_cited_chunks(tmp_path: Path) -> None:
     ctx = context(tmp_path, recipe={"pairing": {"kind": "cited"}})
-    found = first_looks(ctx, trace("t", "Fruit has colours [1][3]. Figs are rare.", CHUNKS))
+    found = single_pairs(ctx, trace("t", "Fruit has colours [1][3]. Figs are rare.", CHUNKS))
     assert found == [("Fruit has colours", ["a"], True), ("Fruit has colours", ["c"], True)]
 
 
 def test_a_trace_without_chunks_or_claims_has_no_pairs(tmp_path: Path) -> None:
     ctx = context(tmp_path, recipe={"pairing": {"kind": "top_k"}})
-    assert first_looks(ctx, trace("t", "Figs are rare.", {}), trace("u", "# A heading", CHUNKS)) == []
+    assert single_pairs(ctx, trace("t", "Figs are rare.", {}), trace("u", "# A heading", CHUNKS)) == []
     assert len(ctx.lake.parts(PAIRS)) == 1  # and that is on record: it is not looked at again
     assert plan_pairs(ctx).computed == 0
 
@@ -85,7 +85,7 @@ class TestTopK:
     )
     def test_the_nearest_chunks_and_the_cited_ones(self, tmp_path: Path, k: int, answer: str, expected: str) -> None:
         ctx = context(tmp_path, recipe={"pairing": {"kind": "top_k", "k": k}}, embedder=Directions(self.of))
-        found = first_looks(ctx, trace("t", answer, CHUNKS))
+        found = single_pairs(ctx, trace("t", answer, CHUNKS))
         assert [c for _, chunks, _ in found for c in chunks] == list(expected)
         cited = {c for _, (c,), is_cited in found if is_cited}
         assert cited == ({"a"} if "[1]" in answer else {"d"} if "[4]" in answer else set())
@@ -98,14 +98,14 @@ class TestTopK:
             recipe={"pairing": {"kind": "top_k", "k": 1, "window_words": 20}},
             embedder=Directions(lambda text: self.of(text.strip())),
         )
-        found = first_looks(ctx, trace("t", "Dates are good.", {"a": long, "b": CHUNKS["b"]}))
+        found = single_pairs(ctx, trace("t", "Dates are good.", {"a": long, "b": CHUNKS["b"]}))
         assert [c for _, c, _ in found] == [["a"], ["a"]]
 
     def test_claims_of_several_traces_are_ranked_among_their_own_chunks(self, tmp_path: Path) -> None:
         ctx = context(tmp_path, recipe={"pairing": {"kind": "top_k", "k": 1}}, embedder=Directions(self.of))
         one = trace("t", "Fruit is good. Apples are nice.", {"a": CHUNKS["a"], "b": CHUNKS["b"]})
         two = trace("u", "Fruit is good.", {"c": CHUNKS["c"], "d": CHUNKS["d"]})
-        found = {(said, *chunks) for said, chunks, _ in first_looks(ctx, one, two)}
+        found = {(said, *chunks) for said, chunks, _ in single_pairs(ctx, one, two)}
         assert found == {("Fruit is good", "b"), ("Apples are nice", "a"), ("Fruit is good", "d")}
 
     def test_its_tokens_are_counted(self, tmp_path: Path) -> None:
@@ -137,14 +137,14 @@ TEXT = st.text(st.sampled_from("Tea is hot. Ünü \n茶“1”"), min_size=0, ma
 def test_every_key_is_the_hash_of_exactly_what_the_judge_reads(
     tmp_path_factory: pytest.TempPathFactory, texts: list[str], joint: int
 ) -> None:
-    judge = Watched(lambda request: "unsupported")  # so that second looks are asked for as well
+    judge = Watched(lambda request: "unsupported")  # so that joint pairs are asked for as well
     recipe = {"pairing": {"window_words": 20, "joint_words": joint}}
     ctx = context(tmp_path_factory.mktemp("keys"), judge=judge, recipe=recipe)
     put(ctx, trace("t", "Tea is hot [1][2]. Ice — 氷 — is not!", {f"c{i}": t for i, t in enumerate(texts)}))
     extract_claims(ctx)
     plan_pairs(ctx)
-    judge_first_looks(ctx)
-    judge_second_looks(ctx)
+    judge_pairs(ctx)
+    judge_joint_pairs(ctx)
     assert all([r.key] == list(keys.request_keys(r.shown, [r.hypothesis])) for r in judge.asked)
     assert {r.key for r in judge.asked} == {p["request_key"] for p in rows(ctx, PAIRS)}
     assert len({r.key for r in judge.asked}) == len(judge.asked)
@@ -158,14 +158,14 @@ class TestJoint:
         put(ctx, trace("t", answer, chunks))
         extract_claims(ctx)
         plan_pairs(ctx)
-        judge_first_looks(ctx)
-        judge_second_looks(ctx)
+        judge_pairs(ctx)
+        judge_joint_pairs(ctx)
         return ctx
 
     def joints(self, ctx: Context) -> list[tuple[str, list[str], bool]]:
         return [
-            (p["look"], [e["chunk_id"] for e in p["evidence"]], p["cited"])
-            for p in rows(ctx, PAIRS) if p["look"] != "single"
+            (p["pair_kind"], [e["chunk_id"] for e in p["evidence"]], p["cited"])
+            for p in rows(ctx, PAIRS) if p["pair_kind"] != "single"
         ]  # fmt: skip
 
     @staticmethod
@@ -206,4 +206,4 @@ class TestJoint:
         ctx = self.run(tmp_path, "Bananas and dates grow.", Watched(self.partly))
         (part,) = ctx.trace_parts()
         assert part.date == DAY
-        assert [p.name for p in looks_of(ctx, part, ctx.judges[0])] == [part.name, f"{part.name}-joint"]
+        assert [p.name for p in pair_parts(ctx, part, ctx.judges[0])] == [part.name, f"{part.name}-joint"]

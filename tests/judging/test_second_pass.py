@@ -22,7 +22,7 @@ from tasks.gates.gates import GateKeeper
 from tasks.judging.estimate import estimate
 from tasks.judging.pairs import plan_pairs
 from tasks.judging.relevance import score_relevance
-from tasks.judging.verdicts import judge_first_looks, judge_second_looks
+from tasks.judging.verdicts import judge_joint_pairs, judge_pairs
 from tasks.run.context import Context
 from tasks.run.scope import ALL, Scope
 from tasks.scoring.score import aggregate_nights, score_traces
@@ -81,7 +81,7 @@ def complete(ctx: Context, *, retry_failures: bool = False) -> None:
     extract_claims(ctx)
     plan_pairs(ctx)
     for stage in (1, 2):
-        judge_first_looks(ctx, stage=stage, retry_failures=retry_failures, keep=stage == 1)
+        judge_pairs(ctx, stage=stage, retry_failures=retry_failures, keep=stage == 1)
     score_relevance(ctx)
     score_traces(ctx)
     aggregate_nights(ctx)
@@ -126,13 +126,13 @@ class TestExamples:
     def test_all_that_a_segment_cites_is_shown_at_once_and_all_that_is_true_in_order(self, tmp_path: Path) -> None:
         judge = Watched(person)
         ctx = rounds(tmp_path, judge)
-        answer = f"{SUM}\n\n{LDL} [1].\n\n{SKIN} [3][2]."  # the introduction comes first, and waits for round two
+        answer = f"{SUM}\n\n{LDL} [1].\n\n{SKIN} [3][2]."  # the introduction comes first, and waits for the second pass
         row = scored(ctx, trace("t", answer, CHUNKS))["t"]
         assert row["citation_groundedness"] == 1.0
         assert [len(call) for call in judge.calls] == [2, 1]  # a round each
         assert judge.calls[1][0].shown == (LDL, SKIN)
         assert (SKIN, (CHUNKS["fibre"], CHUNKS["skin"])) in asked(judge)  # in the order of the chunks
-        looks = {(p["stage"], p["look"]) for p in rows(ctx, PAIRS)}
+        looks = {(p["stage"], p["pair_kind"]) for p in rows(ctx, PAIRS)}
         assert looks == {(1, "single"), (1, "pack"), (2, "found_true")}
         first = next(r for r in rows(ctx, CLAIM_RESULTS) if r["stage"] == 2)
         assert (first["deciding_chunk_id"], first["deciding_chunk_ids"]) == (None, [])  # no chunk decided it
@@ -292,7 +292,7 @@ def test_there_are_no_second_looks(tmp_path: Path) -> None:
     ctx = rounds(tmp_path, judge)
     scored(ctx, trace("t", f"{SKIN} [2][3].", CHUNKS))
     judge.calls.clear()
-    assert judge_second_looks(ctx).computed == 0
+    assert judge_joint_pairs(ctx).computed == 0
     assert judge.asked == []
 
 
@@ -316,17 +316,17 @@ class TestEstimate:
         )
         extract_claims(ctx)
         plan_pairs(ctx)
-        told = [(j.judge, j.verdicts, j.second_looks, j.share) for j in estimate(ctx).judges]
+        told = [(j.judge, j.verdicts, j.joint_pairs, j.share) for j in estimate(ctx).judges]
         assert told == [("judge, round 1", 3, 0, None), ("judge, round 2", 2, 0, None)]
-        judge_first_looks(ctx)
-        assert judge_first_looks(ctx, stage=2).computed == 1
+        judge_pairs(ctx)
+        assert judge_pairs(ctx, stage=2).computed == 1
         assert [j.verdicts for j in estimate(ctx).judges] == [0, 0]
 
 
 def test_a_wider_scope_checks_uncited_claims_of_answers_whose_citations_were_checked_in_others(tmp_path: Path) -> None:
     judge = Watched(person)
     ctx = rounds(tmp_path, judge)
-    # The same cited claim on both sides, so that round one has nothing new to judge of the second answer.
+    # The same cited claim on both sides, so that the first pass has nothing new to judge of the second answer.
     put(ctx, trace("t", f"{LDL} [ldl].", CHUNKS), trace("u", f"{LDL} [ldl].\n\n{SUM}", CHUNKS, app="help"))
     for scope in (Scope(("shop",)), ALL):
         complete(replace(ctx, scope=scope))

@@ -13,7 +13,7 @@ from tasks.core.schemas import PAIRS, VERDICTS
 from tasks.core.types import OUTAGE, Request, Verdict
 from tasks.judging.known import verdicts_for
 from tasks.judging.pairs import plan_pairs
-from tasks.judging.verdicts import judge_first_looks, judge_second_looks
+from tasks.judging.verdicts import judge_joint_pairs, judge_pairs
 from tasks.run.context import Context
 
 CHUNKS = {"a": "Apples are red.", "b": "Bananas are yellow."}
@@ -26,8 +26,8 @@ def ready(ctx: Context) -> Context:
 
 
 def judge_all(ctx: Context, *, retry_failures: bool = False) -> tuple[int, int]:
-    first = judge_first_looks(ctx, retry_failures=retry_failures)
-    second = judge_second_looks(ctx, retry_failures=retry_failures)
+    first = judge_pairs(ctx, retry_failures=retry_failures)
+    second = judge_joint_pairs(ctx, retry_failures=retry_failures)
     return first.computed, second.computed
 
 
@@ -41,7 +41,7 @@ class TestOnce:
         put(ctx, trace("t3", "Apples grow.", CHUNKS), name="0000000000000000-00001")
         put(ctx, trace("t4", "Apples grow.", same, day=NEXT))
         ready(ctx)
-        found = judge_first_looks(ctx)
+        found = judge_pairs(ctx)
         assert (found.computed, found.reused) == (2, 6)  # 4 traces × 2 chunks, 2 distinct texts
         assert len(judge.asked) == 2
         assert len(rows(ctx, VERDICTS)) == 2
@@ -61,11 +61,11 @@ class TestOnce:
         for judge in (old, new):
             ctx = context(tmp_path, judge=judge)
             put(ctx, trace("t", "Apples grow.", CHUNKS))
-            assert judge_first_looks(ready(ctx)).computed == 2
+            assert judge_pairs(ready(ctx)).computed == 2
         assert {v["judge_version"] for v in rows(ctx, VERDICTS)} == {old.version, new.version}
 
     def test_two_chunks_are_not_taken_for_one_that_reads_the_same(self, tmp_path: Path) -> None:
-        # a second trace's only chunk holds, as one passage, what the joint look of the first shows as two
+        # a second trace's only chunk holds, as one passage, what the joint pair of the first shows as two
         judge = Watched(lambda request: "unsupported")
         ctx = context(tmp_path, judge=judge)
         put(ctx, trace("t", "Figs grow.", CHUNKS), trace("u", "Figs grow.", {"z": "\n\n".join(CHUNKS.values())}))
@@ -79,7 +79,7 @@ class TestOrder:
         judge = Watched()
         ctx = context(tmp_path, judge=judge, limits={"shard_requests": 3})
         put(ctx, trace("t", "One. Two. Three.", CHUNKS), trace("u", "Four. Five.", {"c": "Cherries.", "d": "Dates."}))
-        judge_first_looks(ready(ctx))
+        judge_pairs(ready(ctx))
         premises = [r.premise for r in judge.asked]
         runs = 1 + sum(a != b for a, b in pairwise(premises))
         assert runs == len(set(premises)) == 4
@@ -89,7 +89,7 @@ class TestOrder:
         judge = Watched()
         ctx = context(tmp_path, judge=judge, limits={"shard_requests": 3})
         put(ctx, trace("t", "One. Two. Three. Four.", CHUNKS))
-        judge_first_looks(ready(ctx))
+        judge_pairs(ready(ctx))
         assert [len(c) for c in judge.calls] == [3, 3, 2]
         assert [p.rows() for p in ctx.lake.parts(VERDICTS)] == [3, 3, 2]
 
@@ -108,7 +108,7 @@ class TestOrder:
                 trace("t1", "One. Three.", CHUNKS), trace("t2", "Five. Six.", other), trace("t3", "Seven. Ten.", half),
                 trace("t4", "Twelve. Twenty.", CHUNKS), trace("t5", "Thirty.", other),
             )  # fmt: skip
-            judge_first_looks(ready(ctx))
+            judge_pairs(ready(ctx))
             assert [len(c) for c in judge.calls] == [2, 2, 2, 2, 1]
             return [r.shown for r in judge.asked], {(v["request_key"], v["label"]) for v in rows(ctx, VERDICTS)}
 
@@ -127,7 +127,7 @@ class TestOrder:
         judge = Watched()
         ctx = context(tmp_path, judge=judge, limits={"shard_requests": 4, "sort_requests": 1})
         put(ctx, trace("t", "One. Two. Three.", CHUNKS))
-        judge_first_looks(ready(ctx))
+        judge_pairs(ready(ctx))
         assert [len(c) for c in judge.calls] == [4, 2]
 
 
@@ -140,10 +140,10 @@ class TestOutage:
         ctx = context(tmp_path, judge=down, limits={"shard_requests": 2})
         put(ctx, trace("t", "One. Two. Three.", CHUNKS))
         with pytest.raises(EngineError, match="the model is down"):
-            judge_first_looks(ready(ctx))
+            judge_pairs(ready(ctx))
         assert len(rows(ctx, VERDICTS)) == 2 * shards  # nothing is stored for the shard that failed
         up = Watched()
-        found = judge_first_looks(context(tmp_path, judge=up, limits={"shard_requests": 2}))
+        found = judge_pairs(context(tmp_path, judge=up, limits={"shard_requests": 2}))
         assert (found.computed, found.reused) == (6 - 2 * shards, 2 * shards)
         assert {r.key for r in up.asked}.isdisjoint({r.key for r in down.asked})
         assert len(rows(ctx, VERDICTS)) == 6
@@ -155,32 +155,32 @@ class TestOutage:
         judge = Watched(down_for("Two"))
         ctx = context(tmp_path, judge=judge, limits={"shard_requests": 2})
         put(ctx, trace("t", "One. Two. Three.", CHUNKS))
-        first = judge_first_looks(ready(ctx))
+        first = judge_pairs(ready(ctx))
         # What was read for those that are lost is paid for too.
         assert (first.computed, first.reused, first.tokens_in) == (4, 0, 4 * 7 + 2 * 9)
         assert first.notes == ("2 requests could not be asked (outage); the next run asks them again.",)
-        assert judge_second_looks(ctx).computed == 2  # the claim of those two waits
+        assert judge_joint_pairs(ctx).computed == 2  # the claim of those two waits
         assert OUTAGE not in {v["failure"] for v in rows(ctx, VERDICTS)}
         judge.calls.clear()
         judge.rule = lambda request: "unsupported"
-        again = judge_first_looks(ctx)
+        again = judge_pairs(ctx)
         assert (again.computed, again.reused, again.notes) == (2, 4, ())
         assert {r.hypothesis for r in judge.asked} == {"Two."}
-        assert judge_second_looks(ctx).computed == 1
+        assert judge_joint_pairs(ctx).computed == 1
 
     def test_a_shard_of_nothing_but_outages_writes_nothing(self, tmp_path: Path) -> None:
         ctx = context(tmp_path, judge=Watched(lambda request: Verdict("", failure=OUTAGE)))
         put(ctx, trace("t", "One.", CHUNKS))
-        done = judge_first_looks(ready(ctx))
+        done = judge_pairs(ready(ctx))
         assert (done.computed, len(done.notes), ctx.lake.parts(VERDICTS)) == (0, 1, [])
 
     def test_an_outage_in_the_second_looks(self, tmp_path: Path) -> None:
         judge = Watched(lambda request: "unsupported", up_for=1)
         ctx = context(tmp_path, judge=judge)
         put(ctx, trace("t", "One. Two.", CHUNKS))
-        judge_first_looks(ready(ctx))
+        judge_pairs(ready(ctx))
         with pytest.raises(EngineError):
-            judge_second_looks(ctx)
+            judge_joint_pairs(ctx)
         judge.up_for = None
         assert judge_all(ctx) == (0, 2)
 
@@ -211,7 +211,7 @@ class TestFailures:
         judge_all(ready(ctx))
         judge.calls.clear()
         judge.rule = lambda request: "unsupported"
-        # the failed request, then the second look that had to wait for it
+        # the failed request, then the joint pair that had to wait for it
         assert judge_all(ctx, retry_failures=True) == (1, 1)
         (again, joint) = judge.asked
         assert (again.premise, again.hypothesis) == ("Apples are red.", "Two.")
@@ -232,10 +232,10 @@ class TestFailures:
         ctx = context(tmp_path, judge=judge)
         put(ctx, trace("t", "One.", CHUNKS))
         assert judge_all(ready(ctx)) == (2, 0)
-        assert [p["look"] for p in rows(ctx, PAIRS)] == ["single", "single"]
+        assert [p["pair_kind"] for p in rows(ctx, PAIRS)] == ["single", "single"]
         judge.rule = lambda request: "unsupported"
         judge_all(ctx, retry_failures=True)
-        assert [p["look"] for p in rows(ctx, PAIRS)] == ["single", "single", "joint"]
+        assert [p["pair_kind"] for p in rows(ctx, PAIRS)] == ["single", "single", "joint"]
 
     def test_a_failure_that_fails_again_is_asked_again_only_when_told_so(self, tmp_path: Path) -> None:
         judge = Watched(self.fails_on("One"))
@@ -251,13 +251,13 @@ def test_tokens_and_engine_are_on_record(tmp_path: Path) -> None:
     said = Verdict("", "unsupported", tokens_in=7, tokens_cached=5, tokens_out=2)
     ctx = context(tmp_path, judge=Watched(lambda request: said, gpus=2))
     put(ctx, trace("t", "One. Two.", CHUNKS))
-    found = judge_first_looks(ready(ctx))
+    found = judge_pairs(ready(ctx))
     assert (found.tokens_in, found.tokens_cached, found.tokens_out) == (4 * 7, 4 * 5, 4 * 2)
     assert (found.judge, found.gpus) == (ctx.judges[0].judge.version, 2)
     stored = rows(ctx, VERDICTS)
     assert {(v["engine"], v["date"], v["sample"]) for v in stored} == {("watched", DAY, 0)}
     assert {(v["tokens_in"], v["tokens_cached"], v["tokens_out"], *v["passages"]) for v in stored} == {(7, 5, 2)}
-    assert judge_first_looks(ctx).gpus == 0  # nothing was asked, so that no model was loaded
+    assert judge_pairs(ctx).gpus == 0  # nothing was asked, so that no model was loaded
 
 
 def test_no_look_no_call(tmp_path: Path) -> None:
@@ -284,6 +284,6 @@ def test_a_verdict_that_is_none_is_kept_as_a_failure(tmp_path: Path, wrong: Verd
     judge.judge = lambda requests: [replace(wrong, key=r.key) for r in requests]  # type: ignore[method-assign]
     ctx = context(tmp_path, judge=judge)
     put(ctx, trace("t", "Apples grow.", CHUNKS))
-    judge_first_looks(ready(ctx))
+    judge_pairs(ready(ctx))
     stored = rows(ctx, VERDICTS)
     assert {(v["label"], v["failure"], v["raw"]) for v in stored} == {(None, "invalid_verdict", raw)}

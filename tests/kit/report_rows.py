@@ -67,12 +67,12 @@ def chunk(chunk_id: str, text: str, title: str | None = None, rank: int = 1) -> 
 
 def look(chunk_id: str, label: str | None, p: float | None, *, window: tuple[int, int] | None = None, against: float = 0.02, failure: str | None = None, explanation: str | None = None) -> dict[str, Any]:  # fmt: skip
     """One look at one chunk; a label or a failure."""
-    return {"look": "single", "chunks": [chunk_id], "window": window, "label": label, "p": p, "against": against, "failure": failure, "explanation": explanation}  # fmt: skip
+    return {"pair_kind": "single", "chunks": [chunk_id], "window": window, "label": label, "p": p, "against": against, "failure": failure, "explanation": explanation}  # fmt: skip
 
 
 def pack(chunks: list[str], label: str, p: float, *, named: list[int], explanation: str | None = None) -> dict[str, Any]:  # fmt: skip
     """One look at several chunks, whole, of which the judge names some by their numbers."""
-    return {"look": "pack", "chunks": chunks, "window": None, "label": label, "p": p, "against": 0.02, "failure": None, "explanation": explanation, "named": named}  # fmt: skip
+    return {"pair_kind": "pack", "chunks": chunks, "window": None, "label": label, "p": p, "against": 0.02, "failure": None, "explanation": explanation, "named": named}  # fmt: skip
 
 
 def trace(
@@ -126,7 +126,7 @@ def trace(
                 for e in k["chunks"]
             ]
             rows.add(
-                "pairs", recipe=RECIPE, date=night, claim_id=ident, trace_id=trace_id, look=k["look"],
+                "pairs", recipe=RECIPE, date=night, claim_id=ident, trace_id=trace_id, look=k["pair_kind"],
                 evidence=evidence, cited=set(k["chunks"]) <= set(c.get("cites", [])), request_key=request,
             )  # fmt: skip
             if k["label"] or k["failure"]:

@@ -26,8 +26,8 @@ OLD = [S, S, S, S, S, S, S, S, U, U, U, U]  # what each judge says of claims 0 t
 NEW = [S, S, S, S, S, S, C, C, S, S, U, U]
 Stage = Callable[[Context], StageResult]
 STAGES: tuple[Stage, ...] = (
-    ingest.ingest, claims.extract_claims, grace.score_grace, pairs.plan_pairs, verdicts.judge_first_looks,
-    verdicts.judge_second_looks, relevance.score_relevance, score.score_traces, score.aggregate_nights,
+    ingest.ingest, claims.extract_claims, grace.score_grace, pairs.plan_pairs, verdicts.judge_pairs,
+    verdicts.judge_joint_pairs, relevance.score_relevance, score.score_traces, score.aggregate_nights,
 )  # fmt: skip
 BEYOND_LABELS: tuple[Stage, ...] = (grace.score_grace, relevance.score_relevance, score.aggregate_nights)
 NASTY = "The [bold]rule[/bold] of `<script>alert(1)</script>` number 6 holds."

@@ -177,8 +177,8 @@ def tree(root: Path, without: Sequence[str] = ()) -> dict[str, str]:
 def all_stages(ctx: Context, *, published: bool = True) -> list[StageResult]:
     """The nightly without Prefect; or as far as the lake goes."""
     stages = (
-        ingest.ingest, claims.extract_claims, grace.score_grace, pairs.plan_pairs, verdicts.judge_first_looks,
-        verdicts.judge_second_looks, relevance.score_relevance, grades.grade_answers, score.score_traces,
+        ingest.ingest, claims.extract_claims, grace.score_grace, pairs.plan_pairs, verdicts.judge_pairs,
+        verdicts.judge_joint_pairs, relevance.score_relevance, grades.grade_answers, score.score_traces,
         score.aggregate_nights, reviewed.correct_nights, alerts.find_alerts,
     )  # fmt: skip
     ends = (publish.load_warehouse, publish.write_reports, publish.publish_warehouse) if published else ()

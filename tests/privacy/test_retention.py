@@ -15,8 +15,8 @@ from tasks.core.schemas import (
     CLAIMS,
     PAIRS,
     QUARANTINE,
+    REDACTIONS,
     RELEVANCE,
-    REMOVALS,
     TRACE_GRACE,
     TRACE_SCORES,
     TRACES,
@@ -45,8 +45,8 @@ def judge_all(ctx: Context, **options: bool) -> None:
     claims.extract_claims(ctx)
     grace.score_grace(ctx)
     pairs.plan_pairs(ctx)
-    verdicts.judge_first_looks(ctx, **options)
-    verdicts.judge_second_looks(ctx, **options)
+    verdicts.judge_pairs(ctx, **options)
+    verdicts.judge_joint_pairs(ctx, **options)
     relevance.score_relevance(ctx)
     score.score_traces(ctx)
     score.aggregate_nights(ctx)
@@ -90,7 +90,7 @@ class TestDue:
         retention.finish(lake, replace(what, traces=frozenset({"x"})), NOW)
         assert due(lake, Retention(), TODAY).traces == {"y/1"}
         request(lake, ["y/1"], "another letter", NOW)  # the first one stands
-        assert {r["reason"] for p in lake.parts(REMOVALS) for r in p.read().to_pylist()} == {"a letter"}
+        assert {r["reason"] for p in lake.parts(REDACTIONS) for r in p.read().to_pylist()} == {"a letter"}
         assert removed.requested(lake) == {"x", "y/1"}
 
 
@@ -102,7 +102,7 @@ class TestRemove:
         claims.extract_claims(ctx)
         what = Due(texts=NEXT, explanations=NEXT)
         assert {s.stage: s.computed for s in remove(ctx.lake, what, NOW)}["texts"] == 1
-        assert [(r["trace_id"], r["answer"] == "", r["text_removed"]) for r in rows(ctx, TRACES)] == [
+        assert [(r["trace_id"], r["answer"] == "", r["text_redacted"]) for r in rows(ctx, TRACES)] == [
             ("old", True, "expired"),
             ("new", False, None),
         ]
@@ -115,7 +115,7 @@ class TestRemove:
         put(ctx, trace("a"), trace("b"))
         remove(ctx.lake, Due(texts=NEXT), NOW)
         forget(ctx, "a")
-        found = {r["trace_id"]: (r["text_removed"], r["content_hash"]) for r in rows(ctx, TRACES)}
+        found = {r["trace_id"]: (r["text_redacted"], r["content_hash"]) for r in rows(ctx, TRACES)}
         assert found["a"] == ("deleted", "removed")
         assert found["b"][0] == "expired"
         assert found["b"][1] != "removed"  # or its line would conflict with itself when it is read again
@@ -173,7 +173,7 @@ class TestNoStageReadsIt:
         before = {t.name: of(ctx, t, "gone") for t in tables}
         assert all(before.values())
         forget(ctx, "gone")
-        working = Watched(lambda r: "unsupported")  # so that second looks are planned again
+        working = Watched(lambda r: "unsupported")  # so that joint pairs are planned again
         judge_all(judged_by(ctx, working), retry_failures=True)
         assert working.asked
         assert all(r.hypothesis in ("Tea is cold", "Water is wet.") for r in working.asked)

@@ -12,7 +12,7 @@ from tasks.core.schemas import QUARANTINE
 from tasks.gates.gates import GateKeeper
 from tasks.judging.pairs import plan_pairs
 from tasks.judging.relevance import score_relevance
-from tasks.judging.verdicts import judge_first_looks
+from tasks.judging.verdicts import judge_pairs
 from tasks.publish import report
 from tasks.publish.publish import load_warehouse, publish_warehouse, rebuild, summary, warehouse_of, write_reports
 from tasks.run.context import Context
@@ -51,7 +51,7 @@ def complete(ctx: Context) -> None:
         extract_claims,
         score_grace,
         plan_pairs,
-        judge_first_looks,
+        judge_pairs,
         score_relevance,
         score_traces,
         aggregate_nights,
@@ -161,7 +161,7 @@ def test_publishing_loads_what_came_last(tmp_path: Path) -> None:
     night(ctx, NEXT, "t2")
     complete(ctx)  # loads the change, as the nightly does before its reports
     night(ctx, DAY, "t3", part="ffffffffffffffff-00000")
-    for stage in (extract_claims, plan_pairs, judge_first_looks, score_relevance, score_traces):
+    for stage in (extract_claims, plan_pairs, judge_pairs, score_relevance, score_traces):
         stage(ctx)
     assert publish_warehouse(ctx).computed > 0
     assert query(published, "SELECT count(*) AS n FROM trace_scores").to_pylist() == [{"n": 3}]
@@ -184,7 +184,7 @@ def test_a_rebuild_gives_the_same_tables(tmp_path: Path) -> None:
     night(ctx, DAY, "t1")
     complete(ctx)
     publish_warehouse(ctx)
-    sql = "SELECT * EXCLUDE (created_at) FROM looks ORDER BY ALL", "FROM trace_scores ORDER BY ALL"
+    sql = "SELECT * EXCLUDE (created_at) FROM pair_verdicts ORDER BY ALL", "FROM trace_scores ORDER BY ALL"
     before = [query(ctx.config.warehouse, s).to_pylist() for s in sql]
     assert before[0]
     ctx.config.warehouse.unlink()

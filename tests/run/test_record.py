@@ -58,7 +58,7 @@ def test_its_end_replaces_its_start_and_adds_up_the_stages(tmp_path: Path) -> No
             judge="j",
             gpus=2,
         ),
-        StageResult("second looks", computed=4, tokens_in=40, seconds=1.0, judge="j", gpus=2, notes=("odd",)),
+        StageResult("joint pairs", computed=4, tokens_in=40, seconds=1.0, judge="j", gpus=2, notes=("odd",)),
         StageResult("scores", computed=6),
     ]
     run.end(ctx, "completed")
@@ -162,7 +162,7 @@ def test_rates_are_those_of_the_latest_run_of_this_judge_that_judged(tmp_path: P
             StageResult(
                 "verdicts", computed=verdicts, tokens_in=3 * verdicts, seconds=3.0, judge=judge.version, gpus=2
             ),
-            StageResult("second looks", computed=more, tokens_out=more, seconds=1.0, judge=judge.version, gpus=2),
+            StageResult("joint pairs", computed=more, tokens_out=more, seconds=1.0, judge=judge.version, gpus=2),
             StageResult("relevance", computed=9, tokens_in=5_000, seconds=9.0),  # which is none of the judge's
         ]
         run.end(other, "completed")

@@ -17,7 +17,7 @@ from tasks.gates.gates import GateKeeper
 from tasks.judging import pairs
 from tasks.judging.pairs import plan_pairs, planned_for
 from tasks.judging.relevance import score_by, score_relevance
-from tasks.judging.verdicts import judge_first_looks, judge_second_looks
+from tasks.judging.verdicts import judge_joint_pairs, judge_pairs
 from tasks.run.context import Context
 from tasks.run.scope import ALL, Scope
 from tasks.scoring.backfill import Day
@@ -57,7 +57,7 @@ def test_traces_that_another_has_planned_meanwhile_stay_planned(
     ctx = context(tmp_path)
     part = put(ctx, trace("t"), trace("u", app="help"))
     extract_claims(ctx)
-    meanwhile(monkeypatch, pairs, "first_looks", lambda: plan_pairs(past(ctx, scope=HELP)))
+    meanwhile(monkeypatch, pairs, "single_pairs", lambda: plan_pairs(past(ctx, scope=HELP)))
     plan_pairs(replace(ctx, scope=SHOP))
     assert set(planned_for(ctx, part)) == {SHOP, HELP}
     assert {p["trace_id"] for p in rows(ctx, PAIRS)} == {"t", "u"}
@@ -116,8 +116,8 @@ def test_scores_that_another_has_made_meanwhile_stay(tmp_path: Path) -> None:
 
 
 def night(ctx: Context) -> None:
-    judge_first_looks(ctx)
-    judge_second_looks(ctx)
+    judge_pairs(ctx)
+    judge_joint_pairs(ctx)
     score_relevance(ctx)
     score_traces(ctx)
     aggregate_nights(ctx)

@@ -231,7 +231,7 @@ def test_a_shadow_goes_on_for_the_applications_that_it_is_not_promoted_for(confi
 
 def night(ctx: Context) -> None:
     """The stages from claims to nightly tables; the relevance stage needs a model and may be left out."""
-    for stage in (claims.extract_claims, pairs.plan_pairs, verdicts.judge_first_looks, verdicts.judge_second_looks):
+    for stage in (claims.extract_claims, pairs.plan_pairs, verdicts.judge_pairs, verdicts.judge_joint_pairs):
         stage(ctx)
     score.score_traces(ctx)
     score.aggregate_nights(ctx)

@@ -23,7 +23,7 @@ from tasks.engines.transformers_cpu import Embedder, EmbedderConfig
 from tasks.judging.estimate import estimate
 from tasks.judging.pairs import plan_pairs
 from tasks.judging.relevance import score_by, score_relevance
-from tasks.judging.verdicts import judge_first_looks
+from tasks.judging.verdicts import judge_pairs
 from tasks.run.context import Context
 from tasks.scorers import Item, Scored, stage_name
 from tasks.scorers.asked import Reranked, share
@@ -258,7 +258,7 @@ class TestFailures:
             done = score_relevance(ctx, **options)
             extract_claims(ctx)
             plan_pairs(ctx)
-            judge_first_looks(ctx)
+            judge_pairs(ctx)
             score_traces(ctx)
             aggregate_nights(ctx)
         return ctx, done

@@ -1,4 +1,4 @@
-"""The bar of a backfill: each first look of a day moves it once, however often a stage of the day begins again."""
+"""The bar of a backfill: each single pair of a day moves it once, however often a stage of the day begins again."""
 
 from dataclasses import replace
 from datetime import timedelta
@@ -9,7 +9,7 @@ from kit.stage_kit import DAY, NEXT, Watched, context, judged_by, put, trace
 from tasks.claims.extract import extract_claims
 from tasks.core.budget import Budget
 from tasks.judging.pairs import plan_pairs
-from tasks.judging.verdicts import judge_first_looks, judge_second_looks
+from tasks.judging.verdicts import judge_joint_pairs, judge_pairs
 from tasks.scoring.backfill import days
 
 
@@ -45,8 +45,8 @@ def test_a_stage_that_gives_way_and_goes_on_is_counted_once(tmp_path: Path) -> N
         budget.gave_way = True
         while budget.gave_way:
             budget.gave_way = False
-            judge_first_looks(day.ctx)
-        judge_second_looks(day.ctx)  # of no chunks beside the first: nothing of the range's looks
+            judge_pairs(day.ctx)
+        judge_joint_pairs(day.ctx)  # of no chunks beside the first: nothing of the range's looks
     assert next(asked, None) is None  # it gave way twice
     assert (bar.steps, bar.stages) == (8, [])  # no bar but the range's own
 
@@ -57,7 +57,7 @@ def test_a_day_that_was_judged_before_is_counted_too(tmp_path: Path) -> None:
     put(ctx, trace("t", "Tea is hot. Ice is cold."))
     extract_claims(ctx)
     plan_pairs(ctx)
-    judge_first_looks(ctx)
+    judge_pairs(ctx)
     (day,) = days(replace(ctx, progress=bar))
-    judge_first_looks(day.ctx)
+    judge_pairs(day.ctx)
     assert (day.date, day.looks, bar.steps) == (DAY, 2, 2)

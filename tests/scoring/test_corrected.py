@@ -11,7 +11,7 @@ from tasks.claims.extract import extract_claims
 from tasks.core.schemas import NIGHTLY_CORRECTED, NIGHTLY_WATERFALL, REVIEWS
 from tasks.gates.gates import GateKeeper
 from tasks.judging.pairs import plan_pairs
-from tasks.judging.verdicts import judge_first_looks, judge_second_looks
+from tasks.judging.verdicts import judge_joint_pairs, judge_pairs
 from tasks.review.load import import_reviews
 from tasks.run.context import Context
 from tasks.scoring.corrected import correct_nights, reviewed
@@ -37,7 +37,7 @@ def ctx(tmp_path: Path) -> Context:
 
 
 def score(ctx: Context) -> None:
-    for stage in (extract_claims, plan_pairs, judge_first_looks, judge_second_looks, score_traces):
+    for stage in (extract_claims, plan_pairs, judge_pairs, judge_joint_pairs, score_traces):
         stage(ctx)
 
 

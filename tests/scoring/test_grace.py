@@ -11,7 +11,7 @@ from tasks.claims.extract import extract_claims
 from tasks.core.errors import EngineError
 from tasks.core.schemas import NIGHTLY_GRACE, NIGHTLY_GRACE_CONFUSION, NIGHTLY_GRACE_SOURCES, TRACE_GRACE
 from tasks.judging.pairs import plan_pairs
-from tasks.judging.verdicts import judge_first_looks
+from tasks.judging.verdicts import judge_pairs
 from tasks.run.annotations import load
 from tasks.run.context import Context, StageResult
 from tasks.scoring.grace import score_grace
@@ -89,7 +89,7 @@ def test_no_judge_is_needed(tmp_path: Path) -> None:
     complete(ctx)
     plan_pairs(ctx)
     with pytest.raises(EngineError):
-        judge_first_looks(ctx)
+        judge_pairs(ctx)
     assert [r["accuracy"] for r in rows(ctx, NIGHTLY_GRACE, ctx.recipe)] == [1.0]
 
 

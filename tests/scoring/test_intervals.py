@@ -13,7 +13,7 @@ from tasks.core.types import Request
 from tasks.gates.gates import GateKeeper
 from tasks.judging.pairs import plan_pairs
 from tasks.judging.relevance import score_relevance
-from tasks.judging.verdicts import judge_first_looks, judge_second_looks
+from tasks.judging.verdicts import judge_joint_pairs, judge_pairs
 from tasks.publish.publish import load_warehouse, warehouse_of
 from tasks.scoring.intervals import of_grace, of_repeats, of_scores, of_shares, of_waterfall
 from tasks.scoring.score import aggregate_nights, score_traces
@@ -46,7 +46,7 @@ def test_a_night_with_repeats(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
         trace("t3", "Invented.", question="How hot is tea?", repeat=2),
         trace("t4", "Beta.", question="How hot is coffee?"),
     )
-    for stage in (extract_claims, plan_pairs, judge_first_looks, judge_second_looks, score_relevance, score_traces):
+    for stage in (extract_claims, plan_pairs, judge_pairs, judge_joint_pairs, score_relevance, score_traces):
         stage(ctx)
     aggregate_nights(ctx)
     ids = {r["trace_id"]: r["question_id"] for r in rows(ctx, TRACE_SCORES)}

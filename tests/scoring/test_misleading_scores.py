@@ -17,7 +17,7 @@ from tasks.gates.gates import GateKeeper
 from tasks.ingest.ingest import ingest
 from tasks.judging.pairs import plan_pairs
 from tasks.judging.relevance import score_relevance
-from tasks.judging.verdicts import judge_first_looks, judge_second_looks
+from tasks.judging.verdicts import judge_joint_pairs, judge_pairs
 from tasks.run.context import Context
 from tasks.scoring.score import aggregate_nights, score_traces
 
@@ -44,8 +44,8 @@ def scored(ctx: Context, *traces: dict[str, Any]) -> tuple[dict[str, Any], dict[
     extract_claims(ctx)
     plan_pairs(ctx)
     for member in ctx.judges:
-        judge_first_looks(ctx, stage=member.stage)
-        judge_second_looks(ctx, stage=member.stage)
+        judge_pairs(ctx, stage=member.stage)
+        judge_joint_pairs(ctx, stage=member.stage)
     score_relevance(ctx)
     score_traces(ctx)
     aggregate_nights(ctx)

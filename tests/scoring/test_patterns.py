@@ -10,7 +10,7 @@ from tasks.core.schemas import CLAIM_PATTERNS, CLAIM_RESULTS, NIGHTLY_PATTERNS, 
 from tasks.core.types import Request, Verdict
 from tasks.gates.gates import GateKeeper
 from tasks.judging.pairs import plan_pairs
-from tasks.judging.verdicts import judge_first_looks, judge_second_looks
+from tasks.judging.verdicts import judge_joint_pairs, judge_pairs
 from tasks.run.context import Context
 from tasks.scoring.score import aggregate_nights, score_traces
 
@@ -34,7 +34,7 @@ def rule(request: Request) -> str | Verdict:
 
 
 def complete(ctx: Context) -> None:
-    for stage in (extract_claims, plan_pairs, judge_first_looks, judge_second_looks, score_traces, aggregate_nights):
+    for stage in (extract_claims, plan_pairs, judge_pairs, judge_joint_pairs, score_traces, aggregate_nights):
         stage(ctx)
 
 

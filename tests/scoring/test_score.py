@@ -24,7 +24,7 @@ from tasks.core.types import Request, Verdict
 from tasks.gates.gates import GateKeeper
 from tasks.judging.pairs import plan_pairs
 from tasks.judging.relevance import score_relevance
-from tasks.judging.verdicts import judge_first_looks, judge_second_looks
+from tasks.judging.verdicts import judge_joint_pairs, judge_pairs
 from tasks.run.context import Context, StageResult
 from tasks.scoring.score import aggregate_nights, score_traces
 from tasks.store import query
@@ -61,8 +61,8 @@ def complete(ctx: Context, *, retry_failures: bool = False) -> dict[str, StageRe
     done = [
         extract_claims(ctx),
         plan_pairs(ctx),
-        judge_first_looks(ctx, retry_failures=retry_failures),
-        judge_second_looks(ctx, retry_failures=retry_failures),
+        judge_pairs(ctx, retry_failures=retry_failures),
+        judge_joint_pairs(ctx, retry_failures=retry_failures),
         score_relevance(ctx),
         score_traces(ctx),
         aggregate_nights(ctx),

@@ -102,7 +102,7 @@ def test_a_refused_row_tells_its_day_where_it_can_be_read(tmp_path: Path, data: 
 def test_every_field_arrives(tmp_path: Path) -> None:
     (row,) = read(tmp_path, json.dumps(FULL).encode()).table.to_pylist(maps_as_pydicts="strict")
     assert len(row.pop("content_hash")) == 32
-    assert (row.pop("text_removed_at"), row.pop("text_removed")) == (None, None)
+    assert (row.pop("text_redacted_at"), row.pop("text_redacted")) == (None, None)
     missing = {"doc_id": None, "title": None, "rank": None, "retrieval_score": None}
     assert row == {
         **FULL,

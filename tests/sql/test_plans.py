@@ -13,7 +13,7 @@ import pytest
 import yaml
 from test_sql import DEFAULTS, HERE, schema_of
 
-from tasks.run.context import GRADING_SQL, SCORING_SQL
+from tasks.run.context import SCORING_SQL
 from tasks.store.query import bind, connect, sql
 
 CLAIMS, PER_TRACE, PER_CLAIM = 50_000, 4, 4
@@ -41,7 +41,7 @@ GROUPS = {"app", "number", "pattern", "stage", "name", "language"}
 VALUES = {  # what the SQL asks for
     "label": ["supported", "partially_supported", "unsupported", "contradicted", None],
     "status": ["judged", "scored", "unjudged", "abstained", "na"],
-    "look": ["single", "pack", "joint", "joint_cited", "cited_without", "found_true"],
+    "pair_kind": ["single", "pack", "joint", "joint_cited", "cited_without", "found_true"],
     "kind": ["claim", "refusal", "answer", "context", "answerability"],
 }
 EQUAL = re.compile(r"^(?P<left>.*?) (?:=|IS NOT DISTINCT FROM) (?P<right>.*)$", re.S)
@@ -52,7 +52,7 @@ def scored(name: str) -> list[Any]:
     return yaml.safe_load(path.read_text()) if path.exists() else []
 
 
-QUERIES = [name for name in (*SCORING_SQL, *GRADING_SQL) if scored(name)]
+QUERIES = [name for name in SCORING_SQL if scored(name)]
 
 
 def column(relation: str, field: pa.Field, n: int) -> pa.Array:

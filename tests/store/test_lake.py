@@ -119,7 +119,7 @@ def garble(path: Path) -> None:
 
 
 class TestDamage:
-    @pytest.mark.parametrize("look", [Part.read, Part.rows, Part.inputs, lambda part: check([part.path])])
+    @pytest.mark.parametrize("pair_kind", [Part.read, Part.rows, Part.inputs, lambda part: check([part.path])])
     def test_whoever_reads_a_damaged_part_is_told_what_to_do(
         self, tmp_path: Path, look: Callable[[Part], object]
     ) -> None:
@@ -132,7 +132,7 @@ class TestDamage:
         assert str(caught.value).endswith(RELEVANCE.remedy)
         assert caught.value.exit_code == 1
 
-    @pytest.mark.parametrize("look", [Part.read, lambda part: check([part.path])])
+    @pytest.mark.parametrize("pair_kind", [Part.read, lambda part: check([part.path])])
     def test_damage_behind_a_sound_footer(self, tmp_path: Path, look: Callable[[Part], object]) -> None:
         row = {"ingested": 1, "known": 0, "quarantined": 0, "ingested_at": datetime(2026, 11, 1, tzinfo=UTC)}
         part = Lake(tmp_path).write(SOURCES, "p", from_rows([row | {"rows": i} for i in range(2_000)], SOURCES))

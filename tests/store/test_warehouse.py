@@ -283,10 +283,12 @@ def a_small_lake(lake: Lake) -> None:
     windows = [[("b", 0, 7)], [("a", 0, 6)], [("b", 0, 7), ("a", 0, 6)]]
     evidence = [[{"chunk_id": c, "start": s, "end": e} for c, s, e in w] for w in windows]
     looks = [
-        {"claim_id": "c1", "trace_id": "t1", "look": "single", "evidence": evidence[i], "request_key": f"k{i}"}
+        {"claim_id": "c1", "trace_id": "t1", "pair_kind": "single", "evidence": evidence[i], "request_key": f"k{i}"}
         for i in (0, 1)
     ]
-    looks.append({"claim_id": "c1", "trace_id": "t1", "look": "joint", "evidence": evidence[2], "request_key": "k2"})
+    looks.append(
+        {"claim_id": "c1", "trace_id": "t1", "pair_kind": "joint", "evidence": evidence[2], "request_key": "k2"}
+    )
     write(lake, PAIRS, looks, "r", DAY)
     verdicts = [
         {"request_key": "k0", "failure": "unparsable"},
@@ -322,7 +324,8 @@ class TestViews:
 
     def test_looks_with_the_verdict_of_the_recipes_judge(self, warehouse: Warehouse) -> None:
         found = seen(
-            warehouse, "SELECT request_key, chunk_ids, judge_version, label, failure, p_supported FROM looks ORDER BY 1"
+            warehouse,
+            "SELECT request_key, chunk_ids, judge_version, label, failure, p_supported FROM pair_verdicts ORDER BY 1",
         )
         assert found == [
             ("k0", ["b"], "j", "supported", None, 0.9),  # the label, not the failure before it

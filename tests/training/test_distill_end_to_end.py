@@ -29,7 +29,7 @@ from tasks.claims import extract as claims
 from tasks.core.types import Judge
 from tasks.ingest import ingest
 from tasks.judging import pairs, verdicts
-from tasks.judging.pairs import looks_of
+from tasks.judging.pairs import pair_parts
 from tasks.judging.verdicts import LOOK_COLUMNS, requests_of
 from tasks.run.context import load
 from tasks.scoring import score
@@ -121,7 +121,7 @@ def teach(world: Any, day: date) -> None:
         stage(ctx)
     lines = []
     for part in ctx.trace_parts():
-        looks = [p.read(LOOK_COLUMNS) for p in looks_of(ctx, part, ctx.judges[0])]
+        looks = [p.read(LOOK_COLUMNS) for p in pair_parts(ctx, part, ctx.judges[0])]
         keys = {key for look in looks for key in look["request_key"].to_pylist()}
         for request in requests_of(ctx, part, looks, keys):
             label = RULE[next(verb for verb in RULE if verb in request.hypothesis)]
@@ -168,7 +168,7 @@ def taught(tmp_path_factory: pytest.TempPathFactory) -> Taught:
         worlds.write(root / "logs" / "a.jsonl", night(worlds, LEARNED, list(RULE), pairs_of))
         teach(world, LEARNED)
         judged = load(world.config, LEARNED, LEARNED)
-        for stage in (pairs.plan_pairs, verdicts.judge_first_looks, score.score_traces):
+        for stage in (pairs.plan_pairs, verdicts.judge_pairs, score.score_traces):
             stage(judged)
         judged.close()
 

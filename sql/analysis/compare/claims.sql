@@ -1,9 +1,9 @@
--- grain: one of the given claims under one of two recipes, with its texts and the explanation of the look that decided it
--- inputs: claim_details, looks
+-- grain: one of the given claims under one of two recipes, with its texts and the explanation of the pair that decided it
+-- inputs: claim_details, pair_verdicts
 -- parameters: $recipe_a, $recipe_b, $claim_ids
 WITH told AS (
     SELECT l.recipe, l.claim_id, l.explanation
-    FROM looks AS l
+    FROM pair_verdicts AS l
     JOIN claim_details AS r USING (recipe, date, claim_id)
     WHERE l.recipe IN ($recipe_a, $recipe_b) AND list_contains($claim_ids, l.claim_id) AND l.explanation IS NOT NULL
     QUALIFY row_number() OVER (

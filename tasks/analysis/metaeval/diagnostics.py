@@ -1,6 +1,6 @@
 """Why a judge fails a suite, in plain words: what a corrupted, biased or careless judge looks like in its grades.
 
-Each suspicion is a sentence with the counts that it rests on, the gravest first; no model is asked. A pattern is told
+Each diagnostic is a sentence with the counts that it rests on, the gravest first; no model is asked. A pattern is told
 where chance hardly explains it. Left out: rates (`pass_rates.py`).
 """
 
@@ -43,7 +43,7 @@ MEANINGS: Mapping[tuple[str, str], str] = {
 }
 
 
-def suspicions(rates: Rates, results: Sequence[Result]) -> list[str]:
+def diagnostics(rates: Rates, results: Sequence[Result]) -> list[str]:
     """What seems to be wrong with a judge; nothing where it passes everything."""
     overall = rates.grades[OVERALL]
     if overall.value is None or overall.passed == overall.n:

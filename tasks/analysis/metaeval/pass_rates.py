@@ -1,7 +1,7 @@
 """Pass rates of a judge on a suite of test cases, with intervals (METHODS section 10).
 
 Pure: from results to rates. Left out: where results come from (`tasks/analysis/metaeval/metaeval.py`), and what may be wrong with
-a judge that fails (`suspicions.py`).
+a judge that fails (`diagnostics.py`).
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence

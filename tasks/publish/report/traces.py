@@ -33,7 +33,7 @@ def _batch(reader: Reader, recipe: Row, night: date, batch: list[str]) -> Iterat
     for row in select(reader, "page_claims", recipe=name, extractor_version=extractor, **scope):
         claims[row["trace_id"]].append(row)
     looks: defaultdict[str, list[dict[str, Any]]] = defaultdict(list)
-    for row in select(reader, "page_looks", recipe=name, judge_versions=judges, **scope):
+    for row in select(reader, "page_pairs", recipe=name, judge_versions=judges, **scope):
         looks[row["claim_id"]].append(row)
     relevance: defaultdict[str, list[dict[str, Any]]] = defaultdict(list)
     for row in select(reader, "page_relevance", scorer_versions=scorers or [], **scope):

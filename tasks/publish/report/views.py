@@ -181,7 +181,7 @@ def trace(
 
     Args:
         rows: Its rows of `page_claims`, by ordinal.
-        looks: Claim id to the claim's rows of `page_looks`.
+        looks: Claim id to the claim's rows of `page_pairs`.
         relevance: Its rows of `page_relevance`.
         grades: Its rows of `page_grades`.
     """
@@ -285,7 +285,7 @@ def _claim(
 def _look(look: Row, chunks: Sequence[Row], where: Mapping[str, int], said: Mapping[str, Row]) -> Look:
     return Look(
         stage=look["stage"],
-        kind=look["look"],
+        kind=look["pair_kind"],
         passages=tuple(
             _seen(e, chunks, where, said, named=n in look["passages"]) for n, e in enumerate(look["evidence"], start=1)
         ),
@@ -312,7 +312,7 @@ def _deciding(row: Row, looks: Sequence[Row]) -> tuple[Row | None, list[Row]]:
     """
     side = "p_contradicted" if row["label"] == "contradicted" else "p_supported"
     ids = row["deciding_chunk_ids"] or ([row["deciding_chunk_id"]] if row["deciding_chunk_id"] else [])
-    shown = [look for look in looks if look["look"] == "found_true"]
+    shown = [look for look in looks if look["pair_kind"] == "found_true"]
     if shown and row["label"]:  # claims decide, and no chunks
         look = max(shown, key=lambda one: (one["label"] == row["label"], _p(one, side)))
         return look, _named(look) or list(look["evidence"])

@@ -10,7 +10,7 @@ import pytest
 from kit.suite_kit import Corruption, Knowing, every_tenth_lost, full_marks, swapped
 
 from tasks import graders
-from tasks.analysis.metaeval.diagnostics import suspicions
+from tasks.analysis.metaeval.diagnostics import diagnostics
 from tasks.analysis.metaeval.metaeval import evaluate
 from tasks.analysis.metaeval.pass_rates import OVERALL, Rates, rates
 from tasks.analysis.metaeval.suite import Suite, bundled, read
@@ -29,7 +29,7 @@ def told(suite: Suite) -> Told:
     def of(corrupt: Corruption, *, at_most: bool = True) -> tuple[list[str], Rates]:
         results = evaluate(Knowing(suite, corrupt, at_most=at_most), suite)
         found = rates(suite, results)
-        return suspicions(found, results), found
+        return diagnostics(found, results), found
 
     return of
 
@@ -133,4 +133,4 @@ def test_drawing_lots_is_told(suite: Suite, tmp_path: Path) -> None:
     found = rates(suite, results)
     overall = found.grades[OVERALL]
     assert abs((overall.value or 0) - (overall.random or 0)) < 0.05  # 864 draws, of 144 cases
-    assert any(line.startswith("It is not told apart from a judge that draws") for line in suspicions(found, results))
+    assert any(line.startswith("It is not told apart from a judge that draws") for line in diagnostics(found, results))

@@ -57,7 +57,8 @@ def test_it_measures_prints_and_keeps(judged: World, command: Command) -> None:
         {"status": "completed", "verdicts_computed": 0},
     ]
     shown = query(
-        judged.warehouse, "SELECT count(*) AS n, count(DISTINCT (claim_id, look, request_key)) AS d FROM looks"
+        judged.warehouse,
+        "SELECT count(*) AS n, count(DISTINCT (claim_id, pair_kind, request_key)) AS d FROM pair_verdicts",
     )
     assert shown["n"].to_pylist() == shown["d"].to_pylist()  # a look has one verdict, however often it was asked
 

@@ -144,7 +144,7 @@ def test_only_the_stages_that_ask_the_judge_are_in_the_slot(world: World, on_gpu
     contexts = load_all(world.config, FIRST, FIRST)
     found = [(g, [s.task.name for s in steps]) for g, steps in groupby(_steps(contexts, retry_failures=False), attrgetter("gpus"))]  # fmt: skip
     assert [g for g, _ in found] == [0, 1, 0]
-    assert found[1][1] == ["verdicts", "second looks"]
+    assert found[1][1] == ["verdicts", "joint pairs"]
 
 
 def test_a_nightly_takes_the_slot_and_gives_it_back(world: World, limits: str, on_gpu: None) -> None:

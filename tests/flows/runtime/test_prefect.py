@@ -128,7 +128,7 @@ def test_neither_arguments_nor_results_leave_the_process(storage: Path) -> None:
 
 def test_every_stage_is_a_task_under_its_own_name() -> None:
     tasks = [
-        ingest.ingest, claims.extract_claims, score.score_grace, claims.plan_pairs, judge.judge_first_looks, judge.judge_second_looks,
+        ingest.ingest, claims.extract_claims, score.score_grace, claims.plan_pairs, judge.judge_pairs, judge.judge_joint_pairs,
         judge.score_relevance, score.score_traces, score.aggregate_nights, score.correct_nights, publish.load_warehouse,
         publish.write_reports, publish.publish_warehouse,
     ]  # fmt: skip

@@ -96,11 +96,11 @@ def artifacts(*stages: tuple[str, int | None, int], watched: Artifact | None = N
 
 
 def test_an_artifact_per_stage_says_how_far_it_came(server: None) -> None:
-    found = artifacts(("claims", 4, 4), ("second looks", 8, 2), ("scores", 0, 0), ("ingest", None, 5), ("report", 2, 3))
+    found = artifacts(("claims", 4, 4), ("joint pairs", 8, 2), ("scores", 0, 0), ("ingest", None, 5), ("report", 2, 3))
     assert found == [
         ("claims", "claims: 4 to do", 100.0),
         ("report", "report: 2 to do", 100.0),  # more steps than promised are still all of them
-        ("second-looks", "second looks: 8 to do", 25.0),  # a key may hold no space
+        ("second-looks", "joint pairs: 8 to do", 25.0),  # a key may hold no space
     ]
 
 

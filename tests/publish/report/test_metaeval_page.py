@@ -9,7 +9,7 @@ import pytest
 from kit.html_tree import Node, parse
 from kit.suite_kit import Corruption, Knowing, every_tenth_lost, full_marks, line, write_suite
 
-from tasks.analysis.metaeval.diagnostics import suspicions
+from tasks.analysis.metaeval.diagnostics import diagnostics
 from tasks.analysis.metaeval.metaeval import evaluate
 from tasks.analysis.metaeval.pass_rates import rates
 from tasks.analysis.metaeval.suite import Suite, bundled, read
@@ -24,7 +24,7 @@ def told(name: str, suite: Suite, corrupt: Corruption) -> dict[str, Any]:
     found = rates(suite, results)
     return {
         "judge": name, "judge_version": "00000000000000aa", "claims_judge_version": None, "n_cases": len(suite.cases),
-        **asdict(found), "why": suspicions(found, results), "notes": [], "results": [asdict(r) for r in results],
+        **asdict(found), "why": diagnostics(found, results), "notes": [], "results": [asdict(r) for r in results],
     }  # fmt: skip
 
 

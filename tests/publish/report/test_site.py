@@ -362,7 +362,7 @@ def test_a_pack_shows_which_passages_decided_and_why(tmp_path):
         claims=[{
             "text": "Parcels take four days", "label": "supported", "misused": False, "cites": ["ret-1"],
             "deciding": ["ret-1", "ship-3"],
-            "looks": [pack(["ret-1", "war-2", "ship-3"], "supported", 0.9, named=[3, 1], explanation=reasons)],
+            "n_pairs": [pack(["ret-1", "war-2", "ship-3"], "supported", 0.9, named=[3, 1], explanation=reasons)],
         }],
     )  # fmt: skip
     build(rows.reader(), tmp_path, NIGHT, RECIPE, 100)
@@ -389,7 +389,7 @@ def test_a_cited_chunk_that_was_seen_among_others_only_has_no_label_of_its_own(t
         rows, "packed", answer="Parcels fly [1].", chunks=[RETURNS, WARRANTY],
         claims=[{
             "text": "Parcels fly", "label": "unsupported", "misused": True, "cites": ["ret-1"], "deciding": ["ret-1", "war-2"],
-            "looks": [pack(["ret-1", "war-2"], "unsupported", 0.1, named=[])],
+            "n_pairs": [pack(["ret-1", "war-2"], "unsupported", 0.1, named=[])],
         }],
     )  # fmt: skip
     build(rows.reader(), tmp_path, NIGHT, RECIPE, 100)
@@ -407,7 +407,7 @@ def test_looks_of_each_judge_of_a_cascade_are_shown_and_the_deciding_ones_count(
     result |= {"status": "judged", "label": "supported", "stage": 2, "stage_asked": 2, "deciding_chunk_ids": ["ship-3"]}
     evidence = [{"chunk_id": "ship-3", "start": 0, "end": 7}]
     rows.add(
-        "pairs", recipe=RECIPE, claim_id=claim["claim_id"], trace_id="lost", stage=2, look="single", evidence=evidence,
+        "pairs", recipe=RECIPE, claim_id=claim["claim_id"], trace_id="lost", stage=2, pair_kind="single", evidence=evidence,
         request_key="again", cited=False,
     )  # fmt: skip
     dear = {"request_key": "again", "label": "supported", "explanation": "Yes."}

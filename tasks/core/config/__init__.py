@@ -1,0 +1,12 @@
+"""Configuration: YAML files into frozen, checked models; a mistake names file, key, value and remedy."""
+
+from tasks.core.config.base import Language, Pattern, Settings, Share, did_you_mean, load_yaml, validate
+from tasks.core.config.load import Chosen, load_nightly, load_recipe, recipes_of
+from tasks.core.config.nightly import Alerts, Gates, Limits, Nightly, Promotion, Retention
+from tasks.core.config.recipe import Pairing, Recipe
+
+__all__ = [
+    "Alerts", "Chosen", "Gates", "Language", "Limits", "Nightly", "Pairing", "Pattern", "Promotion", "Recipe",
+    "Retention", "Settings", "Share", "did_you_mean", "load_nightly", "load_recipe", "load_yaml", "recipes_of",
+    "validate",
+]  # fmt: skip

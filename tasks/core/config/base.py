@@ -1,0 +1,144 @@
+"""How a YAML file becomes a checked, frozen model, and what a mistake in it says."""
+
+import difflib
+import re
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Annotated, Literal, TypeVar, get_args
+
+import yaml
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from tasks.core.errors import ConfigError
+
+M = TypeVar("M", bound=BaseModel)
+Share = Annotated[float, Field(ge=0, le=1)]
+Pattern = Literal[
+    "citation_drift",
+    "dangling_citation",
+    "ghost_number",
+    "stitched_facts",
+    "generalized_particular",
+    "reverse_direction",
+]
+
+
+class Settings(BaseModel):
+    """Base of every config model: immutable, and an unknown key is a mistake."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
+
+
+Language = Annotated[str, Field(pattern=r"^[a-z]{2,3}$")]
+
+
+Number = Literal[
+    "groundedness",
+    "faithfulness",
+    "citation_groundedness",
+    "utilization",
+    "context_relevance",
+    "answer_relevance",
+    "answerability",
+]
+
+
+Passing = Literal[
+    "overall",
+    "answer_relevancy",
+    "completeness",
+    "faithfulness",
+    "usefulness",
+    "positive_acceptance",
+    "negative_rejection",
+]
+
+
+def load_yaml(path: Path) -> dict[str, object]:
+    """The mapping in a YAML file.
+
+    Raises:
+        ConfigError: The file is missing, unreadable, not YAML, or not a mapping.
+    """
+    try:
+        text = path.read_text(encoding="utf-8")
+    except FileNotFoundError:
+        remedy = _did_you_mean(path.name, [p.name for p in path.parent.glob("*.y*ml")]) or "Check the path"
+        raise ConfigError(path, "", "does not exist", f"{remedy}.") from None
+    except (OSError, UnicodeDecodeError) as error:
+        raise ConfigError(path, "", f"can't be read ({error})", "Give a readable UTF-8 YAML file.") from None
+    try:
+        data = yaml.safe_load(text)
+    except yaml.YAMLError as error:
+        mark = getattr(error, "problem_mark", None)
+        line = f" at line {mark.line + 1}, column {mark.column + 1}" if mark else ""
+        problem = f"is not valid YAML{line} ({getattr(error, 'problem', 'syntax error')})"
+        raise ConfigError(path, "", problem, "Correct the syntax.") from None
+    if not isinstance(data, dict) or not all(isinstance(k, str) for k in data):
+        raise ConfigError(path, "", f"holds {type(data).__name__}, not a mapping of keys", "Write `key: value` lines.")
+    return data
+
+
+def validate(model: type[M], data: Mapping[str, object], where: object, prefix: str = "") -> M:
+    """`data` as a `model`.
+
+    Args:
+        where: The file that `data` comes from, for messages.
+        prefix: Dotted path of `data` inside the file.
+
+    Raises:
+        ConfigError: The first mistake: unknown key, missing key, wrong type, value out of range.
+    """
+    try:
+        return model.model_validate(data)
+    except ValidationError as error:
+        found = error.errors()
+    # A misspelt key is often a missing one too: the spelling is what to mend.
+    first = next((e for e in found if e["type"] == "extra_forbidden"), found[0])
+    loc = [str(part) for part in first["loc"] if not str(part).endswith("]")]
+    key = ".".join([prefix, *loc] if prefix else loc)
+    value = _shown(first["input"])
+    kind = first["type"]
+    if kind == "extra_forbidden":
+        names = _fields_at(model, loc[:-1])
+        remedy = _did_you_mean(loc[-1], names) or f"The keys here are {', '.join(names)}"
+        raise ConfigError(where, key, "is not a known key", f"{remedy}.")
+    if kind == "missing":
+        raise ConfigError(where, key, "is missing", "Add it; docs/configuration.md lists the keys.")
+    message = re.sub(r"^(\w+ (?=should )|Value error, )", "", first["msg"])
+    raise ConfigError(where, key, f"is {value}", f"It {message[0].lower()}{message[1:]}.")
+
+
+def _shown(value: object) -> str:
+    """A value as a message may show it: what holds other values may hold a secret among them."""
+    if value and isinstance(value, Mapping | list | tuple):
+        return "a mapping" if isinstance(value, Mapping) else f"a list of {len(value)}"
+    return repr(value)[:80]
+
+
+def _absolute(base: Path, path: Path) -> Path:
+    return Path((base / path.expanduser()).resolve())
+
+
+def did_you_mean(word: str, known: list[str], what: str) -> str:
+    """A remedy for a misspelt name: the nearest known one, or all of them."""
+    return (_did_you_mean(word, known) or f"Known {what}: {', '.join(sorted(known))}") + "."
+
+
+def _did_you_mean(word: str, known: list[str]) -> str:
+    near = difflib.get_close_matches(word, known, n=1)
+    return f"Did you mean {near[0]!r}" if near else ""
+
+
+def _fields_at(model: type[BaseModel], loc: list[str]) -> list[str]:
+    """Names of the keys that are known at a place inside a model."""
+    for part in loc:
+        field = model.model_fields.get(part)
+        if field is None:
+            break
+        candidates = [field.annotation, *get_args(field.annotation)]
+        nested = [c for c in candidates if isinstance(c, type) and issubclass(c, BaseModel)]
+        if not nested:
+            break
+        model = nested[0]
+    return list(model.model_fields)

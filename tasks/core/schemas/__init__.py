@@ -1,0 +1,91 @@
+"""The tables, declared once as Arrow schemas. `docs/tables.md` is generated from here.
+
+Every column carries its description as field metadata; a table's `grain` says what one row of it is.
+"""
+
+from tasks.core.schemas.columns import CHUNK, CITATION, EVIDENCE, F64, FEEDBACK, I64, TS, S, Table, col, top
+from tasks.core.schemas.judging import CLAIMS, GRADES, PAIRS, RELEVANCE, VERDICTS
+from tasks.core.schemas.nightly import (
+    NIGHTLY_CITATIONS,
+    NIGHTLY_CORRECTED,
+    NIGHTLY_GRACE,
+    NIGHTLY_GRACE_CONFUSION,
+    NIGHTLY_GRACE_SOURCES,
+    NIGHTLY_GRADES,
+    NIGHTLY_GROUNDEDNESS,
+    NIGHTLY_LANGUAGES,
+    NIGHTLY_PATTERNS,
+    NIGHTLY_RELEVANCE,
+    NIGHTLY_REPEATS,
+    NIGHTLY_TRIAD,
+    NIGHTLY_UTILIZATION,
+    NIGHTLY_WATERFALL,
+    WATERFALL,
+)
+from tasks.core.schemas.review import ALERTS, JUDGE_NOISE, METAEVAL, REVIEWS
+from tasks.core.schemas.runs import CURRENT_RECIPES, JUDGES, PROMOTIONS, RECIPES, RUNS
+from tasks.core.schemas.scoring import CLAIM_PATTERNS, CLAIM_RESULTS, TRACE_GRACE, TRACE_SCORES
+from tasks.core.schemas.traces import NEVER_READ, QUARANTINE, REDACTIONS, SOURCES, TRACES
+
+TABLES: dict[str, Table] = {
+    t.name: t
+    for t in (
+        TRACES, CLAIMS, PAIRS, VERDICTS, RELEVANCE, GRADES, CLAIM_RESULTS, CLAIM_PATTERNS, TRACE_SCORES, NIGHTLY_GROUNDEDNESS,
+        NIGHTLY_UTILIZATION, NIGHTLY_RELEVANCE, NIGHTLY_GRADES, NIGHTLY_TRIAD, NIGHTLY_WATERFALL, NIGHTLY_PATTERNS, NIGHTLY_LANGUAGES, NIGHTLY_CITATIONS, NIGHTLY_REPEATS,
+        TRACE_GRACE, NIGHTLY_GRACE, NIGHTLY_GRACE_SOURCES, NIGHTLY_GRACE_CONFUSION,
+        NIGHTLY_CORRECTED, REVIEWS, JUDGE_NOISE, METAEVAL, ALERTS, JUDGES, PROMOTIONS, RECIPES, CURRENT_RECIPES, RUNS, QUARANTINE, REDACTIONS, SOURCES,
+    )
+}  # fmt: skip
+
+__all__ = [
+    "ALERTS",
+    "CHUNK",
+    "CITATION",
+    "CLAIMS",
+    "CLAIM_PATTERNS",
+    "CLAIM_RESULTS",
+    "CURRENT_RECIPES",
+    "EVIDENCE",
+    "F64",
+    "FEEDBACK",
+    "GRADES",
+    "I64",
+    "JUDGES",
+    "JUDGE_NOISE",
+    "METAEVAL",
+    "NEVER_READ",
+    "NIGHTLY_CITATIONS",
+    "NIGHTLY_CORRECTED",
+    "NIGHTLY_GRACE",
+    "NIGHTLY_GRACE_CONFUSION",
+    "NIGHTLY_GRACE_SOURCES",
+    "NIGHTLY_GRADES",
+    "NIGHTLY_GROUNDEDNESS",
+    "NIGHTLY_LANGUAGES",
+    "NIGHTLY_PATTERNS",
+    "NIGHTLY_RELEVANCE",
+    "NIGHTLY_REPEATS",
+    "NIGHTLY_TRIAD",
+    "NIGHTLY_UTILIZATION",
+    "NIGHTLY_WATERFALL",
+    "PAIRS",
+    "PROMOTIONS",
+    "QUARANTINE",
+    "RECIPES",
+    "REDACTIONS",
+    "RELEVANCE",
+    "REVIEWS",
+    "RUNS",
+    "SOURCES",
+    "TABLES",
+    "TRACES",
+    "TRACE_GRACE",
+    "TRACE_SCORES",
+    "TS",
+    "VERDICTS",
+    "WATERFALL",
+    "S",
+    "Table",
+    "col",
+    "top",
+]  # fmt: skip

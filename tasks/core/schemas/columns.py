@@ -1,0 +1,94 @@
+"""What tables share: types, columns and how a table is declared."""
+
+from dataclasses import dataclass
+from typing import Any
+
+import pyarrow as pa
+
+TS = pa.timestamp("us", tz="UTC")
+S, I32, I64, F64, B = pa.string(), pa.int32(), pa.int64(), pa.float64(), pa.bool_()
+STRINGS = pa.list_(S)
+
+
+def col(name: str, type_: pa.DataType, doc: str, *, null: bool = True) -> "pa.Field[Any]":
+    """A documented column."""
+    return pa.field(name, type_, nullable=null, metadata={"doc": doc})
+
+
+CHUNK = pa.struct([("chunk_id", S), ("doc_id", S), ("title", S), ("rank", I32), ("text", S), ("retrieval_score", F64)])
+CITATION = pa.struct([("start", I32), ("end", I32), ("chunk_ids", STRINGS)])
+FEEDBACK = pa.struct([("score", F64), ("comment", S)])
+EVIDENCE = pa.struct([("chunk_id", S), ("start", I32), ("end", I32)])
+SPAN = pa.struct([("start", I32), ("end", I32)])
+CITED_SUPPORT = pa.struct([("chunk_id", S), ("label", S), ("p_supported", F64)])
+FLIP = pa.struct([("first", S), ("second", S), ("n", I64)])
+
+
+DAYS = "`leadline nightly` over its days, or `leadline backfill` if that made it,"
+UNTEXTED = "rows of traces whose text was removed"
+
+
+@dataclass(frozen=True, slots=True)
+class Table:
+    """A table: its grain in words, its columns, the keys its parts are laid out by, and whether a part can be remade.
+
+    Attributes:
+        partition: Hive-style directories of the lake, outermost first (`date=2026-11-01/`). The files hold the
+            partition columns too, so that a part says by itself what it is.
+        remade: What makes a part again from what is there, once it is removed; empty where nothing does.
+        lost: What a removed part takes with it for good; empty where all of it is remade.
+    """
+
+    name: str
+    grain: str
+    schema: pa.Schema
+    partition: tuple[str, ...] = ()
+    remade: str = DAYS
+    lost: str = ""
+
+    @property
+    def remedy(self) -> str:
+        """What to do where a part is damaged."""
+        if not self.remade:
+            return f"It can't be made again: restore it from a backup. Removing the file loses {self.lost}."
+        lost = f", but for {self.lost}; where these matter, restore it from a backup" if self.lost else ""
+        return f"Remove the file and run {self.remade} again: it is made anew{lost}."
+
+    @property
+    def stored(self) -> pa.Schema:
+        """The columns without those that the lake adds when it files a part away."""
+        return pa.schema([f for f in self.schema if f.name not in self.partition])
+
+
+DATE = col("date", pa.date32(), "Day of the trace's timestamp, UTC.", null=False)
+TRACE_ID = col("trace_id", S, "The application's id of the trace.", null=False)
+CLAIM_ID = col("claim_id", S, "Hash of trace id, extractor version and ordinal.", null=False)
+APP = col("app", S, "Application that answered.", null=False)
+GENERATOR = col("generator", S, "Model or system that wrote the answer.", null=False)
+JUDGE_VERSION = col("judge_version", S, "Hash of everything that can change a verdict; see `judges`.", null=False)
+RECIPE = col("recipe", S, "Hash of extractor, pairing, judge, scoring SQL and parameters.", null=False)
+N_COLUMNS = [
+    col("n", I64, "Traces.", null=False),
+    col("n_scored", I64, "Traces that have the number; only these enter the mean.", null=False),
+    col("n_na", I64, "Traces to which the question does not apply.", null=False),
+    col("n_unjudged", I64, "Traces to which it applies but no verdict could be had.", null=False),
+    col("n_abstained", I64, "Traces of which the judge said that it can't tell.", null=False),
+]
+
+
+def interval(prefix: str, what: str) -> "list[pa.Field[Any]]":
+    """Mean and 95% confidence interval columns of one number."""
+    return [col(f"{prefix}_mean", F64, f"Mean {what} over the scored traces."), *ends(prefix)]
+
+
+def ends(prefix: str, unless: str = "null below two of them") -> "list[pa.Field[Any]]":
+    """Columns of the 95% confidence interval of one number."""
+    return [
+        col(f"{prefix}_low", F64, f"Lower end of its 95% interval over questions; {unless}."),
+        col(f"{prefix}_high", F64, "Upper end of the interval."),
+    ]
+
+
+def top(number: str) -> float:
+    """Where the scale of a nightly number ends; it begins at 0."""
+    return 100.0 if number == "groundedness" else 1.0
