@@ -1,7 +1,7 @@
 -- grain: one right source and what was cited for it, in one night of one app and generator under one recipe
 -- inputs: trace_grace of one recipe and day
--- METHODS section 8. A hit counts for each right source that it cites, and what it cites besides is no confusion; a miss
--- for each pair of a right source and a cited one, and with null where it cites none.
+-- A hit counts for each right source that it cites; what else it cites is no confusion. A miss counts for each pair of a
+-- right source and a cited one, with null where it cites none (METHODS, GRACE).
 WITH scored AS (
     SELECT
         recipe, date, app, generator,

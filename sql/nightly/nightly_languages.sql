@@ -1,19 +1,19 @@
 -- grain: one language of the claims of one night of one app and generator under one recipe
 -- inputs: trace_scores of one recipe and day, shown (see shown_languages.sql) of the same, intervals (number, low and high
 --   by date, app and generator)
--- METHODS section 2. Shares are of all claims.
--- Intervals: 95% over questions; none below two questions (METHODS section 11).
+-- Shares are of all claims (METHODS, Claims).
+-- Intervals: 95% over questions; none below two questions (METHODS, Noise and confidence).
 WITH night AS (
     SELECT recipe, date, app, generator, judge_version, sum(claims_total)::BIGINT AS claims_total
     FROM trace_scores
     GROUP BY ALL
 ),
-language AS (
+by_language AS (
     SELECT
         app,
         generator,
         judge_version,
-        name,
+        name AS language,
         sum(n)::BIGINT AS n,
         sum(n_judged)::BIGINT AS n_judged,
         sum(n_supported)::BIGINT AS n_supported,
@@ -22,22 +22,11 @@ language AS (
     GROUP BY ALL
 )
 SELECT
-    recipe,
-    night.date,
-    night.app,
-    night.generator,
-    judge_version,
-    language.name AS language,
-    language.n,
-    n_judged,
-    n_supported,
-    n_unread,
-    claims_total,
-    language.n / claims_total AS share,
-    i.low AS share_low,
-    i.high AS share_high
+    * EXCLUDE (ends),
+    n / claims_total AS share,
+    ends[language].low AS share_low,
+    ends[language].high AS share_high
 FROM night
-JOIN language USING (app, generator, judge_version)
-LEFT JOIN intervals AS i
-    ON i.number = language.name AND (i.date, i.app, i.generator) = (night.date, night.app, night.generator)
-ORDER BY night.app, night.generator, language
+JOIN by_language USING (app, generator, judge_version)
+LEFT JOIN ends_of('intervals') USING (date, app, generator)
+ORDER BY app, generator, language

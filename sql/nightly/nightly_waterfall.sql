@@ -1,10 +1,9 @@
 -- grain: one stage of the waterfall, or `sent`, of one night of one app and generator under one recipe
 -- inputs: trace_scores of one recipe and day, reviewed_traces (see reviewed_traces.sql; of the same recipe, any days),
 --   intervals (number, low and high by date, app and generator)
--- METHODS section 7. Each trace stands in the stage that it stops at, or in `sent`. A stage that stops nobody has its
--- row too. The share of wrong answers is of the reviewed ones alone, without those that were picked for review because of
--- their labels.
--- Intervals: 95% over questions; none below two questions (METHODS section 11).
+-- Each trace stands in the stage that it stops at, or in `sent`. A stage that stops nothing has its row too. The share of
+-- wrong answers counts the reviewed ones alone, without those picked for review because of their labels (METHODS, The
+-- waterfall). Intervals: 95% over questions; none below two questions (METHODS, Noise and confidence).
 WITH stage AS (
     SELECT unnest(['retrieval', 'answerability', 'faithfulness', 'answer_relevance', 'sent']) AS stage,
         unnest(range(1, 6))::INTEGER AS position
@@ -39,32 +38,16 @@ counted AS (
     FROM night
     CROSS JOIN stage
     LEFT JOIN stopped USING (app, generator, stage)
-),
-ends AS (
-    SELECT date, app, generator, map(list(number), list({'low': low, 'high': high})) AS of
-    FROM intervals
-    GROUP BY date, app, generator
 )
 SELECT
-    recipe,
-    date,
-    app,
-    generator,
-    judge_version,
-    position,
-    stage,
-    n,
+    * EXCLUDE (ends),
     (sum(n_stopped) OVER (PARTITION BY app, generator ORDER BY position DESC))::BIGINT AS n_reached,
-    n_stopped,
-    n_uncertain,
     n_stopped / n AS share,
-    ends.of['share_' || stage].low AS share_low,
-    ends.of['share_' || stage].high AS share_high,
-    n_reviewed,
-    n_wrong,
+    ends['share_' || stage].low AS share_low,
+    ends['share_' || stage].high AS share_high,
     n_wrong / nullif(n_reviewed, 0) AS wrong_share,
-    ends.of['wrong_' || stage].low AS wrong_low,
-    ends.of['wrong_' || stage].high AS wrong_high
+    ends['wrong_' || stage].low AS wrong_low,
+    ends['wrong_' || stage].high AS wrong_high
 FROM counted
-LEFT JOIN ends USING (date, app, generator)
+LEFT JOIN ends_of('intervals') USING (date, app, generator)
 ORDER BY app, generator, position

@@ -38,7 +38,7 @@ from tasks.store.query import Queries, sql, sql_in
 
 PAIRING_RULES = 2  # raised when the windows or the looks that the same settings lead to change
 # What decides a stored number: a change starts another recipe.
-SCORING_SQL = (*sql_in("judging", "scoring", "sums", "nightly"), "views/reviewed_claims")
+SCORING_SQL = ("macros", *sql_in("judging", "scoring", "sums", "nightly"), "views/reviewed_claims")
 
 
 @dataclass(frozen=True, slots=True)

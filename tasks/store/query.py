@@ -40,7 +40,7 @@ def over(text: str, relations: Mapping[str, str]) -> str:
 
 
 def connect(database: Path | str, memory_limit: str, scratch: Path) -> duckdb.DuckDBPyConnection:
-    """DuckDB with bounded memory (beyond it, it spills into `scratch`), UTC days, and no extension ever fetched."""
+    """DuckDB with bounded memory (beyond it, it spills into `scratch`), UTC days, our macros, and no extension fetched."""
     connection = duckdb.connect(
         database,
         config={
@@ -51,6 +51,7 @@ def connect(database: Path | str, memory_limit: str, scratch: Path) -> duckdb.Du
         },
     )
     connection.execute("SET TimeZone = 'UTC'")
+    connection.execute(sql("macros"))
     return connection
 
 
