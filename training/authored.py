@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Literal
 
 from tasks.core import keys
-from tasks.judges import _features
+from tasks.text import overlap
 
 Label = Literal["entailment", "neutral", "contradiction", "not_entailment"]
 Form = Literal["sentences", "documents"]
@@ -137,9 +137,9 @@ class _Maker:
 
     def alike(self, claim: Claim) -> str:
         """The sentence, of those that the claim doesn't need, with most of the claim's words."""
-        said = _features.read(claim.text).bag
+        said = overlap.read(claim.text).bag
         others = [i for i in self.all if i not in claim.needs]
-        return self.all[max(others, key=lambda i: len(said & _features.read(self.all[i]).bag))] if others else ""
+        return self.all[max(others, key=lambda i: len(said & overlap.read(self.all[i]).bag))] if others else ""
 
     def long(self) -> list[int]:
         return [i for i, s in self.all.items() if len(s.split()) >= SHORTEST_SENTENCE]

@@ -11,7 +11,7 @@ from collections.abc import Iterator, Sequence
 import sentencex
 
 from tasks.core import keys
-from tasks.judges import _features
+from tasks.text import overlap
 from training.authored import Claim, Document, Label, Pair
 
 SOURCE = "perturbed"
@@ -111,7 +111,7 @@ def _number(sentence: str, premise: str, rng: random.Random) -> tuple[str, Label
         else str(int(value) + rng.randint(1, 9))
     )
     new = rng.choice(like) if like and rng.random() < 0.5 else moved
-    if _features.numbers(new) == _features.numbers(at.group()):
+    if overlap.numbers(new) == overlap.numbers(at.group()):
         return None
     return sentence[: at.start()] + new + sentence[at.end() :], "not_entailment", "number"
 

@@ -19,7 +19,7 @@ from sklearn.pipeline import make_pipeline
 
 from tasks.core import keys
 from tasks.core.errors import DataError
-from tasks.judges import _features
+from tasks.text import overlap
 from training import authored, perturb, sources
 from training.authored import Document, Pair
 from training.recipe import HERE, Data, Recipe
@@ -105,8 +105,8 @@ def tells(pairs: Sequence[Pair]) -> dict[str, float]:
         cv=GroupKFold(5),
         method="predict_proba",
     )[:, 1]
-    overlap = [_features.lexical(_features.read(p.premise), _features.read(p.hypothesis))["overlap"] for p in some]
-    return {"claim_only": float(roc_auc_score(truth, guessed)), "overlap_only": float(roc_auc_score(truth, overlap))}
+    shares = [overlap.lexical(overlap.read(p.premise), overlap.read(p.hypothesis))["overlap"] for p in some]
+    return {"claim_only": float(roc_auc_score(truth, guessed)), "overlap_only": float(roc_auc_score(truth, shares))}
 
 
 def summary(pairs: Sequence[Pair]) -> dict[str, dict[str, int]]:

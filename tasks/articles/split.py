@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from tasks.articles.parts import Document, Part
 from tasks.core.keys import SHORT_HEX, key
-from tasks.text.windows import words
+from tasks.text.windows import word_count
 
 _LETTER = re.compile(r"[^\W_]")
 
@@ -98,7 +98,7 @@ def articles(doc_id: str, document: Document, depth: int) -> list[Article]:
 
 def count(text: str) -> int:
     """How many words a text has, as judges' windows count them; what is only markup (bullets, bars) is none."""
-    return round(words(" ".join(w for w in text.split() if _LETTER.search(w))))
+    return round(word_count(" ".join(w for w in text.split() if _LETTER.search(w))))
 
 
 def article_id(doc_id: str, headings: tuple[str, ...], ordinal: int) -> str:

@@ -15,7 +15,7 @@ from tasks.graders import _reading, _support
 from tasks.graders._likeness import Likeness, aspects
 from tasks.graders._reading import Said
 from tasks.graders._support import Looks
-from tasks.patterns._text import coverage, stems_of
+from tasks.text.words import coverage, stems_of
 
 RULES = 1  # raised when the same measures come to another grade
 ECHO = 0.9  # share of the best likeness to the whole question from which a statement answers it, however short

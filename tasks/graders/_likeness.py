@@ -12,8 +12,8 @@ import numpy as np
 from tasks.core.grades import Answered
 from tasks.engines.transformers_cpu import Embedder
 from tasks.graders._reading import Reading
-from tasks.patterns import _text
-from tasks.patterns._text import coverage, stems_of
+from tasks.text.sentences import sentences
+from tasks.text.words import coverage, stems_of
 
 RULES = 1  # raised when the same texts are measured otherwise
 DECIMALS = 6
@@ -81,7 +81,7 @@ class Likeness:
     @cached_property
     def sentences(self) -> list[list[str]]:
         """Sentences of each passage that have at least two words of content; the whole of a passage without any."""
-        cut = [[s.text for s in _text.sentences(p) if len(s.stems) > 1] for p in self._answered.passages]
+        cut = [[s.text for s in sentences(p) if len(s.stems) > 1] for p in self._answered.passages]
         return [found or [passage] for found, passage in zip(cut, self._answered.passages, strict=True)]
 
     @cached_property

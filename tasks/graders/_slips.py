@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 from tasks import patterns
 from tasks.patterns import Chunk, Claim
-from tasks.patterns._text import NEGATION, Word, coverage, stem, stems, words
+from tasks.text.words import NEGATION, Word, coverage, stem, stems, words
 
 RULES = 1  # raised when the same statement and source show another slip
 FIGURES = ("ghost_number",)

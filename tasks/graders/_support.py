@@ -12,8 +12,8 @@ from tasks.core.config import Settings, Share
 from tasks.core.types import Request, Verdict
 from tasks.graders import _slips
 from tasks.graders._reading import Said
-from tasks.patterns import _text
-from tasks.patterns._text import coverage, stems_of
+from tasks.text.sentences import sentences
+from tasks.text.words import coverage, stems_of
 
 RULES = 1  # raised when the same verdicts come to something else
 ALIGNED = 0.6  # share of a statement's words that one sentence needs, to be what it must agree with
@@ -131,8 +131,8 @@ def _passes(verdict: Verdict, shared: float, settings: Support) -> bool:
 
 def _aligned(statement: str, texts: Sequence[str]) -> Request | None:
     own = stems_of(statement)
-    sentences = [sentence for text in texts for sentence in _text.sentences(text)]
-    best = max(sentences, key=lambda s: coverage(own, s.stems), default=None)
+    found = [sentence for text in texts for sentence in sentences(text)]
+    best = max(found, key=lambda s: coverage(own, s.stems), default=None)
     if best is None or coverage(own, best.stems) < ALIGNED:
         return None
     return request([best.text], statement)

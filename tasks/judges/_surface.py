@@ -10,7 +10,7 @@ import numpy.typing as npt
 
 from tasks.core.types import Request
 from tasks.engines.transformers_cpu import Embedder
-from tasks.judges import _features
+from tasks.text import overlap
 from tasks.text.windows import windows
 
 FEATURES = ("cosine", "overlap", "bigrams", "missing_numbers", "missing_names")
@@ -28,8 +28,8 @@ def table(
         EngineError: The embedding model can't be loaded or run.
     """
     cosine, tokens = cosines(requests, embedder, window_words)
-    sides = {text: _features.read(text) for r in requests for text in (r.premise, r.hypothesis)}
-    shared = [_features.lexical(sides[r.premise], sides[r.hypothesis]) for r in requests]
+    sides = {text: overlap.read(text) for r in requests for text in (r.premise, r.hypothesis)}
+    shared = [overlap.lexical(sides[r.premise], sides[r.hypothesis]) for r in requests]
     rows = [[c, *(found[f] for f in FEATURES[1:])] for c, found in zip(cosine.tolist(), shared, strict=True)]
     return np.array(rows, dtype=np.float64).reshape(len(requests), len(FEATURES)), tokens
 

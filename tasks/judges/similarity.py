@@ -16,14 +16,15 @@ from typing import Annotated, Literal, Self
 import numpy as np
 import numpy.typing as npt
 from pydantic import Field, model_validator
-from sklearn.feature_extraction.text import ENGLISH_STOP_WORDS
 
 from tasks.core import keys
 from tasks.core.config import Language, Settings, Share
 from tasks.core.types import Label, Request, Verdict
 from tasks.engines.transformers_cpu import Embedder, EmbedderConfig
-from tasks.judges import _bands, _features, _surface
+from tasks.judges import _bands, _surface
 from tasks.judges._surface import FEATURES
+from tasks.text import overlap
+from tasks.text.words import STOP_WORDS
 
 RULES = 1  # raised when the way from features to a verdict changes
 P_DECIMALS = 4
@@ -103,9 +104,9 @@ class Similarity:
         c = self._config
         return {
             "kind": "similarity",
-            "rules": [RULES, _features.RULES],
+            "rules": [RULES, overlap.RULES],
             "embedder": self._embedder.describe(),
-            "stop_words": keys.version(sorted(ENGLISH_STOP_WORDS)),
+            "stop_words": keys.version(sorted(STOP_WORDS)),
             **c.model_dump(mode="json", include={"window_words", "intercept", "coefficients", "thresholds", "abstain"}),
         }
 

@@ -27,7 +27,7 @@ from tasks.run.context import Context, StageResult
 from tasks.run.redacted import kept, with_redacted
 from tasks.run.scope import ALL, Scope
 from tasks.store.lake import Part, empty
-from tasks.text.windows import windows, words
+from tasks.text.windows import windows, word_count
 
 TRACE_COLUMNS = ["trace_id", "chunks.list.element.chunk_id", "chunks.list.element.text"]
 CLAIM_COLUMNS = ["claim_id", "trace_id", "hypothesis", "cited_chunk_ids", "language"]
@@ -257,7 +257,7 @@ def packs(evidence: Iterable[Window], texts: Mapping[str, str], pack_words: int)
     pack: list[Window] = []
     size = 0.0
     for chunk, start, end in evidence:
-        more = words(texts[chunk][start:end])
+        more = word_count(texts[chunk][start:end])
         if pack and size + more > pack_words:
             yield pack
             pack, size = [], 0.0
@@ -325,7 +325,7 @@ def _fitting(evidence: Iterable[Window], texts: Mapping[str, str], least: int, m
     """The first `least` windows, and after them those that fit into `most` words together with what was taken."""
     size = 0.0
     for number, (chunk, start, end) in enumerate(evidence):
-        more = words(texts[chunk][start:end])
+        more = word_count(texts[chunk][start:end])
         if number < least or size + more <= most:
             size += more
             yield chunk, start, end

@@ -9,7 +9,8 @@ from difflib import SequenceMatcher
 from functools import cached_property
 from typing import Protocol
 
-from tasks.patterns._text import Sentence, sentences, stems_of
+from tasks.text.sentences import Sentence, sentences
+from tasks.text.words import stems_of
 
 Span = tuple[int, int]
 REFUTED = frozenset({"partially_supported", "unsupported", "contradicted"})  # judged, and not supported

@@ -7,7 +7,8 @@ import re
 from collections.abc import Iterator, Sequence
 
 from tasks.patterns._base import Chunk, Claim, Found, Span
-from tasks.patterns._text import Sentence, coverage, stem, stems, words
+from tasks.text.sentences import Sentence
+from tasks.text.words import coverage, stem, stems, words
 
 RULES = 1  # raised when the same claim and chunks give another finding
 

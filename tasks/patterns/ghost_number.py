@@ -9,9 +9,9 @@ from collections.abc import Iterator, Sequence
 from decimal import Decimal
 from functools import cached_property, lru_cache
 
-from tasks.patterns import _numbers
 from tasks.patterns._base import Chunk, Claim, Found, Span
-from tasks.patterns._numbers import Day, Figure
+from tasks.text import numbers
+from tasks.text.numbers import Day, Figure
 
 RULES = 1  # raised when the same claim and chunks give another finding
 
@@ -55,19 +55,19 @@ class _Source:
 
     @cached_property
     def digits(self) -> list[Figure]:
-        return _numbers.figures(self._text)
+        return numbers.figures(self._text)
 
     @cached_property
     def words(self) -> list[Figure]:
-        return [*_numbers.spelt(self._text), *_numbers.hints(self._text)]
+        return [*numbers.spelt(self._text), *numbers.hints(self._text)]
 
     @cached_property
     def dates(self) -> frozenset[Day]:
-        return frozenset(day for _, _, days in _numbers.dates(self._text) for day in days)
+        return frozenset(day for _, _, days in numbers.dates(self._text) for day in days)
 
     @cached_property
     def clocks(self) -> frozenset[int]:
-        return frozenset(minute for _, _, minutes in _numbers.clocks(self._text) for minute in minutes)
+        return frozenset(minute for _, _, minutes in numbers.clocks(self._text) for minute in minutes)
 
     @cached_property
     def values(self) -> frozenset[Decimal]:
@@ -79,7 +79,7 @@ class _Source:
 
     @cached_property
     def headings(self) -> frozenset[int]:
-        return frozenset(_numbers.SCALES[m[1].casefold()] for m in HEADING.finditer(self._text))
+        return frozenset(numbers.SCALES[m[1].casefold()] for m in HEADING.finditer(self._text))
 
     @cached_property
     def percent_heading(self) -> bool:
@@ -89,7 +89,7 @@ class _Source:
         """Whether the figure is here, in any format."""
         if figure.suffix == "s" and any(0 <= v - low < 10 for low in figure.values for v in self.values):
             return True  # the 1990s: any year of them
-        if figure.suffix in _numbers.ORDINAL_SUFFIXES and any(
+        if figure.suffix in numbers.ORDINAL_SUFFIXES and any(
             (n - 1) * 100 < v <= n * 100 for n in figure.values if n > 10 for v in self.values
         ):
             return True  # the 19th century: any year of it
@@ -144,7 +144,7 @@ def _source(texts: tuple[str, ...]) -> _Source:
 
 def detect(claim: Claim, chunks: Sequence[Chunk]) -> Found | None:
     """Figures that are in no chunk's text or title."""
-    if not chunks or not (any(c.isdigit() for c in claim.text) or _numbers.SPELT.search(claim.text)):
+    if not chunks or not (any(c.isdigit() for c in claim.text) or numbers.SPELT.search(claim.text)):
         return None
     source = _source(tuple(text for chunk in chunks for text in (chunk.title, chunk.text)))
     ghosts = list(_ghosts(claim.text, source))
@@ -157,17 +157,17 @@ def _ghosts(text: str, source: _Source) -> Iterator[Span]:
     def free(start: int, end: int) -> bool:
         return all(end <= a or b <= start for a, b in taken)
 
-    for start, end, days in _numbers.dates(text):
+    for start, end, days in numbers.dates(text):
         if free(start, end):
             taken.append((start, end))
             if not any(source.has_day(day) for day in days):
                 yield start, end
-    for start, end, minutes in _numbers.clocks(text):
+    for start, end, minutes in numbers.clocks(text):
         if free(start, end):
             taken.append((start, end))
             if not minutes & source.clocks:
                 yield start, end
-    for figure in sorted([*_numbers.figures(text), *_numbers.spelt(text)], key=lambda f: f.start):
+    for figure in sorted([*numbers.figures(text), *numbers.spelt(text)], key=lambda f: f.start):
         if free(figure.start, figure.end) and _counts(text, figure):
             hedged = HEDGE.search(text, 0, figure.start) is not None
             if not source.has(figure, hedged=hedged):

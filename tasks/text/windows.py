@@ -5,8 +5,8 @@ from collections.abc import Iterable, Sequence
 
 import sentencex
 
-# One ideograph or syllable carries about half a word.
-_CJK = re.compile(r"[\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af\uf900-\ufaff]")
+from tasks.text.words import DENSE
+
 _WORD = re.compile(r"\S+")
 _LONG = 12  # characters; text of longer runs (Thai, addresses, encoded data) counts a word for each of so many
 
@@ -17,12 +17,12 @@ def windows(text: str, max_words: int) -> list[tuple[int, int]]:
     A text that is short enough, or empty, is one window. A sentence that is longer by itself is cut between words,
     or between characters where it has no spaces.
     """
-    if len(text) <= 2 * max_words or words(text) <= max_words:
+    if len(text) <= 2 * max_words or word_count(text) <= max_words:
         return [(0, len(text))]
     spans: list[tuple[int, int]] = []
     start, end, size = 0, 0, 0.0
     for left, right in _pieces(text, max_words):
-        units = words(text[left:right])
+        units = word_count(text[left:right])
         if size and size + units > max_words:
             spans.append((start, end))
             start, size = left, 0.0
@@ -31,17 +31,17 @@ def windows(text: str, max_words: int) -> list[tuple[int, int]]:
     return spans
 
 
-def words(text: str) -> float:
+def word_count(text: str) -> float:
     """How many words a text counts as: those between spaces, and what stands for words where there are none."""
     spaced = max(len(text.split()), len(text) / _LONG)
-    return spaced if text.isascii() else spaced + len(_CJK.findall(text)) / 2
+    return spaced if text.isascii() else spaced + len(DENSE.findall(text)) / 2  # each carries about half a word
 
 
 def _pieces(text: str, max_words: int) -> Iterable[tuple[int, int]]:
     """Sentences; those that are too long by themselves in pieces of at most `max_words`."""
     boundaries = [(b["start_index"], b["end_index"]) for b in sentencex.get_sentence_boundaries("en", text)]
     for start, end in _gapless(boundaries, len(text)):
-        if words(text[start:end]) <= max_words:
+        if word_count(text[start:end]) <= max_words:
             yield start, end
         else:
             yield from _cut(text, start, end, max_words)
@@ -66,7 +66,7 @@ def _cut(text: str, start: int, end: int, max_words: int) -> Iterable[tuple[int,
         while left < word.end():
             # A run without spaces counts by its characters, and is cut every max_words of them.
             right = min(word.end(), left + max_words)
-            units = max(words(text[left:right]), 1.0)
+            units = max(word_count(text[left:right]), 1.0)
             if size and size + units > max_words:
                 yield at, left
                 at, size = left, 0.0

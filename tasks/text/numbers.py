@@ -15,15 +15,11 @@ SCALES = {
 }  # fmt: skip
 ORDINAL_SUFFIXES = frozenset({"st", "nd", "rd", "th"})
 ATTACHED = frozenset({"k", "m", "b"})  # that may also be the sign of a unit
-MONTHS = {
-    name: number
-    for number, names in enumerate(
-        ("January Jan", "February Feb", "March Mar", "April Apr", "May", "June Jun", "July Jul", "August Aug",
-         "September Sept Sep", "October Oct", "November Nov", "December Dec"),
-        start=1,
-    )
-    for name in names.split()
-}  # fmt: skip
+MONTH_NAMES = (
+    "January Jan", "February Feb", "March Mar", "April Apr", "May", "June Jun", "July Jul", "August Aug",
+    "September Sept Sep", "October Oct", "November Nov", "December Dec",
+)  # fmt: skip
+MONTHS = {name: number for number, names in enumerate(MONTH_NAMES, start=1) for name in names.split()}
 UNITS = (
     "zero", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten", "eleven", "twelve",
     "thirteen", "fourteen", "fifteen", "sixteen", "seventeen", "eighteen", "nineteen",
@@ -35,7 +31,7 @@ ORDINALS = (
     "first", "second", "third", "fourth", "fifth", "sixth", "seventh", "eighth", "ninth", "tenth", "eleventh",
     "twelfth",
 )  # fmt: skip
-# Said of a number without naming it; read in sources only.
+# Words that give a number without naming it; read in sources only.
 HINTS = {w: i for i, w in enumerate(ORDINALS, start=1)} | {
     "once": 1, "both": 2, "twice": 2, "double": 2, "doubled": 2, "doubles": 2, "pair": 2, "couple": 2, "twofold": 2,
     "biennial": 2, "thrice": 3, "triple": 3, "tripled": 3, "threefold": 3, "quadruple": 4, "quadrupled": 4,
@@ -51,8 +47,8 @@ _PERCENT = r"%|percent\b|per\s?cent\b|pct\b|percentage\b"
 _SCALE = "hundred|thousand|million|billion|trillion|lakh|crore|mn|bn|tn"
 
 
-def _word(words: Iterable[str]) -> str:
-    """Where one of these words may begin: looking at its first letter is cheaper than trying each."""
+def _first_letter(words: Iterable[str]) -> str:
+    """Pattern of a place where one of these words may begin: testing its first letter is cheaper than trying each."""
     return rf"\b(?=[{''.join(sorted({w[0] for w in words}))}])"
 
 
@@ -65,13 +61,13 @@ DIGITS = re.compile(
 _ONES = "|".join(UNITS[1:10])
 _TO_99 = rf"(?:{'|'.join(TENS)})(?:[\s-](?:{_ONES})\b)?|(?:{'|'.join(sorted(UNITS, key=len, reverse=True))})"
 SPELT = re.compile(
-    rf"{_word([*SMALL, 'a', 'hundred'])}"
+    rf"{_first_letter([*SMALL, 'a', 'hundred'])}"
     rf"(?P<words>(?:(?:{_ONES}|a)\s)?hundred\b(?:\s(?:and\s)?(?:{_TO_99})\b)?|(?:{_TO_99})\b)"
     rf"(?P<suffix>\s?(?:{_PERCENT})|[\s-](?:{_SCALE})s?\b)?(?P<more>\s?(?:{_PERCENT}))?",
     re.IGNORECASE,
 )
-HINT = re.compile(rf"{_word(HINTS)}(?:{'|'.join(sorted(HINTS, key=len, reverse=True))})\b", re.IGNORECASE)
-SHARE = re.compile(rf"{_word(SHARES)}(?:{'|'.join(SHARES)})\b|½|¼|¾", re.IGNORECASE)
+HINT = re.compile(rf"{_first_letter(HINTS)}(?:{'|'.join(sorted(HINTS, key=len, reverse=True))})\b", re.IGNORECASE)
+SHARE = re.compile(rf"{_first_letter(SHARES)}(?:{'|'.join(SHARES)})\b|½|¼|¾", re.IGNORECASE)
 ISO = r"(?P<y>\d{4})[-/.](?P<m>\d{1,2})[-/.](?P<d>\d{1,2})(?!\d)"
 NAMED = (
     rf"(?:(?P<d1>\d{{1,2}})(?:st|nd|rd|th)?\s+(?:of\s+)?)?\b(?P<month>{_MONTH}|{_MONTH.upper()})\b\.?"
@@ -84,6 +80,7 @@ CLOCK = re.compile(
     re.IGNORECASE,
 )
 JOINED = re.compile(r"\s*(?:[-–—/,]|to|and|or|through|until|till|vs\.?|versus|bis|,\s*and|,\s*or)\s*[$€£~]?\s*", re.I)
+GROUPED = re.compile(r"\d{1,3}(?:[.,]\d{2,3})*[.,]\d{3}")  # by thousands, or as in India: 1,00,000
 Day = tuple[int | None, int, int | None]
 
 
@@ -112,7 +109,7 @@ class Figure:
 
 def figures(text: str) -> list[Figure]:
     """Figures in digits, in order. In a list or range such as "10 to 12%", each is a percentage."""
-    return _shared(text, [_figure(m, _values(m["digits"])) for m in DIGITS.finditer(text)])
+    return _shared(text, [_figure(m, {Decimal(v) for v in readings(m["digits"])}) for m in DIGITS.finditer(text)])
 
 
 def spelt(text: str) -> list[Figure]:
@@ -122,7 +119,7 @@ def spelt(text: str) -> list[Figure]:
 
 
 def hints(text: str) -> Iterator[Figure]:
-    """Numbers and shares that are said otherwise: "twice", "a dozen", "half"."""
+    """Numbers and shares in other words: "twice", "a dozen", "half"."""
     for match in HINT.finditer(text):
         yield Figure(*match.span(), frozenset({Decimal(HINTS[match.group().casefold()])}), spelt=True)
     for match in SHARE.finditer(text):
@@ -169,7 +166,7 @@ def _figure(m: re.Match[str], values: set[Decimal], *, spelt: bool = False) -> F
 
 
 def _shared(text: str, found: list[Figure]) -> list[Figure]:
-    """The last of a list or range tells what all of it are."""
+    """The last figure of a list or range gives all of them its scale and percent sign."""
     for i in range(len(found) - 2, -1, -1):
         one, after = found[i], found[i + 1]
         if not one.percent and not one.scale and JOINED.fullmatch(text, one.end, after.start):
@@ -179,23 +176,29 @@ def _shared(text: str, found: list[Figure]) -> list[Figure]:
     return found
 
 
-def _values(digits: str) -> set[Decimal]:
-    """What a run of digits and separators may mean: "1,000" 1000, "1.000" 1 or 1000, "3,5" 3.5, "2.3.1" none."""
+def readings(digits: str, grouped: re.Pattern[str] = GROUPED) -> list[str]:
+    """Decimal numerals that digits with separators may mean.
+
+    "1,000" is 1000, "1.000" is 1 or 1000, "3,5" is 3.5, and "2.3.1" is no number but 2, 3 and 1.
+
+    Args:
+        grouped: Digits whose separators part thousands.
+    """
     plain = re.sub(r"['’ \u00a0\u2009\u202f]", "", digits)
     separators = [c for c in plain if c in ".,"]
     if not separators:
-        return {Decimal(plain)}
-    grouped = re.fullmatch(r"\d{1,3}(?:[.,]\d{2,3})*[.,]\d{3}", plain) and len(set(separators)) == 1
-    bare = Decimal(re.sub(r"[.,]", "", plain))
+        return [plain]
+    bare = re.sub(r"[.,]", "", plain)
+    in_groups = len(set(separators)) == 1 and grouped.fullmatch(plain)
     if len(separators) == 1:
-        value = Decimal(plain.replace(",", "."))
-        return {bare} if grouped and separators == [","] else {value, bare} if grouped else {value}
-    if grouped:
-        return {bare}
+        value = plain.replace(",", ".")
+        return [bare] if in_groups and separators == [","] else [value, bare] if in_groups else [value]
+    if in_groups:
+        return [bare]
     if len(set(separators)) == 2 and plain.count(separators[-1]) == 1:  # 1,234.56 and 1.234,56
         whole, _, part = plain.rpartition(separators[-1])
-        return {Decimal(re.sub(r"[.,]", "", whole) + "." + part)}
-    return {Decimal(part) for part in re.split(r"[.,]", plain)}
+        return [re.sub(r"[.,]", "", whole) + "." + part]
+    return re.split(r"[.,]", plain)
 
 
 def _read(written: str) -> int:

@@ -1,10 +1,10 @@
-"""Words, numbers, names and by examples reasoned beside them and by invariants."""
+"""Words, numbers and names, by examples reasoned beside them and by invariants."""
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tasks.judges._features import lexical, names, normalise, numbers, read, spelt_numbers, stem, words
+from tasks.text.overlap import lexical, names, normalise, numbers, read, spelt_numbers, stem, words
 
 TEXT = st.text(alphabet=st.sampled_from("ab Z1.,! ?\n日本。é'’-"), max_size=120)
 

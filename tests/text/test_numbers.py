@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tasks.patterns import Chunk, Claim, find
-from tasks.patterns._numbers import UNITS, clocks, dates, figures, spelt
+from tasks.text.numbers import UNITS, clocks, dates, figures, spelt
 
 GROUPS = [",", ".", " ", "\u00a0", "\u202f", "’"]
 WHOLE = st.integers(13, 9_999_999)

@@ -1,7 +1,9 @@
-"""What two texts share, without a model: words, word pairs, numbers and names of a claim that a premise has.
+"""What two texts share: words, word pairs, numbers and names of a claim that a premise has.
 
-Tuned to English (stop words, suffixes) and harmless elsewhere; scripts that put no spaces between words are read
-as pairs of characters. Left out: meaning. A claim that says the reverse of its premise shares all its words.
+Judges are fitted to these features, so words, stems and numbers are read more simply than in `words.py` and
+`numbers.py`, whose rules may grow. Tuned to English (stop words, suffixes) and harmless elsewhere; scripts without
+spaces between words are read as pairs of characters. Left out: meaning. A claim that says the reverse of its premise
+shares all its words.
 """
 
 import re
@@ -9,7 +11,8 @@ import unicodedata
 from dataclasses import dataclass
 from functools import cached_property
 
-from sklearn.feature_extraction.text import ENGLISH_STOP_WORDS
+from tasks.text.numbers import MONTH_NAMES, SCALES, UNITS, readings
+from tasks.text.words import STOP_WORDS
 
 RULES = 1  # raised when anything here changes a feature
 MOST_MISSING = 3  # beyond three missing numbers or names a claim gets no worse
@@ -29,14 +32,10 @@ NUMBER = re.compile(
     r"(?P<digits>\d+(?:[.,]\d+)*)(?:(?P<short>[kmb])\b|\s?(?P<scale>thousand|million|billion|trillion)\b)?",
     re.IGNORECASE,
 )
-SCALES = {"k": 3, "thousand": 3, "m": 6, "million": 6, "b": 9, "billion": 9, "trillion": 12}
 GROUPED = re.compile(r"\d{1,3}(?:[.,]\d{3})+")
-SMALL = ("zero", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten", "eleven", "twelve")
-MONTHS = (
-    *("january", "february", "march", "april", "may", "june"),
-    *("july", "august", "september", "october", "november", "december"),
-)
-SPELT = {word: str(i) for i, word in enumerate(SMALL)} | {month: str(i) for i, month in enumerate(MONTHS, start=1)}
+SPELT = {word: str(i) for i, word in enumerate(UNITS[:13])} | {
+    names.split()[0].casefold(): str(i) for i, names in enumerate(MONTH_NAMES, start=1)
+}
 
 
 def normalise(text: str) -> str:
@@ -58,7 +57,7 @@ def words(text: str) -> list[str]:
 
 def content_words(text: str) -> list[str]:
     """The words without English stop words and single letters; digits and characters of unspaced scripts stay."""
-    return [w for w in words(text) if w not in ENGLISH_STOP_WORDS and (len(w) > 1 or w.isdigit() or not w.isascii())]
+    return [w for w in words(text) if w not in STOP_WORDS and (len(w) > 1 or w.isdigit() or not w.isascii())]
 
 
 def stem(word: str) -> str:
@@ -78,12 +77,11 @@ def numbers(text: str) -> list[frozenset[str]]:
     """
     out = []
     for match in NUMBER.finditer(text):
-        digits = match["digits"]
-        readings = _values(digits)
+        values = {_canonical(value) for value in readings(match["digits"], GROUPED)}
         scale = SCALES.get((match["short"] or match["scale"] or "").casefold())
         if scale is not None:
-            readings |= {_canonical(f"{value}e{scale}") for value in readings}
-        out.append(frozenset(readings))
+            values |= {_canonical(f"{value}e{scale}") for value in values}
+        out.append(frozenset(values))
     return out
 
 
@@ -96,7 +94,7 @@ def names(text: str) -> set[str]:
     """Stems of capitalised words that do not open a sentence."""
     found: set[str] = set()
     for sentence in SENTENCE_END.split(text):
-        capitalised = [m.group() for m in WORD.finditer(sentence) if m.start() and m.group()[0].isupper()]
+        capitalised = (m.group() for m in WORD.finditer(sentence) if m.start() and m.group()[0].isupper())
         found |= {stem(word) for text in capitalised for word in content_words(text)}
     return found
 
@@ -151,28 +149,13 @@ def lexical(premise: Side, claim: Side) -> dict[str, float]:
         content words that the premise has; `missing_numbers` and `missing_names`: how many of the claim's the
         premise lacks, at most 3.
     """
-    absent = [readings for readings in set(claim.written) if not readings & premise.values]
+    absent = [values for values in set(claim.written) if not values & premise.values]
     return {
         "overlap": len(claim.bag & premise.bag) / max(1, len(claim.bag)),
         "bigrams": len(claim.pairs & premise.pairs) / max(1, len(claim.pairs)),
         "missing_numbers": min(len(absent), MOST_MISSING),
         "missing_names": min(len(claim.named - premise.bag), MOST_MISSING),
     }
-
-
-def _values(digits: str) -> set[str]:
-    """Values that a run of digits, points and commas may have."""
-    separators = [c for c in digits if not c.isdigit()]
-    grouped = GROUPED.fullmatch(digits) and len(set(separators)) == 1
-    if grouped and (len(separators) > 1 or separators[0] == ","):
-        return {_canonical(re.sub(r"[.,]", "", digits))}
-    if len(separators) == 1:
-        values = {_canonical(digits.replace(",", "."))}
-        return values | {_canonical(digits.replace(".", ""))} if grouped else values
-    if len(set(separators)) == 2 and digits.count(separators[-1]) == 1:  # 1,234.56 and 1.234,56
-        whole, _, part = digits.rpartition(separators[-1])
-        return {_canonical(re.sub(r"[.,]", "", whole) + "." + part)}
-    return {_canonical(part) for part in re.split(r"[.,]", digits)} if separators else {_canonical(digits)}
 
 
 def _canonical(number: str) -> str:

@@ -1,19 +1,38 @@
-"""Words and sentences with their places: what detectors compare. Tuned to English.
+"""Words with their places and stems, and how much one text shares with another. Tuned to English.
 
-Left out: scripts without spaces between words. A run of them is one word, so that detectors that compare words find
-nothing there, rather than something wrong.
+Left out: scripts without spaces between words. A run of them is one word, so that comparing words finds nothing there,
+rather than something wrong. `overlap.py` reads those, too.
 """
 
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cached_property, lru_cache
-
-from sklearn.feature_extraction.text import ENGLISH_STOP_WORDS
+from functools import lru_cache
 
 WORD = re.compile(r"[^\W_]+(?:['’](?:s|t|re|ve|ll|d|m)\b)?")
-# A sentence ends before white space and a capital, a digit, a quotation mark or a bullet, and at every line's end.
-END = re.compile(r"(?<=[.!?;])[\"'”’)\]]*\s+(?=[\"'“‘(\[]?[A-Z0-9•*-])|\s*\n\s*|\s+\|\s+")
+# Words that carry no meaning by themselves: scikit-learn's list, word for word.
+STOP_WORDS = frozenset(
+    """
+    a about above across after afterwards again against all almost alone along already also although always am among
+    amongst amoungst amount an and another any anyhow anyone anything anyway anywhere are around as at back be
+    became because become becomes becoming been before beforehand behind being below beside besides between beyond
+    bill both bottom but by call can cannot cant co con could couldnt cry de describe detail do done down due during
+    each eg eight either eleven else elsewhere empty enough etc even ever every everyone everything everywhere
+    except few fifteen fifty fill find fire first five for former formerly forty found four from front full further
+    get give go had has hasnt have he hence her here hereafter hereby herein hereupon hers herself him himself his
+    how however hundred i ie if in inc indeed interest into is it its itself keep last latter latterly least less
+    ltd made many may me meanwhile might mill mine more moreover most mostly move much must my myself name namely
+    neither never nevertheless next nine no nobody none noone nor not nothing now nowhere of off often on once one
+    only onto or other others otherwise our ours ourselves out over own part per perhaps please put rather re same
+    see seem seemed seeming seems serious several she should show side since sincere six sixty so some somehow
+    someone something sometime sometimes somewhere still such system take ten than that the their them themselves
+    then thence there thereafter thereby therefore therein thereupon these they thick thin third this those though
+    three through throughout thru thus to together too top toward towards twelve twenty two un under until up upon
+    us very via was we well were what whatever when whence whenever where whereafter whereas whereby wherein
+    whereupon wherever whether which while whither who whoever whole whom whose why will with within without would
+    yet you your yours yourself yourselves
+    """.split()  # noqa: SIM905 - easier to read
+)
 SUFFIXES = ("ingly", "edly", "ing", "ies", "ied", "ed", "es", "ly", "s")
 SHORTEST_STEM = 3
 # Past forms that no rule leads back to their verb.
@@ -35,6 +54,7 @@ IRREGULAR = {
     }.items()
     for past in pasts.split()
 }  # fmt: skip
+DENSE = re.compile(r"[\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af\uf900-\ufaff]")  # ideographs and syllables
 NEGATION = frozenset({"not", "no", "never", "without", "nor", "cannot", "neither"})
 
 
@@ -55,26 +75,7 @@ class Word:
     @property
     def content(self) -> bool:
         """Whether it carries meaning by itself."""
-        return self.text not in ENGLISH_STOP_WORDS and (len(self.text) > 1 or self.text.isdigit())
-
-
-@dataclass(frozen=True)
-class Sentence:
-    """A stretch of a text."""
-
-    text: str
-    start: int
-    end: int
-
-    @cached_property
-    def words(self) -> Sequence[Word]:
-        """Its words, placed in the whole text."""
-        return words(self.text, self.start)
-
-    @cached_property
-    def stems(self) -> frozenset[str]:
-        """Stems of its content words."""
-        return stems_of(self.text)
+        return self.text not in STOP_WORDS and (len(self.text) > 1 or self.text.isdigit())
 
 
 def words(text: str, offset: int = 0) -> list[Word]:
@@ -88,26 +89,13 @@ def words(text: str, offset: int = 0) -> list[Word]:
 
 def stems_of(text: str) -> frozenset[str]:
     """Stems of the content words of a text, without making a `Word` of each: chunks are long."""
-    found = set(WORD.findall(text.casefold())) - ENGLISH_STOP_WORDS
+    found = set(WORD.findall(text.casefold())) - STOP_WORDS
     return frozenset(stem(word) for word in found if len(word) > 1 or word.isdigit())
 
 
 def stems(some: Sequence[Word]) -> frozenset[str]:
     """Stems of the content words among these."""
     return frozenset(word.stem for word in some if word.content)
-
-
-def sentences(text: str) -> list[Sentence]:
-    """Sentences and lines; white space at their ends is not part of them."""
-    found, start = [], 0
-    for match in (*END.finditer(text), None):
-        end = match.start() if match else len(text)
-        piece = text[start:end]
-        left = start + len(piece) - len(piece.lstrip())
-        if piece.strip():
-            found.append(Sentence(piece.strip(), left, left + len(piece.strip())))
-        start = match.end() if match else end
-    return found
 
 
 @lru_cache(maxsize=65_536)
