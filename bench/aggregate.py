@@ -31,7 +31,8 @@ from rich.table import Table
 from bench.pipeline import SCORES, measured
 from tasks.core import schemas
 from tasks.patterns import DETECTORS
-from tasks.run.context import Context, load
+from tasks.run.build import build_context
+from tasks.run.context import Context
 from tasks.store.lake import empty
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -132,7 +133,7 @@ def ids(n: int, rng: np.random.Generator) -> pa.Array:
 def write(ctx: Context, traces: int, claims: int) -> None:
     """Parts of so many traces, with so many claims each on average, spread over the context's days."""
     rng = np.random.default_rng(0)
-    hot, days = ids(HOT, rng), ctx.asked()
+    hot, days = ids(HOT, rng), ctx.requested_days()
     for day in days:
         ctx.lake.write(schemas.TRACES, "drawn", empty(schemas.TRACES), str(day))  # what tells that there are any
         left = traces // len(days)
@@ -162,7 +163,7 @@ def write(ctx: Context, traces: int, claims: int) -> None:
 
 
 def context(folder: Path, nights: int, overlay: Path | None = None) -> Context:
-    return load(folder / "nightly.yaml", FIRST, FIRST + timedelta(days=nights - 1), overlay=overlay)
+    return build_context(folder / "nightly.yaml", FIRST, FIRST + timedelta(days=nights - 1), overlay=overlay)
 
 
 def run_nightly(folder: Path, nights: int) -> list[dict[str, Any]]:

@@ -123,7 +123,7 @@ def run_stages(data: Path, judge: Path | None, folder: Path) -> dict[str, Any]:
     from tasks.claims import extract as claims
     from tasks.ingest import ingest
     from tasks.judging import pairs, verdicts
-    from tasks.run.context import load as load_context
+    from tasks.run.build import build_context
     from tasks.scoring import score
 
     recipe: Path | dict[str, Any] = RECIPE
@@ -139,7 +139,7 @@ def run_stages(data: Path, judge: Path | None, folder: Path) -> dict[str, Any]:
     }
     folder.mkdir(parents=True, exist_ok=True)
     (folder / "nightly.yaml").write_text(yaml.safe_dump(config, sort_keys=False), encoding="utf-8")
-    ctx = load_context(folder / "nightly.yaml", min(days), max(days))
+    ctx = build_context(folder / "nightly.yaml", min(days), max(days))
     stages: list[Callable[..., Any]] = [
         ingest.ingest,
         claims.extract_claims,

@@ -75,12 +75,12 @@ def night(folder: Path, server: stub.Stub, shard_requests: int, *, retry_failure
     from tasks.core.schemas import CLAIM_RESULTS, TRACE_SCORES
     from tasks.ingest import ingest
     from tasks.judging import pairs, relevance, verdicts
-    from tasks.run.context import load
+    from tasks.run.build import build_context
     from tasks.scoring import score
 
     config = stub.world(folder, server.url, shard_requests)
     day = stub.NIGHT.date()
-    ctx: Any = load(config, day, day, today=day)
+    ctx: Any = build_context(config, day, day, today=day)
     meter = Meter()
     member = replace(ctx.judges[0], judge=Metered(ctx.judges[0].judge, meter))
     ctx = replace(ctx, embedder=FreeEmbedder(), judges=(member,))

@@ -25,7 +25,8 @@ from bench.labelled import ROOT
 from tasks.core.schemas import CLAIM_RESULTS, RUNS
 from tasks.judging.known import all_verdicts
 from tasks.patterns import DETECTORS, Chunk, Claim
-from tasks.run.context import load
+from tasks.run.build import build_context
+from tasks.run.plan import trace_parts
 from tasks.scoring.patterns import find_patterns
 from tasks.store.lake import empty
 
@@ -62,7 +63,7 @@ def table(rows: Iterable[dict[str, Any]]) -> str:
 
 def night(config: Path, hits: int) -> None:
     """Counts, speed and hits of the results of the last completed run."""
-    ctx = load(config, date.min, date.max)
+    ctx = build_context(config, date.min, date.max)
     runs = [r for p in ctx.lake.parts(RUNS) for r in p.read().to_pylist() if r["status"] == "completed"]
     if not runs:
         print(f"{config}: nothing was judged yet. Run `leadline nightly` with it first.")
@@ -72,7 +73,7 @@ def night(config: Path, hits: int) -> None:
     found: defaultdict[str, list[tuple[Mapping[str, Any], Mapping[str, Any], str]]] = defaultdict(list)
     claims, seconds = 0, 0.0
     with ctx.queries() as queries:
-        for part in ctx.trace_parts():
+        for part in trace_parts(ctx):
             if part.name not in results:
                 continue
             verdicts, _ = all_verdicts(ctx, queries, part, ctx.judges)

@@ -119,7 +119,7 @@ def run_pipeline(source: Path, folder: Path) -> list[dict[str, Any]]:
     from tasks.ingest import ingest
     from tasks.judging import pairs, relevance, verdicts
     from tasks.publish import publish
-    from tasks.run.context import load
+    from tasks.run.build import build_context
     from tasks.scoring import score
 
     config = folder / "nightly.yaml"
@@ -127,7 +127,7 @@ def run_pipeline(source: Path, folder: Path) -> list[dict[str, Any]]:
     (folder / "judge.yaml").write_text(JUDGE)
     gate: list[float] = []
     ingest.GateKeeper = metered_gate(gate)  # type: ignore[misc]
-    ctx = load(config, DAY, DAY)
+    ctx = build_context(config, DAY, DAY)
     judge = Metered(ctx.judges[0].judge)
     embedder: Any = FreeEmbedder()
     own = scorers.load(ctx.settings, embedder)

@@ -29,6 +29,7 @@ from rich.table import Table
 from bench.generate import traces
 from bench.peers_stub import load, spread
 from bench.pipeline import FreeEmbedder
+from tasks.run.plan import trace_parts
 
 ROOT = Path(__file__).resolve().parents[1]
 DAYS = date(2026, 11, 1), date(2026, 11, 3)  # of the bundled sample; generated traces are of the first
@@ -105,11 +106,11 @@ def planned(config: Path, days: tuple[date, date], judges: dict[str, Kept] | Non
     from tasks.claims import extract as claims
     from tasks.ingest import ingest
     from tasks.judging import pairs
-    from tasks.run.context import load as load_context
+    from tasks.run.build import build_context
 
-    ctx: Any = load_context(config, *days, today=days[-1])
-    members = tuple(replace(m, judge=judges[m.name]) for m in ctx.judges) if judges else ctx.judges
-    ctx = replace(ctx, embedder=FreeEmbedder(), judges=members)
+    ctx: Any = build_context(config, *days, today=days[-1])
+    cascade = tuple(replace(j, judge=judges[j.name]) for j in ctx.judges) if judges else ctx.judges
+    ctx = replace(ctx, embedder=FreeEmbedder(), judges=cascade)
     ingest.ingest(ctx)
     claims.extract_claims(ctx)
     pairs.plan_pairs(ctx)
@@ -128,7 +129,7 @@ def orders(ctx: Any) -> dict[str, list[Any]]:
     with ctx.queries() as queries:
         found = [
             request
-            for part in ctx.trace_parts()
+            for part in trace_parts(ctx)
             for request in open_requests(ctx, queries, member, part, pair_parts(ctx, part, member)[:1])
         ]
     in_order = [r for shard in shards(iter(found), ctx.config.limits) for r in shard]
@@ -195,7 +196,7 @@ def judged(ctx: Any, kept: dict[str, Kept]) -> dict[str, float]:
                 found |= {f"requests, {name}": done.computed, f"tokens, {name}": done.tokens_in}
                 found[f"computed, {name}"] = done.tokens_in - done.tokens_cached
     llm = next(m for m in ctx.judges if m.name == "llm")
-    parts = ctx.trace_parts()
+    parts = trace_parts(ctx)
     shown = [look.read(["claim_id"])["claim_id"].to_pylist() for p in parts for look in pair_parts(ctx, p, llm)[:1]]
     found["claims"] = len({claim for claims in shown for claim in claims})
     if llm.stage > 1:
@@ -211,7 +212,7 @@ def shares(ctx: Any) -> dict[str, float]:
     with ctx.queries() as queries:
         found = [
             row
-            for part in ctx.trace_parts()
+            for part in trace_parts(ctx)
             for row in claim_results(ctx, queries, part, first, all_verdicts(ctx, queries, part, first)[0]).to_pylist()
             if row["status"] != "na"
         ]

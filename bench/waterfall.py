@@ -30,7 +30,7 @@ from tasks.core import keys
 from tasks.ingest import ingest
 from tasks.judging import pairs, relevance, verdicts
 from tasks.review.load import read
-from tasks.run.context import load
+from tasks.run.build import build_context
 from tasks.scoring import score
 from tasks.stats.calibration import STAGES, best_stages, calibrate, places
 from tasks.stats.risk import area, auc, latest_cut, printed
@@ -68,7 +68,7 @@ def night(data: Path, judge: Path, folder: Path) -> Traces:
     given = (review(row) for row in read_jsonl(data / "labels.jsonl") if row["trace_id"] in shown)
     reviews.write_text("".join(json.dumps(row) + "\n" for row in given if row), encoding="utf-8")
     first, last = date.fromisoformat(days[0]), date.fromisoformat(days[-1])
-    ctx = load(path, first, last, today=last)
+    ctx = build_context(path, first, last, today=last)
     with ctx.lake.lock("bench.waterfall"):
         for stage in NIGHT:
             stage(ctx)

@@ -47,9 +47,9 @@ def nightly(
         return
     _quiet_prefect()
     with temporary_server():
-        from tasks.run.context import load_all  # noqa: PLC0415
+        from tasks.run.build import build_contexts  # noqa: PLC0415
 
-        for ctx in load_all(config, first, last):  # a mistake shows before Prefect is loaded
+        for ctx in build_contexts(config, first, last):  # a mistake shows before Prefect is loaded
             ctx.close()
         from flows import nightly as flow  # noqa: PLC0415
         from flows.summary import show  # noqa: PLC0415
@@ -371,9 +371,9 @@ def distill(
     from flows import distill as verb  # noqa: PLC0415
     from tasks.distill.export import Shares  # noqa: PLC0415
     from tasks.distill.verdicts import Wanted  # noqa: PLC0415
-    from tasks.run.variants import Window  # noqa: PLC0415
+    from tasks.run.scope import DateRange  # noqa: PLC0415
 
-    wanted = Wanted(Window(*_some_days(None, start, end)), tuple(sorted(set(apps or ()))), min_confidence)
+    wanted = Wanted(DateRange(*_some_days(None, start, end)), tuple(sorted(set(apps or ()))), min_confidence)
     verb.run(config, judge, student, output, wanted, Shares(valid_share, balance or None, most))
 
 

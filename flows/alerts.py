@@ -14,7 +14,8 @@ from prefect.events import emit_event
 
 from flows import notify
 from tasks.core.config import Alerts
-from tasks.run.context import Context, StageResult
+from tasks.run.context import Context
+from tasks.run.result import StageResult
 from tasks.scoring.alerts import alerts, write
 
 STAGE = "notify"

@@ -25,10 +25,12 @@ from tasks.core.config import Nightly
 from tasks.core.errors import BusyError, UsageError
 from tasks.core.progress import tracked
 from tasks.publish.publish import publish_warehouse
-from tasks.run.context import Context, StageResult, load_all
+from tasks.run.build import build_contexts
+from tasks.run.context import Context
 from tasks.run.promotions import Promotion
 from tasks.run.record import BACKFILL, Run
-from tasks.run.variants import Variant, of_backfill
+from tasks.run.result import StageResult
+from tasks.run.variants import Variant, backfill_variants
 from tasks.scoring import backfill as backfilling
 from tasks.scoring.backfill import Day
 from tasks.store.lake import Lake
@@ -82,9 +84,9 @@ def load(
         raise UsageError(f"--sample {sample:g} is no share. Give more than 0 and at most 1.")
 
     def select(found: Nightly, path: Path, known: Sequence[Promotion]) -> Sequence[Variant]:
-        return of_backfill(found, path, known, judge, recipe, apps, sample)
+        return backfill_variants(found, path, known, judge, recipe, apps, sample)
 
-    (ctx,) = load_all(config, first, last, writer=BACKFILL, select=select)
+    (ctx,) = build_contexts(config, first, last, writer=BACKFILL, select=select)
     return ctx
 
 

@@ -16,8 +16,8 @@ from tasks.claims.extract import extract_claims
 from tasks.ingest.ingest import ingest
 from tasks.judging.estimate import Estimate, Judging, estimate
 from tasks.judging.pairs import plan_pairs
-from tasks.run.context import load_all
-from tasks.run.variants import ALWAYS
+from tasks.run.build import build_contexts
+from tasks.run.scope import ALWAYS
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,8 +37,8 @@ def measure(config: Path, first: date, last: date) -> Missing:
         LeadlineError: See the stages.
     """
     with tempfile.TemporaryDirectory(prefix="leadline-dry-run-") as overlay:
-        contexts = load_all(config, first, last, overlay=Path(overlay))
-        traces = ingest(replace(contexts[0], window=ALWAYS)).computed
+        contexts = build_contexts(config, first, last, overlay=Path(overlay))
+        traces = ingest(replace(contexts[0], days=ALWAYS)).computed
         claims = sum(extract_claims(ctx, modelless=True).computed for ctx in contexts)
         pairs = sum(plan_pairs(ctx).computed for ctx in contexts)
         judging = estimate(*contexts)

@@ -23,11 +23,10 @@ from tasks.core.grades import Grader
 from tasks.core.paths import suite_dir
 from tasks.core.schemas import JUDGES, METAEVAL, RECIPES, TRACE_SCORES, VERDICTS
 from tasks.core.types import Judge
-from tasks.run import cascade as members
-from tasks.run import promotions
-from tasks.run.context import as_json
+from tasks.run import cascade, promotions
+from tasks.run.identity import as_json
 from tasks.run.promotions import PROMOTE, RETIRE, Promotion
-from tasks.run.variants import of_night, recipe_named
+from tasks.run.variants import nightly_variants, recipe_named
 from tasks.store.lake import Lake
 from tasks.store.warehouse import Warehouse
 
@@ -253,11 +252,11 @@ def _named(config: Nightly, path: Path, log: Sequence[Promotion], known: Known) 
     opened: dict[Path, Judge] = {}
 
     def taken(recipe: Recipe) -> Iterator[str]:
-        yield from (member.judge.version for member in members.load(recipe, opened))
+        yield from (member.judge.version for member in cascade.load(recipe, opened))
         if recipe.grades.grader:
             yield graders.load(recipe.grades.grader).version
 
-    recipes = (v.chosen.recipe for v in of_night(config, path, log, today - timedelta(days=1), today))
+    recipes = (v.chosen.recipe for v in nightly_variants(config, path, log, today - timedelta(days=1), today))
     return sorted({recipe.name for recipe in recipes if known.version in taken(recipe)})
 
 

@@ -20,9 +20,11 @@ from flows.runtime.progress import watcher
 from flows.runtime.retry import patiently
 from tasks.core.errors import interruption
 from tasks.publish import publish as publishing
-from tasks.run.context import Context, StageResult, load_all
+from tasks.run.build import build_contexts
+from tasks.run.context import Context
 from tasks.run.record import Run
-from tasks.run.variants import ALWAYS
+from tasks.run.result import StageResult
+from tasks.run.scope import ALWAYS
 from tasks.scoring import alerts as alerting
 
 
@@ -73,7 +75,7 @@ def run(config: Path, first: date, last: date, *, retry_failures: bool = False) 
     Raises:
         LeadlineError: See the stages. What was done is kept, and the next run goes on from there.
     """
-    contexts = load_all(config, first, last, progress=watcher())
+    contexts = build_contexts(config, first, last, progress=watcher())
     main = contexts[0]
     record = Run("nightly", recipes=[ctx.recipe for ctx in _counted(contexts)])
     holder = f"leadline nightly {first}..{last}, process {os.getpid()}, since {record.started:%H:%M:%S} UTC"
@@ -102,7 +104,9 @@ def run(config: Path, first: date, last: date, *, retry_failures: bool = False) 
         return Outcome(
             (*record.stages, last_stage),
             tuple((ctx, publishing.summary(ctx)) for ctx in counted),
-            tuple((ctx.settings.name, row) for ctx in counted for row in alerting.alerts_on(ctx, *ctx.asked())),
+            tuple(
+                (ctx.settings.name, row) for ctx in counted for row in alerting.alerts_on(ctx, *ctx.requested_days())
+            ),
             (min(nights), max(nights)) if nights else None,
         )
 
@@ -138,7 +142,7 @@ def _steps(contexts: Sequence[Context], *, retry_failures: bool) -> Iterator[_St
         shown = name.replace("{", "{{").replace("}", "}}")  # a run's name is a template
         return task.with_options(name=name, task_run_name=shown) if several else task
 
-    yield _Step(replace(main, window=ALWAYS), stages.ingest)
+    yield _Step(replace(main, days=ALWAYS), stages.ingest)
     yield from each(stages.extract_claims, stages.score_grace, stages.plan_pairs)
     asked = [(ctx, member) for ctx in contexts for member in ctx.judges]
     for (ctx, member), after in zip_longest(asked, asked[1:]):

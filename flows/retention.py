@@ -20,8 +20,10 @@ from tasks.core.config import Nightly, Retention, load_nightly
 from tasks.core.schemas import Table
 from tasks.privacy import retention as stage
 from tasks.publish.publish import publish_warehouse, warehouse_of, write_reports
-from tasks.run.context import Context, StageResult, load_all
+from tasks.run.build import build_contexts
+from tasks.run.context import Context
 from tasks.run.record import BACKFILL, Run
+from tasks.run.result import StageResult
 from tasks.store.lake import Lake
 
 RETENTION, FORGET = "retention", "forget"
@@ -70,7 +72,7 @@ def run(config: Path, trace_ids: Sequence[str] = (), reason: str | None = None) 
     with lake.lock(holder), Lake(settings.lake, writer=BACKFILL).lock(holder):
         stage.request(lake, trace_ids, reason, now)  # from here on they don't come back, whatever happens
         what = _due(lake, settings, trace_ids, now)
-        (main, *_) = contexts = load_all(config, now.date(), now.date())
+        (main, *_) = contexts = build_contexts(config, now.date(), now.date())
         record = Run(name, recipes=[ctx.recipe for ctx in contexts])
         record.start(main)
         try:
@@ -109,7 +111,9 @@ def _make_again(config: Path, main: Context, nights: Sequence[date]) -> None:
     warehouse.load(rebuild=True)
     warehouse.publish()
     if nights:
-        contexts = load_all(config, min(nights), max(nights), asks_nobody=True)  # a judge that is gone keeps no text
+        contexts = build_contexts(
+            config, min(nights), max(nights), skip_unusable=True
+        )  # a judge that is gone keeps no text
         if counted := [ctx for ctx in contexts if not ctx.shadow]:
             write_reports(counted[0], others=counted[1:])
 

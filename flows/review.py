@@ -18,8 +18,10 @@ from tasks.core.errors import UsageError, interruption
 from tasks.core.schemas import TRACES
 from tasks.publish.publish import load_warehouse, publish_warehouse, write_reports
 from tasks.review.load import import_reviews
-from tasks.run.context import Context, StageResult, load_all
+from tasks.run.build import build_contexts
+from tasks.run.context import Context
 from tasks.run.record import Run
+from tasks.run.result import StageResult
 from tasks.scoring.corrected import correct_nights
 from tasks.store.lake import Lake
 
@@ -40,7 +42,7 @@ def run(config: Path, file: Path) -> None:
             f"{lake.root}: there are no traces yet whose answers {file} could label. Run leadline nightly."
         )
     first, last = (date.fromisoformat(day) for day in (days[0], days[-1]))
-    contexts = load_all(config, first, last, progress=Bar() if sys.stderr.isatty() else None)
+    contexts = build_contexts(config, first, last, progress=Bar() if sys.stderr.isatty() else None)
     main = contexts[0]
     record = Run("review", recipes=[ctx.recipe for ctx in contexts])
     with main.lake.lock(f"leadline review import, process {os.getpid()}"):

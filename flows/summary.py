@@ -11,7 +11,7 @@ from flows.console import console as wide
 from flows.console import interval
 from flows.nightly import Outcome
 from tasks.publish.report.text import number
-from tasks.run.context import StageResult
+from tasks.run.result import StageResult
 from tasks.stats.agreement import Interval
 
 COLUMNS = (

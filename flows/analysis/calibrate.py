@@ -19,7 +19,8 @@ from tasks.core.config import did_you_mean
 from tasks.core.errors import DataError, UsageError
 from tasks.publish.report import calibration as page
 from tasks.review.load import read
-from tasks.run.context import Context, load_all
+from tasks.run.build import build_contexts
+from tasks.run.context import Context
 from tasks.stats.calibration import Bands, bands, calibrate
 
 FORMATS = ("table", "json")
@@ -47,7 +48,7 @@ def run(
     _check(target, output_format)
     if first > last:
         raise UsageError(f"--from {first} is after --to {last}. Swap them.")
-    contexts = load_all(config, last, last)  # with the judges that count in the end, also of earlier days
+    contexts = build_contexts(config, last, last)  # with the judges that count in the end, also of earlier days
     chosen = [c for c in contexts if recipe == c.label or (not c.shadow and recipe in (None, c.settings.name))]
     if not chosen:
         names = sorted({name for ctx in contexts for name in (ctx.settings.name, ctx.label)})

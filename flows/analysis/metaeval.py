@@ -34,7 +34,8 @@ from tasks.publish.publish import publish_warehouse
 from tasks.publish.report import metaeval as page
 from tasks.publish.report.pages import words
 from tasks.publish.report.text import number
-from tasks.run.context import Context, load_all
+from tasks.run.build import build_contexts
+from tasks.run.context import Context
 from tasks.run.record import Run
 from tasks.stats.agreement import Interval
 
@@ -81,7 +82,7 @@ def _opened(judges: Sequence[Path]) -> dict[str, Grader]:
 
 def _measured(config: Path, opened: Mapping[str, Grader], suite: Suite) -> list[dict[str, Any]]:
     today = datetime.now(UTC).date()
-    contexts = load_all(config, today, today)
+    contexts = build_contexts(config, today, today)
     ctx = contexts[0]
     record = Run("metaeval", recipes=[c.recipe for c in contexts])
     with ctx.lake.lock(f"leadline metaeval, process {os.getpid()}"):

@@ -22,9 +22,11 @@ from tasks.analysis.noise import measure
 from tasks.core.errors import UsageError
 from tasks.publish.publish import publish_warehouse
 from tasks.publish.report.text import number
-from tasks.run.cascade import Member
-from tasks.run.context import Context, StageResult, load_all
+from tasks.run.build import build_contexts
+from tasks.run.cascade import CascadeJudge
+from tasks.run.context import Context
 from tasks.run.record import Run
+from tasks.run.result import StageResult
 from tasks.stats.agreement import Interval
 
 
@@ -35,7 +37,7 @@ def run(config: Path, first: date, last: date, sample: int, judge: str | None, *
         UsageError: No recipe has such a judge, or there is nothing to judge again.
         BusyError: A run holds the lake.
     """
-    contexts = load_all(config, first, last, progress=Bar() if sys.stderr.isatty() else None)
+    contexts = build_contexts(config, first, last, progress=Bar() if sys.stderr.isatty() else None)
     chosen = [(ctx, its) for ctx in contexts for its in judges_of(ctx, judge)]
     if not chosen:
         known = sorted({m.name for ctx in contexts for m in ctx.judges})
@@ -62,9 +64,9 @@ def run(config: Path, first: date, last: date, sample: int, judge: str | None, *
         show(rows)
 
 
-def judges_of(ctx: Context, name: str | None) -> list[Sequence[Member]]:
+def judges_of(ctx: Context, name: str | None) -> list[Sequence[CascadeJudge]]:
     """The judges of a recipe, each as often as it is a member of it; those of this name, if one is given."""
-    by_version: dict[str, list[Member]] = {}
+    by_version: dict[str, list[CascadeJudge]] = {}
     for member in ctx.judges:
         if name in (None, member.name):
             by_version.setdefault(member.judge.version, []).append(member)
@@ -97,7 +99,7 @@ def _lines(row: Mapping[str, Any]) -> Iterable[tuple[str, str]]:
     yield "noise of a night's mean", f"{number(row['night_sd'], 3)}, in a night{nights}"
 
 
-def _measured(ctx: Context, its: Sequence[Member], sample: int) -> tuple[StageResult, dict[str, Any]]:
+def _measured(ctx: Context, its: Sequence[CascadeJudge], sample: int) -> tuple[StageResult, dict[str, Any]]:
     """One measurement; the model is freed before the next one is loaded."""
     begun = time.perf_counter()
     try:

@@ -18,7 +18,7 @@ from tasks.core.errors import LeadlineError, interruption
 from tasks.ingest import ingest as ingesting
 from tasks.judging import grades, pairs, relevance, verdicts
 from tasks.publish import publish
-from tasks.run.context import StageResult
+from tasks.run.result import StageResult
 from tasks.scorers import Scorer, stage_name
 from tasks.scoring import alerts, corrected, grace, score
 

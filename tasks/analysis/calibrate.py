@@ -17,7 +17,7 @@ import pyarrow.compute as pc
 from tasks.core.schemas import CLAIM_RESULTS, CLAIMS, TRACE_SCORES, TRACES
 from tasks.judging.known import all_verdicts, claim_results
 from tasks.judging.pairs import has_claims
-from tasks.run import cascade as members
+from tasks.run import cascade
 from tasks.run.context import Context
 from tasks.scoring.corrected import all_reviews, reviewed
 from tasks.stats.calibration import STAGES
@@ -117,7 +117,7 @@ def _by_judge(
     ctx: Context, queries: Queries, reviews: pa.Table, claims: pa.Table, questions: Mapping[str, str]
 ) -> Iterator[Claims]:
     """The recipe's only judge as its results tell, or each judge of a cascade as if there were no other."""
-    if not members.is_cascade(ctx.judges):
+    if not cascade.is_cascade(ctx.judges):
         yield _claims(ctx.judges[0], claims, questions, last=True)
         return
     days = set(reviews["date"].to_pylist())
@@ -130,7 +130,7 @@ def _by_judge(
         yield _claims(member, found, questions, last=member is ctx.judges[-1])
 
 
-def _claims(member: members.Member, found: pa.Table, questions: Mapping[str, str], *, last: bool) -> Claims:
+def _claims(member: cascade.CascadeJudge, found: pa.Table, questions: Mapping[str, str], *, last: bool) -> Claims:
     labelled = found.filter(pc.is_valid(found["people"]))
     random = labelled.filter(labelled["random"])
     kept = random.filter(pc.is_valid(random["p_supported"]))

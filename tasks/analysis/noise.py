@@ -24,9 +24,11 @@ from tasks.core.schemas import JUDGE_NOISE, NIGHTLY_CITATIONS, NIGHTLY_GROUNDEDN
 from tasks.judging.known import all_verdicts, verdicts_on
 from tasks.judging.pairs import covered, pair_parts, parts_of
 from tasks.judging.verdicts import LOOK_COLUMNS, judge_requests, outage_notes, requests_of
-from tasks.run.cascade import Member
-from tasks.run.context import Context, StageResult
-from tasks.run.redacted import kept, marked
+from tasks.run.cascade import CascadeJudge
+from tasks.run.context import Context
+from tasks.run.plan import trace_parts
+from tasks.run.redacted import marked, unredacted
+from tasks.run.result import StageResult
 from tasks.scoring.score import TRACE_COLUMNS, results_of
 from tasks.stats.intervals import Numbers, interval, mean_of
 from tasks.store.lake import Part, empty, from_rows
@@ -46,7 +48,7 @@ class _Work:
     first: pa.Table  # verdicts in use
 
 
-def measure(ctx: Context, judge: Sequence[Member], sample: int) -> tuple[StageResult, dict[str, Any]]:
+def measure(ctx: Context, judge: Sequence[CascadeJudge], sample: int) -> tuple[StageResult, dict[str, Any]]:
     """Judge a sample of the run's days again, and measure and store how far the two verdicts differ.
 
     The same days and sample are the same traces; a larger sample holds a smaller one.
@@ -177,16 +179,16 @@ def _kappa(labels: Sequence[tuple[str, str]]) -> float | None:
     return float(cohen_kappa_score(first, second))
 
 
-def _draw(ctx: Context, queries: Queries, judge: Sequence[Member], sample: int) -> list[_Work]:
+def _draw(ctx: Context, queries: Queries, judge: Sequence[CascadeJudge], sample: int) -> list[_Work]:
     """Traces in the order of a hash of their ids, until they have so many requests that have a label."""
     found: list[tuple[Part, pa.Table, pa.Table]] = []
     order: list[tuple[str, int, str, list[str]]] = []
-    for part in (p for p in ctx.trace_parts() if p.date >= ctx.first):  # no day to catch up with
+    for part in (p for p in trace_parts(ctx) if p.date >= ctx.first):  # no day to catch up with
         tables = [p.read(LOOK_COLUMNS) for member in judge for p in pair_parts(ctx, part, member)]
         looks = pa.concat_tables([empty(PAIRS).select(LOOK_COLUMNS), *tables])
         known = verdicts_on(ctx, queries, judge[0], part, looks.select(["request_key"]))
         labelled = known.filter(pc.is_valid(known["label"]))
-        looks = kept(part, looks.filter(pc.is_in(looks["request_key"], labelled["request_key"])))
+        looks = unredacted(part, looks.filter(pc.is_in(looks["request_key"], labelled["request_key"])))
         per_trace: dict[str, list[str]] = {}
         for trace, key in zip(looks["trace_id"].to_pylist(), looks["request_key"].to_pylist(), strict=True):
             per_trace.setdefault(trace, []).append(key)
@@ -210,7 +212,7 @@ def _work(part: Part, looks: pa.Table, labelled: pa.Table, traces: Sequence[str]
 
 
 def _changes(
-    ctx: Context, queries: Queries, judge: Sequence[Member], work: _Work, second: pa.Table
+    ctx: Context, queries: Queries, judge: Sequence[CascadeJudge], work: _Work, second: pa.Table
 ) -> tuple[Numbers, dict[str, str]]:
     """Second − first score of the traces that have both, and the question of each request, by its key.
 

@@ -13,8 +13,10 @@ from tasks.core.progress import tracked
 from tasks.core.schemas import CLAIMS
 from tasks.core.types import Answer, Chunk, Citation, Extraction
 from tasks.extractors import ByApp, covers
-from tasks.run.context import Context, StageResult, missing_parts
-from tasks.run.redacted import kept
+from tasks.run.context import Context
+from tasks.run.plan import missing_parts
+from tasks.run.redacted import unredacted
+from tasks.run.result import StageResult
 from tasks.store.lake import Lake, Part, conform, empty
 
 ANSWERS_AT_ONCE = 500  # enough sentences to keep a model busy, where one is asked
@@ -93,7 +95,7 @@ def _claims(ctx: Context, extractor: ByApp, version: str, part: Part, did: Count
     begun = unfinished(ctx.lake).find(CLAIMS, part.name, *where)
     before = done = int(begun.inputs()) if begun else 0
     rows = [empty(CLAIMS), *([conform(begun.read(), CLAIMS)] if begun else [])]
-    for batch in kept(part, part.read(COLUMNS)).slice(done).to_batches(max_chunksize=ANSWERS_AT_ONCE):
+    for batch in unredacted(part, part.read(COLUMNS)).slice(done).to_batches(max_chunksize=ANSWERS_AT_ONCE):
         over = done > before and ctx.budget.over()  # a step is taken in any case, or it would never end
         cut = None if over else _cut(ctx, extractor, version, batch.to_pylist(), did)
         if cut is None:

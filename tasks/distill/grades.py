@@ -21,7 +21,7 @@ from tasks.engines.generator import Prompt
 from tasks.graders.llm import Llm
 from tasks.judging.grades import CLAIM_COLUMNS, answered
 from tasks.judging.relevance import COLUMNS
-from tasks.run.redacted import kept
+from tasks.run.redacted import unredacted
 from tasks.store.lake import Lake, Part, empty
 from tasks.store.query import Queries
 
@@ -87,7 +87,7 @@ class Grades:
         """Answers of a day as a grader is given them, by trace and extractor."""
         found: dict[tuple[str, str], Answered] = {}
         for part in self.lake.parts(TRACES, str(day)):
-            traces = kept(part, part.read([*COLUMNS, "reference_answer"])).to_pylist()
+            traces = unredacted(part, part.read([*COLUMNS, "reference_answer"])).to_pylist()
             here = {row["trace_id"] for row in traces}
             for extractor in sorted({version for trace, version in wanted if trace in here}):
                 claims = self._claims(part, extractor)
@@ -113,4 +113,4 @@ class Grades:
         }
 
     def _of_days(self, table: Table, *partition: str) -> list[Part]:
-        return [p for p in self.lake.parts(table, *partition) if self.wanted.days.holds(p.date)]
+        return [p for p in self.lake.parts(table, *partition) if p.date in self.wanted.days]

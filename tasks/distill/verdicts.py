@@ -22,7 +22,7 @@ from tasks.engines.generator import Prompt
 from tasks.judges.llm import Llm
 from tasks.judging.evidence import passages, premise
 from tasks.judging.pairs import trace_texts
-from tasks.run.variants import Window
+from tasks.run.scope import DateRange
 from tasks.store.lake import Lake, Part, empty
 from tasks.store.query import Queries
 
@@ -39,7 +39,7 @@ class Wanted:
         min_confidence: Least confidence of a verdict; above 0, those that come without one are left out.
     """
 
-    days: Window = field(default_factory=Window)
+    days: DateRange = field(default_factory=DateRange)
     apps: tuple[str, ...] = ()
     min_confidence: float = 0.0
 
@@ -155,7 +155,7 @@ class Verdicts:
         )
 
     def _of_days(self, table: Table, *partition: str) -> list[Part]:
-        return [p for p in self.lake.parts(table, *partition) if self.wanted.days.holds(p.date)]
+        return [p for p in self.lake.parts(table, *partition) if p.date in self.wanted.days]
 
 
 def by_day(

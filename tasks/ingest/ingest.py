@@ -26,8 +26,9 @@ from tasks.core.progress import tracked
 from tasks.core.schemas import NEVER_READ, QUARANTINE, TRACES
 from tasks.gates.gates import GateKeeper, narrow_traces
 from tasks.ingest import ledger
-from tasks.run.context import Context, StageResult
-from tasks.run.redacted import requested
+from tasks.run.context import Context
+from tasks.run.redacted import requested_redactions
+from tasks.run.result import StageResult
 from tasks.sources import Batch, Source, SourceFile
 from tasks.store.lake import Lake, Part, empty, from_rows
 from tasks.store.query import Queries
@@ -139,7 +140,7 @@ class _Ingest:
         self._staging = staging
         self._gate = gate
         self._run_name = run_name
-        self._removed = requested(ctx.lake)
+        self._removed = requested_redactions(ctx.lake)
         self._there = ledger.parts_by_file(ctx.lake)
         self.staged: dict[str, list[Part]] = {}
 

@@ -8,21 +8,22 @@ import pyarrow.compute as pc
 from tasks.core.schemas import CLAIM_RESULTS, PAIRS
 from tasks.judging.known import all_verdicts, claim_results, planned_on
 from tasks.judging.pairs import first_name, pair_parts, single_pairs
-from tasks.run.cascade import Member
+from tasks.run.cascade import CascadeJudge
 from tasks.run.context import Context
+from tasks.run.plan import trace_parts
 from tasks.run.redacted import with_redacted
 from tasks.store.lake import Part
 from tasks.store.query import Queries
 
 
-def plan_escalated(ctx: Context, queries: Queries, member: Member) -> tuple[int, str | None]:
+def plan_escalated(ctx: Context, queries: Queries, member: CascadeJudge) -> tuple[int, str | None]:
     """Single pairs of a later judge; written again where the verdicts of those before it have changed since.
 
     Returns:
         Tokens that ranking chunks took, and a note of how many claims went on; None where the budget ended it.
     """
     tokens = total = went = 0
-    for part in ctx.trace_parts():
+    for part in trace_parts(ctx):
         if ctx.budget.over():
             return tokens, None
         looks = pair_parts(ctx, part, ctx.judges[0])
@@ -35,14 +36,14 @@ def plan_escalated(ctx: Context, queries: Queries, member: Member) -> tuple[int,
     return tokens, f"Escalated {share} of {total:,} claims to judge {member.name}."
 
 
-def settled(ctx: Context, queries: Queries, member: Member, part: Part) -> bool:
+def settled(ctx: Context, queries: Queries, member: CascadeJudge, part: Part) -> bool:
     """Whether the single pairs of a later judge are planned on what the judges before it say now."""
     existing = ctx.lake.find(PAIRS, first_name(part, member), ctx.recipe, part.partition[-1])
     _, known = all_verdicts(ctx, queries, part, ctx.judges[: member.stage - 1])
     return existing is not None and existing.inputs() == planned_on(ctx, part, known)
 
 
-def latest_share(ctx: Context, member: Member) -> float | None:
+def latest_share(ctx: Context, member: CascadeJudge) -> float | None:
     """Share of claims that went on to this judge on the latest night under this recipe; None before there is one."""
     nights = ctx.lake.values(CLAIM_RESULTS, ctx.recipe)
     total = went = 0
@@ -53,7 +54,7 @@ def latest_share(ctx: Context, member: Member) -> float | None:
     return went / total if total else None
 
 
-def _plan(ctx: Context, queries: Queries, member: Member, part: Part) -> tuple[Part, int]:
+def _plan(ctx: Context, queries: Queries, member: CascadeJudge, part: Part) -> tuple[Part, int]:
     before = ctx.judges[: member.stage - 1]
     verdicts, known = all_verdicts(ctx, queries, part, before)
     state = planned_on(ctx, part, known)

@@ -16,8 +16,9 @@ from tasks.judging.pairs import has_claims, pair_parts, single_pairs
 from tasks.judging.relevance import open_items, open_scores
 from tasks.judging.second_pass import possible_pairs
 from tasks.judging.verdicts import open_requests, requests_of
-from tasks.run.cascade import Member
-from tasks.run.context import Context, missing_parts
+from tasks.run.cascade import CascadeJudge
+from tasks.run.context import Context
+from tasks.run.plan import missing_parts, trace_parts
 from tasks.run.record import measured_rates
 from tasks.scorers import stage_name
 from tasks.store.lake import Part
@@ -153,11 +154,11 @@ def _add(asking: dict[str, Asking], by: str, stage: str, requests: int, chars: i
     asking[by] = replace(before, requests=before.requests + requests, tokens=tokens)
 
 
-def _judging(ctx: Context, queries: Queries, member: Member, asked: set[str]) -> Judging:
+def _judging(ctx: Context, queries: Queries, member: CascadeJudge, asked: set[str]) -> Judging:
     """Args: asked: Requests that this judge will have been asked before; those that are counted are added."""
     rounds = ctx.settings.method == "citations"
     certain, possible = _Count(), _Count()
-    for part in ctx.trace_parts():
+    for part in trace_parts(ctx):
         if not has_claims(ctx, part):
             continue
         planned = member.stage == 1 or _earlier_done(ctx, queries, member, part)
@@ -192,7 +193,7 @@ def _judging(ctx: Context, queries: Queries, member: Member, asked: set[str]) ->
     )
 
 
-def _earlier_done(ctx: Context, queries: Queries, member: Member, part: Part) -> bool:
+def _earlier_done(ctx: Context, queries: Queries, member: CascadeJudge, part: Part) -> bool:
     """Whether it is certain which claims of a part go on to this judge: those before it have nothing left to judge."""
     before = ctx.judges[: member.stage - 1]
     return settled(ctx, queries, member, part) and not any(
@@ -200,14 +201,14 @@ def _earlier_done(ctx: Context, queries: Queries, member: Member, part: Part) ->
     )
 
 
-def _unjudged(ctx: Context, queries: Queries, member: Member, part: Part, first: pa.Table) -> Iterator[Request]:
+def _unjudged(ctx: Context, queries: Queries, member: CascadeJudge, part: Part, first: pa.Table) -> Iterator[Request]:
     """Requests of pairs that are not in the lake and have no verdict yet."""
     known = verdicts_on(ctx, queries, member, part, first.select(["request_key"]))
     missing = set(first["request_key"].to_pylist()).difference(known["request_key"].to_pylist())
     return requests_of(ctx, part, [first], missing)
 
 
-def _joint_pairs(member: Member, first: pa.Table) -> int:
+def _joint_pairs(member: CascadeJudge, first: pa.Table) -> int:
     """Most joint pairs that claims with these single pairs may need."""
     counts = first.select(["claim_id", "cited"]).group_by("claim_id").aggregate([("cited", "count"), ("cited", "sum")])
     shown, cited = counts["cited_count"].to_numpy(), counts["cited_sum"].to_numpy()

@@ -28,8 +28,10 @@ from tasks.judging.pairs import covered, cut_parts, has_claims, planned_for
 from tasks.judging.relevance import COLUMNS, TRACES_AT_ONCE
 from tasks.judging.verdicts import outage_notes
 from tasks.run import scope
-from tasks.run.context import Context, StageResult
-from tasks.run.redacted import kept
+from tasks.run.context import Context
+from tasks.run.plan import trace_parts
+from tasks.run.redacted import unredacted
+from tasks.run.result import StageResult
 from tasks.scoring.intervals import of_grades
 from tasks.store.lake import Part
 from tasks.store.query import Queries
@@ -88,7 +90,7 @@ def grade_answers(ctx: Context, *, retry_failures: bool = False, keep: bool = Fa
     if ctx.grader is None:
         return done
     work: list[Work] = []
-    for part in ctx.trace_parts():
+    for part in trace_parts(ctx):
         todo, reused = _todo(ctx, part, retry_failures=retry_failures)
         done = replace(done, reused=done.reused + reused)
         if todo is not None:
@@ -103,7 +105,7 @@ def grade_answers(ctx: Context, *, retry_failures: bool = False, keep: bool = Fa
 
 def open_answers(ctx: Context) -> Iterator[tuple[str, Answered]]:
     """What would be graded, with the ids of the traces."""
-    for part in ctx.trace_parts():
+    for part in trace_parts(ctx):
         todo, _ = _todo(ctx, part, retry_failures=False)
         if todo is not None:
             yield from _answers(ctx, todo)
@@ -118,7 +120,7 @@ def grades_of(ctx: Context, part: Part) -> Part | None:
 
 def grades_on(ctx: Context, day: date) -> list[Part]:
     """The parts of `grades` of a day by the recipe's grader."""
-    found = (grades_of(ctx, part) for part in ctx.trace_parts() if part.date == day)
+    found = (grades_of(ctx, part) for part in trace_parts(ctx) if part.date == day)
     return [part for part in found if part is not None]
 
 
@@ -148,7 +150,7 @@ def _todo(ctx: Context, part: Part, *, retry_failures: bool) -> tuple[Work | Non
     if done or not has_claims(ctx, part):  # an outage may have kept the answers from being cut
         return None, existing.rows() if existing else 0
     scopes = scope.token(planned_for(ctx, part))
-    traces = covered(ctx, part, kept(part, part.read(["trace_id"])))["trace_id"].to_pylist()
+    traces = covered(ctx, part, unredacted(part, part.read(["trace_id"])))["trace_id"].to_pylist()
     missing = {(trace, grade) for trace in traces for grade in GRADES}
     known = existing.read() if existing else None
     if known is not None:

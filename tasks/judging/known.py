@@ -10,20 +10,20 @@ import pyarrow.compute as pc
 
 from tasks.core.schemas import CLAIM_RESULTS, PAIRS, VERDICTS
 from tasks.judging.pairs import claims_of, pair_parts
-from tasks.run.cascade import Member, readers
+from tasks.run.cascade import CascadeJudge, readers
 from tasks.run.context import Context
 from tasks.store.lake import Part, conform, empty
 from tasks.store.query import Queries
 
 
-def verdicts_for(ctx: Context, queries: Queries, member: Member, part: Part, looks: Sequence[Part]) -> pa.Table:
+def verdicts_for(ctx: Context, queries: Queries, member: CascadeJudge, part: Part, looks: Sequence[Part]) -> pa.Table:
     """One row per request of these pairs that has a verdict by this judge; see `verdicts_on`."""
     keys = [p.read(["request_key"]) for p in looks]
     return verdicts_on(ctx, queries, member, part, pa.concat_tables([empty(PAIRS).select(["request_key"]), *keys]))
 
 
 def verdicts_on(
-    ctx: Context, queries: Queries, member: Member, part: Part, asked: pa.Table, *, sample: int = 0
+    ctx: Context, queries: Queries, member: CascadeJudge, part: Part, asked: pa.Table, *, sample: int = 0
 ) -> pa.Table:
     """One row per request that has a verdict by this judge (`sql/judging/part_verdicts.sql`).
 
@@ -58,7 +58,7 @@ def planned_on(ctx: Context, part: Part, known: str) -> str:
     return "|".join(filter(None, (*(p.inputs() for p in first), known)))
 
 
-def all_verdicts(ctx: Context, queries: Queries, part: Part, judges: Sequence[Member]) -> tuple[pa.Table, str]:
+def all_verdicts(ctx: Context, queries: Queries, part: Part, judges: Sequence[CascadeJudge]) -> tuple[pa.Table, str]:
     """The verdicts of these judges on their looks at a part, with their `stage`, and the token of what is known."""
     tables = [verdicts_for(ctx, queries, m, part, pair_parts(ctx, part, m)) for m in judges]
     staged = [
@@ -68,7 +68,9 @@ def all_verdicts(ctx: Context, queries: Queries, part: Part, judges: Sequence[Me
     return pa.concat_tables(staged), "/".join(map(state_of, tables))
 
 
-def claim_results(ctx: Context, queries: Queries, part: Part, judges: Sequence[Member], verdicts: pa.Table) -> pa.Table:
+def claim_results(
+    ctx: Context, queries: Queries, part: Part, judges: Sequence[CascadeJudge], verdicts: pa.Table
+) -> pa.Table:
     """Results of a part's claims as these judges see them (`sql/scoring/claim_results.sql`)."""
     looks = [p for m in judges for p in pair_parts(ctx, part, m)]
     relations = {"claims": claims_of(ctx, part), "pairs": looks, "verdict": verdicts}

@@ -22,9 +22,11 @@ from tasks.core.progress import tracked
 from tasks.core.schemas import CLAIMS, EVIDENCE, PAIRS
 from tasks.judging.evidence import Window, passages
 from tasks.run import scope
-from tasks.run.cascade import Member
-from tasks.run.context import Context, StageResult
-from tasks.run.redacted import kept, with_redacted
+from tasks.run.cascade import CascadeJudge
+from tasks.run.context import Context
+from tasks.run.plan import trace_parts
+from tasks.run.redacted import unredacted, with_redacted
+from tasks.run.result import StageResult
 from tasks.run.scope import ALL, Scope
 from tasks.store.lake import Part, empty
 from tasks.text.windows import windows, word_count
@@ -38,7 +40,7 @@ def plan_pairs(ctx: Context) -> StageResult:
 
     The newest days come first; between two parts, the budget may end it.
     """
-    parts = [part for part in ctx.trace_parts() if has_claims(ctx, part)]
+    parts = [part for part in trace_parts(ctx) if has_claims(ctx, part)]
     computed = reused = tokens = 0
     with tracked(ctx.progress, "pairs", len(parts)):
         for part in sorted(parts, key=attrgetter("date"), reverse=True):
@@ -70,7 +72,7 @@ def cut_parts(ctx: Context, part: Part, columns: list[str] | None = None) -> pa.
     found = ctx.lake.find(CLAIMS, part.name, ctx.extractor.version, part.partition[-1])
     if found is None:
         return empty(CLAIMS).select(columns) if columns else empty(CLAIMS)
-    rows = kept(part, found.read(columns and sorted({*columns, "trace_id"})))
+    rows = unredacted(part, found.read(columns and sorted({*columns, "trace_id"})))
     return rows.select(columns) if columns else rows
 
 
@@ -143,7 +145,7 @@ def has_claims(ctx: Context, part: Part) -> bool:
 
 def trace_texts(part: Part) -> dict[str, dict[str, str]]:
     """Per trace of a part: the text of each chunk."""
-    table = kept(part, part.read(TRACE_COLUMNS))
+    table = unredacted(part, part.read(TRACE_COLUMNS))
     return {
         trace: {c["chunk_id"]: c["text"] for c in chunks}
         for trace, chunks in zip(table["trace_id"].to_pylist(), table["chunks"].to_pylist(), strict=True)
@@ -195,7 +197,9 @@ class Looks:
         })  # fmt: skip
 
 
-def single_pairs(ctx: Context, member: Member, part: Part, only: Collection[str] | None = None) -> tuple[pa.Table, int]:
+def single_pairs(
+    ctx: Context, member: CascadeJudge, part: Part, only: Collection[str] | None = None
+) -> tuple[pa.Table, int]:
     """Pairs of one part for one judge, looks at the same evidence side by side, and the tokens that ranking took.
 
     Claims in languages that it does not read have none.
@@ -293,14 +297,14 @@ def _nearest(
     return nearest, tokens
 
 
-def joint_pairs(ctx: Context, member: Member, part: Part, asked: pa.Table) -> pa.Table:
+def joint_pairs(ctx: Context, member: CascadeJudge, part: Part, asked: pa.Table) -> pa.Table:
     """Pairs for the looks that `sql/judging/joint_pairs.sql` or `sql/judging/left_out_pairs.sql` asks for."""
     looks = Looks(member.stage)
     if asked.num_rows:
         texts = trace_texts(part)
         claims = {c["claim_id"]: c for c in cut_claims(ctx, part, CLAIM_COLUMNS).to_pylist()}
         shown: set[tuple[str, frozenset[Window]]] = set()
-        for row in kept(part, asked).to_pylist():
+        for row in unredacted(part, asked).to_pylist():
             claim, chunks = claims[row["claim_id"]], texts[row["trace_id"]]
             evidence = [(e["chunk_id"], e["start"], e["end"]) for e in row["evidence"]]
             if not member.pairing.packs or row["pair_kind"] == "joint":
@@ -339,23 +343,23 @@ def _again(pairing: Pairing, look: str, evidence: list[Window], texts: Mapping[s
     return packs(sorted(evidence, key=lambda w: (order[w[0]], w[1])), texts, pairing.pack_words)
 
 
-def pair_parts(ctx: Context, part: Part, member: Member) -> list[Part]:
+def pair_parts(ctx: Context, part: Part, member: CascadeJudge) -> list[Part]:
     """A judge's parts of `pairs` for a part of `traces`: single pairs, then the others where they are planned."""
     names = (first_name(part, member), joint_name(part, member), left_out_name(part, member))
     found = (ctx.lake.find(PAIRS, name, ctx.recipe, part.partition[-1]) for name in names)
     return [p for p in found if p]
 
 
-def first_name(part: Part, member: Member) -> str:
+def first_name(part: Part, member: CascadeJudge) -> str:
     """Name of the part that holds a judge's single pairs."""
     return part.name if member.stage == 1 else f"{part.name}-stage{member.stage}"
 
 
-def joint_name(part: Part, member: Member) -> str:
+def joint_name(part: Part, member: CascadeJudge) -> str:
     """Name of the part that holds its joint pairs."""
     return f"{first_name(part, member)}-joint"
 
 
-def left_out_name(part: Part, member: Member) -> str:
+def left_out_name(part: Part, member: CascadeJudge) -> str:
     """Name of the part that holds its looks at all but one of the chunks that a claim cites."""
     return f"{first_name(part, member)}-without"

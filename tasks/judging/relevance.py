@@ -21,8 +21,10 @@ from tasks.extractors import visible
 from tasks.judging.pairs import covered, planned_for
 from tasks.judging.verdicts import outage_notes
 from tasks.run import scope
-from tasks.run.context import Context, StageResult
-from tasks.run.redacted import kept
+from tasks.run.context import Context
+from tasks.run.plan import trace_parts
+from tasks.run.redacted import unredacted
+from tasks.run.result import StageResult
 from tasks.run.scope import ALL
 from tasks.scorers import Item, Kind, Scored, Scorer, stage_name
 from tasks.store.lake import Part
@@ -103,7 +105,7 @@ def score_by(ctx: Context, *, scorer: Scorer, retry_failures: bool = False, keep
     name = stage_name(scorer)
     done = StageResult(name)
     work: list[Work] = []
-    for part in ctx.trace_parts():
+    for part in trace_parts(ctx):
         todo, reused = _todo(ctx, scorer, part, retry_failures=retry_failures)
         done = replace(done, reused=done.reused + reused)
         if todo is not None:
@@ -153,7 +155,7 @@ def with_others(rows: pa.Table, there: Part, names: Sequence[str]) -> pa.Table:
 
 
 def _open(ctx: Context, scorer: Scorer) -> Iterator[Work]:
-    found = (_todo(ctx, scorer, part, retry_failures=False)[0] for part in ctx.trace_parts())
+    found = (_todo(ctx, scorer, part, retry_failures=False)[0] for part in trace_parts(ctx))
     return (todo for todo in found if todo is not None)
 
 
@@ -166,7 +168,7 @@ def _todo(ctx: Context, scorer: Scorer, part: Part, *, retry_failures: bool) -> 
         return None, existing.rows()
     # What costs little is scored for all traces, whichever of them the recipe judges.
     scopes = scope.token(planned_for(ctx, part) if scorer.asks else [ALL])
-    traces = kept(part, part.read(["trace_id", "chunks.list.element.chunk_id"]))
+    traces = unredacted(part, part.read(["trace_id", "chunks.list.element.chunk_id"]))
     missing = set(_expected(scorer, covered(ctx, part, traces) if scorer.asks else traces))
     known = existing.read() if existing else None
     if known is not None:

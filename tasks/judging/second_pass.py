@@ -16,8 +16,9 @@ from tasks.core.schemas import PAIRS
 from tasks.judging.evidence import passages
 from tasks.judging.known import all_verdicts, claim_results, planned_on
 from tasks.judging.pairs import Looks, claims_of, first_name, packs, pair_parts
-from tasks.run.cascade import Member
+from tasks.run.cascade import CascadeJudge
 from tasks.run.context import Context
+from tasks.run.plan import trace_parts
 from tasks.run.redacted import with_redacted
 from tasks.store.lake import Part
 from tasks.store.query import Queries
@@ -26,21 +27,21 @@ LOOK = "found_true"
 Shown = tuple[str, str, Sequence[str]]  # a claim, its trace, and the claims that it is checked against
 
 
-def plan_second_pass(ctx: Context, queries: Queries, member: Member) -> tuple[int, str]:
+def plan_second_pass(ctx: Context, queries: Queries, member: CascadeJudge) -> tuple[int, str]:
     """Looks of the second pass; written again where the verdicts of the first pass have changed since.
 
     Returns:
         0 tokens, and a note of how many claims are checked.
     """
     checked = 0
-    for part in ctx.trace_parts():
+    for part in trace_parts(ctx):
         if pair_parts(ctx, part, ctx.judges[0]):
             planned = _plan(ctx, queries, member, part)
             checked += int(pc.count_distinct(planned.read(["claim_id"])["claim_id"]).as_py())
     return 0, f"The second pass checks {checked:,} uncited claims against those that the first pass found true."
 
 
-def _plan(ctx: Context, queries: Queries, member: Member, part: Part) -> Part:
+def _plan(ctx: Context, queries: Queries, member: CascadeJudge, part: Part) -> Part:
     before = ctx.judges[: member.stage - 1]
     verdicts, known = all_verdicts(ctx, queries, part, before)
     state = planned_on(ctx, part, known)
@@ -56,7 +57,7 @@ def _plan(ctx: Context, queries: Queries, member: Member, part: Part) -> Part:
     return ctx.lake.write(PAIRS, name, rows, ctx.recipe, day, inputs=state)
 
 
-def possible_pairs(ctx: Context, member: Member, part: Part) -> pa.Table:
+def possible_pairs(ctx: Context, member: CascadeJudge, part: Part) -> pa.Table:
     """The most looks that the second pass may need of a part: as if the first pass found everything true."""
     claims = claims_of(ctx, part)
     shown: list[Shown] = []
@@ -69,7 +70,7 @@ def possible_pairs(ctx: Context, member: Member, part: Part) -> pa.Table:
     return _looks(member, claims, shown)
 
 
-def _looks(member: Member, claims: pa.Table, shown: Iterable[Shown]) -> pa.Table:
+def _looks(member: CascadeJudge, claims: pa.Table, shown: Iterable[Shown]) -> pa.Table:
     texts = dict(zip(claims["claim_id"].to_pylist(), claims["hypothesis"].to_pylist(), strict=True))
     looks = Looks(member.stage)
     for claim, trace, ground in shown:

@@ -25,9 +25,11 @@ from tasks.judging.evidence import Window, passages, premise
 from tasks.judging.known import state_of, verdicts_for
 from tasks.judging.pairs import cut_claims, joint_name, joint_pairs, left_out_name, pair_parts, trace_texts
 from tasks.judging.second_pass import plan_second_pass
-from tasks.run.cascade import Member
-from tasks.run.context import Context, StageResult
-from tasks.run.redacted import kept, with_redacted
+from tasks.run.cascade import CascadeJudge
+from tasks.run.context import Context
+from tasks.run.plan import trace_parts
+from tasks.run.redacted import unredacted, with_redacted
+from tasks.run.result import StageResult
 from tasks.store.lake import Part
 from tasks.store.query import Queries
 
@@ -55,7 +57,7 @@ def judge_pairs(ctx: Context, *, stage: int = 1, retry_failures: bool = False, k
     with ctx.queries() as queries:
         plan = plan_second_pass if ctx.settings.method == "citations" else plan_escalated
         tokens, note = plan(ctx, queries, member) if stage > 1 else (0, None)
-        work = [(part, pair_parts(ctx, part, member)[:1]) for part in ctx.trace_parts()]
+        work = [(part, pair_parts(ctx, part, member)[:1]) for part in trace_parts(ctx)]
         done = _judge(ctx, queries, member, FIRST, work, retry_failures=retry_failures)
     if ctx.settings.method == "citations" and not keep:
         member.judge.close()
@@ -78,33 +80,33 @@ def judge_joint_pairs(ctx: Context, *, stage: int = 1, retry_failures: bool = Fa
     done = StageResult(stage_name(SECOND, stage), judge=member.judge.version)
     if ctx.settings.method == "claims":
         with ctx.queries() as queries:
-            parts = [part for part in ctx.trace_parts() if pair_parts(ctx, part, member)]
+            parts = [part for part in trace_parts(ctx) if pair_parts(ctx, part, member)]
             work = [(part, [_plan_second(ctx, queries, member, part)]) for part in parts]
             done = _judge(ctx, queries, member, SECOND, work, retry_failures=retry_failures)
             more = [(part, [looks]) for part in parts if (looks := _plan_left_out(ctx, queries, member, part))]
             if more:
-                done = done.plus(_judge(ctx, queries, member, SECOND, more, retry_failures=retry_failures))
+                done += _judge(ctx, queries, member, SECOND, more, retry_failures=retry_failures)
     if not keep:
         member.judge.close()  # before the next judge loads its model
     return done
 
 
 def open_requests(
-    ctx: Context, queries: Queries, member: Member, part: Part, looks: Sequence[Part]
+    ctx: Context, queries: Queries, member: CascadeJudge, part: Part, looks: Sequence[Part]
 ) -> Iterator[Request]:
     """Requests of these pairs that have no verdict yet."""
     missing = _missing(ctx, queries, member, part, looks, retry_failures=False)
     return requests_of(ctx, part, [look.read(LOOK_COLUMNS) for look in looks], missing)
 
 
-def _plan_second(ctx: Context, queries: Queries, member: Member, part: Part) -> Part:
+def _plan_second(ctx: Context, queries: Queries, member: CascadeJudge, part: Part) -> Part:
     """The part of joint pairs."""
     return _plan(
         ctx, queries, member, part, "judging/joint_pairs", joint_name(part, member), pair_parts(ctx, part, member)[:1]
     )
 
 
-def _plan_left_out(ctx: Context, queries: Queries, member: Member, part: Part) -> Part | None:
+def _plan_left_out(ctx: Context, queries: Queries, member: CascadeJudge, part: Part) -> Part | None:
     """The part of looks at all but one of the cited chunks; None where no claim cites enough of them."""
     cited = cut_claims(ctx, part, ["cited_chunk_ids"])["cited_chunk_ids"]
     if member.pairing.packs or not pc.any(pc.greater(pc.list_value_length(cited), 2)).as_py():
@@ -115,7 +117,7 @@ def _plan_left_out(ctx: Context, queries: Queries, member: Member, part: Part) -
 
 
 def _plan(
-    ctx: Context, queries: Queries, member: Member, part: Part, query: str, name: str, before: Sequence[Part]
+    ctx: Context, queries: Queries, member: CascadeJudge, part: Part, query: str, name: str, before: Sequence[Part]
 ) -> Part:
     """A part of further looks; written again where the verdicts on those before it have changed since."""
     known = verdicts_for(ctx, queries, member, part, before)
@@ -135,7 +137,7 @@ def _plan(
 def _judge(
     ctx: Context,
     queries: Queries,
-    member: Member,
+    member: CascadeJudge,
     name: str,
     work: Sequence[tuple[Part, list[Part]]],
     *,
@@ -156,7 +158,7 @@ def _judge(
 
 
 def judge_requests(
-    ctx: Context, member: Member, part: Part, requests: Iterator[Request], done: StageResult, *, sample: int = 0
+    ctx: Context, member: CascadeJudge, part: Part, requests: Iterator[Request], done: StageResult, *, sample: int = 0
 ) -> StageResult:
     """Judge requests of a part and store their verdicts, shard by shard, as far as the budget goes.
 
@@ -217,7 +219,7 @@ def shards(requests: Iterator[Request], limits: Limits) -> Iterator[list[Request
 
 
 def _missing(
-    ctx: Context, queries: Queries, member: Member, part: Part, looks: Sequence[Part], *, retry_failures: bool
+    ctx: Context, queries: Queries, member: CascadeJudge, part: Part, looks: Sequence[Part], *, retry_failures: bool
 ) -> set[str]:
     """Keys of requests without a verdict; with `retry_failures` those of failures too."""
     known = verdicts_for(ctx, queries, member, part, looks)
@@ -225,7 +227,7 @@ def _missing(
         known = known.filter(pc.is_valid(known["label"]))
     asked: set[str] = set()
     for look in looks:
-        asked.update(kept(part, look.read(["request_key", "trace_id"]))["request_key"].to_pylist())
+        asked.update(unredacted(part, look.read(["request_key", "trace_id"]))["request_key"].to_pylist())
     return asked.difference(known["request_key"].to_pylist())
 
 
@@ -241,7 +243,7 @@ def requests_of(ctx: Context, part: Part, looks: Sequence[pa.Table], missing: se
     texts = trace_texts(part)
     table = cut_claims(ctx, part, ["claim_id", "hypothesis"])
     said = dict(zip(table["claim_id"].to_pylist(), table["hypothesis"].to_pylist(), strict=True))
-    for pairs in (kept(part, look) for look in looks):
+    for pairs in (unredacted(part, look) for look in looks):
         wanted = pairs.filter(pc.is_in(pairs["request_key"], pa.array(sorted(missing), pa.string())))
         before: tuple[str, list[Window]] | None = None
         text, shown = "", tuple[str, ...]()
@@ -278,7 +280,7 @@ def _checked(request: Request, verdict: Verdict) -> Verdict:
     return replace(verdict, label=None, failure="invalid_verdict", passages=(), raw=raw)
 
 
-def _rows(member: Member, verdicts: Sequence[Verdict], now: datetime, sample: int) -> pa.Table:
+def _rows(member: CascadeJudge, verdicts: Sequence[Verdict], now: datetime, sample: int) -> pa.Table:
     columns: dict[str, list[object]] = {
         "request_key": [v.key for v in verdicts],
         "sample": [sample] * len(verdicts),

@@ -36,8 +36,8 @@ from tasks.core.schemas import (
     VERDICTS,
     Table,
 )
-from tasks.run.context import StageResult
-from tasks.run.redacted import MARK, removed, whole
+from tasks.run.redacted import MARK, all_columns, redacted_traces
+from tasks.run.result import StageResult
 from tasks.store.lake import Lake, Part, from_rows
 
 EXPIRED, DELETED = "expired", "deleted"
@@ -163,7 +163,7 @@ def _note(lake: Lake, nights: Collection[date]) -> None:
 
 def _gone(part: Part, what: Due) -> pa.Array:
     """Ids of the due traces of a part whose texts were removed, now or by a run that did not come to its end."""
-    gone = removed(part)
+    gone = redacted_traces(part)
     if what.texts is not None and part.date < what.texts:
         return gone
     return gone.filter(pc.is_in(gone, pa.array(sorted(what.traces), pa.string())))
@@ -184,7 +184,7 @@ def _due_in(part: Part, what: Due) -> "np.ndarray[tuple[int], np.dtype[np.bool_]
 def _empty_traces(
     lake: Lake, part: Part, mask: "np.ndarray[tuple[int], np.dtype[np.bool_]]", what: Due, now: datetime
 ) -> int:
-    rows = whole(part, TRACES).combine_chunks()
+    rows = all_columns(part, TRACES).combine_chunks()
     wanted = pa.array([i in what.traces for i in rows["trace_id"].to_pylist()], pa.bool_())
     gone, deleted = pa.array(mask), pc.and_(pa.array(mask), wanted)
     never = pa.scalar(None, pa.string())
@@ -247,7 +247,7 @@ def _empty_made(lake: Lake, table: Table, empty: Emptying, what: Due) -> int:
             made = lake.find(table, part.name, version, part.partition[-1])
             if made is None:
                 continue
-            rows = whole(made, table)
+            rows = all_columns(made, table)
             theirs = pc.is_in(rows["trace_id"], gone).combine_chunks()
             full, columns = empty(rows, theirs)
             if n := int(pc.sum(pc.and_(theirs, full)).as_py() or 0):
@@ -282,7 +282,7 @@ def _empty_explanations(lake: Lake, table: Table, column: str, asked: Sequence[s
         old = what.explanations is not None and part.date < what.explanations
         if not (old or asked) or not _explained(part):
             continue
-        rows = whole(part, table)
+        rows = all_columns(part, table)
         theirs = pa.array([True] * rows.num_rows) if old else pc.is_in(rows[column], wanted).combine_chunks()
         said = pc.or_(pc.is_valid(rows["explanation"]), pc.is_valid(rows["raw"]))
         n = int(pc.sum(pc.and_(theirs, said)).as_py() or 0)
@@ -308,7 +308,7 @@ def _empty_quarantine(lake: Lake, what: Due) -> int:
     found = 0
     named = [json.dumps(trace, ensure_ascii=False) for trace in sorted(what.traces)]
     for part in lake.parts(QUARANTINE):
-        rows = whole(part, QUARANTINE).to_pylist()
+        rows = all_columns(part, QUARANTINE).to_pylist()
         seen = datetime.fromtimestamp(part.path.stat().st_mtime, UTC).date()  # a row may have no date, or one ahead
         full = [
             bool(row["raw"])

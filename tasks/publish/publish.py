@@ -11,7 +11,8 @@ from tasks.core import keys
 from tasks.core.progress import tracked
 from tasks.core.schemas import NIGHTLY_CORRECTED, NIGHTLY_GRACE, NIGHTLY_RELEVANCE, NIGHTLY_WATERFALL, TRACE_SCORES
 from tasks.publish import report
-from tasks.run.context import Context, StageResult
+from tasks.run.context import Context
+from tasks.run.result import StageResult
 from tasks.scoring.alerts import alerts_on
 from tasks.stats.intervals import interval, means
 from tasks.store.lake import Lake
@@ -71,7 +72,7 @@ def publish_warehouse(ctx: Context) -> StageResult:
 
 def summary(ctx: Context) -> list[dict[str, Any]]:
     """The run's days, a row per app and generator (`sql/report/summary.sql`), with the ends of the main number's interval."""
-    days = ctx.asked()
+    days = ctx.requested_days()
     params = {"recipe": ctx.recipe, "first": min(days, default=None), "last": max(days, default=None)}
     with warehouse_of(ctx).connect() as connection:
         rows = Reader(connection).rows(sql("report/summary"), params)

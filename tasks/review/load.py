@@ -23,8 +23,9 @@ from tasks.core.errors import DataError
 from tasks.core.schemas import CLAIMS, QUARANTINE, REVIEWS, TRACES
 from tasks.review.files import content, entries
 from tasks.review.lines import Entry, Line, Refusal
-from tasks.run.context import Context, StageResult
-from tasks.run.redacted import requested
+from tasks.run.context import Context
+from tasks.run.redacted import requested_redactions
+from tasks.run.result import StageResult
 from tasks.store.lake import from_rows
 from tasks.store.query import Queries
 
@@ -128,7 +129,7 @@ def read(ctx: Context, queries: Queries, path: Path) -> Labels:
     data = content(path)
     found = list(entries(data, path))
     places = {row["line"]: row for row in _targets(ctx, queries, found)}
-    gone = requested(ctx.lake)
+    gone = requested_redactions(ctx.lake)
     now = datetime.now(UTC)
     rows: dict[str, dict[str, object]] = {}
     refused: list[dict[str, object]] = []

@@ -1,6 +1,6 @@
-"""The judges of a recipe: one, or a cascade of them from cheap to dear.
+"""The judges of a recipe: one, or a cascade of them from cheap to expensive.
 
-Left out: which claims go on to the next one (`escalate.py`).
+Left out: which claims go on to the next one (`tasks/judging/escalate.py`).
 """
 
 from collections.abc import Sequence
@@ -14,15 +14,15 @@ from tasks.core.types import Judge
 
 
 @dataclass(frozen=True, slots=True)
-class Member:
-    """A judge of the recipe, or a round of it.
+class CascadeJudge:
+    """A judge of a recipe, or one pass of it.
 
     Attributes:
-        stage: Its place among them, from 1; of a recipe with rounds, the round.
+        stage: Its place among them, from 1; of method `citations`, the pass.
         name: Of its file.
         pairing: Which evidence it is shown.
-        band: From which p_supported on, and below which, a claim comes here; None for the first, which sees all, and
-            for rounds.
+        band: p_supported from `band[0]` up to, but not including, `band[1]` sends a claim here; None for the first
+            judge, which sees all claims, and for passes.
     """
 
     stage: int
@@ -30,6 +30,11 @@ class Member:
     judge: Judge
     pairing: Pairing
     band: tuple[float, float] | None = None
+
+    @property
+    def version(self) -> str:
+        """`judge_version`."""
+        return self.judge.version
 
     @property
     def gpus(self) -> int:
@@ -41,57 +46,59 @@ class Member:
         """The languages that it reads; None for all."""
         return None if self.judge.languages is None else sorted(self.judge.languages)
 
+    def close(self) -> None:
+        """Free the model."""
+        self.judge.close()
 
-def load(recipe: Recipe, opened: dict[Path, Judge] | None = None) -> tuple[Member, ...]:
-    """The judges of a recipe, in the order they are asked; no model is loaded.
 
-    The two rounds of method `citations` are two members with one judge.
+def load(recipe: Recipe, opened: dict[Path, Judge] | None = None) -> tuple[CascadeJudge, ...]:
+    """The judges of a recipe, in their order; no model is loaded. Method `citations` has one judge in two passes.
 
     Args:
-        opened: Judges of other recipes by the paths of their files, which it shares; those that it opens are added.
+        opened: Judges of other recipes by the paths of their files, to be shared; new ones are added.
 
     Raises:
         ConfigError: A judge's file is wrong.
     """
-    known = {} if opened is None else opened
+    shared = {} if opened is None else opened
 
     def judge(path: Path) -> Judge:
-        if path not in known:
-            known[path] = judges.load(path)
-        return known[path]
+        if path not in shared:
+            shared[path] = judges.load(path)
+        return shared[path]
 
-    first = Member(1, recipe.judge.stem, judge(recipe.judge), recipe.pairing)
+    first = CascadeJudge(1, recipe.judge.stem, judge(recipe.judge), recipe.pairing)
     if recipe.method == "citations":
         return (first, replace(first, stage=2))
     later = (
-        Member(stage, e.judge.stem, judge(e.judge), e.pairing, e.band)
+        CascadeJudge(stage, e.judge.stem, judge(e.judge), e.pairing, e.band)
         for stage, e in enumerate(recipe.cascade, start=2)
     )
     return (first, *later)
 
 
-def version(members: Sequence[Member]) -> str:
+def version(cascade: Sequence[CascadeJudge]) -> str:
     """`judge_version` of the recipe: that of its judge, or a hash of the judges of a cascade and their bands."""
-    return keys.version(describe(members)) if is_cascade(members) else members[0].judge.version
+    return keys.version(describe(cascade)) if is_cascade(cascade) else cascade[0].version
 
 
-def describe(members: Sequence[Member]) -> dict[str, object]:
+def describe(cascade: Sequence[CascadeJudge]) -> dict[str, object]:
     """What `version` stands for, for the `judges` table."""
-    if not is_cascade(members):
-        return members[0].judge.describe()
-    return {"kind": "cascade", "members": [{"judge": m.judge.version, "band": m.band} for m in members]}
+    if not is_cascade(cascade):
+        return cascade[0].judge.describe()
+    return {"kind": "cascade", "judges": [{"judge": judge.version, "band": judge.band} for judge in cascade]}
 
 
-def readers(members: Sequence[Member]) -> list[dict[str, object]]:
+def readers(cascade: Sequence[CascadeJudge]) -> list[dict[str, object]]:
     """The languages of each judge, for the scoring SQL."""
-    return [{"stage": m.stage, "languages": m.languages} for m in members]
+    return [{"stage": judge.stage, "languages": judge.languages} for judge in cascade]
 
 
-def name(members: Sequence[Member]) -> str:
+def name(cascade: Sequence[CascadeJudge]) -> str:
     """What people call them."""
-    return " → ".join(m.name for m in members) if is_cascade(members) else members[0].name
+    return " → ".join(judge.name for judge in cascade) if is_cascade(cascade) else cascade[0].name
 
 
-def is_cascade(members: Sequence[Member]) -> bool:
-    """Whether they are several judges, and not the rounds of one."""
-    return any(m.band is not None for m in members)
+def is_cascade(cascade: Sequence[CascadeJudge]) -> bool:
+    """Whether they are several judges, and not two passes of one."""
+    return any(judge.band is not None for judge in cascade)

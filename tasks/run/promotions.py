@@ -36,7 +36,7 @@ class Promotion:
 
 def log(lake: Lake) -> tuple[Promotion, ...]:
     """Every decision, the oldest first."""
-    rows = [row for part in lake.parts(PROMOTIONS) for row in part.read().to_pylist()]
+    rows = (row for part in lake.parts(PROMOTIONS) for row in part.read().to_pylist())
     return tuple(sorted((Promotion(**row) for row in rows), key=lambda p: p.promoted_at))
 
 
@@ -46,25 +46,25 @@ def add(lake: Lake, promotion: Promotion) -> None:
     lake.write(PROMOTIONS, name, from_rows([asdict(promotion)], PROMOTIONS))
 
 
-def counting(known: Iterable[Promotion], recipe: str, night: date) -> dict[str | None, Promotion]:
+def counting(log: Iterable[Promotion], recipe: str, night: date) -> dict[str | None, Promotion]:
     """The promotions that count for a recipe on a night, by application; None for all that have none of their own."""
     found: dict[str | None, Promotion] = {}
-    mine = [p for p in known if p.action == PROMOTE and p.recipe_name == recipe and p.since and p.since <= night]
+    mine = [p for p in log if p.action == PROMOTE and p.recipe_name == recipe and p.since and p.since <= night]
     for promotion in sorted(mine, key=lambda p: (p.since, p.promoted_at)):
         found[promotion.app] = promotion
     return found
 
 
-def changes(known: Iterable[Promotion], recipe: str, first: date, last: date) -> list[date]:
+def changes(log: Iterable[Promotion], recipe: str, first: date, last: date) -> list[date]:
     """The nights of a range from which on another promotion may count, the first night before them."""
-    since = {p.since for p in known if p.action == PROMOTE and p.recipe_name == recipe and p.since}
+    since = {p.since for p in log if p.action == PROMOTE and p.recipe_name == recipe and p.since}
     return [first, *sorted(d for d in since if first < d <= last)]
 
 
-def retired(known: Iterable[Promotion]) -> dict[str, Promotion]:
+def retired(log: Iterable[Promotion]) -> dict[str, Promotion]:
     """Judges that are no longer to be used, by version, with the decision; promoting one again takes it back."""
     found: dict[str, Promotion] = {}
-    for decision in known:
+    for decision in log:
         if decision.action == RETIRE:
             found[decision.judge_version] = decision
         else:
@@ -82,7 +82,7 @@ def written_path(judge: Path, config: Path) -> str:
     return os.path.relpath(judge.resolve(), config.resolve().parent)
 
 
-def check(known: Sequence[Promotion], promotion: Promotion | None, version: str, where: object) -> None:
+def check(log: Sequence[Promotion], promotion: Promotion | None, version: str, where: object) -> None:
     """Refuse a judge or grader that is not the one that was promoted, or that is retired.
 
     Raises:
@@ -94,7 +94,7 @@ def check(known: Sequence[Promotion], promotion: Promotion | None, version: str,
             f"{promotion.promoted_at:%Y-%m-%d} is {promotion.judge_version}. Restore the file, or promote the new "
             "version with `leadline judges promote` once you have compared the two."
         )
-    if gone := retired(known).get(version):
+    if gone := retired(log).get(version):
         raise UsageError(
             f"{where}: judge {gone.judge!r}, version {version}, was retired on {gone.promoted_at:%Y-%m-%d} "
             f"({gone.reason}). Use another one; promoting a judge takes that back."

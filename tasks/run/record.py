@@ -8,7 +8,8 @@ from datetime import UTC, date, datetime
 
 from tasks.core.errors import LeadlineError, interruption
 from tasks.core.schemas import QUARANTINE, RUNS
-from tasks.run.context import Context, StageResult
+from tasks.run.context import Context
+from tasks.run.result import StageResult
 from tasks.store.lake import Part, from_rows
 
 BACKFILL = "backfill"  # the flow that has a lock of its own

@@ -14,26 +14,7 @@ from pathlib import Path
 from tasks.core.config import Chosen, Nightly, load_recipe, recipes_of
 from tasks.core.errors import UsageError
 from tasks.run.promotions import Promotion, changes, counting, now, path_of
-from tasks.run.scope import ALL, Scope
-
-
-@dataclass(frozen=True, slots=True)
-class Window:
-    """Days, both ends included; None for no end."""
-
-    first: date | None = None
-    last: date | None = None
-
-    def __str__(self) -> str:
-        """Words that follow a name; empty for all days."""
-        return f" from {self.first} to {self.last}" if self.first or self.last else ""
-
-    def holds(self, day: date) -> bool:
-        """Whether a day is one of them."""
-        return (self.first is None or self.first <= day) and (self.last is None or day <= self.last)
-
-
-ALWAYS = Window()
+from tasks.run.scope import ALL, ALWAYS, DateRange, Scope
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,64 +24,64 @@ class Variant:
     Attributes:
         chosen: The recipe, with the judge that it is computed by.
         scope: The traces that it is computed for.
-        window: The days.
+        days: The days that it is computed for.
         promotion: What made this judge count; None where the config names it.
         shadow: It runs beside the recipe that counts, to be compared with it: no report is made of it.
     """
 
     chosen: Chosen
     scope: Scope = ALL
-    window: Window = ALWAYS
+    days: DateRange = ALWAYS
     promotion: Promotion | None = None
     shadow: bool = False
 
 
 @dataclass(frozen=True, slots=True)
-class Skipped:
-    """Nights that a run would catch up with, by a judge that counted for them and can't be used any more.
+class Unusable:
+    """A variant whose judge counted for nights to catch up with and can't be used any more.
 
     Attributes:
-        why: In words.
+        reason: Why it can't, for people.
     """
 
     variant: Variant
-    why: str
+    reason: str
 
 
-def of_night(config: Nightly, path: Path, known: Sequence[Promotion], first: date, last: date) -> list[Variant]:
+def nightly_variants(config: Nightly, path: Path, log: Sequence[Promotion], first: date, last: date) -> list[Variant]:
     """The recipes of a config, in its order, and then their shadows.
 
     Args:
         config: From `load_nightly`.
         path: Its file.
-        known: All promotions.
+        log: All promotions.
         first: First night of the run.
         last: Last night.
     """
     counted: list[Variant] = []
     shadows: list[Variant] = []
     for chosen in recipes_of(config, path):
-        for window, promoted in _periods(known, chosen.recipe.name, first, last):
-            counted += [replace(v, window=window) for v in _counting(chosen, path, promoted)]
+        for days, promoted in _periods(log, chosen.recipe.name, first, last):
+            counted += [replace(v, days=days) for v in _counting(chosen, path, promoted)]
             if shadow := chosen.recipe.shadow:
-                beside = with_judge(chosen, shadow.judge)
-                shadows.append(Variant(beside, Scope(share=shadow.share), window, shadow=True))
+                shadowed = with_judge(chosen, shadow.judge)
+                shadows.append(Variant(shadowed, Scope(share=shadow.share), days, shadow=True))
     return [*counted, *shadows]
 
 
 Promoted = dict[str | None, Promotion]
 
 
-def _periods(known: Sequence[Promotion], recipe: str, first: date, last: date) -> list[tuple[Window, Promoted]]:
+def _periods(log: Sequence[Promotion], recipe: str, first: date, last: date) -> list[tuple[DateRange, Promoted]]:
     """The nights of a run, cut where another judge begins to count."""
-    starts = changes(known, recipe, first, last)
-    found: list[tuple[Window, Promoted]] = []
+    starts = changes(log, recipe, first, last)
+    found: list[tuple[DateRange, Promoted]] = []
     for start, after in pairwise([*starts, last + timedelta(days=1)]):
-        promoted = counting(known, recipe, start)
+        promoted = counting(log, recipe, start)
         if found and found[-1][1] == promoted:
             found[-1] = (replace(found[-1][0], last=after - timedelta(days=1)), promoted)
         else:
-            found.append((Window(start, after - timedelta(days=1)), promoted))
+            found.append((DateRange(start, after - timedelta(days=1)), promoted))
     return [(ALWAYS, found[0][1])] if len(found) == 1 else found
 
 
@@ -123,10 +104,10 @@ def _counting(chosen: Chosen, path: Path, promoted: Promoted) -> list[Variant]:
     return found
 
 
-def of_backfill(
+def backfill_variants(
     config: Nightly,
     path: Path,
-    known: Sequence[Promotion],
+    log: Sequence[Promotion],
     judge: Path | None,
     recipe: str | None,
     apps: Sequence[str],
@@ -135,20 +116,20 @@ def of_backfill(
     """The one recipe that a backfill computes.
 
     Args:
-        known: All promotions.
+        log: All promotions.
         judge: File of the judge that takes the place of the recipe's own, and of a cascade; None for the judge that
             counts now for all applications, or for these.
         recipe: Its name in the config, or the path of a recipe's file; may be left out where the config has one only.
 
     Raises:
-        UsageError: It is not told which recipe is meant, or which judge.
+        UsageError: Several recipes or judges are possible and none is named.
         ConfigError: A config file is wrong.
     """
     chosen = recipe_named(config, path, recipe)
     scope = Scope(apps=tuple(sorted(set(apps))), share=share)
     if judge is not None:
         return [Variant(with_judge(chosen, judge.resolve()), scope)]
-    counts = counting(known, chosen.recipe.name, now().date())
+    counts = counting(log, chosen.recipe.name, now().date())
     promoted, *others = [counts.get(app, counts.get(None)) for app in scope.apps or (None,)]
     if any((p and p.judge_version) != (promoted and promoted.judge_version) for p in others):
         raise UsageError(f"--app {', '.join(scope.apps)} have judges of their own. Name one, or the judge by --judge.")
@@ -161,17 +142,17 @@ def recipe_named(config: Nightly, path: Path, recipe: str | None) -> Chosen:
     """A recipe by its name in the config, or by the path of its file; the config's only one by default.
 
     Raises:
-        UsageError: It is not told which recipe is meant.
+        UsageError: The config has several recipes and none is named, or it has none of that name.
         ConfigError: The recipe's file is wrong.
     """
     if recipe is not None and recipe.endswith((".yaml", ".yml")):
         return load_recipe(Path(recipe))
-    known = {c.recipe.name: c for c in recipes_of(config, path)}
-    name = next(iter(known)) if recipe is None and len(known) == 1 else recipe
-    if name not in known:
+    by_name = {c.recipe.name: c for c in recipes_of(config, path)}
+    name = next(iter(by_name)) if recipe is None and len(by_name) == 1 else recipe
+    if name not in by_name:
         which = "names none" if name is None else f"{name!r} is not one"
-        raise UsageError(f"--recipe {which} of the recipes of {path}: {', '.join(known)}. Name one, or a file.")
-    return known[name]
+        raise UsageError(f"--recipe {which} of the recipes of {path}: {', '.join(by_name)}. Name one, or a file.")
+    return by_name[name]
 
 
 def with_judge(chosen: Chosen, judge: Path) -> Chosen:

@@ -22,7 +22,8 @@ from tasks.core.schemas import (
     NIGHTLY_UTILIZATION,
     TRACE_SCORES,
 )
-from tasks.run.context import Context, StageResult
+from tasks.run.context import Context
+from tasks.run.result import StageResult
 from tasks.stats.alerting import LONGEST, Change, Night, Return, Rules, Told, lasting_change, level, likely_layer, watch
 from tasks.stats.intervals import Z
 from tasks.store.lake import Part, from_rows

@@ -14,6 +14,7 @@ from tasks.core.schemas import TRACES
 from tasks.judging.pairs import pair_parts
 from tasks.judging.verdicts import FIRST
 from tasks.run.context import Context
+from tasks.run.plan import trace_parts
 from tasks.scoring.score import complete
 from tasks.store.lake import Part
 
@@ -55,7 +56,7 @@ def on(ctx: Context, day: date) -> Context:
 
 
 def _planned(ctx: Context) -> Iterator[list[Part]]:
-    for part in ctx.trace_parts():
+    for part in trace_parts(ctx):
         if looks := pair_parts(ctx, part, ctx.judges[0]):
             yield looks
 

@@ -23,7 +23,8 @@ from tasks.core.schemas import (
     Table,
     top,
 )
-from tasks.run.context import Context, StageResult
+from tasks.run.context import Context
+from tasks.run.result import StageResult
 from tasks.scoring.intervals import of_waterfall
 from tasks.scoring.score import parameters
 from tasks.stats.intervals import Numbers, corrected_mean

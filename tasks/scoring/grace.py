@@ -21,8 +21,10 @@ from tasks.core.schemas import (
 from tasks.judging.pairs import cut_parts, has_claims, planned_for
 from tasks.run import scope
 from tasks.run.annotations import of_traces
-from tasks.run.context import Context, StageResult
-from tasks.run.redacted import kept, removed, with_redacted
+from tasks.run.context import Context
+from tasks.run.plan import trace_parts
+from tasks.run.redacted import redacted_traces, unredacted, with_redacted
+from tasks.run.result import StageResult
 from tasks.run.scope import ALL, Scope
 from tasks.scoring.intervals import of_grace
 from tasks.store.lake import Part
@@ -47,7 +49,7 @@ def score_grace(ctx: Context) -> StageResult:
     Notes name the annotations that can't be used.
     """
     computed = reused = 0
-    parts = [part for part in ctx.trace_parts() if has_claims(ctx, part)]
+    parts = [part for part in trace_parts(ctx) if has_claims(ctx, part)]
     with tracked(ctx.progress, "grace", len(parts)), ctx.queries() as queries:
         for part in parts:
             scopes = [*planned_for(ctx, part), ctx.scope]
@@ -70,14 +72,14 @@ def score_grace(ctx: Context) -> StageResult:
 def _outcomes(ctx: Context, queries: Queries, part: Part, scopes: Sequence[Scope]) -> pa.Table:
     traces = part.read(COLUMNS)
     gold = traces.schema.get_field_index("gold_chunk_ids")  # of a trace without text nobody can say what it cites
-    unknown = pc.is_in(traces["trace_id"], removed(part))
+    unknown = pc.is_in(traces["trace_id"], redacted_traces(part))
     hidden = pc.if_else(unknown, pa.scalar(None, traces.schema.field(gold).type), traces["gold_chunk_ids"])
     traces = traces.set_column(gold, "gold_chunk_ids", hidden)
     if ALL not in scopes:
         traces = traces.filter(scope.mask(scopes, traces))
     found: list[dict[str, object]] = []
     if ctx.annotations.gold:  # else no question need be read
-        asked = kept(part, part.read(["trace_id", "question"]))
+        asked = unredacted(part, part.read(["trace_id", "question"]))
         texts = zip(asked["trace_id"].to_pylist(), asked["question"].to_pylist(), strict=True)
         found = of_traces(ctx.annotations, texts)
     relations: dict[str, Relation] = {

@@ -38,10 +38,12 @@ from tasks.judging.grades import grades_on, night_of
 from tasks.judging.known import all_verdicts, claim_results
 from tasks.judging.pairs import claims_in, covered, has_claims, pair_parts, parts_of
 from tasks.judging.relevance import relevance_of
-from tasks.run import cascade as members
-from tasks.run import skipped
-from tasks.run.context import Context, StageResult, as_json
+from tasks.run import cascade
+from tasks.run.context import Context
+from tasks.run.identity import as_json
+from tasks.run.plan import trace_parts, unusable_notes
 from tasks.run.redacted import marked, with_redacted
+from tasks.run.result import StageResult
 from tasks.scoring.intervals import of_repeats, of_scores, of_shares
 from tasks.scoring.patterns import find_patterns
 from tasks.store.lake import Part, conform, from_rows
@@ -83,7 +85,7 @@ def score_traces(ctx: Context) -> StageResult:
     gate = GateKeeper(ctx.config.gates, ctx.lake.hidden("gates"))
     computed = reused = refused = 0
     checked = False
-    parts = [part for part in ctx.trace_parts() if has_claims(ctx, part)]
+    parts = [part for part in trace_parts(ctx) if has_claims(ctx, part)]
     with tracked(ctx.progress, "scores", len(parts)), ctx.queries() as queries:
         for part in parts:
             known, state = all_verdicts(ctx, queries, part, ctx.judges)
@@ -119,7 +121,7 @@ def score_traces(ctx: Context) -> StageResult:
 def aggregate_nights(ctx: Context) -> StageResult:
     """The nightly tables of the run's days; returns nights computed and reused, and notes the days without traces."""
     computed = reused = 0
-    days = sorted({p.date for p in ctx.trace_parts()})
+    days = sorted({p.date for p in trace_parts(ctx)})
     with tracked(ctx.progress, "nightly", len(days)), ctx.queries() as queries:
         for day in days:
             scores = ctx.lake.parts(TRACE_SCORES, ctx.recipe, str(day))
@@ -138,10 +140,10 @@ def aggregate_nights(ctx: Context) -> StageResult:
             if ctx.counts:
                 _mark_current(ctx, day, scores)
             ctx.progress.advance()
-    silent = [d for d in ctx.asked() if d not in days]
+    silent = [d for d in ctx.requested_days() if d not in days]
     shown = f"{', '.join(map(str, silent[:5]))}{', …' if len(silent) > 5 else ''}"
     notes = (f"No traces of {shown}: check that the logs arrived.",) if silent else ()
-    return StageResult("nightly", computed=computed, reused=reused, notes=(*notes, *skipped.notes(ctx)))
+    return StageResult("nightly", computed=computed, reused=reused, notes=(*notes, *unusable_notes(ctx)))
 
 
 def _night(
@@ -181,7 +183,7 @@ def _aggregated(ctx: Context, day: date, token: str) -> bool:
 
 def complete(ctx: Context, day: date) -> bool:
     """Whether all traces of a day that are planned for are scored, and its nightly tables are made of them."""
-    for part in (p for p in ctx.trace_parts() if p.date == day):
+    for part in (p for p in trace_parts(ctx) if p.date == day):
         scored = _results(ctx, part)[-1:]
         refused = ctx.lake.find(QUARANTINE, _refused_name(ctx, part))
         done = sum(p.rows() for p in (*scored, refused) if p)
@@ -326,7 +328,7 @@ def _describe(ctx: Context) -> None:
     described = {m.judge.version: (m.name, m.judge.describe()) for m in ctx.judges}
     if ctx.grader and ctx.settings.grades.grader:
         described[ctx.grader.version] = (ctx.settings.grades.grader.stem, ctx.grader.describe())
-    described[ctx.judge_version] = (members.name(ctx.judges), members.describe(ctx.judges))
+    described[ctx.judge_version] = (cascade.name(ctx.judges), cascade.describe(ctx.judges))
     for version, (name, definition) in described.items():
         judge = {
             "judge_version": version,

@@ -9,7 +9,7 @@ from bench import prefix, stub
 from bench.peers_stub import changed, differing, engine_seconds, per_trace, spread
 from tasks.core.types import Trace
 from tasks.judges import grader
-from tasks.run.context import load
+from tasks.run.build import build_context
 
 CLEAN = {"a": ["judged", "supported", False], "b": ["judged", "unsupported", True], "c": ["unjudged", None, False]}
 
@@ -92,7 +92,7 @@ def test_all_requests_go_to_the_stub(tmp_path, monkeypatch):
     (tmp_path / "data/stub/traces_200.jsonl").write_text(json.dumps(row) + "\n")
     config = stub.world(tmp_path / "night", "http://127.0.0.1:9", 100)
     day = stub.NIGHT.date()
-    ctx = load(config, day, day, today=day)
+    ctx = build_context(config, day, day, today=day)
     assert ctx.config.recipe.pairing.kind == "all_chunks"
     assert ctx.config.limits.shard_requests == 100
     assert ctx.judges[0].judge.engine == "openai_server"

@@ -26,7 +26,8 @@ from tasks.extractors.atomic import GIVES, Atomic
 from tasks.judges.generate import Config, Writer
 from tasks.judging.pairs import plan_pairs
 from tasks.privacy.retention import due, remove, request
-from tasks.run.context import Context, StageResult
+from tasks.run.context import Context
+from tasks.run.result import StageResult
 
 NOW = datetime(2026, 11, 10, 8, tzinfo=UTC)
 PROMPTS = ROOT / "configs" / "prompts"

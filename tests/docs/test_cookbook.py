@@ -15,7 +15,7 @@ from tasks.claims import extract as claims
 from tasks.ingest import ingest
 from tasks.judging import pairs, relevance, verdicts
 from tasks.publish import publish
-from tasks.run.context import load
+from tasks.run.build import build_context
 from tasks.run.record import Run
 from tasks.scoring import corrected as reviewed
 from tasks.scoring import grace, score
@@ -59,7 +59,7 @@ def warehouse(tmp_path_factory: pytest.TempPathFactory) -> Path:
         "recipe": {"judge": "judge.yaml", "relevance": {"threads": 1}},  # tests run side by side
     }
     (here / "nightly.yaml").write_text(yaml.safe_dump(config))
-    ctx = load(here / "nightly.yaml", FIRST, LAST)
+    ctx = build_context(here / "nightly.yaml", FIRST, LAST)
     run = Run("nightly")
     run.start(ctx)
     for stage in (

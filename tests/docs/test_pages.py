@@ -23,7 +23,7 @@ from tasks.core.keys import request_key
 from tasks.core.schemas import TABLES
 from tasks.core.types import Request
 from tasks.graders import llm
-from tasks.run.context import load_all
+from tasks.run.build import build_contexts
 
 PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").glob("*.md"))]
 README = (ROOT / "README.md").read_text(encoding="utf-8")
@@ -165,7 +165,7 @@ def test_every_ready_recipe_is_listed_and_can_be_read(path: Path, tmp_path: Path
     assert f"[`{path.name}`](../configs/recipes/{path.name})" in CONFIGURATION
     config = {"lake": "l", "warehouse": "w", "report": {"dir": "r"}, "sources": [{"kind": "jsonl", "paths": ["x"]}]}
     (tmp_path / "n.yaml").write_text(yaml.safe_dump({**config, "recipes": [str(path)]}), encoding="utf-8")
-    (ctx,) = load_all(tmp_path / "n.yaml", date(2026, 11, 1), date(2026, 11, 1))
+    (ctx,) = build_contexts(tmp_path / "n.yaml", date(2026, 11, 1), date(2026, 11, 1))
     assert ctx.settings.name == path.stem
 
 

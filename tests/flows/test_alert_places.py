@@ -13,7 +13,8 @@ from kit.worlds import FIRST, make_world
 from flows import alerts as telling
 from flows import notify
 from tasks.core.schemas import ALERTS
-from tasks.run.context import Context, load
+from tasks.run.build import build_context
+from tasks.run.context import Context
 from tasks.scoring.alerts import alerts, write
 
 TODAY = FIRST + timedelta(days=3)
@@ -54,7 +55,7 @@ def prepared(
 ) -> Context:
     """A lake with these alerts, and a config that names two places."""
     world = make_world(tmp_path, alerts={"notify": ["env:A", "env:B"], **settings})
-    ctx = load(world.config, TODAY, TODAY, today=TODAY)
+    ctx = build_context(world.config, TODAY, TODAY, today=TODAY)
     for row in rows:
         made = alert(ctx, **row)
         write(ctx, made["date"], [made])

@@ -15,7 +15,7 @@ from kit.worlds import FIRST, World, all_stages, make_world, read, trace, unbala
 
 from tasks.core.schemas import QUARANTINE, SOURCES, TRACES
 from tasks.ingest.ingest import ingest
-from tasks.run.context import load
+from tasks.run.build import build_context
 from tasks.store.lake import Lake
 
 ALL_MAY_BE_BAD = {"max_quarantined_share": 1.0}
@@ -106,7 +106,7 @@ def world(tmp_path_factory: pytest.TempPathFactory) -> World:
     good = [*JUDGED, *NOTHING_TO_JUDGE]
     lines = [*map(as_bytes, good), b"", b"  \t", *(line for _, line in REFUSED), as_bytes(trace("plain"))]
     write(root / "logs" / "all.jsonl", lines)
-    ctx = load(world.config, FIRST, FIRST)
+    ctx = build_context(world.config, FIRST, FIRST)
     all_stages(ctx)
     ctx.close()
     return world
@@ -227,7 +227,7 @@ def test_rows_in_are_rows_out_for_any_mixture(files: list[list[tuple[str | None,
             for reason, line in lines:
                 expected.take(line, reason)
         for _ in range(runs):  # a second run must add nothing
-            ctx = load(world.config, FIRST, FIRST)
+            ctx = build_context(world.config, FIRST, FIRST)
             ingest(ctx)
         lake = Lake(world.lake)
         ledger = [r for p in lake.parts(SOURCES) for r in p.read().to_pylist()]

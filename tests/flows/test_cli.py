@@ -19,7 +19,7 @@ from kit.commands import leadline
 from kit.worlds import FIRST, World, all_stages, make_traces, make_world, trace, write
 
 from flows.__main__ import main
-from tasks.run.context import load
+from tasks.run.build import build_context
 
 
 @dataclass(frozen=True)
@@ -66,7 +66,7 @@ def published(tmp_path_factory: pytest.TempPathFactory) -> World:
     write(
         root / "logs" / "a.jsonl", [*make_traces(5, 4, days=1), trace("markup", answer="The [red]client[/red] <b>. Äö")]
     )
-    ctx = load(world.config, FIRST, FIRST)
+    ctx = build_context(world.config, FIRST, FIRST)
     all_stages(ctx)
     ctx.close()
     return world

@@ -20,7 +20,8 @@ from tasks.analysis.metaeval import metaeval
 from tasks.analysis.metaeval import suite as suites
 from tasks.core.schemas import TABLES, Table
 from tasks.review.load import import_reviews
-from tasks.run.context import Context, load
+from tasks.run.build import build_context
+from tasks.run.context import Context
 from tasks.run.promotions import RETIRE, Promotion, add
 from tasks.run.record import Run
 from tasks.store.lake import Lake
@@ -75,7 +76,7 @@ def world(finished: World, tmp_path: Path) -> World:
 
 def complete(world: World) -> Context:
     """A nightly run over both nights, without Prefect, on record in `runs`."""
-    ctx = load(world.config, FIRST, LAST)
+    ctx = build_context(world.config, FIRST, LAST)
     with ctx.lake.lock("a test"):
         record = Run("nightly")
         record.start(ctx)
@@ -87,7 +88,7 @@ def complete(world: World) -> Context:
 
 def measure(world: World) -> None:
     """`leadline noise`."""
-    ctx = load(world.config, FIRST, LAST)
+    ctx = build_context(world.config, FIRST, LAST)
     noise.measure(ctx, ctx.judges, 4)
 
 

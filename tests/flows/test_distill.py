@@ -20,7 +20,7 @@ from tasks.ingest import ingest
 from tasks.judges.llm import Llm
 from tasks.judging import grades, pairs, verdicts
 from tasks.publish import publish
-from tasks.run.context import load
+from tasks.run.build import build_context
 from tasks.scoring import score
 
 Command = Callable[..., tuple[int, str, str]]
@@ -68,7 +68,7 @@ def judged(tmp_path_factory: pytest.TempPathFactory) -> World:
     rows = make_traces(3, 40, days=2)
     marked = trace("marked", question="Marked?", answer=f"{MARKED[:-1]} [1].")
     write(root / "logs" / "a.jsonl", [*rows, {**marked, "chunks": [{"chunk_id": "1", "text": MARKED}]}])
-    ctx = load(world.config, FIRST, LAST)
+    ctx = build_context(world.config, FIRST, LAST)
     for stage in (
         ingest.ingest, claims.extract_claims, pairs.plan_pairs, verdicts.judge_pairs, verdicts.judge_joint_pairs,
         grades.grade_answers, score.score_traces, publish.load_warehouse, publish.publish_warehouse,

@@ -25,7 +25,7 @@ from tasks.core.types import Request, Verdict
 from tasks.graders.constant import Constant
 from tasks.judges.replay import ReplayJudge
 from tasks.privacy import retention
-from tasks.run.context import load
+from tasks.run.build import build_context
 from tasks.run.promotions import PROMOTE, Promotion, add
 from tasks.store.lake import Lake
 
@@ -107,7 +107,7 @@ def world(judged: World, tmp_path: Path) -> World:
 
 def complete(world: World) -> dict[str, Any]:
     """A nightly run over both nights, without Prefect."""
-    ctx = load(world.config, OLD.date(), NEW.date())
+    ctx = build_context(world.config, OLD.date(), NEW.date())
     with ctx.lake.lock("a test"):
         return {result.stage: result for result in all_stages(ctx)}
 
@@ -211,7 +211,7 @@ def test_a_new_recipe_counts_it_as_unjudged_and_asks_nothing_of_it(world: World,
     world.config.write_text(yaml.safe_dump(config))
     old = {r["recipe"] for r in read(world.warehouse, "SELECT DISTINCT recipe FROM trace_scores")}
     complete(world)
-    new = load(world.config, OLD.date(), OLD.date()).recipe
+    new = build_context(world.config, OLD.date(), OLD.date()).recipe
     assert new not in old
     (row,) = read(world.warehouse, f"FROM trace_scores WHERE recipe = '{new}' AND trace_id = 'a/1'")
     assert (row["groundedness_status"], row["answer_relevance_status"], row["question_id"]) == (
@@ -286,7 +286,7 @@ def test_a_run_that_breaks_off_is_completed_by_the_next(world: World, at: str, m
 def test_a_judge_that_is_gone_keeps_no_text(world: World) -> None:
     """The judge that counted for the old night can't be opened any more: its page can't be told, and has to go too."""
     lake = Lake(world.lake)
-    now = load(world.config, NEW.date(), NEW.date()).judges[0].judge.version
+    now = build_context(world.config, NEW.date(), NEW.date()).judges[0].judge.version
     for name, version, since in (("gone", "0" * 16, OLD.date()), ("replay", now, NEW.date())):
         path = f"{world.out.name}/{name}.yaml"
         add(lake, Promotion(NOW, PROMOTE, "claims", None, name, version, path, since, "better"))

@@ -9,7 +9,7 @@ from kit.root import ROOT
 from kit.worlds import FIRST, World, all_stages, make_world, read, trace, write
 
 from tasks.core.grades import GRADES
-from tasks.run.context import load
+from tasks.run.build import build_context
 
 CONFIGS = ROOT / "configs"
 KEPT = [{"chunk_id": "1", "text": "Backups are kept for thirty days."}]
@@ -40,7 +40,7 @@ def night(root: Path, recipe: dict[str, Any]) -> dict[tuple[str, str], tuple[str
 
 
 def complete(world: World) -> dict[str, int]:
-    ctx = load(world.config, FIRST, FIRST)
+    ctx = build_context(world.config, FIRST, FIRST)
     with ctx.lake.lock("a test"):
         return {result.stage: result.computed for result in all_stages(ctx)}
 

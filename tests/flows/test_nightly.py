@@ -22,7 +22,7 @@ from kit.worlds import FIRST, World, last_run, range_of, read, tables, trace, tr
 
 from flows.dry_run import Missing, measure, show
 from tasks.ingest.ingest import ingest
-from tasks.run.context import load
+from tasks.run.build import build_context
 
 pytestmark = pytest.mark.slow
 
@@ -252,7 +252,7 @@ def test_a_file_that_is_touched_or_copied_changes_nothing(world: World) -> None:
     os.utime(sample / "2026-11-01.jsonl", (1_800_000_000, 1_800_000_000))
     shutil.copy(sample / "2026-11-02.jsonl.gz", sample / "2026-11-02-copy.jsonl.gz")
     texts = tree(world.lake / "traces")
-    ctx = load(world.config, FIRST, LAST)
+    ctx = build_context(world.config, FIRST, LAST)
     result = ingest(ctx)
     # 40 rows of each of the two nights are read again, and 122 - 40 stand in files that are as they were.
     assert (result.computed, result.reused) == (0, 40 + 40 + 82)
@@ -265,7 +265,7 @@ def test_a_conflicting_duplicate_is_quarantined_and_the_first_stays(world: World
     write(world.out / "sample" / "2026-11-04.jsonl", rows)
     change_share(world)
     texts = tree(world.lake / "traces")
-    assert ingest(load(world.config, FIRST, LAST)).computed == 0
+    assert ingest(build_context(world.config, FIRST, LAST)).computed == 0
     assert tree(world.lake / "traces") == texts
     assert leadline("rebuild", "-c", world.config, env=environment).returncode == 0
     found = read(world.warehouse, "SELECT stage, reason, trace_id, line, raw FROM quarantine ORDER BY line")

@@ -9,7 +9,7 @@ from kit.worlds import FIRST, World, last_run, make_traces, make_world, read, ta
 
 from flows.dry_run import measure, show
 from flows.summary import tokens
-from tasks.run.context import StageResult
+from tasks.run.result import StageResult
 
 SHARES = {
     "supported": 0.5, "partially_supported": 0.1, "unsupported": 0.2, "contradicted": 0.1, "abstained": 0.05,

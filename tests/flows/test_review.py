@@ -13,7 +13,7 @@ from kit.worlds import FIRST, World, all_stages, ended, make_world, trace, write
 from tasks.core.schemas import QUARANTINE, REVIEWS
 from tasks.ingest.ingest import ingest
 from tasks.review.load import import_reviews
-from tasks.run.context import load
+from tasks.run.build import build_context
 from tasks.store.warehouse import query
 
 Command = Callable[..., tuple[int, str, str]]
@@ -35,7 +35,7 @@ def built(tmp_path_factory: pytest.TempPathFactory) -> World:
     root = tmp_path_factory.mktemp("built")
     world = make_world(root)
     write(root / "logs" / "a.jsonl", [trace(f"t{i}", question=f"Question {i}?") for i in range(3)])
-    all_stages(load(world.config, FIRST, FIRST))
+    all_stages(build_context(world.config, FIRST, FIRST))
     return world
 
 
@@ -89,7 +89,7 @@ def test_mistakes(judged: World, command: Command, tmp_path: Path) -> None:
 def test_the_labels_of_the_sample_are_of_its_claims(tmp_path: Path) -> None:
     """data/sample/README.md: 88 claims of 25 answers and one answer without claims, each in its place."""
     world = make_world(tmp_path, sources=[{"kind": "jsonl", "paths": [str(SAMPLE / "2026-*.jsonl*")]}])
-    ctx = load(world.config, FIRST, FIRST + timedelta(days=2))
+    ctx = build_context(world.config, FIRST, FIRST + timedelta(days=2))
     ingest(ctx)
     result = import_reviews(ctx, SAMPLE / "reviews.jsonl")
     assert (result.computed, result.reused, ctx.lake.parts(QUARANTINE)) == (89, 0, [])

@@ -21,7 +21,8 @@ from tasks.judging import pairs, verdicts
 from tasks.privacy import retention
 from tasks.publish import publish
 from tasks.review.load import import_reviews
-from tasks.run.context import StageResult, load
+from tasks.run.build import build_context
+from tasks.run.result import StageResult
 from tasks.scoring import score
 
 Command = Callable[..., tuple[int, str, str]]
@@ -48,7 +49,7 @@ def built(tmp_path_factory: pytest.TempPathFactory) -> World:
     world = make_world(root, judge={"shares": shares}, gates={"max_quarantined_share": 0.3})
     rows = [trace(f"t{i}", question=f"Question {i}?", answer=f"{NASTY} Number {i} is right [1].") for i in range(5)]
     write(root / "logs" / "a.jsonl", [*rows, trace("bare", chunks=[])])
-    ctx = load(world.config, FIRST, FIRST)
+    ctx = build_context(world.config, FIRST, FIRST)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(GateKeeper, "write_docs", lambda self: None)
         for stage in (
@@ -64,7 +65,7 @@ def judged(built: World, tmp_path: Path) -> World:
     """The same night for a test that changes it: a copy, published anew, since texts are read from the lake beside."""
     shutil.copytree(built.config.parent, tmp_path, dirs_exist_ok=True)
     world = World(tmp_path / built.config.name, tmp_path / built.out.name)
-    publish.publish_warehouse(load(world.config, FIRST, FIRST))
+    publish.publish_warehouse(build_context(world.config, FIRST, FIRST))
     return world
 
 
@@ -83,7 +84,7 @@ def label(path: Path, lines: list[dict[str, Any]], **more: Any) -> Path:
 
 def imported(world: World, path: Path) -> StageResult:
     """Take labels in as `leadline review import` does, but for the nights' means and pages (test_review_verb.py)."""
-    ctx = load(world.config, FIRST, FIRST)
+    ctx = build_context(world.config, FIRST, FIRST)
     result = import_reviews(ctx, path)
     publish.publish_warehouse(ctx)
     return result
@@ -210,7 +211,7 @@ def test_texts_that_were_removed_are_left_out_and_don_t_come_back(judged: World,
     """Labels by id still find their claims; one by text can't, which is nobody's mistake, and its text is not kept."""
     lines, _ = exported(command, judged, "--need", "random", "--count", "5")
     gone = [x for x in lines if x["trace_id"] == "t1"]
-    ctx, now = load(judged.config, FIRST, FIRST), datetime.now(UTC)
+    ctx, now = build_context(judged.config, FIRST, FIRST), datetime.now(UTC)
     retention.request(ctx.lake, ["t1"], None, now)
     retention.remove(ctx.lake, retention.due(ctx.lake, ctx.config.retention, now.date()), now)
     publish.publish_warehouse(ctx)

@@ -14,7 +14,7 @@ from kit.worlds import FIRST, World, last_run, make_traces, make_world, read, ta
 from flows.dry_run import measure
 from tasks.core.errors import ConfigError
 from tasks.core.types import Judge
-from tasks.run.context import load_all
+from tasks.run.build import build_contexts
 
 GRADER = ROOT / "configs" / "graders" / "constant.yaml"
 BOTH = {"extractor": {"kind": "segments"}, "judge": "replay.yaml", "grades": {"grader": str(GRADER)}}
@@ -129,7 +129,7 @@ def test_a_night_with_two_recipes(world: World, environment: dict[str, str]) -> 
 
 
 def test_recipes_share_their_models(world: World) -> None:
-    claims, cited = load_all(world.config, FIRST, FIRST)
+    claims, cited = build_contexts(world.config, FIRST, FIRST)
     judges: list[Judge] = [m.judge for m in (*claims.judges, *cited.judges)]
     assert len(judges) == 3
     assert len({id(j) for j in judges}) == 1
@@ -160,7 +160,7 @@ def config_with(world: World, tmp_path: Path, **changes: Any) -> Path:
 def test_mistakes_are_told_with_their_place(world: World, tmp_path: Path, changes: dict[str, Any], said: str) -> None:
     path = config_with(world, tmp_path, **changes)
     with pytest.raises(ConfigError) as caught:
-        load_all(path, FIRST, FIRST)
+        build_contexts(path, FIRST, FIRST)
     assert str(caught.value).startswith(f"{path}{said}")
 
 
@@ -168,5 +168,5 @@ def test_a_mistake_in_a_recipes_own_file_names_that_file(world: World, tmp_path:
     wrong = tmp_path / "wrong.yaml"
     wrong.write_text(yaml.safe_dump({"judge": str(world.out / "replay.yaml"), "apps": {"a": {"kind": "x"}}}))
     with pytest.raises(ConfigError) as caught:
-        load_all(config_with(world, tmp_path, recipes=[str(wrong)]), FIRST, FIRST)
+        build_contexts(config_with(world, tmp_path, recipes=[str(wrong)]), FIRST, FIRST)
     assert str(caught.value).startswith(f"{wrong}: apps.a.kind is 'x'")

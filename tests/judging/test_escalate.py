@@ -26,7 +26,8 @@ from tasks.judging.estimate import Judging, estimate
 from tasks.judging.pairs import plan_pairs
 from tasks.judging.relevance import score_relevance
 from tasks.judging.verdicts import judge_joint_pairs, judge_pairs
-from tasks.run.context import Context, StageResult
+from tasks.run.context import Context
+from tasks.run.result import StageResult
 from tasks.run.scope import ALL, Scope
 from tasks.scoring.score import aggregate_nights, score_traces
 
@@ -250,8 +251,8 @@ class TestVersions:
         put(ctx, trace("t", "Maybe it is.", CHUNKS))
         complete(ctx)
         first = ctx.judges[0].judge.version
-        members = [{"judge": first, "band": None}, {"judge": dear.version, "band": BAND}]
-        assert ctx.judge_version == keys.version({"kind": "cascade", "members": members})
+        judges = [{"judge": first, "band": None}, {"judge": dear.version, "band": BAND}]
+        assert ctx.judge_version == keys.version({"kind": "cascade", "judges": judges})
         known = {j["judge_version"]: (j["kind"], j["name"]) for j in rows(ctx, JUDGES)}
         assert known == {
             first: ("watched", "judge"), dear.version: ("watched", "judge2"),

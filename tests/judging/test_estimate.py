@@ -12,8 +12,9 @@ from tasks.judging.estimate import estimate
 from tasks.judging.pairs import plan_pairs
 from tasks.judging.relevance import score_relevance
 from tasks.judging.verdicts import judge_joint_pairs, judge_pairs
-from tasks.run.context import Context, StageResult
+from tasks.run.context import Context
 from tasks.run.record import Run
+from tasks.run.result import StageResult
 
 CHUNKS = {"a": "Apples are red.", "b": "Bananas are yellow."}
 

@@ -28,10 +28,10 @@ from tasks.judging.pairs import plan_pairs
 from tasks.judging.relevance import score_relevance
 from tasks.judging.verdicts import judge_joint_pairs, judge_pairs
 from tasks.privacy.retention import Due, remove
-from tasks.run.context import Context, load_all
+from tasks.run.build import build_contexts
+from tasks.run.context import Context
 from tasks.run.promotions import RETIRE, Promotion, add
-from tasks.run.scope import Scope
-from tasks.run.variants import Window
+from tasks.run.scope import DateRange, Scope
 from tasks.scoring.score import aggregate_nights, complete, score_traces
 from tasks.stats.intervals import interval, means
 from tasks.store.lake import from_rows
@@ -359,7 +359,7 @@ class TestSharing:
             {"name": "bare", "judge": "judge.yaml"},
         ]
         (tmp_path / "nightly.yaml").write_text(yaml.safe_dump(config))
-        first, second, bare = load_all(tmp_path / "nightly.yaml", DAY, DAY)
+        first, second, bare = build_contexts(tmp_path / "nightly.yaml", DAY, DAY)
         assert first.grader is second.grader is not None
         assert isinstance(first.grader, constant.Constant)
         assert bare.grader is None
@@ -396,7 +396,7 @@ def test_the_estimate_counts_what_is_then_done(tmp_path: Path) -> None:
     plan_pairs(other)
     assert estimate(ctx, other).asking == (asking,)  # shared
     # of two judges that count for nights or applications of their own, each has answers of its own to be graded
-    nights = (replace(other, window=Window(None, DAY)), replace(ctx, last=NEXT, window=Window(NEXT, None)))
+    nights = (replace(other, days=DateRange(None, DAY)), replace(ctx, last=NEXT, window=DateRange(NEXT, None)))
     put(ctx, tea("t9", day=NEXT))
     extract_claims(nights[1])
     plan_pairs(nights[1])
@@ -430,7 +430,7 @@ def test_a_retired_grader_is_refused_and_one_that_is_named_is_not_retired(tmp_pa
     gone = Promotion(datetime.now(UTC), RETIRE, None, None, "grader", grader.version, None, None, "worse")
     add(ctx.lake, gone)
     with pytest.raises(UsageError, match=rf"grader\.yaml: judge 'grader', version {grader.version}, was retired on"):
-        load_all(config, DAY, DAY)
+        build_contexts(config, DAY, DAY)
 
 
 @pytest.mark.parametrize(

@@ -17,8 +17,7 @@ from typing import Any
 import pytest
 import yaml
 from kit.root import ROOT
-from kit.stage_kit import DAY, TODAY, Directions, put, trace
-from test_context import leaves
+from kit.stage_kit import DAY, TODAY, Directions, leaves, put, trace
 
 from tasks.claims import extract as claims
 from tasks.core.config import Recipe
@@ -28,7 +27,9 @@ from tasks.gates.gates import GateKeeper
 from tasks.judges import replay
 from tasks.judging import pairs, relevance, verdicts
 from tasks.judging.grades import grade_answers
-from tasks.run.context import Context, load
+from tasks.run.build import build_context
+from tasks.run.context import Context
+from tasks.run.plan import trace_parts
 from tasks.scorers import Item, Kind, Scored, Scorer
 from tasks.scoring import corrected as reviewed
 from tasks.scoring import grace, score
@@ -178,9 +179,9 @@ def changed(root: Path, recipe: Mapping[str, Any], judge: Mapping[str, Any] | No
         "recipe": {"judge": "judge.yaml", **recipe, **later},
     }
     (root / "nightly.yaml").write_text(yaml.safe_dump(config))
-    ctx = load(root / "nightly.yaml", DAY, DAY, today=TODAY)
+    ctx = build_context(root / "nightly.yaml", DAY, DAY, today=TODAY)
     ctx = replace(ctx, embedder=Directions(), scorers=tuple(map(constant, ctx.scorers)))
-    if not ctx.trace_parts():
+    if not trace_parts(ctx):
         put(
             ctx,
             trace("t", "Tea is hot [1]. It boils at 90 degrees [2].", SHOWN, gold_chunk_ids=["a"]),

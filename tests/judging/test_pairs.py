@@ -16,6 +16,7 @@ from tasks.core.schemas import CLAIMS, PAIRS
 from tasks.judging.pairs import pair_parts, plan_pairs
 from tasks.judging.verdicts import judge_joint_pairs, judge_pairs
 from tasks.run.context import Context
+from tasks.run.plan import trace_parts
 
 CHUNKS = {"a": "Apples are red.", "b": "Bananas are yellow.", "c": "Cherries are small.", "d": "Dates are sweet."}
 
@@ -204,6 +205,6 @@ class TestJoint:
 
     def test_looks_of_gives_first_looks_first(self, tmp_path: Path) -> None:
         ctx = self.run(tmp_path, "Bananas and dates grow.", Watched(self.partly))
-        (part,) = ctx.trace_parts()
+        (part,) = trace_parts(ctx)
         assert part.date == DAY
         assert [p.name for p in pair_parts(ctx, part, ctx.judges[0])] == [part.name, f"{part.name}-joint"]

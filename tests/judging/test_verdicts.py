@@ -15,6 +15,7 @@ from tasks.judging.known import verdicts_for
 from tasks.judging.pairs import plan_pairs
 from tasks.judging.verdicts import judge_joint_pairs, judge_pairs
 from tasks.run.context import Context
+from tasks.run.plan import trace_parts
 
 CHUNKS = {"a": "Apples are red.", "b": "Bananas are yellow."}
 
@@ -220,7 +221,7 @@ class TestFailures:
             known = {
                 v["request_key"]: v["label"]
                 for v in verdicts_for(
-                    ctx, queries, ctx.judges[0], ctx.trace_parts()[0], ctx.lake.parts(PAIRS)
+                    ctx, queries, ctx.judges[0], trace_parts(ctx)[0], ctx.lake.parts(PAIRS)
                 ).to_pylist()
             }
         assert known[again.key] == "unsupported"

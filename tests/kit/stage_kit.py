@@ -1,15 +1,16 @@
 """A small lake to run stages on: traces by hand, a judge that is watched, an embedder with chosen vectors."""
 
 import json
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import date
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 import msgspec
 import numpy as np
 import yaml
+from pydantic import BaseModel
 
 from tasks import scorers
 from tasks.core import keys
@@ -17,7 +18,9 @@ from tasks.core.errors import EngineError
 from tasks.core.schemas import TRACES, Table
 from tasks.core.types import Request, Trace, Verdict
 from tasks.engines.transformers_cpu import Embedded
-from tasks.run.context import Context, define, load
+from tasks.run.build import build_context
+from tasks.run.context import Context
+from tasks.run.identity import recipe_definition
 from tasks.sources import _rows
 from tasks.store.lake import Part
 
@@ -121,7 +124,7 @@ def context(
     recipe: Mapping[str, Any] | None = None,
     **sections: Mapping[str, Any],
 ) -> Context:
-    """A context as `load` makes it of a config in `root`, with the judges and the embedder of this file in place.
+    """A context as `build_context` makes it of a config in `root`, with the judges and the embedder of this file in place.
 
     Args:
         later: Judges of `recipe.cascade`, whose files are `judge2.yaml` and so on.
@@ -138,7 +141,7 @@ def context(
     }
     path = root / "nightly.yaml"
     path.write_text(yaml.safe_dump(config))
-    ctx = load(path, first, last, overlay=overlay, today=TODAY)
+    ctx = build_context(path, first, last, overlay=overlay, today=TODAY)
     embedder = embedder or Directions()
     watched = [judge or Watched(), *later]
     if ctx.settings.method == "citations":
@@ -148,7 +151,7 @@ def context(
     relevance = scorers.versions(own, embedder)
     grader = ctx.grader.version if ctx.grader else None
     versions, languages = [w.version for w in watched], [w.languages for w in watched]
-    definition = define(ctx.settings, ctx.extractor.version, versions, relevance, grader, languages)
+    definition = recipe_definition(ctx.settings, ctx.extractor.version, versions, relevance, grader, languages)
     changed = {"judges": judges, "embedder": embedder, "recipe": keys.version(definition), "definition": definition}
     return replace(ctx, scorers=own, **changed)
 
@@ -168,3 +171,15 @@ def put(ctx: Context, *rows: dict[str, Any], name: str = "0000000000000000-00000
 def rows(ctx: Context, table: Table, *partition: str) -> list[dict[str, Any]]:
     """All rows of a table of the lake."""
     return [r for part in ctx.lake.parts(table, *partition) for r in part.read().to_pylist()]
+
+
+def leaves(model: type[BaseModel], above: str = "") -> Iterator[str]:
+    """Dotted names of the fields of a config and of those inside it."""
+    for name, info in model.model_fields.items():
+        candidates = [info.annotation, *get_args(info.annotation)]
+        candidates += [inner for c in candidates for inner in get_args(c)]
+        nested = [c for c in candidates if isinstance(c, type) and issubclass(c, BaseModel)]
+        if nested:
+            yield from leaves(nested[0], f"{above}{name}.")
+        else:
+            yield above + name

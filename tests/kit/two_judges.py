@@ -16,8 +16,10 @@ from tasks.core.keys import request_key
 from tasks.ingest import ingest
 from tasks.judging import pairs, relevance, verdicts
 from tasks.publish import publish
-from tasks.run.context import Context, StageResult, load
+from tasks.run.build import build_context
+from tasks.run.context import Context
 from tasks.run.record import Run
+from tasks.run.result import StageResult
 from tasks.scoring import grace, score
 
 SECOND = FIRST + timedelta(days=1)
@@ -80,7 +82,7 @@ def judged(world: World, by: str, first: date, last: date, without: Collection[S
     config["recipe"] |= {"judge": f"out/{by}.yaml", "name": "claims"}
     path = world.config.with_name(f"{by}.yaml")
     path.write_text(yaml.safe_dump(config))
-    ctx = load(path, first, last)
+    ctx = build_context(path, first, last)
     run = Run("nightly", recipes=[ctx.recipe])
     run.start(ctx)
     for stage in STAGES:

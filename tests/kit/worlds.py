@@ -20,7 +20,8 @@ from tasks.core.schemas import TABLES
 from tasks.ingest import ingest
 from tasks.judging import grades, pairs, relevance, verdicts
 from tasks.publish import publish
-from tasks.run.context import Context, StageResult
+from tasks.run.context import Context
+from tasks.run.result import StageResult
 from tasks.scoring import alerts, grace, score
 from tasks.scoring import corrected as reviewed
 

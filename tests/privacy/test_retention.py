@@ -26,8 +26,9 @@ from tasks.core.types import Verdict
 from tasks.judging import pairs, relevance, verdicts
 from tasks.privacy import retention
 from tasks.privacy.retention import Due, due, remove, request
-from tasks.run import redacted as removed
+from tasks.run import redacted
 from tasks.run.context import Context
+from tasks.run.plan import trace_parts
 from tasks.run.scope import Scope
 from tasks.scoring import grace, score
 from tasks.store.lake import from_rows
@@ -91,7 +92,7 @@ class TestDue:
         assert due(lake, Retention(), TODAY).traces == {"y/1"}
         request(lake, ["y/1"], "another letter", NOW)  # the first one stands
         assert {r["reason"] for p in lake.parts(REDACTIONS) for r in p.read().to_pylist()} == {"a letter"}
-        assert removed.requested(lake) == {"x", "y/1"}
+        assert redacted.requested(lake) == {"x", "y/1"}
 
 
 class TestRemove:
@@ -214,8 +215,8 @@ class TestNoStageReadsIt:
     def test_a_part_without_removals_reads_as_ever(self, tmp_path: Path) -> None:
         ctx = context(tmp_path)
         two(ctx)
-        (part,) = ctx.trace_parts()
-        assert len(removed.removed(part)) == 0
+        (part,) = trace_parts(ctx)
+        assert len(redacted.removed(part)) == 0
         table = pa.table({"trace_id": ["gone", "here"]})
-        assert removed.kept(part, table) is table
-        assert removed.marked(part, ["trace_id"])[removed.MARK].null_count == 2
+        assert redacted.kept(part, table) is table
+        assert redacted.marked(part, ["trace_id"])[redacted.MARK].null_count == 2

@@ -1,36 +1,23 @@
 """The context: a recipe's hash covers what can change a number, days choose parts, and loading writes nothing."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import replace
 from datetime import date
 from pathlib import Path
-from typing import get_args
 
 import pytest
 import yaml
-from kit.stage_kit import DAY, NEXT, context, put, trace
-from pydantic import BaseModel
+from kit.stage_kit import DAY, NEXT, context, leaves, put, trace
 
 from tasks.claims.extract import extract_claims
 from tasks.core import keys
 from tasks.core.config import Recipe, validate
 from tasks.core.errors import ConfigError, UsageError
 from tasks.core.schemas import CLAIMS
-from tasks.run.context import SCORING_SQL, as_json, define, load, missing_parts
+from tasks.run.build import build_context
+from tasks.run.identity import SCORING_SQL, as_json, recipe_definition
+from tasks.run.plan import missing_parts, trace_parts
 from tasks.store.query import sql, sql_dir
-
-
-def leaves(model: type[BaseModel], above: str = "") -> Iterator[str]:
-    """Dotted names of the fields of a config and of those inside it."""
-    for name, field in model.model_fields.items():
-        candidates = [field.annotation, *get_args(field.annotation)]
-        candidates += [inner for c in candidates for inner in get_args(c)]
-        nested = [c for c in candidates if isinstance(c, type) and issubclass(c, BaseModel)]
-        if nested:
-            yield from leaves(nested[0], f"{above}{name}.")
-        else:
-            yield above + name
-
 
 RECIPE = validate(Recipe, {"judge": "j.yaml"}, "test")
 
@@ -38,7 +25,7 @@ RECIPE = validate(Recipe, {"judge": "j.yaml"}, "test")
 def hash_of(
     recipe: Recipe = RECIPE, extractor: str = "e", judge: str = "j", scorer: str = "s", text: Callable[[str], str] = sql
 ) -> str:
-    return keys.version(define(recipe, extractor, [judge], {"answer": scorer}, text=text))
+    return keys.version(recipe_definition(recipe, extractor, [judge], {"answer": scorer}, text=text))
 
 
 def test_a_command_names_the_config_unless_it_is_the_default(tmp_path: Path) -> None:
@@ -93,7 +80,9 @@ class TestRecipe:
             {"cascade": [{**further, "pairing": {"k": 6}}]},
         ]
         recipes = [validate(Recipe, {"judge": "j.yaml", **change}, "test") for change in changes]
-        found = {keys.version(define(r, "e", ["j", "k"][: 1 + len(r.cascade)], {"answer": "s"})) for r in recipes}
+        found = {
+            keys.version(recipe_definition(r, "e", ["j", "k"][: 1 + len(r.cascade)], {"answer": "s"})) for r in recipes
+        }
         assert len(found | {hash_of()}) == 1 + len(changes)
 
     @pytest.mark.parametrize("name", SCORING_SQL)
@@ -106,9 +95,11 @@ class TestRecipe:
         assert set(SCORING_SQL) == files | {"macros", "views/reviewed_claims"}
 
     def test_another_grader_is_another_recipe(self) -> None:
-        found = {keys.version(define(RECIPE, "e", ["j"], {"answer": "s"}, grader)) for grader in (None, "g", "h")}
+        found = {
+            keys.version(recipe_definition(RECIPE, "e", ["j"], {"answer": "s"}, grader)) for grader in (None, "g", "h")
+        }
         assert len(found) == 3
-        assert "grades" not in define(RECIPE, "e", ["j"], {"answer": "s"})
+        assert "grades" not in recipe_definition(RECIPE, "e", ["j"], {"answer": "s"})
 
     def test_a_name_a_place_and_the_order_of_keys_change_nothing(self) -> None:
         other = {"name": "renamed", "judge": "elsewhere/j.yaml", "scoring": {"partial_credit": 0, "misuse_penalty": 2}}
@@ -133,7 +124,7 @@ class TestLoad:
 
     def test_an_empty_range_is_the_users_mistake(self, tmp_path: Path) -> None:
         with pytest.raises(UsageError, match="--from 2026-11-02 is after --to 2026-11-01"):
-            load(tmp_path / "nightly.yaml", NEXT, DAY)
+            build_context(tmp_path / "nightly.yaml", NEXT, DAY)
 
     def test_a_source_in_its_own_file_starts_its_paths_there(self, tmp_path: Path) -> None:
         (tmp_path / "sources").mkdir()
@@ -167,9 +158,9 @@ class TestDays:
         for day in (1, 2, 3, 4):
             put(ctx, trace(f"t{day}", day=date(2026, 11, day)))
         ctx = replace(ctx, first=date(2026, 11, 3), last=date(2026, 11, 3))
-        assert [p.date.day for p in ctx.trace_parts()] == [3]
+        assert [p.date.day for p in trace_parts(ctx)] == [3]
         later = context(tmp_path, first=ctx.first, last=ctx.last, limits={"catch_up_days": 1})
-        assert [p.date.day for p in later.trace_parts()] == [2, 3]
+        assert [p.date.day for p in trace_parts(later)] == [2, 3]
 
     def test_missing_parts(self, tmp_path: Path) -> None:
         ctx = context(tmp_path, last=NEXT)
@@ -177,7 +168,7 @@ class TestDays:
         extract_claims(ctx)
         late = put(ctx, trace("t2", day=NEXT))
         assert missing_parts(ctx, CLAIMS, ctx.extractor.version) == ([late], 2)
-        assert missing_parts(ctx, CLAIMS, "another") == (ctx.trace_parts(), 0)
+        assert missing_parts(ctx, CLAIMS, "another") == (trace_parts(ctx), 0)
 
 
 def test_json_of_a_definition_is_canonical() -> None:

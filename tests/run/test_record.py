@@ -11,8 +11,9 @@ from kit.stage_kit import DAY, Watched, context, log, trace
 from tasks.core.errors import DataError, SourceError
 from tasks.core.schemas import QUARANTINE, RUNS, Table
 from tasks.ingest.ingest import ingest
-from tasks.run.context import Context, StageResult
+from tasks.run.context import Context
 from tasks.run.record import Rates, Run, measured_rates
+from tasks.run.result import StageResult
 from tasks.store.lake import Lake, Part, from_rows
 
 

@@ -14,11 +14,12 @@ from tasks.core.config import load_nightly
 from tasks.core.errors import ConfigError, UsageError
 from tasks.core.schemas import CURRENT_RECIPES, TRACE_SCORES
 from tasks.judging import pairs, verdicts
-from tasks.run import promotions, skipped
-from tasks.run.context import Context, load_all
+from tasks.run import plan, promotions
+from tasks.run.build import build_contexts
+from tasks.run.context import Context
 from tasks.run.promotions import PROMOTE, RETIRE, Promotion
-from tasks.run.scope import ALL, Scope
-from tasks.run.variants import ALWAYS, Window, of_backfill
+from tasks.run.scope import ALL, ALWAYS, DateRange, Scope
+from tasks.run.variants import backfill_variants
 from tasks.scoring import score
 from tasks.store.lake import Lake
 
@@ -55,9 +56,9 @@ def decide(config: Path, name: str, since: date | None, app: str | None = None, 
     return Promotion(**made)
 
 
-def contexts(config: Path, first: date = DAY, last: date = DAY) -> list[tuple[str, Scope, Window, bool]]:
-    found = load_all(config, first, last, today=TODAY)
-    return [(ctx.judges[0].name, ctx.scope, ctx.window, ctx.shadow) for ctx in found]
+def contexts(config: Path, first: date = DAY, last: date = DAY) -> list[tuple[str, Scope, DateRange, bool]]:
+    found = build_contexts(config, first, last, today=TODAY)
+    return [(ctx.judges[0].name, ctx.scope, ctx.days, ctx.shadow) for ctx in found]
 
 
 def test_without_promotions_the_configs_judge_counts(config: Path) -> None:
@@ -75,8 +76,8 @@ def test_a_promoted_judge_counts_from_its_night_on(config: Path) -> None:
     assert contexts(config, NEXT, LATER) == [("second", ALL, ALWAYS, False)]
     # A range over the change is cut there.
     assert contexts(config, DAY, LATER) == [
-        ("first", ALL, Window(DAY, DAY), False),
-        ("second", ALL, Window(NEXT, LATER), False),
+        ("first", ALL, DateRange(DAY, DAY), False),
+        ("second", ALL, DateRange(NEXT, LATER), False),
     ]
 
 
@@ -140,7 +141,7 @@ def test_a_judge_that_counts_no_more_stops_no_night_after_it(config: Path, gone:
     else:
         (config.parent / "second.yaml").unlink()
     # A run of LATER catches up with the night before it, for which `second` counted: that stays as it is.
-    assert contexts(config, LATER, LATER) == [("third", ALL, Window(LATER, LATER), False)]
+    assert contexts(config, LATER, LATER) == [("third", ALL, DateRange(LATER, LATER), False)]
     # Who asks for those nights by name is told.
     with pytest.raises((UsageError, ConfigError), match=r"second"):
         contexts(config, NEXT, LATER)
@@ -148,14 +149,14 @@ def test_a_judge_that_counts_no_more_stops_no_night_after_it(config: Path, gone:
 
 def test_nights_that_can_not_be_caught_up_with_are_noted_where_traces_came_late(config: Path) -> None:
     config.write_text(config.read_text() + "limits: {catch_up_days: 2}\n")
-    (before,) = load_all(config, NEXT, NEXT, today=TODAY)
+    (before,) = build_contexts(config, NEXT, NEXT, today=TODAY)
     put(before, trace("t1", day=NEXT), name="0-0")
     night(before)  # `first` counted, and scored what was there
     decide(config, "third", LATER)
     decide(config, "first", None, action=RETIRE, recipe_name=None, path=None, reason="noisy")
 
     def notes() -> list[str]:
-        (ctx,) = load_all(config, LATER, LATER, today=TODAY)
+        (ctx,) = build_contexts(config, LATER, LATER, today=TODAY)
         return [note for note in score.aggregate_nights(ctx).notes if "came late" in note]
 
     assert notes() == []  # nothing is missing
@@ -173,14 +174,14 @@ def test_an_application_whose_judge_is_gone_is_noted_alone(config: Path) -> None
     decide(config, "third", LATER, "shop")
     (config.parent / "second.yaml").unlink()
     # `first` still counts for `help` on the nights before, and catches up with it.
-    found = load_all(config, LATER, LATER, today=TODAY)
+    found = build_contexts(config, LATER, LATER, today=TODAY)
     put(found[0], trace("t1", day=NEXT, app="help"), name="0-0")
-    assert skipped.notes(found[0]) == ()
+    assert plan.unusable_notes(found[0]) == ()
     put(found[0], trace("t2", day=NEXT, app="shop"), name="0-1")
-    (note,) = skipped.notes(found[0])
+    (note,) = plan.unusable_notes(found[0])
     assert "judge 'second' counted for them" in note
     assert "second.yaml" in note
-    assert [ctx.skipped for ctx in found[1:]] == [()] * (len(found) - 1)  # told once
+    assert [ctx.unusable for ctx in found[1:]] == [()] * (len(found) - 1)  # told once
 
 
 def test_a_backfill_without_a_judge_takes_the_one_that_counts_for_its_applications(config: Path) -> None:
@@ -188,7 +189,7 @@ def test_a_backfill_without_a_judge_takes_the_one_that_counts_for_its_applicatio
     settings, known = load_nightly(config), promotions.log(Lake(config.parent / "lake"))
 
     def judge(*apps: str) -> str:
-        (variant,) = of_backfill(settings, config, known, None, None, apps, 1.0)
+        (variant,) = backfill_variants(settings, config, known, None, None, apps, 1.0)
         return variant.chosen.recipe.judge.stem
 
     assert (judge(), judge("help"), judge("shop")) == ("first", "first", "second")
@@ -224,8 +225,8 @@ def test_a_shadow_goes_on_for_the_applications_that_it_is_not_promoted_for(confi
     ]
     # Of a range over the change, it goes on for each night as far as it counts for nothing there.
     assert [c for c in contexts(config, DAY, NEXT) if c[3]] == [
-        ("second", Scope(without=("shop",), share=0.5), Window(DAY, DAY), True),
-        ("second", Scope(apps=("help",), share=0.5), Window(NEXT, NEXT), True),
+        ("second", Scope(without=("shop",), share=0.5), DateRange(DAY, DAY), True),
+        ("second", Scope(apps=("help",), share=0.5), DateRange(NEXT, NEXT), True),
     ]
 
 
@@ -239,7 +240,7 @@ def night(ctx: Context) -> None:
 
 def test_the_tables_say_which_recipe_counts_for_which_application(config: Path) -> None:
     decide(config, "second", DAY, "shop")
-    found = load_all(config, DAY, DAY, today=TODAY)
+    found = build_contexts(config, DAY, DAY, today=TODAY)
     put(found[0], trace("t1", app="shop"), trace("t2", app="help"))
     for ctx in found:
         night(ctx)
@@ -256,12 +257,12 @@ def test_the_tables_say_which_recipe_counts_for_which_application(config: Path) 
 def test_a_judge_counts_for_no_application_but_its_own_though_it_has_judged_all(config: Path) -> None:
     """`second` is backfilled for both applications, and then promoted for one of them from before those days on."""
     decide(config, "second", DAY)
-    (everything,) = load_all(config, DAY, DAY, today=TODAY, writer="backfill")
+    (everything,) = build_contexts(config, DAY, DAY, today=TODAY, writer="backfill")
     put(everything, trace("t1", app="shop"), trace("t2", app="help"))
     night(everything)
     decide(config, "first", DAY)
     decide(config, "second", DAY, "shop")
-    found = load_all(config, DAY, DAY, today=TODAY)
+    found = build_contexts(config, DAY, DAY, today=TODAY)
     for ctx in found:
         night(ctx)
     rows = [r for part in found[0].lake.parts(CURRENT_RECIPES) for r in part.read().to_pylist()]
@@ -274,7 +275,7 @@ def test_a_shadow_counts_for_nothing(config: Path) -> None:
     settings = yaml.safe_load(config.read_text())
     settings["recipe"]["shadow"] = {"judge": "second.yaml", "share": 1}
     config.write_text(yaml.safe_dump(settings))
-    found = load_all(config, DAY, DAY, today=TODAY)
+    found = build_contexts(config, DAY, DAY, today=TODAY)
     put(found[0], trace("t1"))
     for ctx in found:
         night(ctx)

@@ -25,6 +25,7 @@ from tasks.judging.pairs import plan_pairs
 from tasks.judging.relevance import score_by, score_relevance
 from tasks.judging.verdicts import judge_pairs
 from tasks.run.context import Context
+from tasks.run.plan import trace_parts
 from tasks.scorers import Item, Scored, stage_name
 from tasks.scorers.asked import Reranked, share
 from tasks.scorers.coverage import NO_WORDS, Coverage
@@ -253,7 +254,7 @@ class TestFailures:
         """A night whose chunk about cats gets this reply."""
         with model(root, lambda shown: cats if "Cats" in shown else {"context_relevance": 5}):
             ctx = context(root, recipe=self.RECIPE)
-            if not ctx.trace_parts():
+            if not trace_parts(ctx):
                 put(ctx, trace("t", chunks=CHUNKS), trace("u", chunks={"a": CHUNKS["a"]}))
             done = score_relevance(ctx, **options)
             extract_claims(ctx)

@@ -13,7 +13,9 @@ from tasks.core.schemas import NIGHTLY_GRACE, NIGHTLY_GRACE_CONFUSION, NIGHTLY_G
 from tasks.judging.pairs import plan_pairs
 from tasks.judging.verdicts import judge_pairs
 from tasks.run.annotations import load
-from tasks.run.context import Context, StageResult
+from tasks.run.context import Context
+from tasks.run.plan import trace_parts
+from tasks.run.result import StageResult
 from tasks.scoring.grace import score_grace
 
 CHUNKS = {"a": "alpha facts.", "b": "beta facts."}
@@ -120,7 +122,7 @@ class TestAFile:
     def ready(self, root: Path, *lines: str) -> Context:
         (root / "gold.jsonl").write_text("".join(line + "\n" for line in lines))
         ctx = context(root, last=NEXT, recipe={"grace": {"annotations": "gold.jsonl"}})
-        if not ctx.trace_parts():
+        if not trace_parts(ctx):
             put(ctx, about("tea", "It is so [1].", question="How hot is tea?"), about("ice", "It is so [2].", ["b"], question="How cold is ice?"))  # fmt: skip
             put(ctx, about("next", "It is so [1].", day=NEXT, question="Why?"))
         return ctx

@@ -25,7 +25,8 @@ from tasks.gates.gates import GateKeeper
 from tasks.judging.pairs import plan_pairs
 from tasks.judging.relevance import score_relevance
 from tasks.judging.verdicts import judge_joint_pairs, judge_pairs
-from tasks.run.context import Context, StageResult
+from tasks.run.context import Context
+from tasks.run.result import StageResult
 from tasks.scoring.score import aggregate_nights, score_traces
 from tasks.store import query
 

@@ -13,7 +13,7 @@ import pytest
 import yaml
 from sql.test_sql import DEFAULTS, HERE, schema_of
 
-from tasks.run.context import SCORING_SQL
+from tasks.run.identity import SCORING_SQL
 from tasks.store.query import bind, connect, sql
 
 CLAIMS, PER_TRACE, PER_CLAIM = 50_000, 4, 4

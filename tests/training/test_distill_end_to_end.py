@@ -31,7 +31,8 @@ from tasks.ingest import ingest
 from tasks.judging import pairs, verdicts
 from tasks.judging.pairs import pair_parts
 from tasks.judging.verdicts import LOOK_COLUMNS, requests_of
-from tasks.run.context import load
+from tasks.run.build import build_context
+from tasks.run.plan import trace_parts
 from tasks.scoring import score
 from training.__main__ import main as training
 
@@ -116,11 +117,11 @@ def night(worlds: ModuleType, day: date, verbs: list[str], of: list[tuple[str, s
 
 def teach(world: Any, day: date) -> None:
     """The replay judge says of the day's requests what the rule says."""
-    ctx = load(world.config, day, day)
+    ctx = build_context(world.config, day, day)
     for stage in (ingest.ingest, claims.extract_claims, pairs.plan_pairs):
         stage(ctx)
     lines = []
-    for part in ctx.trace_parts():
+    for part in trace_parts(ctx):
         looks = [p.read(LOOK_COLUMNS) for p in pair_parts(ctx, part, ctx.judges[0])]
         keys = {key for look in looks for key in look["request_key"].to_pylist()}
         for request in requests_of(ctx, part, looks, keys):
@@ -167,7 +168,7 @@ def taught(tmp_path_factory: pytest.TempPathFactory) -> Taught:
         pairs_of = [(a, b) for a, b in product(THINGS, THINGS) if a != b]
         worlds.write(root / "logs" / "a.jsonl", night(worlds, LEARNED, list(RULE), pairs_of))
         teach(world, LEARNED)
-        judged = load(world.config, LEARNED, LEARNED)
+        judged = build_context(world.config, LEARNED, LEARNED)
         for stage in (pairs.plan_pairs, verdicts.judge_pairs, score.score_traces):
             stage(judged)
         judged.close()
@@ -196,7 +197,7 @@ def taught(tmp_path_factory: pytest.TempPathFactory) -> Taught:
         config["recipe"]["judge"] = "out/judge.yaml"
         (root / "later.yaml").write_text(yaml.safe_dump(config))
         worlds.write(root / "logs" / "b.jsonl", night(worlds, LATER, ["keeps", "drops"], pairs_of[:8]))
-        worlds.all_stages(load(root / "later.yaml", LATER, LATER))
+        worlds.all_stages(build_context(root / "later.yaml", LATER, LATER))
         labels = worlds.read(world.warehouse, f"SELECT text, label FROM claim_details WHERE date = '{LATER}'")
         judge.close()
     return Taught(

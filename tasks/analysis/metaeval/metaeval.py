@@ -22,7 +22,8 @@ from tasks.core.progress import Progress, Silent, tracked
 from tasks.core.schemas import JUDGES, METAEVAL
 from tasks.core.types import OUTAGE, Answer, Chunk, Extractor
 from tasks.judging.verdicts import outage_notes
-from tasks.run.context import StageResult, as_json
+from tasks.run.identity import as_json
+from tasks.run.result import StageResult
 from tasks.store.lake import Lake, Part, from_rows
 
 STAGE = "metaeval"

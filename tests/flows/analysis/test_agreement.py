@@ -23,7 +23,7 @@ from sklearn.metrics import cohen_kappa_score
 from tasks.core.schemas import GRADES, JUDGES
 from tasks.publish import publish
 from tasks.review.load import import_reviews
-from tasks.run.context import load
+from tasks.run.build import build_context
 from tasks.store.lake import from_rows
 
 Command = Callable[..., tuple[int, str, str]]
@@ -61,7 +61,7 @@ def world(tmp_path_factory: pytest.TempPathFactory) -> World:
     write(file, lines)
     graded(world, "strict", STRICT)
     graded(world, "kind", KIND)
-    ctx = load(world.config.with_name("new.yaml"), FIRST, FIRST)
+    ctx = build_context(world.config.with_name("new.yaml"), FIRST, FIRST)
     import_reviews(ctx, file)
     publish.publish_warehouse(ctx)
     return world
@@ -74,7 +74,7 @@ def review(day: object, i: int, label: str, who: str, sampling: str = "random") 
 
 def graded(world: World, name: str, grades: Sequence[int | str]) -> None:
     """What a grader leaves in the lake."""
-    ctx = load(world.config.with_name("new.yaml"), FIRST, FIRST)
+    ctx = build_context(world.config.with_name("new.yaml"), FIRST, FIRST)
     rows = [
         {"grader_version": name * 2, "date": FIRST, "trace_id": f"t1-{i}", "extractor_version": ctx.extractor.version, "grade": "completeness", "status": g if isinstance(g, str) else "scored",
          "value": None if isinstance(g, str) else g, "tokens_in": 0, "tokens_cached": 0, "tokens_out": 0, "engine": "none"}

@@ -14,7 +14,7 @@ from kit.worlds import FIRST, World, all_stages, ended, make_traces, make_world,
 from flows.analysis.calibrated import Found, shared
 from tasks.analysis.calibrate import Claims, Traces
 from tasks.review.load import import_reviews
-from tasks.run.context import load
+from tasks.run.build import build_context
 
 Command = Callable[..., tuple[int, str, str]]
 STAGES = {
@@ -43,7 +43,7 @@ def judged(tmp_path_factory: pytest.TempPathFactory) -> World:
     shares = {"supported": 0.5, "partially_supported": 0, "unsupported": 0.5, "contradicted": 0}
     world = make_world(root, judge={"shares": shares})
     write(root / "logs" / "a.jsonl", make_traces(3, 180, days=2))
-    all_stages(load(world.config, FIRST, FIRST.replace(day=2)))
+    all_stages(build_context(world.config, FIRST, FIRST.replace(day=2)))
     return world
 
 
@@ -95,7 +95,7 @@ def test_imported_labels_give_the_same_as_their_file(judged: World, command: Com
     options = ("--error", 0.2, "--confidence", 0.9, "--format", "json", "--config", judged.config)
     code, from_file, _ = command(*options, "--labels", file)
     assert code == 0
-    ctx = load(judged.config, FIRST, FIRST)
+    ctx = build_context(judged.config, FIRST, FIRST)
     import_reviews(ctx, file)
     try:
         code, imported, _ = command(*options)

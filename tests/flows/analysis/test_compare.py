@@ -12,7 +12,7 @@ from kit.worlds import FIRST, World, ended, make_world, write
 
 from tasks.analysis import noise
 from tasks.publish import publish
-from tasks.run.context import load
+from tasks.run.build import build_context
 
 Command = Callable[..., tuple[int, str, str]]
 
@@ -238,7 +238,7 @@ def test_a_judge_that_repeats_itself_has_no_noise_to_divide_by(tmp_path: Path, c
     judge(world.out / "one.yaml", OLD, 1)
     write(tmp_path / "logs" / "a.jsonl", traces(FIRST, 0))
     night(world, "one", FIRST, FIRST)
-    ctx = load(world.config.with_name("one.yaml"), FIRST, FIRST)
+    ctx = build_context(world.config.with_name("one.yaml"), FIRST, FIRST)
     noise.measure(ctx, ctx.judges, 12)
     publish.load_warehouse(ctx)
     publish.publish_warehouse(ctx)

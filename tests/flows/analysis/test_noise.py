@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from kit.worlds import FIRST, World, all_stages, ended, make_traces, make_world, write
 
-from tasks.run.context import load
+from tasks.run.build import build_context
 from tasks.store.warehouse import query
 
 Command = Callable[..., tuple[int, str, str]]
@@ -30,7 +30,7 @@ def judged(tmp_path: Path) -> World:
     """A night that a judge has judged which always says the same of the same."""
     world = make_world(tmp_path)
     write(tmp_path / "logs" / "a.jsonl", make_traces(1, 6, days=1))
-    all_stages(load(world.config, FIRST, FIRST))
+    all_stages(build_context(world.config, FIRST, FIRST))
     return world
 
 

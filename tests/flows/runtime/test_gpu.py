@@ -28,7 +28,7 @@ from tasks.core.budget import Budget
 from tasks.core.grades import Answered, Grade
 from tasks.graders.constant import Constant
 from tasks.judges.replay import ReplayJudge
-from tasks.run.context import load, load_all
+from tasks.run.build import build_context, build_contexts
 
 pytestmark = pytest.mark.slow
 
@@ -141,7 +141,7 @@ def world(tmp_path: Path) -> World:
 
 
 def test_only_the_stages_that_ask_the_judge_are_in_the_slot(world: World, on_gpu: None) -> None:
-    contexts = load_all(world.config, FIRST, FIRST)
+    contexts = build_contexts(world.config, FIRST, FIRST)
     found = [(g, [s.task.name for s in steps]) for g, steps in groupby(_steps(contexts, retry_failures=False), attrgetter("gpus"))]  # fmt: skip
     assert [g for g, _ in found] == [0, 1, 0]
     assert found[1][1] == ["verdicts", "joint pairs"]
@@ -219,7 +219,7 @@ def test_a_grader_on_the_gpu_is_kept_from_day_to_day_gives_way_and_stops_at_the_
 def test_noise_is_measured_in_the_slot(
     world: World, limits: str, on_gpu: None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    all_stages(load(world.config, FIRST, FIRST))
+    all_stages(build_context(world.config, FIRST, FIRST))
     held: list[int] = []
     measure = noise.measure
     monkeypatch.setattr(noise, "measure", lambda *of: (held.append(holders(gpu.SLOT)), measure(*of))[1])

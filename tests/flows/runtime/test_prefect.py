@@ -18,7 +18,7 @@ from prefect.settings import (
 from flows.runtime import shell as module
 from flows.runtime.prefect import claims, ingest, judge, publish, score, shell
 from tasks.core.errors import ConnectionLostError, DataError, EngineError
-from tasks.run.context import StageResult
+from tasks.run.result import StageResult
 
 SECRET = "What the user asked is nobody's business"
 

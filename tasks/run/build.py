@@ -1,0 +1,218 @@
+"""Builds the contexts of a run from its config: a context for each recipe, judge, and range of days it counts for."""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import UTC, date, datetime
+from pathlib import Path
+
+from tasks import extractors, graders, scorers, sources
+from tasks.core import keys
+from tasks.core.config import Chosen, Nightly, load_nightly, load_yaml, validate
+from tasks.core.errors import ConfigError, UsageError
+from tasks.core.grades import Grader
+from tasks.core.progress import Progress, Silent
+from tasks.core.types import Judge
+from tasks.engines.generator import Generator
+from tasks.engines.transformers_cpu import Embedder, EmbedderConfig
+from tasks.run import annotations, cascade, promotions
+from tasks.run.cascade import CascadeJudge
+from tasks.run.context import Context
+from tasks.run.identity import recipe_definition
+from tasks.run.promotions import Promotion
+from tasks.run.scope import Scope, oldest
+from tasks.run.variants import Unusable, Variant, nightly_variants
+from tasks.sources import Source
+from tasks.store.lake import Lake
+
+Select = Callable[[Nightly, Path, Sequence[Promotion]], Sequence[Variant]]
+
+
+def build_context(
+    config_path: Path,
+    first: date,
+    last: date,
+    *,
+    overlay: Path | None = None,
+    progress: Progress | None = None,
+    today: date | None = None,
+) -> Context:
+    """The context of a config's only recipe, or of its first one; see `build_contexts`."""
+    return build_contexts(config_path, first, last, overlay=overlay, progress=progress, today=today)[0]
+
+
+def build_contexts(
+    config_path: Path,
+    first: date,
+    last: date,
+    *,
+    overlay: Path | None = None,
+    progress: Progress | None = None,
+    today: date | None = None,
+    writer: str = "run",
+    select: Select | None = None,
+    skip_unusable: bool = False,
+) -> tuple[Context, ...]:
+    """Everything a run needs, checked, a context for each recipe: no file is written, no model is loaded.
+
+    Recipes that name the same judge, grader or embedding model share it, so that it is never loaded twice.
+
+    Args:
+        overlay: Directory that takes the writes instead of the lake, for a dry run.
+        writer: See `Lake`.
+        select: Which recipes, by which judges and over which traces; by default those of a night.
+        skip_unusable: Leave out recipes whose judge can't be used any more, even if none is left.
+
+    Raises:
+        ConfigError: A config file is wrong, or two recipes differ in nothing but their names.
+        UsageError: The range of days is empty.
+    """
+    if first > last:
+        raise UsageError(f"--from {first} is after --to {last}. Swap them.")
+    config = load_nightly(config_path)
+    read_from = tuple(_source(s, str(config_path), config_path.resolve().parent) for s in config.sources)
+    lake = Lake(config.lake, overlay, writer=writer)
+    log = promotions.log(lake)
+    if select:
+        variants = select(config, config_path, log)
+    else:
+        variants = nightly_variants(config, config_path, log, oldest(config, first), last)
+    models = _Models(log)
+    contexts: list[Context] = []
+    unusable: list[Unusable] = []
+    for variant in variants:
+        chosen, recipe, where = variant.chosen, variant.chosen.recipe, str(variant.chosen.where)
+        extractor = extractors.load_by_app(recipe.extractor, recipe.apps, where, chosen.prefix)
+        try:
+            judges = models.judges_of(variant)
+        except (ConfigError, UsageError) as error:
+            if skip_unusable or (variant.days.last is not None and variant.days.last < first):
+                # The judge counts no more and is gone: nights to catch up with stay as they are.
+                unusable += [] if variant.shadow else [Unusable(variant, str(error))]
+                continue
+            raise
+        embedder = models.embedder_of(chosen)
+        own = scorers.load(recipe, embedder, models.generators)
+        grader = models.grader_of(chosen)
+        definition = recipe_definition(
+            recipe,
+            extractor.version,
+            [judge.version for judge in judges],
+            scorers.versions(own, embedder),
+            grader.version if grader else None,
+            [judge.languages for judge in judges],
+        )
+        version = keys.version(definition)
+        same = [c for c in contexts if c.recipe == version]
+        if same and (twin := same[0].settings.name) != recipe.name:
+            names = f"{twin!r} and {recipe.name!r}"
+            raise ConfigError(config_path, "recipes", f"has one recipe twice, as {names}", "Leave one of them out.")
+        scope = _shadow_scope(variant, same) if variant.shadow else variant.scope
+        if scope is None:
+            continue  # the shadow judge has been promoted since
+        if general := next((c for c in same if _excepts(c, variant)), None):
+            # An application was given the very judge that counts for the others too.
+            without = tuple(app for app in general.scope.without if app not in variant.scope.apps)
+            contexts[contexts.index(general)] = replace(general, scope=replace(general.scope, without=without))
+            continue
+        contexts.append(
+            Context(
+                path=config_path,
+                config=config,
+                settings=recipe,
+                lake=lake,
+                first=first,
+                last=last,
+                today=today or datetime.now(UTC).date(),
+                sources=read_from,
+                extractor=extractor,
+                judges=judges,
+                embedder=embedder,
+                scorers=own,
+                recipe=version,
+                definition=definition,
+                annotations=annotations.load(recipe.grace.annotations, where, chosen.key("grace.annotations")),
+                progress=progress or Silent(),
+                scope=scope,
+                days=variant.days,
+                shadow=variant.shadow,
+                grader=grader,
+            )
+        )
+    return tuple(replace(ctx, unusable=() if n else tuple(unusable)) for n, ctx in enumerate(contexts))
+
+
+@dataclass(frozen=True, slots=True)
+class _Models:
+    """Models that the recipes of a run share, by file or settings.
+
+    Attributes:
+        log: All promotions.
+    """
+
+    log: Sequence[Promotion]
+    judges: dict[Path, Judge] = field(default_factory=dict)
+    embedders: dict[str, Embedder] = field(default_factory=dict)
+    generators: dict[str, Generator] = field(default_factory=dict)
+    graders: dict[Path, Grader] = field(default_factory=dict)
+
+    def judges_of(self, variant: Variant) -> tuple[CascadeJudge, ...]:
+        """The judges of a recipe.
+
+        Raises:
+            ConfigError: A judge's file is wrong.
+            UsageError: A judge is retired, or not the version that was promoted.
+        """
+        recipe = variant.chosen.recipe
+        found = cascade.load(recipe, self.judges)
+        for judge in found:
+            promotions.check(self.log, variant.promotion, judge.version, recipe.judge)
+        return found
+
+    def embedder_of(self, chosen: Chosen) -> Embedder:
+        """The embedding model of a recipe."""
+        settings = validate(EmbedderConfig, chosen.recipe.relevance, str(chosen.where), chosen.key("relevance"))
+        settings = settings.relative_to(chosen.where.resolve().parent)
+        return self.embedders.setdefault(settings.model_dump_json(), Embedder(settings))
+
+    def grader_of(self, chosen: Chosen) -> Grader | None:
+        """The grader of a recipe.
+
+        Raises:
+            ConfigError: Its file is wrong, or it grades by a reference answer.
+            UsageError: It is retired.
+        """
+        path = chosen.recipe.grades.grader
+        if path is None:
+            return None
+        if path not in self.graders:
+            self.graders[path] = graders.load(path)
+        if self.graders[path].needs_reference:
+            raise ConfigError(
+                chosen.where,
+                chosen.key("grades.grader"),
+                f"is {path}, which grades by a reference answer",
+                "Logs of production have none: name a grader that needs no reference.",
+            )
+        promotions.check(self.log, None, self.graders[path].version, path)
+        return self.graders[path]
+
+
+def _shadow_scope(shadow: Variant, same: Sequence[Context]) -> Scope | None:
+    """What a shadow judge covers: no application for which it counts by now. None where nothing is left."""
+    scope: Scope | None = shadow.scope
+    for ctx in same:
+        if scope and ctx.days == shadow.days and not ctx.shadow:
+            scope = scope.but(ctx.scope)
+    return scope
+
+
+def _excepts(ctx: Context, variant: Variant) -> bool:
+    """Whether a context covers the days of a variant, and all applications but for some with those of the variant."""
+    apps = set(variant.scope.apps)
+    return ctx.days == variant.days and bool(apps) and apps <= set(ctx.scope.without)
+
+
+def _source(settings: Mapping[str, object] | Path, where: str, base: Path) -> Source:
+    if isinstance(settings, Path):
+        return sources.load(load_yaml(settings), str(settings), settings.resolve().parent)
+    return sources.load(settings, where, base)

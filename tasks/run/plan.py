@@ -1,0 +1,49 @@
+"""What a run has to compute: parts of `traces`, those without a result, and late traces that stay without one."""
+
+from tasks.core.schemas import CURRENT_RECIPES, TRACE_SCORES, TRACES, Table
+from tasks.run.context import Context
+from tasks.run.variants import Variant
+from tasks.store.lake import Lake, Part
+
+
+def trace_parts(ctx: Context) -> list[Part]:
+    """Parts of `traces` of the days to complete."""
+    return [p for p in ctx.lake.parts(TRACES) if ctx.covers(p.date)]
+
+
+def missing_parts(ctx: Context, table: Table, version: str) -> tuple[list[Part], int]:
+    """Parts of `traces` without a part of `table`, and the number of rows in the parts of `table` that exist."""
+    missing: list[Part] = []
+    reused = 0
+    for part in trace_parts(ctx):
+        if found := ctx.lake.find(table, part.name, version, part.partition[-1]):
+            reused += found.rows()
+        else:
+            missing.append(part)
+    return missing, reused
+
+
+def unusable_notes(ctx: Context) -> tuple[str, ...]:
+    """A note for each recipe whose late traces stay without numbers, since their judge can't be used any more."""
+    notes = []
+    for unusable in ctx.unusable:
+        recipe, days = unusable.variant.chosen.recipe, unusable.variant.days
+        parts = [p for p in ctx.lake.parts(TRACES) if p.date in days and not _scored(ctx.lake, p, unusable.variant)]
+        if late := sorted({str(p.date) for p in parts}):
+            which = f"{', '.join(late[:5])}{', …' if len(late) > 5 else ''}"
+            notes.append(
+                f"Traces of {which} came late and stay without numbers of recipe {recipe.name!r}: judge "
+                f"{recipe.judge.stem!r} counted for them. {unusable.reason}"
+            )
+    return tuple(notes)
+
+
+def _scored(lake: Lake, part: Part, variant: Variant) -> bool:
+    """Whether a part of `traces` has its scores by the judge that counted for it, or no trace of that judge."""
+    if not any(map(variant.scope.takes, part.read(["app"])["app"].unique().to_pylist())):
+        return True
+    day = part.partition[-1]
+    counted = [row for night in lake.parts(CURRENT_RECIPES, day) for row in night.read().to_pylist()]
+    name = variant.chosen.recipe.name
+    recipes = {r["recipe"] for r in counted if r["recipe_name"] == name and variant.scope.takes(r["app"])}
+    return any(lake.find(TRACE_SCORES, part.name, recipe, day) for recipe in recipes)

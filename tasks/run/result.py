@@ -1,0 +1,73 @@
+"""What a stage did, and sums of it."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+from typing import Any, Protocol
+
+TOKENS = ("tokens_in", "tokens_cached", "tokens_out")
+
+
+class Counted(Protocol):
+    """A reply of a model, or a sum of replies, with its token counts."""
+
+    @property
+    def tokens_in(self) -> int:
+        """Tokens that the model read, including `tokens_cached`."""
+
+    @property
+    def tokens_cached(self) -> int:
+        """Tokens that a prefix cache saved the model from reading."""
+
+    @property
+    def tokens_out(self) -> int:
+        """Tokens that the model wrote."""
+
+
+def token_counts(replies: Iterable[Counted]) -> dict[str, Any]:
+    """Sum of each token count, by its name."""
+    counts = dict.fromkeys(TOKENS, 0)
+    for reply in replies:
+        for name in TOKENS:
+            counts[name] += getattr(reply, name)
+    return counts
+
+
+@dataclass(frozen=True, slots=True)
+class StageResult:
+    """What a stage did. Results of one stage add up.
+
+    Attributes:
+        computed: Rows made, in the stage's own unit (traces, claims, pairs, verdicts, …).
+        reused: Rows that were already there.
+        lost: Requests that could not be made; nothing of them is stored.
+        tokens_in: Tokens that models read, including `tokens_cached`.
+        tokens_cached: Tokens that a prefix cache saved them from reading.
+        judge: `judge_version` of the verdicts; None for other stages.
+        gpus: GPUs that it held.
+        notes: Messages for people, without trace text.
+    """
+
+    stage: str
+    computed: int = 0
+    reused: int = 0
+    lost: int = 0
+    tokens_in: int = 0
+    tokens_cached: int = 0
+    tokens_out: int = 0
+    judge: str | None = None
+    gpus: int = 0
+    seconds: float = 0.0
+    notes: tuple[str, ...] = ()
+
+    def __add__(self, other: "StageResult") -> "StageResult":
+        """Both results under the stage and judge of this one."""
+        return replace(
+            self,
+            computed=self.computed + other.computed,
+            reused=self.reused + other.reused,
+            lost=self.lost + other.lost,
+            gpus=max(self.gpus, other.gpus),
+            seconds=self.seconds + other.seconds,
+            notes=(*self.notes, *other.notes),
+            **token_counts((self, other)),
+        )
