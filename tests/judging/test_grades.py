@@ -396,7 +396,7 @@ def test_the_estimate_counts_what_is_then_done(tmp_path: Path) -> None:
     plan_pairs(other)
     assert estimate(ctx, other).asking == (asking,)  # shared
     # of two judges that count for nights or applications of their own, each has answers of its own to be graded
-    nights = (replace(other, days=DateRange(None, DAY)), replace(ctx, last=NEXT, window=DateRange(NEXT, None)))
+    nights = (replace(other, days=DateRange(None, DAY)), replace(ctx, last=NEXT, days=DateRange(NEXT, None)))
     put(ctx, tea("t9", day=NEXT))
     extract_claims(nights[1])
     plan_pairs(nights[1])
