@@ -28,6 +28,16 @@ DAY: dict[str, Any] = {"formats": ["%Y-%m-%d"], "metavar": "YYYY-MM-DD", "show_d
 
 
 @app.command()
+def init(
+    folder: Annotated[Path, typer.Argument(help="The folder; this one by default.", show_default=False)] = Path(),
+) -> None:
+    """Copy the configs and the sample into a folder, for a first night."""
+    from flows import init as verb  # noqa: PLC0415 - each verb loads only what it needs
+
+    verb.run(folder)
+
+
+@app.command()
 def nightly(
     day: Annotated[datetime | None, typer.Option("--date", help="The day; yesterday (UTC) by default.", **DAY)] = None,
     start: Annotated[datetime | None, typer.Option("--from", help="First day of a range.", **DAY)] = None,

@@ -20,7 +20,6 @@ from tasks.analysis.metaeval.pass_rates import OVERALL, rates
 from tasks.core.config import Nightly, Recipe, load_nightly
 from tasks.core.errors import UsageError
 from tasks.core.grades import Grader
-from tasks.core.paths import suite_dir
 from tasks.core.schemas import JUDGES, METAEVAL, RECIPES, TRACE_SCORES, VERDICTS
 from tasks.core.types import Judge
 from tasks.run import cascade, promotions
@@ -238,8 +237,8 @@ def _uses(log: Sequence[Promotion], known: Known) -> Iterator[str]:
 
 
 def _passed(settings: Nightly, lake: Lake) -> dict[str, str]:
-    """Overall pass rates on the suite that a promotion goes by, by version; none where that suite is not here."""
-    if not lake.parts(METAEVAL) or (settings.promotion.suite is None and not suite_dir().is_dir()):
+    """Overall pass rates on the suite that a promotion goes by, by version."""
+    if not lake.parts(METAEVAL):
         return {}
     suite = requirements.suite_of(settings.promotion)
     found = {version: rates(suite, its).grades[OVERALL] for version, its in requirements.shown(lake, suite).items()}

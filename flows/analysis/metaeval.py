@@ -25,10 +25,11 @@ from tasks import graders
 from tasks.analysis.metaeval.diagnostics import diagnostics
 from tasks.analysis.metaeval.metaeval import measure, name_of
 from tasks.analysis.metaeval.pass_rates import OVERALL, rates
-from tasks.analysis.metaeval.suite import Suite, bundled, impossible, read
+from tasks.analysis.metaeval.suite import Suite, impossible, read
 from tasks.core.config import load_yaml
 from tasks.core.errors import UsageError
 from tasks.core.grades import GRADES, Grader
+from tasks.core.paths import suite_dir
 from tasks.core.progress import Silent
 from tasks.publish.publish import publish_warehouse
 from tasks.publish.report import metaeval as page
@@ -51,7 +52,7 @@ def run(config: Path, judges: Sequence[Path], suite: Path | None, html: Path | N
         EngineError: A model can't be run.
         BusyError: A run holds the lake.
     """
-    found = read(suite or bundled())
+    found = read(suite or suite_dir())
     opened = _opened(judges)
     try:
         told = _measured(config, opened, found)

@@ -1,17 +1,18 @@
-"""Where files are: the config that is meant where none is named, and the SQL and the suite that come with Leadline."""
+"""Where files are: the default config, and the SQL, configs, sample and judge suite that come with Leadline."""
 
 from pathlib import Path
 
 CONFIG = Path("configs/nightly.yaml")
 _PACKAGE = Path(__file__).resolve().parents[1]
+_INSTALLED = _PACKAGE / "_files"  # the wheel's copy, laid out like the repository (pyproject.toml)
+SHIPPED = _INSTALLED if _INSTALLED.is_dir() else _PACKAGE.parent
 
 
 def sql_dir() -> Path:
-    """The directory of the SQL files: beside the packages in a checkout, inside them when installed."""
-    checkout = _PACKAGE.parent / "sql"
-    return checkout if checkout.is_dir() else _PACKAGE / "_sql"
+    """The directory of the SQL files."""
+    return SHIPPED / "sql"
 
 
 def suite_dir() -> Path:
-    """The judge suite to measure on; it is there in a checkout only."""
-    return _PACKAGE.parent / "data" / "judge_suite" / "test"
+    """The judge suite to measure on."""
+    return SHIPPED / "data" / "judge_suite" / "test"

@@ -8,6 +8,7 @@ import json
 import os
 import re
 import shutil
+import subprocess
 from collections import Counter
 from contextlib import redirect_stdout
 from dataclasses import dataclass
@@ -17,6 +18,7 @@ from pathlib import Path
 import pytest
 from conftest import script
 from kit.commands import leadline
+from kit.installed import install
 from kit.root import ROOT
 from kit.worlds import FIRST, World, last_run, range_of, read, tables, trace, tree, unbalanced, write
 
@@ -68,17 +70,22 @@ class First:
 
 @pytest.fixture(scope="module")
 def first(tmp_path_factory: pytest.TempPathFactory, environment: dict[str, str]) -> First:
-    """The sample in a directory of its own, judged as `make nightly` judges it; the tests only read it."""
-    root = tmp_path_factory.mktemp("sample")
-    shutil.copytree(REPOSITORY / "configs", root / "configs")
-    shutil.copytree(REPOSITORY / "data" / "sample", root / "data" / "sample")
+    """The sample judged by the installed package, from a directory of its own; the tests only read it."""
+    root, programs = tmp_path_factory.mktemp("sample"), install(tmp_path_factory.mktemp("installed"))
+    outside = {name: value for name, value in environment.items() if name != "PYTHONPATH"}
+
+    def run(program: str, *args: str) -> str:
+        command = [programs / program, *args]
+        return subprocess.run(command, cwd=root, env=outside, check=True, stdout=subprocess.PIPE, text=True).stdout
+
+    shown = run("python", "-c", "import flows, tasks; print(flows.__file__, tasks.__file__)").split()
+    assert all(Path(file).is_relative_to(programs.parent) for file in shown)  # not this checkout
+    run("leadline", "init")
     world = World(root / "configs" / "nightly.yaml", root / "data")
     before = tree(root)
     missing = measure(world.config, FIRST, LAST)
     after = tree(root)
-    said = leadline("nightly", *DAYS, env=environment, cwd=root)  # the config is found by its usual place
-    assert said.returncode == 0, said.stderr.decode()
-    return First(world, missing, before, after, said.stdout.decode())
+    return First(world, missing, before, after, run("leadline", "nightly", *DAYS))
 
 
 @pytest.fixture

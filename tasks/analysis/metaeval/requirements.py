@@ -8,9 +8,10 @@ from pathlib import Path
 
 from tasks.analysis.metaeval.metaeval import of_part
 from tasks.analysis.metaeval.pass_rates import OVERALL, Rate, Result, rates
-from tasks.analysis.metaeval.suite import Suite, bundled, read
+from tasks.analysis.metaeval.suite import Suite, read
 from tasks.core.config import Promotion
 from tasks.core.errors import UsageError
+from tasks.core.paths import suite_dir
 from tasks.core.schemas import METAEVAL
 from tasks.store.lake import Lake
 
@@ -22,7 +23,7 @@ def suite_of(settings: Promotion) -> Suite:
         UsageError: It is not there.
         DataError: A line of it is no test case.
     """
-    return read(settings.suite or bundled())
+    return read(settings.suite or suite_dir())
 
 
 def shown(lake: Lake, suite: Suite) -> dict[str, list[Result]]:

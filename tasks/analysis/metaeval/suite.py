@@ -16,7 +16,6 @@ from tasks.analysis.metaeval.conditions import Condition, of_derived, parse
 from tasks.core import keys
 from tasks.core.errors import DataError, SourceError, UsageError
 from tasks.core.grades import GRADED
-from tasks.core.paths import suite_dir
 
 UNTOLD = "all"  # type of cases that name none
 SUFFIX = ".jsonl"
@@ -85,21 +84,6 @@ class Suite:
     name: str
     version: str
     cases: tuple[Case, ...]
-
-
-def bundled() -> Path:
-    """The suite that comes with Leadline.
-
-    Raises:
-        UsageError: It is not there: an installed package has no data.
-    """
-    place = suite_dir()
-    if not place.is_dir():
-        raise UsageError(
-            f"{place}: the suite that comes with a checkout of Leadline is not here. Name a suite by --suite, or by "
-            "promotion.suite in the config."
-        )
-    return place
 
 
 def read(path: Path) -> Suite:

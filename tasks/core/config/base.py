@@ -10,6 +10,7 @@ import yaml
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from tasks.core.errors import ConfigError
+from tasks.core.paths import CONFIG
 
 M = TypeVar("M", bound=BaseModel)
 Share = Annotated[float, Field(ge=0, le=1)]
@@ -63,7 +64,9 @@ def load_yaml(path: Path) -> dict[str, object]:
     try:
         text = path.read_text(encoding="utf-8")
     except FileNotFoundError:
-        remedy = _did_you_mean(path.name, [p.name for p in path.parent.glob("*.y*ml")]) or "Check the path"
+        near = _did_you_mean(path.name, [p.name for p in path.parent.glob("*.y*ml")])
+        init = "Write it and a sample with `leadline init`, or name another with --config"
+        remedy = near or (init if path == CONFIG else "Check the path")
         raise ConfigError(path, "", "does not exist", f"{remedy}.") from None
     except (OSError, UnicodeDecodeError) as error:
         raise ConfigError(path, "", f"can't be read ({error})", "Give a readable UTF-8 YAML file.") from None

@@ -13,15 +13,16 @@ from tasks import graders
 from tasks.analysis.metaeval.diagnostics import diagnostics
 from tasks.analysis.metaeval.metaeval import evaluate
 from tasks.analysis.metaeval.pass_rates import OVERALL, Rates, rates
-from tasks.analysis.metaeval.suite import Suite, bundled, read
+from tasks.analysis.metaeval.suite import Suite, read
 from tasks.core.grades import GRADED, RANGES, Grade
+from tasks.core.paths import suite_dir
 
 Told = Callable[..., tuple[list[str], Rates]]
 
 
 @pytest.fixture(scope="module")
 def suite() -> Suite:
-    return read(bundled())
+    return read(suite_dir())
 
 
 @pytest.fixture(scope="module")

@@ -12,6 +12,7 @@ from kit.suite_kit import line, write_suite
 from tasks.analysis.metaeval import suite
 from tasks.core.errors import DataError, UsageError
 from tasks.core.grades import GRADED
+from tasks.core.paths import suite_dir
 
 # As the public suite has them: no topic, no id, and nothing of ours.
 PUBLIC = (
@@ -123,16 +124,10 @@ def test_conditions_that_nothing_meets_are_found(tmp_path: Path) -> None:
 
 def test_the_suite_that_comes_along() -> None:
     """144 cases: nine topics of sixteen types; each condition can be met."""
-    found = suite.read(suite.bundled())
+    found = suite.read(suite_dir())
     assert (found.name, len(found.cases)) == ("judge_suite/test", 144)
     assert (len({c.topic for c in found.cases}), len({c.test_type for c in found.cases})) == (9, 16)
     assert suite.impossible(found) == []
-
-
-def test_where_it_is_not_there_that_is_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(suite, "suite_dir", lambda: tmp_path / "nowhere")
-    with pytest.raises(UsageError, match="Name a suite by --suite"):
-        suite.bundled()
 
 
 json_values = st.recursive(

@@ -12,7 +12,6 @@ from kit.suite_kit import line, write_suite
 from kit.worlds import World, ended, make_world, read
 
 from tasks import graders, judges
-from tasks.analysis.metaeval import suite as suites
 from tasks.store.lake import Lake
 
 Command = Callable[..., tuple[int, str, str]]
@@ -164,14 +163,6 @@ def test_exit_codes(world: World, command: Command, given: dict[str, Any], code:
     assert (ended_with, said in err) == (code, True)
     assert "Traceback" not in err
     assert "How hot is tea" not in err
-
-
-def test_without_a_bundled_suite_one_has_to_be_named(
-    world: World, command: Command, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(suites, "suite_dir", lambda: world.out / "nowhere")
-    code, _, err = command("metaeval", "--judge", world.out / "full.yaml", "--config", world.config)
-    assert (code, "Name a suite by --suite" in err) == (2, True)
 
 
 def test_a_run_that_holds_the_lake_is_waited_for_by_nobody(world: World, command: Command) -> None:

@@ -12,8 +12,9 @@ from kit.suite_kit import Corruption, Knowing, every_tenth_lost, full_marks, lin
 from tasks.analysis.metaeval.diagnostics import diagnostics
 from tasks.analysis.metaeval.metaeval import evaluate
 from tasks.analysis.metaeval.pass_rates import rates
-from tasks.analysis.metaeval.suite import Suite, bundled, read
+from tasks.analysis.metaeval.suite import Suite, read
 from tasks.core.grades import GRADES, Grade
+from tasks.core.paths import suite_dir
 from tasks.publish.report.metaeval import SHAPES, grid, picture, write_page
 
 NASTY = '</div><script>alert("x")</script>&amp; \u202e \r\n'
@@ -30,7 +31,7 @@ def told(name: str, suite: Suite, corrupt: Corruption) -> dict[str, Any]:
 
 @pytest.fixture(scope="module")
 def suite() -> Suite:
-    return read(bundled())
+    return read(suite_dir())
 
 
 @pytest.fixture(scope="module")
