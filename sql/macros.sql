@@ -8,6 +8,14 @@ CREATE OR REPLACE TEMP MACRO rounded(x) AS round(round(x, 12), 6);
 CREATE OR REPLACE TEMP MACRO percentiles(x) AS
     list_transform(quantile_cont(x, [0.05, 0.25, 0.5, 0.75, 0.95]), lambda q: rounded(q));
 
+-- How far the scores of one question's traces differ.
+CREATE OR REPLACE TEMP MACRO variation(score) AS {
+    'varied': count(score) > 1,
+    'mean': avg(score),
+    'variance': var_samp(score),
+    'reach': max(score) - min(score)
+};
+
 -- A question as it is compared with others: case and spaces make no other question.
 CREATE OR REPLACE TEMP MACRO normalized(question) AS
     trim(regexp_replace(lower(nfc_normalize(question)), '\s+', ' ', 'g'));

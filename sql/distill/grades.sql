@@ -1,11 +1,11 @@
--- grain: one grade that one grader gave to one trace, of the applications asked for, in the order of day and trace
+-- grain: one grade that one grader gave to one trace, of the wanted applications, in the order of day and trace
 -- inputs: grades of the grader, traces, redactions, reviewed_grades (views/reviewed_grades.sql)
 -- parameters: $apps (empty for all)
--- METHODS section 10. Derived grades are no lessons: they follow from others. `shown` is a hash of what the grader was
--- given. `reason` says why a grade is no lesson for another grader; null where it is one:
---   text_redacted          the trace's text is gone, or has to go
---   failed, unparsable    there is no grade
---   refuted               people gave another one to this answer, here or in another trace
+-- METHODS, Judging the judges. Derived grades are no examples: they follow from others. `shown` is a hash of the
+-- grader's input. `reason` is why a grade is no example for another grader; null where it is one:
+--   text_redacted        the trace's text is gone, or has to go
+--   failed, unparsable   there is no grade
+--   refuted              people gave another one to this answer, here or in another trace
 WITH given AS (
     SELECT
         grades.date,
@@ -15,9 +15,8 @@ WITH given AS (
         grades.status,
         grades.value,
         grades.explanation,
-        traces.text_redacted_at IS NOT NULL OR grades.trace_id IN (SELECT trace_id FROM redactions) AS removed,
-        -- Case and spaces don't make another question.
-        md5(trim(regexp_replace(lower(nfc_normalize(traces.question)), '\s+', ' ', 'g'))) AS question_id,
+        traces.text_redacted_at IS NOT NULL OR grades.trace_id IN (SELECT trace_id FROM redactions) AS redacted,
+        md5(normalized(traces.question)) AS question_id,
         traces.reference_answer IS NOT NULL AS referenced,
         md5(
             to_json({
@@ -41,10 +40,10 @@ WITH given AS (
 )
 SELECT
     CASE
-        WHEN removed THEN 'text_redacted'
+        WHEN redacted THEN 'text_redacted'
         WHEN status IN ('failed', 'unparsable') THEN status
         WHEN bool_or(refuted) OVER (PARTITION BY shown, grade) THEN 'refuted'
     END AS reason,
-    given.* EXCLUDE (removed, refuted)
+    given.* EXCLUDE (redacted, refuted)
 FROM given
 ORDER BY date, trace_id, grade, extractor_version

@@ -1,15 +1,15 @@
--- grain: one pair that one judge gave a verdict on, of the applications asked for, in the order of day, trace and claim
+-- grain: one pair that one judge gave a verdict on, of the wanted applications, in the order of day, trace and claim
 -- inputs: pairs, recipes, verdicts of the judge, traces, redactions, reviewed_claims (views/reviewed_claims.sql)
 -- parameters: $judge_version, $apps (empty for all), $min_confidence
--- METHODS section 10. `reason` says why a pair is no lesson for another judge; null where it is one:
---   text_redacted    the trace's text is gone, or has to go
+-- METHODS, Judging the judges. `reason` is why a pair is no example for another judge; null where it is one:
+--   text_redacted   the trace's text is gone, or has to go
 --   failed          there is no label
---   abstained       the judge could not tell
---   low_confidence  it was less sure of its label than asked for, or does not say how sure it was
---   refuted         people said otherwise: they call the claim something else than the result that the pair belongs to,
---                   or the pair finds more in a part of the evidence than people found in all of it
---   repeated        the same request was a lesson before
--- What is wrong with a request is wrong with it everywhere: the same passages and claim in another trace are no lesson.
+--   abstained       the judge abstained
+--   low_confidence  the label's confidence is below $min_confidence, or missing
+--   refuted         people disagree: with the claim's result that the pair belongs to, or since the pair finds more in a
+--                   part of the evidence than people found in all of it
+--   repeated        the same request was an example before
+-- A request that is refuted once is refuted everywhere: the same passages and claim in another trace are no example.
 WITH verdict AS (
     SELECT request_key, label, p_supported, p_contradicted, coalesce(passages, []) AS passages, explanation
     FROM verdicts
@@ -23,12 +23,11 @@ pair AS (
         pairs.date,
         pairs.trace_id,
         pairs.claim_id,
-        -- Case and spaces don't make another question.
-        md5(trim(regexp_replace(lower(nfc_normalize(traces.question)), '\s+', ' ', 'g'))) AS question_id,
+        md5(normalized(traces.question)) AS question_id,
         pairs.request_key,
         pairs.evidence,
         verdict.* EXCLUDE (request_key),
-        traces.text_redacted_at IS NOT NULL OR pairs.trace_id IN (SELECT trace_id FROM redactions) AS removed,
+        traces.text_redacted_at IS NOT NULL OR pairs.trace_id IN (SELECT trace_id FROM redactions) AS redacted,
         -- As in claim_results.sql.
         CASE verdict.label
             WHEN 'supported' THEN verdict.p_supported
@@ -56,11 +55,11 @@ pair AS (
         coalesce(recipes.judge_versions[coalesce(pairs.stage, 1)], recipes.judge_version) = $judge_version
         AND (len($apps::VARCHAR[]) = 0 OR list_contains($apps::VARCHAR[], traces.app))
 ),
-told AS (
+excluded AS (
     SELECT
         *,
         CASE
-            WHEN removed THEN 'text_redacted'
+            WHEN redacted THEN 'text_redacted'
             WHEN label IS NULL THEN 'failed'
             WHEN label = 'abstained' THEN 'abstained'
             WHEN $min_confidence > 0 AND coalesce(confidence, 0) < $min_confidence THEN 'low_confidence'
@@ -74,7 +73,7 @@ placed AS (
         row_number() OVER (
             PARTITION BY request_key, why ORDER BY date, trace_id, claim_id, recipe, evidence
         ) AS place
-    FROM told
+    FROM excluded
 )
 SELECT
     coalesce(why, CASE WHEN place > 1 THEN 'repeated' END) AS reason,

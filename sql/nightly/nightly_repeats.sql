@@ -1,9 +1,9 @@
 -- grain: one number of one night of one app and generator under one recipe: groundedness and faithfulness, or, of recipes
 -- of method `citations`, citation groundedness
 -- inputs: repeated_questions (see repeated_questions.sql), intervals (number, low and high by date, app and generator)
--- Definitions: METHODS, Scores of one trace. The k repeated questions with at least two scored traces (n_i each, N together) enter: the mean of
--- their means, of their sample standard deviations (spread), and of highest − lowest (range). Share of the variance that
--- comes from repeats = W / (W + B), one-way random effects by the ANOVA estimators:
+-- METHODS, Scores of one trace. Of the k repeated questions with at least two scored traces (n_i each, N together): the
+-- mean of their means, of their sample standard deviations (spread), and of highest − lowest (range). Share of the
+-- variance that comes from repeats = W / (W + B), one-way random effects by the ANOVA estimators:
 --   W = Σ (n_i − 1)·s_i² / (N − k)                        variance within a question
 --   M = Σ n_i·(mean_i − mean)² / (k − 1),  n0 = (N − Σ n_i² / N) / (k − 1)
 --   B = (M − W) / n0, at least 0                          variance between questions

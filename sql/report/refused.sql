@@ -1,4 +1,4 @@
--- Grain: one refused row of the night, without what it says; the first $limit by source and line.
+-- Grain: one refused row of the night, without its content; the first $limit by source and line.
 -- Inputs: quarantine. Parameters: $night, $limit.
 SELECT stage, reason, source, line
 FROM quarantine

@@ -1,4 +1,4 @@
--- Grain: one app and generator of the night that were asked a question more than once: how far its answers differ.
+-- Grain: one app and generator of the night with repeated questions: how far their answers differ.
 -- Inputs: nightly_repeats. Parameters: $recipe, $night.
 SELECT
     app, generator, questions_repeated, n, questions_compared, spread, spread_low, spread_high, "range", range_low,

@@ -1,4 +1,4 @@
--- Grain: one app and generator of the night: how many segments each round found true.
+-- Grain: one app and generator of the night: how many segments each pass found true.
 -- Inputs: nightly_citations. Parameters: $recipe, $night.
 SELECT
     app,

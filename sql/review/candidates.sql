@@ -1,13 +1,13 @@
 -- grain: one claim that people should label, the most wanted first; and in every row, or in one alone, what was left out
 -- inputs: trace_scores, traces, current_recipes, claim_results, claims, reviewed_claims, recipes, judges
 -- parameters: $need, $count, $reviewers, $seed; $recipe_name or $recipe; $reviewer, $app, $first, $last (null: all)
--- METHODS section 13. `misused` and `uncertain` go by the judge's result: uncertain is what it could not tell or judge, and
--- then what is nearest to its threshold of support. `disputed`: reviewers disagree, or results of any recipes do. `random`
+-- METHODS, People. `misused` and `uncertain` go by the judge's result: uncertain are claims that it abstained from or did
+-- not judge, then those nearest to its threshold of support. `disputed`: reviewers disagree, or results of any recipes do. `random`
 -- draws answers by a hash of their ids, whatever was labelled, so that the same draw comes out until all is labelled.
 -- Claims with enough reviews are left out; one on which enough reviewers disagree waits for an adjudicator. `random` asks
--- again for what was only ever shown for its label: else just what looks bad would be missing from the drawn answers.
+-- again for claims that were only shown for their labels: else the drawn answers would lack just what seems bad.
 WITH answer AS (
-    SELECT s.recipe, s.date, s.trace_id, t.text_redacted_at IS NOT NULL AS removed
+    SELECT s.recipe, s.date, s.trace_id, t.text_redacted_at IS NOT NULL AS redacted
     FROM trace_scores AS s
     JOIN traces AS t ON t.date = s.date AND t.trace_id = s.trace_id
     LEFT JOIN current_recipes AS c
@@ -32,7 +32,7 @@ claim AS (
     FROM answer AS a
     JOIN claim_results AS r ON r.recipe = a.recipe AND r.date = a.date AND r.trace_id = a.trace_id
     JOIN claims AS c ON c.date = r.date AND c.claim_id = r.claim_id
-    WHERE NOT a.removed AND r.status <> 'na' -- there is nothing to hold the claim against
+    WHERE NOT a.redacted AND r.status <> 'na' -- there is nothing to hold the claim against
 ),
 drawn AS (
     SELECT date, trace_id, md5($seed || ' ' || trace_id) AS place
@@ -52,7 +52,7 @@ differ AS (
     GROUP BY date, claim_id
     HAVING count(DISTINCT label) > 1
 ),
-asked AS (
+scored AS (
     SELECT
         claim.*,
         coalesce(v.n_reviewers, 0) AS n_reviewers,
@@ -93,16 +93,16 @@ asked AS (
 ),
 chosen AS (
     SELECT *
-    FROM asked
+    FROM scored
     WHERE distance IS NOT NULL AND NOT enough
     ORDER BY distance, place, date, trace_id, ordinal, claim_id
     LIMIT CASE WHEN $need <> 'random' THEN $count END
 ),
 total AS (
     SELECT
-        (SELECT count(*) FROM asked WHERE distance IS NOT NULL AND enough) AS n_enough,
-        (SELECT count(*) FROM asked WHERE distance IS NOT NULL AND NOT enough) AS n_wanted,
-        (SELECT count(*) FROM answer WHERE removed) AS n_redacted,
+        (SELECT count(*) FROM scored WHERE distance IS NOT NULL AND enough) AS n_enough,
+        (SELECT count(*) FROM scored WHERE distance IS NOT NULL AND NOT enough) AS n_wanted,
+        (SELECT count(*) FROM answer WHERE redacted) AS n_redacted,
         (SELECT count(*) FROM answer) AS n_answers
 )
 SELECT

@@ -1,11 +1,11 @@
 -- grain: one claim under one recipe of method `citations`
--- inputs: traces, claims, claim_results (what the looks at each claim come to, see claim_results.sql), for one part
--- METHODS section 5. The round stands in `stage`: one for claims with references, two for the others. A claim that no
--- pair was made at is
+-- inputs: traces, claims, claim_results (of the pairs of each claim, see claim_results.sql), for one part
+-- METHODS, Citation groundedness. `stage` is the pass: 1 for claims with references, 2 for the others. A claim without a
+-- pair is
 -- - N/A in a trace without chunks, or whose answer has no reference at all,
--- - unsupported in the first pass, since all its references dangle: what it cites can't be shown to support it,
--- - unjudged in the second pass while a verdict of the first pass on its answer is missing, and else unsupported: the first pass found
---   nothing true that could support it.
+-- - unsupported in the first pass, since all its references dangle,
+-- - unjudged in the second pass while a verdict of the first pass on its answer is missing, and else unsupported: the
+--   first pass found nothing true that could support it.
 WITH answer AS (
     SELECT
         claims.trace_id,

@@ -1,17 +1,15 @@
 -- grain: one claim under one recipe
 -- inputs: claims, pairs, verdict (see part_verdicts.sql; `stage` tells whose), for one part
 -- parameters: $recipe, $judge_version, $dangling_as_misuse, $readers (stage and languages of each judge; null for all)
--- METHODS section 3. Over all pairs of one judge at a claim: supported if any pair entails it; else unjudged if any
--- pair has no label, since that one might have; else contradicted, then partially supported, if any pair says so; else
--- abstained if the judge could not tell in any pair; else unsupported. Of several judges, the last that gave a label
--- counts. A claim in a language that its judge does not read is abstained from, without a pair.
+-- METHODS, Labels. The pairs of one judge at a claim are combined (macro `combined`). Of several judges, the last that
+-- gave a label counts. A claim in a language that its judge does not read is abstained from, without a pair.
 WITH seen AS (
     SELECT
         pairs.claim_id,
         pairs.stage,
         pairs.pair_kind,
         pairs.cited,
-        -- Of this judge's looks at the claim some show many chunks at once.
+        -- Some pairs of this judge at the claim show many chunks at once.
         bool_or(pairs.pair_kind = 'pack') OVER (PARTITION BY pairs.claim_id, pairs.stage) AS packed,
         claims.cited_chunk_ids,
         list_transform(pairs.evidence, lambda e: e.chunk_id) AS shown,
@@ -57,17 +55,10 @@ judged AS (
         count(*) - count(label) AS n_pairs_unjudged,
         max(p_supported) AS p_supported,
         max(p_contradicted) AS p_contradicted,
-        CASE
-            WHEN bool_or(label = 'supported') THEN 'supported'
-            WHEN count(label) < count(*) THEN 'unjudged'
-            WHEN bool_or(label = 'contradicted') THEN 'contradicted'
-            WHEN bool_or(label = 'partially_supported') THEN 'partially_supported'
-            WHEN bool_or(label = 'abstained') THEN 'abstained'
-            ELSE 'unsupported'
-        END AS outcome,
+        combined(label) AS outcome,
         bool_or(cites AND label IN ('supported', 'partially_supported')) AS cited_supports,
-        -- Whether the cited chunks support the claim could not be told. After packs, a look at them alone tells, if
-        -- there was need for one.
+        -- Whether the cited chunks support the claim is open. After packs, a pair of the cited chunks alone decides, where
+        -- one was needed.
         CASE
             WHEN NOT bool_or(packed) THEN bool_or(cited AND coalesce(label, 'abstained') = 'abstained')
             WHEN bool_or(pair_kind = 'joint_cited')
@@ -93,14 +84,7 @@ chunk AS (
         claim_id,
         stage,
         chunk_ids[1] AS chunk_id,
-        CASE
-            WHEN bool_or(label = 'supported') THEN 'supported'
-            WHEN count(label) < count(*) THEN NULL
-            WHEN bool_or(label = 'contradicted') THEN 'contradicted'
-            WHEN bool_or(label = 'partially_supported') THEN 'partially_supported'
-            WHEN bool_or(label = 'abstained') THEN 'abstained'
-            ELSE 'unsupported'
-        END AS label,
+        nullif(combined(label), 'unjudged') AS label,
         max(p_supported) AS p_supported
     FROM pair
     WHERE len(chunk_ids) = 1 AND cited
@@ -151,11 +135,11 @@ precise AS (
             WHEN bool_or(pair.label = 'supported' AND list_contains(pair.shown_alone, citation.chunk_id)) THEN TRUE
             WHEN bool_or(pair.label = 'supported' AND pair.packed AND list_contains(pair.named, citation.chunk_id))
                 THEN TRUE
-            -- The rest entails it, in a look at some of the rest or at all of it.
+            -- The rest entails it, in a pair of some of the rest or of all of it.
             WHEN bool_or(pair.label = 'supported' AND pair.cited AND NOT list_contains(pair.chunk_ids, citation.chunk_id))
                 THEN FALSE
             WHEN bool_or(pair.packed) THEN FALSE
-            -- A look at all of the rest says that it does not.
+            -- A pair of all of the rest does not entail it.
             WHEN bool_or(
                 pair.label IS NOT NULL AND pair.label <> 'abstained' AND pair.cited
                 AND list_has_all(pair.chunk_ids, list_filter(citation.cited_chunk_ids, lambda c: c <> citation.chunk_id))
@@ -191,7 +175,7 @@ deciding AS (
             pair.chunk_ids
     ) = 1
 ),
--- Judges that are asked first and do not read the claim's language.
+-- First judges that do not read the claim's language.
 unread AS (
     SELECT claim_id, max(stage) AS stage
     FROM (

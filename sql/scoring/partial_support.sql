@@ -1,7 +1,7 @@
--- grain: one claim that some chunks support in part, each by itself, as the judge that decided saw it
+-- grain: one claim that some chunks support in part, each by itself, according to the judge that decided
 -- inputs: claim_results, pairs, verdict (see part_verdicts.sql), for one part
--- A chunk counts by a look at it alone, or by a pair in which the judge named it alone.
--- Looks meet their claims first: a verdict joined to a claim by the stage alone would be every verdict with every claim.
+-- A chunk counts where a pair shows it alone, or where the judge named it alone.
+-- Pairs meet their claims first: a verdict joined to a claim by the stage alone would be every verdict with every claim.
 WITH decided AS MATERIALIZED (
     SELECT pairs.claim_id, pairs.stage, pairs.request_key, pairs.evidence
     FROM pairs

@@ -1,7 +1,7 @@
 -- grain: one trace under one recipe
--- inputs: traces, claims, annotations (what a file says of the traces' questions), for one part
+-- inputs: traces, claims, annotations (right sources of the traces' questions, from a file), for one part
 -- parameters: $recipe, $grace_source (`chunk` or `doc`: which id is a source)
--- METHODS section 8. Any one of several right sources makes a hit. The misses exclude one another, in this order:
+-- METHODS, GRACE. Any one of several right sources makes a hit. The misses exclude one another, in this order:
 -- not_retrieved (no right source among the chunks), cited_nothing (no reference at all), cited_another (chunks, and
 -- none of them right), retrieved_not_cited (references, none of which names a chunk of the trace).
 WITH cited AS (
@@ -12,7 +12,7 @@ WITH cited AS (
     FROM claims
     GROUP BY trace_id
 ),
-known AS (
+joined AS (
     SELECT
         traces.date,
         traces.trace_id,
@@ -36,8 +36,8 @@ known AS (
 named AS (
     SELECT
         *,
-        -- A trace names chunks, a file names sources. The document of a chunk that was not retrieved is not known: the
-        -- chunk stands for it.
+        -- A trace names chunks, a file names sources. A chunk that was not retrieved has no known document: it stands
+        -- for itself.
         CASE
             WHEN by_file THEN gold_ids
             ELSE list_transform(
@@ -48,7 +48,7 @@ named AS (
         list_transform(
             list_filter(chunks, lambda c: list_contains(cited_chunk_ids, c.chunk_id)), lambda c: c.source
         ) AS cited_ids
-    FROM known
+    FROM joined
 ),
 source AS (
     SELECT

@@ -2,7 +2,7 @@
 -- inputs: traces, claims (with what else was cut from the answers), claim_results, relevance, for one part
 -- parameters: $recipe, $method, $judge_version, $salt, $misuse_penalty, $partial_credit, $t_context, $t_groundedness,
 --   $t_answer, $w_retrieval, $w_answerability, $w_faithfulness, $w_answer, $partial_passes
--- METHODS sections 4, 6 and 7. Claims that are N/A, unjudged or abstained enter no mean; they are counted.
+-- METHODS, Scores of one trace, The triad, The waterfall. Claims that are N/A, unjudged or abstained enter no mean; they are counted.
 WITH claim AS (
     SELECT
         trace_id,
@@ -17,7 +17,7 @@ WITH claim AS (
         count(*) FILTER (status = 'abstained') AS abstained,
         count(*) FILTER (abstained_for = 'language') AS unread,
         count(*) FILTER (to_check) AS to_check,
-        -- What stops an answer whatever its probabilities are (METHODS section 7).
+        -- What stops an answer whatever its probabilities are (METHODS, The waterfall).
         count(*) FILTER (
             label IN ('unsupported', 'contradicted') OR to_check OR (label IS NOT NULL AND misused)
             OR (label = 'partially_supported' AND NOT $partial_passes)
@@ -123,7 +123,7 @@ trace AS (
             WHEN relevant.answer_relevance IS NULL THEN 'unjudged'
             ELSE 'scored'
         END AS answer_relevance_status,
-        -- Of method `citations` alone: the claims are segments, and the rounds are stages.
+        -- Of method `citations` alone: the claims are segments, and the passes are stages.
         CASE
             WHEN $method <> 'citations' THEN NULL
             WHEN claim.judged > 0 THEN 'scored'
@@ -132,7 +132,7 @@ trace AS (
             WHEN claim.total IS NULL AND traces.text_redacted_at IS NOT NULL AND len(traces.chunks) > 0 THEN 'unjudged'
             ELSE 'na'
         END AS citation_status,
-        citation_status <> 'na' AND claim.total IS NOT NULL AS in_rounds,
+        citation_status <> 'na' AND claim.total IS NOT NULL AS in_passes,
         claim.cited,
         claim.cited_judged,
         claim.cited_true
@@ -163,10 +163,7 @@ SELECT
     generator,
     prompt_version,
     $judge_version AS judge_version,
-    -- Case and spaces don't make another question.
-    CASE WHEN text_redacted_at IS NULL
-        THEN md5($salt || trim(regexp_replace(lower(nfc_normalize(question)), '\s+', ' ', 'g')))
-    END AS question_id,
+    CASE WHEN text_redacted_at IS NULL THEN md5($salt || normalized(question)) END AS question_id,
     groundedness_status,
     -- Why groundedness is N/A, the first that holds.
     CASE
@@ -220,13 +217,13 @@ SELECT
     END AS diagnosis,
     citation_status,
     CASE WHEN citation_status = 'scored' THEN supported / judged END AS citation_groundedness,
-    CASE WHEN in_rounds THEN total END AS segments_total,
-    CASE WHEN in_rounds THEN judged END AS segments_judged,
-    CASE WHEN in_rounds THEN supported END AS segments_true,
-    CASE WHEN in_rounds THEN cited END AS segments_cited,
-    CASE WHEN in_rounds THEN cited_judged END AS segments_cited_judged,
-    CASE WHEN in_rounds THEN cited_true END AS segments_cited_true,
-    CASE WHEN in_rounds THEN segments_dangling END AS segments_dangling,
+    CASE WHEN in_passes THEN total END AS segments_total,
+    CASE WHEN in_passes THEN judged END AS segments_judged,
+    CASE WHEN in_passes THEN supported END AS segments_true,
+    CASE WHEN in_passes THEN cited END AS segments_cited,
+    CASE WHEN in_passes THEN cited_judged END AS segments_cited_judged,
+    CASE WHEN in_passes THEN cited_true END AS segments_cited_true,
+    CASE WHEN in_passes THEN segments_dangling END AS segments_dangling,
     weakest_support,
     -- The waterfall: the first stage that the trace does not pass. A signal that is missing passes none.
     CASE

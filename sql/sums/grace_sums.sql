@@ -1,7 +1,7 @@
 -- grain: one source that is right of, or cited in, annotated traces of one question of one night, app and generator; and,
 --   with null for the source, the answers to the question as a whole
 -- inputs: trace_grace of one recipe and day, traces of the day
--- METHODS section 8. Right sources of one trace stand in for one another: where one of them is cited, the others were
+-- METHODS, GRACE. Right sources of one trace stand in for one another: where one of them is cited, the others were
 -- not missed. Of the answers as a whole, support is all of them, a true positive a hit, a false negative a miss.
 -- A question is the same where it differs in case and spaces only, as in trace_scores, which need not be there yet.
 WITH trace AS (
@@ -13,10 +13,8 @@ WITH trace AS (
         g.gold,
         g.cited,
         g.outcome = 'hit' AS hit,
-        CASE WHEN t.text_redacted_at IS NULL
-            THEN trim(regexp_replace(lower(nfc_normalize(t.question)), '\s+', ' ', 'g'))
-        END AS asked,
-        coalesce('question ' || asked, 'trace ' || g.trace_id) AS question
+        CASE WHEN t.text_redacted_at IS NULL THEN 'question ' || normalized(t.question) END AS same_question,
+        coalesce(same_question, 'trace ' || g.trace_id) AS question
     FROM trace_grace AS g
     LEFT JOIN traces AS t USING (date, trace_id)
     WHERE g.status = 'scored'

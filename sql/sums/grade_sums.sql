@@ -1,8 +1,7 @@
 -- grain: one grade of one night of one app and generator
 -- inputs: trace_scores of one recipe and day, grades of its grader and extractor
--- What the intervals of `nightly_grades` are made from (METHODS section 11), as `question_sums` is for the others: of
--- each question how many traces have the grade (n) and their sum (total), in any order. `questions` says how many
--- questions are so.
+-- The sums behind the intervals of `nightly_grades` (METHODS, Noise and confidence). Per question, in any order: traces
+-- that have the grade (n), and their sum (total). `questions` counts the questions with these sums.
 WITH question AS (
     SELECT
         t.date,

@@ -1,8 +1,8 @@
 -- grain: one number of one night of one app and generator
 -- inputs: trace_scores of one recipe and day
--- What the intervals of the nightly means, and of shares, are made from (METHODS section 11): of each question how many
--- traces have the number (n) and their sum (total), in any order. Of misuses n counts judged claims. `questions` says how
--- many questions are so.
+-- The sums behind the intervals of nightly means and shares (METHODS, Noise and confidence). Per question, in any order:
+-- traces that have the number (n), and their sum (total). Of misuses n counts judged claims. `questions` counts the
+-- questions with these sums.
 WITH question AS MATERIALIZED (
     SELECT
         date,
@@ -44,7 +44,7 @@ night AS (
     FROM question
     GROUP BY date, app, generator
 ),
--- Most questions are asked once: few kinds of them differ in their diagnoses.
+-- Most questions occur once: they have few different diagnoses.
 alike AS (
     SELECT
         date, app, generator, diagnosed,

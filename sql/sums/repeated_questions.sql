@@ -1,9 +1,9 @@
 -- grain: one number of one question that was asked more than once on one night of one app and generator; where none was,
 --   one row of the number without a question
 -- inputs: trace_scores of one recipe and day
--- METHODS section 4. A question is repeated where several traces have its question_id. The numbers are groundedness and
+-- METHODS, Scores of one trace. A question is repeated where several traces have its question_id. The numbers are groundedness and
 -- faithfulness, or, of recipes of method `citations`, citation groundedness. `questions` counts all of the night's.
--- Most questions are asked once: they are counted, and only the repeated ones are taken further.
+-- Most questions occur once: they are counted, and only the repeated ones are taken further.
 WITH question AS MATERIALIZED (
     SELECT
         recipe,
@@ -17,28 +17,13 @@ WITH question AS MATERIALIZED (
         count(*) FILTER (coalesce(citation_status, groundedness_status) = 'na') AS n_na,
         count(*) FILTER (coalesce(citation_status, groundedness_status) = 'unjudged') AS n_unjudged,
         count(*) FILTER (coalesce(citation_status, groundedness_status) = 'abstained') AS n_abstained,
-        {
-            'varied': count(groundedness_score) > 1,
-            'mean': avg(groundedness_score),
-            'variance': var_samp(groundedness_score),
-            'reach': max(groundedness_score) - min(groundedness_score)
-        } AS groundedness,
-        {
-            'varied': count(faithfulness) > 1,
-            'mean': avg(faithfulness),
-            'variance': var_samp(faithfulness),
-            'reach': max(faithfulness) - min(faithfulness)
-        } AS faithfulness,
-        {
-            'varied': count(citation_groundedness) > 1,
-            'mean': avg(citation_groundedness),
-            'variance': var_samp(citation_groundedness),
-            'reach': max(citation_groundedness) - min(citation_groundedness)
-        } AS citation_groundedness
+        variation(groundedness_score) AS groundedness,
+        variation(faithfulness) AS faithfulness,
+        variation(citation_groundedness) AS citation_groundedness
     FROM trace_scores
     GROUP BY recipe, date, app, generator, judge_version, cites, coalesce(question_id, trace_id) -- gone with its text
 ),
-asked AS (
+counted AS (
     SELECT
         recipe,
         date,
@@ -75,6 +60,6 @@ SELECT
     mean,
     variance,
     reach
-FROM asked
+FROM counted
 LEFT JOIN repeated USING (recipe, date, app, generator, judge_version, number)
 ORDER BY app, generator, number, n, n_scored, mean

@@ -1,12 +1,12 @@
 -- grain: one trace under one recipe of which people labelled claims, or the answer as a whole
 -- inputs: reviews, reviewed_claims (see views/reviewed_claims.sql), and of the days of the reviewed traces trace_scores
 -- parameters: $misuse_penalty, $partial_credit
--- METHODS sections 11 and 13. `wrong`: what an adjudicator says of the answer, or else most reviewers, the latest label of
--- each; where none do, or as many say one as the other, true if a reviewed claim is unsupported or contradicted, else
+-- METHODS, Noise and confidence, People. `wrong`: the answer's label by an adjudicator, or else by most reviewers, the
+-- latest label of each. Without such labels, or on a tie: true if a reviewed claim is unsupported or contradicted, else
 -- false; null where people can't tell or disagree on one of its claims, and none of the others is wrong.
--- Groundedness and faithfulness (section 4) are taken over the same claims twice, by people's labels and by the judge's:
--- those that have both, and that were not picked for review because of their labels. Groundedness is null where people
--- did not say of each of these whether it is misused.
+-- Groundedness and faithfulness are taken over the same claims twice, by people's labels and by the judge's: claims that
+-- have both, and that were not picked for review because of their labels. Groundedness is null unless people labelled
+-- each of these claims as misused or not.
 WITH answer AS (
     SELECT
         trace_id,
@@ -50,7 +50,7 @@ compared AS (
         count(*) FILTER (people = 'supported') AS people_supported,
         count(*) FILTER (people = 'partially_supported') AS people_partial,
         count(*) FILTER (people_misused) AS people_misused,
-        count(*) FILTER (people_misused IS NULL) AS not_said,
+        count(*) FILTER (people_misused IS NULL) AS n_without_misuse,
         count(*) FILTER (judge = 'supported') AS judge_supported,
         count(*) FILTER (judge = 'partially_supported') AS judge_partial,
         count(*) FILTER (judge_misused) AS judge_misused
@@ -71,13 +71,13 @@ SELECT
     coalesce(claim.n, 0) AS n_claims_reviewed,
     coalesce(compared.n, 0) AS n_claims_compared,
     CASE
-        WHEN compared.not_said = 0
+        WHEN compared.n_without_misuse = 0
             THEN greatest(0.0, least(100.0, 100.0 * (
                 people_supported + $partial_credit * people_partial - $misuse_penalty * people_misused
             ) / compared.n))
     END AS groundedness_people,
     CASE
-        WHEN compared.not_said = 0
+        WHEN compared.n_without_misuse = 0
             THEN greatest(0.0, least(100.0, 100.0 * (
                 judge_supported + $partial_credit * judge_partial - $misuse_penalty * judge_misused
             ) / compared.n))

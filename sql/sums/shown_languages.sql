@@ -1,6 +1,6 @@
 -- grain: one language of the claims of one question of one night of one app and generator under one recipe
 -- inputs: trace_scores and claim_results of one recipe and day
--- METHODS section 2. `und` is the language that can't be told.
+-- METHODS, Claims. `und` is an undetermined language.
 SELECT
     date,
     app,

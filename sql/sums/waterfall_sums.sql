@@ -1,8 +1,8 @@
 -- grain: one number of one night of one app and generator: `share_` or `wrong_`, and a stage of the waterfall or `sent`
 -- inputs: trace_scores of one recipe and day, reviewed_traces (see reviewed_traces.sql; of the same recipe, any days)
--- What the intervals of `nightly_waterfall` are made from (METHODS section 11): of each question how many traces there are
--- (n) and how many of these stop at the stage (total), or how many that stop there are reviewed (n) and how many of these
--- are wrong (total), in any order. `questions` says how many questions are so.
+-- The sums behind the intervals of `nightly_waterfall` (METHODS, Noise and confidence). Per question, in any order: traces
+-- (n), and how many of them stop at the stage (total); or reviewed traces that stop there (n), and how many of them are
+-- wrong (total). `questions` counts the questions with these sums.
 WITH question AS (
     SELECT
         date,

@@ -1,5 +1,6 @@
--- grain: one pair of the judge at one claim under one recipe, with its verdict (the first sample); null label and failure mean none yet
+-- grain: one pair of the judge at one claim under one recipe, with its verdict (the first sample)
 -- inputs: pairs, recipes, verdicts
+-- Null label and failure: no verdict yet.
 SELECT
     p.recipe,
     p.date,
@@ -27,5 +28,6 @@ LEFT JOIN verdicts AS v
     AND v.sample = 0
     AND v.judge_version = coalesce(r.judge_versions[coalesce(p.stage, 1)], r.judge_version)
 QUALIFY row_number() OVER (
-    PARTITION BY p.recipe, p.date, p.claim_id, p.stage, p.pair_kind, p.request_key, p.evidence ORDER BY v.label IS NULL, v.created_at
+    PARTITION BY p.recipe, p.date, p.claim_id, p.stage, p.pair_kind, p.request_key, p.evidence
+    ORDER BY v.label IS NULL, v.created_at
 ) = 1

@@ -1,4 +1,4 @@
--- grain: one question that was asked several times on one night of one app and generator, under one recipe
+-- grain: one question that occurs several times on one night of one app and generator, under one recipe
 -- inputs: trace_scores, traces
 SELECT
     s.recipe,

@@ -1,11 +1,10 @@
 -- grain: one claim under one recipe that people labelled
 -- inputs: claim_results, claims, reviews
--- METHODS section 13. A review belongs to the claim that it names, else to the one whose span its own overlaps most,
--- with intersection / union ≥ 0.5; if several claims share that span, nobody knows which one is meant, and it is left
--- out. Of each reviewer the latest label counts, of several reviewers the most frequent one: `outcome` is `labelled`,
--- `tied`, or `cant_tell`, and `people` is null but for the first. An adjudicator's label, the latest of them, counts over
--- all others.
--- A reviewer who did not say whether the claim is misused has said it where it cites nothing, or nothing supports it.
+-- METHODS, People. A review belongs to the claim that it names, else to the one whose span its own overlaps most, with
+-- intersection / union ≥ 0.5; where several claims share that span, the review is left out. Of each reviewer the latest
+-- label counts, of several reviewers the most frequent one: `outcome` is `labelled`, `tied`, or `cant_tell`, and `people`
+-- is null but for the first. An adjudicator's label, the latest of them, counts over all others.
+-- Without a reviewer's word on misuse, a claim that cites nothing is not misused, and an unsupported one is.
 WITH given AS (
     SELECT *, coalesce(reviewed_at, imported_at) AS given_at, coalesce(adjudicated, false) AS final
     FROM reviews
@@ -63,10 +62,10 @@ winner AS (
     WHERE n = most
     GROUP BY own_id
 ),
-said AS (
+by_claim AS (
     SELECT
         own_id,
-        count(DISTINCT coalesce(reviewer, '')) AS n_reviewers, -- who gives no name is one and the same person
+        count(DISTINCT coalesce(reviewer, '')) AS n_reviewers, -- all nameless reviewers count as one
         bool_or(drawn) AS random,
         bool_or(final) AS adjudicated,
         NOT bool_or(final) AND count(DISTINCT label) > 1 AS disputed,
@@ -86,14 +85,14 @@ SELECT
     claim_results.date,
     claim_results.trace_id,
     claim_results.claim_id,
-    said.n_reviewers,
-    said.random,
+    by_claim.n_reviewers,
+    by_claim.random,
     CASE winner.label WHEN 'cant_tell' THEN 'cant_tell' ELSE if(winner.label IS NULL, 'tied', 'labelled') END AS outcome,
     nullif(winner.label, 'cant_tell') AS people,
     CASE
         WHEN people IS NULL THEN NULL
         WHEN len(claims.cited_chunk_ids) = 0 THEN false
-        WHEN said.misused IS NOT NULL THEN said.misused
+        WHEN by_claim.misused IS NOT NULL THEN by_claim.misused
         WHEN people = 'unsupported' THEN true
     END AS people_misused,
     claim_results.status AS judge_status,
@@ -102,11 +101,11 @@ SELECT
     claim_results.confidence,
     claim_results.p_supported,
     claim_results.p_contradicted,
-    said.adjudicated,
-    said.disputed,
-    said.votes
+    by_claim.adjudicated,
+    by_claim.disputed,
+    by_claim.votes
 FROM claim_results
 INNER JOIN claims USING (claim_id)
-INNER JOIN said ON said.own_id = claim_results.claim_id
+INNER JOIN by_claim ON by_claim.own_id = claim_results.claim_id
 INNER JOIN winner ON winner.own_id = claim_results.claim_id
 ORDER BY claim_results.date, claim_results.trace_id, claims.ordinal, claim_results.claim_id

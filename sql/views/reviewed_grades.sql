@@ -1,6 +1,6 @@
 -- grain: one grade of one trace that people gave
 -- inputs: reviews
--- METHODS section 13. Of each reviewer the latest grade counts, of several reviewers the most frequent one, where N/A is
+-- METHODS, People. Of each reviewer the latest grade counts, of several reviewers the most frequent one, where N/A is
 -- one like any other: `outcome` is `graded`, `na`, or `tied`, and `value` is null but for the first. An adjudicator's
 -- grade, the latest of them, counts over all others.
 WITH vote AS (
@@ -28,12 +28,12 @@ winner AS (
     WHERE n = most
     GROUP BY trace_id, grade
 ),
-said AS (
+by_grade AS (
     SELECT
         min(date) AS date,
         trace_id,
         grade,
-        count(DISTINCT coalesce(reviewer, '')) AS n_reviewers, -- who gives no name is one and the same person
+        count(DISTINCT coalesce(reviewer, '')) AS n_reviewers, -- all nameless reviewers count as one
         bool_or(drawn) AS random,
         bool_or(final) AS adjudicated,
         NOT bool_or(final) AND count(DISTINCT coalesce(value, -1)) > 1 AS disputed,
@@ -44,16 +44,16 @@ said AS (
     GROUP BY trace_id, grade
 )
 SELECT
-    said.date,
-    said.trace_id,
-    said.grade,
+    by_grade.date,
+    by_grade.trace_id,
+    by_grade.grade,
     CASE WHEN NOT winner.decided THEN 'tied' WHEN winner.value IS NULL THEN 'na' ELSE 'graded' END AS outcome,
     winner.value,
-    said.n_reviewers,
-    said.random,
-    said.adjudicated,
-    said.disputed,
-    said.votes
-FROM said
+    by_grade.n_reviewers,
+    by_grade.random,
+    by_grade.adjudicated,
+    by_grade.disputed,
+    by_grade.votes
+FROM by_grade
 INNER JOIN winner USING (trace_id, grade)
-ORDER BY said.date, said.trace_id, said.grade
+ORDER BY by_grade.date, by_grade.trace_id, by_grade.grade

@@ -175,7 +175,7 @@ def test_a_forgotten_trace_is_nowhere_and_its_numbers_are(world: World) -> None:
     assert (done["texts"], done["claims"], done["questions"], done["quarantine"]) == (1, 5, 1, 2)
     assert done["explanations"] > 0
     page = (world.out / "report" / str(OLD.date()) / "index.html").read_text()
-    assert "The texts of 1 trace of this night were removed" in page
+    assert "The texts of 1 trace of this night were redacted" in page
     (last,) = read(world.warehouse, "SELECT flow, status FROM runs WHERE flow = 'forget'")
     assert last["status"] == "completed"
 

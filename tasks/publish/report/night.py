@@ -139,7 +139,7 @@ def gather(reader: Reader, recipe: Row, night: date, listing: Sequence[Row]) -> 
         "confused": select(reader, "grace_confusion", **scope, each=CONFUSED_EACH),
         **refused(reader, night),
         "misuses": _misuses(reader, recipe, night),
-        "removed": select(reader, "removed", recipe=recipe["recipe"], night=night)[0]["n"],
+        "redacted": select(reader, "redacted", recipe=recipe["recipe"], night=night)[0]["n"],
         "lowest": sorted(
             (r for r in listing if r[score] is not None),
             key=lambda r: (r[score], -r["claims_misused"]),
