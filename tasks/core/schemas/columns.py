@@ -1,4 +1,4 @@
-"""What tables share: types, columns and how a table is declared."""
+"""Shared types and columns, and the declaration of a table."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -24,19 +24,19 @@ CITED_SUPPORT = pa.struct([("chunk_id", S), ("label", S), ("p_supported", F64)])
 FLIP = pa.struct([("first", S), ("second", S), ("n", I64)])
 
 
-DAYS = "`leadline nightly` over its days, or `leadline backfill` if that made it,"
+DAYS = "`leadline nightly` over its days, or `leadline backfill` if that wrote it,"
 UNTEXTED = "rows of traces whose text was removed"
 
 
 @dataclass(frozen=True, slots=True)
 class Table:
-    """A table: its grain in words, its columns, the keys its parts are laid out by, and whether a part can be remade.
+    """A table: its grain, its columns, its partition keys, and whether a part can be rebuilt.
 
     Attributes:
-        partition: Hive-style directories of the lake, outermost first (`date=2026-11-01/`). The files hold the
-            partition columns too, so that a part says by itself what it is.
-        remade: What makes a part again from what is there, once it is removed; empty where nothing does.
-        lost: What a removed part takes with it for good; empty where all of it is remade.
+        partition: Hive-style directories of the lake, outermost first (`date=2026-11-01/`). The files contain the
+            partition columns too.
+        remade: The command that rebuilds a removed part; empty if nothing can.
+        lost: What a removed part loses permanently; empty if everything is rebuilt.
     """
 
     name: str
@@ -48,15 +48,15 @@ class Table:
 
     @property
     def remedy(self) -> str:
-        """What to do where a part is damaged."""
+        """What to do with a damaged part."""
         if not self.remade:
-            return f"It can't be made again: restore it from a backup. Removing the file loses {self.lost}."
-        lost = f", but for {self.lost}; where these matter, restore it from a backup" if self.lost else ""
-        return f"Remove the file and run {self.remade} again: it is made anew{lost}."
+            return f"Nothing can rebuild it: restore it from a backup. Removing the file loses {self.lost}."
+        lost = f", except {self.lost}; if these matter, restore it from a backup" if self.lost else ""
+        return f"Remove the file and run {self.remade} again to rebuild it{lost}."
 
     @property
     def stored(self) -> pa.Schema:
-        """The columns without those that the lake adds when it files a part away."""
+        """The columns without the partition columns, which the lake adds."""
         return pa.schema([f for f in self.schema if f.name not in self.partition])
 
 
@@ -69,10 +69,10 @@ JUDGE_VERSION = col("judge_version", S, "Hash of everything that can change a ve
 RECIPE = col("recipe", S, "Hash of extractor, pairing, judge, scoring SQL and parameters.", null=False)
 N_COLUMNS = [
     col("n", I64, "Traces.", null=False),
-    col("n_scored", I64, "Traces that have the number; only these enter the mean.", null=False),
-    col("n_na", I64, "Traces to which the question does not apply.", null=False),
-    col("n_unjudged", I64, "Traces to which it applies but no verdict could be had.", null=False),
-    col("n_abstained", I64, "Traces of which the judge said that it can't tell.", null=False),
+    col("n_scored", I64, "Traces with the number; only these enter the mean.", null=False),
+    col("n_na", I64, "Traces to which the number does not apply.", null=False),
+    col("n_unjudged", I64, "Traces to which it applies but that have no verdict.", null=False),
+    col("n_abstained", I64, "Traces on which the judge abstained.", null=False),
 ]
 
 
@@ -81,7 +81,7 @@ def interval(prefix: str, what: str) -> "list[pa.Field[Any]]":
     return [col(f"{prefix}_mean", F64, f"Mean {what} over the scored traces."), *ends(prefix)]
 
 
-def ends(prefix: str, unless: str = "null below two of them") -> "list[pa.Field[Any]]":
+def ends(prefix: str, unless: str = "null with fewer than two") -> "list[pa.Field[Any]]":
     """Columns of the 95% confidence interval of one number."""
     return [
         col(f"{prefix}_low", F64, f"Lower end of its 95% interval over questions; {unless}."),
@@ -90,5 +90,5 @@ def ends(prefix: str, unless: str = "null below two of them") -> "list[pa.Field[
 
 
 def top(number: str) -> float:
-    """Where the scale of a nightly number ends; it begins at 0."""
+    """The upper end of a nightly number's scale, which starts at 0."""
     return 100.0 if number == "groundedness" else 1.0
