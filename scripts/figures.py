@@ -2,7 +2,7 @@
 
 A figure stands between `<!-- figure: NAME -->` and `<!-- /figure -->`, which no reader sees: a block that a command
 printed, or a number within a sentence. The script does what `make nightly` does, in a temporary directory, and a test
-compares the pages with a run of its own (`tests/flows/test_nightly.py`). What depends on the machine is no part of that
+compares the pages with a run of its own (`tests/nights/test_sample.py`). What depends on the machine is no part of that
 comparison: seconds are left out, with the width of their column, and paths begin with `…/leadline`. Left out: what the
 sentences around the numbers say.
 """

@@ -1,4 +1,4 @@
-"""The marks around figures of the sample's run; what stands in them is held against a run in `flows/test_nightly.py`."""
+"""The marks around figures of the sample's run; what stands in them is held against a run in `nights/test_sample.py`."""
 
 import pytest
 from conftest import script

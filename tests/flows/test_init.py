@@ -1,4 +1,4 @@
-"""`leadline init`. That the installed command judges the sample from there is shown by `test_nightly.py`."""
+"""`leadline init`. That the installed command judges the sample from there is shown by `nights/test_sample.py`."""
 
 import filecmp
 from pathlib import Path

@@ -85,7 +85,7 @@ LLM_SERVED: dict[str, Any] = {
     "model.server.timeout_s": 7,
     "model.server.retries": 1,
 }
-# The kind picks the module; of prompts the bytes count, and not where they lie (test_judge_llm.py); the engine below.
+# The kind picks the module; of prompts the bytes count, and not where they lie (test_llm.py); the engine below.
 LLM_ELSEWHERE = {"kind", "languages", "prompt", "explained_prompt", "model.engine"}
 
 
@@ -242,7 +242,7 @@ def grader_version(settings: dict[str, Any]) -> str:
 
 def test_no_field_of_a_grader_is_forgotten() -> None:
     model = {n for n in [*LLM_COUNTS, *LLM_DRAWN, *LLM_THOUGHT, *LLM_SAME, *LLM_SERVED] if n.startswith("model.")}
-    known = {"kind", "prompts", "samples", "model.engine", *model, *GRADER_LLM_COUNTS}  # prompts: test_llm_grader.py
+    known = {"kind", "prompts", "samples", "model.engine", *model, *GRADER_LLM_COUNTS}  # prompts: graders/test_llm.py
     assert known == set(leaves(graders.llm.Config))
     models = {"kind", "embedder.model", "embedder.revision"}  # as with the judges' embedders above
     assert {*models, *GRADER_ENTAILMENT_COUNTS, *GRADER_ENTAILMENT_SAME} == set(leaves(graders.entailment.Config))

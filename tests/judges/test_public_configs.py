@@ -5,17 +5,16 @@ names of classes, takes the place of the published one. What comes out is held a
 shows, written here with plain transformers.
 """
 
-import importlib.util
 import json
 import re
 from collections.abc import Callable
 from pathlib import Path
-from types import ModuleType
 
 import pytest
 import torch
 import transformers
 import yaml
+from conftest import script
 from kit.root import ROOT
 from safetensors.torch import save_file
 from tokenizers import Tokenizer, models, pre_tokenizers, processors, trainers
@@ -158,15 +157,6 @@ TOKENIZERS: dict[str, Callable] = {
 }
 
 
-def prepare() -> ModuleType:
-    spec = importlib.util.spec_from_file_location("prepare_hhem", ROOT / "scripts" / "prepare_hhem.py")
-    assert spec
-    assert spec.loader
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
-
-
 def decided(layer: torch.nn.Linear, shares: list[float]) -> None:
     """Make a last layer answer with these shares, whatever it reads."""
     with torch.no_grad():
@@ -223,7 +213,7 @@ def hhem(folder: Path, shares: list[float] | None) -> Callable[[str, str], list[
         if k != "transformer.encoder.embed_tokens.weight"
     }
     save_file(tensors, folder / "model.safetensors", metadata={"format": "pt"})
-    prepare().build(folder, foundation, folder / "model")
+    script("prepare_hhem").build(folder, foundation, folder / "model")
 
     def use(premise: str, hypothesis: str) -> list[float]:
         # modeling_hhem_v2.py: `prompt` filled in, then the logits of the first token.
@@ -323,7 +313,7 @@ def test_pairs_are_read_as_on_the_models_card(path: Path, tiny) -> None:
 def test_a_folder_whose_scores_are_not_the_cards_is_noticed(tiny, tmp_path: Path) -> None:
     """A model that says 0.7 to everything is as far from the scores on the card as arithmetic says."""
     tiny(CONFIGS / "hhem.yaml", [0.3, 0.7])
-    script = prepare()
+    script = script("prepare_hhem")
     off = script.differences(tmp_path / "model")
     assert off == pytest.approx([abs(0.7 - score) for score in script.CARD.values()], abs=1e-4)
     assert max(off) > script.TOLERANCE

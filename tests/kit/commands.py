@@ -2,7 +2,7 @@
 
 Importing takes longer than most runs of a test. What is forked is as much a process as one that was started: it has its
 own session and environment, writes to files, ends with an exit code and can be killed. That the command starts from
-nothing is shown by `test_cli.py`, and with a worker by `test_scheduled.py`.
+nothing is shown by `flows/test_cli.py`, and with a worker by `nights/test_scheduled.py`.
 """
 
 import atexit

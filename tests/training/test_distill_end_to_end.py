@@ -4,7 +4,6 @@ The teacher goes by one word of a claim, which a model of two layers learns in s
 and that every step takes what the one before left, is what is shown here; how good a real student gets is not.
 """
 
-import importlib
 import importlib.util
 import json
 import sys
@@ -13,13 +12,13 @@ from dataclasses import dataclass
 from datetime import date
 from itertools import product
 from pathlib import Path
-from types import ModuleType
 from typing import Any
 
 import pytest
 import yaml
 from conftest import in_process
-from engines.tiny_llms import TEXTS, build
+from kit.tiny_llms import TEXTS, build
+from kit.worlds import all_stages, make_world, read, trace, write
 
 from flows.__main__ import main
 from tasks import graders, judges
@@ -40,7 +39,6 @@ pytestmark = [
     pytest.mark.slow,
     pytest.mark.skipif(importlib.util.find_spec("vllm") is None, reason="vLLM is not installed"),
 ]
-TESTS = Path(__file__).parents[1]
 PROMPT = """---
 inputs: [passages, claim]
 output:
@@ -101,10 +99,10 @@ def said(one: str, does: str, other: str) -> str:
     return f"The {one} {does} the {other}."
 
 
-def night(worlds: ModuleType, day: date, verbs: list[str], of: list[tuple[str, str]]) -> list[dict[str, Any]]:
+def night(day: date, verbs: list[str], of: list[tuple[str, str]]) -> list[dict[str, Any]]:
     """A question for each pair of things, one of the verbs in its answer, and one chunk."""
     return [
-        worlds.trace(
+        trace(
             f"{day}-{n}",
             timestamp=f"{day}T12:00:00Z",
             question=f"What does the {one} do with the {other}?",
@@ -162,11 +160,9 @@ def run(patch: pytest.MonkeyPatch, what: Any, *args: object) -> None:
 def taught(tmp_path_factory: pytest.TempPathFactory) -> Taught:
     root = tmp_path_factory.mktemp("distill")
     with pytest.MonkeyPatch.context() as patch, in_process():
-        patch.syspath_prepend(str(TESTS / "flows"))
-        worlds = importlib.import_module("worlds")
-        world = worlds.make_world(root)
+        world = make_world(root)
         pairs_of = [(a, b) for a, b in product(THINGS, THINGS) if a != b]
-        worlds.write(root / "logs" / "a.jsonl", night(worlds, LEARNED, list(RULE), pairs_of))
+        write(root / "logs" / "a.jsonl", night(LEARNED, list(RULE), pairs_of))
         teach(world, LEARNED)
         judged = build_context(world.config, LEARNED, LEARNED)
         for stage in (pairs.plan_pairs, verdicts.judge_pairs, score.score_traces):
@@ -196,9 +192,9 @@ def taught(tmp_path_factory: pytest.TempPathFactory) -> Taught:
         config = yaml.safe_load(world.config.read_text())
         config["recipe"]["judge"] = "out/judge.yaml"
         (root / "later.yaml").write_text(yaml.safe_dump(config))
-        worlds.write(root / "logs" / "b.jsonl", night(worlds, LATER, ["keeps", "drops"], pairs_of[:8]))
-        worlds.all_stages(build_context(root / "later.yaml", LATER, LATER))
-        labels = worlds.read(world.warehouse, f"SELECT text, label FROM claim_details WHERE date = '{LATER}'")
+        write(root / "logs" / "b.jsonl", night(LATER, ["keeps", "drops"], pairs_of[:8]))
+        all_stages(build_context(root / "later.yaml", LATER, LATER))
+        labels = read(world.warehouse, f"SELECT text, label FROM claim_details WHERE date = '{LATER}'")
         judge.close()
     return Taught(
         root,

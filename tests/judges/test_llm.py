@@ -4,7 +4,6 @@ What a model says is scripted here, reply by reply; the last tests ask a real on
 """
 
 import contextlib
-import importlib
 import importlib.util
 import json
 import math
@@ -570,9 +569,9 @@ def real(tmp_path_factory):
     """What a loaded judge says of three requests, in the order asked for and in another one."""
     if importlib.util.find_spec("vllm") is None:
         pytest.skip("vLLM is not installed: make .venv/vllm")
-    with pytest.MonkeyPatch.context() as patch:
-        patch.syspath_prepend(str(Path(__file__).parents[1] / "engines"))
-        folder = importlib.import_module("tiny_llms").build(tmp_path_factory.mktemp("llm"))
+    from kit import tiny_llms  # noqa: PLC0415 - imports torch
+
+    folder = tiny_llms.build(tmp_path_factory.mktemp("llm"))
     file = folder / "judge.yaml"
     model = {"model": "./", "dtype": "float32", "max_tokens": 2048}
     file.write_text(
