@@ -27,65 +27,64 @@ from tasks.store.warehouse import VIEWED
 
 DOCS = Path(__file__).resolve().parents[1] / "docs"
 TABLES_INTRO = """\
-<!-- Written by scripts/generate_docs.py from tasks/core/schemas.py and sql/views/. Do not edit; run `make docs`. -->
+<!-- Written by scripts/generate_docs.py from tasks/core/schemas/ and sql/views/. Do not edit; run `make docs`. -->
 
 # Tables and views
 
-What `leadline sql`, a notebook or a BI tool finds in the warehouse. Queries to begin with: [cookbook.md](cookbook.md).
+The tables and views of the warehouse, for `leadline sql`, notebooks and BI tools. [cookbook.md](cookbook.md) has queries.
 
-- `traces`, `claims` and what is computed of them join by `date` and `trace_id`; claims by `claim_id`. Days are UTC.
-- Results are kept **per recipe**, side by side: a changed config makes new rows and leaves the old ones. Ask for one
-  recipe, such as the latest: `WHERE recipe = (SELECT max_by(recipe, started_at) FROM runs WHERE status = 'completed')`.
-- A number that could not be had is null, never 0, and a `…_status` column says why. Means leave it out, and the `n_…`
-  columns count what was left out.
-- Columns that a table got later are null in older rows.
-- The lake holds every table as Parquet, in directories by its partition columns. `traces`, `pairs`, `verdicts`,
-  `relevance` and `grades` are not copied into the warehouse: there they are views of the lake's files.
+- Join `traces`, `claims` and their results by `date` and `trace_id`, and claims by `claim_id`. Days are UTC.
+- Results are stored **per recipe**: a changed config adds new rows and keeps the old ones. Select one recipe, for
+  example the latest: `WHERE recipe = (SELECT max_by(recipe, started_at) FROM runs WHERE status = 'completed')`.
+- A missing number is null, never 0, and a `…_status` column shows the reason. Means leave it out, and the `n_…` columns
+  count what they leave out.
+- Columns that were added later are null in older rows.
+- The lake stores every table as Parquet, in directories by its partition columns. `traces`, `pairs`, `verdicts`,
+  `relevance` and `grades` are not copied into the warehouse; they are views of the lake's files.
 """
 
 DAMAGE_INTRO = """\
 ## Damaged parts
 
-A part of the lake that can't be read is named in the message of whatever had to read it, with what to do. Where a table
-can be made again, remove the file and run what is listed. Restore others from a [backup](operations.md#backup), or lose
-what is listed.
+If a part of the lake is unreadable, the error names the file and the fix. If the table can be rebuilt, remove the file and
+run the listed command. Restore other parts from a [backup](operations.md#backup), or accept the listed loss.
 """
 
-# What keys and view columns mean where the code does not say it: a name that was thought to be enough.
+# Descriptions of keys and view columns that have none in the code.
 MEANINGS = {
-    "chunks.position": "Place in that order, from 0.",
+    "chunks.position": "Position in that order, from 0.",
     "claim_details.deciding_chunk_text": "Text of the deciding chunk.",
-    "pair_verdicts.chunk_ids": "Chunks in the evidence, best first where joint.",
-    "reviewed_claims.n_reviewers": "People who labelled it, an adjudicator included.",
-    "reviewed_claims.random": "Whether it was drawn at random, by any of them.",
-    "reviewed_claims.outcome": "`labelled`, `tied` (as many say one thing as another) or `cant_tell`.",
+    "pair_verdicts.chunk_ids": "Chunks in the evidence, best first for joint pairs.",
+    "reviewed_claims.n_reviewers": "People who labelled it, including an adjudicator.",
+    "reviewed_claims.random": "Whether any of them labelled it in a random draw.",
+    "reviewed_claims.outcome": "`labelled`, `tied` or `cant_tell`.",
     "reviewed_claims.people": "People's label; null unless labelled.",
-    "reviewed_claims.people_misused": "Whether it is misused by people; null where they did not say.",
+    "reviewed_claims.people_misused": "Whether people call it misused; null if not stated.",
     "reviewed_claims.judge_status": "`status` of `claim_results`.",
     "reviewed_claims.judge": "The judge's label; null unless judged.",
-    "reviewed_claims.judge_misused": "Whether it is misused by the judge.",
+    "reviewed_claims.judge_misused": "Whether the judge calls it misused.",
     "reviewed_claims.adjudicated": "Whether an adjudicator's label decides.",
     "reviewed_claims.disputed": "Whether its reviewers gave different labels, and no adjudicator has settled it.",
-    "reviewed_claims.votes": "The label of each reviewer that counts, the latest, and the adjudicator's after them.",
-    "reviewed_grades.outcome": "`graded`, `na` (it does not apply) or `tied` (as many say one thing as another).",
+    "reviewed_claims.votes": "The latest label of each reviewer, then the adjudicator's.",
+    "reviewed_grades.outcome": "`graded`, `na` (does not apply) or `tied`.",
     "reviewed_grades.value": "The grade; null unless graded.",
-    "reviewed_grades.n_reviewers": "People who gave it, an adjudicator included.",
-    "reviewed_grades.random": "Whether the answer was drawn at random for it, by any of them.",
+    "reviewed_grades.n_reviewers": "People who gave it, including an adjudicator.",
+    "reviewed_grades.random": "Whether any of them graded the answer in a random draw.",
     "reviewed_grades.adjudicated": "Whether an adjudicator's grade decides.",
     "reviewed_grades.disputed": "Whether its reviewers gave different grades, and no adjudicator has settled it.",
-    "reviewed_grades.votes": "The grade of each reviewer that counts, the latest, and the adjudicator's after them.",
-    "question_repeats.question": "The question, as the first of its traces by id has it.",
+    "reviewed_grades.votes": "The latest grade of each reviewer, then the adjudicator's.",
+    "question_repeats.question": "The question, as worded in its first trace by id.",
     "question_repeats.n": "Traces of this question.",
-    "question_repeats.n_scored": "Of these, traces that have a groundedness score.",
+    "question_repeats.n_scored": "Of these, traces with a groundedness score.",
     "question_repeats.groundedness_mean": "Mean groundedness_score of its scored traces.",
-    "question_repeats.groundedness_spread": "Their standard deviation; null below two.",
+    "question_repeats.groundedness_spread": "Their standard deviation; null with fewer than two.",
     "question_repeats.groundedness_range": "Highest − lowest.",
     "question_repeats.faithfulness_mean": "Mean faithfulness of its scored traces.",
-    "question_repeats.faithfulness_spread": "Their standard deviation; null below two.",
+    "question_repeats.faithfulness_spread": "Their standard deviation; null with fewer than two.",
     "question_repeats.faithfulness_range": "Highest − lowest.",
-    "Nightly.lake": "Directory of the lake, the Parquet files that everything else is derived from.",
+    "Nightly.lake": "Directory of the lake: the Parquet files from which everything else is derived.",
     "Nightly.warehouse": "The DuckDB file that people query.",
-    "Nightly.sources": "Where traces come from: paths of source files, or sources written out in place.",
+    "Nightly.sources": "Sources of traces: paths of source files, or inline sources.",
     "Recipe.name": "A name for people. Renaming changes no number and starts no new recipe.",
     "Recipe.scoring": "Parameters of the groundedness score.",
     "Triad.context_relevance": "The best chunk must be at least this relevant to the question, else `retrieval`.",
@@ -96,15 +95,15 @@ MEANINGS = {
     "Gates.max_chunk_chars": "A trace with a longer chunk is refused.",
     "Gates.max_chunks": "A trace with more chunks is refused.",
     "Coefficients.cosine": "Cosine of claim and evidence, in [−1, 1].",
-    "Coefficients.overlap": "Share of the claim's words (common ones aside) that are in the evidence.",
-    "Coefficients.bigrams": "Share of the claim's pairs of neighbouring words that are in the evidence.",
-    "Coefficients.missing_numbers": "Numbers of the claim that are not in the evidence, counted up to 3.",
-    "Coefficients.missing_names": "Names of the claim that are not in the evidence, counted up to 3.",
+    "Coefficients.overlap": "Share of the claim's words (without common words) in the evidence.",
+    "Coefficients.bigrams": "Share of the claim's pairs of adjacent words in the evidence.",
+    "Coefficients.missing_numbers": "Numbers of the claim that the evidence lacks, up to 3.",
+    "Coefficients.missing_names": "Names of the claim that the evidence lacks, up to 3.",
     "Shares.supported": "Share of verdicts with this label.",
     "Shares.partially_supported": "Share of verdicts with this label.",
     "Shares.unsupported": "Share of verdicts with this label.",
     "Shares.contradicted": "Share of verdicts with this label.",
-    "Shares.abstained": "Share of verdicts that say “can't tell”.",
+    "Shares.abstained": "Share of abstained verdicts.",
     "Shares.failure": "Share of requests that end without a verdict.",
 }
 _BLOCK = re.compile(r"<!-- keys of (?P<model>[\w.]+)(?: at (?P<at>[\w.]+))? -->\n(?P<rows>.*?)<!-- end -->", re.DOTALL)
