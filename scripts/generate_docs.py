@@ -31,7 +31,7 @@ TABLES_INTRO = """\
 
 # Tables and views
 
-The tables and views of the warehouse, for `leadline sql`, notebooks and BI tools. [cookbook.md](cookbook.md) has queries.
+The tables and views of the warehouse. [cookbook.md](cookbook.md) has queries for `leadline sql` and notebooks.
 
 - Join `traces`, `claims` and their results by `date` and `trace_id`, and claims by `claim_id`. Days are UTC.
 - Results are stored **per recipe**: a changed config adds new rows and keeps the old ones. Select one recipe, for
@@ -46,7 +46,7 @@ The tables and views of the warehouse, for `leadline sql`, notebooks and BI tool
 DAMAGE_INTRO = """\
 ## Damaged parts
 
-If a part of the lake is unreadable, the error names the file and the fix. If the table can be rebuilt, remove the file and
+If a part of the lake is unreadable, the error names the file and the fix. Remove a part that can be rebuilt, and
 run the listed command. Restore other parts from a [backup](operations.md#backup), or accept the listed loss.
 """
 

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 from conftest import in_process
-from engines.tiny_llms import POSITIONS, build
+from kit.tiny_llms import POSITIONS, build
 from kit.root import ROOT
 
 from tasks.core.config import validate

@@ -88,7 +88,7 @@ def test_prompts_of_lessons_are_those_that_the_judge_asks():
 
 
 @pytest.mark.parametrize(
-    ("verdict", "shown", "pair_kind", "problem"),
+    ("verdict", "shown", "look", "problem"),
     [
         (Verdict("k", "supported"), 1, "plain", None),  # there is no other passage
         (Verdict("k", "supported"), 2, "plain", "no_passage"),

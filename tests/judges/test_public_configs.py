@@ -313,7 +313,7 @@ def test_pairs_are_read_as_on_the_models_card(path: Path, tiny) -> None:
 def test_a_folder_whose_scores_are_not_the_cards_is_noticed(tiny, tmp_path: Path) -> None:
     """A model that says 0.7 to everything is as far from the scores on the card as arithmetic says."""
     tiny(CONFIGS / "hhem.yaml", [0.3, 0.7])
-    script = script("prepare_hhem")
-    off = script.differences(tmp_path / "model")
-    assert off == pytest.approx([abs(0.7 - score) for score in script.CARD.values()], abs=1e-4)
-    assert max(off) > script.TOLERANCE
+    prepared = script("prepare_hhem")
+    off = prepared.differences(tmp_path / "model")
+    assert off == pytest.approx([abs(0.7 - score) for score in prepared.CARD.values()], abs=1e-4)
+    assert max(off) > prepared.TOLERANCE

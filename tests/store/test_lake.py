@@ -119,27 +119,27 @@ def garble(path: Path) -> None:
 
 
 class TestDamage:
-    @pytest.mark.parametrize("pair_kind", [Part.read, Part.rows, Part.inputs, lambda part: check([part.path])])
+    @pytest.mark.parametrize("read", [Part.read, Part.rows, Part.inputs, lambda part: check([part.path])])
     def test_whoever_reads_a_damaged_part_is_told_what_to_do(
-        self, tmp_path: Path, look: Callable[[Part], object]
+        self, tmp_path: Path, read: Callable[[Part], object]
     ) -> None:
         lake = Lake(tmp_path / "a=b")  # a lake may lie anywhere
         part = lake.write(RELEVANCE, "p", scores(0.5), VERSION, DAY)
         cut(part.path)
         with pytest.raises(DamagedError) as caught:
-            look(part)
+            read(part)
         assert str(caught.value).startswith(f"{part.path}: the part is damaged (Parquet magic bytes not found")
         assert str(caught.value).endswith(RELEVANCE.remedy)
         assert caught.value.exit_code == 1
 
-    @pytest.mark.parametrize("pair_kind", [Part.read, lambda part: check([part.path])])
-    def test_damage_behind_a_sound_footer(self, tmp_path: Path, look: Callable[[Part], object]) -> None:
+    @pytest.mark.parametrize("read", [Part.read, lambda part: check([part.path])])
+    def test_damage_behind_a_sound_footer(self, tmp_path: Path, read: Callable[[Part], object]) -> None:
         row = {"ingested": 1, "known": 0, "quarantined": 0, "ingested_at": datetime(2026, 11, 1, tzinfo=UTC)}
         part = Lake(tmp_path).write(SOURCES, "p", from_rows([row | {"rows": i} for i in range(2_000)], SOURCES))
         garble(part.path)
         assert part.rows() == 2_000
         with pytest.raises(DamagedError) as caught:
-            look(part)
+            read(part)
         assert str(caught.value).isprintable()
         assert str(caught.value).endswith(SOURCES.remedy)
 
