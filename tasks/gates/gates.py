@@ -1,101 +1,86 @@
 """The gates: which new traces are refused, which nights are unusual, and whether results may be kept.
 
-The rules stand in `gates_rules`, the tables they look at in `gates_frames`, Great Expectations in `gates_engine`.
+Rows are refused part by part. The frames that were checked are held for Great Expectations, which documents them once.
 Nothing is moved or dropped here: the stages do that with what these functions return. Duplicate traces are not a
 matter of the gates; the ingest knows what was there before.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from datetime import date
 from pathlib import Path
 from statistics import median
 from typing import Any
 
+import polars as pl
 import pyarrow as pa
 
 from tasks.core.config import Gates
 from tasks.gates import frames
-from tasks.gates.engine import Engine
-from tasks.gates.frames import narrow_traces
 from tasks.gates.rules import CLAIM_RULES, SCORE_RULES, VOLUME_RULES, Rule, trace_rules
 
-__all__ = ["GateKeeper", "Refusal", "ResultRefusal", "narrow_traces"]
-
 MIN_NIGHTS = 3  # fewer earlier nights say nothing about what is usual
-
-
-@dataclass(frozen=True, slots=True)
-class Refusal:
-    """A trace that is refused: the first reason, and what was found. `row` is that of `narrow_traces`."""
-
-    row: int
-    reason: str
-    detail: str
-
-
-@dataclass(frozen=True, slots=True)
-class ResultRefusal:
-    """A result that must not be kept, or one that is missing: the first reason, and what was found."""
-
-    trace_id: str
-    reason: str
-    detail: str
+HELD_BYTES = 128 << 20  # of the frames of a suite; more are validated before the run's end
 
 
 class GateKeeper:
-    """The gates of one lake.
+    """The gates of one run.
 
     Args:
-        gates: Limits.
-        directory: Where validation results and Data Docs are kept.
+        limits: See the config.
+        directory: Where validation results and Data Docs are kept; None where nothing is documented.
     """
 
-    def __init__(self, gates: Gates, directory: Path) -> None:
-        self._gates = gates
-        suites: dict[str, Sequence[Rule]] = {
-            "traces": trace_rules(gates),
+    def __init__(self, limits: Gates, directory: Path | None) -> None:
+        self._limits = limits
+        self._directory = directory
+        self._suites: dict[str, Sequence[Rule]] = {
+            "traces": trace_rules(limits),
             "volume": VOLUME_RULES,
             "claim_results": CLAIM_RULES,
             "trace_scores": SCORE_RULES,
         }
-        self._engine = Engine(directory, suites)
+        self._parts = 0
+        self._held: dict[str, list[pl.DataFrame]] = {}
+        self._results: dict[str, Any] = {}
+        self._docs: Any = None  # DataDocs
 
-    def check_traces(self, narrow: pa.Table, last_day: date, today: date, run_name: str) -> list[Refusal]:
-        """The traces that are refused.
+    def check_traces(self, traces: pa.Table, last_day: date, today: date) -> pl.DataFrame:
+        """The traces that are refused, each with the first reason, and what was found.
 
         Args:
-            narrow: What `narrow_traces` returns, or some of its rows.
+            traces: Columns of `TRACES.stored` (others are ignored).
             last_day: Last day that the run was asked for, UTC.
             today: The day on which the run happens, UTC.
 
         Returns:
-            At most one refusal per row, in the order of rows. Cost is about 60 ms and a few microseconds a row, so
-            tens of thousands of rows at a time are best.
+            `row` (from 0, in order), `reason`, `detail`.
         """
-        found = self._broken("traces", frames.trace_frame(narrow, last_day, today), run_name)
-        return [Refusal(row["row"], rule.reason, detail) for row, rule, detail in found]
+        found = [
+            (row["row"], rule.reason, detail)
+            for row, rule, detail in self._refused("traces", frames.trace_frame(traces, last_day, today))
+        ]
+        return pl.DataFrame(found, {"row": pl.UInt32, "reason": pl.String, "detail": pl.String}, orient="row")
 
-    def check_volume(self, counts: Mapping[date, int], recent: Sequence[int], run_name: str) -> list[str]:
+    def check_volume(self, counts: Mapping[date, int], recent: Sequence[int]) -> list[str]:
         """A warning per night whose number of traces is far from the usual; nothing is refused for it.
 
         Args:
             counts: Traces per new night.
             recent: Traces of earlier nights, oldest first; the last `volume_nights` of them count.
         """
-        nights = recent[-self._gates.volume_nights :] if self._gates.volume_nights else []
+        nights = recent[-self._limits.volume_nights :] if self._limits.volume_nights else []
         if len(nights) < MIN_NIGHTS:
             return []
-        table = frames.volume_frame(counts, median(nights), self._gates.volume_ratio)
+        frame = frames.volume_frame(counts, median(nights), self._limits.volume_ratio)
         return [
             f"{row['date']}: {row['traces']:.0f} traces, outside the usual {row['low']:.4g} to {row['high']:.4g} "
             f"(median of {len(nights)} nights: {row['median']:g}; {rule.reason})"
-            for row, rule, _ in self._broken("volume", table, run_name)
+            for row, rule, _ in self._refused("volume", frame)
         ]
 
     def check_results(
-        self, claims: pa.Table, claim_results: pa.Table, trace_scores: pa.Table, traces: pa.Table, run_name: str
-    ) -> list[ResultRefusal]:
+        self, claims: pa.Table, claim_results: pa.Table, trace_scores: pa.Table, traces: pa.Table
+    ) -> pl.DataFrame:
         """What is wrong with the results of some traces: nothing, unless there is a bug.
 
         Args:
@@ -105,31 +90,58 @@ class GateKeeper:
             traces: `trace_id` of the traces that were to be scored.
 
         Returns:
-            At most one refusal per claim and per trace. Cost is about 0.1 s and a few microseconds a row.
+            `trace_id`, `reason`, `detail`: at most one row per claim and per trace, claims first.
         """
-        tables = {
+        suites = {
             "claim_results": frames.claim_frame(claims, claim_results, traces),
             "trace_scores": frames.score_frame(claim_results, trace_scores, traces),
         }
-        return [
-            ResultRefusal(
-                row["trace_id"], rule.reason, f"claim {row['claim_id']}: {detail}" if "claim_id" in row else detail
-            )
-            for suite, table in tables.items()
-            for row, rule, detail in self._broken(suite, table, run_name)
+        found = [
+            (row["trace_id"], rule.reason, f"claim {row['claim_id']}: {detail}" if "claim_id" in row else detail)
+            for suite, frame in suites.items()
+            for row, rule, detail in self._refused(suite, frame)
         ]
+        return pl.DataFrame(found, dict.fromkeys(("trace_id", "reason", "detail"), pl.String), orient="row")
 
-    def write_docs(self) -> Path:
-        """Bring Data Docs up to date with all checks since the last call; once at the end of a run.
+    def write_docs(self, run_name: str) -> None:
+        """Have Great Expectations validate all that was checked since the last call, a result per suite."""
+        for suite in list(self._held):
+            self._validate(suite)
+        if self._results:
+            self._docs.store(self._results, run_name)
+            self._results.clear()
 
-        Returns:
-            Their first page. It exists once a check has been made in this directory.
-        """
-        return self._engine.write_docs()
+    def _refused(self, suite: str, frame: pl.DataFrame) -> Iterator[tuple[dict[str, Any], Rule, str]]:
+        """The rows that break a rule, each with the first rule that it breaks and what was found."""
+        rules = self._suites[suite]
+        self._parts += 1
+        frame = frame.with_columns(part=pl.lit(self._parts))
+        self._hold(suite, frame)
+        broken = frame.with_row_index("row").with_columns(rule=first_broken(rules)).drop_nulls("rule")
+        for row in broken.iter_rows(named=True):
+            rule = rules[row["rule"]]
+            values = ", ".join(f"{name} = {row[name]}" for name in rule.shows)
+            yield row, rule, ": ".join(filter(None, (values, rule.limit)))
 
-    def _broken(self, suite: str, table: pa.Table, run_name: str) -> Iterator[tuple[dict[str, Any], Rule, str]]:
-        broken = self._engine.broken(suite, table, run_name)
-        rows = table.take([b.row for b in broken]).to_pylist() if broken else []
-        for row, found in zip(rows, broken, strict=True):
-            values = ", ".join(f"{name} = {row[name]}" for name in found.rule.shows)
-            yield row, found.rule, ": ".join(filter(None, (values, found.rule.limit)))
+    def _hold(self, suite: str, frame: pl.DataFrame) -> None:
+        if self._directory is None or frame.is_empty():
+            return
+        used = {name for rule in self._suites[suite] for name in rule.broken.meta.root_names()}
+        held = self._held.setdefault(suite, [])
+        held.append(frame.select(sorted(used)))
+        if sum(f.estimated_size() for f in held) > HELD_BYTES:
+            self._validate(suite)
+
+    def _validate(self, suite: str) -> None:
+        from tasks.gates import data_docs  # noqa: PLC0415 - it takes seconds
+
+        assert self._directory  # noqa: S101 - nothing is held without one
+        self._docs = self._docs or data_docs.DataDocs(self._directory, self._suites)
+        frame = pl.concat(self._held.pop(suite), how="diagonal_relaxed")
+        result = self._docs.validate(suite, frame)
+        self._results[suite] = data_docs.merged(self._results[suite], result) if suite in self._results else result
+
+
+def first_broken(rules: Sequence[Rule]) -> pl.Expr:
+    """Per row, the position of the first rule that it breaks; null where it breaks none."""
+    return pl.coalesce(pl.when(rule.broken).then(pl.lit(i)) for i, rule in enumerate(rules))

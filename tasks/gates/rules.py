@@ -1,11 +1,14 @@
-"""What the gates expect, as data: every rule with its expectation, its reason and a sentence for people.
+"""The rules of the gates, as data.
 
-The order of a list is the order in which a row's reasons are told: a row is refused for the first rule it breaks.
-Column names are those of `gates_frames`. Nothing here runs an expectation; `gates_engine` does.
+Each rule is declared once, as an expectation for Great Expectations and as a polars expression: the expression refuses
+rows part by part, the expectation documents a night. A test holds both to the same verdict. Column names are those of
+`frames.py`. A row is refused for the first rule of its suite that it breaks.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
+
+import polars as pl
 
 from tasks.core.config import Gates
 from tasks.core.schemas import WATERFALL
@@ -19,12 +22,13 @@ ANSWER_STATUSES = ("scored", "na", "unjudged")
 
 @dataclass(frozen=True, slots=True)
 class Rule:
-    """One expectation and what it means when a row breaks it.
+    """One rule on the rows of a frame.
 
     Attributes:
         reason: Machine-readable reason, as it is stored in `quarantine`.
         expectation: Name of a class in `great_expectations.expectations`.
         options: Its arguments.
+        broken: Whether a row breaks the rule; null counts as no.
         note: What is expected and why it matters, for Data Docs.
         shows: Columns whose values go into the detail of a refusal; never a column of text.
         limit: The limit in words; it follows the values in the detail of a refusal.
@@ -33,62 +37,63 @@ class Rule:
     reason: str
     expectation: str
     options: Mapping[str, object]
+    broken: pl.Expr
     note: str
     shows: tuple[str, ...]
     limit: str
-
-    @property
-    def columns(self) -> tuple[str, ...]:
-        """The columns that the expectation looks at."""
-        many = self.options.get("column_list", ())
-        assert isinstance(many, Sequence)  # noqa: S101 - for the type checker
-        one = (self.options.get(key) for key in ("column", "column_A", "column_B"))
-        return (*(str(c) for c in one if c is not None), *map(str, many))
 
 
 def between(reason: str, column: str, low: float | None, high: float | None, note: str, *shows: str) -> Rule:
     """`low <= column <= high`, both ends allowed; null passes."""
     limit = f"at least {low}" if high is None else f"at most {high}" if low is None else f"{low} to {high}"
     options = {"column": column, "min_value": low, "max_value": high}
-    return Rule(reason, "ExpectColumnValuesToBeBetween", options, note, (column, *shows), f"must be {limit}")
+    value = pl.col(column)
+    bounds = ([value < low] if low is not None else []) + ([value > high] if high is not None else [])
+    broken = pl.any_horizontal(bounds)
+    return Rule(reason, "ExpectColumnValuesToBeBetween", options, broken, note, (column, *shows), f"must be {limit}")
 
 
 def present(reason: str, column: str, note: str, *shows: str) -> Rule:
     """`column` is not null."""
-    return Rule(
-        reason, "ExpectColumnValuesToNotBeNull", {"column": column}, note, shows, f"{column} must not be missing"
-    )
+    limit, broken = f"{column} must not be missing", pl.col(column).is_null()
+    return Rule(reason, "ExpectColumnValuesToNotBeNull", {"column": column}, broken, note, shows, limit)
 
 
 def one_of(reason: str, column: str, values: tuple[str, ...], note: str) -> Rule:
     """`column` is one of `values`; null passes."""
     options = {"column": column, "value_set": list(values)}
-    return Rule(reason, "ExpectColumnValuesToBeInSet", options, note, (column,), f"must be one of {', '.join(values)}")
+    limit, broken = f"must be one of {', '.join(values)}", ~pl.col(column).is_in(values)
+    return Rule(reason, "ExpectColumnValuesToBeInSet", options, broken, note, (column,), limit)
 
 
 def same(reason: str, left: str, right: str, note: str, *shows: str) -> Rule:
     """`left == right`; two nulls pass."""
     options = {"column_A": left, "column_B": right, "ignore_row_if": "both_values_are_missing"}
-    return Rule(
-        reason, "ExpectColumnPairValuesToBeEqual", options, note, (left, right, *shows), f"{left} must equal {right}"
-    )
+    limit, broken = f"{left} must equal {right}", pl.col(left).ne_missing(pl.col(right))
+    return Rule(reason, "ExpectColumnPairValuesToBeEqual", options, broken, note, (left, right, *shows), limit)
 
 
 def at_least(reason: str, larger: str, smaller: str, note: str, *shows: str) -> Rule:
     """`larger >= smaller`; a null on either side passes."""
     options = {"column_A": larger, "column_B": smaller, "or_equal": True, "ignore_row_if": "either_value_is_missing"}
-    limit = f"{larger} must be at least {smaller}"
-    return Rule(reason, "ExpectColumnPairValuesAToBeGreaterThanB", options, note, (larger, smaller, *shows), limit)
+    limit, broken = f"{larger} must be at least {smaller}", pl.col(larger) < pl.col(smaller)
+    expectation = "ExpectColumnPairValuesAToBeGreaterThanB"
+    return Rule(reason, expectation, options, broken, note, (larger, smaller, *shows), limit)
 
 
 def unique(reason: str, columns: tuple[str, ...], note: str) -> Rule:
-    """No two rows agree in all of `columns`; every row of such a group breaks the rule."""
-    options = {"column_list": list(columns)}
-    return Rule(reason, "ExpectCompoundColumnsToBeUnique", options, note, (), f"{' and '.join(columns)} must be unique")
+    """No two rows of a part agree in all of `columns`; every row of such a group breaks the rule.
+
+    A row whose keys are all null passes.
+    """
+    keys = ["part", *columns]
+    limit = f"{' and '.join(columns)} must be unique"
+    broken = pl.struct(keys).is_duplicated() & pl.any_horizontal(pl.col(keys).is_not_null())
+    return Rule(reason, "ExpectCompoundColumnsToBeUnique", {"column_list": keys}, broken, note, (), limit)
 
 
 def trace_rules(gates: Gates) -> tuple[Rule, ...]:
-    """Rules on new traces, one row each (`gates_frames.narrow_traces`)."""
+    """Rules on new traces, one row each (`frames.trace_frame`)."""
     window = "timestamp_out_of_window"
     return (
         between(window, "days_before_range", None, gates.max_age_days,
@@ -128,7 +133,7 @@ CLAIM_RULES = (
     between("score_out_of_bounds", "p_supported", 0, 1, _ODDS),
     between("score_out_of_bounds", "p_contradicted", 0, 1, _ODDS),
     between("negative_count", "n_pairs_unjudged", 0, None, "The number of pairs without a label is a count."),
-    at_least("counts_do_not_add_up", "n_pairs", "n_pairs_unjudged", "No more pairs lack a label than there were pairs."),
+    at_least("counts_do_not_add_up", "n_pairs", "n_pairs_unjudged", "No more pairs lack a label than there are."),
 )  # fmt: skip
 
 SCORE_RULES = (

@@ -24,7 +24,6 @@ import pyarrow.compute as pc
 from tasks.core.errors import DataError
 from tasks.core.progress import tracked
 from tasks.core.schemas import NEVER_READ, QUARANTINE, TRACES
-from tasks.gates.gates import GateKeeper, narrow_traces
 from tasks.ingest import ledger
 from tasks.run.context import Context
 from tasks.run.redacted import requested_redactions
@@ -88,9 +87,7 @@ def ingest(ctx: Context) -> StageResult:
         return StageResult("ingest", reused=reused, notes=(*missing, *ledger.adopt(ctx.lake)))
     staging = ctx.lake.hidden("staging")
     shutil.rmtree(staging, ignore_errors=True)
-    gate = GateKeeper(ctx.config.gates, ctx.lake.hidden("gates"))
-    run_name = f"{ctx.first}..{ctx.last}"
-    work = _Ingest(ctx, Lake(staging), gate, run_name)
+    work = _Ingest(ctx, Lake(staging))
     files: list[_File] = []
     try:
         with tracked(ctx.progress, "ingest", len(new)), ctx.queries() as queries:
@@ -103,9 +100,9 @@ def ingest(ctx: Context) -> StageResult:
         shutil.rmtree(staging, ignore_errors=True)
         earlier = [n for d, n in sorted(before.items()) if n and d < min(days, default=ctx.first)]
         totals = {d: n + before.get(d, 0) for d, n in days.items()}  # a night counts with what came late
-        notes = [*_refused(files), *ledger.adopt(ctx.lake), *gate.check_volume(totals, earlier, run_name)]
+        notes = [*_refused(files), *ledger.adopt(ctx.lake), *ctx.gates.check_volume(totals, earlier)]
     finally:
-        gate.write_docs()
+        ctx.gates.write_docs(f"{ctx.first}..{ctx.last}")
     outside = sorted(d for d in days if not ctx.covers(d))
     if outside:
         shown = ", ".join(map(str, outside[:5])) + (", …" if len(outside) > 5 else "")
@@ -135,11 +132,9 @@ def _rows(lake: Lake, day: str) -> int:
 class _Ingest:
     """Reads files into staged parts; remembers what has arrived in this run."""
 
-    def __init__(self, ctx: Context, staging: Lake, gate: GateKeeper, run_name: str) -> None:
+    def __init__(self, ctx: Context, staging: Lake) -> None:
         self._ctx = ctx
         self._staging = staging
-        self._gate = gate
-        self._run_name = run_name
         self._removed = requested_redactions(ctx.lake)
         self._there = ledger.parts_by_file(ctx.lake)
         self.staged: dict[str, list[Part]] = {}
@@ -165,8 +160,8 @@ class _Ingest:
     ) -> Iterator[pa.Table]:
         """Gate and deduplicate; yields the new traces, a table per day."""
         rows = _without_found(self._without_redacted(rows, state), state)
-        refusals = self._gate.check_traces(narrow_traces(rows), self._ctx.last, self._ctx.today, self._run_name)
-        refused = {r.row: (r.reason, r.detail) for r in refusals}
+        found = self._ctx.gates.check_traces(rows, self._ctx.last, self._ctx.today)
+        refused = {row: (reason, detail) for row, reason, detail in found.iter_rows()}
         state.refused.append(_quarantine(rows, "gate", refused, state.file.path))
         kept = pa.array((i for i in range(rows.num_rows) if i not in refused), pa.int64())
         batch = pa.table({
@@ -176,7 +171,7 @@ class _Ingest:
         })  # fmt: skip
         arrived = [t.select(["trace_id", "content_hash"]) for day in waiting.values() for t in day]
         staged = [p for parts in self.staged.values() for p in parts]
-        found = queries.run(
+        duplicates = queries.run(
             "ingest/duplicates",
             {
                 "batch": batch,
@@ -184,7 +179,7 @@ class _Ingest:
                 "arrived": pa.concat_tables(arrived) if arrived else empty(TRACES),
             },
         )
-        outcome = dict(zip(found["row"].to_pylist(), found["outcome"].to_pylist(), strict=True))
+        outcome = dict(zip(duplicates["row"].to_pylist(), duplicates["outcome"].to_pylist(), strict=True))
         conflicts = {
             row: ("conflicting_duplicate", "the trace id is already there with other content; the first one stays")
             for row, what in outcome.items()

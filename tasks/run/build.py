@@ -14,6 +14,7 @@ from tasks.core.progress import Progress, Silent
 from tasks.core.types import Judge
 from tasks.engines.generator import Generator
 from tasks.engines.transformers_cpu import Embedder, EmbedderConfig
+from tasks.gates.gates import GateKeeper
 from tasks.run import annotations, cascade, promotions
 from tasks.run.cascade import CascadeJudge
 from tasks.run.context import Context
@@ -71,6 +72,7 @@ def build_contexts(
     config = load_nightly(config_path)
     read_from = tuple(_source(s, str(config_path), config_path.resolve().parent) for s in config.sources)
     lake = Lake(config.lake, overlay, writer=writer)
+    gates = GateKeeper(config.gates, None if overlay else lake.hidden("gates"))
     log = promotions.log(lake)
     if select:
         variants = select(config, config_path, log)
@@ -120,6 +122,7 @@ def build_contexts(
                 config=config,
                 settings=recipe,
                 lake=lake,
+                gates=gates,
                 first=first,
                 last=last,
                 today=today or datetime.now(UTC).date(),

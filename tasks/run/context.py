@@ -16,6 +16,7 @@ from tasks.core.paths import CONFIG
 from tasks.core.progress import Progress, Silent
 from tasks.engines.transformers_cpu import Embedder
 from tasks.extractors import ByApp
+from tasks.gates.gates import GateKeeper
 from tasks.run import cascade
 from tasks.run.annotations import Annotations
 from tasks.run.cascade import CascadeJudge
@@ -54,6 +55,7 @@ class Context:
     config: Nightly
     settings: Recipe
     lake: Lake
+    gates: GateKeeper
     first: date
     last: date
     today: date

@@ -33,7 +33,6 @@ from tasks.core.schemas import (
     TRACE_SCORES,
     Table,
 )
-from tasks.gates.gates import GateKeeper
 from tasks.judging.grades import grades_on, night_of
 from tasks.judging.known import all_verdicts, claim_results
 from tasks.judging.pairs import claims_in, covered, has_claims, pair_parts, parts_of
@@ -82,9 +81,7 @@ def score_traces(ctx: Context) -> StageResult:
         DataError: More traces than configured have results that break the rules of the tables.
     """
     _describe(ctx)
-    gate = GateKeeper(ctx.config.gates, ctx.lake.hidden("gates"))
     computed = reused = refused = 0
-    checked = False
     parts = [part for part in trace_parts(ctx) if has_claims(ctx, part)]
     with tracked(ctx.progress, "scores", len(parts)), ctx.queries() as queries:
         for part in parts:
@@ -98,16 +95,14 @@ def score_traces(ctx: Context) -> StageResult:
                 earlier = ctx.lake.find(QUARANTINE, _refused_name(ctx, part))
                 refused += earlier.rows() if earlier else 0
             else:
-                scored, bad = _score(ctx, queries, gate, part, known, token)
-                checked = True
+                scored, bad = _score(ctx, queries, part, known, token)
                 computed += scored
                 refused += bad
             ctx.progress.advance()
-    if checked:
-        gate.write_docs()
     limit = ctx.config.gates.max_quarantined_share
     total = computed + reused + refused
     if refused > limit * total:
+        ctx.gates.write_docs(f"{ctx.first}..{ctx.last}")
         command = ctx.sql_command("FROM quarantine WHERE stage = 'results'")
         raise DataError(
             f"the results of {refused} of {total} traces break the rules of their tables, more than "
@@ -120,6 +115,7 @@ def score_traces(ctx: Context) -> StageResult:
 
 def aggregate_nights(ctx: Context) -> StageResult:
     """The nightly tables of the run's days; returns nights computed and reused, and notes the days without traces."""
+    ctx.gates.write_docs(f"{ctx.first}..{ctx.last}")  # once, with the results of all recipes
     computed = reused = 0
     days = sorted({p.date for p in trace_parts(ctx)})
     with tracked(ctx.progress, "nightly", len(days)), ctx.queries() as queries:
@@ -239,18 +235,14 @@ def parameters(ctx: Context) -> dict[str, object]:
     }
 
 
-def _score(
-    ctx: Context, queries: Queries, gate: GateKeeper, part: Part, known: pa.Table, token: str
-) -> tuple[int, int]:
+def _score(ctx: Context, queries: Queries, part: Part, known: pa.Table, token: str) -> tuple[int, int]:
     """Write one part's results; returns traces scored and traces refused."""
     cut = parts_of(ctx, part)
     where = (ctx.recipe, part.partition[-1])
     traces = covered(ctx, part, marked(part, TRACE_COLUMNS))
     results, found, scores = results_of(ctx, queries, part, known, cut, traces)
-    refusals = gate.check_results(
-        claims_in(cut), results, scores, traces.select(["trace_id"]), f"{ctx.first}..{ctx.last}"
-    )
-    bad = {r.trace_id: (r.reason, r.detail) for r in refusals}
+    refused = ctx.gates.check_results(claims_in(cut), results, scores, traces)
+    bad = {trace: (reason, detail) for trace, reason, detail in refused.iter_rows()}
     if bad:
         _refuse(ctx, part, scores, bad)
         results, scores, found = _without(results, bad), _without(scores, bad), _without(found, bad)

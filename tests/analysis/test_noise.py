@@ -14,7 +14,6 @@ from tasks.claims.extract import extract_claims
 from tasks.core.errors import UsageError
 from tasks.core.schemas import JUDGE_NOISE, TRACE_SCORES, VERDICTS
 from tasks.core.types import OUTAGE, Request, Verdict
-from tasks.gates.gates import GateKeeper
 from tasks.judging.pairs import plan_pairs
 from tasks.judging.relevance import score_relevance
 from tasks.judging.verdicts import judge_joint_pairs, judge_pairs
@@ -24,12 +23,6 @@ from tasks.scoring.score import aggregate_nights, score_traces
 
 CHUNKS = {"a": "Apples are red."}
 TRACES = 150
-
-
-@pytest.fixture(autouse=True)
-def no_docs(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Data Docs take longer than all the rest and have tests of their own."""
-    monkeypatch.setattr(GateKeeper, "write_docs", lambda _: None)
 
 
 def complete(ctx: Context) -> dict[str, StageResult]:

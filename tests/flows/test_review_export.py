@@ -6,6 +6,7 @@ import json
 import shutil
 import sys
 from collections.abc import Callable
+from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -50,13 +51,12 @@ def built(tmp_path_factory: pytest.TempPathFactory) -> World:
     rows = [trace(f"t{i}", question=f"Question {i}?", answer=f"{NASTY} Number {i} is right [1].") for i in range(5)]
     write(root / "logs" / "a.jsonl", [*rows, trace("bare", chunks=[])])
     ctx = build_context(world.config, FIRST, FIRST)
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(GateKeeper, "write_docs", lambda self: None)
-        for stage in (
-            ingest.ingest, claims.extract_claims, pairs.plan_pairs, verdicts.judge_pairs,
-            verdicts.judge_joint_pairs, score.score_traces, score.aggregate_nights, publish.publish_warehouse,
-        ):  # fmt: skip
-            stage(ctx)
+    ctx = replace(ctx, gates=GateKeeper(ctx.config.gates, None))
+    for stage in (
+        ingest.ingest, claims.extract_claims, pairs.plan_pairs, verdicts.judge_pairs,
+        verdicts.judge_joint_pairs, score.score_traces, score.aggregate_nights, publish.publish_warehouse,
+    ):  # fmt: skip
+        stage(ctx)
     return world
 
 

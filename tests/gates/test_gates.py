@@ -3,21 +3,26 @@
 import re
 import subprocess
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, time, timedelta
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
+import polars as pl
 import pyarrow as pa
 import pytest
-from hypothesis import given, settings
+from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 
 from tasks.core.config import Gates
 from tasks.core.schemas import CLAIM_RESULTS, CLAIMS, TRACE_SCORES, TRACES
-from tasks.gates import docs as gates_docs
-from tasks.gates.gates import GateKeeper, Refusal, narrow_traces
+from tasks.gates import results as gates_results
+from tasks.gates.data_docs import DataDocs
+from tasks.gates.frames import claim_frame, score_frame, trace_frame, volume_frame
+from tasks.gates.gates import GateKeeper, first_broken
+from tasks.gates.rules import CLAIM_RULES, SCORE_RULES, VOLUME_RULES, Rule, trace_rules
 
 DAY = date(2026, 11, 1)
 NOON = datetime(2026, 11, 1, 12, tzinfo=UTC)
@@ -33,10 +38,9 @@ SMALL = Gates(
 )
 
 
-@pytest.fixture(scope="module")
-def keeper(tmp_path_factory: pytest.TempPathFactory) -> GateKeeper:
-    """One keeper for the tests that do not look at its files: its checks do not depend on one another."""
-    return GateKeeper(SMALL, tmp_path_factory.mktemp("gates"))
+@pytest.fixture
+def keeper() -> GateKeeper:
+    return GateKeeper(SMALL, None)
 
 
 def chunk(chunk_id: str, text: str = "text") -> dict[str, Any]:
@@ -63,38 +67,43 @@ def traces(*rows: dict[str, Any]) -> pa.Table:
     return pa.Table.from_pylist([{"line": i + 1, **row} for i, row in enumerate(rows)], schema=schema)
 
 
-def check(keeper: GateKeeper, *rows: dict[str, Any], today: date = DAY) -> list[Refusal]:
-    return keeper.check_traces(narrow_traces(traces(*rows)), DAY, today, "run")
+def check(keeper: GateKeeper, *rows: dict[str, Any], today: date = DAY) -> list[SimpleNamespace]:
+    found = keeper.check_traces(traces(*rows), DAY, today)
+    return [SimpleNamespace(**row) for row in found.iter_rows(named=True)]
 
 
-class TestNarrow:
+def narrow(table: pa.Table) -> pl.DataFrame:
+    return trace_frame(table, DAY, DAY)
+
+
+class TestFrame:
     def test_counts_and_lengths(self) -> None:
         late = datetime(2026, 11, 1, 23, 30, tzinfo=UTC).astimezone()
         rows = [
             trace(trace_id="x", timestamp=late, question=" \u3000é😀\n", answer="  ", chunks=[]),
             trace(chunks=[chunk("a", "12"), chunk("b", " 345 "), chunk("a", "")]),
         ]
-        found = narrow_traces(traces(*rows)).drop_columns(["timestamp"]).to_pylist()
+        found = narrow(traces(*rows)).drop("days_before_range", "days_ahead").to_dicts()
         # two characters of the question stand between white space; a chunk is measured as it is
         assert found == [
-            {"row": 0, "trace_id": "x", "date": DAY, "question_chars": 2, "answer_chars": 0}
+            {"trace_id": "x", "date": DAY, "question_chars": 2, "answer_chars": 0}
             | {"chunks": 0, "distinct_chunk_ids": 0, "longest_chunk_chars": 0},
-            {"row": 1, "trace_id": "t", "date": DAY, "question_chars": 4, "answer_chars": 3}
+            {"trace_id": "t", "date": DAY, "question_chars": 4, "answer_chars": 3}
             | {"chunks": 3, "distinct_chunk_ids": 2, "longest_chunk_chars": 5},
         ]
 
     def test_a_slice_of_several_chunks_is_measured_like_its_rows(self) -> None:
         rows = [trace(trace_id=str(i), chunks=[chunk(str(j), "x" * i) for j in range(i)]) for i in range(9)]
         table = pa.concat_tables([traces(*rows[:4]), traces(*rows[4:])]).slice(2, 6)
-        found = narrow_traces(table)
-        assert found["row"].to_pylist() == list(range(6))
-        assert found["chunks"].to_pylist() == found["longest_chunk_chars"].to_pylist() == [2, 3, 4, 5, 6, 7]
+        found = narrow(table)
+        assert found["trace_id"].to_list() == list("234567")
+        assert found["chunks"].to_list() == found["longest_chunk_chars"].to_list() == [2, 3, 4, 5, 6, 7]
 
     def test_no_text_column_is_left(self) -> None:
-        assert {f.name for f in narrow_traces(traces(trace())).schema if f.type == pa.string()} == {"trace_id"}
+        assert narrow(traces(trace())).select(pl.col(pl.String)).columns == ["trace_id"]
 
     def test_an_empty_table(self) -> None:
-        assert narrow_traces(traces()).num_rows == 0
+        assert narrow(traces()).is_empty()
 
 
 class TestTraces:
@@ -149,20 +158,19 @@ class TestTraces:
         rows = [trace(question="" if i % 2 else "why?") for i in range(2_000)]
         assert [r.row for r in check(keeper, *rows)] == list(range(1, 2_000, 2))
 
-    def test_rows_of_a_filtered_table_keep_their_numbers(self, keeper: GateKeeper) -> None:
-        narrow = narrow_traces(traces(trace(), trace(), trace(question="")))
-        (found,) = keeper.check_traces(narrow.slice(1), DAY, DAY, "run")
-        assert found.row == 2
+    def test_rows_are_numbered_from_the_start_of_a_slice(self, keeper: GateKeeper) -> None:
+        found = keeper.check_traces(traces(trace(), trace(), trace(question="")).slice(1), DAY, DAY)
+        assert found["row"].to_list() == [1]
 
     def test_an_empty_table_is_not_worth_an_import(self, tmp_path: Path) -> None:
         program = (
             "import sys; from datetime import date; from pathlib import Path\n"
             "from tasks.core.config import Gates; from tasks.core.schemas import TRACES\n"
-            "from tasks.stages.gates import GateKeeper, narrow_traces\n"
-            f"keeper = GateKeeper(Gates(), Path({str(tmp_path / 'gates')!r})); day = date(2026, 11, 1)\n"
-            "narrow = narrow_traces(TRACES.stored.empty_table())\n"
-            "assert keeper.check_traces(narrow, day, day, 'run') == []\n"
-            "assert not keeper.write_docs().exists()\n"
+            "from tasks.gates.gates import GateKeeper\n"
+            f"path = Path({str(tmp_path / 'gates')!r}); keeper = GateKeeper(Gates(), path); day = date(2026, 11, 1)\n"
+            "assert keeper.check_traces(TRACES.stored.empty_table(), day, day).is_empty()\n"
+            "keeper.write_docs('run')\n"
+            "assert not path.exists()\n"
             "assert 'great_expectations' not in sys.modules"
         )
         done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
@@ -207,10 +215,10 @@ ROWS = st.builds(
 )
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=100, deadline=None)
 @given(rows=st.lists(ROWS, max_size=20))
-def test_refused_exactly_when_a_limit_is_broken(keeper: GateKeeper, rows: list[Row]) -> None:
-    refused = [r.row for r in check(keeper, *[row.as_trace() for row in rows])]
+def test_refused_exactly_when_a_limit_is_broken(rows: list[Row]) -> None:
+    refused = [r.row for r in check(GateKeeper(SMALL, None), *[row.as_trace() for row in rows])]
     passed = [i for i in range(len(rows)) if i not in refused]
     assert len(refused) + len(passed) == len(rows)
     assert refused == [i for i, row in enumerate(rows) if row.refused]
@@ -222,22 +230,22 @@ class TestVolume:
 
     @pytest.mark.parametrize(("n", "warned"), [(33, True), (34, False), (100, False), (300, False), (301, True)])
     def test_a_night_is_held_against_the_median(self, keeper: GateKeeper, n: int, warned: bool) -> None:
-        found = keeper.check_volume({DAY: n}, self.RECENT, "run")
+        found = keeper.check_volume({DAY: n}, self.RECENT)
         assert len(found) == int(warned)
         assert all("2026-11-01" in w and str(n) in w and "300" in w and "100" in w for w in found)
 
     def test_every_night_by_itself(self, keeper: GateKeeper) -> None:
         counts = {DAY: 1, DAY + timedelta(days=1): 100, DAY + timedelta(days=2): 900}
-        assert [w[:10] for w in keeper.check_volume(counts, self.RECENT, "run")] == ["2026-11-01", "2026-11-03"]
+        assert [w[:10] for w in keeper.check_volume(counts, self.RECENT)] == ["2026-11-01", "2026-11-03"]
 
     def test_only_the_last_nights_count(self, keeper: GateKeeper) -> None:
-        assert keeper.check_volume({DAY: 100}, (9_000, 9_000, 9_000, 9_000, *self.RECENT), "run") == []
+        assert keeper.check_volume({DAY: 100}, (9_000, 9_000, 9_000, 9_000, *self.RECENT)) == []
 
     def test_too_few_nights_say_nothing(self, keeper: GateKeeper) -> None:
-        assert keeper.check_volume({DAY: 1}, (100, 100), "run") == []
+        assert keeper.check_volume({DAY: 1}, (100, 100)) == []
 
-    def test_it_can_be_switched_off(self, tmp_path: Path) -> None:
-        assert GateKeeper(Gates(volume_nights=0), tmp_path).check_volume({DAY: 1}, self.RECENT, "run") == []
+    def test_it_can_be_switched_off(self) -> None:
+        assert GateKeeper(Gates(volume_nights=0), None).check_volume({DAY: 1}, self.RECENT) == []
 
 
 def result(claim: str, trace_id: str, status: str = "judged", label: str | None = "supported") -> dict[str, Any]:
@@ -302,10 +310,9 @@ def check_results(keeper: GateKeeper, rows: dict[str, list[dict[str, Any]]]) -> 
         pa.Table.from_pylist(rows["results"], schema=CLAIM_RESULTS.schema),
         pa.Table.from_pylist(rows["scores"], schema=TRACE_SCORES.schema),
         pa.Table.from_pylist(rows["traces"], schema=pa.schema([("trace_id", pa.string())])),
-        "run",
     )
-    assert all(f.detail for f in found)
-    return [(f.trace_id, f.reason) for f in found]
+    assert all(found["detail"])
+    return found.select("trace_id", "reason").rows()
 
 
 class TestResults:
@@ -420,6 +427,81 @@ class TestResults:
         assert check_results(keeper, rows) == [("t2", "duplicate_score")] * 2
 
 
+def frames_of(rows: dict[str, list[dict[str, Any]]]) -> dict[str, pl.DataFrame]:
+    """A frame per suite, as the gates make them."""
+    tables = {"claims": CLAIMS.schema, "results": CLAIM_RESULTS.schema, "scores": TRACE_SCORES.schema}
+    claims, found, scores = (pa.Table.from_pylist(rows[name], schema=schema) for name, schema in tables.items())
+    expected = scores.select(["trace_id"])
+    return {
+        "traces": trace_frame(traces(trace()), DAY, DAY),
+        "volume": volume_frame({DAY: 1}, 1, 2),
+        "claim_results": claim_frame(claims, found, expected),
+        "trace_scores": score_frame(found, scores, expected),
+    }
+
+
+SUITES = {
+    "traces": trace_rules(SMALL),
+    "volume": VOLUME_RULES,
+    "claim_results": CLAIM_RULES,
+    "trace_scores": SCORE_RULES,
+}
+
+
+def domain(rules: Sequence[Rule], column: str, dtype: pl.DataType) -> pl.Series:
+    """Null, and values of a column on both sides of every limit that a rule puts on it, and at the limit."""
+    options: list[Mapping[str, Any]] = [r.options for r in rules if column in r.broken.meta.root_names()]
+    found: Iterable[Any] = [True, False]
+    if dtype.is_numeric():
+        step = 1 if dtype.is_integer() else 0.5
+        ends = {o[end] for o in options for end in ("min_value", "max_value") if o.get(end) is not None} | {0, 1}
+        found = {max(end + d, 0) if dtype.is_unsigned_integer() else end + d for end in ends for d in (-step, 0, step)}
+        found = sorted(found | (set() if dtype.is_integer() else {float("inf")}))
+    elif dtype == pl.String:
+        found = [*{word for o in options for word in o.get("value_set", "abc")}, "other"]
+    return pl.Series([None, *found], dtype=dtype)
+
+
+def frame_of(suite: str, rows: int, seed: int) -> pl.DataFrame:
+    """A frame of a suite, each column drawn by itself: many of its rows break a rule."""
+    rules, schema = SUITES[suite], {**frames_of(results())[suite].schema, "part": pl.Int32()}
+    used = dict.fromkeys(name for rule in rules for name in rule.broken.meta.root_names())
+    domains = {name: domain(rules, name, schema[name]) for name in used}
+    return pl.DataFrame({
+        name: values.sample(rows, with_replacement=True, seed=1_000 * seed + n)
+        for n, (name, values) in enumerate(domains.items())
+    })  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def data_docs(tmp_path_factory: pytest.TempPathFactory) -> DataDocs:
+    return DataDocs(tmp_path_factory.mktemp("docs"), SUITES)
+
+
+class TestBothEvaluators:
+    """polars refuses the rows that Great Expectations documents."""
+
+    @pytest.mark.parametrize("suite", SUITES)
+    @settings(max_examples=6, deadline=None, phases=[Phase.generate])
+    @given(rows=st.integers(1, 60), seed=st.integers(0, 2**32))
+    def test_the_same_rows_break_each_rule(self, data_docs: DataDocs, suite: str, rows: int, seed: int) -> None:
+        frame = frame_of(suite, rows, seed)
+        documented = data_docs.validate(suite, frame, "COMPLETE").results
+        for rule, result in zip(SUITES[suite], documented, strict=True):
+            broken = frame.select(rule.broken.fill_null(value=False)).to_series().arg_true().to_list()
+            assert sorted(result.result.get("unexpected_index_list", [])) == broken, rule
+
+    @pytest.mark.parametrize("suite", SUITES)
+    @settings(max_examples=20, deadline=None)
+    @given(seed=st.integers(0, 2**32))
+    def test_a_row_is_refused_for_the_first_rule_that_it_breaks(self, suite: str, seed: int) -> None:
+        rules, frame = SUITES[suite], frame_of(suite, 60, seed)
+        each = frame.select(rule.broken.fill_null(value=False).alias(str(i)) for i, rule in enumerate(rules))
+        first = [next((i for i, broken in enumerate(row) if broken), None) for row in each.rows()]
+        assert frame.select(first_broken(rules)).to_series().to_list() == first
+        assert all(0 < n < 60 for n in each.sum().row(0))  # rows are bad in every way, and not all of them
+
+
 def files(directory: Path) -> Sequence[Path]:
     return [p for p in directory.rglob("*") if p.suffix in {".html", ".json"}]
 
@@ -435,24 +517,23 @@ class TestDocs:
         rows["results"][0]["label"] = rows["results"][1]["status"] = f"I think that {self.SECRET}"
         rows["scores"][0]["groundedness_status"] = f"I think that {self.SECRET}"
         assert check_results(keeper, rows)
-        keeper.write_docs()
+        keeper.write_docs("run")
         written = files(tmp_path)
         assert {p.suffix for p in written} == {".html", ".json"}
         assert not [p for p in written if self.SECRET in p.read_text()]
 
     def test_the_list_tells_runs_and_reasons_and_its_links_work(self, tmp_path: Path) -> None:
         keeper = GateKeeper(SMALL, tmp_path)
-        narrow = narrow_traces(traces(trace(), trace(question="")))
         for _ in range(3):
-            keeper.check_traces(narrow, DAY, DAY, "2026-10-30..2026-11-01")
-        index = keeper.write_docs()
-        page = index.read_text()
-        # three tables of one run are told as one result, their rows added up
+            check(keeper, trace(), trace(question=""))
+        keeper.write_docs("2026-10-30..2026-11-01")
+        page = (tmp_path / "index.html").read_text()
+        # three tables of one run are one result, their rows added up
         assert page.count("2026-10-30..2026-11-01</td>") == 1
         assert "empty_question 3<" in page
         links = re.findall(r'href="([^"]+)"', page)
         assert len(links) == 1
-        text = (index.parent / links[0]).read_text()
+        text = (tmp_path / links[0]).read_text()
         assert "The question holds more than white space." in text
         assert "of 6 total rows" in text
 
@@ -460,20 +541,21 @@ class TestDocs:
         for n in range(2):
             keeper = GateKeeper(SMALL, tmp_path)
             assert check(keeper, trace()) == []
-            index = keeper.write_docs()
-            assert index.read_text().count("<tr><td>") == n + 1
+            keeper.write_docs("run")
+            assert (tmp_path / "index.html").read_text().count("<tr><td>") == n + 1
         assert len(list((tmp_path / "docs" / "validations").rglob("*.html"))) == 2
 
     def test_old_and_broken_results_go(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-        monkeypatch.setattr(gates_docs, "KEPT_RUNS", 2)
+        monkeypatch.setattr(gates_results, "KEPT_RUNS", 2)
         keeper = GateKeeper(SMALL, tmp_path)
         for n in range(4):
-            keeper.check_traces(narrow_traces(traces(trace())), DAY, DAY, f"run{n}")
-            keeper.write_docs()
+            check(keeper, trace())
+            keeper.write_docs(f"run{n}")
         (kept,) = (tmp_path / "results").rglob("run3/*/*.json")
         kept.write_text(kept.read_text()[:100])  # as a kill leaves it
-        keeper.check_traces(narrow_traces(traces(trace())), DAY, DAY, "run4")
-        page = keeper.write_docs().read_text()
+        check(keeper, trace())
+        keeper.write_docs("run4")
+        page = (tmp_path / "index.html").read_text()
         assert "run3" not in page
         assert sorted(p.name for p in (tmp_path / "results" / "traces").iterdir()) == ["run2", "run4"]
         pages = (tmp_path / "docs" / "validations").rglob("*.html")
@@ -482,5 +564,5 @@ class TestDocs:
     def test_nothing_is_said_on_the_terminal(self, tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
         keeper = GateKeeper(SMALL, tmp_path)
         assert check(keeper, trace(question=""))
-        keeper.write_docs()
+        keeper.write_docs("run")
         assert capfd.readouterr() == ("", "")

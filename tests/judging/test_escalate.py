@@ -21,7 +21,6 @@ from tasks.core.schemas import (
     VERDICTS,
 )
 from tasks.core.types import OUTAGE, Request, Verdict
-from tasks.gates.gates import GateKeeper
 from tasks.judging.estimate import Judging, estimate
 from tasks.judging.pairs import plan_pairs
 from tasks.judging.relevance import score_relevance
@@ -33,11 +32,6 @@ from tasks.scoring.score import aggregate_nights, score_traces
 
 CHUNKS = {"a": "Apples are red.", "b": "Bananas are yellow."}
 BAND = [0.3, 0.7]
-
-
-@pytest.fixture(autouse=True)
-def docs_written(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(GateKeeper, "write_docs", lambda keeper: None)
 
 
 def cheap(request: Request) -> Verdict:

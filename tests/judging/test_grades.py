@@ -20,7 +20,6 @@ from tasks.core.grades import GRADED, GRADES, Answered, Grade, Statement
 from tasks.core.schemas import GRADES as TABLE
 from tasks.core.schemas import JUDGES, NIGHTLY_GRADES, RECIPES
 from tasks.core.types import OUTAGE
-from tasks.gates.gates import GateKeeper
 from tasks.graders import constant
 from tasks.judging.estimate import estimate
 from tasks.judging.grades import grade_answers
@@ -109,11 +108,6 @@ def finish(ctx: Context) -> dict[str, dict[str, Any]]:
     for stage in (judge_pairs, judge_joint_pairs, score_relevance, score_traces, aggregate_nights):
         stage(ctx)
     return {r["grade"]: r for r in rows(ctx, NIGHTLY_GRADES, ctx.recipe)}
-
-
-@pytest.fixture(autouse=True)
-def no_docs(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(GateKeeper, "write_docs", lambda _: None)
 
 
 class TestRows:

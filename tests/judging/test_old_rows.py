@@ -23,7 +23,6 @@ from tasks.claims import extract as claims
 from tasks.core.config import Recipe
 from tasks.core.schemas import CLAIM_RESULTS, PAIRS, TRACE_SCORES, VERDICTS, Table
 from tasks.engines import _models
-from tasks.gates.gates import GateKeeper
 from tasks.judges import replay
 from tasks.judging import pairs, relevance, verdicts
 from tasks.judging.grades import grade_answers
@@ -153,8 +152,6 @@ def root(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     made = tmp_path_factory.mktemp("lake")
     (made / "recorded.jsonl").write_text("")
     with pytest.MonkeyPatch.context() as patched, Kept("1GB", made / "scratch") as queries:
-        patched.setattr(GateKeeper, "check_results", lambda *_: [])
-        patched.setattr(GateKeeper, "write_docs", lambda _: None)
         queries._connection.execute("SET threads = 1")
         patched.setattr(Context, "queries", lambda _: queries)
         patched.setattr(_models, "file_hashes", cache(_models.file_hashes))

@@ -2,7 +2,6 @@
 
 from pathlib import Path
 
-import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from kit.stage_kit import Watched, context, put, rows, trace
@@ -11,7 +10,6 @@ from tasks.claims.extract import extract_claims
 from tasks.core import keys
 from tasks.core.schemas import CLAIM_RESULTS, PAIRS, VERDICTS
 from tasks.core.types import Request, Verdict
-from tasks.gates.gates import GateKeeper
 from tasks.judging.pairs import packs, plan_pairs
 from tasks.judging.verdicts import judge_joint_pairs, judge_pairs
 from tasks.run.context import Context
@@ -91,10 +89,6 @@ class TestPlan:
 
 
 class TestCitations:
-    @pytest.fixture(autouse=True)
-    def docs_written(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        monkeypatch.setattr(GateKeeper, "write_docs", lambda keeper: None)
-
     def results(self, root: Path, answer: str, judge: Watched, **pairing: int) -> tuple[Context, list[dict]]:
         ctx = run(packed(root, judge, **pairing), trace("t", answer, CHUNKS))
         score_traces(ctx)

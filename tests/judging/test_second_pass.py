@@ -18,7 +18,6 @@ from tasks.core.schemas import (
     TRACE_SCORES,
 )
 from tasks.core.types import OUTAGE, Request, Verdict
-from tasks.gates.gates import GateKeeper
 from tasks.judging.estimate import estimate
 from tasks.judging.pairs import plan_pairs
 from tasks.judging.relevance import score_relevance
@@ -65,12 +64,6 @@ def person(request: Request) -> str | Verdict:
     if said.startswith("Partly"):
         return "partially_supported"
     return "supported" if (said, request.shown) in ENTAILED else "unsupported"
-
-
-@pytest.fixture(autouse=True)
-def _no_docs(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Data Docs take longer than all the rest and have tests of their own."""
-    monkeypatch.setattr(GateKeeper, "write_docs", lambda self: None)
 
 
 def rounds(root: Path, judge: Watched | None = None, **more: Any) -> Context:

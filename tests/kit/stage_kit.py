@@ -18,6 +18,7 @@ from tasks.core.errors import EngineError
 from tasks.core.schemas import TRACES, Table
 from tasks.core.types import Request, Trace, Verdict
 from tasks.engines.transformers_cpu import Embedded
+from tasks.gates.gates import GateKeeper
 from tasks.run.build import build_context
 from tasks.run.context import Context
 from tasks.run.identity import recipe_definition
@@ -152,7 +153,13 @@ def context(
     grader = ctx.grader.version if ctx.grader else None
     versions, languages = [w.version for w in watched], [w.languages for w in watched]
     definition = recipe_definition(ctx.settings, ctx.extractor.version, versions, relevance, grader, languages)
-    changed = {"judges": judges, "embedder": embedder, "recipe": keys.version(definition), "definition": definition}
+    changed = {
+        "gates": GateKeeper(ctx.config.gates, None),  # Great Expectations takes longer than all the rest
+        "judges": judges,
+        "embedder": embedder,
+        "recipe": keys.version(definition),
+        "definition": definition,
+    }
     return replace(ctx, scorers=own, **changed)
 
 

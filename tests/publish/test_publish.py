@@ -9,7 +9,6 @@ from kit.stage_kit import DAY, NEXT, Watched, context, put, trace
 
 from tasks.claims.extract import extract_claims
 from tasks.core.schemas import QUARANTINE
-from tasks.gates.gates import GateKeeper
 from tasks.judging.pairs import plan_pairs
 from tasks.judging.relevance import score_relevance
 from tasks.judging.verdicts import judge_pairs
@@ -38,7 +37,6 @@ def built(monkeypatch: pytest.MonkeyPatch) -> list[date]:
         nights.append(night)
 
     monkeypatch.setattr(report, "build", build)
-    monkeypatch.setattr(GateKeeper, "write_docs", lambda self: None)
     return nights
 
 

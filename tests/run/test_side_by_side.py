@@ -13,7 +13,6 @@ from tasks.claims import extract as claims
 from tasks.claims.extract import extract_claims
 from tasks.core.errors import EngineError
 from tasks.core.schemas import CLAIMS, PAIRS, RELEVANCE
-from tasks.gates.gates import GateKeeper
 from tasks.judging import pairs
 from tasks.judging.pairs import plan_pairs, planned_for
 from tasks.judging.relevance import score_by, score_relevance
@@ -25,12 +24,6 @@ from tasks.scoring.score import aggregate_nights, score_traces
 from tasks.store.lake import Lake
 
 SHOP, HELP = Scope(("shop",)), Scope(("help",))
-
-
-@pytest.fixture(autouse=True)
-def _no_docs(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Data Docs take longer than all the rest and have tests of their own."""
-    monkeypatch.setattr(GateKeeper, "write_docs", lambda self: None)
 
 
 def past(ctx: Context, **changes: Any) -> Context:

@@ -9,7 +9,6 @@ from kit.stage_kit import DAY, NEXT, Watched, context, put, rows, trace
 
 from tasks.claims.extract import extract_claims
 from tasks.core.schemas import NIGHTLY_CORRECTED, NIGHTLY_WATERFALL, REVIEWS
-from tasks.gates.gates import GateKeeper
 from tasks.judging.pairs import plan_pairs
 from tasks.judging.verdicts import judge_joint_pairs, judge_pairs
 from tasks.review.load import import_reviews
@@ -18,11 +17,6 @@ from tasks.scoring.corrected import correct_nights, reviewed
 from tasks.scoring.score import score_traces
 
 CLAIM = "Tea is hot"
-
-
-@pytest.fixture(autouse=True)
-def no_docs(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(GateKeeper, "write_docs", lambda self: None)
 
 
 @pytest.fixture

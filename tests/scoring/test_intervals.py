@@ -10,7 +10,6 @@ from kit.stage_kit import DAY, Watched, context, put, rows, trace
 from tasks.claims.extract import extract_claims
 from tasks.core.schemas import CLAIM_RESULTS, NIGHTLY_GROUNDEDNESS, NIGHTLY_REPEATS, TRACE_SCORES
 from tasks.core.types import Request
-from tasks.gates.gates import GateKeeper
 from tasks.judging.pairs import plan_pairs
 from tasks.judging.relevance import score_relevance
 from tasks.judging.verdicts import judge_joint_pairs, judge_pairs
@@ -35,9 +34,8 @@ def night(scores: list[tuple[str, float]]) -> pa.Table:
     return pa.Table.from_pylist(found, schema=SCHEMA)
 
 
-def test_a_night_with_repeats(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_night_with_repeats(tmp_path: Path) -> None:
     """Tea is asked three times (100, 50, 0), in other letters and spaces; coffee once (100)."""
-    monkeypatch.setattr(GateKeeper, "write_docs", lambda _: None)
     ctx = context(tmp_path, judge=Watched(rule))
     put(
         ctx,

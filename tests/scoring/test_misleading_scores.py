@@ -13,18 +13,12 @@ from kit.stage_kit import Watched, context, log, put, rows, trace
 from tasks.claims.extract import extract_claims
 from tasks.core.schemas import CLAIM_RESULTS, NIGHTLY_GROUNDEDNESS, NIGHTLY_LANGUAGES, QUARANTINE, TRACE_SCORES
 from tasks.core.types import Request, Verdict
-from tasks.gates.gates import GateKeeper
 from tasks.ingest.ingest import ingest
 from tasks.judging.pairs import plan_pairs
 from tasks.judging.relevance import score_relevance
 from tasks.judging.verdicts import judge_joint_pairs, judge_pairs
 from tasks.run.context import Context
 from tasks.scoring.score import aggregate_nights, score_traces
-
-
-@pytest.fixture(autouse=True)
-def docs_written(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(GateKeeper, "write_docs", lambda keeper: None)
 
 
 class Knows(Watched):

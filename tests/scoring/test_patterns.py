@@ -8,7 +8,6 @@ from kit.stage_kit import Watched, context, put, rows, trace
 from tasks.claims.extract import extract_claims
 from tasks.core.schemas import CLAIM_PATTERNS, CLAIM_RESULTS, NIGHTLY_PATTERNS, QUARANTINE
 from tasks.core.types import Request, Verdict
-from tasks.gates.gates import GateKeeper
 from tasks.judging.pairs import plan_pairs
 from tasks.judging.verdicts import judge_joint_pairs, judge_pairs
 from tasks.run.context import Context
@@ -19,11 +18,6 @@ STITCHED = "The mill museum opened in 1998 and attracts two million visitors a y
 GHOST = "The museum has **17** rooms [1]."
 DRIFTED = "The aquarium is loved [1]."
 ANSWER = f"{STITCHED}\n\n{GHOST}\n\n{DRIFTED}\n\nSo they say [9]."
-
-
-@pytest.fixture(autouse=True)
-def no_docs(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(GateKeeper, "write_docs", lambda self: None)  # they take seconds, and are tested elsewhere
 
 
 def rule(request: Request) -> str | Verdict:

@@ -1,5 +1,6 @@
 """Scores: the rules of METHODS on traces by hand, through the real stages, and what happens to impossible results."""
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -29,15 +30,6 @@ from tasks.run.context import Context
 from tasks.run.result import StageResult
 from tasks.scoring.score import aggregate_nights, score_traces
 from tasks.store import query
-
-
-@pytest.fixture(autouse=True)
-def docs_written(monkeypatch: pytest.MonkeyPatch) -> list[GateKeeper]:
-    """Data Docs take longer than all the rest and have tests of their own; here it counts that they are asked for."""
-    asked: list[GateKeeper] = []
-    monkeypatch.setattr(GateKeeper, "write_docs", lambda keeper: asked.append(keeper))  # noqa: PLW0108 - a method, and so bound
-    return asked
-
 
 CHUNKS = {"a": "alpha facts.", "b": "beta facts."}
 
@@ -316,6 +308,7 @@ class TestGate:
 
     def test_too_many_of_them_stop_the_run_however_often_it_is_tried(self, tmp_path: Path) -> None:
         ctx = self.ready(tmp_path, 0.05)
+        ctx = replace(ctx, gates=GateKeeper(ctx.config.gates, tmp_path / "gates"))
         said = (
             "the results of 1 of 2 traces break the rules of their tables, more than gates.max_quarantined_share = 5.0%"
         )
@@ -324,6 +317,7 @@ class TestGate:
                 complete(ctx)
             assert caught.value.exit_code == 3
             assert rows(ctx, NIGHTLY_GROUNDEDNESS) == []
+        assert "score_out_of_bounds" in (tmp_path / "gates" / "index.html").read_text()
 
     def test_a_raised_limit_lets_the_next_run_pass(self, tmp_path: Path) -> None:
         with pytest.raises(DataError):
