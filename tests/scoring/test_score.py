@@ -343,7 +343,7 @@ class TestGate:
         ctx = context(tmp_path, judge=Watched(rule))
         put(ctx, trace("t", "Alpha is so.", CHUNKS))
         real = query.sql
-        assert "least(100," in real("trace_scores")
+        assert "least(100," in real("scoring/trace_scores")
         monkeypatch.setattr(query, "sql", lambda name: real(name).replace("least(100,", "2 * least(100,"))
         with pytest.raises(DataError, match="1 of 1 traces"):
             complete(ctx)
