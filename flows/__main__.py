@@ -305,7 +305,7 @@ def compare(
 ) -> None:
     """Compare two judges, recipes, generators, prompt versions or ranges of days."""
     from flows.analysis import compare as verb  # noqa: PLC0415
-    from tasks.analysis.compare.selectors import Filters  # noqa: PLC0415
+    from tasks.run.selectors import Filters  # noqa: PLC0415
 
     filters = Filters(recipe, of_app, *_some_days(None, start, end))
     verb.run(config, (a, b), filters, number, flips, html, as_json=as_json)
@@ -341,7 +341,7 @@ def agreement(
 ) -> None:
     """How far do two judges, two graders, or one of them and people agree?"""
     from flows.analysis import agreement as verb  # noqa: PLC0415
-    from tasks.analysis.compare.selectors import Filters  # noqa: PLC0415
+    from tasks.run.selectors import Filters  # noqa: PLC0415
 
     filters = Filters(recipe, of_app, *_some_days(day, start, end))
     verb.run(config, (one, other), filters, suite, worst, html, as_json=as_json)

@@ -1,17 +1,18 @@
-"""Tables and numbers for a terminal; texts are never read as markup."""
+"""The terminal: documents, tables and JSON. Texts are never read as markup."""
 
-import json
 import sys
-from collections.abc import Iterable, Mapping, Sequence
-from datetime import date
-from typing import Any
+from collections.abc import Sequence
+from pathlib import Path
 
+import msgspec
 from rich import box
 from rich.console import Console
-from rich.table import Table
+from rich.table import Table as RichTable
 from rich.text import Text
 
-from tasks.publish.report.text import number
+from tasks.publish.report import document
+from tasks.publish.report.document import Block, Document, Example, Note, Paste, Reasons, Table
+from tasks.publish.report.text import excerpt
 from tasks.stats.agreement import Interval
 
 WIDTH = 132  # narrower, and names and numbers would be cut
@@ -24,36 +25,85 @@ def console() -> Console:
     return found
 
 
-def table(
-    title: str, names: Sequence[str], rows: Iterable[Sequence[str]], left: int = 1, *, whole: bool = False
-) -> Table:
-    """A table of which the first columns are text and the others are numbers.
+def show(of: Document) -> None:
+    """Print a document."""
+    out = console()
+    out.print(Text(of.title + _subjects(of), "bold"))
+    if of.summary:
+        out.print(Text(of.summary))
+    for section in of.sections:
+        if blocks := [shown for block in section.blocks for shown in _shown(block)]:
+            out.print(Text(f"\n{section.title}", "bold"))
+            for block in blocks:
+                out.print(block, soft_wrap=isinstance(block, Text))
 
-    Args:
-        left: How many are text.
-        whole: No text is broken: where room is short, the numbers' columns give way.
-    """
-    found = Table(title=Text(title, "bold", no_wrap=True), title_justify="left", box=box.SIMPLE)
-    found.min_width = len(title) + 2  # else rich breaks the title where the table is narrower
-    for i, name in enumerate(names):
-        found.add_column(Text(name), justify="left" if i < left else "right", no_wrap=whole and i < left)
-    for row in rows:
-        found.add_row(*map(Text, row))
-    return found
+
+def print_json(*values: object) -> None:
+    """Print each value on a line of its own: dataclasses, mappings, sequences, days; NaN is null."""
+    sys.stdout.writelines(msgspec.json.encode(value).decode() + "\n" for value in values)
 
 
 def interval(of: Interval, digits: int = 3) -> str:
-    """A value with its ends."""
-    ends = "" if of.low is None or of.high is None else f" [{number(of.low, digits)}, {number(of.high, digits)}]"
-    return number(of.value, digits) + ends
+    """A value with its interval."""
+    return str(document.interval(of, digits))
 
 
-def print_json(found: Mapping[str, Any]) -> None:
-    """One object on a line of its own, days as people write them."""
-    sys.stdout.write(json.dumps(found, ensure_ascii=False, default=_text_of) + "\n")
+def _subjects(of: Document) -> str:
+    return ": " + ", ".join(f"{what} = {name}" for what, name in of.subjects) if of.subjects else ""
 
 
-def _text_of(value: object) -> str:
-    if isinstance(value, date):
-        return value.isoformat()
-    raise TypeError(type(value).__name__)
+def _shown(block: Block) -> Sequence[Text | RichTable]:
+    match block:
+        case Table() if block.only != "page":
+            return [_table(block)]
+        case Note() if block.only != "page":
+            return [Text(block.text)]
+        case Reasons():
+            return [Text(f"why   {line}") for line in block.lines]
+        case Paste():
+            return [Text(f"\n{block.text}")]
+        case Example():
+            return [
+                Text(f"\n{block.text}"),
+                Text(f"{block.place} {block.trace_id}", "dim"),
+                *map(_opinion, block.opinions),
+            ]
+        case _:
+            return []
+
+
+def _table(of: Table) -> RichTable:
+    """No text is broken: where room is short, the numbers' columns give way."""
+    found = RichTable(title=Text(of.title, "bold", no_wrap=True), title_justify="left", box=box.SIMPLE)
+    found.min_width = len(of.title) + 2  # else rich breaks the title where the table is narrower
+    for i, name in enumerate(of.columns):
+        left = i < of.text_columns
+        found.add_column(Text(name), justify="left" if left else "right", no_wrap=left)
+    for row in of.rows:
+        found.add_row(*(Text(str(cell).replace("\u202f", ",")) for cell in row))
+    return found
+
+
+def _opinion(of: document.Opinion) -> Text:
+    evidence = "no explanation" if of.chunk_id is None else f"chunk {of.chunk_id}: {excerpt(of.chunk or '', limit=160)}"
+    return Text(f"  {of.name}  {of.label}: {of.explanation or evidence}")
+
+
+def show_result(of: Document, html: Path | None, results: Sequence[object] | None) -> None:
+    """Print a document, or its results as JSON lines, and write its page if asked for.
+
+    Args:
+        html: Where the page goes; None for no page.
+        results: Printed instead of the document; None to print the document.
+
+    Raises:
+        LeadlineError: The page can't be written.
+    """
+    if html is not None:
+        document.write_page(html, of)
+    if results is not None:
+        print_json(*results)
+        return
+    show(of)
+    if html is not None:
+        Console(stderr=True).print(f"page  {html}", highlight=False, soft_wrap=True, markup=False)

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from datetime import date
 from typing import Any
 
-from tasks.analysis.compare.selectors import LEAST_PREFIX
+from tasks.run.selectors import LEAST_PREFIX
 from tasks.core.config import did_you_mean
 from tasks.core.errors import UsageError
 from tasks.core.labelling import Task

@@ -65,7 +65,7 @@ REVIEWED_GRADES = pa.schema([
     ("random", pa.bool_()),
     ("votes", pa.list_(pa.struct([("reviewer", pa.string()), ("value", pa.float64()), ("adjudicated", pa.bool_())]))),
 ])  # fmt: skip
-SAID = pa.schema([  # what one side of an agreement said, of claims and of answers
+RATINGS = pa.schema([  # labels of claims, or grades of answers, by one rater
     ("date", pa.date32()),
     *[(n, pa.string()) for n in ("claim_id", "trace_id", "item", "app", "question", "grade", "outcome")],
     ("value", pa.float64()),
@@ -109,9 +109,9 @@ def schema_of(relation: str) -> pa.Schema:
         "reviewed_traces": REVIEWED,
         "reviewed_claims": REVIEWED_CLAIMS,
         "reviewed_grades": REVIEWED_GRADES,
-        "said_a": SAID,
-        "said_b": SAID,
-        "said_people": SAID,
+        "ratings_a": RATINGS,
+        "ratings_b": RATINGS,
+        "ratings_people": RATINGS,
     }
     return extra[relation] if relation in extra else TABLES[relation].schema
 

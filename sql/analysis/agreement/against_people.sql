@@ -1,5 +1,5 @@
 -- grain: one label of people with one of A and one of B, of the claims of one question that all three labelled
--- inputs: said_a, said_b (rows of judge_labels.sql), said_people (rows of people_labels.sql)
+-- inputs: ratings_a, ratings_b (rows of judge_labels.sql), ratings_people (rows of people_labels.sql)
 -- parameters: $labels
 SELECT
     p.question,
@@ -8,9 +8,9 @@ SELECT
     b.outcome AS label_b,
     p.outcome AS label_people,
     count(*) AS n
-FROM said_people AS p
-JOIN said_a AS a USING (date, claim_id)
-JOIN said_b AS b USING (date, claim_id)
+FROM ratings_people AS p
+JOIN ratings_a AS a USING (date, claim_id)
+JOIN ratings_b AS b USING (date, claim_id)
 WHERE
     list_contains($labels, p.outcome)
     AND list_contains($labels, a.outcome)

@@ -1,7 +1,7 @@
--- grain: one grade of one answer that A and B give differently, the worst first
--- inputs: said_a, said_b (rows of night_grades.sql, suite_grades.sql or people_grades.sql)
+-- grain: one grade of one answer that A and B give differently, the furthest apart first
+-- inputs: ratings_a, ratings_b (rows of night_grades.sql, suite_grades.sql or people_grades.sql)
 -- parameters: $most
--- Distances are shares of a grade's range. That a grade applies for one side and not for the other is as far as can be.
+-- Distances are shares of a grade's range. A grade that applies for one rater only is the largest distance.
 SELECT
     a.date,
     a.item,
@@ -11,8 +11,8 @@ SELECT
     b.outcome AS outcome_b,
     a.value AS value_a,
     b.value AS value_b
-FROM said_a AS a
-JOIN said_b AS b ON a.date IS NOT DISTINCT FROM b.date AND a.item = b.item AND a.grade = b.grade
+FROM ratings_a AS a
+JOIN ratings_b AS b ON a.date IS NOT DISTINCT FROM b.date AND a.item = b.item AND a.grade = b.grade
 WHERE
     a.outcome IN ('scored', 'na')
     AND b.outcome IN ('scored', 'na')

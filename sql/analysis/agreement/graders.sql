@@ -14,9 +14,7 @@ WITH trace AS (
 SELECT
     g.grader_version AS version,
     any_value(coalesce(j.name, g.grader_version)) AS name,
-    count(DISTINCT g.trace_id) FILTER (trace.trace_id IS NOT NULL) AS n,
-    min(trace.date) AS first_date,
-    max(trace.date) AS last_date
+    count(DISTINCT g.trace_id) FILTER (trace.trace_id IS NOT NULL) AS n
 FROM grades AS g
 LEFT JOIN trace USING (date, trace_id, extractor_version)
 LEFT JOIN judges AS j ON j.judge_version = g.grader_version

@@ -1,5 +1,5 @@
--- grain: what A and what B gave as one grade of the answers of one app and question
--- inputs: said_a, said_b (rows of night_grades.sql, suite_grades.sql or people_grades.sql)
+-- grain: one grade of the answers of one app and question, by what A and B gave
+-- inputs: ratings_a, ratings_b (rows of night_grades.sql, suite_grades.sql or people_grades.sql)
 SELECT
     a.grade,
     a.app,
@@ -10,7 +10,7 @@ SELECT
     a.value AS value_a,
     b.value AS value_b,
     count(*) AS n
-FROM said_a AS a
-JOIN said_b AS b ON a.date IS NOT DISTINCT FROM b.date AND a.item = b.item AND a.grade = b.grade
+FROM ratings_a AS a
+JOIN ratings_b AS b ON a.date IS NOT DISTINCT FROM b.date AND a.item = b.item AND a.grade = b.grade
 GROUP BY ALL
 ORDER BY ALL

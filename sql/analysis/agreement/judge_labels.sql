@@ -1,4 +1,4 @@
--- grain: what a judge says of one claim under one recipe
+-- grain: one claim's outcome by the judge of one recipe
 -- inputs: claim_results, trace_scores
 -- parameters: $recipe; $app, $first, $last (null: all)
 -- An outcome is a claim's label, or its status where it has none: `na`, `unjudged` or `abstained`.

@@ -1,8 +1,8 @@
--- grain: one claim that A and B label differently, the worst first
--- inputs: said_a, said_b (rows of judge_labels.sql or people_labels.sql)
+-- grain: one claim that A and B label differently, the furthest apart first
+-- inputs: ratings_a, ratings_b (rows of judge_labels.sql or people_labels.sql)
 -- parameters: $labels (in order: supported, in part, not, denied), $most
--- Of labels as far apart the surest comes first. People's labels, and those of a judge that tells no confidence, are as
--- sure as the other side's.
+-- Of labels as far apart, the most confident comes first. Where one rater gives no confidence (people never do), the
+-- confidence of the other counts.
 SELECT
     a.date,
     a.claim_id,
@@ -12,8 +12,8 @@ SELECT
     b.outcome AS label_b,
     a.confidence AS confidence_a,
     b.confidence AS confidence_b
-FROM said_a AS a
-JOIN said_b AS b USING (date, claim_id)
+FROM ratings_a AS a
+JOIN ratings_b AS b USING (date, claim_id)
 WHERE a.outcome <> b.outcome AND list_contains($labels, a.outcome) AND list_contains($labels, b.outcome)
 ORDER BY
     abs(list_position($labels, a.outcome) - list_position($labels, b.outcome)) DESC,

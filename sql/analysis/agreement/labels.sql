@@ -1,5 +1,5 @@
 -- grain: one outcome under A and one under B of the claims of one app and question
--- inputs: said_a, said_b (rows of judge_labels.sql or people_labels.sql)
+-- inputs: ratings_a, ratings_b (rows of judge_labels.sql or people_labels.sql)
 SELECT
     a.app,
     a.question,
@@ -7,7 +7,7 @@ SELECT
     a.outcome AS outcome_a,
     b.outcome AS outcome_b,
     count(*) AS n
-FROM said_a AS a
-JOIN said_b AS b USING (date, claim_id)
+FROM ratings_a AS a
+JOIN ratings_b AS b USING (date, claim_id)
 GROUP BY ALL
 ORDER BY ALL

@@ -1,8 +1,8 @@
--- grain: what people, or one of them, gave as one grade of one trace
+-- grain: one grade of one trace by people, or by one reviewer
 -- inputs: reviewed_grades, trace_scores
 -- parameters: $reviewer (null: what counts of all), $recipes, $app, $first, $last (null: all)
--- An outcome is `scored`, `na`, or `tied` where as many gave one grade as another; only the first has a value. What was
--- picked for review because of what was said of it is not `drawn`.
+-- An outcome is `scored`, `na`, or `tied` where as many gave one grade as another; only the first has a value. Traces
+-- that were picked for review because of their labels are not `drawn`.
 WITH trace AS (
     SELECT date, trace_id, any_value(app) AS app, coalesce(max(question_id), trace_id) AS question
     FROM trace_scores
@@ -13,26 +13,26 @@ WITH trace AS (
         AND coalesce(date <= $last::DATE, TRUE)
     GROUP BY date, trace_id
 ),
-said AS (
+reviewed AS (
     SELECT
         *,
         list_filter(votes, lambda v: v.reviewer = $reviewer::VARCHAR AND NOT v.adjudicated) AS own
     FROM reviewed_grades
 )
 SELECT
-    said.date,
-    said.trace_id AS item,
+    reviewed.date,
+    reviewed.trace_id AS item,
     trace.app,
     trace.question,
-    said.grade,
+    reviewed.grade,
     CASE
         WHEN $reviewer::VARCHAR IS NOT NULL THEN if(own[1].value IS NULL, 'na', 'scored')
-        WHEN said.outcome = 'graded' THEN 'scored'
-        ELSE said.outcome
+        WHEN reviewed.outcome = 'graded' THEN 'scored'
+        ELSE reviewed.outcome
     END AS outcome,
-    if($reviewer::VARCHAR IS NULL, said.value, own[1].value) AS value,
-    said.random AS drawn
-FROM said
+    if($reviewer::VARCHAR IS NULL, reviewed.value, own[1].value) AS value,
+    reviewed.random AS drawn
+FROM reviewed
 JOIN trace USING (date, trace_id)
 WHERE $reviewer::VARCHAR IS NULL OR len(own) > 0
-ORDER BY said.date, said.trace_id, said.grade
+ORDER BY reviewed.date, reviewed.trace_id, reviewed.grade

@@ -4,9 +4,7 @@
 SELECT
     m.judge_version AS version,
     any_value(coalesce(j.name, m.judge_version)) AS name,
-    count(DISTINCT m.case_id) AS n,
-    NULL::DATE AS first_date,
-    NULL::DATE AS last_date
+    count(DISTINCT m.case_id) AS n
 FROM metaeval AS m
 LEFT JOIN judges AS j USING (judge_version)
 WHERE m.suite_version = $suite

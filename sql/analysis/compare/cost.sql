@@ -1,7 +1,7 @@
--- grain: one judge of one recipe: its verdicts on the traces that another recipe has too, and how fast it has ever been
+-- grain: one judge of one recipe: its verdicts on the traces that another recipe has too, at the speed of all its runs
 -- inputs: trace_scores, recipes, judges, pairs, verdicts, runs
 -- parameters: $recipe, $other; $app, $first, $last (null: all)
--- Every verdict that was paid for counts, failures that were asked again too; repeats that measure noise do not.
+-- Every verdict that was paid for counts, repeated failures too; repeats that measure noise do not.
 WITH shared AS (
     SELECT date, trace_id
     FROM trace_scores
@@ -23,7 +23,7 @@ judge AS (
         WHERE recipe = $recipe
     )
 ),
-asked AS (
+judged AS (
     SELECT DISTINCT judge.judge_version, p.request_key
     FROM pairs AS p
     JOIN shared USING (date, trace_id)
@@ -37,7 +37,7 @@ spent AS (
         sum(v.tokens_in)::BIGINT AS tokens_in,
         coalesce(sum(v.tokens_cached), 0)::BIGINT AS tokens_cached,
         sum(v.tokens_out)::BIGINT AS tokens_out
-    FROM asked
+    FROM judged
     JOIN verdicts AS v USING (judge_version, request_key)
     WHERE v.sample = 0
     GROUP BY judge_version
@@ -53,16 +53,16 @@ speed AS (
     GROUP BY ALL
 )
 SELECT
-    members.judge_version,
-    coalesce(j.name, members.judge_version) AS judge_name,
+    each_judge.judge_version,
+    coalesce(j.name, each_judge.judge_version) AS judge_name,
     coalesce(spent.verdicts, 0) AS verdicts,
     coalesce(spent.tokens_in, 0) AS tokens_in,
     coalesce(spent.tokens_cached, 0) AS tokens_cached,
     coalesce(spent.tokens_out, 0) AS tokens_out,
     speed.seconds * coalesce(spent.verdicts, 0) / speed.computed AS seconds,
     speed.gpu_seconds * coalesce(spent.verdicts, 0) / speed.computed AS gpu_seconds
-FROM (SELECT judge_version, min(position) AS position FROM judge GROUP BY judge_version) AS members
+FROM (SELECT judge_version, min(position) AS position FROM judge GROUP BY judge_version) AS each_judge
 LEFT JOIN judges AS j USING (judge_version)
 LEFT JOIN spent USING (judge_version)
 LEFT JOIN speed USING (judge_version)
-ORDER BY members.position
+ORDER BY each_judge.position

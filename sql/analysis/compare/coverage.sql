@@ -4,10 +4,7 @@
 SELECT
     count(*) FILTER (in_a AND in_b) AS n_both,
     count(*) FILTER (in_a AND NOT in_b) AS n_only_a,
-    count(*) FILTER (in_b AND NOT in_a) AS n_only_b,
-    count(DISTINCT date) FILTER (in_a AND in_b) AS days_both,
-    min(date) FILTER (in_a AND in_b) AS first_date,
-    max(date) FILTER (in_a AND in_b) AS last_date
+    count(*) FILTER (in_b AND NOT in_a) AS n_only_b
 FROM (
     SELECT date, trace_id, bool_or(recipe = $recipe_a) AS in_a, bool_or(recipe = $recipe_b) AS in_b
     FROM trace_scores

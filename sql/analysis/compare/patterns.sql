@@ -3,9 +3,9 @@
 -- parameters: $recipe_a, $recipe_b; $app, $first, $last (null: all)
 SELECT
     pattern,
-    count(*) FILTER (in_a AND in_b) AS n_both,
-    count(*) FILTER (in_a AND NOT in_b) AS n_only_a,
-    count(*) FILTER (in_b AND NOT in_a) AS n_only_b
+    count(*) FILTER (in_a) AS n_a,
+    count(*) FILTER (in_b) AS n_b,
+    count(*) FILTER (in_a AND in_b) AS n_both
 FROM (
     SELECT
         unnest(list_distinct(list_concat(a.patterns, b.patterns))) AS pattern,

@@ -26,7 +26,7 @@ ran AS (
         recipe,
         min(started_at) AS first_run,
         max(started_at) FILTER (flow = 'nightly' AND status = 'completed') AS last_night,
-        -- A backfill computes what did not count for the day, so that a night is what tells.
+        -- Only nights count: a backfill computes what did not count for the day.
         bool_or(
             flow = 'nightly'
             AND coalesce(to_date >= $first::DATE, TRUE)

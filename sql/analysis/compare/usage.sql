@@ -1,4 +1,4 @@
--- grain: one row: what the scored traces of one side took their generator, as far as they were logged with it
+-- grain: one row: what the answers of one arm's scored traces cost, as far as it was logged
 -- inputs: trace_scores, traces
 -- parameters: $recipe; $generator, $prompt_version, $app, $first, $last (null: all)
 SELECT

@@ -1,225 +1,196 @@
-"""`leadline agreement`: how far two judges, graders or people agree on the same claims and answers (METHODS 10).
+"""`leadline agreement`: how far two judges, graders or people agree on the same claims and answers.
 
-It reads the published warehouse, and writes nothing. Of what people were shown, only what was drawn at random enters
-the numbers: what was picked for its labels is no fair sample of anything. Left out: which sides a word means
-(`raters.py`), what they said (`said.py`), and how it all is shown (`flows/analysis/agreement.py`).
+METHODS, Judging the judges. It reads the published warehouse, and writes nothing. Of what people reviewed, only random
+samples enter the numbers: claims that were picked for their labels are no fair sample. Left out: who a selector means
+(`raters.py`), and how the results are shown (`tasks/publish/report/agreement.py`).
 """
 
 from collections.abc import Sequence
 
 import numpy as np
-import numpy.typing as npt
-import pyarrow as pa
-import pyarrow.compute as pc
+import polars as pl
 
-from tasks.analysis.agreement import labels as said
-from tasks.analysis.agreement.findings import SAID, Agreed, Claims, Grade, Grades, OfClaims, OfGrade, OneLabel
-from tasks.analysis.agreement.raters import Known, Rater, known, nothing_in_common, rater
-from tasks.analysis.compare.differences import ask, names_of, only
-from tasks.analysis.compare.findings import JUDGED
-from tasks.analysis.compare.selectors import Filters, Row, measured
+from tasks.analysis.agreement.raters import Candidates, Rater, Ratings, candidates, join_ratings, no_overlap, rater
+from tasks.analysis.agreement.results import (
+    OUTCOMES,
+    AgreementResult,
+    ClaimAgreement,
+    Claims,
+    Grade,
+    GradeAgreement,
+    Grades,
+    LabelAgreement,
+)
+from tasks.analysis.compare.arms import closest
+from tasks.analysis.compare.results import LABELS
+from tasks.analysis.frames import groups, tally, total
 from tasks.core.errors import DataError
 from tasks.core.grades import GRADES, RANGES
+from tasks.run.selectors import Filters
 from tasks.stats import agreement as core
 from tasks.stats.agreement import Counts
 from tasks.store.warehouse import Reader
 
-APART = ("na", "unparsable", "failed", "unjudged", "tied", "cant_tell")  # what is no grade
+WITHOUT_VALUE = ("na", "unparsable", "failed", "unjudged", "tied", "cant_tell")
+K = len(LABELS)
 
 
-def agree(reader: Reader, words: tuple[str, str], filters: Filters, suite: str | None, most: int) -> Agreed:
-    """How far two sides agree.
+def measure(
+    reader: Reader, selectors: tuple[str, str], filters: Filters, suite: str | None, most: int
+) -> AgreementResult:
+    """How far two raters agree.
 
     Args:
-        words: What the user calls them, such as `judge:nli` and `people`.
+        selectors: Such as `judge:nli` and `people`.
         suite: On the cases of this suite; None for the traces of nights.
-        most: How many of the worst disagreements are named.
+        most: How many disagreements are listed.
 
     Raises:
-        UsageError: A side or filter is unknown, or means several things.
+        UsageError: A rater or filter is unknown, or ambiguous.
         DataError: They have nothing in common.
     """
-    of = known(reader, filters, suite)
-    a, b = (rater(word, of) for word in words)
+    of = candidates(reader, filters, suite)
+    a, b = (rater(selector, of) for selector in selectors)
     notes: list[str] = []
     claims = _claims(reader, a, b, filters, most, notes) if a.recipes and b.recipes else None
-    grades = _grades(reader, a, b, of, filters, most) if a.grades and b.grades else None
+    grades = _grades(reader, a, b, of, filters, most) if a.may_grade and b.may_grade else None
     if claims is None and grades is None:
-        raise DataError(nothing_in_common(words, a, b, of))
-    for what, found in (("claims", claims), ("grades", grades)):
+        raise DataError(no_overlap(selectors, a, b, of))
+    for noun, found in (("claim", claims), ("grade", grades)):
         if found is not None and found.picked:
-            n = f"{found.picked:,} {what[:-1] if found.picked == 1 else what}"
-            notes.append(f"In no number, since picked for review because of what was said of them: {n}.")
-    return Agreed(a.name, b.name, filters, claims, grades, tuple(notes))
+            n = f"{found.picked:,} {noun}{'' if found.picked == 1 else 's'}"
+            notes.append(f"In no number, since picked for review because of their labels: {n}.")
+    return AgreementResult(a.name, b.name, filters, claims, grades, tuple(notes))
 
 
 def _claims(reader: Reader, a: Rater, b: Rater, filters: Filters, most: int, notes: list[str]) -> Claims | None:
-    """Labels of the same claims; None where there are none that both have labelled."""
-    best: tuple[int, tuple[str, str], dict[str, said.Said], pa.Table] | None = None
-    told: list[str] = []
-    for x, y in _recipes(reader, a, b, filters, told):
-        sides = {"a": said.labels(a, x["recipe"], filters), "b": said.labels(b, y["recipe"], filters)}
-        rows = said.ask(reader, "labels", sides)
-        both = rows.filter(pc.and_(*(pc.is_in(rows[c], pa.array(JUDGED)) for c in ("outcome_a", "outcome_b"))))
-        n = int(pc.sum(both["n"]).as_py() or 0)
+    """Agreement on labels under the recipes with most claims in common; None where both have labelled none."""
+    best: tuple[int, tuple[str, str], dict[str, Ratings], pl.DataFrame] | None = None
+    recipe_pairs, recipe_notes = _recipe_pairs(reader, a, b, filters)
+    for recipes in recipe_pairs:
+        ratings = {key: of.labels(recipe, filters) for key, of, recipe in zip("ab", (a, b), recipes, strict=True)}
+        rows = join_ratings(reader, "labels", ratings)
+        n = total(rows.filter(_both_in(LABELS)))
         if n and (best is None or n > best[0]):
-            best = n, (x["recipe"], y["recipe"]), sides, rows
+            best = n, recipes, ratings, rows
     if best is None:
         return None
-    _, recipes, sides, rows = best
-    notes += told
-    drawn = rows.filter(rows["drawn"])
-    counts = _outcomes(drawn)
-    labelled = _labels(drawn)
-    total = labelled.sum(axis=0)
+    notes += recipe_notes
+    _, recipes, ratings, rows = best
+    drawn = rows.filter("drawn")
+    counts = tally(drawn, OUTCOMES)
+    labelled = counts[:, :K, :K]
     return Claims(
         recipes=recipes,
-        outcomes=SAID,
-        matrix=_plain(counts),
-        whole=_of_claims("", labelled),
-        each=tuple(
-            OneLabel(
-                label=label,
-                n_a=int(total[i].sum()),
-                n_b=int(total[:, i].sum()),
-                both=int(total[i, i]),
-                kappa=core.interval(core.one_against_rest(labelled, i), core.kappa),
-                recall=core.interval(core.one_against_rest(labelled, i), core.recall, 0.0),
-            )
-            for i, label in enumerate(JUDGED)
-            if total[i].sum() + total[:, i].sum()
-        ),
-        by_app=tuple(_of_claims(app, _labels(only(drawn, app=app))) for app in _apps(drawn)),
-        picked=int(pc.sum(rows.filter(pc.invert(rows["drawn"]))["n"]).as_py() or 0),
-        worst=tuple(said.ask(reader, "label_disagreements", sides, most=most).to_pylist()),
+        outcomes=OUTCOMES,
+        matrix=_matrix(counts),
+        whole=_claim_agreement("", labelled),
+        by_label=tuple(found for i in range(K) if (found := _label_agreement(labelled, i))),
+        by_app=tuple(_claim_agreement(app, tally(part, OUTCOMES)[:, :K, :K]) for app, (part,) in groups("app", drawn)),
+        picked=total(rows.filter(~pl.col("drawn"))),
+        disagreements=tuple(join_ratings(reader, "label_disagreements", ratings, most=most).to_dicts()),
     )
 
 
-def _recipes(reader: Reader, a: Rater, b: Rater, filters: Filters, notes: list[str]) -> list[tuple[Row, Row]]:
-    """Pairs of recipes under which two sides may have labelled the same claims."""
-
-    def select(name: str, **params: object) -> list[dict[str, object]]:
-        rows: list[dict[str, object]] = ask(reader, name, **params).to_pylist()
-        return rows
-
-    if a.people:
-        return [(r, r) for r in b.recipes]
-    if b.people:
-        return [(r, r) for r in a.recipes]
+def _recipe_pairs(reader: Reader, a: Rater, b: Rater, filters: Filters) -> tuple[list[tuple[str, str]], list[str]]:
+    """Recipes under which two raters may have labelled the same claims, and notes on the choice."""
+    if a.people or b.people:
+        return [(r["recipe"], r["recipe"]) for r in (b if a.people else a).recipes], []
     pairs = [(x, y) for x in a.recipes for y in b.recipes if x["extractor_version"] == y["extractor_version"]]
     if len(pairs) < 2:
-        return pairs
-    x, y, told = measured(select, "judge", [x for x, _ in pairs], [y for _, y in pairs], filters)
-    notes += told
-    return [(x.recipe, y.recipe)]
+        return [(x["recipe"], y["recipe"]) for x, y in pairs], []
+    x, y, notes = closest(reader, "judge", [x for x, _ in pairs], [y for _, y in pairs], filters)
+    return [(x.recipe["recipe"], y.recipe["recipe"])], notes
 
 
-def _of_claims(name: str, labelled: Counts) -> OfClaims:
-    return OfClaims(name, core.agreement(labelled), core.agreement(core.one_against_rest(labelled, 0)))
+def _claim_agreement(name: str, labelled: Counts) -> ClaimAgreement:
+    return ClaimAgreement(name, core.agreement(labelled), core.agreement(core.one_against_rest(labelled, 0)))
 
 
-def _grades(reader: Reader, a: Rater, b: Rater, of: Known, filters: Filters, most: int) -> Grades | None:
-    """Grades of the same answers; None where both have graded none."""
+def _label_agreement(labelled: Counts, at: int) -> LabelAgreement | None:
+    """One label against the rest; None where nobody gave it."""
+    total = labelled.sum(axis=0)
+    n_a, n_b = int(total[at].sum()), int(total[:, at].sum())
+    if not n_a + n_b:
+        return None
+    rest = core.one_against_rest(labelled, at)
+    kappa, recall = core.interval(rest, core.kappa), core.interval(rest, core.recall, 0.0)
+    return LabelAgreement(LABELS[at], n_a, n_b, int(total[at, at]), kappa, recall)
+
+
+def _grades(reader: Reader, a: Rater, b: Rater, of: Candidates, filters: Filters, most: int) -> Grades | None:
+    """Agreement on grades; None where both have graded no answer."""
     recipes = [r["recipe"] for r in of.recipes] if filters.recipe else None
     suite = of.suite["version"] if of.suite else None
-    sides = {name: said.grades(side, recipes, suite, filters) for name, side in (("a", a), ("b", b))}
-    rows = said.ask(reader, "grades", sides)
-    if not rows.num_rows:
+    ratings = {key: rater.grades(recipes, suite, filters) for key, rater in (("a", a), ("b", b))}
+    rows = join_ratings(reader, "grades", ratings)
+    if rows.is_empty():
         return None
-    drawn = rows.filter(rows["drawn"])
+    drawn = rows.filter("drawn")
     return Grades(
         suite=of.suite["name"] if of.suite else None,
-        each=tuple(_grade(only(drawn, grade=g), g) for g in GRADES if g in names_of(drawn, "grade")),
-        picked=int(pc.sum(rows.filter(pc.invert(rows["drawn"]))["n"]).as_py() or 0),
-        worst=tuple(said.ask(reader, "grade_disagreements", sides, most=most).to_pylist()),
+        by_grade=tuple(_grade(part, grade) for grade in GRADES if not (part := drawn.filter(grade=grade)).is_empty()),
+        picked=total(rows.filter(~pl.col("drawn"))),
+        disagreements=tuple(join_ratings(reader, "grade_disagreements", ratings, most=most).to_dicts()),
     )
 
 
-def _grade(rows: pa.Table, grade: str) -> Grade:
-    least, most = RANGES[grade]
-    apart = [o for o in APART if o in {*rows["outcome_a"].to_pylist(), *rows["outcome_b"].to_pylist()}]
-    outcomes = (*map(str, range(least, most + 1)), *apart)
+def _grade(rows: pl.DataFrame, grade: str) -> Grade:
+    without = [o for o in WITHOUT_VALUE if o in {*rows["outcome_a"], *rows["outcome_b"]}]
+    outcomes = (*_whole_grades(grade), *without)
     return Grade(
         grade=grade,
         outcomes=outcomes,
-        matrix=_plain(_by_outcome(rows, outcomes)),
-        whole=_of_grade("", rows, grade),
-        by_app=tuple(_of_grade(app, only(rows, app=app), grade) for app in _apps(rows)),
+        matrix=_matrix(_tally_grades(rows, outcomes)),
+        whole=_grade_agreement("", rows, grade),
+        by_app=tuple(_grade_agreement(app, part, grade) for app, (part,) in groups("app", rows)),
     )
 
 
-def _of_grade(name: str, rows: pa.Table, grade: str) -> OfGrade:
-    least, most = RANGES[grade]
-    classes = tuple(map(str, range(least, most + 1)))
-    scored = rows.filter(pc.and_(*(pc.equal(rows[c], "scored") for c in ("outcome_a", "outcome_b"))))
-    whole = _by_outcome(scored, classes)
-    told = rows.filter(pc.and_(*(pc.is_in(rows[c], pa.array(["scored", "na"])) for c in ("outcome_a", "outcome_b"))))
-    applies = _by_outcome(told, ("scored", "na"))
-    return OfGrade(
+def _grade_agreement(name: str, rows: pl.DataFrame, grade: str) -> GradeAgreement:
+    classes = _whole_grades(grade)
+    scored = rows.filter(_both_in(("scored",)))
+    graded = _tally_grades(scored, classes)
+    applies = tally(rows.filter(_both_in(("scored", "na"))), ("scored", "na"))
+    return GradeAgreement(
         name=name,
-        graded=core.agreement(whole),
-        weighted=core.interval(whole, core.weighted_kappa) if len(classes) > 2 else None,
+        graded=core.agreement(graded),
+        weighted=core.interval(graded, core.weighted_kappa) if len(classes) > 2 else None,
         rank=core.interval(_by_value(scored), core.rank_correlation),
         applies=core.interval(applies, core.kappa),
         n_applies=int(applies.sum()),
     )
 
 
-def _by_outcome(rows: pa.Table, outcomes: Sequence[str]) -> Counts:
-    return _table(rows, _places(rows, "a", outcomes), _places(rows, "b", outcomes), len(outcomes))
+def _whole_grades(grade: str) -> tuple[str, ...]:
+    least, most = RANGES[grade]
+    return tuple(map(str, range(least, most + 1)))
 
 
-def _places(rows: pa.Table, side: str, outcomes: Sequence[str]) -> list[int]:
-    """Where each row's outcome of a side stands among these; values count as the nearest whole grade."""
-    columns = (rows[f"{what}_{side}"].to_pylist() for what in ("outcome", "value"))
-    at = {o: i for i, o in enumerate(outcomes)}
-    # A half goes up, so that 3.5 and 4.5 are one grade apart.
-    named = (
-        str(int(np.floor(v + 0.5))) if o == "scored" and "scored" not in at else o
-        for o, v in zip(*columns, strict=True)
-    )
-    return [at[name] for name in named]
+def _tally_grades(rows: pl.DataFrame, outcomes: Sequence[str]) -> Counts:
+    """Tables by question; values count as the nearest whole grade."""
+
+    def nearest(key: str) -> pl.Expr:
+        value = (pl.col(f"value_{key}") + 0.5).floor()  # a half goes up: 3.5 and 4.5 are one grade apart
+        outcome = pl.col(f"outcome_{key}")
+        whole = value.cast(pl.Int64).cast(pl.String)
+        return pl.when(outcome == "scored").then(whole).otherwise(outcome).alias(f"outcome_{key}")
+
+    return tally(rows.with_columns(nearest("a"), nearest("b")), outcomes)
 
 
-def _by_value(rows: pa.Table) -> Counts:
+def _by_value(rows: pl.DataFrame) -> Counts:
     """(m, k, l) tables of the values as they are, averages of several samples included."""
-    places, sizes = [], []
-    for side in "ab":
-        values, at = np.unique(rows[f"value_{side}"].to_numpy().astype(np.float64), return_inverse=True)
-        places.append(at)
-        sizes.append(max(1, len(values)))
-    return core.tally(_questions(rows), places[0], places[1], (sizes[0], sizes[1]), _numbers(rows))
+    (values_a, a), (values_b, b) = (
+        np.unique(rows[column].cast(pl.Float64).to_numpy(), return_inverse=True) for column in ("value_a", "value_b")
+    )
+    shape = max(1, len(values_a)), max(1, len(values_b))
+    return core.tally(rows["question"].to_numpy(), a, b, shape, rows["n"].to_numpy())
 
 
-def _outcomes(rows: pa.Table) -> Counts:
-    first, second = ([SAID.index(o) for o in rows[c].to_pylist()] for c in ("outcome_a", "outcome_b"))
-    return _table(rows, first, second, len(SAID))
+def _both_in(outcomes: Sequence[str]) -> pl.Expr:
+    return pl.all_horizontal(pl.col("outcome_a", "outcome_b").is_in(outcomes))
 
 
-def _labels(rows: pa.Table) -> Counts:
-    """Tables of the claims that both sides gave a label."""
-    return _outcomes(rows)[:, : len(JUDGED), : len(JUDGED)]
-
-
-def _table(rows: pa.Table, first: Sequence[int], second: Sequence[int], size: int) -> Counts:
-    """Tables by question, from rows with `question` and `n`."""
-    a, b = (np.array(places, np.int64) for places in (first, second))
-    return core.tally(_questions(rows), a, b, (size, size), _numbers(rows))
-
-
-def _questions(rows: pa.Table) -> npt.NDArray[np.str_]:
-    return np.array(rows["question"].to_pylist(), np.str_)
-
-
-def _numbers(rows: pa.Table) -> Counts:
-    return np.asarray(rows["n"].to_numpy(), np.int64)
-
-
-def _plain(counts: Counts) -> tuple[tuple[int, ...], ...]:
-    return tuple(tuple(map(int, row)) for row in counts.sum(axis=0))
-
-
-def _apps(rows: pa.Table) -> list[str]:
-    """The apps, where there are several."""
-    names = sorted({name for name in rows["app"].to_pylist() if name is not None})
-    return names if len(names) > 1 else []
+def _matrix(counts: Counts) -> tuple[tuple[int, ...], ...]:
+    return tuple(map(tuple, counts.sum(axis=0).tolist()))

@@ -1,34 +1,51 @@
-"""Who agrees with whom: words of the command line into judges, graders and people of the warehouse.
+"""Raters: from selectors to judges, graders and people of the warehouse, and to the SELECTs of what they gave.
 
-A side is `judge:NAME` (labels of claims), `grader:NAME` (grades of answers), a bare name (whichever of the two it has
-given), `people` (what counts of their labels and grades) or `reviewer:NAME`. Left out: what they said (`said.py`) and
-how far they agree (`agreement.py`).
+A rater is `judge:NAME` (labels of claims), `grader:NAME` (grades of answers), a bare name (either or both), `people`
+(their final labels and grades) or `reviewer:NAME`. Left out: how far two raters agree (`agreement.py`).
 """
 
-from collections.abc import Sequence
+import re
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import cast
 
-from tasks.analysis.compare.differences import ask
+import polars as pl
+
 from tasks.analysis.compare.drift import backfill
-from tasks.analysis.compare.selectors import Filters, Row, matches, told, wanted
+from tasks.analysis.compare.results import LABELS
+from tasks.analysis.frames import select
 from tasks.core.config import did_you_mean
 from tasks.core.errors import UsageError
-from tasks.store.query import sql
+from tasks.run.selectors import Filters, Row, ambiguous, matches, matching, parse, recipes_of, scored_version
+from tasks.store.query import over, sql
 from tasks.store.warehouse import Reader
 
 PEOPLE = "people"
 
 
+@dataclass(frozen=True)
+class Ratings:
+    """A SELECT of one rater's labels or grades, with its parameters."""
+
+    select: str
+    params: Mapping[str, object]
+
+    def renamed(self, suffix: str) -> "Ratings":
+        """The same with parameters that end in `_<suffix>`, so that several can stand in one query."""
+        text = re.sub(rf"\$({'|'.join(self.params)})\b", rf"$\g<1>_{suffix}", self.select)
+        return Ratings(text, {f"{k}_{suffix}": v for k, v in self.params.items()})
+
+
 @dataclass(frozen=True, slots=True)
 class Rater:
-    """One side.
+    """A judge, a grader, people, or one reviewer.
 
     Attributes:
-        name: What people call it, with its version.
-        recipes: Rows of `sql/analysis/compare/recipes.sql` under which it has labelled claims; of people all that there are.
-        grader: Version under which it has given grades; None where it has given none, and of people.
-        people: Whether it is people, or one of them.
-        reviewer: That one.
+        name: For people, with its version.
+        recipes: Rows of `recipes.sql` under which it has labelled claims; of people all.
+        grader: Version under which it has given grades; None without grades, and of people.
+        people: Whether it is people, or one reviewer.
+        reviewer: The name of the one reviewer.
     """
 
     name: str
@@ -38,21 +55,51 @@ class Rater:
     reviewer: str | None = None
 
     @property
-    def grades(self) -> bool:
+    def may_grade(self) -> bool:
         """Whether it may have given grades."""
         return self.people or self.grader is not None
 
+    def labels(self, recipe: str, filters: Filters) -> Ratings:
+        """Its labels of a recipe's claims."""
+        params = {"recipe": recipe, **filters.scope}
+        if self.people:
+            return Ratings(sql("analysis/agreement/people_labels"), {"reviewer": self.reviewer, **params})
+        return Ratings(sql("analysis/agreement/judge_labels"), params)
+
+    def grades(self, recipes: Sequence[str] | None, suite: str | None, filters: Filters) -> Ratings:
+        """Its grades of traces or of a suite's cases.
+
+        Args:
+            recipes: Only traces that one of these has scored; None for all.
+            suite: Version of the suite; None for traces.
+        """
+        if suite is not None:
+            return Ratings(sql("analysis/agreement/suite_grades"), {"grader": self.grader, "suite": suite})
+        params = {"recipes": recipes, **filters.scope}
+        if self.people:
+            return Ratings(sql("analysis/agreement/people_grades"), {"reviewer": self.reviewer, **params})
+        return Ratings(sql("analysis/agreement/night_grades"), {"grader": self.grader, **params})
+
+
+def join_ratings(reader: Reader, name: str, ratings: Mapping[str, Ratings], **params: object) -> pl.DataFrame:
+    """Result of `sql/analysis/agreement/<name>.sql` over ratings, each in the relation `ratings_<key>`."""
+    renamed = {f"ratings_{key}": given.renamed(key) for key, given in ratings.items()}
+    text = over(sql(f"analysis/agreement/{name}"), {relation: given.select for relation, given in renamed.items()})
+    given = {k: v for of in renamed.values() for k, v in of.params.items()}
+    table = reader.table(text, {**given, "labels": list(LABELS), **params})
+    return cast("pl.DataFrame", pl.from_arrow(table))
+
 
 @dataclass(frozen=True, slots=True)
-class Known:
-    """What the warehouse has of judges, graders and people, in the days and app asked for.
+class Candidates:
+    """Everybody who could be a rater, in the days and app of the filters.
 
     Attributes:
-        recipes: Rows of `sql/analysis/compare/recipes.sql` that --recipe leaves.
-        graders: Rows of `sql/analysis/agreement/graders.sql`, or of `suite_graders.sql` where a suite is asked for.
+        recipes: Rows of `recipes.sql` that --recipe leaves.
+        graders: Rows of `graders.sql`, or of `suite_graders.sql` with --suite.
         reviewers: Names.
-        suites: Rows of `sql/analysis/agreement/suites.sql`, all of them.
-        suite: The one that is asked for.
+        suites: Rows of `suites.sql`, all of them.
+        suite: The one that --suite names.
     """
 
     recipes: tuple[Row, ...]
@@ -62,24 +109,23 @@ class Known:
     suite: Row | None = None
 
 
-def known(reader: Reader, filters: Filters, suite: str | None) -> Known:
-    """Everybody who could be a side.
+def candidates(reader: Reader, filters: Filters, suite: str | None) -> Candidates:
+    """Everybody who could be a rater.
 
     Raises:
         UsageError: --recipe or --suite names none, or several.
     """
-    suites = tuple(reader.rows(sql("analysis/agreement/suites"), {}))
+    suites = tuple(select(reader, "agreement/suites").to_dicts())
     if suite is not None:
         of = _suite(suites, suite)
-        return Known(
-            (), tuple(reader.rows(sql("analysis/agreement/suite_graders"), {"suite": of["version"]})), (), suites, of
-        )
-    recipes = ask(reader, "recipes", **filters.scope).to_pylist()
-    recipes = wanted(recipes, filters) if recipes or filters.recipe else []
+        graders = select(reader, "agreement/suite_graders", suite=of["version"]).to_dicts()
+        return Candidates((), tuple(graders), (), suites, of)
+    recipes: list[Row] = list(select(reader, "compare/recipes", **filters.scope).to_dicts())
+    recipes = recipes_of(recipes, filters) if recipes or filters.recipe else []
     which = [r["recipe"] for r in recipes] if filters.recipe else None
-    graders = reader.rows(sql("analysis/agreement/graders"), {"recipes": which, **filters.scope})
-    people = reader.rows("SELECT DISTINCT reviewer FROM reviews WHERE reviewer IS NOT NULL ORDER BY reviewer", {})
-    return Known(tuple(recipes), tuple(graders), tuple(r["reviewer"] for r in people), suites)
+    graders = select(reader, "agreement/graders", recipes=which, **filters.scope).to_dicts()
+    reviewers = reader.rows("SELECT DISTINCT reviewer FROM reviews WHERE reviewer IS NOT NULL ORDER BY reviewer", {})
+    return Candidates(tuple(recipes), tuple(graders), tuple(r["reviewer"] for r in reviewers), suites)
 
 
 def _suite(rows: Sequence[Row], word: str) -> Row:
@@ -92,8 +138,8 @@ def _suite(rows: Sequence[Row], word: str) -> Row:
         names = sorted({r["name"] for r in rows})
         raise UsageError(f"--suite {word}: no grader was run over it. {did_you_mean(word, names, 'suites')}")
     if len(found) > 1:
-        versions = "; ".join(f"{r['version']} ({r['n']:,} cases, {len(r['graders'])} graders)" for r in found)
-        raise UsageError(f"--suite {word} has {len(found)} versions: {versions}. Give one by its hash.")
+        versions = [f"{r['version']} ({r['n']:,} cases, {len(r['graders'])} graders)" for r in found]
+        raise ambiguous(f"--suite {word}", versions)
     return found[0]
 
 
@@ -101,55 +147,51 @@ def _ends_alike(one: str, other: str) -> bool:
     return one.endswith(other) or other.endswith(one)
 
 
-def rater(word: str, of: Known) -> Rater:
-    """The side that a word means.
+def rater(selector: str, of: Candidates) -> Rater:
+    """The rater that a selector means.
 
     Raises:
         UsageError: It is unknown, or has several versions.
     """
-    kind, colon, rest = word.partition(":")
-    kind = kind if colon else ""  # a judge may be called "grader"
-    if of.suite is not None and (word == PEOPLE or kind == "reviewer"):
+    kind, name = parse(selector, ("judge", "grader", "reviewer"))  # a judge may be called "grader"
+    if of.suite is not None and (selector == PEOPLE or kind == "reviewer"):
         raise UsageError(
-            f"{word}: people give no grades to a suite's cases, its conditions are theirs. leadline metaeval holds a "
-            "grader against them; here give two graders, or leave out --suite."
+            f"{selector}: people give no grades to a suite's cases, its conditions are theirs. leadline metaeval "
+            "compares a grader with them; here give two graders, or leave out --suite."
         )
-    if word == PEOPLE:
-        return Rater(PEOPLE, _one_each(of.recipes), people=True)
+    if selector == PEOPLE:
+        return Rater(PEOPLE, _one_per_extractor(of.recipes), people=True)
     if kind == "reviewer":
-        if rest not in of.reviewers:
-            hint = did_you_mean(rest, list(of.reviewers), "reviewers")
-            raise UsageError(f"{word}: nothing of such a reviewer was imported. {hint}")
-        return Rater(word, _one_each(of.recipes), people=True, reviewer=rest)
-    named = rest if kind in ("judge", "grader") else word
-    judges = [r for r in of.recipes if matches(named, r["judge_name"], r["judge_version"])] if kind != "grader" else []
-    graders = [g for g in of.graders if matches(named, g["name"], g["version"])] if kind != "judge" else []
+        if name not in of.reviewers:
+            hint = did_you_mean(name, list(of.reviewers), "reviewers")
+            raise UsageError(f"{selector}: nothing of such a reviewer was imported. {hint}")
+        return Rater(selector, _one_per_extractor(of.recipes), people=True, reviewer=name)
+    judges = matching(name, of.recipes, "judge_name", "judge_version") if kind != "grader" else []
+    graders = matching(name, of.graders, "name", "version") if kind != "judge" else []
     if not judges and not graders:
-        names = {r["judge_name"] for r in of.recipes} | {g["name"] for g in of.graders}
-        what = kind if named != word else "judge or grader"
-        if of.suite is None and (run := [s["name"] for s in of.suites if named in (*s["grader_names"], *s["graders"])]):
-            raise UsageError(f"{word}: has graded no trace, only cases of a suite. Ask with --suite {run[0]}.")
-        raise UsageError(
-            f"{word}: no such {what} has labels or grades here. "
-            f"{did_you_mean(named, sorted(names), 'names')} Else give `people` or `reviewer:NAME`."
-        )
-    labelled = [r for r in judges if r["n"]]
+        raise _unknown(selector, kind, name, of)
+    labelled, graded = ([r for r in rows if r["n"]] for rows in (judges, graders))
     if len({r["judge_version"] for r in labelled}) > 1:
-        raise _several(word, [told(r, "judge_version") for r in labelled])
-    graded = [g for g in graders if g["n"]]
+        raise ambiguous(selector, [scored_version(r, "judge_version") for r in labelled])
     if len(graded) > 1:
-        raise _several(word, [f"{g['version']} ({g['n']:,} answers graded)" for g in graded])
-    ids = sorted({*(r["judge_version"] for r in labelled), *(g["version"] for g in graded)})
-    name = next((r["judge_name"] for r in judges), None) or graders[0]["name"]
-    return Rater(" ".join([name, *ids]), tuple(labelled), graded[0]["version"] if graded else None)
+        raise ambiguous(selector, [f"{g['version']} ({g['n']:,} answers graded)" for g in graded])
+    versions = sorted({*(r["judge_version"] for r in labelled), *(g["version"] for g in graded)})
+    named = judges[0]["judge_name"] if judges else graders[0]["name"]
+    return Rater(" ".join([named, *versions]), tuple(labelled), graded[0]["version"] if graded else None)
 
 
-def _several(word: str, versions: Sequence[str]) -> UsageError:
-    return UsageError(f"{word} has {len(versions)} versions: {'; '.join(versions)}. Give one by its hash.")
+def _unknown(selector: str, kind: str, name: str, of: Candidates) -> UsageError:
+    if of.suite is None and (run := [s["name"] for s in of.suites if name in (*s["grader_names"], *s["graders"])]):
+        return UsageError(f"{selector}: has graded no trace, only cases of a suite. Ask with --suite {run[0]}.")
+    names = {r["judge_name"] for r in of.recipes} | {g["name"] for g in of.graders}
+    return UsageError(
+        f"{selector}: no such {kind or 'judge or grader'} has labels or grades here. "
+        f"{did_you_mean(name, sorted(names), 'names')} Else give `people` or `reviewer:NAME`."
+    )
 
 
-def _one_each(recipes: Sequence[Row]) -> tuple[Row, ...]:
-    """Of the recipes that cut answers into the same claims the one that has scored most."""
+def _one_per_extractor(recipes: Sequence[Row]) -> tuple[Row, ...]:
+    """Of the recipes that cut answers into the same claims, the one that has scored most."""
     by: dict[str, Row] = {}
     for r in recipes:
         if r["n"] and r["n"] >= by.get(r["extractor_version"], {"n": 0})["n"]:
@@ -157,42 +199,33 @@ def _one_each(recipes: Sequence[Row]) -> tuple[Row, ...]:
     return tuple(by.values())
 
 
-def nothing_in_common(words: tuple[str, str], a: Rater, b: Rater, of: Known) -> str:
-    """Why two sides have neither labelled a claim both nor graded an answer both, and what to do about it."""
-    one, other = words
-    silent = " and ".join(w for w, r in ((one, a), (other, b)) if not r.recipes and not r.grades)
-    start = f"{one} and {other} have neither labelled a claim both nor graded an answer both."
-    extractors = [{r["extractor_version"] for r in side.recipes} for side in (a, b)]
+def no_overlap(selectors: tuple[str, str], a: Rater, b: Rater, of: Candidates) -> str:
+    """Why two raters share no labelled claim and no graded answer, and what to do about it."""
+    silent = " and ".join(s for s, r in zip(selectors, (a, b), strict=True) if not r.recipes and not r.may_grade)
+    reason = f"{' and '.join(selectors)} have neither labelled a claim both nor graded an answer both."
+    extractors = [{r["extractor_version"] for r in rater.recipes} for rater in (a, b)]
     if of.suite is not None:
-        found = f"{silent or start}: nothing of suite {of.suite['name']} is there."
+        reason = f"{silent or reason}: nothing of suite {of.suite['name']} is there."
         remedy = "Run leadline metaeval --judge FILE of each over it."
     elif silent:
-        found = f"{silent}: no label or grade in the days and app asked for."
+        reason = f"{silent}: no label or grade in the days and app asked for."
         remedy = "Judge them first with leadline nightly or backfill, or widen --from, --to, --app and --recipe."
     elif a.people or b.people:
-        found = start
         remedy = (
-            "Import people's labels or grades of what the other side has judged, with leadline review import "
+            "Import people's labels or grades of what the other rater has judged, with leadline review import "
             "(docs/reviews.md)."
         )
-    elif a.grader and b.grader and (suite := _shared_suite(of.suites, a.grader, b.grader)):
-        found, remedy = start, f"Both were run over a suite: ask with --suite {suite}."
+    elif suite := next((s["name"] for s in of.suites if {a.grader, b.grader} <= {*s["graders"]}), None):
+        remedy = f"Both were run over a suite: ask with --suite {suite}."
     elif all(extractors) and not extractors[0] & extractors[1]:
-        found = f"{start} Their recipes cut answers into different claims."
+        reason += " Their recipes cut answers into different claims."
         remedy = "Judge the same days by both under one recipe, with leadline backfill --judge."
     elif all(extractors):
         days = a.recipes[-1]
-        found = start
-        remedy = (
-            f"Judge the days of one by the other: {backfill(b.recipes[-1], days['first_date'], days['last_date'])}."
-        )
+        command = backfill(b.recipes[-1], days["first_date"], days["last_date"])
+        remedy = f"Judge the days of one by the other: {command}."
     else:
-        found = start
         remedy = (
             "Let both grade the same days (key grades of a recipe), or run both over a suite with leadline metaeval."
         )
-    return f"{found} {remedy}"
-
-
-def _shared_suite(suites: Sequence[Row], one: str, other: str) -> str | None:
-    return next((s["name"] for s in suites if {one, other} <= {*s["graders"]}), None)
+    return f"{reason} {remedy}"

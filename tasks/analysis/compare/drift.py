@@ -1,64 +1,66 @@
-"""A change between two ranges of days in two: the product's, and the shift of the judge where that was changed too.
+"""Drift attribution: a change between two ranges of days is the product's and, where it changed too, the judge's.
 
-METHODS section 14. The shift is measured on traces that both recipes have scored, such as days that were backfilled.
+METHODS, Judge versions and backfill. The judge's part is measured on traces that both recipes have scored, such as
+days that were backfilled.
 """
 
-import numpy as np
-import pyarrow as pa
-import pyarrow.compute as pc
+import polars as pl
 
-from tasks.analysis.compare.differences import ask, by_question, names_of, only, sums_of
-from tasks.analysis.compare.findings import Shift
-from tasks.analysis.compare.selectors import Filters, Row, Side, differences
+from tasks.analysis.compare.arms import Arm, definition_changes
+from tasks.analysis.compare.differences import arrays, only, pair_estimate, sums_of
+from tasks.analysis.compare.results import Drift
+from tasks.analysis.frames import by_question, groups, select, total
 from tasks.core.schemas import top
-from tasks.stats.comparison import Overlap, paired, product_change, unpaired
+from tasks.run.selectors import Filters, Row
+from tasks.stats.comparison import Overlap, product_change, unpaired
 from tasks.store.warehouse import Reader
 
 PLACES = {"before": "of the first range", "after": "of the second range", "elsewhere": "of other days"}
 
 
-def shifts(
-    reader: Reader, a: Side, b: Side, filters: Filters, rows: tuple[pa.Table, pa.Table], notes: list[str]
-) -> tuple[Shift, ...]:
-    """The change of all, and of each app and generator; nothing where the judge did not change, or can't be told apart.
+def attribute(
+    reader: Reader, a: Arm, b: Arm, filters: Filters, rows: tuple[pl.DataFrame, pl.DataFrame], notes: list[str]
+) -> tuple[Drift, ...]:
+    """The two parts of the change, of all and of each app and generator.
 
     Args:
-        rows: Those of `side.sql` of the number, of either side.
-        notes: Gets what should be said of it.
+        rows: Those of `numbers.sql` of the main number, of A and of B.
+        notes: Gets a note on what the judge's part was measured on, or why it is not known.
+
+    Returns:
+        Nothing where the judge did not change, or its part can't be measured.
     """
     if a.recipe["recipe"] == b.recipe["recipe"]:
         notes.append(f"Both ranges were judged by {_judge(a)} under one recipe: the whole change is the product's.")
         return ()
-    if more := [d for d in differences(a.recipe, b.recipe) if d != "judge"]:
+    if changes := definition_changes(a.recipe, b.recipe):
         notes.append(
-            f"More than the judge changed between the ranges ({', '.join(more)}): its shift holds all of that."
+            f"More than the judge changed between the ranges ({', '.join(changes)}): the judge's part includes it."
         )
-    number = names_of(rows[0], "number")[0]
+    number = str(rows[0]["number"][0])
     overlaps = {
         "before": _overlap(reader, a, b, number, filters, a),
         "after": _overlap(reader, a, b, number, filters, b),
     }
-    if not any(o.num_rows for o in overlaps.values()):
+    if all(o.is_empty() for o in overlaps.values()):
         overlaps["elsewhere"] = _overlap(reader, a, b, number, filters, None)
-    place = max(overlaps, key=lambda p: _count(overlaps[p]))
+    place = max(overlaps, key=lambda p: total(overlaps[p]))
     overlap = overlaps[place]
     changed = f"The judge changed too, from {_judge(a)} to {_judge(b)}"
-    if not _enough(overlap):
+    if not _has_interval(overlap):
         notes.append(
             f"{changed}, and there is no overlap of traces that both have judged: the change is the product's and the "
-            f"judge's together. To tell them apart: {backfill(b.recipe, a.first, a.last)}"
+            f"judge's together. To separate them: {backfill(b.recipe, a.first, a.last)}"
         )
         return ()
     notes.append(
-        f"{changed}. Its shift is measured on {_count(overlap):,} traces {PLACES[place]} that both have judged."
+        f"{changed}. The judge's part is measured on {total(overlap):,} traces {PLACES[place]} that both have judged."
     )
-    found = [_shift("", *rows, overlap, place, number)]
+    found = [_drift("", *rows, overlap, place, number)]
     for by in ("app", "generator"):
-        names = sorted(set.intersection(*({*names_of(t, by)} for t in (*rows, overlap))))
-        for name in names if len(names) > 1 else ():
-            before, after, both = (only(t, **{by: name}) for t in (*rows, overlap))
-            if _enough(both):
-                found.append(_shift(name, before, after, both, place, number, by, name))
+        for name, (before, after, both) in groups(by, *rows, overlap, common=True):
+            if _has_interval(both):
+                found.append(_drift(name, before, after, both, place, number, by, name))
     return tuple(found)
 
 
@@ -69,48 +71,46 @@ def backfill(recipe: Row, first: object, last: object) -> str:
     return f"leadline backfill {by} --from {first or 'DAY'} --to {last or 'DAY'}"
 
 
-def _shift(
-    name: str, before: pa.Table, after: pa.Table, overlap: pa.Table, place: str, number: str, *seed: str
-) -> Shift:
-    moved = by_question(overlap, "total_a", "total_b", "n")
-    change = moved["total_b"] - moved["total_a"]
-    side = {"before": before, "after": after}.get(place)
-    share, beside = None, Overlap(change, moved["n"])
-    if side is not None:
-        whole = by_question(side, "n")
-        at = {q: i for i, q in enumerate(whole["question"])}
-        where = [at[q] for q in moved["question"]]
-        totals, counts = np.zeros(len(at)), np.zeros(len(at))
-        totals[where], counts[where] = change, moved["n"]
-        share, beside = float(moved["n"].sum() / whole["n"].sum()), Overlap(totals, counts)
+def _drift(
+    name: str, before: pl.DataFrame, after: pl.DataFrame, overlap: pl.DataFrame, place: str, number: str, *seed: str
+) -> Drift:
+    moved = by_question(overlap, "total_a", "total_b", "n").with_columns(change=pl.col("total_b") - pl.col("total_a"))
+    own = {"before": before, "after": after}.get(place)
+    share = None
+    if own is None:
+        beside = Overlap(*arrays(moved, "change", "n"))
+    else:
+        whole = (
+            by_question(own, "n").join(moved, "question", "left", suffix="_both", maintain_order="left").fill_null(0)
+        )
+        beside = Overlap(*arrays(whole, "change", "n_both"))
+        share = float(beside.counts.sum() / arrays(whole, "n")[0].sum())
     old, new = sums_of(before), sums_of(after)
-    return Shift(
+    return Drift(
         name=name,
         total=unpaired(old, new, top(number), number, *seed),
         product=product_change(old, new, beside, place),
-        judge=paired(moved["total_a"], moved["total_b"], moved["n"], top(number), number, *seed),
+        judge=pair_estimate(overlap, number, *seed),
         place=place,
         share=share,
     )
 
 
-def _overlap(reader: Reader, a: Side, b: Side, number: str, filters: Filters, where: Side | None) -> pa.Table:
-    """Rows of `both.sql` of the traces that have the number under both recipes, of one range or of all days."""
-    first, last = (where.first, where.last) if where else (None, None)
-    scope = {"app": filters.app, "first": first, "last": last}
-    rows = ask(reader, "both", recipe_a=a.recipe["recipe"], recipe_b=b.recipe["recipe"], **scope)
-    rows = only(rows, number=number)
-    return rows.filter(pc.greater(rows["n"], 0))
+def _overlap(reader: Reader, a: Arm, b: Arm, number: str, filters: Filters, days: Arm | None) -> pl.DataFrame:
+    """Rows of `paired_numbers.sql` of the traces that have the number under both recipes.
+
+    Args:
+        days: Only days of this arm; None for all days.
+    """
+    first, last = (days.first, days.last) if days else (None, None)
+    recipes = {"recipe_a": a.recipe["recipe"], "recipe_b": b.recipe["recipe"]}
+    rows = select(reader, "compare/paired_numbers", **recipes, app=filters.app, first=first, last=last)
+    return only(rows, number).filter(pl.col("n") > 0)
 
 
-def _enough(overlap: pa.Table) -> bool:
-    """Whether an interval can be had of it."""
-    return len(names_of(overlap, "question")) > 1
+def _has_interval(overlap: pl.DataFrame) -> bool:
+    return overlap["question"].n_unique() > 1
 
 
-def _count(rows: pa.Table) -> int:
-    return int(pc.sum(rows["n"]).as_py() or 0)
-
-
-def _judge(side: Side) -> str:
-    return f"{side.recipe['judge_name']} ({side.recipe['judge_version']})"
+def _judge(arm: Arm) -> str:
+    return f"{arm.recipe['judge_name']} ({arm.recipe['judge_version']})"

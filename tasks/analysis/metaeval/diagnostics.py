@@ -5,13 +5,15 @@ where chance hardly explains it. Left out: rates (`pass_rates.py`).
 """
 
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from statistics import fmean
 
 from scipy.stats import mannwhitneyu
 
 from tasks.analysis.metaeval.conditions import parse
-from tasks.analysis.metaeval.pass_rates import OVERALL, Rates, Result
-from tasks.core.grades import GRADED, RANGES
+from tasks.analysis.metaeval.pass_rates import OVERALL, Rates, Result, rates
+from tasks.analysis.metaeval.suite import Suite
+from tasks.core.grades import GRADED, RANGES, Grader
 
 ALWAYS = 0.95  # of its values from which on a grade counts as always the same
 LEAST = 3  # cases that a pattern needs
@@ -43,9 +45,55 @@ MEANINGS: Mapping[tuple[str, str], str] = {
 }
 
 
-def diagnostics(rates: Rates, results: Sequence[Result]) -> list[str]:
+@dataclass(frozen=True, slots=True)
+class JudgeReport:
+    """All results of one judge on one suite.
+
+    Attributes:
+        judge: Its name.
+        claims_judge_version: Version of the judge of claims that it asks; None if it asks none.
+        diagnostics: Sentences on what seems to be wrong with it.
+        notes: Remarks on the run and the suite.
+    """
+
+    judge: str
+    judge_version: str
+    claims_judge_version: str | None
+    suite: str
+    suite_version: str
+    n_cases: int
+    rates: Rates
+    diagnostics: tuple[str, ...]
+    notes: tuple[str, ...]
+    results: tuple[Result, ...]
+
+
+def report(
+    name: str, grader: Grader, suite: Suite, results: Sequence[Result], notes: Sequence[str] = ()
+) -> JudgeReport:
+    """Pass rates and diagnostics of a judge.
+
+    Args:
+        name: The judge's name, for people.
+    """
+    found, inner = rates(suite, results), grader.describe().get("judge")
+    return JudgeReport(
+        judge=name,
+        judge_version=grader.version,
+        claims_judge_version=inner if isinstance(inner, str) else None,
+        suite=suite.name,
+        suite_version=suite.version,
+        n_cases=len(suite.cases),
+        rates=found,
+        diagnostics=tuple(diagnostics(found, results)),
+        notes=tuple(notes),
+        results=tuple(results),
+    )
+
+
+def diagnostics(found: Rates, results: Sequence[Result]) -> list[str]:
     """What seems to be wrong with a judge; nothing where it passes everything."""
-    overall = rates.grades[OVERALL]
+    overall = found.grades[OVERALL]
     if overall.value is None or overall.passed == overall.n:
         return []
     by_grade: dict[str, list[Result]] = {grade: [r for r in results if r.grade == grade] for grade in GRADED}
@@ -56,10 +104,10 @@ def diagnostics(rates: Rates, results: Sequence[Result]) -> list[str]:
         *_constants(constant, by_grade),
         *reversed_.values(),
         *_unparsable(by_grade),
-        *_no_better(rates),
+        *_no_better(found),
         *(told for grade in plain for told in _declining(grade, by_grade[grade])),
         *(told for grade in plain for told in _leaning(grade, by_grade[grade])),
-        *_types(rates, plain),
+        *_types(found, plain),
     ]
 
 

@@ -1,141 +1,134 @@
-"""The page of an agreement, and the words that it shares with the terminal.
+"""What `leadline agreement` shows: ids, and no text of a trace. Left out: how the numbers are computed."""
 
-It shows what `leadline agreement --json` prints: ids, and no text of a trace. Left out: what the numbers mean.
-"""
+from collections.abc import Iterator
 
-from collections.abc import Iterator, Mapping
-from pathlib import Path
-from typing import Any
-
-from markupsafe import Markup
-
-from tasks.publish.report.comparison import used, within
-from tasks.publish.report.files import write
-from tasks.publish.report.pages import render, style, words
-from tasks.publish.report.text import count, number, percent, plural
-
-CLAIM_COLUMNS = ("claims", "equal", "Cohen's kappa", "balanced accuracy")
-LABEL_COLUMNS = ("A", "B", "both", "Cohen's kappa, against the rest", "B's that A gave too")
-GRADE_COLUMNS = ("graded by both", "Cohen's kappa", "weighted kappa", "rank correlation")
-MORE_COLUMNS = ("equal", "balanced accuracy", "graded or N/A", "Cohen's kappa of that")
-MEASURES = ("share", "kappa", "accuracy")
-Rows = list[tuple[str, tuple[str, ...]]]
+from tasks.analysis.agreement.results import AgreementResult, Claims, GradeAgreement, Grades
+from tasks.publish.report import document as doc
+from tasks.publish.report.pages import words
+from tasks.publish.report.text import number, percent, plural
 
 
-def claim_rows(claims: Mapping[str, Any]) -> Rows:
-    """Agreement on the four labels, and on "supported or not", of all and of each app."""
-    return [
-        (f"{of['name'] or 'all'}{kind}", (count(of[on]["n"]), *(within(of[on][m]) for m in MEASURES)))
-        for of in (claims["whole"], *claims["by_app"])
-        for on, kind in (("labels", ""), ("supported", ", supported or not"))
-    ]
-
-
-def label_rows(claims: Mapping[str, Any]) -> Rows:
-    """Each label against the rest."""
-    return [
-        (
-            words(of["label"]),
-            (*(count(of[c]) for c in ("n_a", "n_b", "both")), within(of["kappa"]), within(of["recall"])),
-        )
-        for of in claims["each"]
-    ]
-
-
-def grade_rows(grades: Mapping[str, Any]) -> Rows:
-    """Agreement on each grade, of all and of each app; nothing where a measure says nothing new."""
-    return [
-        (
-            name,
-            (
-                count(of["graded"]["n"]),
-                within(of["graded"]["kappa"]),
-                "" if of["weighted"] is None else within(of["weighted"]),
-                within(of["rank"]),
-            ),
-        )
-        for name, of in _named(grades)
-    ]
-
-
-def more_rows(grades: Mapping[str, Any]) -> Rows:
-    """What else there is of each grade: whether it applies at all is a question of its own."""
-    return [
-        (
-            name,
-            (
-                within(of["graded"]["share"]),
-                within(of["graded"]["accuracy"]),
-                count(of["n_applies"]),
-                within(of["applies"]),
-            ),
-        )
-        for name, of in _named(grades)
-    ]
-
-
-def matrix(of: Mapping[str, Any]) -> tuple[list[str], Rows]:
-    """The outcomes in use, and how often A gave the one of the row and B that of the column."""
-    shown = used(of["matrix"])
-    names = [words(of["outcomes"][i]) for i in shown]
-    rows = ((name, tuple(count(of["matrix"][i][j]) for j in shown)) for name, i in zip(names, shown, strict=True))
-    return names, list(rows)
-
-
-def value(outcome: str, of: float | None) -> str:
-    """A grade as a person writes it."""
-    return words(outcome) if of is None else number(of, 0 if of == int(of) else 2)
-
-
-def verdict(found: Mapping[str, Any]) -> str:
-    """How far the two agree, in a sentence each for labels and grades."""
-    return " ".join(_sentences(found)) or "Nothing that both have said enters the numbers."
-
-
-def write_page(path: Path, found: Mapping[str, Any]) -> None:
-    """Write the page of an agreement.
-
-    Args:
-        found: `Agreed.as_dict()`.
-
-    Raises:
-        LeadlineError: It can't be written.
-    """
-    claims, grades = found["claims"], found["grades"]
-    html = render(
-        "agreement",
-        found=found,
-        verdict=verdict(found),
-        claim_columns=CLAIM_COLUMNS,
-        label_columns=LABEL_COLUMNS,
-        grade_columns=GRADE_COLUMNS,
-        more_columns=MORE_COLUMNS,
-        claim_rows=claim_rows(claims) if claims else [],
-        label_rows=label_rows(claims) if claims else [],
-        grade_rows=grade_rows(grades) if grades else [],
-        more_rows=more_rows(grades) if grades else [],
-        matrix=matrix,
-        value=value,
-        css=Markup(style()),  # noqa: S704 - our own file
+def document(found: AgreementResult) -> doc.Document:
+    """Agreement on labels and on grades."""
+    sections = [doc.Section("notes", "Left out", tuple(map(doc.Note, found.notes)))] if found.notes else []
+    if found.claims:
+        sections.append(doc.Section("labels", "Labels of claims", tuple(_claims(found.claims))))
+    if found.grades:
+        sections.append(doc.Section("grades", "Grades of answers", tuple(_grades(found.grades))))
+    filters, suite = found.filters, found.grades.suite if found.grades else None
+    named = {"suite": suite, "recipe": filters.recipe, "app": filters.app}
+    return doc.Document(
+        kind="compare",
+        title="Agreement",
+        subjects=(("A", found.a), ("B", found.b)),
+        summary=" ".join(_summary(found)) or "Nothing that both have rated enters the numbers.",
+        details=(*((what, name, "") for what, name in named.items() if name), *doc.days(filters.first, filters.last)),
+        sections=tuple(sections),
     )
-    write(path, html)
 
 
-def _named(grades: Mapping[str, Any]) -> Iterator[tuple[str, Mapping[str, Any]]]:
-    for grade in grades["each"]:
-        name = words(grade["grade"])
-        yield name, grade["whole"]
-        for of in grade["by_app"]:
-            yield f"{name}, {of['name']}", of
+def _summary(found: AgreementResult) -> Iterator[str]:
+    if found.claims:
+        of = found.claims.whole.labels
+        same = f"Of {plural(of.n, 'claim')} that both labelled, {percent(of.share.value)} have the same label"
+        yield f"{same}: kappa {doc.interval(of.kappa)}."
+    for grade in found.grades.by_grade if found.grades else ():
+        graded, rank = grade.whole.graded, grade.whole.rank
+        yield (
+            f"{words(grade.grade).capitalize()}: of {plural(graded.n, 'answer')} that both graded, "
+            f"{percent(graded.share.value)} have the same grade, rank correlation {doc.interval(rank)}."
+        )
 
 
-def _sentences(found: Mapping[str, Any]) -> Iterator[str]:
-    if found["claims"]:
-        of = found["claims"]["whole"]["labels"]
-        told = f"Of {plural(of['n'], 'claim')} that both labelled, {percent(of['share']['value'])} have the same label"
-        yield f"{told}: kappa {within(of['kappa'])}."
-    for grade in found["grades"]["each"] if found["grades"] else ():
-        of = grade["whole"]["graded"]
-        told = f"{words(grade['grade']).capitalize()}: of {plural(of['n'], 'answer')} that both graded, "
-        rank = within(grade["whole"]["rank"])
-        yield f"{told}{percent(of['share']['value'])} have the same grade, rank correlation {rank}."
+def _claims(claims: Claims) -> Iterator[doc.Block]:
+    yield doc.Note("Only claims that both labelled enter the numbers. B is the truth in balanced accuracy and recall.")
+    yield doc.matrix("Claims: label by A (rows) and by B (columns)", claims.outcomes, claims.matrix)
+    agreements = [
+        (f"{of.name or 'all'}{kind}", found)
+        for of in (claims.whole, *claims.by_app)
+        for found, kind in ((of.labels, ""), (of.supported, ", supported or not"))
+    ]
+    yield doc.table(
+        "Agreement on claims that both labelled",
+        ("", "claims", "equal", "Cohen's kappa", "balanced accuracy"),
+        [(name, of.n, *map(doc.interval, (of.share, of.kappa, of.accuracy))) for name, of in agreements],
+    )
+    yield doc.table(
+        "Each label against the rest",
+        ("", "A", "B", "both", "Cohen's kappa, against the rest", "B's that A gave too"),
+        [
+            (words(of.label), of.n_a, of.n_b, of.both, doc.interval(of.kappa), doc.interval(of.recall))
+            for of in claims.by_label
+        ],
+    )
+    if claims.disagreements:
+        rows = [
+            (
+                doc.identifier(r["claim_id"]),
+                str(r["date"]),
+                r["app"],
+                doc.identifier(r["trace_id"]),
+                *(doc.label(r[f"label_{rater}"], r[f"confidence_{rater}"]) for rater in "ab"),
+            )
+            for r in claims.disagreements
+        ]
+        yield doc.table("Largest disagreements on claims", ("claim", "day", "app", "trace", "A", "B"), rows, 6)
+
+
+def _grades(grades: Grades) -> Iterator[doc.Block]:
+    yield doc.Note(
+        "Only answers that both graded enter the numbers; whether a grade applies (or is N/A) has a kappa of its own. "
+        "B is the truth in balanced accuracy."
+    )
+    agreements = [
+        (", ".join(filter(None, (words(grade.grade), of.name))), of)
+        for grade in grades.by_grade
+        for of in (grade.whole, *grade.by_app)
+    ]
+    on = "answers" if grades.suite is None else f"cases of {grades.suite}"
+    yield doc.table(
+        f"Agreement on grades of {on} that both graded",
+        ("", "graded by both", "Cohen's kappa", "weighted kappa", "rank correlation"),
+        [
+            (name, of.graded.n, doc.interval(of.graded.kappa), _weighted(of), doc.interval(of.rank))
+            for name, of in agreements
+        ],
+    )
+    yield doc.table(
+        "Equal grades, and whether a grade applies",
+        ("", "equal", "balanced accuracy", "graded or N/A", "Cohen's kappa of that"),
+        [
+            (
+                name,
+                doc.interval(of.graded.share),
+                doc.interval(of.graded.accuracy),
+                of.n_applies,
+                doc.interval(of.applies),
+            )
+            for name, of in agreements
+        ],
+    )
+    for grade in grades.by_grade:
+        title = f"{words(grade.grade).capitalize()}: grade by A (rows) and by B (columns)"
+        yield doc.matrix(title, grade.outcomes, grade.matrix)
+    if grades.disagreements:
+        rows = [
+            (
+                doc.identifier(r["item"]),
+                str(r["date"] or ""),
+                r["app"] or "",
+                words(r["grade"]),
+                *(_grade(r[f"outcome_{rater}"], r[f"value_{rater}"]) for rater in "ab"),
+            )
+            for r in grades.disagreements
+        ]
+        first = "trace" if grades.suite is None else "case"
+        yield doc.table("Largest disagreements on grades", (first, "day", "app", "grade", "A", "B"), rows, 4)
+
+
+def _weighted(of: GradeAgreement) -> doc.Cell | str:
+    return "" if of.weighted is None else doc.interval(of.weighted)
+
+
+def _grade(outcome: str, value: float | None) -> str:
+    return words(outcome) if value is None else number(value, 0 if value == int(value) else 2)

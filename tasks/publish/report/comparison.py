@@ -1,17 +1,14 @@
-"""The page of a comparison: one file that needs no other, with the report's style in it.
+"""What `leadline compare` shows, texts of the flipped claims among it. Left out: how the numbers are computed."""
 
-It shows what `leadline compare --json` prints, in the same words as the terminal. Left out: what the numbers mean.
-"""
+from collections.abc import Iterable, Iterator, Sequence
 
-from collections.abc import Mapping, Sequence
-from pathlib import Path
-from typing import Any
-
-from markupsafe import Markup
-
-from tasks.publish.report.files import write
-from tasks.publish.report.pages import render, style
-from tasks.publish.report.text import number, plural
+from tasks.analysis.compare.results import OUTCOMES, AgainstPeople, Comparison, Drift, Group, Labels, Noise
+from tasks.publish.report import document as doc
+from tasks.publish.report.pages import words
+from tasks.publish.report.text import count, number, percent, plural
+from tasks.run.selectors import Row
+from tasks.stats.agreement import Interval
+from tasks.stats.comparison import Estimate
 
 DIGITS = {"groundedness": 1}  # of 100; the others are of 1, and shown with 3
 TITLES = {
@@ -27,6 +24,62 @@ PLACES = {
     "elsewhere": "measured on traces of other days that both have judged",
 }
 SOURCES = {"judge": "the judge asked again", "repeats": "the same questions asked again"}
+CHANGE = "B − A, 95% interval"
+
+
+def document(found: Comparison) -> doc.Document:
+    """Everything that was compared; A is the baseline, B the candidate."""
+    sections = {
+        ("signal", "Signal to noise"): _signal(found),
+        ("numbers", "Numbers"): _numbers(found),
+        ("drift", "Drift attribution"): _drift(found.drift, found.number),
+        ("labels", "Labels of the same claims" if found.labels else "Claims"): _labels(found),
+        ("people", "Compared with people"): _people(found.people),
+        ("patterns", "Failure patterns"): _patterns(found),
+        ("cost", "Cost"): _cost(found.cost),
+        ("flips", "Claims that flipped"): _flips(found.flips, found.labels),
+    }
+    behind = [
+        (f"{key}: {what}", getattr(arm, f"{what}_name"), getattr(arm, version))
+        for key, arm in (("A", found.baseline), ("B", found.candidate))
+        for what, version in (("recipe", "recipe"), ("judge", "judge_version"))
+    ]
+    return doc.Document(
+        kind="compare",
+        title=f"{TITLES[found.kind]} compared",
+        subjects=(("A", found.baseline.name), ("B", found.candidate.name)),
+        summary=summary(found.number, found.main),
+        details=(
+            *behind,
+            *([("app", found.filters.app, "")] if found.filters.app else []),
+            *doc.days(found.filters.first, found.filters.last),
+        ),
+        sections=tuple(
+            doc.Section(*named, blocks) for named, found_blocks in sections.items() if (blocks := tuple(found_blocks))
+        ),
+    )
+
+
+def summary(number: str, main: Estimate) -> str:
+    """The main number's difference in a sentence."""
+    if main.difference is None:
+        return f"No difference in {words(number)} is known: one arm has no score."
+    change = f"{words(number).capitalize()}, B − A: {doc.difference(_interval(main), digits(number))}"
+    if main.p is None:
+        return f"{change}; too few questions for an interval."
+    significance = "significant" if main.p < 0.05 else "not significant"
+    return f"{change}, p {'' if main.p < 0.001 else '= '}{doc.probability(main.p)}: {significance}."
+
+
+def signal_to_noise(of: Noise, number: str) -> str:
+    """What identical runs differ by, in a sentence."""
+    start = f"Signal to noise, {SOURCES[of.source]}"
+    if of.spread is None:
+        return f"{start}: n/a. {of.note}."
+    if not of.spread:
+        return f"{start}: identical runs do not differ. {of.note}."
+    ratio = "n/a" if of.ratio is None else f"{of.ratio:.1f}"
+    return f"{start}: {ratio} (identical runs differ by ± {of.spread:.{digits(number) + 1}f}). {of.note}."
 
 
 def digits(number: str) -> int:
@@ -34,115 +87,146 @@ def digits(number: str) -> int:
     return DIGITS.get(number, 3)
 
 
-def signed(value: float | None, places: int) -> str:
-    """A difference with its sign, "n/a" where there is none."""
-    return "n/a" if value is None else f"{value:+.{places}f}".replace("-", "−")
+def _interval(of: Estimate) -> Interval:
+    return Interval(of.difference, of.low, of.high)
 
 
-def difference(estimate: Mapping[str, Any], places: int) -> str:
-    """A difference and its interval."""
-    ends = (
-        "" if estimate["low"] is None else f" [{signed(estimate['low'], places)}, {signed(estimate['high'], places)}]"
-    )
-    return signed(estimate["difference"], places) + ends
-
-
-def probability(p: float | None) -> str:
-    """A p-value."""
-    if p is None:
-        return "n/a"
-    return "< 0.001" if p < 0.001 else f"{p:.3f}"
-
-
-def verdict(found: Mapping[str, Any]) -> str:
-    """The main number's difference in a sentence."""
-    main, number = found["main"], found["number"]
-    name = number.replace("_", " ")
-    if main["difference"] is None:
-        return f"No difference in {name} can be told: one side has no score."
-    told = f"{name.capitalize()}, B − A: {difference(main, digits(number))}"
-    if main["p"] is None:
-        return f"{told}; too few questions for an interval."
-    apart = "the two are told apart" if main["p"] < 0.05 else "the two are not told apart"
-    return f"{told}, p {probability(main['p']) if main['p'] < 0.001 else '= ' + probability(main['p'])}: {apart}."
-
-
-def within(interval: Mapping[str, Any]) -> str:
-    """A value and its interval."""
-    ends = "" if interval["low"] is None else f" [{number(interval['low'], 3)}, {number(interval['high'], 3)}]"
-    return number(interval["value"], 3) + ends
-
-
-def gained(interval: Mapping[str, Any]) -> str:
-    """A difference of two shares or kappas, and its interval."""
-    return difference({**interval, "difference": interval["value"]}, 3)
-
-
-def against_people(of: Mapping[str, Any]) -> list[tuple[str, Mapping[str, Any]]]:
-    """The measures by which two sides are held against people, with their names."""
-    return [("balanced accuracy, supported or not", of["accuracy"]), ("Cohen's kappa of the labels", of["kappa"])]
-
-
-def reviewed(of: Mapping[str, Any]) -> str:
-    """What two sides are held against people on."""
-    left_out = f"; left out, since picked for their labels: {of['picked']:,}" if of["picked"] else ""
-    return f"Against people, on {plural(of['n'], 'claim')} of {plural(of['questions'], 'question')}{left_out}"
-
-
-def signal(noise: Mapping[str, Any], number: str) -> str:
-    """What identical runs differ by, in a sentence."""
-    source, spread, ratio = SOURCES[noise["source"]], noise["spread"], noise["ratio"]
-    if spread is None:
-        return f"Signal to noise, {source}: n/a. {noise['note']}."
-    if not spread:
-        return f"Signal to noise, {source}: identical runs do not differ. {noise['note']}."
-    places = digits(number) + 1
-    said = "n/a" if ratio is None else f"{ratio:.1f}"
-    return f"Signal to noise, {source}: {said} (identical runs differ by ± {spread:.{places}f}). {noise['note']}."
-
-
-def write_page(path: Path, found: Mapping[str, Any]) -> None:
-    """Write the page of a comparison.
-
-    Args:
-        found: `Comparison.as_dict()`.
-
-    Raises:
-        LeadlineError: It can't be written.
-    """
-    labels = found["labels"]
-    html = render(
-        "compare",
-        found=found,
-        title=TITLES[found["kind"]],
-        verdict=verdict(found),
-        signals=[signal(s, found["number"]) for s in found["signal"]],
-        scale={g["number"]: _reach([g["estimate"]]) for g in found["estimates"]},
-        group_reach=_reach([g["estimate"] for g in (*found["by_app"], *found["by_generator"])]),
-        shift_reach=_reach([s[part] for s in found["shifts"] for part in ("total", "product", "judge")]),
-        place_words=PLACES,
-        used=used(labels["matrix"]) if labels else [],
-        agreements=[(name, of) for _, name, of in labels["groups"]] if labels else [],
-        outcome_names=[o for o in found["outcome_order"] if any(o in side for side in found["outcomes"] or ())],
-        against=against_people(found["people"]) if found["people"] else [],
-        reviewed=reviewed(found["people"]) if found["people"] else "",
-        within=within,
-        gained=gained,
-        digits=digits,
-        signed=signed,
-        difference=difference,
-        probability=probability,
-        css=Markup(style()),  # noqa: S704 - our own file
-    )
-    write(path, html)
-
-
-def used(matrix: Sequence[Sequence[int]]) -> list[int]:
-    """Outcomes that either side gave some claim, by their place in the matrix."""
-    return [i for i, row in enumerate(matrix) if sum(row) + sum(other[i] for other in matrix)]
-
-
-def _reach(estimates: Sequence[Mapping[str, Any]]) -> float:
+def _reach(estimates: Iterable[Estimate]) -> float:
     """How far the widest interval reaches from 0, for the bars."""
-    ends = (abs(e[k]) for e in estimates for k in ("low", "high", "difference") if e[k] is not None)
-    return max(ends, default=0.0) or 1.0
+    return max((abs(x) for e in estimates for x in (e.low, e.high, e.difference) if x is not None), default=0.0) or 1.0
+
+
+def _signal(found: Comparison) -> Iterator[doc.Block]:
+    yield doc.Note(
+        f"The difference in {words(found.number)}, in units of what identical runs differ by; near 1 it is noise."
+    )
+    yield from (doc.Note(signal_to_noise(s, found.number)) for s in found.signal)
+    yield from map(doc.Note, found.notes)
+    if any(found.left_out):
+        a, b = map(count, found.left_out)
+        yield doc.Note(f"Without a partner, and left out: {a} of A, {b} of B.")
+
+
+def _numbers(found: Comparison) -> Iterator[doc.Table]:
+    yield _estimates("All, each on its own scale", "number", found.estimates, shared_scale=False)
+    for by, groups in (("app", found.by_app), ("generator", found.by_generator)):
+        if groups:
+            yield _estimates(f"{words(found.number).capitalize()} by {by}", by, groups, shared_scale=True)
+
+
+def _estimates(title: str, column: str, groups: Sequence[Group], *, shared_scale: bool) -> doc.Table:
+    rows = []
+    for group in groups:
+        e, places = group.estimate, digits(group.number)
+        reach = _reach([g.estimate for g in groups] if shared_scale else [e])
+        n = count(e.n_a) if e.n_a == e.n_b else f"{count(e.n_a)} and {count(e.n_b)}"
+        means = number(e.a, places), number(e.b, places)
+        change = doc.difference(_interval(e), places, reach)
+        rows.append((group.name or words(group.number), *means, change, doc.probability(e.p), n))
+    return doc.table(title, (column, "A", "B", CHANGE, "p", "n"), rows)
+
+
+def _drift(found: Sequence[Drift], name: str) -> Iterator[doc.Block]:
+    if not found:
+        return
+    share = "" if found[0].share is None else f", {percent(found[0].share)} of them"
+    yield doc.Note(
+        f"The change in {words(name)} is the sum of two: the product's, and the judge's on the same answers "
+        f"({PLACES[found[0].place]}{share})."
+    )
+    reach = _reach(e for d in found for e in (d.total, d.product, d.judge))
+    rows: list[tuple[doc.Value, ...]] = [
+        (d.name or "all", *(doc.difference(_interval(e), digits(name), reach) for e in (d.total, d.product, d.judge)))
+        for d in found
+    ]
+    yield doc.table("The product's change and the judge's", ("", "change", "product's", "judge's"), rows)
+
+
+def _labels(found: Comparison) -> Iterator[doc.Block]:
+    if found.labels is not None:
+        of = found.labels
+        yield doc.Note(f"{plural(of.flipped, 'claim')} flipped from one label to another.")
+        yield doc.matrix("Claims: label by A (rows) and by B (columns)", of.outcomes, of.matrix)
+        agreements = [("all", of.agreement), *((name, a) for _, name, a in of.groups)]
+        yield doc.table(
+            "Agreement on claims that both labelled",
+            ("", "claims", "equal", "Cohen's kappa", "balanced"),
+            [(name, a.n, *map(doc.interval, (a.share, a.kappa, a.balanced))) for name, a in agreements],
+        )
+    if found.outcomes is not None:
+        a, b = found.outcomes
+        yield doc.Note("A and B have different claims.")
+        yield doc.table(
+            "Claims by outcome",
+            ("outcome", "A", "B"),
+            [(doc.label(o), a.get(o, 0), b.get(o, 0)) for o in OUTCOMES if o in a or o in b],
+        )
+
+
+def _people(of: AgainstPeople | None) -> Iterator[doc.Block]:
+    if of is None:
+        return
+    left_out = f"; left out, since picked for their labels: {count(of.picked)}" if of.picked else ""
+    yield doc.Note(
+        f"On {plural(of.n, 'claim')} of {plural(of.questions, 'question')}{left_out}. The same claims for A and B."
+    )
+    rows = [
+        (name, doc.interval(gain.a), doc.interval(gain.b), doc.difference(gain.difference), doc.probability(gain.p))
+        for name, gain in (
+            ("balanced accuracy, supported or not", of.accuracy),
+            ("Cohen's kappa of the labels", of.kappa),
+        )
+    ]
+    yield doc.table("Agreement with people's labels", ("", "A", "B", CHANGE, "p"), rows)
+
+
+def _patterns(found: Comparison) -> Iterator[doc.Table]:
+    if found.patterns:
+        columns = ("A", "B", "both") if found.labels else ("A", "B")
+        rows = [(words(p["pattern"]), *(p[f"n_{c.lower()}"] for c in columns)) for p in found.patterns]
+        yield doc.table("Claims that show each failure pattern", ("pattern", *columns), rows)
+
+
+def _cost(rows: Sequence[Row]) -> Iterator[doc.Table]:
+    if "verdicts" in rows[0]:
+        yield doc.table(
+            "Cost of judging these traces; time at the speed of all recorded runs",
+            ("", "verdicts", "tokens read", "cached", "written", "time", "GPU time"),
+            [
+                (
+                    r["arm"],
+                    *(r[c] for c in ("verdicts", "tokens_in", "tokens_cached", "tokens_out")),
+                    doc.seconds(r["seconds"]),
+                    doc.seconds(r["gpu_seconds"]),
+                )
+                for r in rows
+            ],
+        )
+    else:
+        yield doc.table(
+            "Cost of an answer, as logged",
+            ("", "traces", "mean tokens read", "mean tokens written", "median time"),
+            [
+                (r["arm"], r["n"], number(r["tokens_in"], 0), number(r["tokens_out"], 0), doc.seconds(r["latency_s"]))
+                for r in rows
+            ],
+        )
+
+
+def _flips(flips: Sequence[Row], labels: Labels | None) -> Iterator[doc.Block]:
+    if not flips or labels is None:
+        return
+    yield doc.Note(f"{len(flips)} of {count(labels.flipped)}, the ones that both are most confident of first.")
+    for flip in flips:
+        opinions = tuple(
+            doc.Opinion(
+                arm.upper(),
+                doc.label(flip[f"label_{arm}"], flip[f"confidence_{arm}"]),
+                flip[f"explanation_{arm}"],
+                flip[f"deciding_chunk_id_{arm}"],
+                flip[f"deciding_chunk_text_{arm}"],
+            )
+            for arm in "ab"
+        )
+        place = f"{flip['date']} · {flip['app']} · {flip['generator']} · trace"
+        yield doc.Example(flip["text"] or flip["claim_id"], place, flip["trace_id"], opinions)

@@ -1,30 +1,30 @@
-"""The page of `leadline metaeval`: matrices of test types by cases, and the failures side by side; one file.
+"""What `leadline metaeval` shows: pass rates, a matrix of test types by cases for each grade, and the failures.
 
-It shows what `--json` prints, with the suite's texts beside it. In a picture, outcomes differ by shape as well as by
-colour, rows and columns go by numbers, and tables hold the same in words. Left out: what is counted.
+In a picture, outcomes differ by shape as well as by colour, rows and columns go by numbers, and tables hold the same in
+words. The suite's texts stand on the page. Left out: how the rates are computed.
 """
 
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from pathlib import Path
-from typing import Any
+from dataclasses import dataclass, replace
 
 from markupsafe import Markup
 
-from tasks.analysis.metaeval.pass_rates import OUTCOMES, OVERALL
+from tasks.analysis.metaeval.diagnostics import JudgeReport
+from tasks.analysis.metaeval.pass_rates import OUTCOMES, OVERALL, Rate, Result
 from tasks.analysis.metaeval.suite import Suite
 from tasks.core.grades import GRADES
-from tasks.publish.report.files import write
-from tasks.publish.report.pages import render, style
-from tasks.publish.report.text import number
-
-Found = Mapping[str, Any]  # of one judge, as `--json` prints it
+from tasks.publish.report import document as doc
+from tasks.publish.report.pages import render, words
+from tasks.publish.report.text import number, percent, plural
+from tasks.stats.agreement import Interval
 
 LEGEND = (
     "Unparsable replies count as not passed, unjudged conditions are left out. Intervals are 95%, over cases. At"
-    " random: what a judge is\nexpected to pass that draws each grade evenly among its possible values, N/A among them."
+    " random: the expected share of a judge that draws each grade evenly among its possible values, N/A among them."
 )
-STEP, SIZE, HEAD = 16, 12, 20  # of a matrix: from cell to cell, a cell's side, room for the numbers
+FAILURES = 10  # in the terminal
+STEP, SIZE, HEAD = 16, 12, 20  # of a matrix: from cell to cell, a cell's width and height, room for the numbers
 # Each outcome has a shape of its own, drawn from a cell's upper left corner.
 SHAPES = {
     "passed": "h12v12h-12z",
@@ -72,16 +72,122 @@ def grid(suite: Suite) -> Grid:
     return Grid(tuple(rows), tuple(columns), cells)
 
 
-def got(result: Found) -> str:
-    """What a judge said, in a word."""
-    if result["outcome"] in ("unparsable", "unjudged"):
-        why = "" if result["failure"] in (None, result["outcome"]) else f" ({result['failure']})"
-        return f"{result['outcome']}{why}"
-    return "N/A" if result["value"] is None else f"{result['value']:g}"
+def document(suite: Suite, reports: Sequence[JudgeReport]) -> doc.Document:
+    """The results of judges on one suite, side by side and each by itself."""
+    met = [f"{r.judge} meets {percent(r.rates.grades[OVERALL].value, digits=1)}" for r in reports]
+    of = grid(suite)
+    sections = [doc.Section("rates", "Pass rates", (doc.Note(LEGEND), _rates(reports)))]
+    sections += [
+        doc.Section(f"judge-{i}", f"{r.judge} ({r.judge_version})", tuple(_judge(of, r)))
+        for i, r in enumerate(reports, 1)
+    ]
+    if failures := list(_failures(suite, reports)):
+        note = doc.Note(f"{plural(len(failures), 'case')} of {len(suite.cases)}, as they stand in the suite.", "page")
+        sections.append(doc.Section("failures", "Conditions that are not met", (note, *failures)))
+    return doc.Document(
+        kind="metaeval",
+        title=f"Unit tests of judges, suite {suite.name}",
+        subjects=(),
+        summary=f"{plural(len(suite.cases), 'case')}, version {suite.version}, each with a condition on every grade. "
+        f"{'; '.join(met)} of the conditions.",
+        details=(
+            *(("judge", r.judge, r.judge_version) for r in reports),
+            *(("asks judge", r.judge, r.claims_judge_version) for r in reports if r.claims_judge_version),
+        ),
+        sections=tuple(sections),
+    )
+
+
+def _rates(reports: Sequence[JudgeReport]) -> doc.Table:
+    rows = [(words(grade), [r.rates.grades[grade] for r in reports]) for grade in (*GRADES, OVERALL)]
+    rows.append(("cases, every condition met", [r.rates.cases for r in reports]))
+    return doc.table(
+        "Share of conditions met, 95% interval",
+        ("grade", *(r.judge for r in reports), "at random"),
+        [(name, *map(_rate, rates), _random(rates)) for name, rates in rows],
+    )
+
+
+def _rate(rate: Rate) -> doc.Cell:
+    cell = doc.interval(Interval(rate.value, rate.low, rate.high))
+    lost = ", ".join(f"{n:,} {what}" for what, n in (("unparsable", rate.unparsable), ("unjudged", rate.unjudged)) if n)
+    return replace(cell, detail=f"{cell.detail} ({lost})".strip()) if lost and rate.value is not None else cell
+
+
+def _random(rates: Sequence[Rate]) -> str:
+    return number(next((r.random for r in rates if r.random is not None), None), 3)
+
+
+def _judge(of: Grid, report: JudgeReport) -> Iterator[doc.Block]:
+    if report.diagnostics:
+        yield doc.Reasons(report.diagnostics)
+    yield from map(doc.Note, report.notes)
+    figures = []
+    tables = []
+    for grade in GRADES:
+        by_case = {r.case_id: r for r in report.results if r.grade == grade}
+        outcomes = {case_id: r.outcome for case_id, r in by_case.items()}
+        counts = Counter(outcomes.values())
+        shown = ", ".join(f"{counts[o]} {o}" for o in OUTCOMES if counts[o] or o in ("passed", "failed"))
+        figures.append((words(grade).capitalize(), shown, picture(of, outcomes)))
+        tables.append(_table(of, grade, by_case))
+    swatches = [(outcome, _swatch(outcome)) for outcome in OUTCOMES]
+    yield Markup(render("metaeval_matrices", grid=of, figures=figures, swatches=swatches))  # noqa: S704 (escaped there)
+    yield from tables
+    for by, groups in (("type", report.rates.types), ("topic", report.rates.topics)):
+        columns = (by, *map(words, (*GRADES, OVERALL)))
+        rows = [(name, *(_share(rates[grade]) for grade in (*GRADES, OVERALL))) for name, rates in groups.items()]
+        yield doc.table(f"Conditions met by {by}", columns, rows)
+    missed = [r for r in report.results if r.outcome in ("failed", "unparsable")]
+    if missed:
+        title = f"{min(FAILURES, len(missed))} of {len(missed):,} conditions that are not met; --html shows them all"
+        cells = [(r.case_id, r.test_type, words(r.grade), r.condition, _grade(r)) for r in missed[:FAILURES]]
+        yield replace(doc.table(title, ("case", "type", "grade", "wanted", "got"), cells, 4), only="terminal")
+
+
+def _table(of: Grid, grade: str, by_case: Mapping[str, Result]) -> doc.Table:
+    """A matrix in words."""
+
+    def cell(case_id: str | None) -> str:
+        result = by_case.get(case_id or "")
+        if result is None:
+            return ""
+        return f"{result.outcome} {_grade(result)}" if result.outcome in ("passed", "failed") else result.outcome
+
+    columns = range(len(of.columns))
+    rows = [(name, *(cell(of.cells.get((i, j))) for j in columns)) for i, name in enumerate(of.rows)]
+    found = doc.table(f"{words(grade).capitalize()} as a table", ("type", *of.columns), rows, 1 + len(of.columns))
+    return replace(found, folded=True, only="page")
+
+
+def _share(rate: Rate) -> str | None:
+    return None if rate.value is None else f"{rate.passed}/{rate.n}"
+
+
+def _grade(result: Result) -> str:
+    """A judge's answer in a word."""
+    if result.outcome in ("unparsable", "unjudged"):
+        return result.outcome + ("" if result.failure in (None, result.outcome) else f" ({result.failure})")
+    return "N/A" if result.value is None else f"{result.value:g}"
+
+
+def _failures(suite: Suite, reports: Sequence[JudgeReport]) -> Iterator[Markup]:
+    """Cases with a condition that some judge does not meet: its grades, wanted and given by each judge."""
+    by = [{(r.case_id, r.grade): r for r in report.results} for report in reports]
+    for case in suite.cases:
+        answers = {grade: [results.get((case.case_id, grade)) for results in by] for grade in GRADES}
+        missed = [
+            (words(grade), case.conditions[grade], [r and (r, _grade(r)) for r in given])
+            for grade, given in answers.items()
+            if any(r is not None and r.outcome in ("failed", "unparsable") for r in given)
+        ]
+        if missed:
+            judges = [report.judge for report in reports]
+            yield Markup(render("metaeval_failure", case=case, judges=judges, missed=missed))  # noqa: S704 (as above)
 
 
 def picture(of: Grid, outcomes: Mapping[str, str]) -> Markup:
-    """One grade's matrix as SVG, with nothing of the suite's texts in it.
+    """One grade's matrix as SVG, without any text of the suite.
 
     Args:
         outcomes: By case id.
@@ -101,39 +207,10 @@ def picture(of: Grid, outcomes: Mapping[str, str]) -> Markup:
     )
 
 
-def swatch(outcome: str) -> Markup:
+def _swatch(outcome: str) -> Markup:
     """An outcome's shape for the legend."""
     path = _path(outcome, f"M7 0{SHAPES[outcome]}")
     return Markup(f'<svg class="swatch" viewBox="0 0 26 12" aria-hidden="true">{path}</svg>')  # noqa: S704 (as above)
-
-
-def write_page(path: Path, suite: Suite, told: Sequence[Found]) -> None:
-    """Write the page.
-
-    Args:
-        told: What was found of each judge on this suite.
-
-    Raises:
-        LeadlineError: It can't be written.
-    """
-    of = grid(suite)
-    write(
-        path,
-        render(
-            "metaeval",
-            suite=suite,
-            told=told,
-            grades=(*GRADES, OVERALL),
-            legend=LEGEND,
-            swatches=[(outcome, swatch(outcome)) for outcome in OUTCOMES],
-            grid=of,
-            judges=[{"found": one, "matrices": list(_matrices(of, one))} for one in told],
-            failures=list(_failures(suite, told)),
-            rate=_rate,
-            random=lambda rates: number(next((r["random"] for r in rates if r["random"] is not None), None), 3),
-            css=Markup(style()),  # noqa: S704 - our own file
-        ),
-    )
 
 
 def _path(outcome: str, d: str) -> str:
@@ -141,40 +218,3 @@ def _path(outcome: str, d: str) -> str:
     if outcome in ("failed", "unparsable"):
         return f'<path d="{d}" fill="none" stroke="{colour}" stroke-width="2"/>'
     return f'<path d="{d}" fill="{colour}"/>'
-
-
-def _matrices(of: Grid, one: Found) -> Iterator[dict[str, Any]]:
-    """Each grade's picture, the same in words, and how often which outcome occurs."""
-    for grade in GRADES:
-        by_case = {r["case_id"]: r for r in one["results"] if r["grade"] == grade}
-        outcomes = {case_id: r["outcome"] for case_id, r in by_case.items()}
-        counts = {o: sum(found == o for found in outcomes.values()) for o in OUTCOMES}
-        yield {
-            "grade": grade,
-            "picture": picture(of, outcomes),
-            "counts": ", ".join(f"{n} {o}" for o, n in counts.items() if n or o in ("passed", "failed")),
-            "rows": [
-                (name, [by_case.get(of.cells.get((row, column), "")) for column in range(len(of.columns))])
-                for row, name in enumerate(of.rows)
-            ],
-        }
-
-
-def _failures(suite: Suite, told: Sequence[Found]) -> Iterator[dict[str, Any]]:
-    """Cases in which some judge misses a condition: the grades that it misses, and what each judge said of them."""
-    by = [{(r["case_id"], r["grade"]): r for r in one["results"]} for one in told]
-    for case in suite.cases:
-        said = {grade: [of.get((case.case_id, grade)) for of in by] for grade in GRADES}
-        missed = [
-            {"grade": grade, "wanted": str(case.conditions[grade]), "said": [r and {**r, "got": got(r)} for r in its]}
-            for grade, its in said.items()
-            if any(r is not None and r["outcome"] in ("failed", "unparsable") for r in its)
-        ]
-        if missed:
-            yield {"case": case, "missed": missed}
-
-
-def _rate(rate: Found) -> dict[str, str]:
-    lost = [f"{rate[what]} {what}" for what in ("unparsable", "unjudged") if rate[what]]
-    ends = "" if rate["low"] is None else f"[{rate['low']:.3f}, {rate['high']:.3f}]"
-    return {"value": number(rate["value"], 3), "ends": ends, "lost": ", ".join(lost)}

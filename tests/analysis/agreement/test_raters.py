@@ -1,11 +1,11 @@
-"""Words of the command line into sides of an agreement, and what is said where that is not possible."""
+"""Selectors into raters, and the errors where that is not possible."""
 
 from datetime import date
 from typing import Any
 
 import pytest
 
-from tasks.analysis.agreement.raters import Known, nothing_in_common, rater
+from tasks.analysis.agreement.raters import Candidates, no_overlap, rater
 from tasks.analysis.compare.drift import backfill
 from tasks.core.errors import UsageError
 
@@ -23,13 +23,15 @@ def grader(name: str, version: str, n: int = 5) -> dict[str, Any]:
     return {"name": name, "version": version, "n": n}
 
 
-def known(*rows: dict[str, Any], **more: Any) -> Known:
-    return Known(tuple(r for r in rows if "recipe" in r), tuple(r for r in rows if "recipe" not in r), ("ann",), **more)
+def candidates(*rows: dict[str, Any], **more: Any) -> Candidates:
+    return Candidates(
+        tuple(r for r in rows if "recipe" in r), tuple(r for r in rows if "recipe" not in r), ("ann",), **more
+    )
 
 
 def test_a_name_alone_is_whatever_has_it() -> None:
     """nli is a judge of claims and a grader; its kind says which of the two is meant."""
-    of = known(recipe("nli", "aaaa1111"), grader("nli", "bbbb2222"))
+    of = candidates(recipe("nli", "aaaa1111"), grader("nli", "bbbb2222"))
     both = rater("nli", of)
     assert (len(both.recipes), both.grader, both.name) == (1, "bbbb2222", "nli aaaa1111 bbbb2222")
     assert (rater("judge:nli", of).grader, rater("grader:nli", of).recipes) == (None, ())
@@ -37,7 +39,7 @@ def test_a_name_alone_is_whatever_has_it() -> None:
 
 
 def test_people_take_of_each_extractor_the_recipe_that_scored_most() -> None:
-    of = known(recipe("a", "v1", 3), recipe("b", "v2", 9), recipe("c", "v3", 1, "e2"), recipe("d", "v4", 0, "e3"))
+    of = candidates(recipe("a", "v1", 3), recipe("b", "v2", 9), recipe("c", "v3", 1, "e2"), recipe("d", "v4", 0, "e3"))
     assert {r["judge_version"] for r in rater("people", of).recipes} == {"v2", "v3"}
     assert rater("reviewer:ann", of).reviewer == "ann"
 
@@ -45,12 +47,12 @@ def test_people_take_of_each_extractor_the_recipe_that_scored_most() -> None:
 @pytest.mark.parametrize("word", ["llm", "judge:llm"])
 def test_several_versions_are_listed(word: str) -> None:
     """One that has nothing in the days asked for does not count."""
-    of = known(recipe("llm", "v1000"), recipe("llm", "v2000"), recipe("llm", "v3000", 0))
+    of = candidates(recipe("llm", "v1000"), recipe("llm", "v2000"), recipe("llm", "v3000", 0))
     with pytest.raises(UsageError, match=r"has 2 versions: v1000 .*; v2000 .*\. Give one by its hash\.") as error:
         rater(word, of)
     assert "v3000" not in str(error.value)
     with pytest.raises(UsageError, match=r"g has 2 versions: w1000 \(5 answers graded\); w2000 \(5 answers graded\)\."):
-        rater("g", known(grader("g", "w1000"), grader("g", "w2000")))
+        rater("g", candidates(grader("g", "w1000"), grader("g", "w2000")))
 
 
 def test_graders_of_a_suite_alone_are_found_there() -> None:
@@ -58,26 +60,26 @@ def test_graders_of_a_suite_alone_are_found_there() -> None:
     with pytest.raises(
         UsageError, match=r"lots: has graded no trace, only cases of a suite\. Ask with --suite mine/test\."
     ):
-        rater("lots", known(recipe("nli", "aaaa1111"), suites=(suite,)))
-    of = known(grader("lots", "g1"), grader("other", "g2"), suites=(suite,))
-    sides = rater("lots", of), rater("other", of)
-    assert nothing_in_common(("lots", "other"), *sides, of).endswith("ask with --suite mine/test.")
+        rater("lots", candidates(recipe("nli", "aaaa1111"), suites=(suite,)))
+    of = candidates(grader("lots", "g1"), grader("other", "g2"), suites=(suite,))
+    raters = rater("lots", of), rater("other", of)
+    assert no_overlap(("lots", "other"), *raters, of).endswith("ask with --suite mine/test.")
 
 
 def test_what_to_do_where_claims_are_others() -> None:
-    of = known(recipe("a", "v1000"), recipe("b", "v2000", extractor="e2"))
-    said = nothing_in_common(("a", "b"), rater("a", of), rater("b", of), of)
-    assert "Their recipes cut answers into different claims." in said
+    of = candidates(recipe("a", "v1000"), recipe("b", "v2000", extractor="e2"))
+    message = no_overlap(("a", "b"), rater("a", of), rater("b", of), of)
+    assert "Their recipes cut answers into different claims." in message
 
 
 def test_what_to_do_where_days_are_others() -> None:
-    of = known(recipe("old", "v1000"), recipe("new", "v2000", first_date=date(2026, 11, 2)))
-    said = nothing_in_common(("old", "new"), rater("old", of), rater("new", of), of)
-    assert said.endswith("leadline backfill --judge configs/judges/new.yaml --from 2026-11-01 --to 2026-11-01.")
+    of = candidates(recipe("old", "v1000"), recipe("new", "v2000", first_date=date(2026, 11, 2)))
+    message = no_overlap(("old", "new"), rater("old", of), rater("new", of), of)
+    assert message.endswith("leadline backfill --judge configs/judges/new.yaml --from 2026-11-01 --to 2026-11-01.")
 
 
 def test_a_judge_may_be_called_as_a_kind_is() -> None:
-    of = known(recipe("grader", "v1000"), recipe("reviewer", "v2000"))
+    of = candidates(recipe("grader", "v1000"), recipe("reviewer", "v2000"))
     assert (rater("grader", of).name, rater("reviewer", of).name) == ("grader v1000", "reviewer v2000")
 
 

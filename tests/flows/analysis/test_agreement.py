@@ -106,10 +106,10 @@ def test_a_judge_and_people(command: Command) -> None:
     at = {o: i for i, o in enumerate(claims["outcomes"])}
     cells = {(a, b): claims["matrix"][at[a]][at[b]] for a in (S, U) for b in (S, U)}
     assert cells == {(S, S): 6, (S, U): 2, (U, S): 2, (U, U): 1}
-    assert [(e["label"], e["n_a"], e["n_b"], e["both"]) for e in claims["each"]] == [(S, 8, 8, 6), (U, 3, 3, 1)]
+    assert [(e["label"], e["n_a"], e["n_b"], e["both"]) for e in claims["by_label"]] == [(S, 8, 8, 6), (U, 3, 3, 1)]
     assert (claims["picked"], {a["name"] for a in claims["by_app"]}) == (1, {"docs", "help"})
     # All are two steps apart, and people are as sure as the judge: 0.9 where it supports, less where it does not.
-    worst = [w["trace_id"] for w in claims["worst"]]
+    worst = [w["trace_id"] for w in claims["disagreements"]]
     assert ({*worst[:2]}, {*worst[2:]}) == ({"t1-6", "t1-7"}, {"t1-8", "t1-9"})
 
 
@@ -137,7 +137,7 @@ def test_one_reviewer_and_another(command: Command) -> None:
     """Both have said 0, 6 and 10 of day one alike, and 6 of day two differently."""
     claims = found(command, "reviewer:ann", "reviewer:bob")["claims"]
     assert (claims["whole"]["labels"]["n"], claims["whole"]["labels"]["share"]["value"]) == (4, 0.75)
-    assert [w["trace_id"] for w in claims["worst"]] == ["t2-6"]
+    assert [w["trace_id"] for w in claims["disagreements"]] == ["t2-6"]
 
 
 def test_two_judges_as_compare_has_them(command: Command) -> None:
@@ -152,7 +152,7 @@ def test_two_graders(command: Command) -> None:
     both, one (t1-10) to the second alone, one to neither: κ = (10/11 − 92/121) / (1 − 92/121) = 18/29.
     """
     grades = found(command, "strict", "grader:kind")["grades"]
-    (of,) = grades["each"]
+    (of,) = grades["by_grade"]
     pairs = [(a, b) for a, b in zip(STRICT, KIND, strict=True) if isinstance(a, int) and isinstance(b, int)]
     first, second = zip(*pairs, strict=True)
     assert (of["grade"], of["whole"]["graded"]["n"]) == ("completeness", 9)
@@ -166,7 +166,7 @@ def test_two_graders(command: Command) -> None:
         1,
         1,
     )
-    assert [(w["item"], w["outcome_a"], w["value_b"]) for w in grades["worst"]] == [
+    assert [(w["item"], w["outcome_a"], w["value_b"]) for w in grades["disagreements"]] == [
         ("t1-10", NA, 1),
         ("t1-4", "scored", 4),
     ]
@@ -174,17 +174,17 @@ def test_two_graders(command: Command) -> None:
 
 def test_a_grader_and_people(command: Command) -> None:
     """Ann gave 1, 3, 4 to what the grader gave 1, 2, 3, and N/A where it did: the ranks are the same."""
-    (of,) = found(command, "strict", "people")["grades"]["each"]
+    (of,) = found(command, "strict", "people")["grades"]["by_grade"]
     assert (of["whole"]["graded"]["n"], of["whole"]["rank"]["value"], of["whole"]["applies"]["value"]) == (3, 1, 1)
-    assert found(command, "strict", "reviewer:ann")["grades"]["each"][0]["whole"] == of["whole"]
+    assert found(command, "strict", "reviewer:ann")["grades"]["by_grade"][0]["whole"] == of["whole"]
 
 
 def test_what_was_picked_for_review_is_told_and_in_no_number(command: Command) -> None:
     """All that cat has graded is one answer that was picked."""
     grades = found(command, "strict", "reviewer:cat")["grades"]
-    assert (grades["each"], grades["picked"], [w["item"] for w in grades["worst"]]) == ([], 1, ["t1-3"])
+    assert (grades["by_grade"], grades["picked"], [w["item"] for w in grades["disagreements"]]) == ([], 1, ["t1-3"])
     code, out, _ = command("agreement", "strict", "reviewer:cat")
-    assert (code, "Nothing that both have said enters the numbers." in out, "said of them: 1 grade." in out) == (0, True, True)  # fmt: skip
+    assert (code, "Nothing that both have rated enters the numbers." in out, "their labels: 1 grade." in out) == (0, True, True)  # fmt: skip
 
 
 def test_two_graders_on_a_suite(command: Command, tmp_path: Path) -> None:
@@ -193,7 +193,7 @@ def test_two_graders_on_a_suite(command: Command, tmp_path: Path) -> None:
     assert command("metaeval", *graders, "--suite", SUITE)[0] == 0
     page = tmp_path / "page.html"
     result = found(command, "constant", "random", "--suite", SUITE, "--html", page)
-    by = {g["grade"]: g for g in result["grades"]["each"]}
+    by = {g["grade"]: g for g in result["grades"]["by_grade"]}
     assert len(by) == 6
     assert result["claims"] is None
     usefulness = by["usefulness"]["whole"]  # of which the one always says N/A
@@ -222,9 +222,9 @@ def test_compare_holds_two_judges_against_people(command: Command, tmp_path: Pat
         assert gain["difference"]["value"] == pytest.approx(gain["b"]["value"] - gain["a"]["value"])
         assert gain["difference"]["low"] < gain["difference"]["value"] < gain["difference"]["high"]
         assert 0 < gain["p"] <= 1
-    assert "Against people, on 11 claims of 6 questions" in page.read_text()
+    assert "On 11 claims of 6 questions" in page.read_text()
     _, out, _ = command("compare", "old", "new")
-    assert "Against people, on 11 claims of 6 questions; left out, since picked for their labels: 1" in out
+    assert "On 11 claims of 6 questions; left out, since picked for their labels: 1" in out
 
 
 def test_it_prints_tables_and_writes_a_page(command: Command, tmp_path: Path) -> None:
@@ -234,7 +234,7 @@ def test_it_prints_tables_and_writes_a_page(command: Command, tmp_path: Path) ->
     for said in (
         "Of 11 claims that both labelled, 64% have the same label",
         "Each label against the rest",
-        "what was said of them: 1 claim.",
+        "because of their labels: 1 claim.",
     ):
         assert said in out
     assert out.count("t1-") == 2
@@ -257,7 +257,7 @@ def test_it_prints_tables_and_writes_a_page(command: Command, tmp_path: Path) ->
         (("old", "people", "--from", SECOND), 3, "old: no label or grade in the days and app asked for."),
         (("judge:old", "grader:kind"), 3, "have neither labelled a claim both nor graded an answer both."),
         (("new", "people", "--app", "nobody"), 3, "no label or grade in the days and app asked for."),
-        (("new", "reviewer:bob", "--app", "docs"), 3, "Import people's labels or grades of what the other side has"),
+        (("new", "reviewer:bob", "--app", "docs"), 3, "Import people's labels or grades of what the other rater has"),
     ],
 )  # fmt: skip
 def test_mistakes(command: Command, args: Sequence[object], code: int, said: str) -> None:

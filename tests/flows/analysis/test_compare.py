@@ -71,7 +71,7 @@ def test_two_judges_on_the_same_claims(command: Command) -> None:
     # help has the even claims: 6 falls and 8 rises; small has all that moved
     assert by == pytest.approx({"docs": 0, "help": 0, "large": 0, "small": 0})
     assert {g[1] for g in labels["groups"]} == {"docs", "help", "large", "small"}
-    assert [(c["side"].split()[0], c["verdicts"]) for c in result["cost"]] == [("old", 12), ("new", 12)]
+    assert [(c["arm"].split()[0], c["verdicts"]) for c in result["cost"]] == [("old", 12), ("new", 12)]
     assert all(c["tokens_in"] == 0 and c["seconds"] is not None for c in result["cost"])
     (noise,) = result["signal"]
     assert (noise["source"], noise["spread"], noise["ratio"]) == ("judge", None, None)
@@ -111,8 +111,8 @@ def test_generators_are_paired_where_they_answered_the_same_questions(command: C
     """
     result = found(command, "generator:large", "generator:small", "--recipe", "claims", "--to", FIRST)
     assert (result["pairing"], result["main"]["questions"]) == ("questions", 6)
-    assert result["a"]["judge_name"] == "new"  # the latest night's
-    hashed = found(command, "judge:old", "judge:new")["a"]["recipe"]
+    assert result["baseline"]["judge_name"] == "new"  # the latest night's
+    hashed = found(command, "judge:old", "judge:new")["baseline"]["recipe"]
     old = found(command, "large", "small", "--recipe", hashed)["main"]
     assert (old["a"], old["b"], old["difference"]) == pytest.approx((100, 100 / 3, -200 / 3))
     # exchanged in all 2⁴ ways: none or all of the four changes, 2 of 16
@@ -129,28 +129,28 @@ def test_generators_without_common_questions_are_two_samples(command: Command) -
     assert (result["main"]["a"], result["main"]["b"]) == pytest.approx((100 / 3, 100 / 3))
 
 
-def test_days_are_told_apart_into_product_and_judge(command: Command) -> None:
+def test_the_change_between_days_is_the_products_and_the_judges(command: Command) -> None:
     """Day one by the old judge: 66.7. Day two by the new one: of 6–11, 8 and 9 are supported: 33.3. Total −33.3.
 
     The new judge gives day one 66.7 as well: it shifts nothing there, and all of it is the product's.
     """
     result = found(command, f"dates:{FIRST}", f"dates:{SECOND}")
-    assert (result["a"]["judge_name"], result["b"]["judge_name"]) == ("old", "new")
-    whole = result["shifts"][0]
+    assert (result["baseline"]["judge_name"], result["candidate"]["judge_name"]) == ("old", "new")
+    whole = result["drift"][0]
     assert (whole["place"], whole["share"], whole["name"]) == ("before", 1.0, "")
     parts = [whole[p]["difference"] for p in ("total", "product", "judge")]
     assert parts == pytest.approx([-100 / 3, -100 / 3, 0])
-    for shift in result["shifts"]:
-        total, product, by_judge = (shift[p]["difference"] for p in ("total", "product", "judge"))
+    for drift in result["drift"]:
+        total, product, by_judge = (drift[p]["difference"] for p in ("total", "product", "judge"))
         assert total == pytest.approx(product + by_judge)
     assert whole["total"] == result["main"]
-    assert {s["name"] for s in result["shifts"]} == {"", "docs", "help", "large", "small"}
+    assert {s["name"] for s in result["drift"]} == {"", "docs", "help", "large", "small"}
 
 
-def test_days_under_one_recipe_have_no_shift(command: Command) -> None:
-    hashed = found(command, "judge:old", "judge:new")["b"]["recipe"]
+def test_days_under_one_recipe_have_no_drift(command: Command) -> None:
+    hashed = found(command, "judge:old", "judge:new")["candidate"]["recipe"]
     result = found(command, f"dates:{FIRST}", f"dates:{SECOND}..{SECOND}", "--recipe", hashed)
-    assert result["shifts"] == []
+    assert result["drift"] == []
     assert any("the whole change is the product's" in note for note in result["notes"])
 
 
@@ -164,7 +164,7 @@ def test_without_an_overlap_it_says_what_is_missing(command: Command, tmp_path: 
     write(tmp_path / "logs" / "b.jsonl", traces(SECOND, 6, 6))
     night(other, "new", SECOND, SECOND)
     result = found(command, f"dates:{FIRST}", f"dates:{SECOND}", "--config", other.config)
-    assert result["shifts"] == []
+    assert result["drift"] == []
     (note,) = (n for n in result["notes"] if "no overlap" in n)
     assert f"leadline backfill --judge configs/judges/new.yaml --from {FIRST} --to {FIRST}" in note
     code, _, err = command("old", "new", "--config", other.config)
@@ -176,17 +176,17 @@ def test_it_prints_tables_and_texts_as_they_are(command: Command) -> None:
     assert code == 0
     assert NASTY in out
     assert "new says [red]contradicted[/red] of 6" in out
-    for title in ("Numbers", "By app: groundedness", "Claims: what A says", "Agreement on claims", "Cost of judging"):
+    for title in ("Numbers", "Groundedness by app", "Claims: label by A", "Agreement on claims", "Cost of judging"):
         assert title in out
-    assert "Claims that flipped, 4 of 4" in out
+    assert ("Claims that flipped" in out, "4 of 4, the ones" in out) == (True, True)
     code, out, _ = command(f"dates:{FIRST}", f"dates:{SECOND}")
-    assert (code, "judge's shift" in out, "What an answer takes" in out) == (0, True, True)
+    assert (code, "Drift attribution" in out, "Cost of an answer" in out) == (0, True, True)
 
 
 def test_the_page_stands_alone_and_escapes_texts(command: Command, tmp_path: Path) -> None:
-    for i, sides in enumerate((("old", "new"), ("large", "small"), (f"dates:{FIRST}", f"dates:{SECOND}"))):
+    for i, arms in enumerate((("old", "new"), ("large", "small"), (f"dates:{FIRST}", f"dates:{SECOND}"))):
         page = tmp_path / f"{i}.html"
-        assert command(*sides, "--html", page)[0] == 0
+        assert command(*arms, "--html", page)[0] == 0
         html = page.read_text(encoding="utf-8")
         assert "<script>" not in html
         assert 'rel="stylesheet"' not in html
@@ -207,13 +207,13 @@ def test_the_page_stands_alone_and_escapes_texts(command: Command, tmp_path: Pat
         (("recipe:claims", "recipe:claims"), "recipe:claims has 2 versions: "),
         (("generator:large", "generator:smal"), "generator:smal: no such generator has scores. Did you mean 'small'."),
         (("old", "new", "--recipe", "x"), "--recipe x: no such recipe. Known recipes: claims."),
-        (("old", "new", "--number", "speed"), "--number speed: both sides don't have it. They have groundedness, "),
+        (("old", "new", "--number", "speed"), "--number speed: both arms don't have it. They have groundedness, "),
         (("old", "new", "--from", SECOND), "judge:old: has no scores in the days and app asked for."),
         (("old", "new", "--from", SECOND, "--to", FIRST), f"--from {SECOND} is after --to {FIRST}. Swap them."),
         (("dates:2026-13-01", "dates:2026-11-01"), "dates:2026-13-01: is no range of days."),
         (("dates:2026-11-02..2026-11-01", "dates:2026-11-01"), "2026-11-02 is after 2026-11-01. Swap them."),
         (("dates:2025-01-01", "dates:2026-11-01"), "dates:2025-01-01: nothing of these days is scored."),
-        ((f"dates:{FIRST}", f"dates:{SECOND}", "--from", FIRST), "here the sides are the days. Leave them out."),
+        ((f"dates:{FIRST}", f"dates:{SECOND}", "--from", FIRST), "here the arms are the days. Leave them out."),
     ],
 )  # fmt: skip
 def test_mistakes(command: Command, args: Sequence[object], said: str) -> None:

@@ -76,7 +76,11 @@ def test_judges_side_by_side_as_json_and_paid_for_once(world: World, command: Co
     code, out, _ = command(*options(world, "full", "lots"), "--json")
     full, lots = (json.loads(row) for row in out.splitlines())
     assert (code, full["judge"], lots["judge"]) == (0, "full", "lots")
-    assert (full["grades"]["overall"]["passed"], full["grades"]["overall"]["n"], full["n_cases"]) == (10, 12, 2)
+    assert (full["rates"]["grades"]["overall"]["passed"], full["rates"]["grades"]["overall"]["n"], full["n_cases"]) == (
+        10,
+        12,
+        2,
+    )
     assert [r["case_id"] for r in full["results"] if r["outcome"] == "failed"] == ["tea:2", "tea:2"]
     assert len(lots["results"]) == 12
     stages = read(world.warehouse, "SELECT s.computed, s.reused FROM runs, unnest(stages) AS t(s)")
@@ -91,7 +95,7 @@ def test_a_judge_of_claims_is_asked_by_a_grader(world: World, command: Command) 
     assert found["claims_judge_version"] == judges.load(world.out / "replay.yaml").version
     code, out, _ = command("judges", "list", "--config", world.config)
     row = next(" ".join(r.split()) for r in out.splitlines() if "entailment(replay)" in r)
-    assert f"{found['grades']['overall']['value']:.3f}" in row
+    assert f"{found['rates']['grades']['overall']['value']:.3f}" in row
 
 
 def test_a_graders_file_is_shown_and_told_apart(world: World, command: Command) -> None:
@@ -112,7 +116,7 @@ def test_promotion_requires_what_the_config_says(world: World, command: Command)
     code, _, err = command(*promote)
     assert (code, "has no results there" in err, "leadline metaeval --judge" in err) == (2, True, True)
     code, out, _ = command(*options(world, "replay"), "--json")
-    rates = json.loads(out)["grades"]
+    rates = json.loads(out)["rates"]["grades"]
 
     def require(**least: float) -> None:
         config = yaml.safe_load(world.config.read_text())

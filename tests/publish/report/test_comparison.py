@@ -1,64 +1,57 @@
-"""The words in which a comparison is told, in the terminal and on its page."""
+"""The sentences and cells of a comparison, in the terminal and on its page."""
 
 from typing import Any
 
 import pytest
 
-from tasks.publish.report.comparison import (
-    difference,
-    gained,
-    probability,
-    reviewed,
-    signal,
-    signed,
-    used,
-    verdict,
-    within,
-)
-
-
-def main(**changes: Any) -> dict[str, Any]:
-    estimate = {"a": 50.0, "b": 45.0, "difference": -5.0, "low": -8.04, "high": -1.96, "p": 0.0004}
-    return {"number": "groundedness", "main": {**estimate, **changes}}
+from tasks.analysis.compare.results import Noise
+from tasks.publish.report import document as doc
+from tasks.publish.report.comparison import signal_to_noise, summary
+from tasks.stats.agreement import Interval
+from tasks.stats.comparison import Estimate
 
 
 @pytest.mark.parametrize(
-    ("changes", "said"),
+    ("changes", "sentence"),
     [
-        ({}, "Groundedness, B − A: −5.0 [−8.0, −2.0], p < 0.001: the two are told apart."),
-        ({"p": 0.05}, "Groundedness, B − A: −5.0 [−8.0, −2.0], p = 0.050: the two are not told apart."),
+        ({}, "Groundedness, B − A: −5.0 [−8.0, −2.0], p < 0.001: significant."),
+        ({"p": 0.05}, "Groundedness, B − A: −5.0 [−8.0, −2.0], p = 0.050: not significant."),
         ({"low": None, "high": None, "p": None}, "Groundedness, B − A: −5.0; too few questions for an interval."),
-        ({"difference": None}, "No difference in groundedness can be told: one side has no score."),
+        ({"difference": None}, "No difference in groundedness is known: one arm has no score."),
     ],
 )
-def test_the_main_difference(changes: dict[str, Any], said: str) -> None:
-    assert verdict(main(**changes)) == said
+def test_the_main_difference(changes: dict[str, Any], sentence: str) -> None:
+    main = {"a": 50.0, "b": 45.0, "difference": -5.0, "low": -8.04, "high": -1.96, "p": 0.0004, **changes}
+    assert summary("groundedness", Estimate(9, 9, 9, **main)) == sentence
 
 
-def test_signal_to_noise_is_told_measured_never_measured_and_zero() -> None:
-    known = {"source": "judge", "spread": 0.5, "ratio": 10.0, "note": "nli: 500 requests judged again"}
-    told = "Signal to noise, the judge asked again: 10.0 (identical runs differ by ± 0.50). nli: 500 requests judged again."
-    assert signal(known, "groundedness") == told
-    assert ": n/a. " in signal({**known, "spread": None, "ratio": None}, "groundedness")
-    assert "identical runs do not differ" in signal({**known, "spread": 0.0, "ratio": None}, "groundedness")
+def test_signal_to_noise_is_measured_never_measured_or_zero() -> None:
+    def sentence(spread: float | None, ratio: float | None) -> str:
+        return signal_to_noise(Noise("judge", spread, ratio, "nli: 500 requests judged again"), "groundedness")
+
+    start, note = "Signal to noise, the judge asked again: ", " nli: 500 requests judged again."
+    assert sentence(0.5, 10.0) == f"{start}10.0 (identical runs differ by ± 0.50).{note}"
+    assert sentence(None, None) == f"{start}n/a.{note}"
+    assert sentence(0.0, None) == f"{start}identical runs do not differ.{note}"
 
 
-def test_numbers() -> None:
-    assert signed(-0.1234, 3) == "−0.123"
-    assert signed(None, 1) == "n/a"
-    assert difference({"difference": 0.5, "low": None, "high": None}, 2) == "+0.50"
-    assert [probability(p) for p in (None, 0.0, 0.0421, 1.0)] == ["n/a", "< 0.001", "0.042", "1.000"]
+def test_values() -> None:
+    assert doc.signed(-0.1234, 3) == "−0.123"
+    assert str(doc.difference(Interval(None), 1)) == "n/a"
+    assert str(doc.difference(Interval(0.5), 2)) == "+0.50"
+    assert str(doc.difference(Interval(0.1, -0.05, 0.25))) == "+0.100 [−0.050, +0.250]"
+    assert str(doc.interval(Interval(-0.25))) == "-0.250"
+    assert [doc.probability(p) for p in (None, 0.0, 0.0421, 1.0)] == ["n/a", "< 0.001", "0.042", "1.000"]
 
 
-def test_two_judges_against_people_in_words() -> None:
-    kappa = {"value": -0.25, "low": None, "high": None}
-    assert (within(kappa), gained(kappa)) == ("-0.250", "−0.250")
-    assert gained({"value": 0.1, "low": -0.05, "high": 0.25}) == "+0.100 [−0.050, +0.250]"
-    of = {"n": 1200, "questions": 1, "picked": 0}
-    assert reviewed(of) == "Against people, on 1\u202f200 claims of 1 question"
-    assert reviewed({**of, "picked": 3}).endswith("; left out, since picked for their labels: 3")
+def test_a_bar_reaches_from_its_middle_to_both_ends() -> None:
+    """Of a reach of 4, −1 to +2 is 37.5% to 75% of the bar, and +1 lies at 62.5%."""
+    assert doc.difference(Interval(1.0, -1.0, 2.0), reach=4.0).bar == (37.5, 37.5, 62.5)
+    assert doc.difference(Interval(1.0), reach=4.0).bar == (None, None, 62.5)
 
 
 def test_only_outcomes_in_use_are_shown() -> None:
     """The second is in use since B gave it, the third by nobody."""
-    assert used([[1, 2, 0], [0, 0, 0], [0, 0, 0]]) == [0, 1]
+    table = doc.matrix("", ("supported", "unsupported", "na"), [[1, 2, 0], [0, 0, 0], [0, 0, 0]])
+    assert table.columns == ("", "supported", "unsupported")
+    assert [[str(cell) for cell in row] for row in table.rows] == [["supported", "1", "2"], ["unsupported", "0", "0"]]

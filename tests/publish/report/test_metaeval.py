@@ -1,32 +1,26 @@
 """The page of unit tests of judges: every text escaped, the same numbers as pictures and tables, failures side by side."""
 
 import re
-from dataclasses import asdict
 from pathlib import Path
-from typing import Any
 
 import pytest
 from kit.html_tree import Node, parse
 from kit.suite_kit import Corruption, Knowing, every_tenth_lost, full_marks, line, write_suite
 
-from tasks.analysis.metaeval.diagnostics import diagnostics
+from tasks.analysis.metaeval.diagnostics import JudgeReport, report
 from tasks.analysis.metaeval.metaeval import evaluate
-from tasks.analysis.metaeval.pass_rates import rates
 from tasks.analysis.metaeval.suite import Suite, read
 from tasks.core.grades import GRADES, Grade
 from tasks.core.paths import suite_dir
-from tasks.publish.report.metaeval import SHAPES, grid, picture, write_page
+from tasks.publish.report.document import write_page
+from tasks.publish.report.metaeval import SHAPES, document, grid, picture
 
 NASTY = '</div><script>alert("x")</script>&amp; \u202e \r\n'
 
 
-def told(name: str, suite: Suite, corrupt: Corruption) -> dict[str, Any]:
-    results = evaluate(Knowing(suite, corrupt), suite)
-    found = rates(suite, results)
-    return {
-        "judge": name, "judge_version": "00000000000000aa", "claims_judge_version": None, "n_cases": len(suite.cases),
-        **asdict(found), "why": diagnostics(found, results), "notes": [], "results": [asdict(r) for r in results],
-    }  # fmt: skip
+def reported(name: str, suite: Suite, corrupt: Corruption) -> JudgeReport:
+    grader = Knowing(suite, corrupt)
+    return report(name, grader, suite, evaluate(grader, suite))
 
 
 @pytest.fixture(scope="module")
@@ -37,7 +31,8 @@ def suite() -> Suite:
 @pytest.fixture(scope="module")
 def page(suite: Suite, tmp_path_factory: pytest.TempPathFactory) -> Node:
     path = tmp_path_factory.mktemp("page") / "page.html"
-    write_page(path, suite, [told("kind", suite, full_marks), told("lossy", suite, every_tenth_lost)])
+    reports = [reported("kind", suite, full_marks), reported("lossy", suite, every_tenth_lost)]
+    write_page(path, document(suite, reports))
     return parse(path)
 
 
@@ -65,12 +60,12 @@ def test_each_judge_has_a_matrix_of_16_by_9_for_each_grade(page: Node, suite: Su
 
 
 def test_tables_hold_the_same(page: Node) -> None:
-    table = page.one("section", id_="judge-1").all("table", "matrix")[0]
+    table = page.one("section", id_="judge-1").all("details", "fold")[0]
     cells = [td.said() for td in table.all("td")]
     assert (len(cells), sum(c.startswith("passed") for c in cells)) == (144, 90)
     assert set(cells) == {"passed 5", "failed 5"}
     lossy = page.one("section", id_="judge-2")
-    assert sum(td.said() == "unparsable" for t in lossy.all("table", "matrix")[:4] for td in t.all("td")) == 58
+    assert sum(td.said() == "unparsable" for t in lossy.all("details", "fold")[:4] for td in t.all("td")) == 58
 
 
 def test_why_stands_beside_each_judge(page: Node) -> None:
@@ -104,7 +99,7 @@ def test_every_text_is_shown_as_it_is(tmp_path: Path) -> None:
     )  # fmt: skip
     found = read(write_suite(tmp_path / "a.jsonl", [nasty]))
     path = tmp_path / "page.html"
-    write_page(path, found, [told(f"judge {NASTY}", found, explain)])
+    write_page(path, document(found, [reported(f"judge {NASTY}", found, explain)]))
     tree = parse(path)
     assert tree.all("script") == []
     shown = tree.text()
@@ -116,7 +111,7 @@ def test_every_text_is_shown_as_it_is(tmp_path: Path) -> None:
 
 def test_a_judge_that_passes_everything_has_no_failures(tmp_path: Path) -> None:
     found = read(write_suite(tmp_path / "a.jsonl", [line()]))
-    write_page(tmp_path / "page.html", found, [told("perfect", found, lambda n, name, grade: grade)])
+    write_page(tmp_path / "page.html", document(found, [reported("perfect", found, lambda n, name, grade: grade)]))
     assert [n.attrs.get("id") for n in parse(tmp_path / "page.html").all("section")] == ["rates", "judge-1"]
 
 

@@ -1,4 +1,4 @@
--- grain: one number of one app, generator and question under one recipe, over the scored traces of one side
+-- grain: one number of one app, generator and question under one recipe, over the scored traces of one arm
 -- inputs: trace_scores
 -- parameters: $recipe; $generator, $prompt_version, $app, $first, $last (null: all)
 -- Old rows have no question_id: each is then a question of its own.

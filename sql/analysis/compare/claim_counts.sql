@@ -1,4 +1,4 @@
--- grain: one outcome, or one failure pattern, of the claims of one side
+-- grain: one outcome, or one failure pattern, of the claims of one arm
 -- inputs: claim_results, trace_scores
 -- parameters: $recipe; $generator, $prompt_version, $app, $first, $last (null: all)
 -- An outcome is a claim's label, or its status where it has none: `na`, `unjudged` or `abstained`.

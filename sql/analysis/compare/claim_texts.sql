@@ -1,7 +1,7 @@
--- grain: one of the given claims under one of two recipes, with its texts and the explanation of the pair that decided it
+-- grain: one of the given claims under one of two recipes, with its texts and the explanation of the deciding pair
 -- inputs: claim_details, pair_verdicts
 -- parameters: $recipe_a, $recipe_b, $claim_ids
-WITH told AS (
+WITH explained AS (
     SELECT l.recipe, l.claim_id, l.explanation
     FROM pair_verdicts AS l
     JOIN claim_details AS r USING (recipe, date, claim_id)
@@ -16,8 +16,8 @@ WITH told AS (
             l.request_key
     ) = 1
 )
-SELECT r.recipe, r.claim_id, r.text, r.cited_chunk_ids, r.deciding_chunk_id, r.deciding_chunk_text, told.explanation
+SELECT r.recipe, r.claim_id, r.text, r.cited_chunk_ids, r.deciding_chunk_id, r.deciding_chunk_text, explained.explanation
 FROM claim_details AS r
-LEFT JOIN told USING (recipe, claim_id)
+LEFT JOIN explained USING (recipe, claim_id)
 WHERE r.recipe IN ($recipe_a, $recipe_b) AND list_contains($claim_ids, r.claim_id)
 ORDER BY r.recipe, r.claim_id

@@ -1,22 +1,17 @@
-"""What `leadline agreement` finds out about two sides, as plain data: for the terminal, as JSON, and for a page.
+"""Results of `leadline agreement` as plain data, for the terminal, JSON and a page."""
 
-Left out: how it is found out (`agreement.py`).
-"""
-
-import dataclasses
 from dataclasses import dataclass
-from typing import Any
 
-from tasks.analysis.compare.findings import OUTCOMES, plain
-from tasks.analysis.compare.selectors import Filters, Row
+from tasks.analysis.compare.results import OUTCOMES as JUDGED_OUTCOMES
+from tasks.run.selectors import Filters, Row
 from tasks.stats.agreement import Agreement, Interval
 
-SAID = (*OUTCOMES, "tied", "cant_tell")  # of claims, by judges and people; the first four are labels
+OUTCOMES = (*JUDGED_OUTCOMES, "tied", "cant_tell")  # of claims, by judges and people; the first four are labels
 
 
 @dataclass(frozen=True, slots=True)
-class OneLabel:
-    """One label against all others, over claims that both sides labelled.
+class LabelAgreement:
+    """One label against all others, over claims that both raters labelled.
 
     Attributes:
         n_a: Claims that A gave it.
@@ -34,12 +29,12 @@ class OneLabel:
 
 
 @dataclass(frozen=True, slots=True)
-class OfClaims:
-    """Agreement on labels of the same claims; of all, or of one app.
+class ClaimAgreement:
+    """Agreement on labels of the same claims; of all (no name), or of one app.
 
     Attributes:
         labels: Over the four labels.
-        supported: Supported against not (in part is not).
+        supported: Supported or not; partially supported is not.
     """
 
     name: str
@@ -53,32 +48,32 @@ class Claims:
 
     Attributes:
         recipes: Recipes under which the claims are A's and B's.
-        outcomes: What a side can say; the first four are labels, and only these enter the numbers.
+        outcomes: Possible outcomes; the first four are labels, and only these enter the numbers.
         matrix: `matrix[i][j]` claims that A gave `outcomes[i]` and B `outcomes[j]`.
         picked: Claims left out since they were picked for review because of their labels.
-        worst: Rows of `sql/analysis/agreement/label_disagreements.sql`.
+        disagreements: Rows of `label_disagreements.sql`, the furthest apart first.
     """
 
     recipes: tuple[str, str]
     outcomes: tuple[str, ...]
     matrix: tuple[tuple[int, ...], ...]
-    whole: OfClaims
-    each: tuple[OneLabel, ...]
-    by_app: tuple[OfClaims, ...]
+    whole: ClaimAgreement
+    by_label: tuple[LabelAgreement, ...]
+    by_app: tuple[ClaimAgreement, ...]
     picked: int
-    worst: tuple[Row, ...]
+    disagreements: tuple[Row, ...]
 
 
 @dataclass(frozen=True, slots=True)
-class OfGrade:
-    """Agreement on one grade of the same answers; of all, or of one app.
+class GradeAgreement:
+    """Agreement on one grade of the same answers; of all (no name), or of one app.
 
     Attributes:
         graded: Over answers that both gave a value; the classes are whole grades.
-        weighted: Cohen's kappa with quadratic weights; None of grades that are 0 or 1, of which it says nothing new.
+        weighted: Cohen's kappa with quadratic weights; None of grades that are 0 or 1, where it is plain kappa.
         rank: Spearman's rank correlation of the values as they are.
-        applies: Cohen's kappa of "the grade applies or is N/A", over answers of which both said one or the other.
-        n_applies: These.
+        applies: Cohen's kappa of "the grade applies or is N/A", over answers that both rated.
+        n_applies: Their number.
     """
 
     name: str
@@ -101,8 +96,8 @@ class Grade:
     grade: str
     outcomes: tuple[str, ...]
     matrix: tuple[tuple[int, ...], ...]
-    whole: OfGrade
-    by_app: tuple[OfGrade, ...]
+    whole: GradeAgreement
+    by_app: tuple[GradeAgreement, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,24 +105,23 @@ class Grades:
     """Grades of the same answers.
 
     Attributes:
-        suite: Name of the suite that the answers are cases of; None of traces.
-        picked: Grades left out since their answers were picked for review because of what was said of them.
-        worst: Rows of `sql/analysis/agreement/grade_disagreements.sql`.
+        suite: Name of the suite whose cases the answers are; None of traces.
+        picked: Grades left out since their answers were picked for review because of their labels.
+        disagreements: Rows of `grade_disagreements.sql`, the furthest apart first.
     """
 
     suite: str | None
-    each: tuple[Grade, ...]
+    by_grade: tuple[Grade, ...]
     picked: int
-    worst: tuple[Row, ...]
+    disagreements: tuple[Row, ...]
 
 
 @dataclass(frozen=True, slots=True)
-class Agreed:
-    """Everything that is known of how far two sides agree.
+class AgreementResult:
+    """How far two raters agree.
 
     Attributes:
-        a: Side A's name.
-        b: Side B's, which is taken as the truth where there has to be one.
+        b: Name of rater B, the truth where a measure needs one.
         claims: None where they have labelled no claim both.
         grades: None where they have graded no answer both.
     """
@@ -138,7 +132,3 @@ class Agreed:
     claims: Claims | None
     grades: Grades | None
     notes: tuple[str, ...] = ()
-
-    def as_dict(self) -> dict[str, Any]:
-        """As JSON has it."""
-        return {f.name: plain(getattr(self, f.name)) for f in dataclasses.fields(self)}

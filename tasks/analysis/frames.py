@@ -1,0 +1,49 @@
+"""Queries of the published warehouse as frames, with sums and counts by question."""
+
+from collections.abc import Sequence
+from typing import cast
+
+import polars as pl
+
+from tasks.stats import agreement
+from tasks.store.query import sql
+from tasks.store.warehouse import Reader
+
+
+def select(reader: Reader, name: str, **params: object) -> pl.DataFrame:
+    """Result of `sql/analysis/<name>.sql`; parameters that it does not use are left out."""
+    return cast("pl.DataFrame", pl.from_arrow(reader.table(sql(f"analysis/{name}"), params)))
+
+
+def groups(by: str, *frames: pl.DataFrame, common: bool = False) -> list[tuple[str, list[pl.DataFrame]]]:
+    """The frames of each app or generator, by name; none where there is only one.
+
+    Args:
+        by: The column.
+        common: Only names that all frames have.
+    """
+    names = [set(frame[by].drop_nulls()) for frame in frames]
+    found = sorted(set.intersection(*names) if common else set.union(*names))
+    return [(name, [f.filter(pl.col(by) == name) for f in frames]) for name in found] if len(found) > 1 else []
+
+
+def total(rows: pl.DataFrame, column: str = "n") -> int:
+    """Sum of a column of counts."""
+    return int(rows[column].sum())
+
+
+def by_question(rows: pl.DataFrame, *columns: str) -> pl.DataFrame:
+    """Sums of the columns over each question, as floats; sorted by `question`."""
+    return rows.group_by("question").agg(pl.col(columns).sum().cast(pl.Float64)).sort("question")
+
+
+def tally(rows: pl.DataFrame, outcomes: Sequence[str], a: str = "outcome_a", b: str = "outcome_b") -> agreement.Counts:
+    """(m, k, k) things of each question by their k outcomes under A and under B.
+
+    Args:
+        rows: With columns `question`, `n`, `a` and `b`.
+    """
+    places = {outcome: i for i, outcome in enumerate(outcomes)}
+    first, second = (rows[c].replace_strict(places, return_dtype=pl.Int64).to_numpy() for c in (a, b))
+    shape = (len(outcomes), len(outcomes))
+    return agreement.tally(rows["question"].to_numpy(), first, second, shape, rows["n"].to_numpy())

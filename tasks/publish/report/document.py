@@ -1,0 +1,227 @@
+"""Documents: results of an analysis as sections of notes, tables and texts. The terminal and a page show the same one.
+
+Left out: what stands in the documents (`agreement.py`, `comparison.py`, `calibration.py`, `metaeval.py`), and the
+terminal (`flows/console.py`).
+"""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Literal, TypeAlias
+
+from markupsafe import Markup
+
+from tasks.publish.report import text
+from tasks.publish.report.files import write
+from tasks.publish.report.pages import render, style, words
+from tasks.stats.agreement import Interval
+
+Only = Literal["", "page", "terminal"]
+
+
+@dataclass(frozen=True, slots=True)
+class Cell:
+    """A value of a table.
+
+    Attributes:
+        text: As people read it.
+        detail: Beside it, less prominent: an interval, a confidence.
+        label: The label of a claim; a page shows its icon.
+        is_id: Whether it is an id.
+        bar: Left end and width of an interval (None without one) and the place of the value, in percent of a bar
+            around 0.
+    """
+
+    text: str
+    detail: str = ""
+    label: str = ""
+    is_id: bool = False
+    bar: tuple[float | None, float | None, float] | None = None
+
+    def __str__(self) -> str:
+        return f"{self.text} {self.detail}".rstrip()
+
+
+Value: TypeAlias = Cell | str | int | None
+
+
+@dataclass(frozen=True, slots=True)
+class Table:
+    """Rows of values.
+
+    Attributes:
+        text_columns: The first so many columns are texts, the others numbers.
+        matrix: Whether row i and column i + 1 are the same outcome.
+        only: Where it is shown; everywhere by default.
+        folded: Whether a page hides it until it is asked for.
+    """
+
+    title: str
+    columns: tuple[str, ...]
+    rows: tuple[tuple[Cell, ...], ...]
+    text_columns: int = 1
+    matrix: bool = False
+    only: Only = ""
+    folded: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Note:
+    """A remark in a sentence or two."""
+
+    text: str
+    only: Only = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Reasons:
+    """Sentences that explain a result."""
+
+    lines: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Paste:
+    """Lines of YAML for the user's files; the terminal shows them."""
+
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Opinion:
+    """What a judge answered: its label, its explanation, and the chunk that decided, as far as there are any."""
+
+    name: str
+    label: Cell
+    explanation: str | None
+    chunk_id: str | None
+    chunk: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class Example:
+    """A claim with the opinions of several judges; `place` is where it stands, and ends in `trace_id`."""
+
+    text: str
+    place: str
+    trace_id: str
+    opinions: tuple[Opinion, ...]
+
+
+Block: TypeAlias = Table | Note | Reasons | Paste | Example | Markup  # the terminal leaves out Markup
+
+
+@dataclass(frozen=True, slots=True)
+class Section:
+    """Blocks under a title; its id is what a link names."""
+
+    id: str
+    title: str
+    blocks: tuple[Block, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Document:
+    """All that an analysis shows.
+
+    Attributes:
+        kind: Class of the page's body.
+        subjects: What A and B are, or other names of what was measured.
+        summary: The main result in a sentence or two.
+        details: Recipe, judge, days: label, name and version of each; empty where it has none.
+    """
+
+    kind: str
+    title: str
+    subjects: tuple[tuple[str, str], ...]
+    summary: str
+    details: tuple[tuple[str, str, str], ...]
+    sections: tuple[Section, ...]
+
+
+def table(title: str, columns: Sequence[str], rows: Iterable[Sequence[Value]], text_columns: int = 1) -> Table:
+    """A table of cells, texts and counts; None is n/a."""
+    return Table(title, tuple(columns), tuple(tuple(map(_cell, row)) for row in rows), text_columns)
+
+
+def matrix(title: str, outcomes: Sequence[str], counts: Sequence[Sequence[int]]) -> Table:
+    """How often A gave the outcome of the row and B that of the column, of outcomes that somebody gave."""
+    used = [i for i, row in enumerate(counts) if sum(row) + sum(other[i] for other in counts)]
+    names = [words(outcomes[i]) for i in used]
+    rows: list[tuple[Value, ...]] = [(name, *(counts[i][j] for j in used)) for name, i in zip(names, used, strict=True)]
+    return replace(table(title, ("", *names), rows), matrix=True)
+
+
+def _cell(value: Value) -> Cell:
+    if isinstance(value, Cell):
+        return value
+    return Cell(value if isinstance(value, str) else text.count(value))
+
+
+def interval(of: Interval, digits: int = 3) -> Cell:
+    """A value with its interval."""
+    ends = "" if of.low is None else f"[{text.number(of.low, digits)}, {text.number(of.high, digits)}]"
+    return Cell(text.number(of.value, digits), ends)
+
+
+def signed(value: float | None, digits: int) -> str:
+    """A difference with its sign."""
+    return text.NOT_APPLICABLE if value is None else f"{value:+.{digits}f}".replace("-", "−")
+
+
+def difference(of: Interval, digits: int = 3, reach: float | None = None) -> Cell:
+    """A difference with its interval, and with a bar.
+
+    Args:
+        reach: What the bar ends at, on both sides of 0; None for no bar.
+    """
+    if of.value is None:
+        return Cell(signed(None, digits))
+    ends = "" if of.low is None else f"[{signed(of.low, digits)}, {signed(of.high, digits)}]"
+    bar = None
+    if reach:
+        low, high, at = (None if x is None else round(50 + 50 * x / reach, 1) for x in (of.low, of.high, of.value))
+        bar = low, None if low is None or high is None else round(high - low, 1), at or 0.0
+    return Cell(signed(of.value, digits), ends, bar=bar)
+
+
+def probability(p: float | None) -> str:
+    """A p-value."""
+    if p is None:
+        return text.NOT_APPLICABLE
+    return "< 0.001" if p < 0.001 else f"{p:.3f}"
+
+
+def label(name: str, confidence: float | None = None) -> Cell:
+    """A claim's label, with the judge's confidence."""
+    return Cell(words(name), "" if confidence is None else f"({confidence:.2f})", label=name)
+
+
+def identifier(value: object) -> Cell:
+    """An id."""
+    return Cell(str(value), is_id=True)
+
+
+def seconds(value: float | None) -> str:
+    """A length of time."""
+    return text.NOT_APPLICABLE if value is None else text.duration(value)
+
+
+def days(first: object, last: object) -> list[tuple[str, str, str]]:
+    """The days of filters as a detail of a document; nothing for all days."""
+    return [] if first is None and last is None else [("days", f"{first or 'the first'} to {last or 'the last'}", "")]
+
+
+def page(document: Document) -> str:
+    """The HTML: one file that needs no other."""
+    css = Markup(style())  # noqa: S704 - our own file
+    return render("analysis", document=document, css=css, kind_of=lambda block: type(block).__name__)
+
+
+def write_page(path: Path, document: Document) -> None:
+    """Write the page of a document.
+
+    Raises:
+        LeadlineError: It can't be written.
+    """
+    write(path, page(document))
