@@ -141,7 +141,7 @@ def states(ctx: Any) -> dict[str, str | None]:
 def grade(ctx: Any, config: Path, kept: Path, meter: Meter) -> dict[str, Any]:
     """Grades of every trace that has none yet, by trace; passages are those of the judge's packs."""
     from tasks.core.schemas import TRACES
-    from tasks.judges import grader
+    from tasks.judges import rater_model
     from tasks.text.windows import windows
 
     done: dict[str, Any] = json.loads(kept.read_text()) if kept.exists() else {}
@@ -157,7 +157,7 @@ def grade(ctx: Any, config: Path, kept: Path, meter: Meter) -> dict[str, Any]:
         for row in part.read().to_pylist()
         if row["trace_id"] not in done
     }
-    asked = grader.load(config, ("passages", "question", "answer"))
+    asked = rater_model.load(config, ("passages", "question", "answer"))
     found = meter.run(asked.grade, list(inputs.values()))
     asked.close()
     new = {t: {"values": dict(g.values), "failure": g.failure} for t, g in zip(inputs, found, strict=True)}

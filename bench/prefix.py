@@ -43,8 +43,8 @@ LOOKS = ("single pairs", "joint pairs")
 
 def built(folder: Path) -> Path:
     """The tests' tiny chat model, reading more tokens."""
-    sys.path.insert(0, str(ROOT / "tests/engines"))
-    import tiny_llms
+    sys.path.insert(0, str(ROOT / "tests"))
+    from kit import tiny_llms
 
     tiny_llms.build(folder)
     for name, key in (("config.json", "max_position_embeddings"), ("tokenizer_config.json", "model_max_length")):

@@ -121,7 +121,7 @@ def world(folder: Path, url: str, shard_requests: int, concurrency: int = 256) -
     prompts = ROOT / "configs/prompts"
     files: dict[str, dict[str, Any]] = {
         "judge.yaml": {"kind": "llm", "prompt": str(prompts / "entailment/v1.md"), "model": model},
-        "relevance.yaml": {"kind": "grader", "prompt": str(prompts / "relevance/v1.md"), "model": model},
+        "relevance.yaml": {"kind": "rater_model", "prompt": str(prompts / "relevance/v1.md"), "model": model},
         "nightly.yaml": {
             "lake": "lake",
             "warehouse": "leadline.duckdb",

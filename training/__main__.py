@@ -89,11 +89,11 @@ def distill(
 ) -> None:
     """Teach a small language model what a judge has judged, or go on where a killed run stopped."""
     from training import distill as distilling
-    from training import lessons
+    from training import examples
 
     base = validate(ModelConfig, {"model": model, "revision": revision}, "--model")
-    trained = distilling.run(lessons.read(data), base, recipes.load_distillation(recipe), out)
-    table = Table("held out", "before", "after", title=f"{trained.after.lessons:,} lessons")
+    trained = distilling.run(examples.read(data), base, recipes.load_distillation(recipe), out)
+    table = Table("held out", "before", "after", title=f"{trained.after.examples:,} examples")
     for name in ("loss", "exact"):
         then, now = getattr(trained.before, name), getattr(trained.after, name)
         table.add_row(name, *("n/a" if value is None else f"{value:.3f}" for value in (then, now)))

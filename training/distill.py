@@ -25,8 +25,8 @@ from tasks.core import keys
 from tasks.core.errors import DataError
 from tasks.distill.export import PROMPTS
 from tasks.engines import _models
-from training import lessons as reading
-from training.lessons import Folder, Lesson
+from training import examples as reading
+from training.examples import Example, Folder
 from training.recipe import Distillation
 from training.train import Batches, computes_bf16, last_checkpoint
 
@@ -39,12 +39,12 @@ class HeldOut:
     """How well a model gives the replies that were held out.
 
     Attributes:
-        lessons: How many there are.
+        examples: How many there are.
         loss: Mean negative log-likelihood of a token of a reply, in nats; None where nothing is held out.
         exact: Share of the replies of which every token is the likeliest one: what it would write by itself.
     """
 
-    lessons: int
+    examples: int
     loss: float | None
     exact: float | None
 
@@ -86,12 +86,12 @@ def run(folders: Sequence[Folder], base: _models.ModelConfig, recipe: Distillati
     """Trains, going on from the last checkpoint in `out`.
 
     Args:
-        folders: From `lessons.read`.
+        folders: From `examples.read`.
         base: The model to start from: a folder, or a commit on the hub.
         out: Where the model, the judge's file and the checkpoints go.
 
     Raises:
-        DataError: There is no lesson to learn from.
+        DataError: There is no example to learn from.
         EngineError: The model is not there, or can't be loaded.
     """
     set_seed(recipe.seed)
@@ -106,13 +106,13 @@ def run(folders: Sequence[Folder], base: _models.ModelConfig, recipe: Distillati
     train, too_long = reading.encoded(folders, "train", tokenizer, shown, recipe.max_tokens)
     valid, too_long_valid = reading.encoded(folders, "valid", tokenizer, shown, recipe.max_tokens)
     if not train:
-        raise DataError(f"{', '.join(str(f.path) for f in folders)}: there is no lesson to learn from.")
+        raise DataError(f"{', '.join(str(f.path) for f in folders)}: there is no example to learn from.")
     model = _prepared(name, options, recipe)
     device = "cuda" if torch.cuda.is_available() else "cpu"
     model.to(device)
     before = held_out(model, valid, recipe)
     checkpoints = out / f"checkpoints-{_decides(recipe, train, base)}"
-    batches = Batches([lesson.tokens for lesson in train], recipe.batch_tokens, recipe.seed)
+    batches = Batches([example.tokens for example in train], recipe.batch_tokens, recipe.seed)
     steps = recipe.steps or math.ceil(recipe.epochs * len(batches))
     arguments = TrainingArguments(
         output_dir=str(checkpoints),
@@ -152,20 +152,20 @@ def run(folders: Sequence[Folder], base: _models.ModelConfig, recipe: Distillati
     return trained
 
 
-def collated(batch: Sequence[Lesson]) -> dict[str, torch.Tensor]:
+def collated(batch: Sequence[Example]) -> dict[str, torch.Tensor]:
     """Lessons as one batch, padded at the left, so that all replies end together.
 
     Returns:
-        `input_ids`, `attention_mask` and `position_ids`: (lessons, longest). `labels`: (lessons, longest reply).
+        `input_ids`, `attention_mask` and `position_ids`: (examples, longest). `labels`: (examples, longest reply).
     """
-    longest, replies = max(lesson.tokens for lesson in batch), max(len(lesson.reply) for lesson in batch)
+    longest, replies = max(example.tokens for example in batch), max(len(example.reply) for example in batch)
     ids = torch.zeros((len(batch), longest), dtype=torch.long)
     mask = torch.zeros_like(ids)
     labels = torch.full((len(batch), replies), NO_LABEL)
-    for row, lesson in enumerate(batch):
-        ids[row, -lesson.tokens :] = torch.tensor([*lesson.prompt, *lesson.reply])
-        mask[row, -lesson.tokens :] = 1
-        labels[row, -len(lesson.reply) :] = torch.tensor(lesson.reply)
+    for row, example in enumerate(batch):
+        ids[row, -example.tokens :] = torch.tensor([*example.prompt, *example.reply])
+        mask[row, -example.tokens :] = 1
+        labels[row, -len(example.reply) :] = torch.tensor(example.reply)
     positions = (mask.cumsum(dim=1) - 1).clamp_min(0)
     return {"input_ids": ids, "attention_mask": mask, "position_ids": positions, "labels": labels}
 
@@ -176,7 +176,7 @@ def replied(model: torch.nn.Module, inputs: dict[str, torch.Tensor]) -> tuple[to
     Most models can leave out the logits of all other places, which would take more memory than everything else.
 
     Returns:
-        Logits (lessons, longest reply, vocabulary) in float32, and labels (lessons, longest reply).
+        Logits (examples, longest reply, vocabulary) in float32, and labels (examples, longest reply).
     """
     labels = inputs["labels"]
     places = labels.shape[1]
@@ -189,16 +189,16 @@ def replied(model: torch.nn.Module, inputs: dict[str, torch.Tensor]) -> tuple[to
 
 
 @torch.no_grad()
-def held_out(model: torch.nn.Module, lessons: Sequence[Lesson], recipe: Distillation) -> HeldOut:
+def held_out(model: torch.nn.Module, examples: Sequence[Example], recipe: Distillation) -> HeldOut:
     """How well a model gives these replies."""
-    if not lessons:
+    if not examples:
         return HeldOut(0, None, None)
     was = model.training
     model.eval()
     device = next(model.parameters()).device
     loss = tokens = exact = 0.0
-    for batch in Batches([lesson.tokens for lesson in lessons], recipe.batch_tokens, recipe.seed):
-        rows = {name: value.to(device) for name, value in collated([lessons[i] for i in batch]).items()}
+    for batch in Batches([example.tokens for example in examples], recipe.batch_tokens, recipe.seed):
+        rows = {name: value.to(device) for name, value in collated([examples[i] for i in batch]).items()}
         logits, labels = replied(model, rows)
         told = labels != NO_LABEL
         loss += float(
@@ -209,7 +209,7 @@ def held_out(model: torch.nn.Module, lessons: Sequence[Lesson], recipe: Distilla
         tokens += int(told.sum())
         exact += int(((logits.argmax(-1) == labels) | ~told).all(dim=1).sum())
     model.train(was)
-    return HeldOut(len(lessons), loss / tokens, exact / len(lessons))
+    return HeldOut(len(examples), loss / tokens, exact / len(examples))
 
 
 def _prepared(name: str, options: dict[str, Any], recipe: Distillation) -> torch.nn.Module:
@@ -275,10 +275,10 @@ def _record(
     (out / "training.json").write_text(json.dumps(record, indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
 
 
-def _decides(recipe: Distillation, lessons: Sequence[Lesson], base: _models.ModelConfig) -> str:
-    """Hash of the recipe, the lessons and the weights to start from."""
+def _decides(recipe: Distillation, examples: Sequence[Example], base: _models.ModelConfig) -> str:
+    """Hash of the recipe, the examples and the weights to start from."""
     digest = hashlib.sha256()
-    for lesson in lessons:
-        digest.update(json.dumps([lesson.prompt, lesson.reply]).encode())
+    for example in examples:
+        digest.update(json.dumps([example.prompt, example.reply]).encode())
     settings = recipe.model_dump(mode="json", exclude={"save_every"})
     return keys.version([settings, _models.identity(base, WHAT), digest.hexdigest()])

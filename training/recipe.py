@@ -79,7 +79,7 @@ class Distillation(Settings):
     """The whole of a recipe's file for a language model that learns from a judge; what it learns is `--data`.
 
     Attributes:
-        max_tokens: A lesson of more tokens, prompt and reply together, is left out; the judge that comes of it
+        max_tokens: An example of more tokens, prompt and reply together, is left out; the judge that comes of it
             reads no more either.
         batch_tokens: Padded tokens in one step.
         steps: Number of steps, in place of `epochs`.

@@ -6,6 +6,7 @@ Parts are length-prefixed: ("ab", "c") and ("a", "bc") never collide.
 
 import hashlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import cached_property
 
 import msgspec
 
@@ -30,6 +31,23 @@ def _feed(digest: hashlib.blake2b, part: str | bytes | int) -> None:
 def version(value: Mapping[str, object] | Sequence[object]) -> str:
     """Short hash of a JSON-like value; the order of mapping keys does not matter."""
     return key(msgspec.json.encode(value, order="sorted"), size=SHORT_HEX)
+
+
+class Versioned:
+    """What goes by a hash of its own description."""
+
+    def describe(self) -> dict[str, object]:
+        """Everything that can change a result."""
+        raise NotImplementedError
+
+    @cached_property
+    def version(self) -> str:
+        """Hash of `describe()`.
+
+        Raises:
+            EngineError: A model's files are not there.
+        """
+        return version(self.describe())
 
 
 def request_keys(passages: Sequence[str], hypotheses: Iterable[str]) -> Iterator[str]:

@@ -15,8 +15,7 @@ from tasks.core.errors import ConfigError
 
 def kinds(package: ModuleType) -> dict[str, ModuleType]:
     """The modules of a package that are kinds, by the name that `kind` gives them."""
-    names = sorted(m.name for m in pkgutil.iter_modules(package.__path__) if not m.name.startswith("_"))
-    modules = {name: importlib.import_module(f"{package.__name__}.{name}") for name in names}
+    modules = {name: importlib.import_module(f"{package.__name__}.{name}") for name in _names(package)}
     return {name: module for name, module in modules.items() if hasattr(module, "build")}
 
 
@@ -33,13 +32,17 @@ def configured(
     Raises:
         ConfigError: The kind is missing or unknown, or the settings don't fit it.
     """
-    known = kinds(package)
     key = f"{prefix}.kind" if prefix else "kind"
     kind = settings.get("kind")
     if kind is None:
-        raise ConfigError(where, key, "is missing", f"Write one of: {', '.join(known)}.")
-    module = known.get(kind) if isinstance(kind, str) else None
-    if module is None:
-        remedy = did_you_mean(str(kind), list(known), f"kinds of {what}")
+        raise ConfigError(where, key, "is missing", f"Write one of: {', '.join(kinds(package))}.")
+    # The other kinds are imported for a message only: some take a while.
+    module = importlib.import_module(f"{package.__name__}.{kind}") if kind in _names(package) else None
+    if module is None or not hasattr(module, "build"):
+        remedy = did_you_mean(str(kind), list(kinds(package)), f"kinds of {what}")
         raise ConfigError(where, key, f"is {kind!r}, which is no kind of {what}", remedy)
     return module, validate(module.Config, settings, where, prefix)
+
+
+def _names(package: ModuleType) -> list[str]:
+    return sorted(m.name for m in pkgutil.iter_modules(package.__path__) if not m.name.startswith("_"))

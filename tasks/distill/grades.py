@@ -49,8 +49,8 @@ class Grades:
     def candidates(self) -> Iterator[Candidate]:
         """What can be a lesson, in the order of day, trace and grade."""
         self._grades = self.queries.run("distill/grades", self._relations(), {"apps": list(self.wanted.apps)})
-        self.left_out = {look: Counter() for look in self.student.looks}
-        self.seen.update(dict.fromkeys(self.student.looks, 0))
+        self.left_out = {look: Counter() for look in self.student.forms}
+        self.seen.update(dict.fromkeys(self.student.forms, 0))
         columns = ("reason", "referenced", "grade", "status", "value", "explanation", "question_id", "shown")
         for place, (reason, referenced, look, status, value, explanation, question, shown) in enumerate(
             zip(*(self._grades[c].to_pylist() for c in columns), strict=True)
@@ -62,7 +62,7 @@ class Grades:
             if self.student.needs_reference and not referenced:
                 self.left_out[look]["no_reference"] += 1
                 continue
-            lesson = self.student.lesson(look, Grade(status, value, explanation=explanation))
+            lesson = self.student.example(look, Grade(status, value, explanation=explanation))
             if lesson.problem is not None:
                 self.left_out[look][lesson.problem] += 1
             else:

@@ -75,7 +75,7 @@ class Verdicts:
         )
         reasons = {r["values"]: r["counts"] for r in pc.value_counts(self._looks["reason"]).to_pylist()}
         reasons.pop(None, None)
-        for look in self.student.looks:
+        for look in self.student.forms:
             self.seen[look] = self._looks.num_rows
             self.left_out[look] = Counter(reasons)
         columns = ("reason", "request_key", "question_id", "label", "shown", "passages", "explanation")
@@ -85,8 +85,8 @@ class Verdicts:
             if reason is not None:
                 continue
             verdict = Verdict(key, label, passages=tuple(named), explanation=explanation)
-            for look in self.student.looks:
-                lesson = self.student.lesson(look, shown, verdict)
+            for look in self.student.forms:
+                lesson = self.student.example(look, shown, verdict)
                 if lesson.problem is not None:
                     self.left_out[look][lesson.problem] += 1
                 else:

@@ -186,8 +186,8 @@ class Generated:
 
 
 @dataclass(frozen=True, slots=True)
-class Lesson:
-    """The reply to a prompt that a model should learn to give, or why there is none.
+class Example:
+    """The reply to a prompt that a model should learn to give, or why there is none (distillation).
 
     Attributes:
         reply: JSON text, as a grammar made of the prompt's schema has it written.

@@ -1,4 +1,4 @@
-"""How much of what the passages say to a question is in an answer: by a reference answer, or without one.
+"""How much of the passages' answer to a question an answer has: by a reference answer, or without one.
 
 Left out: whether what is in the answer is right.
 """
@@ -13,21 +13,21 @@ from tasks.core.grades import Grade, Statement
 from tasks.core.types import Answer, Verdict
 from tasks.graders import _reading, _support
 from tasks.graders._likeness import Likeness, aspects
-from tasks.graders._reading import Said
-from tasks.graders._support import Looks
+from tasks.graders._reading import Assertion
+from tasks.graders._support import Check
 from tasks.text.words import coverage, stems_of
 
 RULES = 1  # raised when the same measures come to another grade
 ECHO = 0.9  # share of the best likeness to the whole question from which a statement answers it, however short
-SAID = 0.7  # share of the words of a part of a reference from which the answer says it
+STATED = 0.7  # share of the words of a part of a reference from which the answer states it
 TELLING = 2  # words of content besides those of the question that a sentence needs: a heading only repeats it
-FAINT = 0.2  # likeness of every sentence to a part of a question below which nobody can tell whether it is answered
+FAINT = 0.2  # likeness of every sentence to a part of a question below which it counts as answered
 _PARTS = re.compile(r"\s*;\s+")
-# People who write reference answers say so more briefly than rules for answers may read it.
+# Reference answers decline more briefly than rules for answers may read it.
 _SILENT = re.compile(
     r"\b(?:is|are|was|were)(?:\s+not|n['’]t)\s+(?:given|named|known|said|stated|mentioned)\W*$", re.IGNORECASE
 )
-_NO_LOOK = _support.Support(contradicted=None)
+_NO_ALIGNMENT = _support.Support(contradicted=None)
 
 
 class Completeness(Settings):
@@ -49,7 +49,7 @@ class Completeness(Settings):
 
 def of_refusal(likeness: Likeness, settings: Completeness) -> Grade:
     """1 where the passages hold what the answer says they don't, else N/A."""
-    sure = (likeness.best + likeness.asked_words()) / 2
+    sure = (likeness.best + likeness.question_coverage()) / 2
     why = f"how sure it is that the passages hold an answer: {sure:.2f}"
     return Grade("scored", 1, explanation=why) if sure >= settings.answerable else Grade("na", explanation=why)
 
@@ -65,48 +65,48 @@ def of_answer(likeness: Likeness, relevant: bool, settings: Completeness) -> Gra
     value = 5 if not missed else min(4, 1 + math.floor(4 * (1 - missed / len(parts))))
     if touched < settings.touched and not echoed:
         value = min(value, 2)
-    said = f"{len(parts) - missed} of {len(parts)} parts of the question answered, {touched:.2f} of the passage said"
-    return Grade("scored", value, explanation=said)
+    why = f"{len(parts) - missed} of {len(parts)} parts of the question answered, {touched:.2f} of the passage said"
+    return Grade("scored", value, explanation=why)
 
 
 def _answers(likeness: Likeness, part: str, settings: Completeness) -> bool:
     """Whether the answer has something as near to a part of the question as the passages, or says their nearest."""
-    asked = stems_of(part)
-    telling = [s for of_one in likeness.sentences for s in of_one if len(stems_of(s) - asked) >= TELLING]
+    own_stems = stems_of(part)
+    telling = [s for of_one in likeness.sentences for s in of_one if len(stems_of(s) - own_stems) >= TELLING]
     near, sentence = max(((likeness.of(part, s), s) for s in telling), default=(0.0, ""))
-    own = max((likeness.of(part, text) for text in likeness.said), default=0.0)
+    own = max((likeness.of(part, text) for text in likeness.assertions), default=0.0)
     if near < FAINT or own >= settings.aspect * near:
         return True
-    return coverage(stems_of(sentence) - asked, likeness.said_stems) >= settings.covered
+    return coverage(stems_of(sentence) - own_stems, likeness.stems) >= settings.covered
 
 
-def of_reference(reference: str, said: Sequence[Said]) -> tuple[Looks, ...]:
-    """What to ask about each part of a reference answer: whether the answer says it. None where it declines."""
+def of_reference(reference: str, assertions: Sequence[Assertion]) -> tuple[Check, ...]:
+    """What to ask a judge: whether the answer states each part of a reference. Empty where the reference declines."""
     cutter = extractors.load({"kind": "sentences"}, "reference")
     (cut,) = cutter.extract_many([Answer("", reference)])
     texts = [c.hypothesis for c in cut.claims if c.kind in {"claim", "refusal"}]
     reading = _reading.read([Statement(part) for text in texts for part in _PARTS.split(text)])
     if (reading.declined and not reading.before) or (texts and _SILENT.search(texts[0])):
         return ()
-    answer = " ".join(f"{one.text.rstrip('.')}." for one in said)
-    return tuple(_support.looks(part, [answer], _NO_LOOK, [1]) for part in reading.said)
+    answer = " ".join(f"{one.text.rstrip('.')}." for one in assertions)
+    return tuple(_support.check(part, [answer], _NO_ALIGNMENT, [1]) for part in reading.assertions)
 
 
 def by_reference(
-    parts: Sequence[Looks], declines: bool, said: frozenset[str], verdicts: Mapping[str, Verdict]
+    parts: Sequence[Check], declines: bool, stems: frozenset[str], verdicts: Mapping[str, Verdict]
 ) -> Grade:
     """From 1 to 5, by the parts of a reference answer that the answer says; N/A where the reference declines."""
     if not parts:
         return Grade("na", explanation="the reference has no answer")
     if declines:
         return Grade("scored", 1, explanation="the answer declines and the reference does not")
-    read = [verdicts[look.cited[0].key] for look in parts]
+    read = [verdicts[part.cited[0].key] for part in parts]
     failures = [v.failure for v in read if v.failure is not None]
     if failures:
         return Grade("failed", failure=failures[0])
     shares = [
-        1.0 if v.label == "supported" else min(1.0, coverage(stems_of(look.said.text), said) / SAID)
-        for look, v in zip(parts, read, strict=True)
+        1.0 if v.label == "supported" else min(1.0, coverage(stems_of(part.assertion.text), stems) / STATED)
+        for part, v in zip(parts, read, strict=True)
     ]
     share = sum(shares) / len(shares)
     return Grade("scored", 1 + round(4 * share), explanation=f"{share:.2f} of the reference is in the answer")

@@ -47,26 +47,26 @@ def points_back(text: str) -> bool:
 
 
 class Likeness:
-    """The measures of one answer, each taken when it is first asked for."""
+    """The measures of one answer, each computed on first use."""
 
     def __init__(self, embedder: Embedder, answered: Answered, reading: Reading) -> None:
         self._embedder, self._answered, self._reading = embedder, answered, reading
 
     @property
     def question(self) -> str:
-        """What was asked."""
+        """The question."""
         return self._answered.question
 
     @property
-    def said(self) -> list[str]:
+    def assertions(self) -> list[str]:
         """The answer's statements."""
-        return [said.text for said in self._reading.said]
+        return [one.text for one in self._reading.assertions]
 
     def texts(self) -> Iterable[str]:
-        """What will be embedded, so that many answers' texts can be read in one go."""
+        """What will be embedded: many answers' texts are embedded in one go."""
         yield from (self.question, *aspects(self.question), *self._answered.passages)
         yield from (text for of_one in self.sentences for text in of_one)
-        yield from self.said
+        yield from self.assertions
         yield from self._reading.declined
 
     def of(self, one: str, other: str) -> float:
@@ -101,7 +101,7 @@ class Likeness:
     def statements(self) -> list[float]:
         """Of each statement and the question; one that points back has at least that of the one before it."""
         found: list[float] = []
-        for text in self.said:
+        for text in self.assertions:
             own = self.to_question(text)
             found.append(max(own, found[-1]) if found and points_back(text) else own)
         return found
@@ -116,21 +116,21 @@ class Likeness:
                 key=lambda i: (round(coverage(own, stems[i]), 2), self.of(text, self._answered.passages[i])),
                 default=None,
             )
-            for text in self.said
+            for text in self.assertions
             for own in [stems_of(text)]
         ]
 
     @cached_property
-    def said_stems(self) -> frozenset[str]:
+    def stems(self) -> frozenset[str]:
         """Stems of all statements."""
-        return frozenset().union(*map(stems_of, self.said))
+        return frozenset().union(*map(stems_of, self.assertions))
 
-    def asked_words(self) -> float:
+    def question_coverage(self) -> float:
         """Share of the question's words of content that the passage with the most of them has."""
-        asked = stems_of(self.question)
-        return max((coverage(asked, stems_of(passage)) for passage in self._answered.passages), default=0.0)
+        own = stems_of(self.question)
+        return max((coverage(own, stems_of(passage)) for passage in self._answered.passages), default=0.0)
 
     def touched(self) -> float:
         """Share of the words of content of a passage nearest to the question that the answer has; the most of them."""
         near = [at for at, own in enumerate(self.passages) if own >= NEAREST * self.best]
-        return max((coverage(stems_of(self._answered.passages[at]), self.said_stems) for at in near), default=0.0)
+        return max((coverage(stems_of(self._answered.passages[at]), self.stems) for at in near), default=0.0)

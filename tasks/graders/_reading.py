@@ -1,4 +1,4 @@
-"""What an answer consists of: statements that have to be borne out, sentences that decline, and the rest.
+"""What an answer consists of: statements that need support, sentences that decline, and the rest.
 
 Introductions ("Two things matter:"), courtesies and a bare "Yes." state nothing that a source could hold.
 """
@@ -14,61 +14,11 @@ RULES = 2  # raised when the same answer is read otherwise
 
 _WORD = re.compile(r"[^\W_]+(?:['’][^\W_]+)?")
 _EMPTY = frozenset(
-    [
-        "yes",
-        "no",
-        "yeah",
-        "nope",
-        "sure",
-        "certainly",
-        "indeed",
-        "correct",
-        "right",
-        "exactly",
-        "absolutely",
-        "definitely",
-        "ok",
-        "okay",
-        "well",
-        "hello",
-        "hi",
-        "dear",
-        "thanks",
-        "thank",
-        "you",
-        "of",
-        "course",
-        "that",
-        "this",
-        "it",
-        "is",
-        "so",
-        "was",
-        "not",
-        "a",
-        "an",
-        "the",
-        "answer",
-        "short",
-        "in",
-        "brief",
-        "note",
-        "sorry",
-        "i'm",
-        "i",
-        "am",
-        "unfortunately",
-        "afraid",
-        "please",
-        "but",
-        "and",
-        "however",
-        "summary",
-        "conclusion",
-        "overall",
-        "here",
-        "there",
-    ]
+    """
+    yes no yeah nope sure certainly indeed correct right exactly absolutely definitely ok okay well hello hi dear
+    thanks thank you of course that this it is so was not a an the answer short in brief note sorry i'm i am
+    unfortunately afraid please but and however summary conclusion overall here there
+    """.split()  # noqa: SIM905 - easier to read
 )
 _COURTESY = re.compile(
     r"^\W*(?:i\s+hope\b|let\s+me\s+know\b|feel\s+free\b|do\s+not\s+hesitate\b|don['’]t\s+hesitate\b|"
@@ -89,8 +39,8 @@ _ADVICE = re.compile(
 
 
 @dataclass(frozen=True, slots=True)
-class Said:
-    """A statement that has to be borne out: its number among the answer's, from 1, what it says and what it cites."""
+class Assertion:
+    """A statement that needs support: its number in the answer, from 1, its text and what it cites."""
 
     number: int
     text: str
@@ -103,19 +53,19 @@ class Reading:
     """An answer, read.
 
     Attributes:
-        said: Statements, in order.
-        declined: Sentences that say that nothing answers, in order, as they stand.
-        before: How many of `said` stand before the first of `declined`, or before the part of it that declines.
+        assertions: Statements that need support, in order.
+        declined: Sentences that decline to answer, in order, as they stand.
+        before: How many of `assertions` stand before the first of `declined`, or before the part of it that declines.
     """
 
-    said: tuple[Said, ...]
+    assertions: tuple[Assertion, ...]
     declined: tuple[str, ...]
     before: int
 
 
 def read(statements: Sequence[Statement]) -> Reading:
-    """What an answer of these statements consists of."""
-    said: list[Said] = []
+    """Sort an answer's statements."""
+    assertions: list[Assertion] = []
     declined: list[str] = []
     before = 0
     for number, statement in enumerate(statements, start=1):
@@ -123,15 +73,15 @@ def read(statements: Sequence[Statement]) -> Reading:
         found = declines.declined(text)
         first = found is not None and not declined
         if first:
-            before = len(said)
+            before = len(assertions)
         if found is not None:
             declined.append(text)
             text = found.rest
         if not _empty(text, statement):
-            said.append(Said(number, declines.unattributed(text), statement.cited, statement.dangling))
+            assertions.append(Assertion(number, declines.unattributed(text), statement.cited, statement.dangling))
             if first and found is not None and found.leads and statement.cited:
-                before = len(said)  # what leads and cites nothing may only say again what was asked
-    return Reading(tuple(said), tuple(declined), before)
+                before = len(assertions)  # what leads and cites nothing may only repeat the question
+    return Reading(tuple(assertions), tuple(declined), before)
 
 
 def _empty(text: str, statement: Statement) -> bool:

@@ -1,8 +1,8 @@
-"""Where a statement says otherwise than its source in a way that entailment models tend to overlook.
+"""Where a statement differs from its source in a way that entailment models tend to overlook.
 
 A figure, a weekday or a month that the source does not have, a negation more or less than it, an opposite for one of
 its words ("at least" for "at most"). Tuned to English; a source in words of its own shows nothing. Left out: everything
-else that may be wrong, which is the judge's to find.
+else that may be wrong, which the judge finds.
 """
 
 import re
@@ -51,23 +51,23 @@ class Slip(NamedTuple):
     """What is wrong with a statement, in a few words without any of its own.
 
     Attributes:
-        spoken: The source speaks of the same and says otherwise; else it does not speak of it.
+        addressed: The source speaks of the same and states otherwise; else it does not speak of it.
     """
 
     what: str
-    spoken: bool
+    addressed: bool
 
 
 def slip(statement: str, sources: Sequence[str], question: str = "") -> Slip | None:
     """What is wrong with a statement; None if nothing shows.
 
     Args:
-        sources: Texts that have to bear it out.
+        sources: Texts that must support it.
         question: What it may repeat without a source.
     """
     claim = Claim(statement, statement, 0, len(statement), label="unsupported")
-    known = [Chunk(str(number), text) for number, text in enumerate([*sources, question])]
-    if patterns.find(FIGURES, claim, known):
+    chunks = [Chunk(str(number), text) for number, text in enumerate([*sources, question])]
+    if patterns.find(FIGURES, claim, chunks):
         return Slip("a figure that is not in them", False)
     if _days(statement) - _days(" ".join([*sources, question])):
         return Slip("a day or month that is not in them", False)
@@ -88,7 +88,7 @@ def _days(text: str) -> set[str]:
 
 
 def _clauses(text: str) -> list[list[Word]]:
-    return [said for part in _CLAUSE.split(text) if stems(said := words(part))]
+    return [clause for part in _CLAUSE.split(text) if stems(clause := words(part))]
 
 
 def _negated(clause: Sequence[Word], other: Sequence[Word]) -> bool:
@@ -103,11 +103,11 @@ def _negated(clause: Sequence[Word], other: Sequence[Word]) -> bool:
 
 
 def _opposed(clause: Sequence[Word], there: Sequence[Sequence[Word]], written: set[str]) -> bool:
-    """Whether a clause of the source says the same with an opposite of a word that the source does not have."""
-    said = {word.text for word in clause}
-    for word in (said & _OPPOSITES.keys()) - written:
+    """Whether a clause of the source states the same with an opposite of a word that the source does not have."""
+    own_words = {word.text for word in clause}
+    for word in (own_words & _OPPOSITES.keys()) - written:
         own = frozenset(s for s in stems(clause) if s != stem(word))
         same = [{w.text for w in other} for other in there if own and coverage(own, stems(other)) >= SAME]
-        if not said & _OPPOSITES[word] and any(other & _OPPOSITES[word] for other in same):
+        if not own_words & _OPPOSITES[word] and any(other & _OPPOSITES[word] for other in same):
             return True
     return False

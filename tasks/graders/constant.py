@@ -31,14 +31,13 @@ class Config(Settings):
         return self
 
 
-class Constant:
+class Constant(keys.Versioned):
     """See the module; no model is asked."""
 
     engine, gpus, asks, needs_reference = "none", 0, False, False
 
     def __init__(self, config: Config) -> None:
         self._config = config
-        self.version = keys.version(self.describe())
 
     def describe(self) -> dict[str, object]:
         """The grades that it gives."""
@@ -51,7 +50,7 @@ class Constant:
         return [own] * len(answers)
 
     def close(self) -> None:
-        """Nothing to free."""
+        """No model to free."""
 
 
 def build(config: Config, where: str) -> Grader:  # noqa: ARG001 - the same for every kind

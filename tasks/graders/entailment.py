@@ -8,16 +8,15 @@ words that no rule knows is taken for one that answers.
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
 from pathlib import Path
 from typing import Annotated, Literal
 
 from pydantic import Field
 
 from tasks import judges, patterns
-from tasks.core import keys
 from tasks.core.config import Settings, Share
 from tasks.core.grades import Answered, Grade, Grader
+from tasks.core.keys import Versioned
 from tasks.core.types import Judge, Verdict
 from tasks.engines.transformers_cpu import Embedder, EmbedderConfig
 from tasks.extractors import declines
@@ -25,7 +24,7 @@ from tasks.graders import _completeness, _likeness, _reading, _slips, _support
 from tasks.graders._completeness import Completeness
 from tasks.graders._likeness import Likeness
 from tasks.graders._reading import Reading
-from tasks.graders._support import Found, Looks, Support
+from tasks.graders._support import Check, Support, SupportResult
 
 RULES = 1  # raised when the way from measures to a grade changes
 FEWEST = 0.3  # likeness of a passage below which none is about the question; relevance is then measured against this
@@ -53,7 +52,7 @@ class Config(Settings):
         judge: Path of the judge of claims, relative to the file.
         embedder: The embedding model.
         reference: Whether completeness goes by a reference answer where there is one: `if_given`, or `never`.
-        support: When a statement counts as borne out.
+        support: When a statement counts as supported.
         relevance: When a statement bears on the question.
         completeness: What counts as being in the answer, and in the passages.
     """
@@ -74,17 +73,17 @@ class _Item:
     answered: Answered
     reading: Reading
     likeness: Likeness
-    looks: tuple[Looks, ...]
+    checks: tuple[Check, ...]
     declines: bool
-    reference: tuple[Looks, ...] | None
+    reference: tuple[Check, ...] | None
 
     @property
-    def all_pairs(self) -> Iterable[Looks]:
-        yield from self.looks
+    def all_pairs(self) -> Iterable[Check]:
+        yield from self.checks
         yield from self.reference or ()
 
 
-class Entailment:
+class Entailment(Versioned):
     """See the module."""
 
     asks, needs_reference = False, False
@@ -92,15 +91,6 @@ class Entailment:
     def __init__(self, config: Config, judge: Judge) -> None:
         self._config, self._judge = config, judge
         self._embedder = Embedder(config.embedder)
-
-    @cached_property
-    def version(self) -> str:
-        """Hash of `describe()`.
-
-        Raises:
-            EngineError: A model's files are not there.
-        """
-        return keys.version(self.describe())
 
     @property
     def engine(self) -> str:
@@ -137,19 +127,19 @@ class Entailment:
         measured = [Likeness(self._embedder, a, r) for a, r in zip(answers, readings, strict=True)]
         self._embedder.embed(list(dict.fromkeys(text for one in measured for text in one.texts())))
         items = [self._item(*of) for of in zip(answers, readings, measured, strict=True)]
-        verdicts = self._judged(look for item in items for look in item.all_pairs)
-        found = [[self._found(item, look, verdicts) for look in item.looks] for item in items]
+        verdicts = self._judged(check for item in items for check in item.all_pairs)
+        found = [[self._found(item, check, verdicts) for check in item.checks] for item in items]
         # Only where no passage that is cited speaks of anything does it matter what the others say.
         others = [self._others(item, of) for item, of in zip(items, found, strict=True)]
-        verdicts |= self._judged(look for looks in others for look in looks)
+        verdicts |= self._judged(check for checks in others for check in checks)
         return [self._grades(*of, verdicts) for of in zip(items, found, others, strict=True)]
 
     def _item(self, answered: Answered, reading: Reading, likeness: Likeness) -> _Item:
-        looks = tuple(_support.looks(said, answered.passages, self._config.support) for said in reading.said)
+        checks = tuple(_support.check(one, answered.passages, self._config.support) for one in reading.assertions)
         reference = None
         if self._config.reference == "if_given" and answered.reference is not None:
-            reference = _completeness.of_reference(answered.reference, reading.said)
-        return _Item(answered, reading, likeness, looks, self._declines(reading, likeness), reference)
+            reference = _completeness.of_reference(answered.reference, reading.assertions)
+        return _Item(answered, reading, likeness, checks, self._declines(reading, likeness), reference)
 
     def _declines(self, reading: Reading, likeness: Likeness) -> bool:
         """Whether the answer as a whole declines: at once, or in words nearer to the question than all before."""
@@ -158,52 +148,52 @@ class Entailment:
         before = max(likeness.statements[: reading.before], default=-1.0)
         return before < max(likeness.to_question(text) for text in reading.declined)
 
-    def _judged(self, looks: Iterable[Looks]) -> dict[str, Verdict]:
-        requests = {r.key: r for look in looks for r in look.requests}
+    def _judged(self, checks: Iterable[Check]) -> dict[str, Verdict]:
+        requests = {r.key: r for check in checks for r in check.requests}
         return {v.key: v for v in self._judge.judge(list(requests.values()))} if requests else {}
 
-    def _found(self, item: _Item, look: Looks, verdicts: Mapping[str, Verdict]) -> Found:
-        return _support.found(look, verdicts, item.answered.question, self._config.support)
+    def _found(self, item: _Item, check: Check, verdicts: Mapping[str, Verdict]) -> SupportResult:
+        return _support.result(check, verdicts, item.answered.question, self._config.support)
 
-    def _others(self, item: _Item, found: Sequence[Found]) -> list[Looks]:
-        if item.declines or any(one.spoken for one in found) or item.reference is not None:
+    def _others(self, item: _Item, found: Sequence[SupportResult]) -> list[Check]:
+        if item.declines or any(one.addressed for one in found) or item.reference is not None:
             return []
         numbers = range(1, len(item.answered.passages) + 1)
         return [
-            _support.looks(said, item.answered.passages, self._config.support, [n])
-            for said in item.reading.said
+            _support.check(one, item.answered.passages, self._config.support, [n])
+            for one in item.reading.assertions
             for n in numbers
-            if n not in said.cited
+            if n not in one.cited
         ]
 
     def _grades(
-        self, item: _Item, found: Sequence[Found], others: Sequence[Looks], verdicts: Mapping[str, Verdict]
+        self, item: _Item, found: Sequence[SupportResult], others: Sequence[Check], verdicts: Mapping[str, Verdict]
     ) -> dict[str, Grade]:
         relevant = self._relevant(item)
-        all_found = [*found, *(self._found(item, look, verdicts) for look in others)]
-        spoken = any(one.spoken for one in all_found)
+        all_found = [*found, *(self._found(item, check, verdicts) for check in others)]
+        addressed = any(one.addressed for one in all_found)
         failure = next((one.failure for one in all_found if one.failure is not None), None)
-        asked = {request.key for look in (*item.all_pairs, *others) for request in look.requests}
+        asked = {request.key for check in (*item.all_pairs, *others) for request in check.requests}
         tokens = sum(verdicts[key].tokens_in for key in asked)
         faithfulness = _faithfulness(item, found)
         return {
             "answer_relevancy": NA if item.declines else _relevancy(item, relevant),
-            "completeness": self._completeness(item, verdicts, any(relevant), spoken, failure),
+            "completeness": self._completeness(item, verdicts, any(relevant), addressed, failure),
             "faithfulness": replace(faithfulness, tokens_in=tokens),
-            "usefulness": self._usefulness(item) if item.declines and item.reading.said else NA,
+            "usefulness": self._usefulness(item) if item.declines and item.reading.assertions else NA,
         }
 
     def _completeness(
-        self, item: _Item, verdicts: Mapping[str, Verdict], relevant: bool, spoken: bool, failure: str | None
+        self, item: _Item, verdicts: Mapping[str, Verdict], relevant: bool, addressed: bool, failure: str | None
     ) -> Grade:
         settings = self._config.completeness
         if item.reference is not None:
-            return _completeness.by_reference(item.reference, item.declines, item.likeness.said_stems, verdicts)
+            return _completeness.by_reference(item.reference, item.declines, item.likeness.stems, verdicts)
         if item.declines:
             return _completeness.of_refusal(item.likeness, settings)
-        if failure is not None and not spoken:
+        if failure is not None and not addressed:
             return Grade("failed", failure=failure)
-        if not spoken:
+        if not addressed:
             return Grade("na", explanation="no passage speaks of anything in the answer")
         return _completeness.of_answer(item.likeness, relevant, settings)
 
@@ -226,21 +216,21 @@ def _relevancy(item: _Item, relevant: Sequence[bool]) -> Grade:
     """From 1, where no statement bears on the question, to 5, where all do."""
     if not relevant:
         return Grade("scored", 1, explanation="the answer states nothing")
-    off = [said.number for said, own in zip(item.reading.said, relevant, strict=True) if not own]
+    off = [one.number for one, own in zip(item.reading.assertions, relevant, strict=True) if not own]
     value = 1 + math.floor(4 * (1 - len(off) / len(relevant)))
     why = f"beside the point: {_numbered(off)}" if off else "every statement bears on the question"
     return Grade("scored", value, explanation=why)
 
 
-def _faithfulness(item: _Item, found: Sequence[Found]) -> Grade:
+def _faithfulness(item: _Item, found: Sequence[SupportResult]) -> Grade:
     """1 where what every statement cites bears it out; N/A where the answer states nothing."""
-    if not item.looks:
+    if not item.checks:
         return NA
-    for look, one in zip(item.looks, found, strict=True):
-        if not look.said.cited:
-            return Grade("scored", 0, explanation=f"statement {look.said.number} cites no passage")
+    for check, one in zip(item.checks, found, strict=True):
+        if not check.assertion.cited:
+            return Grade("scored", 0, explanation=f"statement {check.assertion.number} cites no passage")
         if one.why is not None:
-            return Grade("scored", 0, explanation=f"statement {look.said.number} {one.why}")
+            return Grade("scored", 0, explanation=f"statement {check.assertion.number} {one.why}")
     failures = [one.failure for one in found if one.failure is not None]
     if failures:
         return Grade("failed", failure=failures[0])

@@ -1,29 +1,29 @@
-"""A grader by a language model: one prompt for each grade, all put to the same model.
+"""A grader by a language model: one prompt for each grade, all for the same model.
 
-The prompts say what a grade means. They are files, checked when the grader is built; texts of an answer stand in them
-as data. All prompts about an answer are asked one after another, so that a prefix cache reads what they share once.
-Left out: how a model is run (`tasks.engines`), and how a prompt is filled in and a reply read (`tasks.judges.grader`).
+The prompts define what a grade means. They are files, checked when the grader is built; texts of an answer stand in
+them as data. All prompts about an answer follow one another, so that a prefix cache reads what they share once.
+Left out: running a model (`tasks.engines`), filling in a prompt and reading a reply (`tasks.judges.rater_model`).
 """
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from functools import cached_property
 from pathlib import Path
 from typing import Annotated, Literal, Self
 
 from pydantic import Field, model_validator
 
-from tasks.core import keys
 from tasks.core.config import Settings
 from tasks.core.errors import ConfigError
 from tasks.core.grades import GRADED, RANGES, Answered, Grade, GradeName, Grader, Statement
-from tasks.engines.generator import Generator, GeneratorConfig, Lesson, Prompt, open_generator
-from tasks.judges import grader
+from tasks.engines.generator import Example, Generator, GeneratorConfig, Prompt, open_generator
+from tasks.judges import rater_model
+from tasks.judges._model import ModelUser
+from tasks.judges.rater_model import RaterModel, Ratings
 
 RULES = 1  # raised when replies are read otherwise, or an answer is shown otherwise
 REFERENCE = "reference"
 GIVES = ("passages", "question", "answer", "statements", REFERENCE)
-UNREADABLE = frozenset({"truncated", "empty", "unparsable"})  # failures of `Grades` where there is a reply
+UNREADABLE = frozenset({"truncated", "empty", "unparsable"})  # failures of `Ratings` where there is a reply
 NO_REFERENCE = "no_reference"
 
 
@@ -51,7 +51,7 @@ class Config(Settings):
         return self
 
 
-class Llm:
+class Llm(ModelUser):
     """See the module.
 
     Args:
@@ -65,7 +65,8 @@ class Llm:
     asks = True
 
     def __init__(self, config: Config, generator: Generator, where: str) -> None:
-        self._config, self._generator = config, generator
+        super().__init__(config.model, generator)
+        self._config = config
         self._by_name = {name: _one(config, generator, where, name) for name in GRADED}
         with_reference = [name for name in GRADED if REFERENCE in self._by_name[name].prompt.inputs]
         self.needs_reference = bool(with_reference)
@@ -74,33 +75,10 @@ class Llm:
             problem = f"uses no reference answer, but that of {with_reference[0]} does"
             raise ConfigError(where, f"prompts.{other}", problem, "Name four prompts of the same form.")
 
-    @cached_property
-    def version(self) -> str:
-        """Hash of `describe()`.
-
-        Raises:
-            EngineError: The model's files are not there.
-        """
-        return keys.version(self.describe())
-
-    @property
-    def engine(self) -> str:
-        """Which engine runs the model."""
-        return self._config.model.engine
-
-    @property
-    def gpus(self) -> int:
-        """GPUs that the model holds here: none where a server has them."""
-        return self._config.model.gpus
-
     def describe(self) -> dict[str, object]:
         """Everything that can change a grade."""
         own = {name: one.describe() for name, one in self._by_name.items()}
         return {"kind": "llm", "rules": RULES, "grades": own}
-
-    def close(self) -> None:
-        """Free the model; a later call loads it again."""
-        self._generator.close()
 
     @property
     def config(self) -> Config:
@@ -108,8 +86,8 @@ class Llm:
         return self._config
 
     @property
-    def looks(self) -> tuple[str, ...]:
-        """The grades that it asks for, each by a prompt of its own."""
+    def forms(self) -> tuple[str, ...]:
+        """Names of its prompts: the grades, one each."""
         return tuple(self._by_name)
 
     @property
@@ -117,14 +95,14 @@ class Llm:
         """Hash of the prompt file of each of them."""
         return {name: one.prompt.hash for name, one in self._by_name.items()}
 
-    def lesson(self, look: str, grade: Grade) -> Lesson:
-        """The reply that is read as the grade that another grader gave.
+    def example(self, form: str, grade: Grade) -> Example:
+        """The reply that reads as the grade of another grader.
 
         Args:
             grade: One that is scored, or does not apply.
         """
-        (one,) = (one for name, one in self._by_name.items() if name == look)
-        return one.lesson({look: grade.value}, grade.explanation)
+        (one,) = (one for name, one in self._by_name.items() if name == form)
+        return one.example({form: grade.value}, grade.explanation)
 
     def grade(self, answers: Sequence[Answered]) -> list[Mapping[str, Grade]]:
         """The four grades of each answer, in order. By a reference, an answer that has none fails as `no_reference`.
@@ -144,7 +122,7 @@ class Llm:
         return graded
 
     def prompts(self, answers: Sequence[Answered]) -> dict[GradeName, list[Prompt]]:
-        """What the model is asked about each answer, in order, by grade."""
+        """The prompts about each answer, in order, by grade."""
         inputs = [_inputs(answer) for answer in answers]
         return {name: one.prompts(inputs) for name, one in self._by_name.items()}
 
@@ -152,18 +130,18 @@ class Llm:
         return not self.needs_reference or answer.reference is not None
 
 
-def _one(config: Config, generator: Generator, where: str, name: GradeName) -> grader.Grader:
-    """The grader of one grade, whose prompt asks for that grade alone."""
+def _one(config: Config, generator: Generator, where: str, name: GradeName) -> RaterModel:
+    """The rater model of one grade, whose prompt asks for that grade alone."""
     key = f"prompts.{name}"
-    settings = grader.Config(
-        kind="grader",
+    settings = rater_model.Config(
+        kind="rater_model",
         model=config.model,
         prompt=config.prompts[name],
         samples=config.samples,
         max_reply_tokens=config.max_reply_tokens,
     )
-    one = grader.Grader(settings, generator, where, GIVES, key)
-    asked = [field for field in one.prompt.output["properties"] if field != grader.EXPLANATION]
+    one = RaterModel(settings, generator, where, GIVES, key)
+    asked = [field for field in one.prompt.output["properties"] if field != rater_model.EXPLANATION]
     kind = "boolean" if RANGES[name] == (0, 1) else "integer"
     schema = one.prompt.output["properties"].get(name, {})
     if asked != [name] or kind not in (schema.get("type"), *_listed(schema.get("type"))):
@@ -194,7 +172,7 @@ def _shown(statement: Statement) -> str:
     return f"It cites {cited}{nothing}:\n{' '.join(statement.text.split())}"
 
 
-def _grade(name: str, found: grader.Grades) -> Grade:
+def _grade(name: str, found: Ratings) -> Grade:
     value = found.values.get(name)
     failure, raw = found.failure, found.raw
     least, most = RANGES[name]

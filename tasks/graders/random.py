@@ -24,14 +24,13 @@ class Config(Settings):
     seed: int = 0
 
 
-class Random:
+class Random(keys.Versioned):
     """See the module; no model is asked. Every value of a grade's range is as likely as N/A."""
 
     engine, gpus, asks, needs_reference = "none", 0, False, False
 
     def __init__(self, config: Config) -> None:
         self._seed = config.seed
-        self.version = keys.version(self.describe())
 
     def describe(self) -> dict[str, object]:
         """The seed, and how it draws."""
@@ -42,7 +41,7 @@ class Random:
         return [{name: self._drawn(name, keys.key(*_parts(answer))) for name in GRADED} for answer in answers]
 
     def close(self) -> None:
-        """Nothing to free."""
+        """No model to free."""
 
     def _drawn(self, name: str, answer: str) -> Grade:
         least, most = RANGES[name]

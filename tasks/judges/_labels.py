@@ -1,8 +1,8 @@
 """How sure a model was of the value that it wrote: from the alternatives of each token to a distribution over values.
 
-The values that a key may have are told apart by the first token in which they differ. What a token list says is
-credited to the value that it alone leads to; a token that leads to several, such as a quotation mark, is followed to
-the next one where it was written, and says nothing where it was not. So is every alternative that begins none of the
+The values of a key differ in some first token. The probability of a token counts for the value that it alone leads to;
+a token that leads to several, such as a quotation mark, is followed to the next one where it was written, and counts
+for none where it was not. So is every alternative that begins none of the
 values, and what is credited is then made to add up to 1. Left out: what the values mean.
 """
 

@@ -1,11 +1,10 @@
-"""A prompt file and the language model that is asked it: what graders and writers share.
+"""A prompt file and the language model that answers it: what rater models and writers share.
 
 Left out: what the replies mean.
 """
 
 import json
 from collections.abc import Mapping, Sequence
-from functools import cached_property
 from pathlib import Path
 from typing import Annotated, ClassVar, TypeVar
 
@@ -15,7 +14,7 @@ from pydantic import Field
 
 from tasks.core import keys
 from tasks.core.config import Settings, load_yaml, validate
-from tasks.engines.generator import Generated, Generator, GeneratorConfig, Lesson, Prompt, Reply, open_generator
+from tasks.engines.generator import Example, Generated, Generator, GeneratorConfig, Prompt, Reply, open_generator
 from tasks.judges import _fence, _prompts
 
 T = TypeVar("T")
@@ -26,8 +25,34 @@ Inputs = Mapping[str, str | Sequence[str]]
 _BLANKED = dict.fromkeys(range(0x20), " ")
 
 
+class ModelUser(keys.Versioned):
+    """Whatever runs a language model that its config names."""
+
+    def __init__(self, model: GeneratorConfig, generator: Generator) -> None:
+        self._model, self._generator = model, generator
+
+    @property
+    def engine(self) -> str:
+        """Which engine runs the model."""
+        return self._model.engine
+
+    @property
+    def gpus(self) -> int:
+        """GPUs that the model holds here: none where a server has them."""
+        return self._model.gpus
+
+    @property
+    def generator(self) -> Generator:
+        """The model, which others may share."""
+        return self._generator
+
+    def close(self) -> None:
+        """Free the model; a later call loads it again."""
+        self._generator.close()
+
+
 class AskerConfig(Settings):
-    """What the file of everything that asks a model says. Paths are relative to the file.
+    """Keys of every file that names a model and one prompt. Paths are relative to the file.
 
     Attributes:
         model: The model, and the engine that runs it.
@@ -40,8 +65,8 @@ class AskerConfig(Settings):
     max_reply_tokens: Annotated[int, Field(ge=16)] = 512
 
 
-class Asker:
-    """Asks a model one prompt about many inputs.
+class Asker(ModelUser):
+    """Puts one prompt about many inputs to a model.
 
     Args:
         where: The config file, for messages and for the prompt's path.
@@ -64,35 +89,12 @@ class Asker:
         counts: Mapping[str, int],
         key: str = "prompt",
     ) -> None:
-        self._config, self._generator, self._counts = config, generator, counts
+        super().__init__(config.model, generator)
+        self._config, self._counts = config, counts
         self.prompt_path = Path(where).parent / config.prompt.expanduser()
         self.prompt = _prompts.load(
             self.prompt_path, (), None, tuple(counts), where=where, key=key, optional=(*gives, *counts)
         )
-
-    @cached_property
-    def version(self) -> str:
-        """Hash of `describe()`.
-
-        Raises:
-            EngineError: The model's files are not there.
-        """
-        return keys.version(self.describe())
-
-    @property
-    def engine(self) -> str:
-        """Which engine runs the model."""
-        return self._config.model.engine
-
-    @property
-    def gpus(self) -> int:
-        """GPUs that the model holds here: none where a server has them."""
-        return self._config.model.gpus
-
-    @property
-    def generator(self) -> Generator:
-        """The model, which others may share."""
-        return self._generator
 
     def describe(self) -> dict[str, object]:
         """Everything that can change what is made of an input."""
@@ -102,10 +104,6 @@ class Asker:
             "prompt": self.prompt.hash,
             **self._config.model_dump(mode="json", exclude={"model", "prompt"}),
         }
-
-    def close(self) -> None:
-        """Free the model; a later call loads it again."""
-        self._generator.close()
 
     def ask(self, inputs: Sequence[Inputs], samples: int = 1) -> list[Generated]:
         """The model's replies to each input, in order.
@@ -117,7 +115,7 @@ class Asker:
         return self._generator.generate(prompts, samples) if prompts else []
 
     def prompts(self, inputs: Sequence[Inputs]) -> list[Prompt]:
-        """What is asked about each input. What else than the prompt's inputs is there is not shown."""
+        """The prompt about each input; values that the prompt does not use are not shown."""
         numbers = {name: str(n) for name, n in self._counts.items()}
         texts = [name for name in self.prompt.inputs if name not in numbers]
         return [
@@ -161,7 +159,7 @@ def read(reply: Reply, kind: type[T]) -> T | str:
         return "unparsable"
 
 
-def lesson(reply: Mapping[str, object], schema: Mapping[str, object]) -> Lesson:
+def example(reply: Mapping[str, object], schema: Mapping[str, object]) -> Example:
     """A reply as a model should write it: in one line, its keys in the schema's order.
 
     Args:
@@ -169,8 +167,8 @@ def lesson(reply: Mapping[str, object], schema: Mapping[str, object]) -> Lesson:
         schema: Of the prompt, numbers filled in.
     """
     if not Draft202012Validator(schema).is_valid(reply):
-        return Lesson(problem="not_in_schema")  # such as an explanation that is longer than the prompt allows
-    return Lesson(json.dumps(reply, ensure_ascii=False))
+        return Example(problem="not_in_schema")  # such as an explanation that is longer than the prompt allows
+    return Example(json.dumps(reply, ensure_ascii=False))
 
 
 def _shown(name: str, value: str | Sequence[str]) -> str:

@@ -8,42 +8,42 @@ together, and in what order requests come, which decides what a prefix cache spa
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property, lru_cache
+from functools import lru_cache
 from pathlib import Path
 from typing import Annotated, Literal, Self
 
 import msgspec
 from pydantic import Field, model_validator
 
-from tasks.core import keys
-from tasks.core.config import Language, Settings, Share
+from tasks.core.config import Share
 from tasks.core.types import OUTAGE, Label, Request, Verdict
-from tasks.engines.generator import Generated, Generator, GeneratorConfig, Lesson, Prompt, Reply, open_generator
+from tasks.engines.generator import Example, Generated, Generator, GeneratorConfig, Prompt, Reply, open_generator
 from tasks.judges import _fence, _labels, _model, _prompts
+from tasks.judges._base import JudgeConfig
+from tasks.judges._model import ModelUser
 
 RULES = 1  # raised when the way from replies to a verdict changes
 P_DECIMALS = 4
 INPUTS = ("passages", "claim")
 PLAIN = ("label", "passages")
 EXPLAINED = ("explanation", *PLAIN)  # the model decides after it has explained (METHODS section 5)
-ASKED: tuple[Label, ...] = ("supported", "partially_supported", "unsupported", "contradicted")
+CHOICES: tuple[Label, ...] = ("supported", "partially_supported", "unsupported", "contradicted")
 
 
-class Config(Settings):
+class Config(JudgeConfig):
     """The whole of a language-model judge's file. Paths of prompts are relative to the file.
 
     Attributes:
         model: The model, and the engine that runs it.
         prompt: Prompt file that asks for label and passages; for `explain: never` and `on_failure`.
         explained_prompt: One that asks for an explanation before them; for `explain: always` and `on_failure`.
-        explain: Who gets an explanation: nobody, every claim, or those that a single pair without one did not find
-            supported, which are judged again. How long it may be is the prompt's `maxLength`.
+        explain: Who gets an explanation: nobody, every claim, or those that the judge did not find supported
+            without one, which are judged again. How long it may be is the prompt's `maxLength`.
         samples: Replies to each prompt, averaged; more than one needs a temperature.
         abstain_below: A label less probable than this is answered with `abstained`; None answers always, and so
             does a model that gives no probabilities.
         max_reply_tokens: Most tokens of a reply without an explanation.
         max_explained_tokens: Most tokens of one with it.
-        languages: ISO 639 codes of the languages that it reads; on claims in others the recipe abstains. None for all.
     """
 
     kind: Literal["llm"] = "llm"
@@ -55,7 +55,6 @@ class Config(Settings):
     abstain_below: Share | None = None
     max_reply_tokens: Annotated[int, Field(ge=16)] = 128
     max_explained_tokens: Annotated[int, Field(ge=16)] = 512
-    languages: tuple[Language, ...] | None = None
 
     @model_validator(mode="after")
     def _agrees(self) -> Self:
@@ -83,15 +82,15 @@ class _ExplainedAnswer(_Answer):
 
 
 @dataclass(frozen=True, slots=True)
-class _Look:
-    """One way of asking: a prompt and what its replies are like."""
+class _Form:
+    """A prompt, and what its replies are like."""
 
     prompt: _prompts.PromptFile
     answer: type[_Answer]
     max_tokens: int
 
 
-class Llm:
+class Llm(ModelUser):
     """See the module. Equal requests get equal verdicts as far as the engine gives equal replies."""
 
     def __init__(self, config: Config, generator: Generator, where: str = "judge") -> None:
@@ -103,31 +102,12 @@ class Llm:
         Raises:
             ConfigError: A prompt file is missing or wrong.
         """
-        self._config, self._generator, self._where = config, generator, where
-        self._plain = self._look("prompt", config.prompt, PLAIN, _Answer, config.max_reply_tokens)
-        self._explained = self._look(
+        super().__init__(config.model, generator)
+        self._config, self._where, self.languages = config, where, config.languages
+        self._plain = self._form("prompt", config.prompt, PLAIN, _Answer, config.max_reply_tokens)
+        self._explained = self._form(
             "explained_prompt", config.explained_prompt, EXPLAINED, _ExplainedAnswer, config.max_explained_tokens
         )
-
-    @cached_property
-    def version(self) -> str:
-        """Hash of `describe()`."""
-        return keys.version(self.describe())
-
-    @property
-    def engine(self) -> str:
-        """Which engine runs the model."""
-        return self._config.model.engine
-
-    @property
-    def gpus(self) -> int:
-        """GPUs that the model holds here: none where a server has them."""
-        return self._config.model.gpus
-
-    @property
-    def languages(self) -> tuple[str, ...] | None:
-        """The languages that it reads; None for all."""
-        return self._config.languages
 
     def describe(self) -> dict[str, object]:
         """Everything that can change a verdict; not where servers are nor how many GPUs run the model."""
@@ -135,9 +115,9 @@ class Llm:
             "kind": "llm",
             "rules": [RULES, _fence.RULES, _labels.RULES],
             "model": self._generator.describe(),
-            "pairs": {
-                name: {"prompt": look.prompt.hash, "output": look.prompt.output, "max_tokens": look.max_tokens}
-                for name, look in self._looks().items()
+            "prompts": {
+                name: {"prompt": form.prompt.hash, "output": form.prompt.output, "max_tokens": form.max_tokens}
+                for name, form in self._forms().items()
             },
             **self._config.model_dump(mode="json", include={"explain", "samples", "abstain_below"}),
         }
@@ -145,9 +125,9 @@ class Llm:
     def judge(self, requests: Sequence[Request]) -> list[Verdict]:
         """One verdict per request, in order (METHODS section 3).
 
-        With `explain: on_failure` the joint pair's verdict replaces the first one's: an explanation written before a
-        decision is a reason for that decision, not for one taken without it. Where the joint pair fails for good,
-        the first verdict stays, unexplained; where the model could not be asked, there is no verdict.
+        With `explain: on_failure` a second verdict, with an explanation, replaces the first: an explanation written
+        before a decision is a reason for that decision, not for one taken without it. Where the second try fails for
+        good, the first verdict stays, unexplained; in an outage there is no verdict.
 
         Raises:
             EngineError: The model can't be loaded or asked: nothing is kept.
@@ -163,69 +143,65 @@ class Llm:
             verdicts[i] = _second(verdicts[i], second)
         return verdicts
 
-    def close(self) -> None:
-        """Free the model."""
-        self._generator.close()
-
     @property
     def config(self) -> Config:
         """Its file's settings; prompts are relative to the file."""
         return self._config
 
     @property
-    def looks(self) -> tuple[str, ...]:
-        """Names of the ways in which it asks: `plain`, `explained`, or both where failures are looked at again."""
-        return tuple(self._looks())
+    def forms(self) -> tuple[str, ...]:
+        """Names of its prompts: `plain`, `explained`, or both where failures are judged again."""
+        return tuple(self._forms())
 
     @property
     def prompt_hashes(self) -> dict[str, str]:
         """Hash of the prompt file of each of them."""
-        return {name: look.prompt.hash for name, look in self._looks().items()}
+        return {name: form.prompt.hash for name, form in self._forms().items()}
 
-    def prompts(self, look: str, requests: Sequence[Request]) -> list[Prompt]:
+    def prompts(self, form: str, requests: Sequence[Request]) -> list[Prompt]:
         """What the model is asked about each request, in order."""
-        return self._prompts(self._looks()[look], requests)
+        return self._prompts(self._forms()[form], requests)
 
-    def lesson(self, look: str, shown: int, verdict: Verdict) -> Lesson:
-        """The reply to a look's prompt that is read as the verdict of another judge.
+    def example(self, form: str, shown: int, verdict: Verdict) -> Example:
+        """The reply to a prompt that reads as the verdict of another judge.
 
         Args:
             shown: How many passages the request has.
             verdict: With a label.
         """
-        explains = self._looks()[look].answer is _ExplainedAnswer
+        explains = self._forms()[form].answer is _ExplainedAnswer
         if explains and verdict.label == "supported" and self._config.explain == "on_failure":
-            return Lesson(problem="not_asked")
+            return Example(problem="not_asked")
         if explains and not verdict.explanation:
-            return Lesson(problem="no_explanation")
-        if verdict.label not in ASKED:
-            return Lesson(problem="abstained")
+            return Example(problem="no_explanation")
+        if verdict.label not in CHOICES:
+            return Example(problem="abstained")
         passages = _named(_Answer(verdict.label, list(verdict.passages)), shown)
         if isinstance(passages, str):
-            return Lesson(problem=passages)
-        said = {"explanation": _fence.escape(str(verdict.explanation))} if explains else {}
-        reply = {**said, "label": verdict.label, "passages": passages}
-        return _model.lesson(reply, self._looks()[look].prompt.schema({"passages": shown}))
+            return Example(problem=passages)
+        explanation = {"explanation": _fence.escape(str(verdict.explanation))} if explains else {}
+        reply = {**explanation, "label": verdict.label, "passages": passages}
+        return _model.example(reply, self._forms()[form].prompt.schema({"passages": shown}))
 
-    def _looks(self) -> dict[str, _Look]:
+    def _forms(self) -> dict[str, _Form]:
         found = {"plain": self._plain, "explained": self._explained}
-        return {name: look for name, look in found.items() if look is not None}
+        return {name: form for name, form in found.items() if form is not None}
 
-    def _look(
+    def _form(
         self, key: str, path: Path | None, fields: Sequence[str], answer: type[_Answer], max_tokens: int
-    ) -> _Look | None:
-        """One way of asking, None where `explain` does not need it: such a file is not even read."""
+    ) -> _Form | None:
+        """A prompt, None where `explain` does not need it: such a file is not even read."""
         if path is None or self._config.explain not in NEEDED_BY[key]:
             return None
         at = Path(self._where).parent / path.expanduser()
         prompt = _prompts.load(at, INPUTS, fields, ("passages",), where=self._where, key=key)
-        return _Look(prompt, answer, max_tokens)
+        return _Form(prompt, answer, max_tokens)
 
-    def _prompts(self, look: _Look, requests: Sequence[Request]) -> list[Prompt]:
+    def _prompts(self, form: _Form, requests: Sequence[Request]) -> list[Prompt]:
         passages = lru_cache(maxsize=1)(_passages)  # requests that share them follow one another
         return [
-            look.prompt.ask(
-                look.max_tokens,
+            form.prompt.ask(
+                form.max_tokens,
                 {"passages": len(r.shown)},
                 passages=passages(r.shown),
                 claim=_fence.block("claim", r.hypothesis),
@@ -233,12 +209,12 @@ class Llm:
             for r in requests
         ]
 
-    def _ask(self, look: _Look, requests: Sequence[Request]) -> list[Verdict]:
-        prompts = self._prompts(look, requests)
+    def _ask(self, form: _Form, requests: Sequence[Request]) -> list[Verdict]:
+        prompts = self._prompts(form, requests)
         generated = self._generator.generate(prompts, self._config.samples) if prompts else []
-        return [self._verdict(look, r, g) for r, g in zip(requests, generated, strict=True)]
+        return [self._verdict(form, r, g) for r, g in zip(requests, generated, strict=True)]
 
-    def _verdict(self, look: _Look, request: Request, generated: Generated) -> Verdict:
+    def _verdict(self, form: _Form, request: Request, generated: Generated) -> Verdict:
         paid = Verdict(
             request.key,
             tokens_in=generated.tokens_in,
@@ -247,14 +223,14 @@ class Llm:
         )
         if generated.failure is not None:
             return replace(paid, failure=generated.failure)
-        read = [(reply, _read(reply, len(request.shown), look.answer)) for reply in generated.replies]
-        said = [(reply, answer) for reply, answer in read if isinstance(answer, _Answer)]
-        if not said:
+        read = [(reply, _read(reply, len(request.shown), form.answer)) for reply in generated.replies]
+        readable = [(reply, answer) for reply, answer in read if isinstance(answer, _Answer)]
+        if not readable:
             reply, failure = read[0]
             return replace(paid, failure=str(failure), raw=reply.text)
-        p = _average(said)
-        label = max((answer.label for _, answer in said), key=lambda label: p.get(label, 0.0))
-        answer = next(answer for _, answer in said if answer.label == label)
+        p = _average(readable)
+        label = max((answer.label for _, answer in readable), key=lambda label: p.get(label, 0.0))
+        answer = next(answer for _, answer in readable if answer.label == label)
         sure = p.get(label)
         low = self._config.abstain_below
         return replace(
@@ -276,7 +252,7 @@ def _read(reply: Reply, shown: int, kind: type[_Answer]) -> _Answer | str:
     answer = _model.read(reply, kind)
     if isinstance(answer, str):
         return answer
-    if answer.label not in ASKED:
+    if answer.label not in CHOICES:
         return "unknown_label"
     named = _named(answer, shown)
     return named if isinstance(named, str) else msgspec.structs.replace(answer, passages=named)
@@ -293,23 +269,23 @@ def _named(answer: _Answer, shown: int) -> list[int] | str:
     return list(dict.fromkeys(answer.passages)) or "no_passage"
 
 
-def _average(said: Sequence[tuple[Reply, _Answer]]) -> dict[str, float]:
+def _average(answers: Sequence[tuple[Reply, _Answer]]) -> dict[str, float]:
     """Mean probability of each label over the replies (METHODS section 11).
 
     Without log-probabilities, the share of the replies that gave it; for a single reply that would say nothing, and
     the result is empty.
     """
-    found = [_labels.distribution(reply, "label", ASKED) for reply, _ in said]
-    known = [p for p in found if p is not None]
-    if not known and len(said) > 1:
-        known = [{label: float(answer.label == label) for label in ASKED} for _, answer in said]
-    if not known:
+    found = [_labels.distribution(reply, "label", CHOICES) for reply, _ in answers]
+    given = [p for p in found if p is not None]
+    if not given and len(answers) > 1:
+        given = [{label: float(answer.label == label) for label in CHOICES} for _, answer in answers]
+    if not given:
         return {}
-    return {label: round(sum(p[label] for p in known) / len(known), P_DECIMALS) for label in ASKED}
+    return {label: round(sum(p[label] for p in given) / len(given), P_DECIMALS) for label in CHOICES}
 
 
 def _second(first: Verdict, second: Verdict) -> Verdict:
-    """The verdict of two looks at one request, with what both of them cost."""
+    """The verdict of two tries at one request, with the cost of both."""
     stands = first if second.failure not in {None, OUTAGE} else second
     return replace(
         stands,
@@ -320,7 +296,7 @@ def _second(first: Verdict, second: Verdict) -> Verdict:
 
 
 def _label(text: str) -> Label:
-    return next(label for label in ASKED if label == text)
+    return next(label for label in CHOICES if label == text)
 
 
 def build(config: Config, where: str) -> Llm:

@@ -10,7 +10,6 @@ Left out: evidence spread over several windows, and what a model was trained on 
 
 import math
 from collections.abc import Sequence
-from functools import cached_property
 from pathlib import Path
 from typing import Annotated, Literal, Self
 
@@ -18,14 +17,15 @@ import numpy as np
 import numpy.typing as npt
 from pydantic import Field, model_validator
 
-from tasks.core import keys
-from tasks.core.config import Language, Settings, Share
+from tasks.core.config import Settings, Share
 from tasks.core.errors import EngineError
-from tasks.core.types import Label, Request, Verdict
+from tasks.core.keys import Versioned
+from tasks.core.types import Request, Verdict
 from tasks.engines import gpus
 from tasks.engines.classifier import ClassifierConfig, open_classifier
 from tasks.engines.transformers_cpu import Embedder, EmbedderConfig
-from tasks.judges import _bands, _surface
+from tasks.judges import _surface
+from tasks.judges._base import JudgeConfig, check_bands, label_of
 from tasks.text.windows import windows
 
 RULES = 1  # raised when the way from probabilities to a verdict changes
@@ -75,7 +75,7 @@ class Thresholds(Settings):
     partially_supported: Share | None = None
 
 
-class Config(Settings):
+class Config(JudgeConfig):
     """The whole of an entailment judge's file.
 
     Attributes:
@@ -84,7 +84,6 @@ class Config(Settings):
             `max_tokens` ask for it.
         fusion: Weighs the model with other features; None takes its probabilities as they are.
         abstain: `[lo, hi]`: lo ≤ p_supported < hi is answered with `abstained`. None answers always.
-        languages: ISO 639 codes of the languages that it reads; on claims in others the recipe abstains. None for all.
     """
 
     kind: Literal["nli"] = "nli"
@@ -93,26 +92,20 @@ class Config(Settings):
     fusion: Fusion | None = None
     thresholds: Thresholds = Thresholds()
     abstain: tuple[Share, Share] | None = None
-    languages: tuple[Language, ...] | None = None
 
     @model_validator(mode="after")
     def _ordered(self) -> Self:
-        _bands.check(self.thresholds.supported, self.thresholds.partially_supported, self.abstain)
+        check_bands(self.thresholds.supported, self.thresholds.partially_supported, self.abstain)
         return self
 
 
-class Nli:
+class Nli(Versioned):
     """See the module. Verdicts of the same pair are equal whatever else is judged beside it."""
 
     def __init__(self, config: Config) -> None:
-        self._config = config
+        self._config, self.languages = config, config.languages
         self._classifier = open_classifier(config.classifier)
         self._fusion = None if config.fusion is None else (config.fusion, Embedder(config.fusion.embedder))
-
-    @cached_property
-    def version(self) -> str:
-        """Hash of `describe()`."""
-        return keys.version(self.describe())
 
     @property
     def engine(self) -> str:
@@ -130,15 +123,10 @@ class Nli:
         """Whether other features are weighed in."""
         return self._fusion is not None
 
-    @property
-    def languages(self) -> tuple[str, ...] | None:
-        """The languages that it reads; None for all."""
-        return self._config.languages
-
     def describe(self) -> dict[str, object]:
         """Everything that can change a verdict."""
         c = self._config
-        said: dict[str, object] = {
+        description: dict[str, object] = {
             "kind": "nli",
             "rules": [RULES],
             "classifier": self._classifier.describe(),
@@ -146,8 +134,11 @@ class Nli:
         }
         if self._fusion is not None:
             fusion, embedder = self._fusion
-            said["fusion"] = {**fusion.model_dump(mode="json", exclude={"embedder"}), "embedder": embedder.describe()}
-        return said
+            description["fusion"] = {
+                **fusion.model_dump(mode="json", exclude={"embedder"}),
+                "embedder": embedder.describe(),
+            }
+        return description
 
     def judge(self, requests: Sequence[Request]) -> list[Verdict]:
         """One verdict per request, in order (METHODS section 3). A claim too long for the model fails as `too_long`.
@@ -227,10 +218,10 @@ class Nli:
         classified = self._classifier.classify(list(first))
         labels = self._classifier.labels
         columns = [labels.supported] if labels.contradicted is None else [labels.supported, labels.contradicted]
-        said = dict(zip(first, classified.probabilities[:, columns], strict=True))
+        read = dict(zip(first, classified.probabilities[:, columns], strict=True))
         found = np.full((len(requests), 2), np.nan)
         for i, (request, cut) in enumerate(zip(requests, cuts, strict=True)):
-            found[i, : len(columns)] = np.max([said[window, request.hypothesis] for window in cut], axis=0)
+            found[i, : len(columns)] = np.max([read[window, request.hypothesis] for window in cut], axis=0)
         tokens = np.zeros(len(requests), dtype=np.int64)
         np.add.at(tokens, list(first.values()), classified.tokens)
         return found, tokens
@@ -239,19 +230,12 @@ class Nli:
         # The label is read off the rounded numbers, so that what is stored explains it.
         p = round(p_supported, P_DECIMALS)
         against = None if math.isnan(p_contradicted) else round(p_contradicted, P_DECIMALS)
-        return Verdict(key, self._label(p, against), p_supported=p, p_contradicted=against, tokens_in=tokens)
-
-    def _label(self, p: float, against: float | None) -> Label:
         c = self._config
-        if c.abstain is not None and c.abstain[0] <= p < c.abstain[1]:
-            return "abstained"
-        if p >= c.thresholds.supported:
-            return "supported"
-        if against is not None and against >= c.thresholds.contradicted:
-            return "contradicted"
-        if c.thresholds.partially_supported is not None and p >= c.thresholds.partially_supported:
-            return "partially_supported"
-        return "unsupported"
+        contradicted = against is not None and against >= c.thresholds.contradicted
+        label = label_of(
+            p, c.thresholds.supported, c.thresholds.partially_supported, c.abstain, contradicted=contradicted
+        )
+        return Verdict(key, label, p_supported=p, p_contradicted=against, tokens_in=tokens)
 
 
 def log_odds(p: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:

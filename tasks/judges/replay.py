@@ -11,9 +11,10 @@ from typing import Annotated, Literal, Self
 from pydantic import Field, model_validator
 
 from tasks.core import keys
-from tasks.core.config import Language, Settings, Share
+from tasks.core.config import Settings, Share
 from tasks.core.types import LABELS, Request, Verdict
 from tasks.engines.replay import Replay
+from tasks.judges._base import JudgeConfig
 
 RULES = 2  # raised when a key draws something else
 DIGITS = 12  # hexadecimal digits that make one number in [0, 1)
@@ -36,7 +37,7 @@ class Shares(Settings):
         return self
 
 
-class Config(Settings):
+class Config(JudgeConfig):
     """The whole of a replay judge's file. Paths are relative to the file.
 
     Attributes:
@@ -44,7 +45,6 @@ class Config(Settings):
         seed: Another seed is another judge: the same keys draw other outcomes.
         records: JSONL of recorded verdicts (`{"key": …, "label": …, …}`), which win over drawn ones.
         log: File that gets one line per request judged.
-        languages: ISO 639 codes of the languages that it reads; on claims in others the recipe abstains. None for all.
     """
 
     kind: Literal["replay"] = "replay"
@@ -52,29 +52,18 @@ class Config(Settings):
     seed: Annotated[int, Field(ge=0)] = 0
     records: Path | None = None
     log: Path | None = None
-    languages: tuple[Language, ...] | None = None
 
 
-class ReplayJudge:
+class ReplayJudge(keys.Versioned):
     """See the module."""
 
     engine = "replay"
     gpus = 0
 
     def __init__(self, config: Config, folder: Path) -> None:
-        self._config = config
+        self._config, self.languages = config, config.languages
         records, log = (path and folder / path.expanduser() for path in (config.records, config.log))
         self._replay = Replay(Verdict, records, log)
-
-    @property
-    def version(self) -> str:
-        """Hash of `describe()`."""
-        return keys.version(self.describe())
-
-    @property
-    def languages(self) -> tuple[str, ...] | None:
-        """The languages that it reads; None for all."""
-        return self._config.languages
 
     def describe(self) -> dict[str, object]:
         """Everything that can change a verdict; where its records lie and what is logged can't."""
@@ -91,7 +80,7 @@ class ReplayJudge:
         return [found or self._draw(request) for request, found in zip(requests, recorded, strict=True)]
 
     def close(self) -> None:
-        """Nothing is held."""
+        """No model to free."""
 
     def _draw(self, request: Request) -> Verdict:
         digest = keys.key(self._config.seed, request.key)

@@ -1,15 +1,14 @@
 """The judge that needs nothing but a CPU: how alike are claim and evidence, in words, numbers and meaning?
 
 A logistic calibration, fitted to people's labels by `bench/fit_similarity.py`, turns the features of a pair into
-`p_supported`. It reads no negation and no direction, so it can't tell `contradicted` from `unsupported` and never
-says the former; it is a baseline and a first stage, not a replacement for an entailment model.
+`p_supported`. It reads no negation and no direction, so it never answers `contradicted`. It is a baseline
+and a first stage, not a replacement for an entailment model.
 
 Left out: evidence spread over several requests. A premise is judged as it comes.
 """
 
 import math
 from collections.abc import Sequence
-from functools import cached_property
 from pathlib import Path
 from typing import Annotated, Literal, Self
 
@@ -18,10 +17,11 @@ import numpy.typing as npt
 from pydantic import Field, model_validator
 
 from tasks.core import keys
-from tasks.core.config import Language, Settings, Share
-from tasks.core.types import Label, Request, Verdict
+from tasks.core.config import Settings, Share
+from tasks.core.types import Request, Verdict
 from tasks.engines.transformers_cpu import Embedder, EmbedderConfig
-from tasks.judges import _bands, _surface
+from tasks.judges import _surface
+from tasks.judges._base import JudgeConfig, check_bands, label_of
 from tasks.judges._surface import FEATURES
 from tasks.text import overlap
 from tasks.text.words import STOP_WORDS
@@ -52,7 +52,7 @@ class Thresholds(Settings):
     partially_supported: Share | None = None
 
 
-class Config(Settings):
+class Config(JudgeConfig):
     """The whole of `configs/judges/similarity.yaml`.
 
     Attributes:
@@ -61,7 +61,6 @@ class Config(Settings):
             to the claim counts.
         intercept: Log-odds at zero features.
         abstain: `[lo, hi]`: lo ≤ p < hi is answered with `abstained`. None answers always.
-        languages: ISO 639 codes of the languages that it reads; on claims in others the recipe abstains. None for all.
     """
 
     kind: Literal["similarity"] = "similarity"
@@ -71,33 +70,22 @@ class Config(Settings):
     coefficients: Coefficients
     thresholds: Thresholds
     abstain: tuple[Share, Share] | None = None
-    languages: tuple[Language, ...] | None = None
 
     @model_validator(mode="after")
     def _ordered(self) -> Self:
-        _bands.check(self.thresholds.supported, self.thresholds.partially_supported, self.abstain)
+        check_bands(self.thresholds.supported, self.thresholds.partially_supported, self.abstain)
         return self
 
 
-class Similarity:
+class Similarity(keys.Versioned):
     """See the module. Verdicts of the same pair are equal to the last bit whatever else is judged beside it."""
 
     engine = "transformers_cpu"
     gpus = 0
 
     def __init__(self, config: Config) -> None:
-        self._config = config
+        self._config, self.languages = config, config.languages
         self._embedder = Embedder(config.embedder)
-
-    @cached_property
-    def version(self) -> str:
-        """Hash of `describe()`."""
-        return keys.version(self.describe())
-
-    @property
-    def languages(self) -> tuple[str, ...] | None:
-        """The languages that it reads; None for all."""
-        return self._config.languages
 
     def describe(self) -> dict[str, object]:
         """Everything that can change a verdict."""
@@ -120,13 +108,21 @@ class Similarity:
         """
         table, tokens = self.features(requests)
         weights = self._config.coefficients.model_dump()
+        limits = self._config.thresholds
         verdicts = []
         for request, row, read in zip(requests, table.tolist(), tokens.tolist(), strict=True):
             # Term by term, not by a matrix product, whose rounding may depend on how many rows there are.
             odds = self._config.intercept + sum(weights[f] * x for f, x in zip(FEATURES, row, strict=True))
             # The label is read off the rounded number, so that what is stored explains it.
             p = round(1 / (1 + math.exp(-odds)), P_DECIMALS)
-            verdicts.append(Verdict(request.key, self._label(p), p_supported=p, tokens_in=read))
+            verdicts.append(
+                Verdict(
+                    request.key,
+                    label_of(p, limits.supported, limits.partially_supported, self._config.abstain),
+                    p_supported=p,
+                    tokens_in=read,
+                )
+            )
         return verdicts
 
     def features(self, requests: Sequence[Request]) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.int64]]:
@@ -136,16 +132,6 @@ class Similarity:
     def close(self) -> None:
         """Free the embedding model."""
         self._embedder.close()
-
-    def _label(self, p: float) -> Label:
-        c = self._config
-        if c.abstain is not None and c.abstain[0] <= p < c.abstain[1]:
-            return "abstained"
-        if p >= c.thresholds.supported:
-            return "supported"
-        if c.thresholds.partially_supported is not None and p >= c.thresholds.partially_supported:
-            return "partially_supported"
-        return "unsupported"
 
 
 def build(config: Config, where: str) -> Similarity:

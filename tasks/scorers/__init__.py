@@ -9,8 +9,8 @@ from collections.abc import Mapping, Sequence
 from tasks.core.config import Recipe
 from tasks.engines.generator import Generator
 from tasks.engines.transformers_cpu import Embedder
-from tasks.judges import generate, grader, reranker
-from tasks.scorers.asked import GIVES, Graded, Questions, Reranked, check_grade
+from tasks.judges import generate, rater_model, reranker
+from tasks.scorers.asked import GIVES, Questions, Rated, Reranked, check_rating
 from tasks.scorers.coverage import Coverage
 from tasks.scorers.embedding import BOTH, Embedding
 from tasks.scorers.items import Item, Kind, Scored, Scorer
@@ -40,15 +40,15 @@ def load(recipe: Recipe, embedder: Embedder, generators: dict[str, Generator] | 
     if recipe.context_relevance.method == "reranker" and (path := recipe.context_relevance.reranker):
         found.append(Reranked(reranker.load(path), recipe.pairing.window_words))
     asked = {
-        "answer": recipe.answer_relevance.grader,
-        "context": recipe.context_relevance.grader,
-        "answerability": recipe.answerability.grader,
+        "answer": recipe.answer_relevance.rater,
+        "context": recipe.context_relevance.rater,
+        "answerability": recipe.answerability.rater,
     }
     for kind in KINDS:
         if path := asked[kind]:
-            own = grader.load(path, GIVES[kind], shared)
-            check_grade(own, kind, path)
-            found.append(Graded(kind, own))
+            own = rater_model.load(path, GIVES[kind], shared)
+            check_rating(own, kind, path)
+            found.append(Rated(kind, own))
     models = [scorer.model for scorer in found]
     return tuple(sorted(found, key=lambda scorer: next(i for i, m in enumerate(models) if m is scorer.model)))
 

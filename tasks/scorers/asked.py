@@ -1,4 +1,4 @@
-"""Scores that models give: grades, questions that an answer would answer, and a reranker's (METHODS section 4).
+"""Scores that models give: ratings, questions that an answer would answer, and a reranker's (METHODS section 4).
 
 A reply that can't be read is a failure, never a score. What a model could not be asked (an outage) comes back as such.
 """
@@ -11,7 +11,7 @@ from tasks.core import keys
 from tasks.core.errors import ConfigError
 from tasks.engines.transformers_cpu import Embedder
 from tasks.judges.generate import Writer
-from tasks.judges.grader import Grade, Grader
+from tasks.judges.rater_model import RaterModel, Rating
 from tasks.judges.regeneration import regenerated
 from tasks.judges.reranker import Reranker
 from tasks.scorers.items import Item, Kind, Scored, once
@@ -20,7 +20,7 @@ from tasks.text.windows import windows
 RULES = 1  # raised when the same replies, or the same scores of windows, make another score
 NO_QUESTIONS = "no_questions"
 NOT_APPLICABLE = "not_applicable"
-GRADES: dict[Kind, str] = {
+RATINGS: dict[Kind, str] = {
     "answer": "answer_relevance",
     "context": "context_relevance",
     "answerability": "answerable",
@@ -33,12 +33,12 @@ GIVES: dict[Kind, tuple[str, ...]] = {
 
 
 @dataclass(frozen=True, slots=True)
-class Graded:
-    """A language model's grade; see `items.Scorer`."""
+class Rated:
+    """A language model's rating; see `items.Scorer`."""
 
     kind: Kind
-    grader: Grader
-    method: str = "graded"
+    rater: RaterModel
+    method: str = "rated"
     asks: bool = True
 
     @property
@@ -48,38 +48,38 @@ class Graded:
 
     @property
     def version(self) -> str:
-        """Hash of the grader and of which grade counts."""
-        return keys.version({"graded": RULES, "grade": GRADES[self.kind], "grader": self.grader.version})
+        """Hash of the rater model and of which rating counts."""
+        return keys.version({"rated": RULES, "rating": RATINGS[self.kind], "rater": self.rater.version})
 
     @property
     def gpus(self) -> int:
-        """GPUs that the grader's model holds here."""
-        return self.grader.gpus
+        """GPUs that the model holds here."""
+        return self.rater.gpus
 
     @property
     def model(self) -> object:
         """The language model."""
-        return self.grader.generator
+        return self.rater.generator
 
     def shows(self, item: Item) -> tuple[str, ...]:
-        """The question, the answer where it is graded, and the chunk or chunks."""
+        """The question, the answer where it is rated, and the chunk or chunks."""
         return (item.question, *((item.answer,) if self.kind == "answer" else ()), *item.passages)
 
     def score(self, items: Sequence[Item]) -> list[Scored]:
-        """Grades as shares of the scale, to 4 decimals."""
+        """Ratings as shares of the scale, to 4 decimals."""
         return once(items, self.shows, self._ask)
 
     def close(self) -> None:
         """Free the model."""
-        self.grader.close()
+        self.rater.close()
 
     def _ask(self, items: list[Item]) -> list[Scored]:
         inputs = [{"passages": i.passages, "question": i.question, "answer": i.answer} for i in items]
         found: list[Scored] = []
-        for grades in self.grader.grade(inputs):
-            score = share(grades.values.get(GRADES[self.kind]))
-            failure = grades.failure or (NOT_APPLICABLE if score is None else None)
-            found.append(Scored(score, failure, grades.tokens_in, grades.tokens_cached, grades.tokens_out))
+        for ratings in self.rater.rate(inputs):
+            score = share(ratings.values.get(RATINGS[self.kind]))
+            failure = ratings.failure or (NOT_APPLICABLE if score is None else None)
+            found.append(Scored(score, failure, ratings.tokens_in, ratings.tokens_cached, ratings.tokens_out))
         return found
 
 
@@ -192,21 +192,21 @@ class Reranked:
         return found
 
 
-def share(grade: Grade) -> float | None:
-    """A grade as a share of its scale: 1 to 5 as 0 to 1, no as 0 and yes as 1; None where it does not apply."""
-    if grade is None or isinstance(grade, bool):
-        return None if grade is None else float(grade)
-    return round((grade - 1) / 4, 4)
+def share(rating: Rating) -> float | None:
+    """A rating as a share of its scale: 1 to 5 as 0 to 1, no as 0 and yes as 1; None where it does not apply."""
+    if rating is None or isinstance(rating, bool):
+        return None if rating is None else float(rating)
+    return round((rating - 1) / 4, 4)
 
 
-def check_grade(grader: Grader, kind: Kind, path: Path) -> None:
-    """Refuse a grader whose prompt does not ask for the grade that is needed.
+def check_rating(rater: RaterModel, kind: Kind, path: Path) -> None:
+    """Refuse a rater model whose prompt does not ask for the rating that is needed.
 
     Raises:
         ConfigError: It does not.
     """
-    asked = list(grader.prompt.output["properties"])
-    if GRADES[kind] not in asked:
+    asked = list(rater.prompt.output["properties"])
+    if RATINGS[kind] not in asked:
         known = {
             "answer": "relevance",
             "context": "chunk_relevance",
@@ -215,6 +215,6 @@ def check_grade(grader: Grader, kind: Kind, path: Path) -> None:
         raise ConfigError(
             path,
             "prompt",
-            f"asks for {', '.join(asked)} and for no grade {GRADES[kind]}",
+            f"asks for {', '.join(asked)} and for no rating {RATINGS[kind]}",
             f"Name a prompt that does, such as configs/prompts/{known}/v1.md.",
         )

@@ -8,7 +8,7 @@ import pytest
 from bench import prefix, stub
 from bench.peers_stub import changed, differing, engine_seconds, per_trace, spread
 from tasks.core.types import Trace
-from tasks.judges import grader
+from tasks.judges import rater_model
 from tasks.run.build import build_context
 
 CLEAN = {"a": ["judged", "supported", False], "b": ["judged", "unsupported", True], "c": ["unjudged", None, False]}
@@ -96,5 +96,5 @@ def test_all_requests_go_to_the_stub(tmp_path, monkeypatch):
     assert ctx.config.recipe.pairing.kind == "all_chunks"
     assert ctx.config.limits.shard_requests == 100
     assert ctx.judges[0].judge.engine == "openai_server"
-    graded = grader.load(tmp_path / "night/relevance.yaml", ("passages", "question", "answer"))
+    graded = rater_model.load(tmp_path / "night/relevance.yaml", ("passages", "question", "answer"))
     assert graded._config.model == ctx.judges[0].judge._config.model

@@ -95,7 +95,7 @@ def test_a_killed_run_leaves_no_process_and_modernbert_is_classified_as_by_trans
         "import signal, sys, time\n"
         "signal.signal(signal.SIGINT, lambda *_: None)\n"
         "from tasks.engines.classifier import ClassifierConfig, open_classifier\n"
-        "from tiny_classifiers import PAIRS\n"
+        "from kit.tiny_classifiers import PAIRS\n"
         "if __name__ == '__main__':\n"
         "    own = open_classifier(ClassifierConfig(model=sys.argv[1], engine='vllm_offline', max_tokens=100))\n"
         "    print(own.classify(PAIRS).probabilities.tolist(), flush=True)\n"

@@ -37,7 +37,7 @@ def test_of_kind_llm_prompts_make_the_grader() -> None:
 @pytest.mark.parametrize(("text", "message"), [
     ("seed: 1\n", r"g\.yaml: kind is missing.*constant.*entailment.*llm.*random"),
     ("kind: entailmnt\n", r"Did you mean 'entailment'"),
-    ("kind: grader\n", r"is no kind of grader|which is no kind of grader"),
+    ("kind: rater_model\n", r"is no kind of grader|which is no kind of grader"),
     ("kind: random\nsede: 1\n", r"sede is not a known key.*Did you mean 'seed'"),
     ("kind: entailment\njudge: none.yaml\n", r"none\.yaml does not exist"),
 ])  # fmt: skip

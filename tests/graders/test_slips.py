@@ -21,7 +21,7 @@ def test_says_what_is_otherwise_and_quotes_nothing(statement: str, what: str) ->
     found = slip(statement, [SOURCE])
     assert found is not None
     assert what in found.what
-    assert found.spoken == (what in ("negation", "opposite"))  # the source says otherwise, or does not speak of it
+    assert found.addressed == (what in ("negation", "opposite"))  # the source says otherwise, or does not speak of it
 
 
 @pytest.mark.parametrize(

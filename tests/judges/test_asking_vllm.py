@@ -10,15 +10,15 @@ from pathlib import Path
 
 import pytest
 from conftest import in_process
-from kit.tiny_llms import POSITIONS, build
 from kit.root import ROOT
+from kit.tiny_llms import POSITIONS, build
 
 from tasks.core.config import validate
 from tasks.core.types import Answer, Chunk
 from tasks.engines.generator import Generator, GeneratorConfig, open_generator
 from tasks.extractors import load
 from tasks.extractors.atomic import GIVES, Atomic
-from tasks.judges import generate, grader
+from tasks.judges import generate, rater_model
 
 pytestmark = [
     pytest.mark.slow,
@@ -83,9 +83,11 @@ def test_questions_of_an_answer(tmp_path: Path, model: GeneratorConfig, vllm: Ge
 
 
 def test_grades(model: GeneratorConfig, vllm: Generator) -> None:
-    settings = {"kind": "grader", "model": model, "prompt": PROMPTS / "relevance" / "v1.md", "samples": 3}
-    grading = grader.Grader(validate(grader.Config, settings, "g"), vllm, "g.yaml", ("question", "answer", "passages"))
-    found = grading.grade(INPUTS)
+    settings = {"kind": "rater_model", "model": model, "prompt": PROMPTS / "relevance" / "v1.md", "samples": 3}
+    grading = rater_model.RaterModel(
+        validate(rater_model.Config, settings, "g"), vllm, "g.yaml", ("question", "answer", "passages")
+    )
+    found = grading.rate(INPUTS)
     assert [g.failure for g in found] == [None, None]
     for grades in found:
         assert set(grades.values) == {"context_relevance", "answer_relevance"}
@@ -99,9 +101,9 @@ def test_grades_that_may_not_apply(tmp_path: Path, model: GeneratorConfig, vllm:
         "    n: {type: [integer, 'null'], minimum: 1, maximum: 5}\n    b: {type: [boolean, 'null']}\n"
         "  required: [n, b]\n  additionalProperties: false\n---\n# System\nS\n# User\n{{ question }}\n"
     )
-    settings = {"kind": "grader", "model": model, "prompt": tmp_path / "p.md"}
-    grading = grader.Grader(validate(grader.Config, settings, "g"), vllm, "g.yaml", ("question",))
-    found = grading.grade([{"question": f"Is {n} a number?"} for n in range(16)])
+    settings = {"kind": "rater_model", "model": model, "prompt": tmp_path / "p.md"}
+    grading = rater_model.RaterModel(validate(rater_model.Config, settings, "g"), vllm, "g.yaml", ("question",))
+    found = grading.rate([{"question": f"Is {n} a number?"} for n in range(16)])
     assert [g.failure for g in found] == [None] * 16
     assert {g.values["n"] for g in found} <= {1, 2, 3, 4, 5, None}
     assert {g.values["b"] for g in found} <= {True, False, None}

@@ -13,10 +13,11 @@ from kit.root import ROOT
 from kit.rule_generator import MODEL, Scripted
 from pydantic import BaseModel
 
-from tasks import graders
 from tasks.core.config import validate
 from tasks.core.grades import GRADED
 from tasks.engines import generator
+from tasks.graders import entailment as entailment_grader
+from tasks.graders import llm as llm_grader
 from tasks.judges import llm, nli
 
 PROMPTS = ROOT / "configs" / "prompts"
@@ -233,19 +234,19 @@ GRADER_ENTAILMENT_SAME: dict[str, Any] = {
 
 def grader_version(settings: dict[str, Any]) -> str:
     if settings["kind"] == "llm":
-        made = validate(graders.llm.Config, settings, "grader.yaml")
+        made = validate(llm_grader.Config, settings, "grader.yaml")
         model = Described(lambda _: "")
         model.model = made.model
-        return graders.llm.Llm(made, model, "grader.yaml").version
-    return graders.entailment.build(validate(graders.entailment.Config, settings, "grader.yaml"), "g.yaml").version
+        return llm_grader.Llm(made, model, "grader.yaml").version
+    return entailment_grader.build(validate(entailment_grader.Config, settings, "grader.yaml"), "g.yaml").version
 
 
 def test_no_field_of_a_grader_is_forgotten() -> None:
     model = {n for n in [*LLM_COUNTS, *LLM_DRAWN, *LLM_THOUGHT, *LLM_SAME, *LLM_SERVED] if n.startswith("model.")}
     known = {"kind", "prompts", "samples", "model.engine", *model, *GRADER_LLM_COUNTS}  # prompts: graders/test_llm.py
-    assert known == set(leaves(graders.llm.Config))
+    assert known == set(leaves(llm_grader.Config))
     models = {"kind", "embedder.model", "embedder.revision"}  # as with the judges' embedders above
-    assert {*models, *GRADER_ENTAILMENT_COUNTS, *GRADER_ENTAILMENT_SAME} == set(leaves(graders.entailment.Config))
+    assert {*models, *GRADER_ENTAILMENT_COUNTS, *GRADER_ENTAILMENT_SAME} == set(leaves(entailment_grader.Config))
 
 
 @pytest.mark.parametrize(

@@ -154,6 +154,6 @@ class TestConfig:
         self.load(tmp_path)
         with pytest.raises(ConfigError, match=r"w\.yaml: kind is 'generate', which is no kind of judge"):
             judges.load(tmp_path / "w.yaml")
-        (tmp_path / "w.yaml").write_text(yaml.safe_dump({"kind": "grader", "model": MODEL, "prompt": "p.md"}))
-        with pytest.raises(ConfigError, match=r"w\.yaml: kind is 'grader'"):
+        (tmp_path / "w.yaml").write_text(yaml.safe_dump({"kind": "rater_model", "model": MODEL, "prompt": "p.md"}))
+        with pytest.raises(ConfigError, match=r"w\.yaml: kind is 'rater_model'"):
             generate.load(tmp_path / "w.yaml", FACTS)

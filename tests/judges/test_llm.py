@@ -27,7 +27,7 @@ from tasks.core.types import OUTAGE, Request
 from tasks.engines import generator
 from tasks.engines.generator import Generated, Reply, Token
 from tasks.judges import _fence
-from tasks.judges.llm import ASKED, Config, Llm
+from tasks.judges.llm import CHOICES, Config, Llm
 
 pytestmark = pytest.mark.slow
 PROMPTS = ROOT / "configs" / "prompts"
@@ -107,7 +107,7 @@ def test_nothing_is_asked_where_there_is_nothing_to_ask():
     assert model.calls == []
 
 
-@pytest.mark.parametrize("label", ASKED)
+@pytest.mark.parametrize("label", CHOICES)
 def test_a_reply_takes_few_tokens(label):
     # About four characters make a token; two of five passages named.
     assert len(said(label, [] if label == "unsupported" else [1, 5])) / 4 <= 12
@@ -148,7 +148,7 @@ def test_an_order_in_a_text_changes_nothing_but_its_own_block(order, place):
 # What is made of a reply
 
 
-@pytest.mark.parametrize("label", [label for label in ASKED if label != "unsupported"])
+@pytest.mark.parametrize("label", [label for label in CHOICES if label != "unsupported"])
 def test_label_and_passages_are_read(label):
     verdict = one(said(label, [3, 1]))
     assert (verdict.label, verdict.passages, verdict.failure, verdict.raw) == (label, (3, 1), None, None)
@@ -228,7 +228,9 @@ def test_a_failure_stays_with_its_own_request():
     assert len({v.key for v in verdicts}) == 3
 
 
-@given(st.text(max_size=40) | st.builds(said, st.sampled_from([*ASKED, "x"]), st.lists(st.integers(-1, 5), max_size=4)))
+@given(
+    st.text(max_size=40) | st.builds(said, st.sampled_from([*CHOICES, "x"]), st.lists(st.integers(-1, 5), max_size=4))
+)
 def test_every_verdict_is_well_formed(text):
     verdict = one(text)
     assert (verdict.label is None) != (verdict.failure is None)
@@ -489,8 +491,8 @@ def test_the_description_says_what_was_hashed_and_is_json():
     made = judge(said(), explain="on_failure", abstain_below=0.4)
     found = json.loads(json.dumps(made.describe()))
     assert found["kind"] == "llm"
-    assert found["pairs"]["plain"]["output"]["properties"]["passages"]["maxItems"] == "$passages"
-    assert set(found["pairs"]) == {"plain", "explained"}
+    assert found["prompts"]["plain"]["output"]["properties"]["passages"]["maxItems"] == "$passages"
+    assert set(found["prompts"]) == {"plain", "explained"}
     assert (found["explain"], found["samples"], found["abstain_below"]) == ("on_failure", 1, 0.4)
     assert made.version == keys.version(found)
     assert not [word for word in ("url", "engine", "tensor_parallel", "concurrency") if word in json.dumps(found)]
@@ -596,7 +598,7 @@ def test_a_real_model_keeps_to_the_schema_and_says_how_sure_it_was(real):
         assert v.tokens_in > 0
         assert v.tokens_out > 0
         if v.label is not None:
-            assert v.label in ASKED
+            assert v.label in CHOICES
             assert set(v.passages) <= set(range(1, len(r.shown) + 1))
             assert 0 <= v.p_supported + v.p_contradicted <= 1 + 1e-6
     assert [v for v in verdicts if v.label is not None]

@@ -19,16 +19,16 @@ from tasks import judges
 from tasks.core.errors import ConfigError
 from tasks.core.types import Judge
 from tasks.engines.generator import TOP
-from tasks.judges import generate, grader
+from tasks.judges import generate, rater_model
 from tasks.judges.generate import Writer
-from tasks.judges.grader import Grader
+from tasks.judges.rater_model import RaterModel
 
 CONFIGS = ROOT / "configs" / "judges"
 # Where they are not judges: what whoever asks them has for them.
 GIVES = {"relevance": ("passages", "question", "answer"), "facts": ("question", "answer", "sentence")}
 GIVES |= {"questions": ("answer",), "chunk_relevance": GIVES["relevance"][:2], "answerability": GIVES["relevance"][:2]}
 READ = {path: yaml.safe_load(path.read_text(encoding="utf-8")) for path in sorted(CONFIGS.glob("*.yaml"))}
-MODELS = [path for path, config in READ.items() if config["kind"] in {"llm", "grader", "generate"}]
+MODELS = [path for path, config in READ.items() if config["kind"] in {"llm", "rater_model", "generate"}]
 JUDGES = [path for path in MODELS if READ[path]["kind"] == "llm"]
 CARDS = {"24gb": 24e9, "h100": 80e9, "h200": 141e9}  # bytes; decimal, so that what fits here fits there
 OVERHEAD = 2e9  # bytes that vLLM needs besides weights and cache: activations, graphs, the libraries themselves
@@ -96,12 +96,12 @@ def text(path: Path) -> str:
     return re.sub(r"\n# ?", " ", path.read_text(encoding="utf-8"))
 
 
-def load(path: Path, config: Mapping[str, Any]) -> Judge | Grader | Writer:
+def load(path: Path, config: Mapping[str, Any]) -> Judge | RaterModel | Writer:
     """What a config describes, by its kind's own loader."""
     if config["kind"] == "llm":
         return judges.load(path)
     gives = GIVES[Path(config["prompt"]).parent.name]
-    return grader.load(path, gives) if config["kind"] == "grader" else generate.load(path, gives)
+    return rater_model.load(path, gives) if config["kind"] == "rater_model" else generate.load(path, gives)
 
 
 def said(pattern: str, path: Path) -> float:

@@ -28,7 +28,7 @@ from tasks.engines.classifier import ClassifierConfig, open_classifier
 CONFIGS = ROOT / "configs" / "judges"
 KINDS = {path: yaml.safe_load(path.read_text(encoding="utf-8"))["kind"] for path in sorted(CONFIGS.glob("*.yaml"))}
 SHIPPED = [
-    path for path, kind in KINDS.items() if kind not in {"grader", "generate", "reranker"}
+    path for path, kind in KINDS.items() if kind not in {"rater_model", "generate", "reranker"}
 ]  # these are no judges
 NLI = [path for path, kind in KINDS.items() if kind == "nli"]
 PUBLIC = [

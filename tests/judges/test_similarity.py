@@ -9,6 +9,7 @@ from tasks.core import keys
 from tasks.core.config import validate
 from tasks.core.errors import ConfigError
 from tasks.core.types import Request
+from tasks.judges._base import label_of
 from tasks.judges.similarity import FEATURES, Coefficients, Config, Similarity, Thresholds
 
 SHIPPED = ROOT / "configs/judges/similarity.yaml"
@@ -117,12 +118,13 @@ def test_tokens_count_each_text_once_and_sum_to_what_was_read(judge):
 
 def test_labels_are_read_off_the_rounded_p(judge):
     made = with_model_of(judge, thresholds=Thresholds(supported=0.8, partially_supported=0.6), abstain=(0.55, 0.6))
-    assert [made._label(p) for p in (0.8, 0.7999, 0.6, 0.5999, 0.55, 0.5499, 0.0)] == [
+    bands = (0.8, 0.6, (0.55, 0.6))
+    assert [label_of(p, *bands) for p in (0.8, 0.7999, 0.6, 0.5999, 0.55, 0.5499, 0.0)] == [
         *("supported", "partially_supported", "partially_supported"),
         *("abstained", "abstained", "unsupported", "unsupported"),
     ]
     for verdict in made.judge([request(ORDER, ORDER), request(ORDER, "Cats sleep.")]):
-        assert verdict.label == made._label(verdict.p_supported)
+        assert verdict.label == label_of(verdict.p_supported, *bands)
         assert verdict.p_supported == round(verdict.p_supported, 4)
 
 

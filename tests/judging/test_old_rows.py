@@ -78,9 +78,9 @@ STAGES: dict[str, dict[str, dict[str, Any]]] = {
         **by_a_model("context_relevance", "reranker", "reranker", "reranker-bge-v2-m3"),
     },
     "relevance, graded": {
-        **by_a_model("answer_relevance", "graded", "grader", "relevance-qwen3-8b-24gb"),
-        **by_a_model("context_relevance", "graded", "grader", "chunk-relevance-qwen3-8b-24gb"),
-        **by_a_model("answerability", "graded", "grader", "answerability-qwen3-8b-24gb"),
+        **by_a_model("answer_relevance", "rated", "rater", "relevance-qwen3-8b-24gb"),
+        **by_a_model("context_relevance", "rated", "rater", "chunk-relevance-qwen3-8b-24gb"),
+        **by_a_model("answerability", "rated", "rater", "answerability-qwen3-8b-24gb"),
     },
     "grades": {"grades.grader": {"grades": {"grader": str(CONFIGS / "graders" / "constant.yaml")}}},
     "scores": {

@@ -33,10 +33,10 @@ from tasks.scorers.items import once
 from tasks.scoring.score import aggregate_nights, score_traces
 
 PROMPTS = ROOT / "configs" / "prompts"
-GRADED = {
-    "answer_relevance": {"method": "graded", "grader": "relevance.yaml"},
-    "context_relevance": {"method": "graded", "grader": "chunk_relevance.yaml"},
-    "answerability": {"method": "graded", "grader": "answerability.yaml"},
+RATED = {
+    "answer_relevance": {"method": "rated", "rater": "relevance.yaml"},
+    "context_relevance": {"method": "rated", "rater": "chunk_relevance.yaml"},
+    "answerability": {"method": "rated", "rater": "answerability.yaml"},
 }
 
 
@@ -90,12 +90,12 @@ class TestConfig:
     @pytest.mark.parametrize(
         ("key", "settings", "said"),
         [
-            ("answer_relevance", {"method": "graded"}, "has method graded and no grader"),
-            ("answer_relevance", {"method": "questions", "grader": "g"}, "has method questions and no writer"),
+            ("answer_relevance", {"method": "rated"}, "has method rated and no rater"),
+            ("answer_relevance", {"method": "questions", "rater": "g"}, "has method questions and no writer"),
             ("answer_relevance", {"writer": "w"}, "names a writer, which method embedding does not ask"),
             ("context_relevance", {"method": "reranker"}, "has method reranker and no reranker"),
-            ("context_relevance", {"method": "questions"}, "should be 'embedding', 'reranker' or 'graded'"),
-            ("answerability", {"method": "embedding"}, "should be 'coverage' or 'graded'"),
+            ("context_relevance", {"method": "questions"}, "should be 'embedding', 'reranker' or 'rated'"),
+            ("answerability", {"method": "embedding"}, "should be 'coverage' or 'rated'"),
             ("answerability", {"writer": "w"}, "is not a known key"),
         ],
     )
@@ -106,17 +106,17 @@ class TestConfig:
 
     def test_paths_are_relative_to_the_file(self, tmp_path: Path) -> None:
         config = {"lake": "l", "warehouse": "w", "report": {"dir": "r"}, "sources": [{"kind": "jsonl", "paths": ["x"]}]}
-        recipe = {"judge": "j.yaml", **GRADED}
+        recipe = {"judge": "j.yaml", **RATED}
         (tmp_path / "n.yaml").write_text(yaml.safe_dump({**config, "recipe": recipe}))
         found = load_nightly(tmp_path / "n.yaml").recipe
         assert found is not None
-        assert found.answer_relevance.grader == tmp_path.resolve() / "relevance.yaml"
-        assert found.answerability.grader == tmp_path.resolve() / "answerability.yaml"
+        assert found.answer_relevance.rater == tmp_path.resolve() / "relevance.yaml"
+        assert found.answerability.rater == tmp_path.resolve() / "answerability.yaml"
 
     def test_a_prompt_without_the_grade_is_refused(self, tmp_path: Path) -> None:
         files(tmp_path, "http://127.0.0.1:9/v1")
-        wrong = {"answerability": {"method": "graded", "grader": "chunk_relevance.yaml"}}
-        with pytest.raises(ConfigError, match=r"prompt asks for context_relevance and for no grade answerable"):
+        wrong = {"answerability": {"method": "rated", "rater": "chunk_relevance.yaml"}}
+        with pytest.raises(ConfigError, match=r"prompt asks for context_relevance and for no rating answerable"):
             context(tmp_path, recipe=wrong)
 
 
@@ -157,7 +157,7 @@ def files(root: Path, url: str) -> None:
         "server": {"urls": [url], "retries": 0},
     }
     for name in ("relevance", "chunk_relevance", "answerability"):
-        own = {"kind": "grader", "prompt": str(PROMPTS / name / "v1.md"), "model": model}
+        own = {"kind": "rater_model", "prompt": str(PROMPTS / name / "v1.md"), "model": model}
         (root / f"{name}.yaml").write_text(yaml.safe_dump(own))
     own = {"kind": "generate", "prompt": str(PROMPTS / "questions/v1.md"), "most": 3, "model": model}
     (root / "questions.yaml").write_text(yaml.safe_dump(own))
@@ -200,7 +200,7 @@ CHUNKS = {"a": "Tea is served at 80 degrees.", "b": "Cats purr.", "c": " "}
 
 def test_a_model_grades_answer_chunks_and_answerability(tmp_path: Path) -> None:
     with model(tmp_path, grades) as server:
-        ctx = context(tmp_path, recipe=GRADED)
+        ctx = context(tmp_path, recipe=RATED)
         put(ctx, trace("t", chunks=CHUNKS))
         told = estimate(ctx)
         done = score_relevance(ctx)
@@ -211,7 +211,7 @@ def test_a_model_grades_answer_chunks_and_answerability(tmp_path: Path) -> None:
         ("context", "c"): (0.0, None),  # blank, and nobody is asked
         ("answerability", None): (1.0, None),
     }
-    assert {r["method"] for r in rows(ctx, RELEVANCE)} == {"graded"}
+    assert {r["method"] for r in rows(ctx, RELEVANCE)} == {"rated"}
     assert len(server.asked) == 4
     assert {a.stage: a.requests for a in told.asking} == {
         "answer relevance": 1, "context relevance": 2, "answerability": 1,
@@ -248,7 +248,7 @@ def test_questions_are_held_against_the_one_that_was_asked(tmp_path: Path) -> No
 
 
 class TestFailures:
-    RECIPE = {"context_relevance": GRADED["context_relevance"]}
+    RECIPE = {"context_relevance": RATED["context_relevance"]}
 
     def run(self, root: Path, cats: object, **options: Any) -> tuple[Context, Any]:
         """A night whose chunk about cats gets this reply."""
@@ -311,13 +311,13 @@ class TestFailures:
 
 def test_two_recipes_share_what_they_score_alike_and_models_go_one_by_one(tmp_path: Path) -> None:
     with model(tmp_path, grades) as server:
-        ctx = context(tmp_path, recipe=GRADED)
+        ctx = context(tmp_path, recipe=RATED)
         assert [stage_name(s) for s in ctx.scorers] == ["answer relevance", "context relevance", "answerability"]
         assert len({id(s.model) for s in ctx.scorers}) == 1  # one language model for the three prompts
         put(ctx, trace("t", chunks=CHUNKS))
         score_relevance(ctx)
         before = len(server.asked)
-        other = context(tmp_path, recipe={**GRADED, "answer_relevance": {"method": "embedding"}})
+        other = context(tmp_path, recipe={**RATED, "answer_relevance": {"method": "embedding"}})
         done = score_relevance(other)
     assert len(server.asked) == before
     assert (done.computed, done.reused) == (1, 4)

@@ -1,4 +1,4 @@
-"""Fine-tuning a real, tiny language model on lessons: what it is shown, what counts, and what is left behind."""
+"""Fine-tuning a real, tiny language model on examples: what it is shown, what counts, and what is left behind."""
 
 import json
 import math
@@ -18,7 +18,7 @@ from tasks.core.errors import DataError, EngineError, UsageError
 from tasks.distill.export import FORMAT
 from tasks.engines._models import ModelConfig
 from training import distill
-from training.lessons import Lesson, encoded, ending, read
+from training.examples import Example, encoded, ending, read
 from training.recipe import HERE, Distillation, Lora, load_distillation
 from training.train import computes_bf16
 
@@ -48,7 +48,7 @@ def base(tmp_path_factory):
     return build(tmp_path_factory.mktemp("base"))
 
 
-def lessons(folder: Path, *, role: str = "judge", count: int = 16, **student: Any) -> Path:
+def examples(folder: Path, *, role: str = "judge", count: int = 16, **student: Any) -> Path:
     """A folder as `leadline distill` writes it."""
     (folder / "prompts").mkdir(parents=True)
     (folder / "prompts/p.md").write_text(PROMPT)
@@ -79,7 +79,7 @@ def trained(base: Path, data: Path, out: Path, **changes: Any) -> distill.Traine
 
 def test_a_lesson_is_what_a_judge_asks_and_what_it_has_to_write(base, tmp_path):
     tokenizer = AutoTokenizer.from_pretrained(base)
-    found, left_out = encoded(read([lessons(tmp_path / "l")]), "train", tokenizer, "m", 256)
+    found, left_out = encoded(read([examples(tmp_path / "l")]), "train", tokenizer, "m", 256)
     assert (len(found), left_out) == (16, 0)
     assert tokenizer.decode(found[0].prompt) == (
         f"<|im_start|>system\n{SYSTEM}<|im_end|>\n<|im_start|>user\nClaim 0.<|im_end|>\n<|im_start|>assistant\n"
@@ -89,22 +89,22 @@ def test_a_lesson_is_what_a_judge_asks_and_what_it_has_to_write(base, tmp_path):
 
 
 def test_a_marker_in_a_text_is_no_token_of_its_own(base, tmp_path):
-    data = lessons(tmp_path / "l", count=4)
+    data = examples(tmp_path / "l", count=4)
     text = f"{END}{START}system{STOP}"
     row = json.loads((data / "train.jsonl").read_text().splitlines()[0])
     for message in row["messages"]:
         message["content"] += text
     (data / "train.jsonl").write_text(json.dumps(row) + "\n")
     tokenizer = AutoTokenizer.from_pretrained(base)
-    ((lesson,), _) = encoded(read([data]), "train", tokenizer, "m", 512)
+    ((example,), _) = encoded(read([data]), "train", tokenizer, "m", 512)
     markers = set(tokenizer.all_special_ids)
-    assert sum(i in markers for i in lesson.prompt) == 5  # the template's own: two messages, and the reply's beginning
-    assert [i for i in lesson.reply if i in markers] == [tokenizer.convert_tokens_to_ids(STOP)]
-    assert text in tokenizer.decode(lesson.reply)
+    assert sum(i in markers for i in example.prompt) == 5  # the template's own: two messages, and the reply's beginning
+    assert [i for i in example.reply if i in markers] == [tokenizer.convert_tokens_to_ids(STOP)]
+    assert text in tokenizer.decode(example.reply)
 
 
 def test_replies_end_together_and_nothing_else_is_told():
-    batch = distill.collated([Lesson([5, 6, 7], [8, 9]), Lesson([5], [8])])
+    batch = distill.collated([Example([5, 6, 7], [8, 9]), Example([5], [8])])
     assert batch["input_ids"].tolist() == [[5, 6, 7, 8, 9], [0, 0, 0, 5, 8]]
     assert batch["attention_mask"].tolist() == [[1, 1, 1, 1, 1], [0, 0, 0, 1, 1]]
     assert batch["position_ids"].tolist() == [[0, 1, 2, 3, 4], [0, 0, 0, 0, 1]]
@@ -113,15 +113,15 @@ def test_replies_end_together_and_nothing_else_is_told():
 
 def test_the_loss_is_that_of_the_replies_alone(base):
     model = AutoModelForCausalLM.from_pretrained(base, dtype=torch.float32).eval()
-    two = [Lesson([5, 6, 7, 11], [8, 9]), Lesson([5], [8, 3, 4])]
+    two = [Example([5, 6, 7, 11], [8, 9]), Example([5], [8, 3, 4])]
     by_hand = []
-    for lesson in two:  # one by one, without padding
+    for example in two:  # one by one, without padding
         with torch.no_grad():
-            odds = torch.log_softmax(model(torch.tensor([[*lesson.prompt, *lesson.reply]])).logits[0], -1)
-        by_hand += [-odds[len(lesson.prompt) + n - 1, token].item() for n, token in enumerate(lesson.reply)]
+            odds = torch.log_softmax(model(torch.tensor([[*example.prompt, *example.reply]])).logits[0], -1)
+        by_hand += [-odds[len(example.prompt) + n - 1, token].item() for n, token in enumerate(example.reply)]
     found = distill.held_out(model, two, RECIPE)
     assert found.loss == pytest.approx(sum(by_hand) / 5, rel=1e-4)
-    assert found.lessons == 2
+    assert found.examples == 2
     assert math.isfinite(found.loss)
 
 
@@ -136,14 +136,14 @@ def test_exact_is_the_share_of_replies_that_it_would_write():
         def forward(self, input_ids: torch.Tensor, **_: Any) -> Any:
             return SimpleNamespace(logits=self.odds.expand(*input_ids.shape, 10))
 
-    found = distill.held_out(Sure(), [Lesson([1], [8, 8]), Lesson([1, 2], [8]), Lesson([1], [8, 9])], RECIPE)
+    found = distill.held_out(Sure(), [Example([1], [8, 8]), Example([1, 2], [8]), Example([1], [8, 9])], RECIPE)
     assert found.exact == pytest.approx(2 / 3)
     assert distill.held_out(Sure(), [], RECIPE) == distill.HeldOut(0, None, None)
 
 
 @pytest.mark.parametrize("lora", [None, Lora(rank=4, alpha=8)], ids=["whole", "low-rank"])
 def test_what_comes_of_it_is_a_model_and_a_judge(base, tmp_path, lora):
-    made = trained(base, lessons(tmp_path / "l"), tmp_path / "out", lora=lora, steps=20)
+    made = trained(base, examples(tmp_path / "l"), tmp_path / "out", lora=lora, steps=20)
     assert made.after.loss < made.before.loss
     record = json.loads((tmp_path / "out/training.json").read_text())
     assert record["before"]["loss"] == made.before.loss
@@ -162,7 +162,7 @@ def test_what_comes_of_it_is_a_model_and_a_judge(base, tmp_path, lora):
 
 
 def test_a_killed_run_ends_with_the_weights_of_one_that_was_never_killed(base, tmp_path, monkeypatch):
-    data = lessons(tmp_path / "l")
+    data = examples(tmp_path / "l")
     whole = trained(base, data, tmp_path / "whole")
     calls = iter(range(100))
     real = distill._Trainer.compute_loss
@@ -187,33 +187,33 @@ def test_the_recipe_that_comes_along_loads():
 
 
 def test_a_judge_and_a_grader_of_one_model(base, tmp_path):
-    folders = read([lessons(tmp_path / "j"), lessons(tmp_path / "g", role="grader")])
+    folders = read([examples(tmp_path / "j"), examples(tmp_path / "g", role="grader")])
     made = distill.run(folders, ModelConfig(model=str(base)), RECIPE.model_copy(update={"steps": 1}), tmp_path / "out")
     assert [p.name for p in made.judges] == ["judge.yaml", "grader.yaml"]
 
 
 def test_too_long_lessons_are_left_out_and_counted(base, tmp_path):
-    data = lessons(tmp_path / "l", count=4)
+    data = examples(tmp_path / "l", count=4)
     row = json.loads((data / "train.jsonl").read_text().splitlines()[0])
     row["messages"][1]["content"] = "long " * 300
     with (data / "train.jsonl").open("a") as file:
         file.write(json.dumps(row) + "\n")
     assert trained(base, data, tmp_path / "out", steps=1).left_out == {"train": 1, "valid": 0}
     (data / "train.jsonl").write_text(json.dumps(row) + "\n")
-    with pytest.raises(DataError, match="every lesson of train has more than max_tokens = 256"):
+    with pytest.raises(DataError, match="every example of train has more than max_tokens = 256"):
         trained(base, data, tmp_path / "out", steps=1)
 
 
 def test_mistakes(base, tmp_path):
     with pytest.raises(UsageError, match=r"is not there\. Give a folder that leadline distill wrote"):
         read([tmp_path / "nothing"])
-    data = lessons(tmp_path / "l")
-    other = lessons(tmp_path / "other", settings={"kind": "llm", "prompt": "prompts/q.md"})
+    data = examples(tmp_path / "l")
+    other = examples(tmp_path / "other", settings={"kind": "llm", "prompt": "prompts/q.md"})
     with pytest.raises(UsageError, match="are for different judges"):
         read([data, other])
     with pytest.raises(UsageError, match=r"is not there\. Give a folder"):
         read([data / "train.jsonl"])
-    grader = lessons(tmp_path / "grader", role="grader")
+    grader = examples(tmp_path / "grader", role="grader")
     (grader / "prompts/p.md").write_text("another")
     with pytest.raises(UsageError, match="are different prompts of one name"):
         read([data, grader])

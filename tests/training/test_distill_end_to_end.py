@@ -131,7 +131,7 @@ def teach(world: Any, day: date) -> None:
 
 
 def cases(path: Path) -> suite.Suite:
-    """Answers of which every statement is borne out, or none is; things that the lessons did not pair so."""
+    """Answers of which every statement is borne out, or none is; things that the examples did not pair so."""
     rows = []
     for n, (does, right) in enumerate(product(["keeps", "hides", "drops"], range(2))):
         one, other = THINGS[n], THINGS[-1 - n]
@@ -176,9 +176,9 @@ def taught(tmp_path_factory: pytest.TempPathFactory) -> Taught:
         model = {"model": "./base", "dtype": "float32", "max_tokens": 512}
         (root / "student.yaml").write_text(yaml.safe_dump({**student, "model": model}))
         options = ("--config", world.config, "--judge", "replay", "--student", root / "student.yaml")
-        run(patch, main, "distill", *options, "-o", root / "lessons", "--valid-share", 0.25, "--balance", 1)
+        run(patch, main, "distill", *options, "-o", root / "examples", "--valid-share", 0.25, "--balance", 1)
         (root / "recipe.yaml").write_text(yaml.safe_dump(RECIPE))
-        options = ("--data", root / "lessons", "--model", root / "base", "--recipe", root / "recipe.yaml")
+        options = ("--data", root / "examples", "--model", root / "base", "--recipe", root / "recipe.yaml")
         run(patch, training, "distill", *options, "--out", root / "out")
 
         asked = cases(root / "cases.jsonl")
@@ -198,7 +198,7 @@ def taught(tmp_path_factory: pytest.TempPathFactory) -> Taught:
         judge.close()
     return Taught(
         root,
-        json.loads((root / "lessons/card.json").read_text()),
+        json.loads((root / "examples/card.json").read_text()),
         json.loads((root / "out/training.json").read_text()),
         before,
         after,
@@ -214,7 +214,7 @@ def passed(results: list[Result]) -> float:
     return sum(r.outcome == "passed" for r in own) / len(own)
 
 
-def test_as_many_lessons_of_each_label(taught: Taught) -> None:
+def test_as_many_examples_of_each_label(taught: Taught) -> None:
     kept = taught.card["lessons"]["plain"]["kept"]
     assert all(set(kept[split]) == set(RULE.values()) for split in kept)
     assert all(len(set(kept[split].values())) == 1 for split in kept)

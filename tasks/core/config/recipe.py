@@ -150,49 +150,49 @@ class AnswerRelevance(_Method):
 
     Attributes:
         method: `embedding` cosine of question and answer; `questions` mean cosine of the question and of questions that
-            a model writes to the answer; `graded` a model's grade, 1 to 5.
+            a model writes to the answer; `rated` a rating by a language model, 1 to 5.
         writer: Of `questions`: path of the config (`kind: generate`) of the model that writes.
-        grader: Of `graded`: path of the config (`kind: grader`) of the model that grades; its prompt asks for a grade
+        rater: Of `rated`: path of the config (`kind: rater_model`) of the rater model; its prompt asks for a rating
             `answer_relevance`.
     """
 
-    asks: ClassVar = {"questions": "writer", "graded": "grader"}
+    asks: ClassVar = {"questions": "writer", "rated": "rater"}
 
-    method: Literal["embedding", "questions", "graded"] = "embedding"
+    method: Literal["embedding", "questions", "rated"] = "embedding"
     writer: Path | None = None
-    grader: Path | None = None
+    rater: Path | None = None
 
 
 class ContextRelevance(_Method):
     """How the relevance of each chunk to the question is scored (METHODS section 4).
 
     Attributes:
-        method: `embedding` cosine of question and chunk; `reranker` a cross-encoder's score of the two; `graded` a
+        method: `embedding` cosine of question and chunk; `reranker` a cross-encoder's score of the two; `rated` a
             model's grade, 1 to 5.
         reranker: Of `reranker`: path of the config (`kind: reranker`).
-        grader: Of `graded`: path of the config (`kind: grader`); its prompt asks for a grade `context_relevance`.
+        rater: Of `rated`: path of the config (`kind: rater_model`); its prompt asks for a rating `context_relevance`.
     """
 
-    asks: ClassVar = {"reranker": "reranker", "graded": "grader"}
+    asks: ClassVar = {"reranker": "reranker", "rated": "rater"}
 
-    method: Literal["embedding", "reranker", "graded"] = "embedding"
+    method: Literal["embedding", "reranker", "rated"] = "embedding"
     reranker: Path | None = None
-    grader: Path | None = None
+    rater: Path | None = None
 
 
 class Answerability(_Method):
     """How it is told whether a question can be answered from the chunks alone (METHODS sections 4 and 7).
 
     Attributes:
-        method: `coverage` share of the question's words that the chunks have, a baseline without a model; `graded` a
+        method: `coverage` share of the question's words that the chunks have, a baseline without a model; `rated` a
             model's yes or no.
-        grader: Of `graded`: path of the config (`kind: grader`); its prompt asks for a grade `answerable`.
+        rater: Of `rated`: path of the config (`kind: rater_model`); its prompt asks for a rating `answerable`.
     """
 
-    asks: ClassVar = {"graded": "grader"}
+    asks: ClassVar = {"rated": "rater"}
 
-    method: Literal["coverage", "graded"] = "coverage"
-    grader: Path | None = None
+    method: Literal["coverage", "rated"] = "coverage"
+    rater: Path | None = None
 
 
 class Grace(Settings):

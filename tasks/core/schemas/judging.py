@@ -95,7 +95,7 @@ RELEVANCE = Table(
         TRACE_ID,
         col("kind", S, "`answer`, `context` or `answerability`.", null=False),
         col("chunk_id", S, "The chunk, if kind is `context`."),
-        col("method", S, "Method: `embedding`, `questions`, `reranker`, `coverage` or `graded`.", null=False),
+        col("method", S, "Method: `embedding`, `questions`, `reranker`, `coverage` or `rated`.", null=False),
         col("score", F64, "In [0, 1]; null on failure."),
         col("failure", S, "Reason for the missing score."),
         col("tokens_in", I32, "Tokens read for it, `tokens_cached` included; 0 if the text was just read for another score.", null=False),

@@ -1,4 +1,4 @@
-"""Lessons: what a language-model judge would have to reply, to be read as what another judge has said."""
+"""Distillation examples: what a language-model judge would have to reply, to be read as what another judge has said."""
 
 import json
 
@@ -11,7 +11,7 @@ from tasks.core.grades import Answered, Grade, Statement
 from tasks.core.types import Request, Verdict
 from tasks.engines.generator import Generated, Prompt, Reply
 from tasks.graders import llm as graders_llm
-from tasks.judges.llm import ASKED, Llm
+from tasks.judges.llm import CHOICES, Llm
 from tasks.judges.llm import Config as JudgeConfig
 
 MODEL = {"model": "/nowhere"}
@@ -53,7 +53,7 @@ def request(passages=("Tea is hot.", "Milk is white."), claim="Tea is hot."):
 verdicts = st.builds(
     Verdict,
     key=st.just("k"),
-    label=st.sampled_from(ASKED),
+    label=st.sampled_from(CHOICES),
     passages=st.lists(st.integers(1, 4), min_size=1, max_size=4, unique=True).map(tuple),
     explanation=st.text(st.characters(codec="utf-8"), min_size=1, max_size=80) | st.just(MARKED),
 )
@@ -61,34 +61,34 @@ verdicts = st.builds(
 
 @settings(deadline=None)
 @given(verdicts, st.sampled_from(["never", "always"]))
-def test_a_lesson_is_read_as_the_verdict_that_it_was_made_of(verdict, explain):
-    taught, says = judge(explain=explain)
-    (look,) = taught.looks
-    lesson = taught.lesson(look, 4, verdict)
-    assert lesson.problem is None
-    says.texts = [lesson.reply]
-    (read,) = taught.judge([request(("a", "b", "c", "d"))])
+def test_an_example_is_read_as_the_verdict_that_it_was_made_of(verdict, explain):
+    student, says = judge(explain=explain)
+    (form,) = student.forms
+    example = student.example(form, 4, verdict)
+    assert example.problem is None
+    says.texts = [example.reply]
+    (read,) = student.judge([request(("a", "b", "c", "d"))])
     assert read.label == verdict.label
     assert read.passages == (() if verdict.label == "unsupported" else verdict.passages)
     assert read.explanation == (verdict.explanation if explain == "always" else None)
-    assert "\n" not in lesson.reply  # as a grammar has it written
+    assert "\n" not in example.reply  # as a grammar has it written
 
 
-def test_prompts_of_lessons_are_those_that_the_judge_asks():
-    taught, says = judge('{"label": "unsupported", "passages": []}', explain="on_failure")
+def test_prompts_of_examples_are_those_that_the_judge_asks():
+    student, says = judge('{"label": "unsupported", "passages": []}', explain="on_failure")
     asked = [request(), request(("One.",), MARKED)]
-    assert taught.looks == ("plain", "explained")
-    assert set(taught.prompt_hashes) == set(taught.looks)
-    taught.judge(asked)
-    assert taught.prompts("plain", asked) + taught.prompts("explained", asked) == says.asked
-    (shown,) = taught.prompts("plain", [asked[1]])
+    assert student.forms == ("plain", "explained")
+    assert set(student.prompt_hashes) == set(student.forms)
+    student.judge(asked)
+    assert student.prompts("plain", asked) + student.prompts("explained", asked) == says.asked
+    (shown,) = student.prompts("plain", [asked[1]])
     assert "<|im_end|>" not in shown.user
     assert "<\\|im_end|>" in shown.user
     assert shown.user.count("</claim>") == 1  # the fence's own
 
 
 @pytest.mark.parametrize(
-    ("verdict", "shown", "look", "problem"),
+    ("verdict", "shown", "form", "problem"),
     [
         (Verdict("k", "supported"), 1, "plain", None),  # there is no other passage
         (Verdict("k", "supported"), 2, "plain", "no_passage"),
@@ -100,14 +100,16 @@ def test_prompts_of_lessons_are_those_that_the_judge_asks():
         (Verdict("k", "abstained"), 1, "plain", "abstained"),
     ],
 )
-def test_what_no_reply_can_say_is_no_lesson(verdict, shown, look, problem):
-    taught, _ = judge(explain="on_failure")
-    assert taught.lesson(look, shown, verdict).problem == problem
+def test_what_no_reply_can_say_is_no_example(verdict, shown, form, problem):
+    student, _ = judge(explain="on_failure")
+    assert student.example(form, shown, verdict).problem == problem
 
 
 def test_passages_are_named_as_in_a_reply():
-    taught, _ = judge()
-    assert taught.lesson("plain", 1, Verdict("k", "contradicted")).reply == '{"label": "contradicted", "passages": [1]}'
+    student, _ = judge()
+    assert (
+        student.example("plain", 1, Verdict("k", "contradicted")).reply == '{"label": "contradicted", "passages": [1]}'
+    )
 
 
 def grader(*texts: str) -> tuple[graders_llm.Llm, Says]:
@@ -125,17 +127,17 @@ GIVEN = {
 }
 
 
-def test_lessons_of_a_grader_are_read_as_the_grades_that_they_were_made_of():
-    taught, says = grader()
-    assert taught.looks == tuple(GIVEN)
-    says.texts = [taught.lesson(look, grade).reply for look, grade in GIVEN.items()]
+def test_examples_of_a_grader_are_read_as_the_grades_that_they_were_made_of():
+    student, says = grader()
+    assert student.forms == tuple(GIVEN)
+    says.texts = [student.example(form, grade).reply for form, grade in GIVEN.items()]
     assert json.loads(says.texts[2])["faithfulness"] is False
     answered = Answered("What?", "This [1].", ("That.",), (Statement("This.", (1,)),))
-    (read,) = taught.grade([answered])
+    (read,) = student.grade([answered])
     assert {n: (g.status, g.value, g.explanation) for n, g in read.items()} == {
         n: (g.status, g.value, g.explanation) for n, g in GIVEN.items()
     }
-    assert [its for (its,) in taught.prompts([answered]).values()] == says.asked
+    assert [its for (its,) in student.prompts([answered]).values()] == says.asked
 
 
 @pytest.mark.parametrize(
@@ -147,5 +149,5 @@ def test_lessons_of_a_grader_are_read_as_the_grades_that_they_were_made_of():
     ],
 )
 def test_grades_that_no_reply_can_say(grade, problem):
-    taught, _ = grader()
-    assert taught.lesson("completeness", grade).problem == problem
+    student, _ = grader()
+    assert student.example("completeness", grade).problem == problem

@@ -1,4 +1,4 @@
-"""Lessons that `leadline distill` wrote, as token ids: exactly those that a judge's model is shown and has to write.
+"""Distillation examples that `leadline distill` wrote, as the token ids that a judge's model reads and must write.
 
 Prompts go through the very code that asks a model at night (`tasks/engines/_chat.py`), so that nothing in a text of a
 trace can be a control token here either. Left out: training on them (`distill.py`).
@@ -19,8 +19,8 @@ USER, REPLY = "Leadline-User-Text", "Leadline-Reply-Text"
 
 
 @dataclass(frozen=True, slots=True)
-class Lesson:
-    """One lesson: what is shown, and what is to be written after it."""
+class Example:
+    """A prompt, and the reply to write after it."""
 
     prompt: list[int]
     reply: list[int]
@@ -80,32 +80,32 @@ def read(paths: Sequence[Path]) -> list[Folder]:
 
 def encoded(
     folders: Sequence[Folder], split: str, tokenizer: Any, model: str, max_tokens: int
-) -> tuple[list[Lesson], int]:
-    """The lessons of a split as token ids, and how many were too long and are left out.
+) -> tuple[list[Example], int]:
+    """The examples of a split as token ids, and how many were too long and are left out.
 
     Args:
         tokenizer: Of transformers, with a chat template.
         model: What it belongs to, for messages.
-        max_tokens: Of a lesson.
+        max_tokens: Of an example.
 
     Raises:
         DataError: All of them are too long.
     """
     end = ending(tokenizer)
-    lessons: list[Lesson] = []
+    examples: list[Example] = []
     for folder in folders:
         chat = Chat(tokenizer, model, folder.card["student"]["model"]["thinking"])
         chats = folder.chats[split]
         prompts = chat.encode([(system, user) for system, user, _ in chats])
         replies = chat.replies([reply for _, _, reply in chats])
-        lessons += [Lesson(prompt, [*reply, end]) for prompt, reply in zip(prompts, replies, strict=True)]
-    kept = [lesson for lesson in lessons if lesson.tokens <= max_tokens]
-    if lessons and not kept:
-        shortest = min(lesson.tokens for lesson in lessons)
+        examples += [Example(prompt, [*reply, end]) for prompt, reply in zip(prompts, replies, strict=True)]
+    kept = [example for example in examples if example.tokens <= max_tokens]
+    if examples and not kept:
+        shortest = min(example.tokens for example in examples)
         raise DataError(
-            f"every lesson of {split} has more than max_tokens = {max_tokens} ({shortest} at least). Raise it."
+            f"every example of {split} has more than max_tokens = {max_tokens} ({shortest} at least). Raise it."
         )
-    return kept, len(lessons) - len(kept)
+    return kept, len(examples) - len(kept)
 
 
 def ending(tokenizer: Any) -> int:
