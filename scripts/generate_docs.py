@@ -213,7 +213,7 @@ def attributes(model: type[BaseModel]) -> dict[str, str]:
 
 def _plain(text: str) -> str:
     """One line, without pointers that only readers of the code can follow."""
-    text = re.sub(r" \(METHODS [^)]*\)", "", " ".join(text.split()))
+    text = re.sub(r" \(METHODS[^)]*\)", "", " ".join(text.split()))
     return re.sub(r"\bNone\b", "`null`", text)
 
 

@@ -1,4 +1,4 @@
-"""How a YAML file becomes a checked, frozen model, and what a mistake in it says."""
+"""YAML files into checked, frozen models, and the errors for mistakes in them."""
 
 import difflib
 import re
@@ -7,12 +7,20 @@ from pathlib import Path
 from typing import Annotated, Literal, TypeVar, get_args
 
 import yaml
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError, ValidationInfo
 
 from tasks.core.errors import ConfigError
 from tasks.core.paths import CONFIG
 
 M = TypeVar("M", bound=BaseModel)
+
+
+def placed(path: Path, info: ValidationInfo) -> Path:
+    """The absolute path, relative to the folder of the config file; see `validate`."""
+    return Path((info.context["base"] / path.expanduser()).resolve()) if info.context else path
+
+
+ConfigPath = Annotated[Path, AfterValidator(placed)]
 Share = Annotated[float, Field(ge=0, le=1)]
 Pattern = Literal[
     "citation_drift",
@@ -82,21 +90,24 @@ def load_yaml(path: Path) -> dict[str, object]:
     return data
 
 
-def validate(model: type[M], data: Mapping[str, object], where: object, prefix: str = "") -> M:
+def validate(
+    model: type[M], data: Mapping[str, object], where: object, prefix: str = "", base: Path | None = None
+) -> M:
     """`data` as a `model`.
 
     Args:
-        where: The file that `data` comes from, for messages.
+        where: The file of `data`, for messages.
         prefix: Dotted path of `data` inside the file.
+        base: Folder for relative paths; without it, paths stay as they are.
 
     Raises:
         ConfigError: The first mistake: unknown key, missing key, wrong type, value out of range.
     """
     try:
-        return model.model_validate(data)
+        return model.model_validate(data, context=base and {"base": base})
     except ValidationError as error:
         found = error.errors()
-    # A misspelt key is often a missing one too: the spelling is what to mend.
+    # A misspelled key is often a missing one too; the spelling is the mistake.
     first = next((e for e in found if e["type"] == "extra_forbidden"), found[0])
     loc = [str(part) for part in first["loc"] if not str(part).endswith("]")]
     key = ".".join([prefix, *loc] if prefix else loc)
@@ -119,12 +130,8 @@ def _shown(value: object) -> str:
     return repr(value)[:80]
 
 
-def _absolute(base: Path, path: Path) -> Path:
-    return Path((base / path.expanduser()).resolve())
-
-
 def did_you_mean(word: str, known: list[str], what: str) -> str:
-    """A remedy for a misspelt name: the nearest known one, or all of them."""
+    """A remedy for a misspelled name: the closest known one, or all of them."""
     return (_did_you_mean(word, known) or f"Known {what}: {', '.join(sorted(known))}") + "."
 
 

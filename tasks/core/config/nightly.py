@@ -5,9 +5,9 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any, Self, get_args
 
-from pydantic import Field, model_validator
+from pydantic import Field, ValidationInfo, field_validator, model_validator
 
-from tasks.core.config.base import Number, Passing, Settings, Share
+from tasks.core.config.base import ConfigPath, Number, Passing, Settings, Share, placed
 from tasks.core.config.recipe import Recipe
 
 
@@ -15,12 +15,12 @@ class Gates(Settings):
     """Limits of the gates on traces and on results.
 
     Attributes:
-        max_age_days: A timestamp further than this before the last day asked for is refused.
-        max_ahead_days: A timestamp further than this after today, or after the last day asked for, is refused.
-        max_quarantined_share: The run stops when a larger share of a run's new rows is refused.
-        volume_nights: How many earlier nights tell the usual volume; 0 switches the check off.
-        volume_ratio: A night is unusual outside [median / ratio, median · ratio] of those nights; it is reported,
-            and stops nothing.
+        max_age_days: Refuses a timestamp more than this before the last requested day.
+        max_ahead_days: Refuses a timestamp more than this after today, or after the last requested day.
+        max_quarantined_share: Stops the run if a larger share of its new rows is refused.
+        volume_nights: Number of earlier nights for the usual volume; 0 turns the check off.
+        volume_ratio: A night outside [median / ratio, median · ratio] of those nights is reported as unusual; it does
+            not stop the run.
     """
 
     max_question_chars: Annotated[int, Field(ge=1)] = 50_000
@@ -35,15 +35,15 @@ class Gates(Settings):
 
 
 class Limits(Settings):
-    """How work is cut and how much memory it may take.
+    """How work is divided, and how much memory it may use.
 
     Attributes:
-        part_traces: Most traces in one part of the lake, the unit of every later stage.
-        shard_requests: Requests judged between two writes: at most this many are lost by a kill.
-        sort_requests: Requests held in memory to be sorted by their evidence, so that those that share it follow one
-            another and a model reads it once; never fewer than `shard_requests`.
-        memory_limit: DuckDB's memory limit; beyond it, it spills to disk.
-        catch_up_days: Days before the first one asked for that are completed too, if traces arrived late for them.
+        part_traces: Maximum of traces in one part of the lake, the unit of work of every later stage.
+        shard_requests: Requests judged between two writes; a kill loses at most this many.
+        sort_requests: Requests sorted in memory by their evidence, so that requests with the same evidence follow one
+            another and a model reads it once; at least `shard_requests`.
+        memory_limit: DuckDB's memory limit; DuckDB spills to disk beyond it.
+        catch_up_days: Days before the first requested day that are completed too, if traces arrived late for them.
     """
 
     part_traces: Annotated[int, Field(ge=1)] = 4_000
@@ -57,30 +57,30 @@ class Report(Settings):
     """The static report.
 
     Attributes:
-        dir: Where the site is written.
-        max_trace_pages: Traces of a night that get a page of their own, those most worth a look first.
+        dir: Folder of the site.
+        max_trace_pages: Maximum of traces per night with their own page; the worst ones come first.
     """
 
-    dir: Path
+    dir: ConfigPath
     max_trace_pages: Annotated[int, Field(ge=0)] = 500
 
 
 class Alerts(Settings):
-    """Which numbers are watched, from when on a change is told, and where.
+    """Which numbers are watched, which changes raise an alert, and where alerts are sent.
 
     Attributes:
-        numbers: Watched in each app and generator, where a recipe has them; all by default.
-        nights: Most nights that the last ones are compared with.
-        least_nights: With fewer nights to compare with, nothing is told.
-        least_traces: A night with fewer scored traces is left out.
-        least_change: A smaller change is not told: by number, in its own unit. By default 1 for groundedness, which
-            runs to 100, and 0.01 for the others.
-        false_alerts: Most false alerts that a recipe may give in a year, on average, over all of its numbers.
-        notify: Where alerts are sent: `env:NAME` for an environment variable, or `file:PATH`, that holds Apprise URLs,
-            separated by white space. A URL itself does not belong here, since it holds a secret.
-        notify_days: Alerts of nights longer ago are kept, but not sent.
-        recoveries: Whether it is also sent when a number has returned.
-        report_url: Where people find the report, for links; null sends none.
+        numbers: Watched numbers of each app and generator; all by default.
+        nights: Maximum of nights in the comparison.
+        least_nights: Minimum of nights in the comparison; with fewer, no alert fires.
+        least_traces: Leaves out nights with fewer scored traces.
+        least_change: Smallest change that raises an alert, by number and in its unit. The default is 1 for groundedness
+            (0 to 100) and 0.01 for the others.
+        false_alerts: Budget of false alerts per recipe and year, on average, over all of its numbers.
+        notify: Where alerts are sent: `env:NAME` or `file:PATH`, an environment variable or file with Apprise URLs,
+            separated by white space. URLs contain secrets, so they do not belong here.
+        notify_days: Does not send alerts of older nights.
+        recoveries: Whether a message is also sent when a number has returned.
+        report_url: Base URL of the report for links; null sends no links.
     """
 
     numbers: tuple[Number, ...] = get_args(Number)
@@ -107,24 +107,31 @@ class Alerts(Settings):
             raise ValueError("has something in notify that is neither env:NAME nor file:PATH; put URLs there")
         return data
 
+    @field_validator("notify")
+    @classmethod
+    def _placed(cls, names: tuple[str, ...], info: ValidationInfo) -> tuple[str, ...]:
+        """The names, with absolute paths of files."""
+        files = {name: placed(Path(name.removeprefix("file:")), info) for name in names if name.startswith("file:")}
+        return tuple(f"file:{files[name]}" if name in files else name for name in names)
+
     @model_validator(mode="after")
     def _enough(self) -> Self:
         if self.least_nights > self.nights:
-            raise ValueError("has least_nights above nights, so that nothing is ever told; lower least_nights")
+            raise ValueError("has least_nights above nights, so that no alert can ever fire; lower least_nights")
         return self
 
     def least(self, number: str) -> float:
-        """The least change of a number that is told."""
+        """The smallest change of a number that raises an alert."""
         given = (least for name, least in self.least_change.items() if name == number)
         return next(given, 1.0 if number == "groundedness" else 0.01)
 
 
 class Retention(Settings):
-    """How long texts are kept; scores, labels, spans and ids stay. `leadline retention` removes what is older.
+    """How long texts are kept; scores, labels, spans and ids stay. `leadline retention` removes older texts.
 
     Attributes:
-        text_days: Days that the texts of a trace are kept, counted from its day; none for ever.
-        explanations_days: Days that a judge's explanations are kept; never longer than the texts that they quote.
+        text_days: Days to keep a trace's texts, counted from its day; none keeps them forever.
+        explanations_days: Days to keep a judge's explanations; never longer than the texts that they quote.
     """
 
     text_days: Annotated[int, Field(ge=1)] | None = None
@@ -132,15 +139,14 @@ class Retention(Settings):
 
 
 class Promotion(Settings):
-    """What a judge has to show before it may be promoted: pass rates of `leadline metaeval` (METHODS section 10).
+    """Pass rates of `leadline metaeval` that a judge needs for a promotion (METHODS, Judging the judges).
 
     Attributes:
-        suite: Path of the suite, a file or a folder; none: the one that comes with Leadline.
-        pass_rates: The least share of conditions that it passes: of a grade, or `overall` of all six. By default no
-            rate is required.
+        suite: Path of the suite, a file or a folder; none means the bundled suite.
+        pass_rates: Required share of passed conditions, by grade or `overall` for all six; none by default.
     """
 
-    suite: Path | None = None
+    suite: ConfigPath | None = None
     pass_rates: Mapping[Passing, Share] = Field(default_factory=dict)
 
 
@@ -148,17 +154,17 @@ class Nightly(Settings):
     """The whole of `configs/nightly.yaml`.
 
     Attributes:
-        recipe: What is computed of every trace; this or `recipes`.
-        recipes: Several recipes for the same traces: paths of recipe files, or recipes written out in place. What they
-            share is computed once.
+        recipe: The recipe for every trace; this or `recipes`.
+        recipes: Several recipes for the same traces: paths of recipe files, or inline recipes. Shared results are
+            computed once.
     """
 
-    lake: Path
-    warehouse: Path
+    lake: ConfigPath
+    warehouse: ConfigPath
     report: Report
-    sources: Annotated[list[Mapping[str, Any] | Path], Field(min_length=1)]
+    sources: Annotated[list[Mapping[str, Any] | ConfigPath], Field(min_length=1)]
     recipe: Recipe | None = None
-    recipes: tuple[Mapping[str, Any] | Path, ...] = ()
+    recipes: tuple[Mapping[str, Any] | ConfigPath, ...] = ()
     gates: Gates = Gates()
     limits: Limits = Limits()
     alerts: Alerts = Alerts()

@@ -6,22 +6,21 @@ from typing import Annotated, Any, ClassVar, Literal, Self, get_args
 
 from pydantic import Field, model_validator
 
-from tasks.core.config.base import Pattern, Settings, Share, _absolute
+from tasks.core.config.base import ConfigPath, Pattern, Settings, Share
 
 
 class Pairing(Settings):
-    """Which evidence the judge is shown with a claim (the cost dial).
+    """The evidence for each claim, and so the cost.
 
     Attributes:
-        kind: `per_chunk` every chunk, one by one; `top_k` the k chunks nearest to the claim by embedding, and those it
-            cites; `cited` only those it cites; `cited_together` those it cites, together in one look; `all_chunks` all
+        kind: `per_chunk` every chunk, one by one; `top_k` the k chunks closest to the claim by embedding, and the cited
+            ones; `cited` only the cited ones; `cited_together` the cited ones, together in one pair; `all_chunks` all
             of them together, in packs.
         k: Chunks for `top_k`.
-        window_words: A chunk longer than this is read in windows of whole sentences up to this many words.
-        pack_words: Most words of a pack of `all_chunks` or `cited_together`, at least `window_words`.
-        joint_words: Most words of the best windows, of one chunk or several, that are shown together when no look
-            supports a claim; 0 = never. Cited chunks are shown together in any case, each with its best window at
-            least.
+        window_words: Splits longer chunks into windows of whole sentences with at most this many words.
+        pack_words: Maximum of words in a pack of `all_chunks` or `cited_together`, at least `window_words`.
+        joint_words: Maximum of words in a joint pair of the best windows, for claims that no single pair supports; 0
+            turns them off. Cited chunks always get a joint pair, each with at least its best window.
     """
 
     kind: Literal["per_chunk", "top_k", "cited", "cited_together", "all_chunks"] = "per_chunk"
@@ -33,7 +32,9 @@ class Pairing(Settings):
     @model_validator(mode="after")
     def _fits(self) -> Self:
         if self.packs and self.pack_words < self.window_words:
-            raise ValueError("has pack_words below window_words, so that a window fits no pack; raise pack_words")
+            raise ValueError(
+                "has pack_words below window_words, so a window does not fit into a pack; raise pack_words"
+            )
         return self
 
     @property
@@ -43,17 +44,17 @@ class Pairing(Settings):
 
 
 class Escalation(Settings):
-    """A further judge of a cascade, dearer than the one before it.
+    """A further judge of a cascade, more expensive than the previous one.
 
     Attributes:
-        band: `[lo, hi]`: a claim goes on to this judge where lo ≤ p_supported < hi after the one before it, and where
-            that one abstained or failed.
+        band: `[lo, hi]`: this judge gets a claim if lo ≤ p_supported < hi after the previous judge, or if the previous
+            judge abstained or failed.
         judge: Path of the judge's config.
-        pairing: Which evidence this judge is shown with a claim.
+        pairing: The evidence for this judge.
     """
 
     band: tuple[Share, Share]
-    judge: Path
+    judge: ConfigPath
     pairing: Pairing = Pairing()
 
     @model_validator(mode="after")
@@ -64,23 +65,23 @@ class Escalation(Settings):
 
 
 class Shadow(Settings):
-    """A judge that runs every night beside the one that counts, on a sample, to be compared with it.
+    """A judge that runs on a sample of every night, for comparison with the judge that counts.
 
     Attributes:
         judge: Path of the judge's config.
-        share: Share of the traces that it judges, the same ones whenever a night is run.
+        share: Share of the traces that it judges, always the same ones for a night.
     """
 
-    judge: Path
+    judge: ConfigPath
     share: Annotated[float, Field(gt=0, le=1)] = 0.1
 
 
 class Scoring(Settings):
-    """Parameters of METHODS section 4.
+    """Parameters of the groundedness score (METHODS section 4).
 
     Attributes:
-        misuse_penalty: What a misused claim costs, in supported claims.
-        partial_credit: What a partially supported claim counts.
+        misuse_penalty: Penalty of a misused claim, in supported claims.
+        partial_credit: Weight of a partially supported claim.
         dangling_as_misuse: Whether a claim whose references all dangle counts as misused.
     """
 
@@ -90,7 +91,7 @@ class Scoring(Settings):
 
 
 class Triad(Settings):
-    """From where on each of the triad's three questions is answered with yes (METHODS section 6)."""
+    """Thresholds of the triad's three questions (METHODS section 6)."""
 
     context_relevance: Share = 0.34
     groundedness: Annotated[float, Field(ge=0, le=100)] = 50.0
@@ -101,11 +102,11 @@ class Waterfall(Settings):
     """The lowest value with which a trace passes each stage (METHODS section 7); `leadline calibrate` finds them.
 
     Attributes:
-        retrieval: Of the best chunk's relevance to the question.
-        answerability: Of the answerability of the question from the chunks.
-        faithfulness: Of the support of the answer's weakest claim, where no claim stops the answer by its label.
-        answer_relevance: Of the answer's relevance to the question.
-        partial_passes: Whether a claim that is supported in part does not stop the answer by its label.
+        retrieval: Threshold on the best chunk's relevance to the question.
+        answerability: Threshold on the answerability of the question from the chunks.
+        faithfulness: Threshold on the support of the answer's weakest claim, if no claim stops the answer by its label.
+        answer_relevance: Threshold on the answer's relevance to the question.
+        partial_passes: Whether partially supported claims do not stop the answer by their label.
     """
 
     retrieval: Share = 0.34
@@ -116,7 +117,7 @@ class Waterfall(Settings):
 
 
 class _Method(Settings):
-    """A method of scoring, and the file of the model that it asks, where it asks one."""
+    """A scoring method, and the file of its model if it needs one."""
 
     asks: ClassVar[Mapping[str, str]] = {}
     """Method -> the key that names its model's file."""
@@ -130,82 +131,77 @@ class _Method(Settings):
             raise ValueError(f"has method {self.method} and no {due}; name the file of its model there")
         for key in sorted(set(self.asks.values()) - {due}):
             if getattr(self, key) is not None:
-                raise ValueError(f"names a {key}, which method {self.method} does not ask; remove it")
+                raise ValueError(f"names a {key}, which method {self.method} does not use; remove it")
         return self
 
     @property
     def model_file(self) -> Path | None:
-        """Of the model that the method asks; None where it asks none."""
+        """The file of the method's model; None if it needs none."""
         key = self.asks.get(self.method)
         return getattr(self, key) if key else None
 
-    def placed(self, base: Path) -> Self:
-        """The same with absolute paths."""
-        paths = {key: getattr(self, key) for key in self.asks.values()}
-        return self.model_copy(update={key: path and _absolute(base, path) for key, path in paths.items()})
-
 
 class AnswerRelevance(_Method):
-    """How the relevance of an answer to its question is scored (METHODS section 4).
+    """Scores the relevance of an answer to its question (METHODS section 4).
 
     Attributes:
         method: `embedding` cosine of question and answer; `questions` mean cosine of the question and of questions that
-            a model writes to the answer; `rated` a rating by a language model, 1 to 5.
-        writer: Of `questions`: path of the config (`kind: generate`) of the model that writes.
-        rater: Of `rated`: path of the config (`kind: rater_model`) of the rater model; its prompt asks for a rating
+            a model writes for the answer; `rated` a rating by a language model, 1 to 5.
+        writer: For `questions`: path of the config (`kind: generate`) of the writing model.
+        rater: For `rated`: path of the config (`kind: rater_model`) of the rater model; its prompt asks for a rating
             `answer_relevance`.
     """
 
     asks: ClassVar = {"questions": "writer", "rated": "rater"}
 
     method: Literal["embedding", "questions", "rated"] = "embedding"
-    writer: Path | None = None
-    rater: Path | None = None
+    writer: ConfigPath | None = None
+    rater: ConfigPath | None = None
 
 
 class ContextRelevance(_Method):
-    """How the relevance of each chunk to the question is scored (METHODS section 4).
+    """Scores the relevance of each chunk to the question (METHODS section 4).
 
     Attributes:
         method: `embedding` cosine of question and chunk; `reranker` a cross-encoder's score of the two; `rated` a
             model's grade, 1 to 5.
-        reranker: Of `reranker`: path of the config (`kind: reranker`).
-        rater: Of `rated`: path of the config (`kind: rater_model`); its prompt asks for a rating `context_relevance`.
+        reranker: For `reranker`: path of the config (`kind: reranker`).
+        rater: For `rated`: path of the config (`kind: rater_model`); its prompt asks for a rating `context_relevance`.
     """
 
     asks: ClassVar = {"reranker": "reranker", "rated": "rater"}
 
     method: Literal["embedding", "reranker", "rated"] = "embedding"
-    reranker: Path | None = None
-    rater: Path | None = None
+    reranker: ConfigPath | None = None
+    rater: ConfigPath | None = None
 
 
 class Answerability(_Method):
-    """How it is told whether a question can be answered from the chunks alone (METHODS sections 4 and 7).
+    """Decides whether the chunks alone answer a question (METHODS sections 4 and 7).
 
     Attributes:
-        method: `coverage` share of the question's words that the chunks have, a baseline without a model; `rated` a
+        method: `coverage` share of the question's words in the chunks, a baseline without a model; `rated` a
             model's yes or no.
-        rater: Of `rated`: path of the config (`kind: rater_model`); its prompt asks for a rating `answerable`.
+        rater: For `rated`: path of the config (`kind: rater_model`); its prompt asks for a rating `answerable`.
     """
 
     asks: ClassVar = {"rated": "rater"}
 
     method: Literal["coverage", "rated"] = "coverage"
-    rater: Path | None = None
+    rater: ConfigPath | None = None
 
 
 class Grace(Settings):
     """Annotated right sources, and whether answers cite them (METHODS section 8).
 
     Attributes:
-        annotations: Path of a file of right sources by question: JSON lines or CSV with `question` and `gold_ids`.
-            Where it has a trace's question, it goes before the trace's own `gold_chunk_ids`. None: those alone.
-        source: Which id is a source. With `chunk`, each chunk is one. With `doc`, all chunks with the same `doc_id` are
-            one, and the file's ids are documents; a chunk without a `doc_id` is one by itself.
+        annotations: Path of a file of right sources by question: JSON lines or CSV with `question` and `gold_ids`. An
+            entry for a trace's question overrides the trace's `gold_chunk_ids`. None uses only those.
+        source: What counts as a source. With `chunk`, each chunk is one. With `doc`, all chunks with the same `doc_id`
+            are one, and the file contains document ids; a chunk without a `doc_id` is its own source.
     """
 
-    annotations: Path | None = None
+    annotations: ConfigPath | None = None
     source: Literal["chunk", "doc"] = "chunk"
 
 
@@ -213,29 +209,29 @@ class Grades(Settings):
     """The six grades of each answer as a whole (METHODS section 9).
 
     Attributes:
-        grader: Path of the config of the grader that gives them, one that needs no reference answer; none: no grades.
+        grader: Path of the grader's config; it must not need a reference answer. None gives no grades.
     """
 
-    grader: Path | None = None
+    grader: ConfigPath | None = None
 
 
 class Recipe(Settings):
-    """What is computed of every trace.
+    """What is computed for every trace.
 
     Attributes:
-        method: `claims` judges each claim against the trace's chunks; `citations` judges in two rounds, cited claims
-            against what they cite, and the others against those found true (METHODS section 5).
+        method: `claims` judges each claim against the trace's chunks; `citations` judges in two passes: cited claims
+            against their cited chunks, and the others against the claims found true (METHODS section 5).
         extractor: Settings of the claim extractor (`kind` and its own keys).
         apps: Per application, extractor settings that replace the recipe's, such as the citation style.
         judge: Path of the judge's config.
-        cascade: Further judges, from cheap to dear, for the claims that the one before left uncertain.
-        shadow: A judge that runs beside, on a sample; no number of the recipe changes by it.
+        cascade: Further judges, from cheap to expensive, for claims on which the previous judge was uncertain.
+        shadow: A second judge on a sample of the traces; it changes no number of the recipe.
         relevance: Settings of the embedding model that scores relevance (and ranks chunks for `top_k`).
-        answer_relevance: How the answer's relevance to the question is scored.
-        context_relevance: How each chunk's relevance to the question is scored.
-        answerability: How it is told whether the chunks answer the question.
-        grades: What grades each answer as a whole.
-        patterns: Failure patterns to look for in claims; all by default.
+        answer_relevance: Method for the answer's relevance to the question.
+        context_relevance: Method for each chunk's relevance to the question.
+        answerability: Method for the question's answerability from the chunks.
+        grades: The grader of whole answers.
+        patterns: Failure patterns to search for; all by default.
     """
 
     name: str = "claims"
@@ -243,7 +239,7 @@ class Recipe(Settings):
     extractor: Mapping[str, Any] = Field(default_factory=lambda: {"kind": "sentences"})
     apps: Mapping[str, Mapping[str, Any]] = Field(default_factory=dict)
     pairing: Pairing = Pairing()
-    judge: Path
+    judge: ConfigPath
     cascade: tuple[Escalation, ...] = ()
     shadow: Shadow | None = None
     relevance: Mapping[str, Any] = Field(default_factory=dict)
@@ -258,10 +254,10 @@ class Recipe(Settings):
     grace: Grace = Grace()
 
     @model_validator(mode="after")
-    def _rounds(self) -> Self:
+    def _passes(self) -> Self:
         if self.method == "citations":
             if self.pairing.kind != "cited_together":
                 raise ValueError(f"has method citations and pairing.kind {self.pairing.kind}; set it to cited_together")
             if self.cascade:
-                raise ValueError("has method citations and a cascade; its two rounds ask one judge: leave cascade out")
+                raise ValueError("has method citations and a cascade; its two passes use one judge: remove cascade")
         return self
