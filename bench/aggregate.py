@@ -167,7 +167,7 @@ def context(folder: Path, nights: int, overlay: Path | None = None) -> Context:
 
 
 def run_nightly(folder: Path, nights: int) -> list[dict[str, Any]]:
-    from tasks.scoring import intervals, score
+    from tasks.scoring import intervals, nightly
     from tasks.store.query import Queries
 
     seconds: dict[str, float] = {}
@@ -182,10 +182,10 @@ def run_nightly(folder: Path, nights: int) -> list[dict[str, Any]]:
 
     Queries.run = lambda self, name, *a: noted(name, run, self, name, *a)  # type: ignore[method-assign]
     intervals.of_means = lambda *a: noted("the intervals themselves", of_means, *a)
-    score.of_repeats = lambda *a: noted("the intervals themselves", of_repeats, *a)  # type: ignore[attr-defined]
+    nightly.of_repeats = lambda *a: noted("the intervals themselves", of_repeats, *a)  # type: ignore[attr-defined]
     with tempfile.TemporaryDirectory(prefix="leadline-nights-") as overlay:
         ctx = context(folder, nights, Path(overlay))
-        found = [measured("nightly tables", lambda: score.aggregate_nights(ctx))]
+        found = [measured("nightly tables", lambda: nightly.aggregate_nights(ctx))]
     return found + [{"stage": f"of it, {k}", "wall": v, "cpu": 0.0, "peak_mb": 0.0} for k, v in seconds.items()]
 
 

@@ -124,7 +124,7 @@ def run_stages(data: Path, judge: Path | None, folder: Path) -> dict[str, Any]:
     from tasks.ingest import ingest
     from tasks.judging import pairs, verdicts
     from tasks.run.build import build_context
-    from tasks.scoring import score
+    from tasks.scoring import nightly, score
 
     recipe: Path | dict[str, Any] = RECIPE
     if judge is not None:
@@ -147,7 +147,7 @@ def run_stages(data: Path, judge: Path | None, folder: Path) -> dict[str, Any]:
         partial(verdicts.judge_pairs, keep=True),
         partial(verdicts.judge_pairs, stage=2),
         score.score_traces,
-        score.aggregate_nights,
+        nightly.aggregate_nights,
     ]
     begun = time.perf_counter()
     try:

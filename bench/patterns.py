@@ -24,6 +24,7 @@ import pyarrow as pa
 from bench.labelled import ROOT
 from tasks.core.schemas import CLAIM_RESULTS, RUNS
 from tasks.judging.known import all_verdicts
+from tasks.judging.pairs import cut_claims
 from tasks.patterns import DETECTORS, Chunk, Claim
 from tasks.run.build import build_context
 from tasks.run.plan import trace_parts
@@ -79,7 +80,7 @@ def night(config: Path, hits: int) -> None:
             verdicts, _ = all_verdicts(ctx, queries, part, ctx.judges)
             judged = pa.concat_tables([empty(CLAIM_RESULTS), results[part.name].read()], promote_options="default")
             start = time.perf_counter()
-            _, rows = find_patterns(ctx, queries, part, judged, verdicts)
+            _, rows = find_patterns(ctx, queries, part, cut_claims(ctx, part), judged, verdicts)
             seconds += time.perf_counter() - start
             claims += judged.num_rows
             traces = {t["trace_id"]: t for t in part.read().to_pylist()}

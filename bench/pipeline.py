@@ -122,7 +122,7 @@ def run_pipeline(source: Path, folder: Path) -> list[dict[str, Any]]:
     from tasks.judging import pairs, relevance, verdicts
     from tasks.publish import publish
     from tasks.run.build import build_context
-    from tasks.scoring import score
+    from tasks.scoring import nightly, score
 
     config = folder / "nightly.yaml"
     config.write_text(CONFIG.format(source=source))
@@ -141,7 +141,7 @@ def run_pipeline(source: Path, folder: Path) -> list[dict[str, Any]]:
         ("joint pairs", verdicts.judge_joint_pairs),
         ("relevance", relevance.score_relevance),
         ("scores", score.score_traces),
-        ("nightly", score.aggregate_nights),
+        ("nightly", nightly.aggregate_nights),
         ("warehouse", publish.load_warehouse),
         ("report", publish.write_reports),
         ("publish", publish.publish_warehouse),

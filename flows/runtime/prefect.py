@@ -20,7 +20,7 @@ from tasks.judging import grades, pairs, relevance, verdicts
 from tasks.publish import publish
 from tasks.run.result import StageResult
 from tasks.scorers import Scorer, stage_name
-from tasks.scoring import alerts, corrected, grace, score
+from tasks.scoring import alerts, corrected, grace, nightly, score
 
 RETRIES = 2
 DELAYS_S: list[float] = [5, 30]
@@ -63,7 +63,7 @@ extract_claims = shell("claims", extract.extract_claims)
 plan_pairs = shell("pairs", pairs.plan_pairs)
 score_grace = shell("grace", grace.score_grace)
 score_traces = shell("scores", score.score_traces)
-aggregate_nights = shell("nightly", score.aggregate_nights)
+aggregate_nights = shell("nightly", nightly.aggregate_nights)
 correct_nights = shell(corrected.STAGE, corrected.correct_nights)
 find_alerts = shell(alerts.STAGE, alerts.find_alerts)
 load_warehouse = shell("warehouse", publish.load_warehouse)

@@ -9,7 +9,6 @@ be asked for (an outage), and failures. Left out: how a grade is given (`tasks/g
 from collections import defaultdict
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from datetime import date
 from itertools import islice
 from typing import Any
 
@@ -32,9 +31,7 @@ from tasks.run.context import Context
 from tasks.run.plan import trace_parts
 from tasks.run.redacted import unredacted
 from tasks.run.result import StageResult
-from tasks.scoring.intervals import of_grades
 from tasks.store.lake import Part
-from tasks.store.query import Queries
 
 STAGE = "grades"
 CLAIM_COLUMNS = ["trace_id", "kind", "hypothesis", "cited_chunk_ids", "dangling_citations"]
@@ -116,23 +113,6 @@ def grades_of(ctx: Context, part: Part) -> Part | None:
     if ctx.grader is None:
         return None
     return ctx.lake.find(TABLE, name_of(ctx, part), ctx.grader.version, part.partition[-1])
-
-
-def grades_on(ctx: Context, day: date) -> list[Part]:
-    """The parts of `grades` of a day by the recipe's grader."""
-    found = (grades_of(ctx, part) for part in trace_parts(ctx) if part.date == day)
-    return [part for part in found if part is not None]
-
-
-def night_of(ctx: Context, queries: Queries, scores: Sequence[Part], grades: Sequence[Part]) -> pa.Table:
-    """The rows of `nightly_grades` of a day.
-
-    Args:
-        scores: Parts of `trace_scores` of the day, which tell the traces that there are.
-        grades: See `grades_on`.
-    """
-    known = {"trace_scores": scores, "grades": grades, "intervals": of_grades(queries, scores, grades)}
-    return queries.run("nightly/nightly_grades", known, {"grader_version": ctx.grader and ctx.grader.version})
 
 
 def name_of(ctx: Context, part: Part) -> str:

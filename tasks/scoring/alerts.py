@@ -1,7 +1,7 @@
-"""Alerts: every watched number against its recent nights; a change is told once, and so is its end (METHODS 11).
+"""Alerts: compares every watched number with its recent nights (METHODS, Noise and confidence).
 
-What has been told is read from the table itself, so that a night that is run again tells nothing twice, and a night
-that arrives late tells nothing that a later one has told. Left out: sending (`flows/alerts.py`).
+A change fires once, and so does its end. Earlier alerts are read from the table itself: a night that runs again repeats
+no alert, and a late night repeats none of a later one. Left out: sending (`flows/alerts.py`).
 """
 
 from collections.abc import Mapping, Sequence
@@ -9,6 +9,9 @@ from dataclasses import dataclass
 from datetime import date, timedelta
 from itertools import groupby
 from typing import Any
+
+import polars as pl
+import pyarrow as pa
 
 from tasks.core import keys
 from tasks.core.progress import tracked
@@ -21,12 +24,13 @@ from tasks.core.schemas import (
     NIGHTLY_TRIAD,
     NIGHTLY_UTILIZATION,
     TRACE_SCORES,
+    Table,
 )
 from tasks.run.context import Context
 from tasks.run.result import StageResult
 from tasks.stats.alerting import LONGEST, Change, Night, Return, Rules, Told, lasting_change, level, likely_layer, watch
 from tasks.stats.intervals import Z
-from tasks.store.lake import Part, from_rows
+from tasks.store.lake import Part, empty, from_rows
 from tasks.store.query import Queries
 
 STAGE = "alerts"
@@ -39,7 +43,7 @@ Row = dict[str, Any]
 
 
 def find_alerts(ctx: Context) -> StageResult:
-    """Changes on the run's nights, in the order of the nights; returns changes told or ended, and those known already.
+    """Finds changes on the run's nights, oldest first; returns alerts that fired or ended, and unchanged ones.
 
     A shadow judge's numbers are not watched: nobody acts on them.
     """
@@ -64,17 +68,17 @@ def find_alerts(ctx: Context) -> StageResult:
 
 def alerts(ctx: Context) -> list[Row]:
     """All alerts of the recipe, by night."""
-    found = [r for p in ctx.lake.parts(ALERTS, ctx.recipe) for r in p.read().to_pylist()]
-    return sorted(found, key=lambda r: (r["date"], r["app"], r["generator"], r["number"]))
+    found = _frame(ALERTS, ctx.lake.parts(ALERTS, ctx.recipe))
+    return found.sort("date", "app", "generator", "number").rows(named=True)
 
 
 def alerts_on(ctx: Context, *days: date) -> list[Row]:
-    """The alerts that were told on these nights, or whose end was seen on them."""
+    """The alerts that fired on these nights, or ended on them."""
     return [r for r in alerts(ctx) if r["date"] in days or r["recovered_on"] in days]
 
 
 def write(ctx: Context, night: date, rows: Sequence[Row]) -> None:
-    """Put the alerts of one night in the place of what there was."""
+    """Replaces the alerts of one night."""
     if rows:
         ctx.lake.write(ALERTS, PART, from_rows(rows, ALERTS), ctx.recipe, str(night))
     else:
@@ -87,7 +91,7 @@ def _by_id(rows: Sequence[Row]) -> dict[str, Row]:
 
 @dataclass(frozen=True, slots=True)
 class _At:
-    """The night that is looked at, and what is the same for all of its numbers."""
+    """The compared night, and what all of its numbers share."""
 
     day: date
     rules: Mapping[str, Rules]  # by number
@@ -95,7 +99,7 @@ class _At:
 
 
 def _night(ctx: Context, queries: Queries, day: date, days: Sequence[date], rows: Sequence[Row]) -> list[Row]:
-    """All alerts of the recipe as they are once `day` has been looked at."""
+    """All alerts of the recipe, after comparing `day`."""
     settings = ctx.config.alerts
     # Nights of a change that is over are skipped, so that more are read than are compared.
     until = [d for d in days if d <= day][-2 * (settings.nights + LONGEST) :]
@@ -116,38 +120,38 @@ def _night(ctx: Context, queries: Queries, day: date, days: Sequence[date], rows
 
 
 def _one(ctx: Context, queries: Queries, at: _At, key: Key, nights: Sequence[Night], mine: Sequence[Row]) -> list[Row]:
-    """The alerts of one number as they are once the night has been looked at."""
+    """The alerts of one number, after comparing the night."""
     rules, noise = at.rules[key[2]], at.noise.get(key[2])
-    told = [_told(r, at.day) for r in mine if r["date"] < at.day]
-    seen = watch(nights, told, rules, noise or 0.0)
-    lasting = lasting_change(told, at.day)
+    earlier = [_earlier(r, at.day) for r in mine if r["date"] < at.day]
+    seen = watch(nights, earlier, rules, noise or 0.0)
+    lasting = lasting_change(earlier, at.day)
     found: list[Row] = []
     for row in mine:
         if lasting is not None and row["date"] == lasting.day:
             found.append(_with_end(row, at.day, seen))
-        elif row["date"] != at.day or _known(row):  # what people know stays on record
+        elif row["date"] != at.day or _announced(row):  # an announced alert stays on record
             found.append(row)
-    if isinstance(seen, Change) and not any(_told_since(r, at.day, seen) for r in mine):
+    if isinstance(seen, Change) and not any(_fired_later(r, at.day, seen) for r in mine):
         before = next((r for r in mine if r["date"] == at.day), None)
         found = [r for r in found if r["date"] != at.day]
         found.append(_row(ctx, queries, at, key, seen, before))
     return found
 
 
-def _told(row: Row, today: date) -> Told:
-    """An alert as it was known when `today` began."""
+def _earlier(row: Row, today: date) -> Told:
+    """An alert as it stood when `today` began."""
     over = row["recovered_on"] is not None and row["recovered_on"] < today
     return Told(row["date"], row["since"], row["baseline_mean"], row["mean"], row["until"] if over else None)
 
 
-def _told_since(row: Row, day: date, seen: Change) -> bool:
-    """Whether a later night has told of a change on this one, which was late, or had arrived in part."""
-    told: date = row["date"]
+def _fired_later(row: Row, day: date, seen: Change) -> bool:
+    """Whether a later night has fired for a change on this one, which arrived late or in part."""
+    fired: date = row["date"]
     same = row["direction"] == ("down" if seen.change < 0 else "up")
-    return same and told > day and bool(row["since"] <= day or told <= day + timedelta(days=LONGEST))
+    return same and fired > day and bool(row["since"] <= day or fired <= day + timedelta(days=LONGEST))
 
 
-def _known(row: Row) -> bool:
+def _announced(row: Row) -> bool:
     return row["announced_at"] is not None or bool(row["sent"])
 
 
@@ -157,7 +161,7 @@ def _with_end(row: Row, day: date, seen: Change | Return | None) -> Row:
         return row
     if isinstance(seen, Return):
         return {**row, "status": "recovered", "until": seen.until, "recovered_on": day}
-    if row["recovered_on"] == day:  # an earlier look at this night saw a return that is not there any more
+    if row["recovered_on"] == day:  # an earlier run of this night saw a return that is gone now
         return {**row, "status": "fired", "until": None, "recovered_on": None}
     return row
 
@@ -200,16 +204,13 @@ def _row(ctx: Context, queries: Queries, at: _At, key: Key, seen: Change, before
 
 
 def _series(ctx: Context, queries: Queries, days: Sequence[date]) -> dict[Key, list[Night]]:
-    """The nights of each watched number, those with enough traces; a number without any is left out."""
-    settings, scope = ctx.config.alerts, ctx.scope
-    relations = {t.name: _parts(ctx, t.name, days) for t in WATCHED}
-    rows = queries.run("alerts/alert_nights", relations).to_pylist()
-    found: dict[Key, list[Night]] = {}
-    for key, of_key in groupby(rows, key=_key):
-        nights = [_as_night(r) for r in of_key if r["n"] >= settings.least_traces]
-        if scope.takes(key[0]) and nights and key[2] in settings.numbers:
-            found[key] = nights
-    return found
+    """The nights of each watched number that have enough traces; numbers without any are left out."""
+    relations = {table.name: _parts(ctx, table, days) for table in WATCHED}
+    rows = pl.DataFrame(queries.run("alerts/alert_nights", relations)).filter(
+        pl.col("n") >= ctx.config.alerts.least_traces, pl.col("number").is_in(list(ctx.config.alerts.numbers))
+    )
+    by_number = groupby(rows.rows(named=True), key=_key)
+    return {key: [_as_night(r) for r in nights] for key, nights in by_number if ctx.scope.takes(key[0])}
 
 
 def _as_night(row: Row) -> Night:
@@ -222,16 +223,19 @@ def _key(row: Row) -> Key:
     return row["app"], row["generator"], row["number"]
 
 
-def _parts(ctx: Context, table: str, days: Sequence[date]) -> list[Part]:
-    known = {t.name: t for t in (*WATCHED, NIGHTLY_TRIAD)}
-    return [p for d in days for p in ctx.lake.parts(known[table], ctx.recipe, str(d))]
+def _parts(ctx: Context, table: Table, days: Sequence[date]) -> list[Part]:
+    return [part for day in days for part in ctx.lake.parts(table, ctx.recipe, str(day))]
+
+
+def _frame(table: Table, parts: Sequence[Part]) -> pl.DataFrame:
+    return pl.DataFrame(pa.concat_tables([empty(table), *(p.read() for p in parts)], promote_options="default"))
 
 
 def _layer(ctx: Context, queries: Queries, key: Key, seen: Change) -> str | None:
-    relations = {NIGHTLY_TRIAD.name: _parts(ctx, NIGHTLY_TRIAD.name, [*seen.days_before, *seen.days])}
+    relations = {NIGHTLY_TRIAD.name: _parts(ctx, NIGHTLY_TRIAD, [*seen.days_before, *seen.days])}
     params = {"app": key[0], "generator": key[1], "days": list(seen.days), "days_before": list(seen.days_before)}
-    rows = queries.run("alerts/alert_layers", relations, params).to_pylist()
-    before, last = ({r["diagnosis"]: r[n] for r in rows} for n in ("n_before", "n"))
+    counts = pl.DataFrame(queries.run("alerts/alert_layers", relations, params))
+    before, last = (dict(counts.select("diagnosis", name).iter_rows()) for name in ("n_before", "n"))
     return likely_layer(before, last, down=seen.change < 0)
 
 
@@ -239,22 +243,19 @@ def _worst(ctx: Context, queries: Queries, day: date, key: Key, layer: str | Non
     params = {"app": key[0], "generator": key[1], "number": key[2], "layer": layer, "most": WORST}
     params["direction"] = "down" if down else "up"
     relations = {TRACE_SCORES.name: ctx.lake.parts(TRACE_SCORES, ctx.recipe, str(day))}
-    found: list[str] = queries.run("alerts/alert_traces", relations, params)["trace_id"].to_pylist()
-    return found
+    return pl.DataFrame(queries.run("alerts/alert_traces", relations, params))["trace_id"].to_list()
 
 
 def _noise(ctx: Context) -> dict[str, float]:
-    """Standard deviation that the judges' noise gives one trace, by number, where `leadline noise` has measured it.
+    """Standard deviation of one trace's number by the judges' noise, by number, where `leadline noise` has measured it.
 
-    The latest measurement of each judge of the recipe counts; judges of a cascade err by themselves, so that their
+    The latest measurement of each judge of the recipe counts. Judges of a cascade err independently, so that their
     variances add up.
     """
-    latest: dict[tuple[str, str], Row] = {}
-    rows = [r for p in ctx.lake.parts(JUDGE_NOISE) for r in p.read().to_pylist() if r["recipe"] == ctx.recipe]
-    for row in sorted(rows, key=lambda r: r["measured_at"]):
-        if row["trace_sd"] is not None:
-            latest[row["number"], row["judge_version"]] = row
-    found: dict[str, float] = {}
-    for (number, _), row in latest.items():
-        found[number] = float((found.get(number, 0.0) ** 2 + row["trace_sd"] ** 2) ** 0.5)
-    return found
+    latest = (
+        _frame(JUDGE_NOISE, ctx.lake.parts(JUDGE_NOISE))
+        .filter(pl.col("recipe") == ctx.recipe, pl.col("trace_sd").is_not_null())
+        .sort("measured_at")
+        .unique(["number", "judge_version"], keep="last", maintain_order=True)
+    )
+    return dict(latest.group_by("number").agg((pl.col("trace_sd") ** 2).sum().sqrt()).iter_rows())

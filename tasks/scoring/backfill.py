@@ -15,7 +15,7 @@ from tasks.judging.pairs import pair_parts
 from tasks.judging.verdicts import FIRST
 from tasks.run.context import Context
 from tasks.run.plan import trace_parts
-from tasks.scoring.score import complete
+from tasks.scoring.nightly import complete
 from tasks.store.lake import Part
 
 

@@ -8,7 +8,7 @@ import pytest
 
 from bench import aggregate
 from tasks.core.schemas import CLAIM_RESULTS, NIGHTLY_GROUNDEDNESS, NIGHTLY_PATTERNS, NIGHTLY_REPEATS, TRACE_SCORES
-from tasks.scoring import score
+from tasks.scoring import nightly
 
 
 @pytest.mark.parametrize("table", [TRACE_SCORES, CLAIM_RESULTS], ids=lambda t: t.name)
@@ -35,7 +35,7 @@ def test_the_nights_that_are_drawn_are_aggregated(tmp_path):
     (tmp_path / "nightly.yaml").write_text(aggregate.CONFIG.format(root=aggregate.ROOT, memory="1GB"))
     ctx = aggregate.context(tmp_path, 2)
     aggregate.write(ctx, traces=600, claims=3)
-    assert score.aggregate_nights(ctx).computed == 2
+    assert nightly.aggregate_nights(ctx).computed == 2
     day = str(date(2026, 11, 2))
     night, patterns, repeats = (
         ctx.lake.find(t, "night", ctx.recipe, day).read().to_pylist()

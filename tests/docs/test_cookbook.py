@@ -18,7 +18,7 @@ from tasks.publish import publish
 from tasks.run.build import build_context
 from tasks.run.record import Run
 from tasks.scoring import corrected as reviewed
-from tasks.scoring import grace, score
+from tasks.scoring import grace, nightly, score
 from tasks.store.warehouse import query
 
 COOKBOOK = (ROOT / "docs" / "cookbook.md").read_text(encoding="utf-8")
@@ -71,7 +71,7 @@ def warehouse(tmp_path_factory: pytest.TempPathFactory) -> Path:
         verdicts.judge_joint_pairs,
         relevance.score_relevance,
         score.score_traces,
-        score.aggregate_nights,
+        nightly.aggregate_nights,
         reviewed.correct_nights,
         publish.load_warehouse,
     ):

@@ -24,7 +24,7 @@ from tasks.publish import publish
 from tasks.review.load import import_reviews
 from tasks.run.build import build_context
 from tasks.run.result import StageResult
-from tasks.scoring import score
+from tasks.scoring import nightly, score
 
 Command = Callable[..., tuple[int, str, str]]
 NASTY = 'Backups "are" kept for thirty days [1]. =HYPERLINK("x")</script><b>\nThe owner, of all; may extend it.'
@@ -54,7 +54,7 @@ def built(tmp_path_factory: pytest.TempPathFactory) -> World:
     ctx = replace(ctx, gates=GateKeeper(ctx.config.gates, None))
     for stage in (
         ingest.ingest, claims.extract_claims, pairs.plan_pairs, verdicts.judge_pairs,
-        verdicts.judge_joint_pairs, score.score_traces, score.aggregate_nights, publish.publish_warehouse,
+        verdicts.judge_joint_pairs, score.score_traces, nightly.aggregate_nights, publish.publish_warehouse,
     ):  # fmt: skip
         stage(ctx)
     return world

@@ -28,7 +28,8 @@ from tasks.judging.verdicts import judge_joint_pairs, judge_pairs
 from tasks.run.context import Context
 from tasks.run.result import StageResult
 from tasks.run.scope import ALL, Scope
-from tasks.scoring.score import aggregate_nights, score_traces
+from tasks.scoring.nightly import aggregate_nights
+from tasks.scoring.score import score_traces
 
 CHUNKS = {"a": "Apples are red.", "b": "Bananas are yellow."}
 BAND = [0.3, 0.7]

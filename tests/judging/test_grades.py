@@ -31,7 +31,8 @@ from tasks.run.build import build_contexts
 from tasks.run.context import Context
 from tasks.run.promotions import RETIRE, Promotion, add
 from tasks.run.scope import DateRange, Scope
-from tasks.scoring.score import aggregate_nights, complete, score_traces
+from tasks.scoring.nightly import aggregate_nights, complete
+from tasks.scoring.score import score_traces
 from tasks.stats.intervals import interval, means
 from tasks.store.lake import from_rows
 

@@ -31,7 +31,7 @@ from tasks.run.context import Context
 from tasks.run.plan import trace_parts
 from tasks.scorers import Item, Kind, Scored, Scorer
 from tasks.scoring import corrected as reviewed
-from tasks.scoring import grace, score
+from tasks.scoring import grace, nightly, score
 from tasks.store.query import Queries
 
 CONFIGS = ROOT / "configs"
@@ -199,7 +199,7 @@ def night(root: Path, recipe: Mapping[str, Any]) -> Context:
     relevance.score_relevance(ctx)
     grade_answers(ctx)
     score.score_traces(ctx)
-    score.aggregate_nights(ctx)
+    nightly.aggregate_nights(ctx)
     reviewed.correct_nights(ctx)
     return ctx
 
@@ -254,7 +254,7 @@ def test_other_languages_of_a_judge_leave_the_pairs_of_the_one_before(root: Path
 def test_another_night_leaves_the_rows_of_the_one_before(root: Path, stage: str) -> None:
     before = rows_of(root)
     ctx = night(root, together(STAGES[stage].values()))
-    made_beside(root, ctx, before, CLAIM_RESULTS, TRACE_SCORES, *score.nightly_tables(ctx))
+    made_beside(root, ctx, before, CLAIM_RESULTS, TRACE_SCORES, *nightly.nightly_tables(ctx))
     assert sum(p.rows() for p in ctx.lake.parts(TRACE_SCORES, ctx.recipe)) == 2
 
 

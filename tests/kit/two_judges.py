@@ -20,7 +20,7 @@ from tasks.run.build import build_context
 from tasks.run.context import Context
 from tasks.run.record import Run
 from tasks.run.result import StageResult
-from tasks.scoring import grace, score
+from tasks.scoring import grace, nightly, score
 
 SECOND = FIRST + timedelta(days=1)
 S, C, U = "supported", "contradicted", "unsupported"
@@ -29,9 +29,9 @@ NEW = [S, S, S, S, S, S, C, C, S, S, U, U]
 Stage = Callable[[Context], StageResult]
 STAGES: tuple[Stage, ...] = (
     ingest.ingest, claims.extract_claims, grace.score_grace, pairs.plan_pairs, verdicts.judge_pairs,
-    verdicts.judge_joint_pairs, relevance.score_relevance, score.score_traces, score.aggregate_nights,
+    verdicts.judge_joint_pairs, relevance.score_relevance, score.score_traces, nightly.aggregate_nights,
 )  # fmt: skip
-BEYOND_LABELS: tuple[Stage, ...] = (grace.score_grace, relevance.score_relevance, score.aggregate_nights)
+BEYOND_LABELS: tuple[Stage, ...] = (grace.score_grace, relevance.score_relevance, nightly.aggregate_nights)
 NASTY = "The [bold]rule[/bold] of `<script>alert(1)</script>` number 6 holds."
 
 

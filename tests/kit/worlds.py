@@ -22,7 +22,7 @@ from tasks.judging import grades, pairs, relevance, verdicts
 from tasks.publish import publish
 from tasks.run.context import Context
 from tasks.run.result import StageResult
-from tasks.scoring import alerts, grace, score
+from tasks.scoring import alerts, grace, nightly, score
 from tasks.scoring import corrected as reviewed
 
 FIRST = date(2026, 11, 1)
@@ -180,7 +180,7 @@ def all_stages(ctx: Context, *, published: bool = True) -> list[StageResult]:
     stages = (
         ingest.ingest, claims.extract_claims, grace.score_grace, pairs.plan_pairs, verdicts.judge_pairs,
         verdicts.judge_joint_pairs, relevance.score_relevance, grades.grade_answers, score.score_traces,
-        score.aggregate_nights, reviewed.correct_nights, alerts.find_alerts,
+        nightly.aggregate_nights, reviewed.correct_nights, alerts.find_alerts,
     )  # fmt: skip
     ends = (publish.load_warehouse, publish.write_reports, publish.publish_warehouse) if published else ()
     return [stage(ctx) for stage in (*stages, *ends)]

@@ -30,7 +30,7 @@ from tasks.run import redacted
 from tasks.run.context import Context
 from tasks.run.plan import trace_parts
 from tasks.run.scope import Scope
-from tasks.scoring import grace, score
+from tasks.scoring import grace, nightly, score
 from tasks.store.lake import from_rows
 
 NOW = datetime(2026, 11, 10, 8, tzinfo=UTC)
@@ -50,7 +50,7 @@ def judge_all(ctx: Context, **options: bool) -> None:
     verdicts.judge_joint_pairs(ctx, **options)
     relevance.score_relevance(ctx)
     score.score_traces(ctx)
-    score.aggregate_nights(ctx)
+    nightly.aggregate_nights(ctx)
 
 
 def of(ctx: Context, table: object, trace_id: str) -> list[dict]:

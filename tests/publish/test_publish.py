@@ -16,7 +16,8 @@ from tasks.publish import report
 from tasks.publish.publish import load_warehouse, publish_warehouse, rebuild, summary, warehouse_of, write_reports
 from tasks.run.context import Context
 from tasks.scoring.grace import score_grace
-from tasks.scoring.score import aggregate_nights, score_traces
+from tasks.scoring.nightly import aggregate_nights
+from tasks.scoring.score import score_traces
 from tasks.store.lake import from_rows
 from tasks.store.warehouse import Reader, query
 

@@ -20,7 +20,8 @@ from tasks.judging.verdicts import judge_joint_pairs, judge_pairs
 from tasks.run.context import Context
 from tasks.run.scope import ALL, Scope
 from tasks.scoring.backfill import Day
-from tasks.scoring.score import aggregate_nights, score_traces
+from tasks.scoring.nightly import aggregate_nights
+from tasks.scoring.score import score_traces
 from tasks.store.lake import Lake
 
 SHOP, HELP = Scope(("shop",)), Scope(("help",))

@@ -20,7 +20,7 @@ from tasks.run.context import Context
 from tasks.run.promotions import PROMOTE, RETIRE, Promotion
 from tasks.run.scope import ALL, ALWAYS, DateRange, Scope
 from tasks.run.variants import backfill_variants
-from tasks.scoring import score
+from tasks.scoring import nightly, score
 from tasks.store.lake import Lake
 
 LATER = date(2026, 11, 3)
@@ -157,7 +157,7 @@ def test_nights_that_can_not_be_caught_up_with_are_noted_where_traces_came_late(
 
     def notes() -> list[str]:
         (ctx,) = build_contexts(config, LATER, LATER, today=TODAY)
-        return [note for note in score.aggregate_nights(ctx).notes if "came late" in note]
+        return [note for note in nightly.aggregate_nights(ctx).notes if "came late" in note]
 
     assert notes() == []  # nothing is missing
     put(before, trace("t2", day=NEXT), name="0-1")
@@ -235,7 +235,7 @@ def night(ctx: Context) -> None:
     for stage in (claims.extract_claims, pairs.plan_pairs, verdicts.judge_pairs, verdicts.judge_joint_pairs):
         stage(ctx)
     score.score_traces(ctx)
-    score.aggregate_nights(ctx)
+    nightly.aggregate_nights(ctx)
 
 
 def test_the_tables_say_which_recipe_counts_for_which_application(config: Path) -> None:

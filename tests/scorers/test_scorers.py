@@ -30,7 +30,8 @@ from tasks.scorers import Item, Scored, stage_name
 from tasks.scorers.asked import Reranked, share
 from tasks.scorers.coverage import NO_WORDS, Coverage
 from tasks.scorers.items import once
-from tasks.scoring.score import aggregate_nights, score_traces
+from tasks.scoring.nightly import aggregate_nights
+from tasks.scoring.score import score_traces
 
 PROMPTS = ROOT / "configs" / "prompts"
 RATED = {

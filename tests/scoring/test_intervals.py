@@ -15,7 +15,8 @@ from tasks.judging.relevance import score_relevance
 from tasks.judging.verdicts import judge_joint_pairs, judge_pairs
 from tasks.publish.publish import load_warehouse, warehouse_of
 from tasks.scoring.intervals import of_grace, of_repeats, of_scores, of_shares, of_waterfall
-from tasks.scoring.score import aggregate_nights, score_traces
+from tasks.scoring.nightly import aggregate_nights
+from tasks.scoring.score import score_traces
 from tasks.stats.intervals import interval, means
 from tasks.store.query import Queries
 from tasks.store.warehouse import Reader

@@ -11,7 +11,8 @@ from tasks.core.types import Request, Verdict
 from tasks.judging.pairs import plan_pairs
 from tasks.judging.verdicts import judge_joint_pairs, judge_pairs
 from tasks.run.context import Context
-from tasks.scoring.score import aggregate_nights, score_traces
+from tasks.scoring.nightly import aggregate_nights
+from tasks.scoring.score import score_traces
 
 CHUNKS = {"a": "The mill museum opened in 1998.", "b": "The aquarium attracts two million visitors a year."}
 STITCHED = "The mill museum opened in 1998 and attracts two million visitors a year [1][2]."

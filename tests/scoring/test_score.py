@@ -28,7 +28,8 @@ from tasks.judging.relevance import score_relevance
 from tasks.judging.verdicts import judge_joint_pairs, judge_pairs
 from tasks.run.context import Context
 from tasks.run.result import StageResult
-from tasks.scoring.score import aggregate_nights, score_traces
+from tasks.scoring.nightly import aggregate_nights
+from tasks.scoring.score import score_traces
 from tasks.store import query
 
 CHUNKS = {"a": "alpha facts.", "b": "beta facts."}
