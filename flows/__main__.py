@@ -6,6 +6,7 @@ signals do is in `flows/command.py`.
 
 import os
 import sys
+from collections.abc import Sequence
 from contextlib import nullcontext
 from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
@@ -526,10 +527,14 @@ def judges_history(
     verb.show_history(config, as_lines=as_json)
 
 
-def main() -> None:
-    """Run the command; a user's mistake ends in one message, never in a traceback."""
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Run the command; a user's mistake ends in one message, never in a traceback.
+
+    Args:
+        arguments: Those of the process by default.
+    """
     try:
-        app()
+        app(arguments)
     except LeadlineError as error:
         sys.stderr.write(f"leadline: {error}\n")
         sys.exit(error.exit_code)

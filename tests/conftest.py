@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from types import ModuleType
-from typing import TypeVar
+from typing import NamedTuple, TypeVar
 
 import pytest
 from hypothesis import settings
@@ -33,6 +33,17 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Files with slow tests first, so that no core is left waiting for one at the end."""
     slow = {item.path for item in items if item.get_closest_marker("slow")}
     items.sort(key=lambda item: item.path not in slow)
+
+
+class Ended(NamedTuple):
+    """The exit code of a command, and what it printed."""
+
+    code: int
+    out: str
+    err: str
+
+
+Command = Callable[..., Ended]
 
 
 @dataclass(frozen=True)
@@ -108,6 +119,26 @@ def prefect_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Prefect
 def environment(prefect_server: PrefectServer) -> dict[str, str]:
     """For commands that run a flow."""
     return quiet(PREFECT_HOME=str(prefect_server.home), PREFECT_API_URL=prefect_server.url)
+
+
+@pytest.fixture
+def command(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Command:
+    """The `leadline` command in this process; an error that it gives no message for fails the test."""
+    from flows.__main__ import main  # noqa: PLC0415 - seconds
+
+    monkeypatch.setenv("COLUMNS", "200")
+
+    def run(*args: object) -> Ended:
+        code: object = 0
+        try:
+            main(list(map(str, args)))
+        except SystemExit as end:
+            code = end.code or 0
+        printed = capsys.readouterr()
+        assert "Traceback" not in printed.out + printed.err
+        return Ended(int(str(code)), printed.out, printed.err)
+
+    return run
 
 
 @pytest.fixture(scope="session")

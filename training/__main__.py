@@ -2,6 +2,7 @@
 
 import json
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Annotated
@@ -177,10 +178,14 @@ def fuse(
             path.write_text(text, encoding="utf-8")
 
 
-def main() -> None:
-    """Run the command; a user's mistake ends in one message, never in a traceback."""
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Run the command; a user's mistake ends in one message, never in a traceback.
+
+    Args:
+        arguments: Those of the process by default.
+    """
     try:
-        app()
+        app(arguments)
     except LeadlineError as error:
         sys.stderr.write(f"training: {error}\n")
         sys.exit(error.exit_code)

@@ -9,10 +9,10 @@ from dataclasses import dataclass
 from datetime import date
 from typing import Any
 
-from tasks.run.selectors import LEAST_PREFIX
 from tasks.core.config import did_you_mean
 from tasks.core.errors import UsageError
 from tasks.core.labelling import Task
+from tasks.run.selectors import LEAST_PREFIX
 from tasks.store.query import sql
 from tasks.store.warehouse import Reader
 

@@ -6,8 +6,7 @@ import json
 import shlex
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
@@ -15,42 +14,11 @@ from typing import Any
 import pyarrow.parquet as pq
 import pytest
 import yaml
+from conftest import Command
 from kit.commands import leadline
 from kit.worlds import FIRST, World, all_stages, make_traces, make_world, trace, write
 
-from flows.__main__ import main
 from tasks.run.build import build_context
-
-
-@dataclass(frozen=True)
-class Said:
-    """How a command ended."""
-
-    code: int
-    out: str
-    err: str
-
-
-Command = Callable[..., Said]
-
-
-@pytest.fixture
-def command(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Command:
-    """The installed command's own function, in this process: an error that it gives no message for fails the test."""
-    monkeypatch.setenv("COLUMNS", "200")
-
-    def run(*args: object) -> Said:
-        monkeypatch.setattr(sys, "argv", ["leadline", *map(str, args)])
-        try:
-            main()
-            code: Any = 0
-        except SystemExit as end:
-            code = end.code or 0
-        said = capsys.readouterr()
-        assert "Traceback" not in said.out + said.err
-        return Said(code, said.out, said.err)
-
-    return run
 
 
 @pytest.fixture

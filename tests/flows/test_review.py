@@ -1,14 +1,14 @@
 """`leadline review import`: what it prints and leaves in warehouse and report, and what it says of mistakes."""
 
 import shutil
-import sys
-from collections.abc import Callable
 from datetime import timedelta
+from functools import partial
 from pathlib import Path
 
 import pytest
+from conftest import Command
 from kit.root import ROOT
-from kit.worlds import FIRST, World, all_stages, ended, make_world, trace, write
+from kit.worlds import FIRST, World, all_stages, make_world, trace, write
 
 from tasks.core.schemas import QUARANTINE, REVIEWS
 from tasks.ingest.ingest import ingest
@@ -16,17 +16,12 @@ from tasks.review.load import import_reviews
 from tasks.run.build import build_context
 from tasks.store.warehouse import query
 
-Command = Callable[..., tuple[int, str, str]]
 SAMPLE = ROOT / "data" / "sample"
 
 
 @pytest.fixture
-def command(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Command:
-    def run(*args: object) -> tuple[int, str, str]:
-        monkeypatch.setattr(sys, "argv", ["leadline", "review", "import", *map(str, args)])
-        return ended(capsys)
-
-    return run
+def command(command: Command) -> Command:
+    return partial(command, "review", "import")
 
 
 @pytest.fixture(scope="module")

@@ -4,8 +4,6 @@ import csv
 import io
 import json
 import shutil
-import sys
-from collections.abc import Callable
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -13,7 +11,8 @@ from typing import Any
 
 import pytest
 import yaml
-from kit.worlds import FIRST, World, ended, make_world, read, trace, write
+from conftest import Command
+from kit.worlds import FIRST, World, make_world, read, trace, write
 
 from tasks.claims import extract as claims
 from tasks.gates.gates import GateKeeper
@@ -26,17 +25,7 @@ from tasks.run.build import build_context
 from tasks.run.result import StageResult
 from tasks.scoring import nightly, score
 
-Command = Callable[..., tuple[int, str, str]]
 NASTY = 'Backups "are" kept for thirty days [1]. =HYPERLINK("x")</script><b>\nThe owner, of all; may extend it.'
-
-
-@pytest.fixture
-def command(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Command:
-    def run(*args: object) -> tuple[int, str, str]:
-        monkeypatch.setattr(sys, "argv", ["leadline", *map(str, args)])
-        return ended(capsys)
-
-    return run
 
 
 @pytest.fixture(scope="module")

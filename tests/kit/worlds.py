@@ -5,18 +5,17 @@ import hashlib
 import json
 import random
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
 import duckdb
-import pytest
 import yaml
 
-from flows.__main__ import main
 from tasks.claims import extract as claims
 from tasks.core.schemas import TABLES
+from tasks.gates.gates import GateKeeper
 from tasks.ingest import ingest
 from tasks.judging import grades, pairs, relevance, verdicts
 from tasks.publish import publish
@@ -122,17 +121,6 @@ def write(path: Path, rows: Iterable[Mapping[str, Any] | bytes | str]) -> None:
             out.write((line.encode() if isinstance(line, str) else line) + b"\n")
 
 
-def ended(capsys: pytest.CaptureFixture[str]) -> tuple[int, str, str]:
-    """Run the command of `sys.argv` in this process; its exit code, and what it printed and said of mistakes."""
-    code: object = 0
-    try:
-        main()
-    except SystemExit as end:
-        code = end.code or 0
-    said = capsys.readouterr()
-    return int(str(code)), said.out, said.err
-
-
 def range_of(first: date, last: date) -> list[str]:
     """The options that name a range of days."""
     return ["--from", str(first), "--to", str(last)]
@@ -176,7 +164,8 @@ def tree(root: Path, without: Sequence[str] = ()) -> dict[str, str]:
 
 
 def all_stages(ctx: Context, *, published: bool = True) -> list[StageResult]:
-    """The nightly without Prefect; or as far as the lake goes."""
+    """The nightly without Prefect and without the gates' Data Docs; or as far as the lake goes."""
+    ctx = replace(ctx, gates=GateKeeper(ctx.config.gates, None))  # Great Expectations takes longer than all the rest
     stages = (
         ingest.ingest, claims.extract_claims, grace.score_grace, pairs.plan_pairs, verdicts.judge_pairs,
         verdicts.judge_joint_pairs, relevance.score_relevance, grades.grade_answers, score.score_traces,

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 import yaml
+from conftest import Command
 from kit.commands import leadline
 from kit.suite_kit import line, write_suite
 from kit.worlds import DIFFERING, FIRST, World, all_stages, make_traces, make_world, read, write
@@ -108,12 +109,11 @@ def damage(world: World, table: Table) -> list[Path]:
     return parts
 
 
-def rebuild(world: World, env: dict[str, str]) -> str:
-    """What `leadline rebuild` says."""
-    said = leadline("rebuild", "--config", world.config, env=env)
-    assert b"Traceback" not in said.stderr
-    assert said.returncode == (1 if said.stderr else 0)
-    return said.stderr.decode()
+def rebuild(command: Command, world: World) -> str:
+    """The error of `leadline rebuild`."""
+    code, _, error = command("rebuild", "--config", world.config)
+    assert code == (1 if error else 0)
+    return error
 
 
 COMMANDS: dict[str, Callable[[World], object]] = {
@@ -124,17 +124,17 @@ REMADE = [t for t in TABLES.values() if t.remade and t.name not in UNUSED]
 
 
 @pytest.mark.parametrize("table", REMADE, ids=lambda t: t.name)
-def test_what_can_be_made_again_is(world: World, no_server: dict[str, str], table: Table) -> None:
+def test_what_can_be_made_again_is(world: World, command: Command, table: Table) -> None:
     before = tables_of(world)
     parts = damage(world, table)
-    said = rebuild(world, no_server)
+    said = rebuild(command, world)
     assert said.startswith(f"leadline: {parts[0]}: the part is damaged (")
     assert said.strip().endswith(table.remedy)
     for path in parts:
         path.unlink()
-    for name, command in COMMANDS.items():
+    for name, verb in COMMANDS.items():
         if name in table.remade + table.lost:  # which also says who makes some of its rows
-            command(world)
+            verb(world)
     assert tables_of(world) == before
 
 
@@ -143,11 +143,11 @@ NEVER = {"traces": "trace_id", "reviews": "review_id", "redactions": "trace_id",
 
 
 @pytest.mark.parametrize("name", NEVER)
-def test_what_can_not_is_not(world: World, no_server: dict[str, str], name: str) -> None:
+def test_what_can_not_is_not(world: World, command: Command, name: str) -> None:
     table, column = TABLES[name], NEVER[name]
     before = {row[column] for row in rows_of(world, table)}
     parts = damage(world, table)
-    assert rebuild(world, no_server).strip().endswith(table.remedy)
+    assert rebuild(command, world).strip().endswith(table.remedy)
     for path in parts:
         path.unlink()
     complete(world)
@@ -155,14 +155,14 @@ def test_what_can_not_is_not(world: World, no_server: dict[str, str], name: str)
 
 
 def test_the_ledger_is_not_made_again_and_no_trace_is_lost(
-    world: World, no_server: dict[str, str], environment: dict[str, str]
+    world: World, command: Command, environment: dict[str, str]
 ) -> None:
     """The remedy as a user follows it, once the log has rotated away."""
     before = tables_of(world)
     (part,) = damage(world, TABLES["sources"])
     shutil.rmtree(world.config.parent / "logs")
     (world.config.parent / "logs").mkdir()
-    said = rebuild(world, no_server)
+    said = rebuild(command, world)
     assert (
         "It can't be made again: restore it from a backup. Removing the file loses which file its traces came" in said
     )
@@ -170,7 +170,7 @@ def test_the_ledger_is_not_made_again_and_no_trace_is_lost(
     assert (failed.returncode, b"Traceback" in failed.stderr) == (1, False)
     assert str(part) in failed.stderr.decode()
     part.unlink()
-    assert rebuild(world, no_server) == ""
+    assert rebuild(command, world) == ""
     assert leadline("nightly", "--config", world.config, "--date", LAST, env=environment).returncode == 0
     after = tables_of(world)
     (row,) = [json.loads(r) for r in after.pop("sources")]
@@ -184,12 +184,12 @@ def test_the_ledger_is_not_made_again_and_no_trace_is_lost(
     assert any("were adopted (traces: 12): " in note for note in notes["notes"])
 
 
-def test_traces_come_back_where_their_log_is_still_there(world: World, no_server: dict[str, str]) -> None:
+def test_traces_come_back_where_their_log_is_still_there(world: World, command: Command) -> None:
     """As the remedy of `traces` says: with the part, remove the row of its file."""
     before = tables_of(world)
     part = Lake(world.lake).parts(TABLES["traces"])[1]
     part.path.write_bytes(b"PAR1 half")
-    assert rebuild(world, no_server).strip().endswith(TABLES["traces"].remedy)
+    assert rebuild(command, world).strip().endswith(TABLES["traces"].remedy)
     (row,) = [p for p in Lake(world.lake).parts(TABLES["sources"]) if part.name.startswith(p.name)]
     part.path.unlink()
     row.path.unlink()

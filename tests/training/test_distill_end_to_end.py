@@ -6,8 +6,8 @@ and that every step takes what the one before left, is what is shown here; how g
 
 import importlib.util
 import json
-import sys
 from collections import Counter
+from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import date
 from itertools import product
@@ -149,10 +149,9 @@ def cases(path: Path) -> suite.Suite:
     return suite.read(path)
 
 
-def run(patch: pytest.MonkeyPatch, what: Any, *args: object) -> None:
-    patch.setattr(sys, "argv", ["command", *map(str, args)])
+def run(command: Callable[[list[str]], None], *args: object) -> None:
     with pytest.raises(SystemExit) as ended:
-        what()
+        command(list(map(str, args)))
     assert ended.value.code == 0
 
 
@@ -176,10 +175,10 @@ def taught(tmp_path_factory: pytest.TempPathFactory) -> Taught:
         model = {"model": "./base", "dtype": "float32", "max_tokens": 512}
         (root / "student.yaml").write_text(yaml.safe_dump({**student, "model": model}))
         options = ("--config", world.config, "--judge", "replay", "--student", root / "student.yaml")
-        run(patch, main, "distill", *options, "-o", root / "examples", "--valid-share", 0.25, "--balance", 1)
+        run(main, "distill", *options, "-o", root / "examples", "--valid-share", 0.25, "--balance", 1)
         (root / "recipe.yaml").write_text(yaml.safe_dump(RECIPE))
         options = ("--data", root / "examples", "--model", root / "base", "--recipe", root / "recipe.yaml")
-        run(patch, training, "distill", *options, "--out", root / "out")
+        run(training, "distill", *options, "--out", root / "out")
 
         asked = cases(root / "cases.jsonl")
         untaught = graders.opened(root / "student.yaml")

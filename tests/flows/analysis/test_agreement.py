@@ -6,17 +6,17 @@ misused. Ann has said all of it, bob some. On day two the two disagree about cla
 
 import json
 import shutil
-import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import duckdb
 import pytest
 import yaml
+from conftest import Command, Ended
 from kit.root import ROOT
 from kit.two_judges import BEYOND_LABELS, SECOND, S, U, claim, two_days
-from kit.worlds import FIRST, World, ended, write
+from kit.worlds import FIRST, World, write
 from scipy import stats
 from sklearn.metrics import cohen_kappa_score
 
@@ -26,7 +26,6 @@ from tasks.review.load import import_reviews
 from tasks.run.build import build_context
 from tasks.store.lake import from_rows
 
-Command = Callable[..., tuple[int, str, str]]
 PEOPLE = [S, S, S, S, S, S, U, U, S, S, U, U]
 NA, UNPARSABLE = "na", "unparsable"
 STRICT = [1, 2, 3, 4, 5, 1, 2, 3, 4, 5, NA, NA]  # completeness of the traces of day one
@@ -36,13 +35,10 @@ GRADERS = ROOT / "configs" / "graders"
 
 
 @pytest.fixture
-def command(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], world: World) -> Command:
-    monkeypatch.setenv("COLUMNS", "200")
-
-    def run(*args: object) -> tuple[int, str, str]:
+def command(command: Command, world: World) -> Command:
+    def run(*args: object) -> Ended:
         where = () if "--config" in args else ("--config", world.config)
-        monkeypatch.setattr(sys, "argv", ["leadline", *map(str, (*args, *where))])
-        return ended(capsys)
+        return command(*args, *where)
 
     return run
 

@@ -1,22 +1,22 @@
 """`leadline calibrate`: the thresholds that it prints do what it says, and what it says of mistakes."""
 
 import json
-import sys
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 import yaml
-from kit.worlds import FIRST, World, all_stages, ended, make_traces, make_world, read, write
+from conftest import Command
+from kit.worlds import FIRST, World, all_stages, make_traces, make_world, read, write
 
 from flows.analysis.calibrated import Found, shared
 from tasks.analysis.calibrate import Claims, Traces
 from tasks.review.load import import_reviews
 from tasks.run.build import build_context
 
-Command = Callable[..., tuple[int, str, str]]
 STAGES = {
     "retrieval": "context_relevance",
     "answerability": "answerability",
@@ -26,14 +26,8 @@ STAGES = {
 
 
 @pytest.fixture
-def command(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Command:
-    monkeypatch.setenv("COLUMNS", "200")
-
-    def run(*args: object) -> tuple[int, str, str]:
-        monkeypatch.setattr(sys, "argv", ["leadline", "calibrate", *map(str, args)])
-        return ended(capsys)
-
-    return run
+def command(command: Command) -> Command:
+    return partial(command, "calibrate")
 
 
 @pytest.fixture(scope="module")

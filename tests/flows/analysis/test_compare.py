@@ -1,20 +1,18 @@
 """`leadline compare` on nights whose labels are known by construction."""
 
 import json
-import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import pytest
+from conftest import Command, Ended
 from kit.two_judges import NASTY, NEW, OLD, SECOND, C, S, U, judge, night, traces, two_days
-from kit.worlds import FIRST, World, ended, make_world, write
+from kit.worlds import FIRST, World, make_world, write
 
 from tasks.analysis import noise
 from tasks.publish import publish
 from tasks.run.build import build_context
-
-Command = Callable[..., tuple[int, str, str]]
 
 
 @pytest.fixture(scope="module")
@@ -23,13 +21,10 @@ def world(tmp_path_factory: pytest.TempPathFactory) -> World:
 
 
 @pytest.fixture
-def command(world: World, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Command:
-    monkeypatch.setenv("COLUMNS", "200")
-
-    def run(*args: object) -> tuple[int, str, str]:
+def command(command: Command, world: World) -> Command:
+    def run(*args: object) -> Ended:
         where = () if "--config" in args else ("--config", world.config)
-        monkeypatch.setattr(sys, "argv", ["leadline", "compare", *map(str, (*args, *where))])
-        return ended(capsys)
+        return command("compare", *args, *where)
 
     return run
 

@@ -1,37 +1,24 @@
 """`leadline metaeval` and the promotion gate as a user gives them: what is printed, kept, refused and written."""
 
 import json
-import sys
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 import yaml
+from conftest import Command
 from kit.suite_kit import line, write_suite
-from kit.worlds import World, ended, make_world, read
+from kit.worlds import World, make_world, read
 
 from tasks import graders, judges
 from tasks.store.lake import Lake
 
-Command = Callable[..., tuple[int, str, str]]
 FULL = {"kind": "constant", "grades": {"answer_relevancy": 5, "completeness": 5, "faithfulness": 1, "usefulness": None}}
 # Full marks pass the first case whole, and of the second all but answer relevancy and faithfulness: 10 of 12.
 LINES = [
     line("Tea is hot [1]."),
     line("Tea is cold, and the sky blue [1].", ("<5", "==5", "==0", "==None"), metadata={"test_type": "additions"}),
 ]
-
-
-@pytest.fixture
-def command(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Command:
-    monkeypatch.setenv("COLUMNS", "200")
-
-    def run(*args: object) -> tuple[int, str, str]:
-        monkeypatch.setattr(sys, "argv", ["leadline", *map(str, args)])
-        return ended(capsys)
-
-    return run
 
 
 @pytest.fixture

@@ -1,28 +1,20 @@
 """`leadline noise`: what it prints, what it leaves in the warehouse, and what it says of mistakes."""
 
 import json
-import sys
-from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 import pytest
-from kit.worlds import FIRST, World, all_stages, ended, make_traces, make_world, write
+from conftest import Command
+from kit.worlds import FIRST, World, all_stages, make_traces, make_world, write
 
 from tasks.run.build import build_context
 from tasks.store.warehouse import query
 
-Command = Callable[..., tuple[int, str, str]]
-
 
 @pytest.fixture
-def command(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Command:
-    monkeypatch.setenv("COLUMNS", "200")
-
-    def run(*args: object) -> tuple[int, str, str]:
-        monkeypatch.setattr(sys, "argv", ["leadline", "noise", *map(str, args)])
-        return ended(capsys)
-
-    return run
+def command(command: Command) -> Command:
+    return partial(command, "noise")
 
 
 @pytest.fixture
