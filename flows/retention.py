@@ -76,7 +76,7 @@ def run(config: Path, trace_ids: Sequence[str] = (), reason: str | None = None) 
         record = Run(name, recipes=[ctx.recipe for ctx in contexts])
         record.start(main)
         try:
-            for result in stage.remove(lake, what, now):
+            for result in stage.redact(lake, what, now):
                 record.add(main, result)
             nights = stage.pending(lake)
             if nights is not None:
@@ -142,7 +142,7 @@ def preview(config: Path, trace_ids: Sequence[str] = ()) -> Preview:
         lake = Lake(settings.lake, Path(overlay))
         stage.request(lake, trace_ids, None, now)
         what = _due(lake, settings, trace_ids, now)
-        done = stage.remove(lake, what, now)
+        done = stage.redact(lake, what, now)
         written = Lake(Path(overlay))
         tables = {
             ", ".join(t.name for t in stage.TABLES[s.stage]): (s.computed, _days(written, stage.TABLES[s.stage]))

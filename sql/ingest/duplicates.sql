@@ -1,6 +1,6 @@
 -- grain: one row of `batch` that is not a new trace
 -- inputs: batch (row, trace_id, content_hash), traces (what the lake holds), arrived (rows of this run before the batch)
--- The first content of a trace id stays. A later row is `known` where it says the same, else `conflicting_duplicate`.
+-- The first content of a trace id stays. A later row with other content is refused; one with the same needs no reason.
 WITH existing AS (
     SELECT trace_id, content_hash
     FROM traces
@@ -10,7 +10,7 @@ WITH existing AS (
     FROM arrived
     SEMI JOIN batch USING (trace_id)
 ),
-seen AS (
+stored AS (
     SELECT trace_id, any_value(content_hash) AS content_hash
     FROM existing
     GROUP BY trace_id
@@ -19,16 +19,16 @@ compared AS (
     SELECT
         batch.row,
         batch.content_hash,
-        seen.content_hash AS lake_hash,
+        stored.content_hash AS lake_hash,
         first_value(batch.content_hash) OVER same AS first_hash,
         row_number() OVER same AS nth
     FROM batch
-    LEFT JOIN seen USING (trace_id)
+    LEFT JOIN stored USING (trace_id)
     WINDOW same AS (PARTITION BY batch.trace_id ORDER BY batch.row)
 )
 SELECT
     row,
-    CASE WHEN content_hash = coalesce(lake_hash, first_hash) THEN 'known' ELSE 'conflicting_duplicate' END AS outcome
+    CASE WHEN content_hash <> coalesce(lake_hash, first_hash) THEN 'conflicting_duplicate' END AS reason
 FROM compared
 WHERE lake_hash IS NOT NULL OR nth > 1
 ORDER BY row

@@ -11,6 +11,8 @@ from typing import Final
 import polars as pl
 import pyarrow as pa
 
+from tasks.store.lake import frame
+
 WHITE_SPACE: Final = "".join(c for c in map(chr, range(0x3001)) if c.isspace())
 MAX_WORD = 24  # a longer status or label is replaced by its length: it may be a reply of the judge that went astray
 
@@ -155,9 +157,7 @@ def score_frame(claim_results: pa.Table, trace_scores: pa.Table, traces: pa.Tabl
 
 
 def _frame(table: pa.Table, *columns: str) -> pl.DataFrame:
-    frame = pl.from_arrow(table.select(columns))
-    assert isinstance(frame, pl.DataFrame)  # noqa: S101 - for the type checker
-    return frame
+    return frame(table.select(columns))
 
 
 def _counted(claim_results: pa.Table) -> pl.DataFrame:

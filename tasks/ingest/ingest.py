@@ -10,14 +10,14 @@ it is not read in this run, they are adopted (`ledger.py`).
 
 import shutil
 from collections import Counter
-from collections.abc import Iterator, Set
+from collections.abc import Collection, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from datetime import date
-from itertools import islice
 from typing import Any
 
 import msgspec
+import polars as pl
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -29,12 +29,14 @@ from tasks.run.context import Context
 from tasks.run.redacted import requested_redactions
 from tasks.run.result import StageResult
 from tasks.sources import Batch, Source, SourceFile
-from tasks.store.lake import Lake, Part, empty, from_rows
+from tasks.store.lake import Lake, Part, empty, frame
 from tasks.store.query import Queries
 
-REMOVED = "removed"
+REFUSED = frame(empty(QUARANTINE)).schema
 BUFFER_BYTES = 64 << 20  # decoded rows held before they are gated, deduplicated and staged
 PLACES = 3  # of refused rows, named in the run's notes
+CONFLICT = "the trace id is already there with other content; the first one stays"
+REDACTED = "its text was redacted on request (leadline forget)"
 
 
 @dataclass
@@ -44,7 +46,7 @@ class _File:
     Attributes:
         day: Night that its refused rows count for, where their own timestamp can't be read.
         parts: Names for its parts, those left out that are in the lake.
-        before: What these hold: content hashes by trace id, but for the traces that were found again.
+        before: `ledger.hashes` of these, without the traces that were found again.
         ingested: New traces.
         found: Traces of the parts that are in the lake.
     """
@@ -53,17 +55,17 @@ class _File:
     name: str
     day: date
     parts: Iterator[str]
-    before: dict[str, str]
+    before: pl.DataFrame
     rows: int = 0
     known: int = 0
     ingested: int = 0
     found: int = 0
-    forgotten: int = 0
-    refused: list[pa.Table] = field(default_factory=list)
+    redacted: int = 0
+    refused: list[pl.DataFrame] = field(default_factory=list)
 
     @property
     def quarantined(self) -> int:
-        return sum(t.num_rows for t in self.refused)
+        return sum(rows.height for rows in self.refused)
 
 
 def ingest(ctx: Context) -> StageResult:
@@ -135,7 +137,7 @@ class _Ingest:
     def __init__(self, ctx: Context, staging: Lake) -> None:
         self._ctx = ctx
         self._staging = staging
-        self._removed = requested_redactions(ctx.lake)
+        self._redacted = requested_redactions(ctx.lake)
         self._there = ledger.parts_by_file(ctx.lake)
         self.staged: dict[str, list[Part]] = {}
 
@@ -147,65 +149,50 @@ class _Ingest:
         state = _File(file, name, day, ledger.free_names(name, there), ledger.hashes(there))
         waiting: dict[date, list[pa.Table]] = {}
         self.staged[state.name] = []
-        for rows in _one_ahead(_buffered(source.read(file), state, self._removed)):
-            for table in self._admit(queries, rows, state, waiting):
-                day = table["date"][0].as_py()
+        for rows in _one_ahead(_buffered(source.read(file), state, self._redacted)):
+            fresh = self._admit(queries, rows, state, waiting)
+            days = fresh["date"].unique()
+            for day in days.to_pylist():
+                table = fresh.filter(pc.equal(fresh["date"], day)) if len(days) > 1 else fresh
                 waiting.setdefault(day, []).append(table)
             self._stage(state, waiting, last=False)
         self._stage(state, waiting, last=True)
         return state
 
-    def _admit(
-        self, queries: Queries, rows: pa.Table, state: _File, waiting: dict[date, list[pa.Table]]
-    ) -> Iterator[pa.Table]:
-        """Gate and deduplicate; yields the new traces, a table per day."""
+    def _admit(self, queries: Queries, rows: pa.Table, state: _File, waiting: dict[date, list[pa.Table]]) -> pa.Table:
+        """The new traces among some rows, with their dates: gated, and without duplicates."""
         rows = _without_found(self._without_redacted(rows, state), state)
-        found = self._ctx.gates.check_traces(rows, self._ctx.last, self._ctx.today)
-        refused = {row: (reason, detail) for row, reason, detail in found.iter_rows()}
+        refused = self._ctx.gates.check_traces(rows, self._ctx.last, self._ctx.today)
         state.refused.append(_quarantine(rows, "gate", refused, state.file.path))
-        kept = pa.array((i for i in range(rows.num_rows) if i not in refused), pa.int64())
-        batch = pa.table({
-            "row": kept,
-            "trace_id": rows["trace_id"].take(kept),
-            "content_hash": rows["content_hash"].take(kept),
-        })  # fmt: skip
-        arrived = [t.select(["trace_id", "content_hash"]) for day in waiting.values() for t in day]
+        batch = _numbered(rows).join(refused, on="row", how="anti", maintain_order="left")
+        arrived = [t.select(ledger.HASHES) for day in waiting.values() for t in day]
         staged = [p for parts in self.staged.values() for p in parts]
-        duplicates = queries.run(
+        found = queries.run(
             "ingest/duplicates",
             {
-                "batch": batch,
+                "batch": batch.to_arrow(),
                 "traces": [*self._ctx.lake.parts(TRACES), *staged],
                 "arrived": pa.concat_tables(arrived) if arrived else empty(TRACES),
             },
         )
-        outcome = dict(zip(duplicates["row"].to_pylist(), duplicates["outcome"].to_pylist(), strict=True))
-        conflicts = {
-            row: ("conflicting_duplicate", "the trace id is already there with other content; the first one stays")
-            for row, what in outcome.items()
-            if what != "known"
-        }
+        duplicates = frame(found)
+        conflicts = duplicates.filter(pl.col("reason").is_not_null()).with_columns(detail=pl.lit(CONFLICT))
         state.refused.append(_quarantine(rows, "duplicate", conflicts, state.file.path))
-        state.known += len(outcome) - len(conflicts)
-        fresh = rows
-        if len(outcome) + len(refused):
-            fresh = rows.take(pa.array((i for i in kept.to_pylist() if i not in outcome), pa.int64()))
+        state.known += duplicates.height - conflicts.height
+        fresh = _take(rows, batch.join(duplicates, on="row", how="anti", maintain_order="left"))
         state.ingested += fresh.num_rows
-        fresh = fresh.append_column("date", fresh["timestamp"].cast(pa.date32()))
-        days = pc.unique(fresh["date"]).to_pylist()
-        for day in days:
-            yield fresh.filter(pc.equal(fresh["date"], day)) if len(days) > 1 else fresh
+        return fresh.append_column("date", fresh["timestamp"].cast(pa.date32()))
 
     def _without_redacted(self, rows: pa.Table, state: _File) -> pa.Table:
-        """The rows of traces whose text nobody asked to have removed; the others are refused without it."""
-        forgotten = pc.is_in(rows["trace_id"], pa.array(sorted(self._removed), pa.string())).to_pylist()
-        if not any(forgotten):
+        """The rows of traces whose text nobody asked to redact; the others are refused without it."""
+        numbered = _numbered(rows)
+        redacted = numbered.filter(pl.col("trace_id").is_in(self._redacted))
+        if redacted.is_empty():
             return rows
-        why = (REMOVED, "its text was removed on request (leadline forget)")
-        gone = _quarantine(rows, "gate", {i: why for i, there in enumerate(forgotten) if there}, state.file.path)
-        state.refused.append(_emptied(gone))
-        state.forgotten += gone.num_rows
-        return rows.filter(pa.array([not there for there in forgotten]))
+        refused = redacted.select("row", reason=pl.lit("redacted"), detail=pl.lit(REDACTED))
+        state.refused.append(_quarantine(rows, "gate", refused, state.file.path).with_columns(raw=pl.lit("")))
+        state.redacted += redacted.height
+        return _take(rows, numbered.join(redacted, on="row", how="anti", maintain_order="left"))
 
     def _stage(self, state: _File, waiting: dict[date, list[pa.Table]], *, last: bool) -> None:
         """Write full parts, and what is left at the end of the file or when too much waits in memory."""
@@ -224,21 +211,28 @@ class _Ingest:
                 del waiting[day]
 
 
+def _numbered(rows: pa.Table) -> pl.DataFrame:
+    """`trace_id` and `content_hash` of a batch, with the number of each row."""
+    return frame(rows.select(ledger.HASHES)).with_row_index("row")
+
+
+def _take(rows: pa.Table, numbered: pl.DataFrame) -> pa.Table:
+    """Some rows of a batch, by their numbers."""
+    return rows if numbered.height == rows.num_rows else rows.take(numbered["row"].to_arrow())
+
+
 def _without_found(rows: pa.Table, state: _File) -> pa.Table:
     """The rows that no part of this file holds yet; each of the others is counted once, and a copy of it stays."""
-    if not state.before:
+    if state.before.is_empty():
         return rows
-    new = []
-    for trace_id, content in zip(rows["trace_id"].to_pylist(), rows["content_hash"].to_pylist(), strict=True):
-        there = state.before.get(trace_id) == content
-        if there:
-            del state.before[trace_id]
-            state.found += 1
-        new.append(not there)
-    return rows.filter(pa.array(new, pa.bool_()))
+    numbered = _numbered(rows)
+    found = numbered.unique(ledger.HASHES, keep="first").join(state.before, on=ledger.HASHES, how="semi")
+    state.before = state.before.join(found, on=ledger.HASHES, how="anti")
+    state.found += found.height
+    return _take(rows, numbered.join(found, on="row", how="anti", maintain_order="left"))
 
 
-def _buffered(batches: Iterator[Batch], state: _File, removed: Set[str]) -> Iterator[pa.Table]:
+def _buffered(batches: Iterator[Batch], state: _File, redacted: Collection[str]) -> Iterator[pa.Table]:
     """Good rows in larger tables; refused ones go to the file's list at once."""
     held: list[pa.Table] = []
     for batch in batches:
@@ -252,12 +246,12 @@ def _buffered(batches: Iterator[Batch], state: _File, removed: Set[str]) -> Iter
                 "stage": "parse",
                 "reason": r.reason,
                 "detail": r.detail,
-                "raw": "" if r.trace_id in removed else r.raw.decode("utf-8", "backslashreplace"),
+                "raw": "" if r.trace_id in redacted else r.raw.decode("utf-8", "backslashreplace"),
             }
             for r in batch.rejects
         ]
         if rejects:
-            state.refused.append(from_rows(rejects, QUARANTINE))
+            state.refused.append(pl.DataFrame(rejects, schema=REFUSED))
         held.append(batch.table)
         if sum(t.nbytes for t in held) > BUFFER_BYTES:
             yield pa.concat_tables(held).combine_chunks()
@@ -275,45 +269,40 @@ def _one_ahead(tables: Iterator[pa.Table]) -> Iterator[pa.Table]:
             yield table
 
 
-def _quarantine(rows: pa.Table, stage: str, refused: dict[int, tuple[str, str]], source: str) -> pa.Table:
-    """Quarantine rows for some rows of a batch; the raw row is the trace as it was read."""
-    if not refused:
-        return empty(QUARANTINE)
-    order = sorted(refused)
-    made = [
-        {
-            "source": source,
-            "line": row["line"],
-            "trace_id": row["trace_id"],
-            "date": row["timestamp"].date(),
-            "stage": stage,
-            "reason": refused[i][0],
-            "detail": refused[i][1],
-            "raw": msgspec.json.encode(_as_read(row)).decode(),
-        }
-        for i, row in zip(order, rows.take(pa.array(order)).to_pylist(), strict=True)
-    ]
-    return from_rows(made, QUARANTINE)
+def _quarantine(rows: pa.Table, stage: str, refused: pl.DataFrame, source: str) -> pl.DataFrame:
+    """Quarantine rows for some rows of a batch; the raw row is the trace as it was read.
 
-
-def _emptied(refused: pa.Table) -> pa.Table:
-    at = refused.schema.get_field_index("raw")
-    return refused.set_column(at, refused.schema.field(at), pa.array([""] * refused.num_rows, pa.string()))
+    Args:
+        refused: `row`, `reason`, `detail`.
+    """
+    refused = refused.sort("row")
+    found = frame(rows.take(refused["row"].to_arrow()))
+    raw = [msgspec.json.encode(_as_read(row)).decode() for row in found.iter_rows(named=True)]
+    return found.select(
+        source=pl.lit(source),
+        line="line",
+        trace_id="trace_id",
+        date=pl.col("timestamp").dt.date(),
+        stage=pl.lit(stage),
+        reason=refused["reason"],
+        detail=refused["detail"],
+        raw=pl.Series(raw, dtype=pl.String),
+    ).cast(REFUSED)
 
 
 def _as_read(row: dict[str, Any]) -> dict[str, object]:
-    """A row of a batch in the trace format, so that a mended one can be given to a source again."""
+    """A row of a batch in the trace format, so that a source can read a corrected one again."""
     return {**{k: v for k, v in row.items() if k not in {"line", *NEVER_READ}}, "tags": dict(row["tags"])}
 
 
 def _check_share(ctx: Context, files: list[_File]) -> None:
-    # What was removed on request is refused for ever: that tells nothing of the source.
-    rows = sum(f.rows - f.forgotten for f in files)
-    refused = sum(f.quarantined - f.forgotten for f in files)
+    # A text that was redacted on request is refused each time. It is no fault of the source.
+    rows = sum(f.rows - f.redacted for f in files)
+    refused = sum(f.quarantined - f.redacted for f in files)
     limit = ctx.config.gates.max_quarantined_share
     for f in files:
         if f.quarantined:
-            ctx.lake.write(QUARANTINE, f.name, pa.concat_tables(f.refused))
+            ctx.lake.write(QUARANTINE, f.name, pl.concat(f.refused).to_arrow())
         else:  # an earlier try may have refused rows that pass now
             ctx.lake.drop(QUARANTINE, f.name)
     if rows and refused / rows > limit:
@@ -329,8 +318,8 @@ def _refused(files: list[_File]) -> list[str]:
     refused = sum(f.quarantined for f in files)
     if not refused:
         return []
-    lines = ((f.file.path, sorted(line for t in f.refused for line in t["line"].to_pylist())) for f in files)
-    places = ", ".join(islice((f"{path}:{line}" for path, found in lines for line in found), PLACES))
+    by_file = pl.concat([pl.concat(f.refused).sort("line") for f in files if f.refused])
+    places = ", ".join(f"{path}:{line}" for path, line in by_file.select("source", "line").head(PLACES).rows())
     rows = "1 row was" if refused == 1 else f"{refused:,} rows were"
     first = "the first at " if refused > PLACES else ""
     return [f"{rows} refused ({_reasons(files)}): {first}{places}."]
@@ -338,7 +327,7 @@ def _refused(files: list[_File]) -> list[str]:
 
 def _reasons(files: list[_File], most: int | None = None) -> str:
     """Why rows were refused, and how many, the most frequent reasons first."""
-    reasons = Counter(r for f in files for t in f.refused for r in t["reason"].to_pylist())
+    reasons = Counter(reason for f in files for rows in f.refused for reason in rows["reason"])
     return ", ".join(f"{reason} {n:,}" for reason, n in reasons.most_common(most))
 
 

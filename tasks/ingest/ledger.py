@@ -10,11 +10,14 @@ from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from itertools import count
 
+import polars as pl
+
 from tasks.core import keys
 from tasks.core.schemas import QUARANTINE, SOURCES, TRACES
 from tasks.sources import SourceFile
-from tasks.store.lake import Lake, Part, from_rows
+from tasks.store.lake import Lake, Part, empty, frame, from_rows
 
+HASHES = ["trace_id", "content_hash"]
 NAMED = 5  # adopted parts in a note
 
 
@@ -25,8 +28,8 @@ def name_of(file: SourceFile) -> str:
 
 def ledger(lake: Lake) -> dict[tuple[str, str], int]:
     """Rows of every file that was read, by its path and fingerprint."""
-    found = [row for part in lake.parts(SOURCES) for row in part.read().to_pylist()]
-    return {(row["source"], row["fingerprint"]): row["rows"] for row in found if row["source"] is not None}
+    found = [part.frame(["source", "fingerprint", "rows"]).drop_nulls("source") for part in lake.parts(SOURCES)]
+    return {(source, fingerprint): rows for table in found for source, fingerprint, rows in table.iter_rows()}
 
 
 def parts_by_file(lake: Lake) -> Mapping[str, Sequence[Part]]:
@@ -47,10 +50,9 @@ def free_names(name: str, there: Sequence[Part]) -> Iterator[str]:
     return (part for n in count() if (part := f"{name}-{n:05d}") not in taken)
 
 
-def hashes(parts: Sequence[Part]) -> dict[str, str]:
-    """Content hashes of the traces of some parts, by trace id."""
-    tables = [part.read(["trace_id", "content_hash"]) for part in parts]
-    return {t: h for rows in tables for t, h in zip(*(c.to_pylist() for c in rows.columns), strict=True)}
+def hashes(parts: Sequence[Part]) -> pl.DataFrame:
+    """`trace_id` and `content_hash` of the traces of some parts."""
+    return pl.concat([frame(empty(TRACES)).select(HASHES), *(part.frame(HASHES) for part in parts)])
 
 
 def record(lake: Lake, name: str, file: SourceFile | None, *, ingested: int, known: int, quarantined: int) -> None:

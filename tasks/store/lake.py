@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from datetime import date
 from pathlib import Path
 
+import polars as pl
 import pyarrow as pa
 import pyarrow.parquet as pq
 from filelock import BaseFileLock, FileLock, Timeout
@@ -62,6 +63,10 @@ class Part:
         """The part's rows; `columns` may name nested ones (`chunks.list.element.chunk_id`)."""
         with _whole(self.path), pq.ParquetFile(self.path) as file:
             return file.read(columns=columns)
+
+    def frame(self, columns: list[str] | None = None) -> pl.DataFrame:
+        """The part's rows for polars; see `read`."""
+        return frame(self.read(columns))
 
 
 @contextmanager
@@ -269,6 +274,13 @@ def conform(rows: pa.Table, table: Table, partition: Iterable[str] = ()) -> pa.T
 def from_rows(rows: Iterable[Mapping[str, object]], table: Table) -> pa.Table:
     """A few row dictionaries as a table of its schema; missing keys become null."""
     return pa.Table.from_pylist([dict(r) for r in rows], schema=pa.schema([f.remove_metadata() for f in table.schema]))
+
+
+def frame(rows: pa.Table) -> pl.DataFrame:
+    """Arrow rows for polars, without a copy where both store a column alike."""
+    found = pl.from_arrow(rows)
+    assert isinstance(found, pl.DataFrame)  # noqa: S101 - for the type checker: only an array makes a series
+    return found
 
 
 def empty(table: Table) -> pa.Table:

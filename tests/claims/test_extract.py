@@ -25,7 +25,7 @@ from tasks.extractors import ByApp, load
 from tasks.extractors.atomic import GIVES, Atomic
 from tasks.judges.generate import Config, Writer
 from tasks.judging.pairs import plan_pairs
-from tasks.privacy.retention import due, remove, request
+from tasks.privacy.retention import due, redact, request
 from tasks.run.context import Context
 from tasks.run.result import StageResult
 
@@ -176,7 +176,7 @@ class TestBudget:
     def test_a_text_that_has_to_go_is_gone_from_what_is_begun(self, plain: Context) -> None:
         self.cut(plain, 1)
         request(plain.lake, ["u0"], None, NOW)
-        remove(plain.lake, due(plain.lake, Retention(), TODAY), NOW)
+        redact(plain.lake, due(plain.lake, Retention(), TODAY), NOW)
         assert not list(plain.lake.hidden("unfinished").rglob("*.parquet"))
         self.cut(plain, None)
         assert [c["trace_id"] for c in rows(plain, CLAIMS)] == ["t0", "t1", "u1", "u2"]

@@ -202,7 +202,7 @@ def test_texts_that_were_removed_are_left_out_and_don_t_come_back(judged: World,
     gone = [x for x in lines if x["trace_id"] == "t1"]
     ctx, now = build_context(judged.config, FIRST, FIRST), datetime.now(UTC)
     retention.request(ctx.lake, ["t1"], None, now)
-    retention.remove(ctx.lake, retention.due(ctx.lake, ctx.config.retention, now.date()), now)
+    retention.redact(ctx.lake, retention.due(ctx.lake, ctx.config.retention, now.date()), now)
     publish.publish_warehouse(ctx)
     left, err = exported(command, judged, "--need", "random", "--count", "5")
     assert [x["claim_id"] for x in left] == [x["claim_id"] for x in lines if x["trace_id"] != "t1"]

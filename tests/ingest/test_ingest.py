@@ -19,7 +19,7 @@ from tasks.core.schemas import QUARANTINE, SOURCES, TRACES
 from tasks.gates.gates import GateKeeper
 from tasks.ingest import ingest as module
 from tasks.ingest.ingest import ingest
-from tasks.privacy.retention import Due, remove, request
+from tasks.privacy.retention import Due, redact, request
 from tasks.run.context import Context
 from tasks.sources import jsonl
 
@@ -365,7 +365,7 @@ class TestPartsWithoutALedgerRow:
         ingest(ctx)
         now = datetime(2026, 11, 10, tzinfo=UTC)
         request(ctx.lake, ["asked"], None, now)
-        remove(ctx.lake, Due(texts=NEXT, traces=frozenset({"asked"})), now)
+        redact(ctx.lake, Due(texts=NEXT, traces=frozenset({"asked"})), now)
         request(ctx.lake, ["young"], None, now)  # put on record, and killed before its text was removed
         before = rows(ctx, TRACES)
         forget_files(ctx, "logs/a.jsonl", "logs/b.jsonl")
@@ -375,7 +375,7 @@ class TestPartsWithoutALedgerRow:
             "asked": ("deleted", False), "expired": ("expired", False), "young": (None, True),
         }  # fmt: skip
         refused = {r["trace_id"]: (r["reason"], r["raw"]) for r in rows(ctx, QUARANTINE)}
-        assert refused == {"asked": ("removed", ""), "young": ("removed", "")}
+        assert refused == {"asked": ("redacted", ""), "young": ("redacted", "")}
 
     def test_what_passed_the_gate_once_is_not_refused_for_being_read_again(self, tmp_path: Path) -> None:
         log(tmp_path, "a.jsonl", [trace("t1", "x" * 9), trace("t2", "y")])

@@ -26,7 +26,7 @@ from tasks.judging.grades import grade_answers
 from tasks.judging.pairs import plan_pairs
 from tasks.judging.relevance import score_relevance
 from tasks.judging.verdicts import judge_joint_pairs, judge_pairs
-from tasks.privacy.retention import Due, remove
+from tasks.privacy.retention import Due, redact
 from tasks.run.build import build_contexts
 from tasks.run.context import Context
 from tasks.run.promotions import RETIRE, Promotion, add
@@ -367,13 +367,13 @@ def test_a_text_that_is_gone_is_not_graded_and_its_grades_stay(tmp_path: Path) -
     grade_answers(ctx)
     before = grades(ctx)
     assert {r["raw"] for r in rows(ctx, TABLE)} == {None, "Five!"}
-    done = {s.stage: s.computed for s in remove(ctx.lake, Due(traces=frozenset({"t2"})), datetime.now(UTC))}
+    done = {s.stage: s.computed for s in redact(ctx.lake, Due(traces=frozenset({"t2"})), datetime.now(UTC))}
     assert done["explanations"] == 3  # completeness and faithfulness have reasons, relevancy a reply
     assert {r["trace_id"] for r in rows(ctx, TABLE) if r["explanation"] or r["raw"]} == {"t1", "t3"}
     assert grades(ctx) == before
     assert grade_answers(ctx, retry_failures=True).computed == 0  # nothing is asked of it again
     assert grades(ctx) == before
-    remove(ctx.lake, Due(explanations=NEXT), datetime.now(UTC))
+    redact(ctx.lake, Due(explanations=NEXT), datetime.now(UTC))
     assert {r["trace_id"] for r in rows(ctx, TABLE) if r["explanation"] or r["raw"]} == set()
     assert grades(ctx) == before
 

@@ -193,7 +193,7 @@ def test_a_line_that_comes_again_is_refused(world: World) -> None:
     complete(world)
     assert found_in(world, SECRET) == set()
     assert len(read(world.warehouse, "FROM traces")) == rows
-    refused = read(world.warehouse, "SELECT trace_id, stage, raw FROM quarantine WHERE reason = 'removed' ORDER BY 1")
+    refused = read(world.warehouse, "SELECT trace_id, stage, raw FROM quarantine WHERE reason = 'redacted' ORDER BY 1")
     assert refused == [{"trace_id": t, "stage": "gate", "raw": ""} for t in ("a/1", "later")]
     assert read(world.warehouse, "FROM sources WHERE rows <> ingested + known + quarantined") == []
 
@@ -376,7 +376,7 @@ def test_what_a_killed_retention_began_is_left_to_the_next_one(world: World) -> 
         os.utime(part, (OLD.timestamp(), OLD.timestamp()))
     lake, aside = Lake(world.lake), world.out / "aside"
     (world.lake / "claims").rename(aside)
-    retention.remove(lake, retention.due(lake, Retention(text_days=5), NOW.date()), NOW)
+    retention.redact(lake, retention.due(lake, Retention(text_days=5), NOW.date()), NOW)
     aside.rename(world.lake / "claims")
     run(world.config, ["t1"])  # in the same part as the old ones
     assert retention.pending(lake) is None

@@ -25,7 +25,7 @@ from tasks.core.schemas import (
 from tasks.core.types import Verdict
 from tasks.judging import pairs, relevance, verdicts
 from tasks.privacy import retention
-from tasks.privacy.retention import Due, due, remove, request
+from tasks.privacy.retention import Due, due, redact, request
 from tasks.run import redacted
 from tasks.run.context import Context
 from tasks.run.plan import trace_parts
@@ -39,7 +39,7 @@ CHUNKS = {"a": "Water boils at one hundred degrees.", "b": "Tea is a plant."}
 
 def forget(ctx: Context, *ids: str) -> None:
     request(ctx.lake, ids, None, NOW)
-    remove(ctx.lake, due(ctx.lake, Retention(), TODAY), NOW)
+    redact(ctx.lake, due(ctx.lake, Retention(), TODAY), NOW)
 
 
 def judge_all(ctx: Context, **options: bool) -> None:
@@ -92,7 +92,7 @@ class TestDue:
         assert due(lake, Retention(), TODAY).traces == {"y/1"}
         request(lake, ["y/1"], "another letter", NOW)  # the first one stands
         assert {r["reason"] for p in lake.parts(REDACTIONS) for r in p.read().to_pylist()} == {"a letter"}
-        assert redacted.requested(lake) == {"x", "y/1"}
+        assert redacted.requested_redactions(lake) == {"x", "y/1"}
 
 
 class TestRemove:
@@ -102,24 +102,24 @@ class TestRemove:
         put(ctx, trace("new", day=NEXT), name="2-00000")
         claims.extract_claims(ctx)
         what = Due(texts=NEXT, explanations=NEXT)
-        assert {s.stage: s.computed for s in remove(ctx.lake, what, NOW)}["texts"] == 1
+        assert {s.stage: s.computed for s in redact(ctx.lake, what, NOW)}["texts"] == 1
         assert [(r["trace_id"], r["answer"] == "", r["text_redacted"]) for r in rows(ctx, TRACES)] == [
             ("old", True, "expired"),
             ("new", False, None),
         ]
         assert [bool(r["text"]) for r in rows(ctx, CLAIMS)] == [False, True]
         assert retention.pending(ctx.lake) == [DAY]
-        assert {s.computed for s in remove(ctx.lake, what, NOW)} == {0}
+        assert {s.computed for s in redact(ctx.lake, what, NOW)} == {0}
 
     def test_an_expired_trace_can_be_forgotten_too(self, tmp_path: Path) -> None:
         ctx = context(tmp_path)
         put(ctx, trace("a"), trace("b"))
-        remove(ctx.lake, Due(texts=NEXT), NOW)
+        redact(ctx.lake, Due(texts=NEXT), NOW)
         forget(ctx, "a")
         found = {r["trace_id"]: (r["text_redacted"], r["content_hash"]) for r in rows(ctx, TRACES)}
-        assert found["a"] == ("deleted", "removed")
+        assert found["a"] == ("deleted", "redacted")
         assert found["b"][0] == "expired"
-        assert found["b"][1] != "removed"  # or its line would conflict with itself when it is read again
+        assert found["b"][1] != "redacted"  # or its line would conflict with itself when it is read again
 
     def test_what_is_not_text_stays(self, tmp_path: Path) -> None:
         ctx = context(tmp_path)
@@ -156,11 +156,11 @@ class TestRemove:
         ]
         part = ctx.lake.write(QUARANTINE, "a", from_rows(refused, QUARANTINE))
         stamp = part.path.stat().st_mtime_ns
-        remove(ctx.lake, Due(texts=NEXT), NOW)
+        redact(ctx.lake, Due(texts=NEXT), NOW)
         assert [r["raw"] for r in rows(ctx, QUARANTINE)] == ["text", "", "text"]  # the part was written just now
         assert part.path.stat().st_mtime_ns == stamp
         later = datetime.fromtimestamp(stamp / 1e9, UTC).date() + timedelta(days=1)
-        remove(ctx.lake, Due(texts=later), NOW)
+        redact(ctx.lake, Due(texts=later), NOW)
         assert [r["raw"] for r in rows(ctx, QUARANTINE)] == ["", "", ""]  # also the one that claims to be of 2099
 
 
@@ -216,7 +216,7 @@ class TestNoStageReadsIt:
         ctx = context(tmp_path)
         two(ctx)
         (part,) = trace_parts(ctx)
-        assert len(redacted.removed(part)) == 0
+        assert len(redacted.redacted_traces(part)) == 0
         table = pa.table({"trace_id": ["gone", "here"]})
-        assert redacted.kept(part, table) is table
+        assert redacted.unredacted(part, table) is table
         assert redacted.marked(part, ["trace_id"])[redacted.MARK].null_count == 2
