@@ -375,13 +375,13 @@ def distill(
     balance: Annotated[
         float, typer.Option("--balance", help="Most of one answer for each of the rarest one; 0 leaves all.")
     ] = 2.0,
-    most: Annotated[int | None, typer.Option("--max", help="Most lessons in all.", show_default=False)] = None,
+    most: Annotated[int | None, typer.Option("--max", help="Most examples in all.", show_default=False)] = None,
     config: Config = CONFIG,
 ) -> None:
     """Write what a strong judge has judged as training data for a smaller model."""
     from flows import distill as verb  # noqa: PLC0415
+    from tasks.distill.examples import Wanted  # noqa: PLC0415
     from tasks.distill.export import Shares  # noqa: PLC0415
-    from tasks.distill.verdicts import Wanted  # noqa: PLC0415
     from tasks.run.scope import DateRange  # noqa: PLC0415
 
     wanted = Wanted(DateRange(*_some_days(None, start, end)), tuple(sorted(set(apps or ()))), min_confidence)

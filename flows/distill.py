@@ -1,4 +1,4 @@
-"""`leadline distill`: what a strong judge has judged, as training data for a smaller model."""
+"""`leadline distill`: judgements of a strong judge as training data for a smaller model."""
 
 import shlex
 from collections.abc import Mapping
@@ -16,10 +16,11 @@ from tasks import graders, judges
 from tasks.core.config import load_nightly
 from tasks.core.errors import ConfigError, UsageError
 from tasks.core.schemas import GRADES, VERDICTS
-from tasks.distill.export import Lessons, Shares, Student, check, export
+from tasks.distill.examples import Examples, Wanted
+from tasks.distill.export import Shares, Student, check, export
 from tasks.distill.grades import Grades
 from tasks.distill.selection import SPLITS
-from tasks.distill.verdicts import Verdicts, Wanted
+from tasks.distill.verdicts import Verdicts
 from tasks.graders import llm
 from tasks.judges.llm import Llm
 from tasks.store.lake import Lake
@@ -32,7 +33,7 @@ def run(config: Path, judge: str, student: Path | None, out: Path, wanted: Wante
     """Write the training set and print what it is made of.
 
     Raises:
-        UsageError: It is not told who teaches or who learns, or the folder holds something else.
+        UsageError: Teacher or student is missing, or the folder holds something else.
         ConfigError: The student's file is wrong, or it is no language model.
         DataError: Nothing is left to learn from.
     """
@@ -54,28 +55,28 @@ def run(config: Path, judge: str, student: Path | None, out: Path, wanted: Wante
         "command": _command(config, judge, student, wanted, shares),
     }
     with Queries(settings.limits.memory_limit, lake.hidden("scratch")) as queries:
-        lessons: Lessons
+        examples: Examples[Any]
         if isinstance(model, llm.Llm):
-            lessons = Grades(lake, queries, model, teacher.version, wanted)
+            examples = Grades(lake, queries, model, teacher.version, wanted)
         else:
-            lessons = Verdicts(lake, queries, model, teacher.version, wanted)
-        card = export(lessons, pupil, shares, about, teacher.version, out)
+            examples = Verdicts(lake, queries, model, teacher.version, wanted)
+        card = export(examples, pupil, shares, about, teacher.version, out)
     show(card, teacher, out)
 
 
 def show(card: Mapping[str, Any], teacher: Known, out: Path) -> None:
     """Print what a training set is made of."""
-    table = Table(title=f"Lessons of {escape(teacher.name)} {teacher.version}", title_justify="left", box=box.SIMPLE)
-    for name in ("pair_kind", "answer", *SPLITS):
+    table = Table(title=f"Examples of {escape(teacher.name)} {teacher.version}", title_justify="left", box=box.SIMPLE)
+    for name in ("form", "answer", *SPLITS):
         table.add_column(name, justify="right" if name in SPLITS else "left")
     console = wide()
-    for look, its in card["lessons"].items():
+    for form, its in card["examples"].items():
         for answer in sorted({a for split in SPLITS for a in its["kept"][split]}):
-            table.add_row(look, answer, *(f"{its['kept'][split].get(answer, 0):,}" for split in SPLITS))
+            table.add_row(form, answer, *(f"{its['kept'][split].get(answer, 0):,}" for split in SPLITS))
     console.print(table)
-    for look, its in card["lessons"].items():
+    for form, its in card["examples"].items():
         gone = ", ".join(f"{reason} {n:,}" for reason, n in its["left_out"].items())
-        console.print(f"{look}: of {its['judged']:,} judged, left out: {gone or 'none'}.", highlight=False)
+        console.print(f"{form}: of {its['judged']:,} judged, left out: {gone or 'none'}.", highlight=False)
     if not card["questions"]["valid"]:
         Console(stderr=True).print(
             "[yellow]note[/yellow] No question is held out; raise --valid-share.", highlight=False
@@ -87,7 +88,7 @@ def show(card: Mapping[str, Any], teacher: Known, out: Path) -> None:
 
 
 def _student(judge: str, file: Path | None, *, grades: bool) -> tuple[Llm | llm.Llm, Student]:
-    """Who is to be taught, by a file; by default the teacher's own.
+    """The student, by a file; by default the teacher's own.
 
     Args:
         grades: What is to be learned; verdicts otherwise.
@@ -95,7 +96,7 @@ def _student(judge: str, file: Path | None, *, grades: bool) -> tuple[Llm | llm.
     if file is None and not judge.endswith(FILES):
         raise UsageError(
             f"--student is missing: --judge {judge} names no file whose prompts could be asked. Give the file of the "
-            "judge or grader that is to be taught."
+            "judge or grader to train."
         )
     path = file or Path(judge)
     model = graders.load(path) if graders.described(path) else judges.load(path)
@@ -104,7 +105,7 @@ def _student(judge: str, file: Path | None, *, grades: bool) -> tuple[Llm | llm.
         problem = f"is of nobody who could learn {what} in words"
         raise ConfigError(path, "kind", problem, f"Give {who}; docs/distillation.md tells how.")
     if model.config.model.thinking:
-        problem = "is true, but lessons hold no thoughts"
+        problem = "is true, but examples hold no thoughts"
         raise ConfigError(path, "model.thinking", problem, "Give a student with thinking: false.")
     role = "grader" if grades else "judge"
     return model, Student(role, model.config.model_dump(), model.prompt_hashes, path.parent)

@@ -1,7 +1,7 @@
 -- grain: one grade that one grader gave to one trace, of the wanted applications, in the order of day and trace
 -- inputs: grades of the grader, traces, redactions, reviewed_grades (views/reviewed_grades.sql)
 -- parameters: $apps (empty for all)
--- METHODS, Judging the judges. Derived grades are no examples: they follow from others. `shown` is a hash of the
+-- METHODS, Judging the judges. Derived grades are no examples: they follow from others. `request_key` is a hash of the
 -- grader's input. `reason` is why a grade is no example for another grader; null where it is one:
 --   text_redacted        the trace's text is gone, or has to go
 --   failed, unparsable   there is no grade
@@ -27,7 +27,7 @@ WITH given AS (
                 'reference': traces.reference_answer,
                 'extractor': grades.extractor_version
             })
-        ) AS shown,
+        ) AS request_key,
         grades.status IN ('scored', 'na')
         AND reviewed_grades.outcome IN ('graded', 'na')
         AND reviewed_grades.value IS DISTINCT FROM grades.value AS refuted
@@ -42,7 +42,7 @@ SELECT
     CASE
         WHEN redacted THEN 'text_redacted'
         WHEN status IN ('failed', 'unparsable') THEN status
-        WHEN bool_or(refuted) OVER (PARTITION BY shown, grade) THEN 'refuted'
+        WHEN bool_or(refuted) OVER (PARTITION BY request_key, grade) THEN 'refuted'
     END AS reason,
     given.* EXCLUDE (redacted, refuted)
 FROM given

@@ -1,8 +1,8 @@
-"""Distillation: what a strong judge has judged becomes training data for a smaller language model (METHODS section 10).
+"""Writes distillation examples as training data for a smaller language model (METHODS, Judging the judges).
 
 A folder with `train.jsonl` and `valid.jsonl` (chats, one a line), the student's prompts, and `card.json`, which counts
-everything that went in, by what became of it. The same lake and options give the same bytes. The files hold texts of
-traces: they are the user's to keep as safe as the lake. Nothing is written to the lake. Left out: training
+all judgements that were used or left out. The same lake and options give the same bytes. The files hold texts of
+traces: the user must keep them as safe as the lake. Nothing is written to the lake. Left out: training
 (`training/distill.py`).
 """
 
@@ -12,47 +12,29 @@ import os
 import shutil
 import tempfile
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 from tasks.core.errors import DataError, LeadlineError, UsageError
+from tasks.distill.examples import Examples
 from tasks.distill.selection import SPLITS, Candidate, Chosen, Split, choose
-from tasks.engines.generator import Prompt
 
 FORMAT = 1  # raised when the files or the card are written otherwise
 CARD, PROMPTS, README = "card.json", "prompts", "README.md"
 WRITTEN = frozenset({CARD, PROMPTS, README, *(f"{split}.jsonl" for split in SPLITS)})  # all that a folder holds
-KEPT = ("thinking", "temperature", "top_p", "seed")  # of the student's model: how it is asked, whatever model it is
-
-
-class Lessons(Protocol):
-    """What a teacher judged, as lessons for a student.
-
-    Attributes:
-        seen: By the student's look, how many judgements of the teacher there are.
-        left_out: By look and reason, how many of them are no lesson.
-    """
-
-    seen: Counter[str]
-    left_out: dict[str, Counter[str]]
-
-    def candidates(self) -> Iterator[Candidate]:
-        """What can be a lesson; afterwards the counts are complete."""
-
-    def written(self, chosen: Sequence[Candidate]) -> Iterator[tuple[Candidate, Prompt, Mapping[str, object]]]:
-        """The prompts of lessons, with where each comes from, in the order of their places."""
+KEPT = ("thinking", "temperature", "top_p", "seed")  # of the student's model: its settings for any weights
 
 
 @dataclass(frozen=True, slots=True)
 class Student:
-    """Who is to be taught.
+    """The model to train.
 
     Attributes:
         role: `judge` of claims, or `grader` of answers.
         settings: Its file, paths of prompts relative to it.
-        prompts: The hash of each of its prompts, by look.
+        prompts: The hash of each of its prompts, by form.
         folder: Of its file.
     """
 
@@ -64,7 +46,7 @@ class Student:
 
 @dataclass(frozen=True, slots=True)
 class Shares:
-    """How lessons become a training set; see `lessons.choose`."""
+    """How examples become a training set; see `selection.choose`."""
 
     valid: float = 0.1
     balance: float | None = 2.0
@@ -83,17 +65,17 @@ class Shares:
                 f"--balance {self.balance:g} is below 1. Give 1 for equal numbers, more, or 0 to leave all."
             )
         if self.most is not None and self.most < 1:
-            raise UsageError(f"--max {self.most} is no number of lessons. Give 1 or more.")
+            raise UsageError(f"--max {self.most} is no number of examples. Give 1 or more.")
 
 
 def export(
-    lessons: Lessons, student: Student, shares: Shares, about: Mapping[str, object], teacher: str, out: Path
+    examples: Examples[Any], student: Student, shares: Shares, about: Mapping[str, object], teacher: str, out: Path
 ) -> Mapping[str, Any]:
-    """Write the training set that lessons make into a folder, in the place of an earlier one.
+    """Writes the training set into a folder, in place of an earlier one.
 
     Args:
-        about: What the card says of teacher and options.
-        teacher: Its version, for each lesson's provenance.
+        about: The card's entries on teacher and options.
+        teacher: Its version, for each example's provenance.
 
     Returns:
         The card.
@@ -104,16 +86,16 @@ def export(
         LeadlineError: The folder can't be written.
     """
     check(out)
-    chosen = choose(lessons.candidates(), shares.valid, shares.balance, shares.most)
-    counts = _counts(lessons, chosen)
-    if not chosen.lessons["train"]:
+    chosen = choose(examples.candidates(), shares.valid, shares.balance, shares.most)
+    counts = _counts(examples, chosen)
+    if not chosen.examples["train"]:
         raise DataError(f"nothing is left to learn from: {_reasons(counts)}. Ask for more days, or leave out less.")
     try:
         out.parent.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryDirectory(dir=out.parent, prefix=f".{out.name}.") as made:  # nobody else may read it
             folder = Path(made) / out.name
             folder.mkdir(mode=0o700)
-            card = _write(lessons, student, chosen, counts, about, teacher, folder)
+            card = _write(examples, student, chosen, counts, about, teacher, folder)
             if out.exists():
                 out.rename(Path(made) / "before")
             folder.rename(out)
@@ -123,7 +105,7 @@ def export(
 
 
 def check(out: Path) -> None:
-    """Refuse a folder that holds anything but an earlier training set: it would be gone.
+    """Refuses a folder that holds anything but an earlier training set: it would be replaced.
 
     Raises:
         UsageError: It does.
@@ -160,7 +142,7 @@ def settings_of(dumped: Mapping[str, Any]) -> tuple[dict[str, Any], dict[Path, s
 
 
 def _write(
-    lessons: Lessons,
+    examples: Examples[Any],
     student: Student,
     chosen: Chosen,
     counts: Mapping[str, Any],
@@ -173,7 +155,7 @@ def _write(
     for path, name in files.items():
         shutil.copyfile(student.folder / path.expanduser(), folder / name)
     written = {
-        f"{split}.jsonl": _lines(lessons, student, chosen.lessons[split], teacher, folder, split) for split in SPLITS
+        f"{split}.jsonl": _lines(examples, student, chosen.examples[split], teacher, folder, split) for split in SPLITS
     }
     card = {
         "format": FORMAT,
@@ -184,8 +166,8 @@ def _write(
             "model": {name: student.settings["model"][name] for name in KEPT},
             "prompts": dict(student.prompts),
         },
-        "lessons": counts,
-        "questions": {split: len({c.question for c in chosen.lessons[split]}) for split in SPLITS},
+        "examples": counts,
+        "questions": {split: len({c.question for c in chosen.examples[split]}) for split in SPLITS},
         "files": written,
     }
     (folder / README).write_text(_readme(card), encoding="utf-8")
@@ -194,19 +176,19 @@ def _write(
 
 
 def _lines(
-    lessons: Lessons, student: Student, chosen: Sequence[Candidate], teacher: str, folder: Path, split: Split
+    examples: Examples[Any], student: Student, chosen: Sequence[Candidate], teacher: str, folder: Path, split: Split
 ) -> str:
     """Write one split; returns the file's hash."""
     digest = hashlib.sha256()
     with (folder / f"{split}.jsonl").open("wb") as file:
-        for lesson, prompt, where in lessons.written(chosen):
-            said = {"system": prompt.system, "user": prompt.user, "assistant": lesson.reply}
+        for example, prompt, where in examples.written(chosen):
+            chat = {"system": prompt.system, "user": prompt.user, "assistant": example.reply}
             row = {
-                "messages": [{"role": role, "content": text} for role, text in said.items()],
+                "messages": [{"role": role, "content": text} for role, text in chat.items()],
                 "provenance": {
                     "judge_version": teacher,
-                    "pair_kind": lesson.look,
-                    "prompt": student.prompts[lesson.look],
+                    "form": example.form,
+                    "prompt": student.prompts[example.form],
                     **where,
                 },
             }
@@ -217,14 +199,14 @@ def _lines(
     return digest.hexdigest()
 
 
-def _counts(lessons: Lessons, chosen: Chosen) -> dict[str, Any]:
-    """By look: what the teacher judged, what is kept in each split and of each answer, and what is not, by reason."""
+def _counts(examples: Examples[Any], chosen: Chosen) -> dict[str, Any]:
+    """By form: judgements, examples kept in each split by answer, and those left out by reason."""
     found = {}
-    for look in sorted(lessons.seen):
-        kept = {s: Counter(c.answer for c in chosen.lessons[s] if c.look == look) for s in SPLITS}
-        gone = lessons.left_out.get(look, Counter()) + chosen.left_out.get(look, Counter())
-        found[look] = {
-            "judged": lessons.seen[look],
+    for form in sorted(examples.seen):
+        kept = {s: Counter(c.answer for c in chosen.examples[s] if c.form == form) for s in SPLITS}
+        gone = examples.left_out.get(form, Counter()) + chosen.left_out.get(form, Counter())
+        found[form] = {
+            "judged": examples.seen[form],
             "kept": {split: dict(sorted(kept[split].items())) for split in SPLITS},
             "left_out": dict(sorted(gone.items())),
         }
@@ -232,11 +214,11 @@ def _counts(lessons: Lessons, chosen: Chosen) -> dict[str, Any]:
 
 
 def _reasons(counts: Mapping[str, Any]) -> str:
-    told = []
-    for look, its in counts.items():
+    shown = []
+    for form, its in counts.items():
         gone = ", ".join(f"{reason} {n:,}" for reason, n in its["left_out"].items())
-        told.append(f"{look}: {its['judged']:,} judged{f' ({gone})' if gone else ''}")
-    return "; ".join(told) or "the teacher judged nothing of what is asked for"
+        shown.append(f"{form}: {its['judged']:,} judged{f' ({gone})' if gone else ''}")
+    return "; ".join(shown) or "the teacher judged nothing in the wanted days and applications"
 
 
 def _readme(card: Mapping[str, Any]) -> str:
@@ -244,18 +226,18 @@ def _readme(card: Mapping[str, Any]) -> str:
     lines = [
         "# Training data made from a judge's verdicts",
         "",
-        "**Private: the chats hold texts of traces.** Keep them as safe as the logs. Where texts are removed from the",
+        "**Private: the chats hold texts of traces.** Keep them as safe as the logs. Where texts are redacted in the",
         "lake, delete this folder and make it again by the same command:",
         "",
         f"    {card['command']}",
         "",
         f"Teacher: {card['teacher']['name']}, version {card['teacher']['version']}. `card.json` has the rest.",
         "",
-        "| look | judged | train | valid | left out |",
+        "| form | judged | train | valid | left out |",
         "|---|---|---|---|---|",
     ]
-    for look, its in card["lessons"].items():
+    for form, its in card["examples"].items():
         kept = [", ".join(f"{a} {n:,}" for a, n in its["kept"][split].items()) or "0" for split in SPLITS]
         gone = ", ".join(f"{reason} {n:,}" for reason, n in its["left_out"].items()) or "0"
-        lines.append(f"| {look} | {its['judged']:,} | {' | '.join(kept)} | {gone} |")
+        lines.append(f"| {form} | {its['judged']:,} | {' | '.join(kept)} | {gone} |")
     return "\n".join(lines) + "\n"

@@ -102,7 +102,7 @@ def test_every_look_is_kept_or_left_out_for_a_reason(judged: World, command: Com
     code, out, err = command(*options(judged, tmp_path / "set"), "--valid-share", 0.3)
     assert (code, err) == (0, "")
     card = json.loads((tmp_path / "set/card.json").read_text())
-    its = card["lessons"]["plain"]
+    its = card["examples"]["plain"]
     looks = read(
         judged.warehouse, "SELECT count(*) AS n FROM pair_verdicts WHERE label IS NOT NULL OR failure IS NOT NULL"
     )
@@ -183,7 +183,7 @@ def test_only_what_the_teacher_was_sure_of(judged: World, command: Command, tmp_
 
 def test_who_explains_nothing_teaches_no_explanations(judged: World, command: Command, tmp_path: Path) -> None:
     assert command(*options(judged, tmp_path / "set", student="explains.yaml"))[0] == 0
-    its = json.loads((tmp_path / "set/card.json").read_text())["lessons"]
+    its = json.loads((tmp_path / "set/card.json").read_text())["examples"]
     assert list(its) == ["explained", "plain"]
     assert its["explained"]["kept"] == {"train": {}, "valid": {}}
     assert set(its["explained"]["left_out"]) == {
@@ -200,22 +200,22 @@ def test_grades_are_taught_by_a_prompt_each(judged: World, command: Command, tmp
     given = read(judged.warehouse, "FROM grades WHERE status IN ('scored', 'na')")
     value = {(g["trace_id"], g["grade"]): g["value"] for g in given}
     found = [r for split in ("train", "valid") for r in rows(tmp_path / "set" / f"{split}.jsonl")]
-    assert {r["provenance"]["pair_kind"] for r in found} == {
+    assert {r["provenance"]["form"] for r in found} == {
         "answer_relevancy", "completeness", "faithfulness", "usefulness",
     }  # fmt: skip
     for row in found:
         where = row["provenance"]
         assert json.loads(row["messages"][2]["content"]) == {
-            where["pair_kind"]: value[where["trace_id"], where["pair_kind"]]
+            where["form"]: value[where["trace_id"], where["form"]]
         }
     texts = [r["messages"][1]["content"] for r in found if r["provenance"]["trace_id"] == "marked"]
     assert texts
     assert not any("<|im_end|>" in text for text in texts)
-    for its in card["lessons"].values():
+    for its in card["examples"].values():
         kept = sum(n for split in its["kept"].values() for n in split.values())
         assert its["judged"] == 41 == kept + sum(its["left_out"].values())
     assert sorted(p.name for p in (tmp_path / "set/prompts").iterdir()) == sorted(
-        f"{look}.md" for look in card["lessons"]
+        f"{look}.md" for look in card["examples"]
     )
 
 

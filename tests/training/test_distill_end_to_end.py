@@ -214,7 +214,7 @@ def passed(results: list[Result]) -> float:
 
 
 def test_as_many_examples_of_each_label(taught: Taught) -> None:
-    kept = taught.card["lessons"]["plain"]["kept"]
+    kept = taught.card["examples"]["plain"]["kept"]
     assert all(set(kept[split]) == set(RULE.values()) for split in kept)
     assert all(len(set(kept[split].values())) == 1 for split in kept)
 
@@ -222,7 +222,7 @@ def test_as_many_examples_of_each_label(taught: Taught) -> None:
 def test_held_out_replies_get_likelier(taught: Taught) -> None:
     before, after = taught.record["before"], taught.record["after"]
     print(before, after)
-    assert before["lessons"] == after["lessons"] > 4
+    assert before["examples"] == after["examples"] > 4
     assert after["loss"] < before["loss"] / 10
     assert (before["exact"], after["exact"]) == (0, pytest.approx(1, abs=0.2))
 
