@@ -44,9 +44,9 @@ LOOKS = ("single pairs", "joint pairs")
 def built(folder: Path) -> Path:
     """The tests' tiny chat model, reading more tokens."""
     sys.path.insert(0, str(ROOT / "tests"))
-    from kit import tiny_llms
+    from kit.models import llms
 
-    tiny_llms.build(folder)
+    llms.build(folder)
     for name, key in (("config.json", "max_position_embeddings"), ("tokenizer_config.json", "model_max_length")):
         settings = json.loads((folder / name).read_text())
         (folder / name).write_text(json.dumps({**settings, key: POSITIONS}))

@@ -183,7 +183,7 @@ def serving(command: Sequence[str], url: str, log: Path, env: Mapping[str, str])
 @pytest.fixture(scope="session")
 def tiny(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Path]:
     """Folder of a tiny classifier of a family of models, made on first use: for the tests of engines."""
-    from kit.tiny_classifiers import make  # noqa: PLC0415 - imports torch
+    from kit.models.classifiers import make  # noqa: PLC0415 - imports torch
 
     made: dict[str, Path] = {}
 

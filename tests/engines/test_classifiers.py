@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 import torch
 import transformers
-from kit.tiny_classifiers import FAMILIES, NAMES, PAIRS, make
+from kit.models.classifiers import FAMILIES, NAMES, PAIRS, make
 
 from tasks.core.errors import EngineError
 from tasks.engines.classifier import ClassifierConfig, Labels

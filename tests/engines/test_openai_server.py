@@ -502,7 +502,7 @@ MISSING = [name for name in SERVER_NEEDS if importlib.util.find_spec(name) is No
 
 @pytest.fixture(scope="module")
 def vllm(tmp_path_factory):
-    from kit.tiny_llms import build  # noqa: PLC0415 - imports torch
+    from kit.models.llms import build  # noqa: PLC0415 - imports torch
 
     url = unused_url()
     folder = build(tmp_path_factory.mktemp("llm"), thinking=True)

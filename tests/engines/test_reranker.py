@@ -10,8 +10,8 @@ import torch
 import transformers
 import yaml
 from conftest import in_process
+from kit.models.classifiers import make
 from kit.root import ROOT
-from kit.tiny_classifiers import make
 from pydantic import ValidationError
 
 from tasks.core.errors import ConfigError, EngineError

@@ -17,7 +17,7 @@ import transformers
 from conftest import in_process
 from hypothesis import given
 from hypothesis import strategies as st
-from kit.tiny_llms import END, POSITIONS, START, STOP, THINK, THOUGHT, build
+from kit.models.llms import END, POSITIONS, START, STOP, THINK, THOUGHT, build
 
 from tasks.core.errors import EngineError
 from tasks.engines import _vllm

@@ -16,8 +16,8 @@ import psutil
 import pytest
 import yaml
 from conftest import in_process, until
+from kit.models.classifiers import PAIRS, make
 from kit.root import ROOT
-from kit.tiny_classifiers import PAIRS, make
 
 from tasks import judges
 from tasks.core.errors import EngineError
@@ -95,7 +95,7 @@ def test_a_killed_run_leaves_no_process_and_modernbert_is_classified_as_by_trans
         "import signal, sys, time\n"
         "signal.signal(signal.SIGINT, lambda *_: None)\n"
         "from tasks.engines.classifier import ClassifierConfig, open_classifier\n"
-        "from kit.tiny_classifiers import PAIRS\n"
+        "from kit.models.classifiers import PAIRS\n"
         "if __name__ == '__main__':\n"
         "    own = open_classifier(ClassifierConfig(model=sys.argv[1], engine='vllm_offline', max_tokens=100))\n"
         "    print(own.classify(PAIRS).probabilities.tolist(), flush=True)\n"

@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 from conftest import in_process
+from kit.models.llms import POSITIONS, build
 from kit.root import ROOT
-from kit.tiny_llms import POSITIONS, build
 
 from tasks.core.config import validate
 from tasks.core.types import Answer, Chunk

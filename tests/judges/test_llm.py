@@ -571,9 +571,9 @@ def real(tmp_path_factory):
     """What a loaded judge says of three requests, in the order asked for and in another one."""
     if importlib.util.find_spec("vllm") is None:
         pytest.skip("vLLM is not installed: make .venv/vllm")
-    from kit import tiny_llms  # noqa: PLC0415 - imports torch
+    from kit.models import llms  # noqa: PLC0415 - imports torch
 
-    folder = tiny_llms.build(tmp_path_factory.mktemp("llm"))
+    folder = llms.build(tmp_path_factory.mktemp("llm"))
     file = folder / "judge.yaml"
     model = {"model": "./", "dtype": "float32", "max_tokens": 2048}
     file.write_text(

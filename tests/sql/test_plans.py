@@ -4,6 +4,7 @@ import json
 import re
 from collections.abc import Iterator
 from datetime import date
+from pathlib import Path
 from typing import Any
 
 import duckdb
@@ -11,7 +12,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 import yaml
-from sql.test_sql import DEFAULTS, HERE, schema_of
+from kit.relations import DEFAULTS, schema_of
 
 from tasks.run.identity import SCORING_SQL
 from tasks.store.query import bind, connect, sql
@@ -48,7 +49,7 @@ EQUAL = re.compile(r"^(?P<left>.*?) (?:=|IS NOT DISTINCT FROM) (?P<right>.*)$", 
 
 
 def scored(name: str) -> list[Any]:
-    path = HERE / f"{name}.yaml"
+    path = Path(__file__).parent / f"{name}.yaml"
     return yaml.safe_load(path.read_text()) if path.exists() else []
 
 

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 import torch
 import yaml
-from kit.tiny_llms import END, START, STOP, build
+from kit.models.llms import END, START, STOP, build
 from safetensors.torch import load_file
 from transformers import AutoModelForCausalLM, AutoTokenizer
 

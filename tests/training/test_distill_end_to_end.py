@@ -17,7 +17,7 @@ from typing import Any
 import pytest
 import yaml
 from conftest import in_process
-from kit.tiny_llms import TEXTS, build
+from kit.models.llms import TEXTS, build
 from kit.worlds import all_stages, make_world, read, trace, write
 
 from flows.__main__ import main

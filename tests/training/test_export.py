@@ -6,20 +6,20 @@ import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from kit import tiny_bert
+from kit.models import bert
 from safetensors.torch import load_file
 from transformers import AutoModelForSequenceClassification, AutoTokenizer, BertForSequenceClassification
 
 from training import export
 
-PAIRS = tiny_bert.pairs(20)
+PAIRS = bert.pairs(20)
 ROUNDING = 2.0**-11  # of half precision, relative
 SMALLEST = 2.0**-25  # half of its smallest step, near zero
 
 
 @pytest.fixture(scope="module")
 def base(tmp_path_factory):
-    return tiny_bert.base(tmp_path_factory.mktemp("base"), spread=0.3)
+    return bert.base(tmp_path_factory.mktemp("base"), spread=0.3)
 
 
 @pytest.fixture(scope="module")

@@ -8,7 +8,7 @@ import torch
 import yaml
 from hypothesis import given
 from hypothesis import strategies as st
-from kit import tiny_bert
+from kit.models import bert
 from sklearn.metrics import balanced_accuracy_score, roc_auc_score
 from transformers import BertForSequenceClassification
 
@@ -187,11 +187,11 @@ def judge(model, **changes):
 
 
 def test_features_are_computed_once_per_model_and_requests(tmp_path):
-    folder = tiny_bert.base(tmp_path / "model")
+    folder = bert.base(tmp_path / "model")
     torch.manual_seed(0)
     names = {0: "entailment", 1: "neutral", 2: "contradiction"}
     BertForSequenceClassification.from_pretrained(folder, id2label=names).save_pretrained(folder)
-    texts = [(p.premise, p.hypothesis) for p in tiny_bert.pairs(3)]
+    texts = [(p.premise, p.hypothesis) for p in bert.pairs(3)]
     requests = [Request(keys.request_key(*pair), *pair) for pair in texts]
     made = Claims(["supported"] * 3, ["a"] * 3, requests, np.arange(3), Counter())
     first = judge(folder)

@@ -8,7 +8,7 @@ import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from kit import tiny_bert
+from kit.models import bert
 from safetensors.torch import load_file
 from transformers import AutoModelForSequenceClassification, AutoTokenizer, BertForSequenceClassification
 
@@ -103,7 +103,7 @@ def test_batches_are_of_like_length():
 # Whole runs -----------------------------------------------------------------------------------------------------------
 
 PAIRS = [
-    *tiny_bert.pairs(),
+    *bert.pairs(),
     # Too long together, and the claim about as long as the premise: the premise alone is cut.
     Pair("the red boat " * 12, "the old white house and one lamp " * 5, "neutral", "made", "planted", "0" * 32),
 ]
@@ -137,7 +137,7 @@ def recorded(seen, dies_at=math.inf):
 
 @pytest.fixture(scope="module")
 def base(tmp_path_factory):
-    return tiny_bert.base(tmp_path_factory.mktemp("base"))
+    return bert.base(tmp_path_factory.mktemp("base"))
 
 
 def trained(recipe, base, out, seen=None, dies_at=math.inf):
@@ -216,7 +216,7 @@ def test_training_learns(tmp_path):
 
     # The words of the claims tell the labels, and the weights are far enough apart for words to make a difference. The
     # best guess without looking is worth about 0.8, and no training at all more than 1.
-    spread = str(tiny_bert.base(tmp_path / "base", spread=0.3))
+    spread = str(bert.base(tmp_path / "base", spread=0.3))
     eager = RECIPE.model_copy(update={"epochs": 12, "dropout": 0.0, "freeze_embeddings": False, "save_every": 1000})
     torch.manual_seed(0)
     assert mean(train.base_model(eager, spread)) > 0.8
@@ -313,7 +313,7 @@ def test_a_low_rank_difference_is_learned_in_every_matrix_of_every_layer(base):
     learned = {n for n, p in model.named_parameters() if p.requires_grad}
     lora = {n.removeprefix("base_model.model.bert.encoder.").split(".lora_")[0] for n in learned if ".lora_" in n}
     places = ("attention.self.query", "attention.self.key", "attention.self.value", *ADAPTED[3:])
-    assert lora == {f"layer.{i}.{place}" for i in range(tiny_bert.LAYERS) for place in places}
+    assert lora == {f"layer.{i}.{place}" for i in range(bert.LAYERS) for place in places}
     assert {p.shape[0] if ".lora_A." in n else p.shape[1] for n, p in model.named_parameters() if ".lora_" in n} == {2}
     # What the base does not have, or has trained for something else, is learned whole.
     whole = {n.split(".modules_to_save.")[0].removeprefix("base_model.model.") for n in learned if ".lora_" not in n}

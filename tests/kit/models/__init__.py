@@ -1,0 +1,1 @@
+"""Tiny models with real tokenizers, made in seconds."""

@@ -1,0 +1,117 @@
+"""Relations of the cases of `tests/sql`: their columns, and rows with what a case leaves out."""
+
+from typing import Any
+
+import pyarrow as pa
+
+from tasks.core.schemas import TABLES
+from tasks.scoring import intervals
+
+VERDICT = pa.schema([
+    ("request_key", pa.string()),
+    ("label", pa.string()),
+    ("failure", pa.string()),
+    ("p_supported", pa.float64()),
+    ("p_contradicted", pa.float64()),
+    ("passages", pa.list_(pa.int32())),
+    ("stage", pa.int32()),
+])  # fmt: skip
+BATCH = pa.schema([("row", pa.int64()), ("trace_id", pa.string()), ("content_hash", pa.string())])
+ANNOTATIONS = pa.schema([("trace_id", pa.string()), ("gold_ids", pa.list_(pa.string()))])
+REVIEWED = pa.schema([
+    *[TABLES["trace_scores"].schema.field(n) for n in ("recipe", "date", "trace_id", "app", "generator", "question_id")],
+    ("wrong", pa.bool_()),
+    ("random", pa.bool_()),
+    *[(f"{n}_{who}", pa.float64()) for n in ("groundedness", "faithfulness") for who in ("people", "judge")],
+])  # fmt: skip
+GRACE_SUMS = pa.schema([
+    *[TABLES["trace_grace"].schema.field(n) for n in ("recipe", "date", "app", "generator")],
+    ("question", pa.int64()),
+    *[TABLES["nightly_grace_sources"].schema.field(n) for n in ("source", "support")],
+    *[(n, pa.int64()) for n in ("true_positives", "false_positives", "false_negatives")],
+])  # fmt: skip
+SHOWN = pa.schema([
+    *[TABLES["trace_scores"].schema.field(n) for n in ("date", "app", "generator", "judge_version")],
+    *[(n, pa.string()) for n in ("question", "name")],
+    *[(n, pa.int64()) for n in ("n", "n_not_judged", "n_judged", "n_supported", "n_unread")],
+])  # fmt: skip
+REPEATED = pa.schema([
+    *[TABLES["nightly_repeats"].schema.field(n) for n in ("recipe", "date", "app", "generator", "judge_version", "number")],
+    *[(n, pa.int64()) for n in ("questions", "n", "n_scored", "n_na", "n_unjudged", "n_abstained")],
+    ("varied", pa.bool_()),
+    *[(n, pa.float64()) for n in ("mean", "variance", "reach")],
+])  # fmt: skip
+REVIEWED_CLAIMS = pa.schema([
+    *[TABLES["claim_results"].schema.field(n) for n in ("recipe", "date", "trace_id", "claim_id")],
+    *[(n, pa.string()) for n in ("outcome", "people", "judge")],
+    *[(n, pa.bool_()) for n in ("random", "people_misused", "judge_misused", "adjudicated", "disputed")],
+    ("n_reviewers", pa.int64()),
+    ("votes", pa.list_(pa.struct([("reviewer", pa.string()), ("label", pa.string()), ("adjudicated", pa.bool_())]))),
+])  # fmt: skip
+REVIEWED_GRADES = pa.schema([
+    ("date", pa.date32()),
+    *[(n, pa.string()) for n in ("trace_id", "grade", "outcome")],
+    ("value", pa.float64()),
+    ("random", pa.bool_()),
+    ("votes", pa.list_(pa.struct([("reviewer", pa.string()), ("value", pa.float64()), ("adjudicated", pa.bool_())]))),
+])  # fmt: skip
+RATINGS = pa.schema([  # labels of claims, or grades of answers, by one rater
+    ("date", pa.date32()),
+    *[(n, pa.string()) for n in ("claim_id", "trace_id", "item", "app", "question", "grade", "outcome")],
+    ("value", pa.float64()),
+    ("confidence", pa.float64()),
+    ("drawn", pa.bool_()),
+])  # fmt: skip
+DEFAULTS = {
+    "recipe": "r",
+    "method": "claims",
+    "judge_version": "j",
+    "misuse_penalty": 2.0,
+    "partial_credit": 0.0,
+    "t_context": 0.4,
+    "t_groundedness": 50.0,
+    "t_answer": 0.4,
+    "w_retrieval": 0.4,
+    "w_answerability": 0.0,
+    "w_faithfulness": 0.5,
+    "w_answer": 0.4,
+    "salt": "",
+    "readers": [],
+    "dangling_as_misuse": False,
+    "partial_passes": False,
+    "sample": 0,
+    "grace_source": "chunk",
+}
+ONE_JUDGE = {"stage": 1}  # whose looks and verdicts they are, where a case does not say it
+CLAIM = {"kind": "claim"}  # what was cut, where it does not say it
+
+
+def schema_of(relation: str) -> pa.Schema:
+    extra = {
+        "verdict": VERDICT,
+        "batch": BATCH,
+        "arrived": BATCH,
+        "annotations": ANNOTATIONS,
+        "intervals": intervals.OF_SOURCES,
+        "grace_sums": GRACE_SUMS,
+        "shown": SHOWN,
+        "repeated_questions": REPEATED,
+        "reviewed_traces": REVIEWED,
+        "reviewed_claims": REVIEWED_CLAIMS,
+        "reviewed_grades": REVIEWED_GRADES,
+        "ratings_a": RATINGS,
+        "ratings_b": RATINGS,
+        "ratings_people": RATINGS,
+    }
+    return extra[relation] if relation in extra else TABLES[relation].schema
+
+
+def relation(name: str, rows: list[dict[str, Any]]) -> pa.Table:
+    schema = schema_of(name)
+    blank = {f.name: [] for f in schema if pa.types.is_list(f.type)}
+    blank |= {n: value for n, value in ONE_JUDGE.items() if n in schema.names}
+    blank |= CLAIM if name == "claims" else {}
+    names = set(schema.names)
+    assert all(set(r) <= names for r in rows), f"{name}: unknown columns in {rows}"
+    plain = pa.schema([f.remove_metadata().with_nullable(True) for f in schema])
+    return pa.Table.from_pylist([{**blank, **r} for r in rows], schema=plain)
