@@ -23,8 +23,8 @@ import pyarrow as pa
 
 from bench.labelled import ROOT
 from tasks.core.schemas import CLAIM_RESULTS, RUNS
-from tasks.judging.known import all_verdicts
-from tasks.judging.pairs import cut_claims
+from tasks.judging.claims import cut_claims
+from tasks.judging.stored_verdicts import all_verdicts
 from tasks.patterns import DETECTORS, Chunk, Claim
 from tasks.run.build import build_context
 from tasks.run.plan import trace_parts

@@ -19,6 +19,7 @@ import time
 from collections.abc import Sequence
 from dataclasses import replace
 from datetime import date
+from operator import attrgetter
 from pathlib import Path
 from typing import Any
 
@@ -123,7 +124,8 @@ def planned(config: Path, days: tuple[date, date], judges: dict[str, Kept] | Non
 def orders(ctx: Any) -> dict[str, list[Any]]:
     """The single pairs' requests as the pipeline sorts them, and shuffled."""
     from tasks.judging.pairs import pair_parts
-    from tasks.judging.verdicts import open_requests, shards
+    from tasks.judging.verdicts import open_requests
+    from tasks.run.work import shards
 
     member = ctx.judges[0]
     with ctx.queries() as queries:
@@ -132,7 +134,9 @@ def orders(ctx: Any) -> dict[str, list[Any]]:
             for part in trace_parts(ctx)
             for request in open_requests(ctx, queries, member, part, pair_parts(ctx, part, member)[:1])
         ]
-    in_order = [r for shard in shards(iter(found), ctx.config.limits) for r in shard]
+    limits = ctx.config.limits
+    cut = shards(found, limits.shard_requests, held=limits.sort_requests, order=attrgetter("shown"))
+    in_order = [r for shard in cut for r in shard]
     return {"sorted": in_order, "shuffled": random.Random(0).sample(found, len(found))}
 
 
@@ -206,7 +210,7 @@ def judged(ctx: Any, kept: dict[str, Kept]) -> dict[str, float]:
 
 def shares(ctx: Any) -> dict[str, float]:
     """Of the judged claims, those that each band would send on."""
-    from tasks.judging.known import all_verdicts, claim_results
+    from tasks.judging.stored_verdicts import all_verdicts, claim_results
 
     first = ctx.judges[:1]
     with ctx.queries() as queries:

@@ -14,7 +14,7 @@ from rich.table import Table
 
 from tasks.claims.extract import extract_claims
 from tasks.ingest.ingest import ingest
-from tasks.judging.estimate import Estimate, Judging, estimate
+from tasks.judging.estimate import Estimate, JudgeEstimate, estimate
 from tasks.judging.pairs import plan_pairs
 from tasks.run.build import build_contexts
 from tasks.run.scope import ALWAYS
@@ -66,18 +66,18 @@ def show(missing: Missing, first: date, last: date) -> None:
         ]
     rows += [("relevance scores", work.relevance)]
     rows += [("answers to grade", work.answers)] if work.answers is not None else []
-    rows += [(f"{asking.stage}, asked of a model", asking.requests) for asking in work.asking]
+    rows += [(f"{asking.stage}, asked of a model", asking.requests) for asking in work.requests]
     rows += [("traces to score", work.scores)]
     for name, n in rows:
         table.add_row(name, f"{n:,}")
     console = Console()
     console.print(table)
     costs = [_cost(judging, len(work.judges)) for judging in work.judges]
-    costs += [f"Asking for {a.stage} reads about {a.tokens:,} tokens." for a in work.asking if a.requests]
+    costs += [f"Asking for {a.stage} reads about {a.tokens:,} tokens." for a in work.requests if a.requests]
     console.print(" ".join([*costs, "Nothing was changed."]), highlight=False, soft_wrap=True)
 
 
-def _cost(judging: Judging, judges: int) -> str:
+def _cost(judging: JudgeEstimate, judges: int) -> str:
     """What judging takes, in a sentence."""
     whose = f"Judging by {judging.judge}" if judges > 1 else "Judging"
     time = "no measured rate yet" if judging.minutes is None else f"about {judging.minutes:.1f} minutes"

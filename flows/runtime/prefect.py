@@ -69,8 +69,8 @@ find_alerts = shell(alerts.STAGE, alerts.find_alerts)
 load_warehouse = shell("warehouse", publish.load_warehouse)
 write_reports = shell("report", publish.write_reports)
 publish_warehouse = shell("publish", publish.publish_warehouse)
-judge_pairs = shell(verdicts.FIRST, verdicts.judge_pairs)
-judge_joint_pairs = shell(verdicts.SECOND, verdicts.judge_joint_pairs)
+judge_pairs = shell(verdicts.SINGLE, verdicts.judge_pairs)
+judge_joint_pairs = shell(verdicts.JOINT, verdicts.judge_joint_pairs)
 score_relevance = shell("relevance", relevance.score_relevance)
 score_by = shell("relevance", relevance.score_by)
 grade_answers = shell(grades.STAGE, grades.grade_answers)
@@ -82,7 +82,7 @@ def looks(stage: int, *, rounds: bool = False) -> list[Task[..., StageResult]]:
     Args:
         rounds: It is a round, which has no joint pairs.
     """
-    named = ((verdicts.FIRST, judge_pairs), (verdicts.SECOND, judge_joint_pairs))[: 1 if rounds else 2]
+    named = ((verdicts.SINGLE, judge_pairs), (verdicts.JOINT, judge_joint_pairs))[: 1 if rounds else 2]
     names = [(verdicts.stage_name(name, stage), task) for name, task in named]
     return [task.with_options(name=name, task_run_name=name) for name, task in names]
 

@@ -15,8 +15,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from tasks.core.schemas import CLAIM_RESULTS, CLAIMS, TRACE_SCORES, TRACES
-from tasks.judging.known import all_verdicts, claim_results
-from tasks.judging.pairs import has_claims
+from tasks.judging.claims import has_claims
+from tasks.judging.stored_verdicts import all_verdicts, claim_results
 from tasks.run import cascade
 from tasks.run.context import Context
 from tasks.scoring.corrected import all_reviews, reviewed

@@ -2,13 +2,13 @@
 
 Whole traces are drawn, so that their scores can be computed from the second verdicts by the same SQL as from the first.
 Second verdicts stand beside the first as sample 1: nothing is lost, and what was asked again is not asked a third time.
-Left out: looks that other first verdicts would have led to. Joint pairs, and claims that go on in a cascade, stay
+Left out: pairs that other first verdicts would have led to. Joint pairs, and claims that go on in a cascade, stay
 those that the first verdicts called for.
 """
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import Any
 
@@ -19,16 +19,17 @@ from sklearn.metrics import cohen_kappa_score
 
 from tasks.core import keys
 from tasks.core.errors import UsageError
-from tasks.core.progress import tracked
 from tasks.core.schemas import JUDGE_NOISE, NIGHTLY_CITATIONS, NIGHTLY_GROUNDEDNESS, PAIRS
-from tasks.judging.known import all_verdicts, verdicts_on
-from tasks.judging.pairs import covered, pair_parts, parts_of
-from tasks.judging.verdicts import LOOK_COLUMNS, judge_requests, outage_notes, requests_of
+from tasks.judging.claims import covered, covered_segments
+from tasks.judging.pairs import pair_parts
+from tasks.judging.stored_verdicts import all_verdicts, verdicts_on
+from tasks.judging.verdicts import PAIR_COLUMNS, judge_requests, requests_of
 from tasks.run.cascade import CascadeJudge
 from tasks.run.context import Context
 from tasks.run.plan import trace_parts
 from tasks.run.redacted import marked, unredacted
 from tasks.run.result import StageResult
+from tasks.run.work import work_loop
 from tasks.scoring.score import TRACE_COLUMNS, results_of
 from tasks.stats.intervals import Numbers, interval, mean_of
 from tasks.store.lake import Part, empty, from_rows
@@ -40,11 +41,11 @@ AGAIN = 1  # `sample` of the second verdicts
 
 @dataclass(frozen=True, slots=True)
 class _Work:
-    """What is asked again of one part: traces of it, and those of the judge's looks at them that have a label."""
+    """What is asked again of one part: traces of it, and the judge's pairs of them that have a label."""
 
     part: Part
     traces: pa.Array
-    looks: pa.Table
+    pairs: pa.Table
     first: pa.Table  # verdicts in use
 
 
@@ -64,8 +65,7 @@ def measure(ctx: Context, judge: Sequence[CascadeJudge], sample: int) -> tuple[S
         UsageError: No request of these days has a label.
         EngineError: The model can't be run. The verdicts that are stored stay.
     """
-    version = judge[0].judge.version
-    done = StageResult(STAGE, judge=version)
+    version = judge[0].version
     with ctx.queries() as queries:
         works = _draw(ctx, queries, judge, sample)
         if not works:
@@ -73,22 +73,23 @@ def measure(ctx: Context, judge: Sequence[CascadeJudge], sample: int) -> tuple[S
                 f"judge {judge[0].name!r} ({version}) has no verdicts of {ctx.first} to {ctx.last} under recipe "
                 f"{ctx.settings.name!r}. Run leadline nightly over these days first, or name others by --from and --to."
             )
-        asked = sum(w.first.num_rows for w in works)
+        total = sum(w.first.num_rows for w in works)
         firsts, seconds, changes = [], [], []
         questions: dict[str, str] = {}
-        with tracked(ctx.progress, STAGE, asked):
+        result = StageResult(STAGE, judge=version)
+        with work_loop(ctx.progress, total, result, budget=ctx.budget, gpus=judge[0].gpus) as loop:
             for work in works:
-                known = verdicts_on(ctx, queries, judge[0], work.part, work.first, sample=AGAIN)
-                missing = set(work.first["request_key"].to_pylist()) - set(known["request_key"].to_pylist())
-                ctx.progress.advance(work.first.num_rows - len(missing))
-                requests = requests_of(ctx, work.part, [work.looks], missing)
-                done = judge_requests(ctx, judge[0], work.part, requests, done, sample=AGAIN)
+                stored = verdicts_on(ctx, queries, judge[0], work.part, work.first, sample=AGAIN)
+                missing = set(work.first["request_key"].to_pylist()) - set(stored["request_key"].to_pylist())
+                loop.reuse(work.first.num_rows - len(missing))
+                requests = requests_of(ctx, work.part, [work.pairs], missing)
+                judge_requests(ctx, loop, judge[0], work.part, requests, sample=AGAIN)
                 second = verdicts_on(ctx, queries, judge[0], work.part, work.first, sample=AGAIN)
                 firsts.append(work.first)
                 seconds.append(second)
-                changed, asked_in = _changes(ctx, queries, judge, work, second)
+                changed, of_work = _changes(ctx, queries, judge, work, second)
                 changes.append(changed)
-                questions |= asked_in
+                questions |= of_work
     row = {
         "judge_version": version,
         "recipe": ctx.recipe,
@@ -102,21 +103,8 @@ def measure(ctx: Context, judge: Sequence[CascadeJudge], sample: int) -> tuple[S
     }
     name = keys.version([version, ctx.recipe, str(ctx.first), str(ctx.last), sample])
     ctx.lake.write(JUDGE_NOISE, name, from_rows([row], JUDGE_NOISE))
-    return (
-        StageResult(
-            STAGE,
-            computed=done.computed,
-            reused=asked - done.computed - done.lost,
-            lost=done.lost,
-            tokens_in=done.tokens_in,
-            tokens_cached=done.tokens_cached,
-            tokens_out=done.tokens_out,
-            judge=version,
-            gpus=done.gpus,
-            notes=outage_notes(done.lost),
-        ),
-        row,
-    )
+    done = loop.result
+    return replace(done, reused=total - done.computed - done.lost), row
 
 
 def agreement(first: pa.Table, second: pa.Table, questions: Mapping[str, str]) -> dict[str, Any]:
@@ -184,16 +172,16 @@ def _draw(ctx: Context, queries: Queries, judge: Sequence[CascadeJudge], sample:
     found: list[tuple[Part, pa.Table, pa.Table]] = []
     order: list[tuple[str, int, str, list[str]]] = []
     for part in (p for p in trace_parts(ctx) if p.date >= ctx.first):  # no day to catch up with
-        tables = [p.read(LOOK_COLUMNS) for member in judge for p in pair_parts(ctx, part, member)]
-        looks = pa.concat_tables([empty(PAIRS).select(LOOK_COLUMNS), *tables])
-        known = verdicts_on(ctx, queries, judge[0], part, looks.select(["request_key"]))
+        tables = [p.read(PAIR_COLUMNS) for each in judge for p in pair_parts(ctx, part, each)]
+        pairs = pa.concat_tables([empty(PAIRS).select(PAIR_COLUMNS), *tables])
+        known = verdicts_on(ctx, queries, judge[0], part, pairs.select(["request_key"]))
         labelled = known.filter(pc.is_valid(known["label"]))
-        looks = unredacted(part, looks.filter(pc.is_in(looks["request_key"], labelled["request_key"])))
+        pairs = unredacted(part, pairs.filter(pc.is_in(pairs["request_key"], labelled["request_key"])))
         per_trace: dict[str, list[str]] = {}
-        for trace, key in zip(looks["trace_id"].to_pylist(), looks["request_key"].to_pylist(), strict=True):
+        for trace, key in zip(pairs["trace_id"].to_pylist(), pairs["request_key"].to_pylist(), strict=True):
             per_trace.setdefault(trace, []).append(key)
         order += [(keys.key(STAGE, trace), len(found), trace, asked) for trace, asked in per_trace.items()]
-        found.append((part, looks, labelled))
+        found.append((part, pairs, labelled))
     chosen: dict[int, list[str]] = {}
     requests: set[str] = set()
     for _, at, trace, asked in sorted(order):
@@ -204,9 +192,9 @@ def _draw(ctx: Context, queries: Queries, judge: Sequence[CascadeJudge], sample:
     return [_work(*found[at], traces) for at, traces in sorted(chosen.items())]
 
 
-def _work(part: Part, looks: pa.Table, labelled: pa.Table, traces: Sequence[str]) -> _Work:
+def _work(part: Part, pairs: pa.Table, labelled: pa.Table, traces: Sequence[str]) -> _Work:
     wanted = pa.array(sorted(traces), pa.string())
-    of_these = looks.filter(pc.is_in(looks["trace_id"], wanted))
+    of_these = pairs.filter(pc.is_in(pairs["trace_id"], wanted))
     first = labelled.filter(pc.is_in(labelled["request_key"], of_these["request_key"]))
     return _Work(part, wanted, of_these, first)
 
@@ -224,12 +212,12 @@ def _changes(
     replaced = pc.and_(mine, pc.is_in(known["request_key"], second["request_key"]))
     instead = [second.append_column("stage", pa.repeat(pa.scalar(m.stage, pa.int32()), second.num_rows)) for m in judge]
     again = pa.concat_tables([known.filter(pc.invert(replaced)), *instead])
-    lacking = pc.invert(pc.is_in(work.looks["request_key"], second["request_key"]))
-    whole = set(work.traces.to_pylist()) - set(work.looks.filter(lacking)["trace_id"].to_pylist())
+    lacking = pc.invert(pc.is_in(work.pairs["request_key"], second["request_key"]))
+    whole = set(work.traces.to_pylist()) - set(work.pairs.filter(lacking)["trace_id"].to_pylist())
     before, after = (_scores(ctx, queries, work.part, verdicts) for verdicts in (known, again))
     both = [(before[t][0], after[t][0]) for t in sorted(whole)]
     changes = np.array([b - a for a, b in both if a is not None and b is not None], np.float64)
-    asked = zip(work.looks["request_key"].to_pylist(), work.looks["trace_id"].to_pylist(), strict=True)
+    asked = zip(work.pairs["request_key"].to_pylist(), work.pairs["trace_id"].to_pylist(), strict=True)
     return changes, {key: before[trace][1] for key, trace in asked}
 
 
@@ -237,7 +225,7 @@ def _scores(ctx: Context, queries: Queries, part: Part, verdicts: pa.Table) -> M
     """Score and question of each trace."""
     column = "groundedness_score" if _number(ctx) == "groundedness" else _number(ctx)
     traces = covered(ctx, part, marked(part, TRACE_COLUMNS))
-    _, _, scores = results_of(ctx, queries, part, verdicts, parts_of(ctx, part), traces)
+    _, _, scores = results_of(ctx, queries, part, verdicts, covered_segments(ctx, part), traces)
     ids, values, questions = (scores[c].to_pylist() for c in ("trace_id", column, "question_id"))
     return {t: (value, question or t) for t, value, question in zip(ids, values, questions, strict=True)}
 

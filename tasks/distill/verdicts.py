@@ -16,7 +16,7 @@ from tasks.distill.examples import Examples, Row
 from tasks.engines.generator import Example, Prompt
 from tasks.judges.llm import Llm
 from tasks.judging.evidence import passages, premise
-from tasks.judging.pairs import trace_texts
+from tasks.judging.claims import trace_texts
 from tasks.store.lake import Part, empty
 
 

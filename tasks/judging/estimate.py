@@ -1,20 +1,23 @@
-"""What judging will cost: requests without a verdict, their tokens, and minutes at a measured rate."""
+"""Estimates what judging will cost: requests without a verdict, their tokens, and minutes at a measured rate."""
 
+from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import TypeVar
 
+import polars as pl
 import pyarrow as pa
 
 from tasks.core.grades import GRADED
 from tasks.core.schemas import TRACE_SCORES
 from tasks.core.types import Request
+from tasks.judging.claims import has_claims
 from tasks.judging.escalate import latest_share, settled
 from tasks.judging.grades import STAGE, open_answers
-from tasks.judging.known import verdicts_on
-from tasks.judging.pairs import has_claims, pair_parts, single_pairs
+from tasks.judging.pairs import pair_parts, single_pairs
 from tasks.judging.relevance import open_items, open_scores
 from tasks.judging.second_pass import possible_pairs
+from tasks.judging.stored_verdicts import verdicts_on
 from tasks.judging.verdicts import open_requests, requests_of
 from tasks.run.cascade import CascadeJudge
 from tasks.run.context import Context
@@ -29,14 +32,14 @@ CHARS_PER_TOKEN = 4  # of English; used until a run of this judge has counted
 
 
 @dataclass(frozen=True, slots=True)
-class Judging:
+class JudgeEstimate:
     """Work that one judge has before it.
 
     Attributes:
         verdicts: Single pairs to judge; of the second pass at most, until the first pass is judged.
         joint_pairs: Joint pairs that may be needed: an upper bound until the claims' single pairs are judged.
-        share: Share of the claims that are taken to go on to this judge, where the judge before it has still to say
-            which: that of the latest night, or 1 before there is one. None where it is known which.
+        share: Assumed share of the claims that go on to this judge, until the judge before it is done: that of the
+            latest night, or 1 before there is one. None where the claims are known.
         tokens: Tokens of the single pairs, at the judge's measured rate per verdict, or by their characters.
         minutes: At the rate measured in the latest run of this judge; None before there is one.
         gpu_minutes: The same, times the GPUs that it held then.
@@ -52,31 +55,12 @@ class Judging:
 
 
 @dataclass(frozen=True, slots=True)
-class Estimate:
-    """Work that models have before them.
+class RequestEstimate:
+    """Scores or grades that a language model gives.
 
     Attributes:
-        judges: In the order they are asked.
-        relevance: Scores of answers, chunks and answerability that no language model is asked for.
-        asking: Those that one is asked for, scorer by scorer, and grades.
-        scores: Traces to score.
-        answers: Answers to grade for which no language model is asked; None where no such grader is named.
-    """
-
-    judges: tuple[Judging, ...]
-    relevance: int
-    scores: int
-    asking: tuple["Asking", ...] = ()
-    answers: int | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class Asking:
-    """Scores or grades that a language model is asked for.
-
-    Attributes:
-        stage: What it is called.
-        requests: At most: what looks the same to the model is asked once.
+        stage: Name of the stage.
+        requests: At most: equal requests are made once.
         tokens: That it reads, by their characters; without the instructions, which are the same in each request.
     """
 
@@ -85,9 +69,28 @@ class Asking:
     tokens: int
 
 
+@dataclass(frozen=True, slots=True)
+class Estimate:
+    """Work that models have before them.
+
+    Attributes:
+        judges: In the order of the cascade.
+        relevance: Scores of answers, chunks and answerability that need no language model.
+        requests: Scores that need one, scorer by scorer, and grades.
+        scores: Traces to score.
+        answers: Answers to grade without a language model; None where no such grader is named.
+    """
+
+    judges: tuple[JudgeEstimate, ...]
+    relevance: int
+    scores: int
+    requests: tuple[RequestEstimate, ...] = ()
+    answers: int | None = None
+
+
 @dataclass(slots=True)
 class _Count:
-    """Single pairs, their characters and joint pairs: those that are certain, and those that all claims would need."""
+    """Single pairs, their characters, and joint pairs."""
 
     verdicts: int = 0
     chars: int = 0
@@ -105,41 +108,41 @@ def estimate(*contexts: Context) -> Estimate:
     Args:
         contexts: Of the run's recipes; what an earlier one will have judged is not counted again.
     """
-    judges: list[Judging] = []
-    asked: dict[str, set[str]] = {}  # requests by judge
-    done: dict[str, set[str]] = {}  # traces by scorer; what an earlier recipe's will have scored is not counted again
-    asking: dict[str, Asking] = {}
+    judges: list[JudgeEstimate] = []
+    requested: defaultdict[str, set[str]] = defaultdict(set)  # request keys by judge
+    seen: defaultdict[str, set[str]] = defaultdict(set)  # traces by scorer or grader
+    requests: dict[str, RequestEstimate] = {}
     relevance = scores = 0
     answers: int | None = None
     for ctx in contexts:
         with ctx.queries() as queries:
-            for member in ctx.judges:
-                found = _judging(ctx, queries, member, asked.setdefault(member.judge.version, set()))
-                whose = f"{found.judge} for {ctx.settings.name}" if len(contexts) > 1 else found.judge
-                judges.append(replace(found, judge=whose))
+            for judge in ctx.judges:
+                found = _judging(ctx, queries, judge, requested[judge.version])
+                name = f"{found.judge} for {ctx.settings.name}" if len(contexts) > 1 else found.judge
+                judges.append(replace(found, judge=name))
         unscored, _ = missing_parts(ctx, TRACE_SCORES, ctx.recipe)
         scores += sum(p.rows() for p in unscored)
         for scorer in ctx.scorers:
-            seen = done.setdefault(scorer.version, set())
             if scorer.asks:
-                items = _unseen(((item.trace_id, item) for item in open_items(ctx, scorer) if not item.blank), seen)
-                chars = [sum(map(len, scorer.shows(item))) for item in items]
-                _add(asking, scorer.version, stage_name(scorer), len(chars), sum(chars))
+                items = ((item.trace_id, item) for item in open_items(ctx, scorer) if not item.blank)
+                chars = [sum(map(len, scorer.shows(item))) for item in _unseen(items, seen[scorer.version])]
+                _add(requests, scorer.version, stage_name(scorer), len(chars), sum(chars))
             else:
-                relevance += sum(1 for _ in _unseen(((key[0], key) for key in open_scores(ctx, scorer)), seen))
+                keys = ((key[0], key) for key in open_scores(ctx, scorer))
+                relevance += sum(1 for _ in _unseen(keys, seen[scorer.version]))
         if ctx.grader:
             by = f"{ctx.grader.version} {ctx.extractor.version}"
-            ungraded = _unseen(open_answers(ctx), done.setdefault(by, set()))
+            ungraded = _unseen(open_answers(ctx), seen[by])
             chars = [sum(map(len, (a.question, a.answer, *a.passages))) for a in ungraded]
             if ctx.grader.asks:  # for each grade by itself
-                _add(asking, by, STAGE, len(chars) * len(GRADED), sum(chars) * len(GRADED))
+                _add(requests, by, STAGE, len(chars) * len(GRADED), sum(chars) * len(GRADED))
             else:
                 answers = (answers or 0) + len(chars)
-    return Estimate(tuple(judges), relevance, scores, tuple(asking.values()), answers)
+    return Estimate(tuple(judges), relevance, scores, tuple(requests.values()), answers)
 
 
 def _unseen(found: Iterable[tuple[str, T]], seen: set[str]) -> Iterator[T]:
-    """What is of traces, each with its trace's id, but for traces that were seen before; they are seen then."""
+    """What belongs to traces that were not seen before, from pairs of a trace's id and one item; marks them as seen."""
     new: set[str] = set()
     for trace, one in found:
         if trace not in seen:
@@ -148,72 +151,71 @@ def _unseen(found: Iterable[tuple[str, T]], seen: set[str]) -> Iterator[T]:
     seen.update(new)
 
 
-def _add(asking: dict[str, Asking], by: str, stage: str, requests: int, chars: int) -> None:
-    before = asking.get(by, Asking(stage, 0, 0))
+def _add(requests: dict[str, RequestEstimate], by: str, stage: str, count: int, chars: int) -> None:
+    before = requests.get(by, RequestEstimate(stage, 0, 0))
     tokens = before.tokens + chars // CHARS_PER_TOKEN
-    asking[by] = replace(before, requests=before.requests + requests, tokens=tokens)
+    requests[by] = replace(before, requests=before.requests + count, tokens=tokens)
 
 
-def _judging(ctx: Context, queries: Queries, member: CascadeJudge, asked: set[str]) -> Judging:
-    """Args: asked: Requests that this judge will have been asked before; those that are counted are added."""
-    rounds = ctx.settings.method == "citations"
+def _judging(ctx: Context, queries: Queries, judge: CascadeJudge, requested: set[str]) -> JudgeEstimate:
+    """Args: requested: Keys of requests that this judge gets from earlier recipes; those that are counted are added."""
+    passes = ctx.settings.method == "citations"
     certain, possible = _Count(), _Count()
-    for part in trace_parts(ctx):
-        if not has_claims(ctx, part):
-            continue
-        planned = member.stage == 1 or _earlier_done(ctx, queries, member, part)
-        looks = pair_parts(ctx, part, member)
+    for part in (p for p in trace_parts(ctx) if has_claims(ctx, p)):
+        planned = judge.stage == 1 or _earlier_done(ctx, queries, judge, part)
+        pairs = pair_parts(ctx, part, judge)
         if planned:
-            found: Iterator[Request] = open_requests(ctx, queries, member, part, looks[:1])
-            first = looks[0].read(["claim_id", "cited"])
+            found: Iterator[Request] = open_requests(ctx, queries, judge, part, pairs[:1])
+            single = pairs[0].read(["claim_id", "cited"])
         else:
-            first = possible_pairs(ctx, member, part) if rounds else single_pairs(ctx, member, part)[0]
-            found = _unjudged(ctx, queries, member, part, first)
-        requests = [r for r in found if r.key not in asked]
-        asked.update(r.key for r in requests)
-        if planned and not requests and len(looks) > 1:
-            second = sum(1 for _ in open_requests(ctx, queries, member, part, looks[1:]))
+            single = possible_pairs(ctx, judge, part) if passes else single_pairs(ctx, judge, part)[0]
+            found = _unjudged(ctx, queries, judge, part, single)
+        requests = [r for r in found if r.key not in requested]
+        requested.update(r.key for r in requests)
+        if planned and not requests and len(pairs) > 1:
+            joint = sum(1 for _ in open_requests(ctx, queries, judge, part, pairs[1:]))
         else:  # not planned yet, or to be planned again
-            second = 0 if rounds else _joint_pairs(member, first)
-        (certain if planned else possible).add(requests, second)
-    latest = None if rounds else latest_share(ctx, member)
-    part_of = 1.0 if latest is None else latest
-    verdicts = certain.verdicts + round(part_of * possible.verdicts)
-    rates = measured_rates(ctx, member.judge.version)
-    chars = certain.chars + round(part_of * possible.chars)
+            joint = 0 if passes else _joint_pairs(judge, single)
+        (certain if planned else possible).add(requests, joint)
+    latest = None if passes else latest_share(ctx, judge)
+    share = 1.0 if latest is None else latest
+    verdicts = certain.verdicts + round(share * possible.verdicts)
+    rates = measured_rates(ctx, judge.version)
+    chars = certain.chars + round(share * possible.chars)
     minutes = verdicts * rates.seconds / rates.verdicts / 60 if rates else None
-    return Judging(
-        judge=f"{member.name}, round {member.stage}" if rounds else member.name,
+    return JudgeEstimate(
+        judge=f"{judge.name}, pass {judge.stage}" if passes else judge.name,
         verdicts=verdicts,
-        joint_pairs=certain.joint_pairs + round(part_of * possible.joint_pairs),
-        share=part_of if possible.verdicts and not rounds else None,
+        joint_pairs=certain.joint_pairs + round(share * possible.joint_pairs),
+        share=share if possible.verdicts and not passes else None,
         tokens=round(verdicts * rates.tokens / rates.verdicts) if rates else chars // CHARS_PER_TOKEN,
         minutes=minutes,
         gpu_minutes=minutes * rates.gpus if rates and minutes is not None else None,
     )
 
 
-def _earlier_done(ctx: Context, queries: Queries, member: CascadeJudge, part: Part) -> bool:
+def _earlier_done(ctx: Context, queries: Queries, judge: CascadeJudge, part: Part) -> bool:
     """Whether it is certain which claims of a part go on to this judge: those before it have nothing left to judge."""
-    before = ctx.judges[: member.stage - 1]
-    return settled(ctx, queries, member, part) and not any(
-        next(open_requests(ctx, queries, m, part, pair_parts(ctx, part, m)), None) for m in before
+    return settled(ctx, queries, judge, part) and not any(
+        next(open_requests(ctx, queries, earlier, part, pair_parts(ctx, part, earlier)), None)
+        for earlier in ctx.judges[: judge.stage - 1]
     )
 
 
-def _unjudged(ctx: Context, queries: Queries, member: CascadeJudge, part: Part, first: pa.Table) -> Iterator[Request]:
+def _unjudged(ctx: Context, queries: Queries, judge: CascadeJudge, part: Part, pairs: pa.Table) -> Iterator[Request]:
     """Requests of pairs that are not in the lake and have no verdict yet."""
-    known = verdicts_on(ctx, queries, member, part, first.select(["request_key"]))
-    missing = set(first["request_key"].to_pylist()).difference(known["request_key"].to_pylist())
-    return requests_of(ctx, part, [first], missing)
+    verdicts = verdicts_on(ctx, queries, judge, part, pairs.select(["request_key"]))
+    missing = set(pairs["request_key"].to_pylist()).difference(verdicts["request_key"].to_pylist())
+    return requests_of(ctx, part, [pairs], missing)
 
 
-def _joint_pairs(member: CascadeJudge, first: pa.Table) -> int:
+def _joint_pairs(judge: CascadeJudge, single: pa.Table) -> int:
     """Most joint pairs that claims with these single pairs may need."""
-    counts = first.select(["claim_id", "cited"]).group_by("claim_id").aggregate([("cited", "count"), ("cited", "sum")])
-    shown, cited = counts["cited_count"].to_numpy(), counts["cited_sum"].to_numpy()
-    joint = int((shown > 1).sum()) if member.pairing.joint_words else 0
-    if member.pairing.packs:  # the cited chunks in as many packs as all
-        return joint + int(shown.sum())
-    # All that is cited, and of three or more all but each.
-    return joint + int((cited > 1).sum()) + int(cited[cited > 2].sum())
+    shown, cited = pl.len(), pl.col("cited").sum()
+    counts = pl.DataFrame(single).group_by("claim_id").agg(shown=shown, cited=cited)
+    most = (pl.col("shown") > 1).sum() if judge.pairing.joint_words else pl.lit(0)
+    if judge.pairing.packs:  # the cited chunks in as many packs as all
+        most += pl.col("shown").sum()
+    else:  # all that is cited, and of three or more all but each
+        most += (pl.col("cited") > 1).sum() + pl.col("cited").filter(pl.col("cited") > 2).sum()
+    return int(counts.select(most).item())

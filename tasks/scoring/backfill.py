@@ -12,7 +12,7 @@ from datetime import date
 from tasks.core.progress import Progress
 from tasks.core.schemas import TRACES
 from tasks.judging.pairs import pair_parts
-from tasks.judging.verdicts import FIRST
+from tasks.judging.verdicts import SINGLE
 from tasks.run.context import Context
 from tasks.run.plan import trace_parts
 from tasks.scoring.nightly import complete
@@ -75,7 +75,7 @@ class Overall:
 
     def start(self, stage: str, total: int | None) -> None:  # noqa: ARG002 - the range has its own
         """Only single pairs of the first judge are counted."""
-        self._counts, self._done = stage == FIRST, 0
+        self._counts, self._done = stage == SINGLE, 0
 
     def advance(self, steps: int = 1) -> None:
         """Move the bar."""

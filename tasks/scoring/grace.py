@@ -18,7 +18,7 @@ from tasks.core.schemas import (
     TRACE_GRACE,
     TRACES,
 )
-from tasks.judging.pairs import cut_parts, has_claims, planned_for
+from tasks.judging.claims import cut_segments, has_claims, planned_scopes
 from tasks.run import scope
 from tasks.run.annotations import of_traces
 from tasks.run.context import Context
@@ -52,7 +52,7 @@ def score_grace(ctx: Context) -> StageResult:
     parts = [part for part in trace_parts(ctx) if has_claims(ctx, part)]
     with tracked(ctx.progress, "grace", len(parts)), ctx.queries() as queries:
         for part in parts:
-            scopes = [*planned_for(ctx, part), ctx.scope]
+            scopes = [*planned_scopes(ctx, part), ctx.scope]
             token = "|".join(filter(None, (ctx.annotations.version, scope.token(scopes))))
             existing = ctx.lake.find(TRACE_GRACE, part.name, ctx.recipe, part.partition[-1])
             if existing and existing.inputs() == token:
@@ -84,7 +84,7 @@ def _outcomes(ctx: Context, queries: Queries, part: Part, scopes: Sequence[Scope
         found = of_traces(ctx.annotations, texts)
     relations: dict[str, Relation] = {
         "traces": traces,
-        "claims": cut_parts(ctx, part),
+        "claims": cut_segments(ctx, part),
         "annotations": pa.Table.from_pylist(found, schema=ANNOTATIONS),
     }
     params = {"recipe": ctx.recipe, "grace_source": ctx.settings.grace.source}

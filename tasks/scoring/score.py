@@ -21,9 +21,10 @@ from tasks.core.schemas import (
     RECIPES,
     TRACE_SCORES,
 )
-from tasks.judging.known import all_verdicts, claim_results
-from tasks.judging.pairs import claims_in, covered, has_claims, pair_parts, parts_of
+from tasks.judging.claims import claims_in, covered, covered_segments, has_claims
+from tasks.judging.pairs import pair_parts
 from tasks.judging.relevance import relevance_of
+from tasks.judging.stored_verdicts import all_verdicts, claim_results
 from tasks.run import cascade
 from tasks.run.context import Context
 from tasks.run.identity import as_json
@@ -122,7 +123,7 @@ def parameters(ctx: Context) -> dict[str, object]:
 
 def _score(ctx: Context, queries: Queries, part: Part, known: pa.Table, token: str) -> tuple[int, int]:
     """Write one part's results; returns traces scored and traces refused."""
-    cut = parts_of(ctx, part)
+    cut = covered_segments(ctx, part)
     where = (ctx.recipe, part.partition[-1])
     traces = covered(ctx, part, marked(part, TRACE_COLUMNS))
     results, found, scores = results_of(ctx, queries, part, known, cut, traces)
@@ -146,7 +147,7 @@ def results_of(
 
     Args:
         known: See `all_verdicts`.
-        cut: What was cut from the answers of the part; see `parts_of`.
+        cut: What was cut from the answers of the part; see `covered_segments`.
         traces: Of the part, with `TRACE_COLUMNS`.
     """
     params, claims = parameters(ctx), claims_in(cut)

@@ -21,7 +21,7 @@ from tasks.core.schemas import (
     VERDICTS,
 )
 from tasks.core.types import OUTAGE, Request, Verdict
-from tasks.judging.estimate import Judging, estimate
+from tasks.judging.estimate import JudgeEstimate, estimate
 from tasks.judging.pairs import plan_pairs
 from tasks.judging.relevance import score_relevance
 from tasks.judging.verdicts import judge_joint_pairs, judge_pairs
@@ -327,5 +327,5 @@ class TestEstimate:
         extract_claims(ctx)
         plan_pairs(ctx)
         (told,) = estimate(ctx).judges
-        assert isinstance(told, Judging)
+        assert isinstance(told, JudgeEstimate)
         assert (told.verdicts, told.joint_pairs) == (2, 2)  # a pack a claim; for each at most the cited ones alone

@@ -381,28 +381,28 @@ def test_a_text_that_is_gone_is_not_graded_and_its_grades_stay(tmp_path: Path) -
 def test_the_estimate_counts_what_is_then_done(tmp_path: Path) -> None:
     grader = Grading(asks=False, up_for=1)
     ctx = ready(graded_by(tmp_path, grader, limits={"shard_requests": 4}), *(tea(f"t{n}") for n in range(3)))
-    assert (estimate(ctx).answers, estimate(ctx).asking) == (3, ())
+    assert (estimate(ctx).answers, estimate(ctx).requests) == (3, ())
     grader.asks = True
     assert estimate(ctx).answers is None
-    (asking,) = estimate(ctx).asking
+    (asking,) = estimate(ctx).requests
     shown = len("t0") + len("Tea is hot.") + sum(map(len, CHUNKS.values()))
     assert (asking.stage, asking.requests, asking.tokens) == ("grades", 3 * 4, 3 * 4 * shown // 4)
     other = graded_by(tmp_path, grader, recipe={"scoring": {"misuse_penalty": 1}})
     plan_pairs(other)
-    assert estimate(ctx, other).asking == (asking,)  # shared
+    assert estimate(ctx, other).requests == (asking,)  # shared
     # of two judges that count for nights or applications of their own, each has answers of its own to be graded
     nights = (replace(other, days=DateRange(None, DAY)), replace(ctx, last=NEXT, days=DateRange(NEXT, None)))
     put(ctx, tea("t9", day=NEXT))
     extract_claims(nights[1])
     plan_pairs(nights[1])
-    assert [a.requests for a in estimate(*nights).asking] == [4 * 4]
+    assert [a.requests for a in estimate(*nights).requests] == [4 * 4]
     assert estimate(*nights).relevance == estimate(nights[0]).relevance + estimate(nights[1]).relevance == 4 * 4
     with pytest.raises(EngineError):
         grade_answers(ctx)
-    assert estimate(ctx).asking[0].requests == 2 * 4
+    assert estimate(ctx).requests[0].requests == 2 * 4
     ungraded = context(tmp_path)
     plan_pairs(ungraded)
-    assert (estimate(ungraded).answers, estimate(ungraded).asking) == (None, ())
+    assert (estimate(ungraded).answers, estimate(ungraded).requests) == (None, ())
 
 
 def test_a_grader_that_needs_a_reference_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

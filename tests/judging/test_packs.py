@@ -14,7 +14,7 @@ from tasks.judging.pairs import packs, plan_pairs
 from tasks.judging.verdicts import judge_joint_pairs, judge_pairs
 from tasks.run.context import Context
 from tasks.scoring.score import score_traces
-from tasks.text.windows import words
+from tasks.text.windows import word_count
 
 CHUNKS = {"a": "Apples are red.", "b": "Bananas are yellow.", "c": "Cherries are small.", "d": "Dates are sweet."}
 
@@ -76,10 +76,10 @@ class TestPlan:
         made = list(packs(windows, texts, most))
         assert [w for pack in made for w in pack] == windows
         assert all(pack for pack in made)
-        counted = [sum(words(texts[c]) for c, _, _ in pack) for pack in made]
+        counted = [sum(word_count(texts[c]) for c, _, _ in pack) for pack in made]
         assert all(n <= most or len(pack) == 1 for n, pack in zip(counted, made, strict=True))
         # and none that the one before had room for
-        assert all(n + words(texts[after[0][0]]) > most for n, after in zip(counted, made[1:], strict=False))
+        assert all(n + word_count(texts[after[0][0]]) > most for n, after in zip(counted, made[1:], strict=False))
 
     def test_keys_are_those_of_the_passages(self, tmp_path: Path) -> None:
         judge = Watched(naming)

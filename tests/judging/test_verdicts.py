@@ -11,8 +11,8 @@ from tasks.claims.extract import extract_claims
 from tasks.core.errors import EngineError
 from tasks.core.schemas import PAIRS, VERDICTS
 from tasks.core.types import OUTAGE, Request, Verdict
-from tasks.judging.known import verdicts_for
 from tasks.judging.pairs import plan_pairs
+from tasks.judging.stored_verdicts import verdicts_for
 from tasks.judging.verdicts import judge_joint_pairs, judge_pairs
 from tasks.run.context import Context
 from tasks.run.plan import trace_parts

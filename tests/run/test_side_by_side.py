@@ -14,7 +14,8 @@ from tasks.claims.extract import extract_claims
 from tasks.core.errors import EngineError
 from tasks.core.schemas import CLAIMS, PAIRS, RELEVANCE
 from tasks.judging import pairs
-from tasks.judging.pairs import plan_pairs, planned_for
+from tasks.judging.claims import planned_scopes
+from tasks.judging.pairs import plan_pairs
 from tasks.judging.relevance import score_by, score_relevance
 from tasks.judging.verdicts import judge_joint_pairs, judge_pairs
 from tasks.run.context import Context
@@ -53,7 +54,7 @@ def test_traces_that_another_has_planned_meanwhile_stay_planned(
     extract_claims(ctx)
     meanwhile(monkeypatch, pairs, "single_pairs", lambda: plan_pairs(past(ctx, scope=HELP)))
     plan_pairs(replace(ctx, scope=SHOP))
-    assert set(planned_for(ctx, part)) == {SHOP, HELP}
+    assert set(planned_scopes(ctx, part)) == {SHOP, HELP}
     assert {p["trace_id"] for p in rows(ctx, PAIRS)} == {"t", "u"}
 
 

@@ -29,7 +29,7 @@ from tasks.core.types import Judge
 from tasks.ingest import ingest
 from tasks.judging import pairs, verdicts
 from tasks.judging.pairs import pair_parts
-from tasks.judging.verdicts import LOOK_COLUMNS, requests_of
+from tasks.judging.verdicts import PAIR_COLUMNS, requests_of
 from tasks.run.build import build_context
 from tasks.run.plan import trace_parts
 from tasks.scoring import score
@@ -120,7 +120,7 @@ def teach(world: Any, day: date) -> None:
         stage(ctx)
     lines = []
     for part in trace_parts(ctx):
-        looks = [p.read(LOOK_COLUMNS) for p in pair_parts(ctx, part, ctx.judges[0])]
+        looks = [p.read(PAIR_COLUMNS) for p in pair_parts(ctx, part, ctx.judges[0])]
         keys = {key for look in looks for key in look["request_key"].to_pylist()}
         for request in requests_of(ctx, part, looks, keys):
             label = RULE[next(verb for verb in RULE if verb in request.hypothesis)]

@@ -6,7 +6,7 @@ keeps results there, a part of `metaeval` for each grader and content of a suite
 Left out: what is counted (`tasks/analysis/metaeval/pass_rates.py`), and what a promotion requires (`requirements.py`).
 """
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from typing import Any
@@ -18,19 +18,19 @@ from tasks.analysis.metaeval.suite import Case, Suite
 from tasks.core import keys
 from tasks.core.errors import UsageError
 from tasks.core.grades import GRADED, GRADES, Answered, Grade, Grader, derived
-from tasks.core.progress import Progress, Silent, tracked
+from tasks.core.progress import Progress, Silent
 from tasks.core.schemas import JUDGES, METAEVAL
 from tasks.core.types import OUTAGE, Answer, Chunk, Extractor
-from tasks.judging.verdicts import outage_notes
 from tasks.run.identity import as_json
-from tasks.run.result import StageResult
+from tasks.run.result import TOKENS, StageResult
+from tasks.run.work import WorkLoop, shards, work_loop
 from tasks.store.lake import Lake, Part, from_rows
 
 STAGE = "metaeval"
 CASES_AT_ONCE = 32  # between two writes
 # How a suite's answers are cut; fixed, so that a pass rate depends on no config.
 EXTRACTOR = {"kind": "sentences", "citation_style": "auto"}
-_SAID = ("explanation", "failure", "raw", "tokens_in", "tokens_cached", "tokens_out")  # of a grade, beside its value
+_SAID = ("explanation", "failure", "raw", *TOKENS)  # of a grade, beside its value
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,7 +55,8 @@ def evaluate(grader: Grader, suite: Suite) -> list[Result]:
     """
     asked = questions(suite, grader)
     found: dict[str, Graded] = {}
-    _ask(grader, asked, found, lambda: None, Silent())
+    with work_loop(Silent(), len(asked.given), StageResult(STAGE)) as loop:
+        _grade_open(loop, grader, asked, found, lambda: None)
     return results(suite, asked, found)
 
 
@@ -82,23 +83,11 @@ def measure(
     def keep() -> None:
         lake.write(METAEVAL, suite.version, from_rows(_rows(grader, suite, asked, found), METAEVAL), grader.version)
 
-    new = _ask(grader, asked, found, keep, progress or Silent())
-    keep()
-    lost = sum(g.failure == OUTAGE for one in new for g in one.grades.values())
-    spent = [g for one in new for g in one.grades.values()]
-    stage = StageResult(
-        STAGE,
-        computed=len(spent) - lost,
-        reused=len(before) * len(GRADED),
-        lost=lost,
-        tokens_in=sum(g.tokens_in for g in spent),
-        tokens_cached=sum(g.tokens_cached for g in spent),
-        tokens_out=sum(g.tokens_out for g in spent),
-        judge=grader.version,
-        gpus=grader.gpus,
-        notes=outage_notes(lost),
-    )
-    return stage, results(suite, asked, found)
+    start = StageResult(STAGE, reused=len(before) * len(GRADED), judge=grader.version, gpus=grader.gpus)
+    with work_loop(progress or Silent(), len(asked.given), start, gpus=grader.gpus) as loop:
+        _grade_open(loop, grader, asked, found, keep)
+        keep()
+    return loop.result, results(suite, asked, found)
 
 
 @dataclass(frozen=True, slots=True)
@@ -169,24 +158,26 @@ def outcome(grade: Grade, condition: Condition) -> Outcome:
     return "passed" if condition.holds(grade.value if grade.status == "scored" else None) else "failed"
 
 
-def _ask(
-    grader: Grader, asked: Questions, found: dict[str, Graded], keep: Callable[[], None], progress: Progress
-) -> list[Graded]:
-    """Have graded what is missing or open, shard by shard; returns what was said now, and adds it to `found`."""
+def _grade_open(
+    loop: WorkLoop, grader: Grader, asked: Questions, found: dict[str, Graded], keep: Callable[[], None]
+) -> None:
+    """Have graded what is missing or open, shard by shard; adds it to `found`."""
     missing = [key for key in asked.given if key not in found or _open(found[key])]
-    said: list[Graded] = []
-    with tracked(progress, STAGE, len(asked.given)):
-        progress.advance(len(asked.given) - len(missing))
-        for start in range(0, len(missing), CASES_AT_ONCE):
-            shard = missing[start : start + CASES_AT_ONCE]
-            given = grader.grade([asked.given[key] for key in shard])
-            now = datetime.now(UTC)
-            for key, grades in zip(shard, given, strict=True):
-                said.append(Graded(grades, now))
-                found[key] = Graded({**grades, **_closed(found.get(key))}, now)
-            keep()
-            progress.advance(len(shard))
-    return said
+    loop.progress.advance(len(asked.given) - len(missing))
+
+    def store(keys_: list[str], given: Sequence[Mapping[str, Grade]]) -> int:
+        now = datetime.now(UTC)
+        for key, grades in zip(keys_, given, strict=True):
+            found[key] = Graded({**grades, **_closed(found.get(key))}, now)
+        keep()
+        return sum(grade.failure != OUTAGE for grades in given for grade in grades.values())
+
+    loop.run(
+        shards(missing, CASES_AT_ONCE),
+        lambda keys_: grader.grade([asked.given[key] for key in keys_]),
+        store,
+        lambda grades: grades.values(),
+    )
 
 
 def _open(graded: Graded) -> bool:
@@ -248,7 +239,7 @@ def _rows(grader: Grader, suite: Suite, asked: Questions, found: Mapping[str, Gr
     for result in results(suite, asked, found):
         key = asked.keys[result.case_id]
         own = found[key].grades.get(result.grade, Grade("na"))  # derived ones cost nothing
-        spent = {"tokens_in": own.tokens_in, "tokens_cached": own.tokens_cached, "tokens_out": own.tokens_out}
+        spent = {name: getattr(own, name) for name in TOKENS}
         yield {**of_suite, **asdict(result), **spent, "case_key": key, "judged_at": found[key].at}
 
 

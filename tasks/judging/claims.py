@@ -1,0 +1,82 @@
+"""The claims of a part of `traces`, as judging reads them: what was cut from its answers, and which of it is judged."""
+
+from collections.abc import Sequence
+
+import polars as pl
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from tasks.core.schemas import CLAIMS, PAIRS
+from tasks.run import scope
+from tasks.run.cascade import CascadeJudge
+from tasks.run.context import Context
+from tasks.run.redacted import unredacted
+from tasks.run.scope import ALL, Scope
+from tasks.store.lake import Part, empty
+
+TRACE_COLUMNS = ["trace_id", "chunks.list.element.chunk_id", "chunks.list.element.text"]
+
+
+def has_claims(ctx: Context, part: Part) -> bool:
+    """Whether the answers of a part have been cut; an outage may have kept them from it."""
+    return ctx.lake.find(CLAIMS, part.name, ctx.extractor.version, part.partition[-1]) is not None
+
+
+def cut_segments(ctx: Context, part: Part, columns: list[str] | None = None) -> pa.Table:
+    """All that was cut from the answers of a part, without redacted traces."""
+    found = ctx.lake.find(CLAIMS, part.name, ctx.extractor.version, part.partition[-1])
+    if found is None:
+        return empty(CLAIMS).select(columns) if columns else empty(CLAIMS)
+    rows = unredacted(part, found.read(columns and sorted({*columns, "trace_id"})))
+    return rows.select(columns) if columns else rows
+
+
+def cut_claims(ctx: Context, part: Part, columns: list[str] | None = None) -> pa.Table:
+    """The claims among it."""
+    rows = claims_in(cut_segments(ctx, part, columns and [*columns, *({"kind"} - {*columns})]))
+    return rows.select(columns) if columns else rows
+
+
+def claims_in(segments: pa.Table) -> pa.Table:
+    """The claims among what was cut from answers."""
+    return segments.filter(pc.equal(segments["kind"], "claim"))
+
+
+def covered_segments(ctx: Context, part: Part) -> pa.Table:
+    """All that was cut from the answers of the traces that are judged under the recipe."""
+    return covered(ctx, part, cut_segments(ctx, part))
+
+
+def covered_claims(ctx: Context, part: Part, columns: list[str] | None = None) -> pa.Table:
+    """The claims of the traces that are judged under the recipe."""
+    return covered(ctx, part, cut_claims(ctx, part, columns))
+
+
+def covered(ctx: Context, part: Part, rows: pa.Table) -> pa.Table:
+    """Rows with a `trace_id`, of the traces that the single pairs of a part were planned for."""
+    return within(part, planned_scopes(ctx, part), rows)
+
+
+def within(part: Part, scopes: Sequence[Scope], rows: pa.Table) -> pa.Table:
+    """Rows with a `trace_id`, of the traces of a part that any of these scopes covers."""
+    if ALL in scopes:
+        return rows
+    traces = part.read(["trace_id", "app"])
+    return rows.filter(pc.is_in(rows["trace_id"], traces.filter(scope.mask(scopes, traces))["trace_id"]))
+
+
+def planned_scopes(ctx: Context, part: Part) -> Sequence[Scope]:
+    """Scopes that the single pairs of a part cover; the context's own where there are none yet."""
+    existing = ctx.lake.find(PAIRS, single_name(part, ctx.judges[0]), ctx.recipe, part.partition[-1])
+    return scope.parse(existing.inputs()) if existing else [ctx.scope]
+
+
+def single_name(part: Part, judge: CascadeJudge) -> str:
+    """Name of the part that holds a judge's single pairs."""
+    return part.name if judge.stage == 1 else f"{part.name}-stage{judge.stage}"
+
+
+def trace_texts(part: Part) -> dict[str, dict[str, str]]:
+    """The text of each chunk, by trace and chunk id, of a part of `traces`."""
+    traces = pl.DataFrame(unredacted(part, part.read(TRACE_COLUMNS)))
+    return {trace: {c["chunk_id"]: c["text"] for c in chunks} for trace, chunks in traces.iter_rows()}

@@ -1,0 +1,134 @@
+"""Parts of `relevance` and `grades`, which are written again after every shard until no row is missing.
+
+Its `inputs` token counts what is open: rows that were not made yet or were lost by an outage, and failures.
+"""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import msgspec
+import polars as pl
+import pyarrow as pa
+
+from tasks.core.schemas import Table
+from tasks.store.lake import Lake, Part
+
+Key = tuple[Any, ...]
+
+
+class State(msgspec.Struct, frozen=True, omit_defaults=True):
+    """What is open in a part, as its `inputs` token has it.
+
+    Attributes:
+        open: Rows that are missing.
+        failed: Rows without a value.
+        unparsable: Rows whose reply can't be read. Their number counts by itself: the night depends on it.
+        scopes: Which traces it is of; empty for all.
+    """
+
+    open: int = 0
+    failed: int = 0
+    unparsable: int = 0
+    scopes: str = ""
+
+    @property
+    def token(self) -> str:
+        """As text; empty where nothing is open."""
+        return "" if self == type(self)() else msgspec.json.encode(self).decode()
+
+
+@dataclass(slots=True)
+class OpenPart:
+    """A part that lacks rows.
+
+    Attributes:
+        source: The part of `traces` that it is made of.
+        where: Its partition.
+        key: Columns that identify a row.
+        failures: Which rows count as which failure of `State`.
+        scopes: Which traces it is of.
+        missing: Keys of the rows to make; those that are made are removed.
+        rows: Rows that it has.
+        seen: Stamp of the file that `rows` are from.
+    """
+
+    source: Part
+    table: Table
+    name: str
+    where: tuple[str, str]
+    key: list[str]
+    failures: Mapping[str, pl.Expr]
+    scopes: str
+    missing: set[Key]
+    rows: pa.Table | None
+    seen: tuple[int, int] | None
+
+    @property
+    def traces(self) -> set[str]:
+        """Ids of the traces with missing rows."""
+        return {str(key[0]) for key in self.missing}
+
+    def add(self, lake: Lake, new: pa.Table) -> None:
+        """Writes the part with new rows, and with those that another writer has added meanwhile."""
+        tables = [new] if self.rows is None else [self.rows.select(new.column_names).cast(new.schema), new]
+        rows = pl.DataFrame(pa.concat_tables(tables))
+        with lake.alone():
+            there = lake.find(self.table, self.name, *self.where)
+            if there and there.stamp() != self.seen:  # a nightly and a backfill may work on the same traces
+                others = pl.DataFrame(there.read(new.column_names).select(new.column_names).cast(new.schema))
+                own = rows.select(self.key)
+                rows = pl.concat([
+                    rows,
+                    others.join(own, on=self.key, how="anti", nulls_equal=True, maintain_order="left"),
+                ])  # fmt: skip
+            self.missing.difference_update(rows.select(self.key).rows())
+            counts = {name: rows.filter(failure).height for name, failure in self.failures.items()}
+            state = State(open=len(self.missing), scopes=self.scopes, **counts)
+            self.rows = rows.to_arrow().cast(new.schema)
+            self.seen = lake.write(self.table, self.name, self.rows, *self.where, inputs=state.token).stamp()
+
+
+def open_part(
+    lake: Lake,
+    source: Part,
+    table: Table,
+    name: str,
+    version: str,
+    *,
+    key: list[str],
+    failures: Mapping[str, pl.Expr],
+    expected: Callable[[], tuple[pl.DataFrame, str]],
+    retry_failures: bool,
+) -> tuple[OpenPart | None, int]:
+    """A part with what it lacks, or None where nothing is missing; and the number of rows that stay.
+
+    Args:
+        source: The part of `traces` that it is made of.
+        version: Of the model, the first partition column.
+        key: Columns that identify a row.
+        failures: Which rows count as which failure of `State`.
+        expected: Returns keys of all rows and the token of their scopes; called where something may be missing.
+        retry_failures: Make failed rows again.
+    """
+    where = (version, source.partition[-1])
+    existing = lake.find(table, name, *where)
+    state = msgspec.json.decode(existing.inputs() or "{}", type=State) if existing else State()
+    if existing and not (state.open or state.scopes or (retry_failures and (state.failed or state.unparsable))):
+        return None, existing.rows()
+    seen = existing.stamp() if existing else None
+    keys, scopes = expected()
+    rows = None
+    if existing:
+        rows = existing.read()
+        frame = pl.DataFrame(rows)
+        if retry_failures:
+            again = frame.filter(pl.any_horizontal(*failures.values())).join(keys, on=key, how="semi", nulls_equal=True)
+            frame = frame.join(again, on=key, how="anti", nulls_equal=True, maintain_order="left")
+            rows = frame.to_arrow().cast(rows.schema)
+        keys = keys.join(frame, on=key, how="anti", nulls_equal=True)
+    missing = set(keys.select(key).rows())
+    reused = rows.num_rows if rows is not None else 0
+    if not missing:
+        return None, reused
+    return OpenPart(source, table, name, where, key, failures, scopes, missing, rows, seen), reused

@@ -1,0 +1,139 @@
+"""The work loop of every stage that runs a model: take a shard of what is open, ask the model, store, count.
+
+A kill loses at most the shard in flight. The budget is checked between two shards. A request that could not be made (an
+outage) is counted and not stored, so that the next run makes it again.
+"""
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from itertools import islice
+from typing import Any, Protocol, TypeVar
+
+from tasks.core.budget import Budget
+from tasks.core.progress import Progress, tracked
+from tasks.core.types import OUTAGE
+from tasks.run.result import Counted, StageResult, token_counts
+
+T = TypeVar("T")
+R = TypeVar("R")
+
+
+class Reply(Counted, Protocol):
+    """What a model gave for one request."""
+
+    @property
+    def failure(self) -> str | None:
+        """Why there is no result; `OUTAGE`: the request could not be made."""
+
+
+ReplyT = TypeVar("ReplyT", bound=Reply)
+
+
+@dataclass(slots=True)
+class WorkLoop:
+    """A stage's work in progress.
+
+    Attributes:
+        gpus: GPUs that the model holds while it runs.
+        stops: Whether the end of the budget ends the work.
+        spends: Whether the tokens count against the budget.
+        result: What the stage did so far.
+    """
+
+    progress: Progress
+    budget: Budget
+    gpus: int
+    stops: bool
+    spends: bool
+    result: StageResult
+
+    def reuse(self, rows: int) -> None:
+        """Counts rows that were already there."""
+        self.result += StageResult(self.result.stage, reused=rows)
+        self.progress.advance(rows)
+
+    def run(
+        self,
+        shards: Iterable[list[T]],
+        ask: Callable[[list[T]], Sequence[R]],
+        store: Callable[[list[T], Sequence[R]], int],
+        replies: Callable[[R], Iterable[Reply]] = lambda reply: (reply,),  # type: ignore[assignment,return-value]
+    ) -> None:
+        """Works on shards until none is left or the budget ends.
+
+        Args:
+            ask: Runs the model on a shard.
+            store: Stores what came of a shard, without outages; returns the number of rows made.
+            replies: Splits what the model gave for one request, where that is several replies.
+
+        Raises:
+            EngineError: The model can't be run. What is stored stays.
+        """
+        for shard in shards:
+            if self.stops and self.budget.over():
+                break  # the next run goes on
+            given = ask(shard)
+            every = [reply for one in given for reply in replies(one)]
+            tokens = token_counts(every)
+            if self.spends:
+                self.budget.used += tokens["tokens_in"] + tokens["tokens_out"]
+            lost = sum(reply.failure == OUTAGE for reply in every)
+            computed = store(shard, given)
+            self.result += StageResult(self.result.stage, computed, lost=lost, gpus=self.gpus, **tokens)
+            self.progress.advance(len(shard))
+
+
+@contextmanager
+def work_loop(
+    progress: Progress,
+    total: int,
+    result: StageResult,
+    *,
+    budget: Budget | None = None,
+    gpus: int = 0,
+    stops: bool = True,
+    spends: bool = True,
+    close: Callable[[], Any] | None = None,
+) -> Iterator[WorkLoop]:
+    """Tracks a stage's work; in the end notes the requests that were lost, and frees the model.
+
+    Args:
+        total: Steps of the progress.
+        result: What the stage did before.
+        budget: See `WorkLoop`; no limit by default.
+        close: Frees the model; None leaves it where it is.
+    """
+    loop = WorkLoop(progress, budget or Budget(), gpus, stops, spends, result)
+    with tracked(progress, result.stage, total):
+        yield loop
+    loop.result = replace(loop.result, notes=(*result.notes, *outage_notes(loop.result.lost)))
+    if close:
+        close()
+
+
+def shards(
+    requests: Iterable[T], size: int, *, held: int = 0, order: Callable[[T], Any] | None = None
+) -> Iterator[list[T]]:
+    """Requests in shards of at most `size`, which are stored between two writes.
+
+    Args:
+        held: Requests in memory at once, at least `size`.
+        order: Sorts those in memory, so that requests that share a text follow one another and a model reads it once.
+    """
+    rest = iter(requests)
+    while batch := list(islice(rest, max(held, size))):
+        if order:
+            batch.sort(key=order)
+        for start in range(0, len(batch), size):
+            yield batch[start : start + size]
+
+
+def answered(shard: Sequence[T], replies: Sequence[ReplyT]) -> list[tuple[T, ReplyT]]:
+    """Requests with their replies, without those that could not be made."""
+    return [pair for pair in zip(shard, replies, strict=True) if pair[1].failure != OUTAGE]
+
+
+def outage_notes(lost: int) -> tuple[str, ...]:
+    """A note about requests that could not be made."""
+    return (f"{lost:,} requests could not be asked (outage); the next run asks them again.",) if lost else ()
