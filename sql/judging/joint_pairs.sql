@@ -1,4 +1,4 @@
--- grain: one joint pair of one judge at a claim (METHODS section 3: a claim may need several chunks)
+-- grain: one joint pair of one judge at a claim (METHODS, Labels: a claim may need several chunks)
 -- inputs: claims, pairs (single pairs of one judge), verdict (see part_verdicts.sql), for one part
 -- Evidence is ranked: it is shown from the first on, at least `least` windows of it, and as many as fit into the words
 -- that the pairing allows (tasks/judging/pairs.py).
@@ -97,7 +97,7 @@ stitched AS (
     GROUP BY claim_id, trace_id
     HAVING count(DISTINCT request_key) > 1
 ),
--- Before a citation is said to be misused, or not to entail the claim, the judge sees the claim with the cited chunks
+-- Before a citation counts as misused, or as not entailing the claim, the judge sees the claim with the cited chunks
 -- alone. That is settled where all that supports the claim is cited; where it is supported in part, and a cited chunk
 -- is among those that do so; and where no chunk supports it at all.
 unsettled AS (
@@ -131,7 +131,7 @@ window_of_pack AS (
     FROM single_pair
     SEMI JOIN unsettled USING (claim_id)
 ),
-asked AS (
+planned AS (
     SELECT claim_id, trace_id, pair_kind, least, evidence
     FROM joint
     WHERE len(evidence) > 1
@@ -146,5 +146,5 @@ asked AS (
     GROUP BY claim_id, trace_id
 )
 SELECT claim_id, trace_id, pair_kind, least::INTEGER AS least, evidence
-FROM asked
+FROM planned
 ORDER BY claim_id, pair_kind

@@ -1,7 +1,7 @@
--- grain: one pair of one judge at a claim with all that it cites but one chunk (METHODS section 3: citation precision)
+-- grain: one pair of one judge at a claim with all that it cites but one chunk (METHODS, Labels: citation precision)
 -- inputs: claims, pairs (of one judge, with its joint pairs), verdict (see part_verdicts.sql), for one part
 -- Where none of three or more cited chunks entails a claim by itself and all of them together do, these pairs tell
--- which of them it needs. Of two, the looks at each by itself have told it.
+-- which of them it needs. Of two, the single pairs show it.
 WITH seen AS (
     SELECT
         pairs.claim_id,

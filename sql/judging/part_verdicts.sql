@@ -1,4 +1,4 @@
--- grain: one request key that `pairs` asks for and `verdicts` (of one judge version) answers
+-- grain: one request key of `pairs` with a verdict in `verdicts` (of one judge version)
 -- inputs: pairs, verdicts
 -- parameters: $sample, which sample of the judge; results are made of the first, 0
 -- A label goes before a failure: a repaired request counts as judged, and the failure stays on record.

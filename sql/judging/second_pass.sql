@@ -1,7 +1,7 @@
--- grain: one uncited claim of one part that the second pass can check, with the claims of its answer that it is checked against
+-- grain: one uncited claim of one part for the second pass, with the claims of its answer that it is checked against
 -- inputs: claims, claim_results (after the first pass)
--- METHODS section 5. A claim waits while a verdict of the first pass on its answer is missing, since it may be among what
--- the claim is checked against. Where the first pass found nothing true, there is nothing to show.
+-- METHODS, Citation groundedness. A claim waits while a verdict of the first pass on its answer is missing, since the
+-- claim may be checked against it. Where the first pass found nothing true, there is nothing to show.
 WITH segment AS (
     SELECT
         claims.trace_id,

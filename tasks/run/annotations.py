@@ -1,7 +1,7 @@
-"""Right sources that stand in a file of their own, by question (METHODS section 8).
+"""Right sources by question, from a file of annotations (METHODS, GRACE: citations as classification).
 
-A row that can't be used is counted and its line named; the others count. Which traces ask an annotated question is
-told here, by their texts; what becomes of it is SQL (`sql/scoring/trace_grace.sql`).
+A row that can't be used is counted and its line named; the others count. Traces find their annotation here, by the
+text of their question; `sql/scoring/trace_grace.sql` compares.
 """
 
 import csv
@@ -28,12 +28,12 @@ Found = tuple[str, str, Sequence[str] | str]  # line or lines; the question; its
 
 @dataclass(frozen=True, slots=True)
 class Annotations:
-    """What a file says.
+    """The annotations in a file.
 
     Attributes:
-        gold: Question, as `normalised` makes it, to the ids of its right sources, any of which is right; to none where
-            somebody looked and there is none.
-        notes: What a person should know of the file: line numbers and counts, never a text.
+        gold: Question, as `normalised` makes it, to the ids of its right sources, any of which is right; an empty tuple
+            where an annotator found none.
+        notes: Messages about the file: line numbers and counts, never a text.
     """
 
     gold: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
@@ -51,7 +51,7 @@ class _Row(Struct, frozen=True):
 
 
 def normalised(question: str) -> str:
-    """A question as it is compared: without regard to case and to runs of white space."""
+    """A question for comparison: in lower case, with single spaces."""
     return " ".join(unicodedata.normalize("NFC", question).casefold().split())
 
 
@@ -61,7 +61,7 @@ def load(path: Path | None, where: object, key: str) -> Annotations:
     Args:
         path: `*.csv` with a header, or JSON lines.
         where: The config that names it, for messages.
-        key: The key that does.
+        key: Its key in the config.
 
     Raises:
         ConfigError: The file can't be read, or is no table of annotations at all.
@@ -138,12 +138,12 @@ def _csv(text: str, path: Path) -> Iterator[Found]:
             yield line, "", f"{len(cells)} cells, not {len(header)}"
         else:
             question, ids = (cells[i].strip() for i in at)
-            # `[]` in JSON is a word on the matter; an empty cell is one that nobody has filled in yet.
+            # `[]` in JSON is an annotation; an empty cell is not filled in yet.
             yield line, question, [i.strip() for i in ids.split(";")] if ids else "no gold_ids"
 
 
 def _cells(reader: "Reader") -> Iterator[tuple[str, list[str] | None]]:
-    """Rows that are not empty and the lines that they stand in; None for one that the reader refuses."""
+    """Rows that are not empty, with their lines; None for one that the reader refuses."""
     while True:
         before = reader.line_num
         cells: list[str] | None = None

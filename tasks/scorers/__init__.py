@@ -1,4 +1,4 @@
-"""Scorers: how relevant an answer and each chunk are to a question, and whether the chunks answer it (METHODS 4).
+"""Scorers: how relevant an answer and each chunk are to a question, and whether the chunks answer it.
 
 A recipe picks a method for each of the three. One scorer is one model or rule, with a `scorer_version` of its own,
 under which its scores stand in the table `relevance`. Answers and chunks that are both scored by embedding share one.
@@ -10,10 +10,12 @@ from tasks.core.config import Recipe
 from tasks.engines.generator import Generator
 from tasks.engines.transformers_cpu import Embedder
 from tasks.judges import generate, rater_model, reranker
-from tasks.scorers.asked import GIVES, Questions, Rated, Reranked, check_rating
 from tasks.scorers.coverage import Coverage
 from tasks.scorers.embedding import BOTH, Embedding
 from tasks.scorers.items import Item, Kind, Scored, Scorer
+from tasks.scorers.questions import Questions
+from tasks.scorers.rated import GIVES, Rated, check_rating
+from tasks.scorers.reranked import Reranked
 
 __all__ = ["KINDS", "Item", "Kind", "Scored", "Scorer", "load", "stage_name", "versions"]
 KINDS: tuple[Kind, ...] = ("answer", "context", "answerability")
@@ -39,13 +41,13 @@ def load(recipe: Recipe, embedder: Embedder, generators: dict[str, Generator] | 
         found.append(Questions(generate.load(path, ("answer",), shared), embedder))
     if recipe.context_relevance.method == "reranker" and (path := recipe.context_relevance.reranker):
         found.append(Reranked(reranker.load(path), recipe.pairing.window_words))
-    asked = {
+    raters = {
         "answer": recipe.answer_relevance.rater,
         "context": recipe.context_relevance.rater,
         "answerability": recipe.answerability.rater,
     }
     for kind in KINDS:
-        if path := asked[kind]:
+        if path := raters[kind]:
             own = rater_model.load(path, GIVES[kind], shared)
             check_rating(own, kind, path)
             found.append(Rated(kind, own))

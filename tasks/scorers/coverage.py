@@ -1,6 +1,6 @@
-"""Answerability by words: the share of the question's content words that its chunks have (METHODS sections 4 and 7).
+"""Answerability by words: the share of the question's content words that its chunks have (METHODS, The waterfall).
 
-A baseline without a model. It reads neither what is asked nor what is said of it: a chunk that has the words of the
+A baseline without a model. It compares words only: a chunk that has the words of the
 question need not answer it, and one that answers it may use others. Tuned to English.
 """
 
@@ -43,9 +43,9 @@ class Coverage:
 
 
 def _covered(item: Item) -> Scored:
-    asked = stems_of(item.question)
-    if not asked:
+    question = stems_of(item.question)
+    if not question:
         return Scored(None, NO_WORDS)
-    # Stop words too: "keep" is one, and what is asked may be where something is "kept".
-    said = {stem(word) for passage in item.passages for word in set(WORD.findall(passage.casefold()))}
-    return Scored(round(coverage(asked, frozenset(said)), 4))
+    # Stop words too: "keep" is one, and the question may be where something is "kept".
+    chunks = {stem(word) for passage in item.passages for word in set(WORD.findall(passage.casefold()))}
+    return Scored(round(coverage(question, frozenset(chunks)), 4))

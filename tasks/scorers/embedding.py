@@ -1,4 +1,4 @@
-"""Relevance by embedding: question against answer, and question against each chunk (METHODS sections 4 and 6).
+"""Relevance by embedding: question against answer, and question against each chunk.
 
 A chunk is as relevant as its most relevant window. An answer that is longer than a window counts by the mean of its
 windows' vectors: all of it should be about the question. Cosines below 0 count as 0.
@@ -54,26 +54,26 @@ class Embedding:
         texts: list[str] = []
         spans: list[tuple[int, int, int]] = []  # first text of the question, first and one past the last of the item
         before: str | None = None
-        asked = 0
+        first = 0
         for item in items:
             if item.trace_id != before:
-                before, asked = item.trace_id, len(texts)
+                before, first = item.trace_id, len(texts)
                 texts += self._cut(item.question)
             start = len(texts)
             texts += self._cut(self.shows(item)[1])
-            spans.append((asked, start, len(texts)))
+            spans.append((first, start, len(texts)))
         embedded = self.embedder.embed(texts)
         found: list[Scored] = []
         question: Vectors = embedded.vectors[:0]
-        paid = 0  # texts whose tokens are counted
-        for item, (asked, start, end) in zip(items, spans, strict=True):
-            if asked >= paid:
-                mean = embedded.vectors[asked:start].mean(axis=0)
+        counted = 0  # texts whose tokens are counted
+        for item, (first, start, end) in zip(items, spans, strict=True):
+            if first >= counted:
+                mean = embedded.vectors[first:start].mean(axis=0)
                 question = mean / (np.linalg.norm(mean) or 1.0)
             relevance = answer_relevance if item.kind == "answer" else chunk_relevance
-            tokens = int(embedded.tokens[paid:end].sum())
+            tokens = int(embedded.tokens[counted:end].sum())
             found.append(Scored(relevance(question, embedded.vectors[start:end]), tokens_in=tokens))
-            paid = end
+            counted = end
         return found
 
     def close(self) -> None:

@@ -1,4 +1,4 @@
-"""What a scorer is given and gives, and asking a model once about what is the same."""
+"""What a scorer is given and gives, and one request for what looks the same to the model."""
 
 from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass, replace
@@ -27,7 +27,7 @@ class Item:
 
     @property
     def key(self) -> tuple[str, str, str | None]:
-        """What tells it from the other scores of a part."""
+        """What identifies it among the scores of a part."""
         return (self.trace_id, self.kind, self.chunk_id)
 
     @property
@@ -42,7 +42,7 @@ class Scored:
 
     Attributes:
         score: In [0, 1]; None on failure.
-        failure: Why there is no score; None otherwise. `types.OUTAGE`: the model could not be asked.
+        failure: Why there is no score; None otherwise. `types.OUTAGE`: the request could not be made.
         tokens_in: Tokens read, those of `tokens_cached` included.
     """
 
@@ -54,7 +54,7 @@ class Scored:
 
 
 class Scorer(Protocol):
-    """Scores one kind, or several by one model; see `tasks.stages.scorers`."""
+    """Scores one kind, or several by one model; see `tasks.scorers`."""
 
     @property
     def kinds(self) -> tuple[Kind, ...]:
@@ -87,7 +87,7 @@ class Scorer(Protocol):
         """The scores of items of its kinds, in order.
 
         Raises:
-            EngineError: The model can't be loaded or asked; nothing is kept.
+            EngineError: The model can't be run; nothing is kept.
         """
 
     def close(self) -> None:
@@ -97,12 +97,12 @@ class Scorer(Protocol):
 def once(
     items: Sequence[Item], shown: Callable[[Item], Hashable], ask: Callable[[list[Item]], list[Scored]]
 ) -> list[Scored]:
-    """The scores of items in order, those that look the same to the model asked once, blank ones not at all.
+    """The scores of items in order; one request for those that look the same to the model, none for blank ones.
 
     A blank text has nothing to do with any question: it scores 0. Tokens count where they were paid for.
 
     Args:
-        shown: What the model sees of an item. Items are asked in the order of their passages, so that those that share
+        shown: What the model sees of an item. Requests are in the order of their passages, so that those that share
             them follow one another, and a prefix cache reads them once.
     """
     first: dict[Hashable, int] = {}

@@ -12,7 +12,6 @@ from kit.root import ROOT
 from kit.rule_generator import MODEL, Scripted
 from kit.stage_kit import NEXT, TODAY, context, put, rows, trace
 
-from tasks.claims import extract as claims
 from tasks.claims.extract import extract_claims
 from tasks.core import keys
 from tasks.core.budget import Budget
@@ -135,8 +134,7 @@ class TestBudget:
     """A sentence costs 13 tokens (`Scripted`); here the model is asked about one answer at a time."""
 
     @pytest.fixture
-    def plain(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Context:
-        monkeypatch.setattr(claims, "ANSWERS_AT_ONCE", 1)
+    def plain(self, tmp_path: Path) -> Context:
         ctx = context(tmp_path, last=NEXT)
         put(ctx, *(trace(f"t{n}", f"Old {n}.") for n in range(2)), name="0-0")
         put(ctx, *(trace(f"u{n}", f"New {n}.", day=NEXT) for n in range(3)), name="0-1")
@@ -144,7 +142,7 @@ class TestBudget:
 
     def cut(self, plain: Context, tokens: int | None) -> tuple[Scripted, StageResult]:
         model = Scripted(lambda p: facts(sentence(p).split("</")[0].strip()))
-        return model, extract_claims(replace(atomic(plain, model), budget=Budget(tokens)))
+        return model, extract_claims(replace(atomic(plain, model), budget=Budget(tokens)), answers_at_once=1)
 
     def test_it_ends_between_two_steps_and_what_is_asked_is_not_asked_again(self, plain: Context) -> None:
         asked = []

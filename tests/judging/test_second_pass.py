@@ -311,7 +311,7 @@ class TestEstimate:
         extract_claims(ctx)
         plan_pairs(ctx)
         told = [(j.judge, j.verdicts, j.joint_pairs, j.share) for j in estimate(ctx).judges]
-        assert told == [("judge, round 1", 3, 0, None), ("judge, round 2", 2, 0, None)]
+        assert told == [("judge, pass 1", 3, 0, None), ("judge, pass 2", 2, 0, None)]
         judge_pairs(ctx)
         assert judge_pairs(ctx, stage=2).computed == 1
         assert [j.verdicts for j in estimate(ctx).judges] == [0, 0]

@@ -1,5 +1,6 @@
 """The record of a run: running, then how it ended; what was killed is called interrupted."""
 
+from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -188,9 +189,22 @@ def test_a_record_of_before_a_column_was_there_can_still_be_read(tmp_path: Path)
     assert second["status"] == "running"
 
 
-def test_refused_rows_that_another_writer_takes_back_meanwhile_stop_no_run(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+class Vanishing(Lake):
+    """A lake of which another writer drops a part of `quarantine` once it is listed, and another once it is read."""
+
+    def parts(self, table: Table, *partition: str) -> list[Part]:
+        listed = super().parts(table, *partition)
+        self.drop(QUARANTINE, "gone-at-once")
+        return [Read(p.path, p.name, p.partition) for p in listed]
+
+
+class Read(Part):
+    def read(self, columns: list[str] | None = None) -> pa.Table:
+        self.path.with_name("gone-soon.parquet").unlink(missing_ok=True)
+        return super().read(columns)
+
+
+def test_refused_rows_that_another_writer_takes_back_meanwhile_stop_no_run(tmp_path: Path) -> None:
     """A backfill beside it drops a part of `quarantine` once it is listed, and another once its time is read."""
     ctx = context(tmp_path)
     refuse(ctx, "before", 1)
@@ -199,18 +213,5 @@ def test_refused_rows_that_another_writer_takes_back_meanwhile_stop_no_run(
     refuse(ctx, "gone-at-once", 2)
     refuse(ctx, "gone-soon", 3)
     refuse(ctx, "stays", 4)
-    parts, read = Lake.parts, Part.read
-
-    def vanishing(lake: Lake, table: Table, *partition: str) -> list[Part]:
-        listed = parts(lake, table, *partition)
-        lake.drop(QUARANTINE, "gone-at-once")
-        return listed
-
-    def reading(part: Part, columns: list[str] | None = None) -> pa.Table:
-        ctx.lake.drop(QUARANTINE, "gone-soon")
-        return read(part, columns)
-
-    monkeypatch.setattr(Lake, "parts", vanishing)
-    monkeypatch.setattr(Part, "read", reading)
-    run.end(ctx, "completed")
+    run.end(replace(ctx, lake=Vanishing(ctx.lake.root)), "completed")
     assert records(ctx)[0]["rows_quarantined"] == 4

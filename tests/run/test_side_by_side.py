@@ -2,18 +2,16 @@
 
 from collections import Counter
 from collections.abc import Callable, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-import pytest
 from kit.stage_kit import DAY, Directions, context, put, rows, trace
 
-from tasks.claims import extract as claims
 from tasks.claims.extract import extract_claims
 from tasks.core.errors import EngineError
 from tasks.core.schemas import CLAIMS, PAIRS, RELEVANCE
-from tasks.judging import pairs
+from tasks.extractors import ByApp
 from tasks.judging.claims import planned_scopes
 from tasks.judging.pairs import plan_pairs
 from tasks.judging.relevance import score_by, score_relevance
@@ -33,32 +31,51 @@ def past(ctx: Context, **changes: Any) -> Context:
     return replace(ctx, lake=Lake(ctx.lake.root, writer="backfill"), **changes)
 
 
-def meanwhile(monkeypatch: pytest.MonkeyPatch, module: Any, name: str, do: Callable[[], object]) -> None:
-    """Let another writer work once, after a stage has looked at what is there and before it writes."""
-    original, open_ = getattr(module, name), [True]
+class Interrupting(Directions):
+    """An embedder during whose first call another writer works, and which may be down from the second call on."""
 
-    def first_the_other(*args: Any, **kwargs: Any) -> Any:
-        if open_:
-            open_.clear()
-            do()
-        return original(*args, **kwargs)
+    def __init__(self, *, down: bool = True) -> None:
+        super().__init__()
+        self.calls, self.down = 0, down
+        self.other: Callable[[], object] = int
 
-    monkeypatch.setattr(module, name, first_the_other)
+    def embed(self, texts: Sequence[str]) -> Any:
+        self.calls += 1
+        if self.calls > 1 and self.down:
+            raise EngineError("the model is down. Start it.")
+        if self.calls == 1:
+            self.other()
+        return super().embed(texts)
 
 
-def test_traces_that_another_has_planned_meanwhile_stay_planned(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    ctx = context(tmp_path)
+def test_traces_that_another_has_planned_meanwhile_stay_planned(tmp_path: Path) -> None:
+    slow = Interrupting(down=False)
+    ctx = context(tmp_path, embedder=slow, recipe={"pairing": {"kind": "top_k"}})
     part = put(ctx, trace("t"), trace("u", app="help"))
     extract_claims(ctx)
-    meanwhile(monkeypatch, pairs, "single_pairs", lambda: plan_pairs(past(ctx, scope=HELP)))
+    slow.other = lambda: plan_pairs(past(ctx, scope=HELP, embedder=Directions()))
     plan_pairs(replace(ctx, scope=SHOP))
+    assert slow.calls > 1  # it planned again
     assert set(planned_scopes(ctx, part)) == {SHOP, HELP}
     assert {p["trace_id"] for p in rows(ctx, PAIRS)} == {"t", "u"}
 
 
-def test_claims_that_another_has_cut_meanwhile_stay(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+@dataclass
+class Slow:
+    """An extractor during whose work another writer works."""
+
+    extractor: ByApp
+    other: Callable[[], object]
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.extractor, name)
+
+    def extract_many(self, answers: Any) -> Any:
+        self.other()
+        return self.extractor.extract_many(answers)
+
+
+def test_claims_that_another_has_cut_meanwhile_stay(tmp_path: Path) -> None:
     ctx = context(tmp_path)
     part = put(ctx, trace("t", "One thing. Another thing."))
     extract_claims(ctx)
@@ -71,25 +88,8 @@ def test_claims_that_another_has_cut_meanwhile_stay(tmp_path: Path, monkeypatch:
     def write() -> None:
         ctx.lake.write(CLAIMS, part.name, other, ctx.extractor.version, str(DAY))
 
-    meanwhile(monkeypatch, claims, "_claims", write)
-    extract_claims(ctx)
+    extract_claims(replace(ctx, extractor=Slow(ctx.extractor, write)))
     assert [c["hypothesis"] for c in rows(ctx, CLAIMS)] == ["A.", "B."]
-
-
-class Interrupting(Directions):
-    """An embedder during whose first call another writer works, and which is down from the second call on."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.calls = 0
-        self.other: Callable[[], object] = int
-
-    def embed(self, texts: Sequence[str]) -> Any:
-        self.calls += 1
-        if self.calls > 1:
-            raise EngineError("the model is down. Start it.")
-        self.other()
-        return super().embed(texts)
 
 
 def test_scores_that_another_has_made_meanwhile_stay(tmp_path: Path) -> None:

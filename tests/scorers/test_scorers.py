@@ -27,9 +27,11 @@ from tasks.judging.verdicts import judge_pairs
 from tasks.run.context import Context
 from tasks.run.plan import trace_parts
 from tasks.scorers import Item, Scored, stage_name
-from tasks.scorers.asked import Reranked, share
 from tasks.scorers.coverage import NO_WORDS, Coverage
+from tasks.scorers.rated import share
 from tasks.scorers.items import once
+from tasks.scorers.rated import share
+from tasks.scorers.reranked import Reranked
 from tasks.scoring.nightly import aggregate_nights
 from tasks.scoring.score import score_traces
 
@@ -214,7 +216,7 @@ def test_a_model_grades_answer_chunks_and_answerability(tmp_path: Path) -> None:
     }
     assert {r["method"] for r in rows(ctx, RELEVANCE)} == {"rated"}
     assert len(server.asked) == 4
-    assert {a.stage: a.requests for a in told.asking} == {
+    assert {a.stage: a.requests for a in told.requests} == {
         "answer relevance": 1, "context relevance": 2, "answerability": 1,
     }  # fmt: skip
     assert told.relevance == 0  # nothing is scored without a model
