@@ -4,16 +4,16 @@ A claim goes on where its p_supported is in the next judge's band, or where it g
 (`sql/judging/escalate.sql`).
 """
 
+import pyarrow as pa
 import pyarrow.compute as pc
 
 from tasks.core.schemas import CLAIM_RESULTS, PAIRS
 from tasks.judging.claims import single_name
-from tasks.judging.pairs import pair_parts, single_pairs
+from tasks.judging.pairs import pair_parts, planned_part, single_pairs
 from tasks.judging.stored_verdicts import all_verdicts, claim_results, planned_on
 from tasks.run.cascade import CascadeJudge
 from tasks.run.context import Context
 from tasks.run.plan import trace_parts
-from tasks.run.redacted import with_redacted
 from tasks.store.lake import Part
 from tasks.store.query import Queries
 
@@ -62,23 +62,22 @@ def claim_count(pairs: Part) -> int:
 
 def _plan(ctx: Context, queries: Queries, judge: CascadeJudge, part: Part) -> tuple[Part, int]:
     before = ctx.judges[: judge.stage - 1]
-    verdicts, verdict_state = all_verdicts(ctx, queries, part, before)
-    state = planned_on(ctx, part, verdict_state)
-    name, day = single_name(part, judge), part.partition[-1]
-    existing = ctx.lake.find(PAIRS, name, ctx.recipe, day)
-    if existing and existing.inputs() == state:
-        return existing, 0
-    last = before[-1]
-    assert judge.band is not None  # noqa: S101 - a later judge has one
-    escalated = queries.run(
-        "judging/escalate",
-        {
+    verdicts, state = all_verdicts(ctx, queries, part, before)
+    tokens = 0
+
+    def rows() -> pa.Table:
+        nonlocal tokens
+        last = before[-1]
+        assert judge.band is not None  # noqa: S101 - a later judge has one
+        relations = {
             "claim_results": claim_results(ctx, queries, part, before, verdicts),
             "pairs": pair_parts(ctx, part, last),
             "verdict": verdicts.filter(pc.equal(verdicts["stage"], last.stage)),
-        },
-        {"stage": last.stage, "lo": judge.band[0], "hi": judge.band[1]},
-    )
-    rows, tokens = single_pairs(ctx, judge, part, set(escalated["claim_id"].to_pylist()))
-    rows = with_redacted(ctx.lake, PAIRS, name, rows, part, ctx.recipe, day)
-    return ctx.lake.write(PAIRS, name, rows, ctx.recipe, day, inputs=state), tokens
+        }
+        params = {"stage": last.stage, "lo": judge.band[0], "hi": judge.band[1]}
+        escalated = queries.run("judging/escalate", relations, params)
+        pairs, tokens = single_pairs(ctx, judge, part, set(escalated["claim_id"].to_pylist()))
+        return pairs
+
+    planned = planned_part(ctx, part, single_name(part, judge), planned_on(ctx, part, state), rows)
+    return planned, tokens

@@ -6,7 +6,7 @@ of `pairs`. Joint pairs show the best chunks together, or the cited ones alone, 
 (`escalate.py`).
 """
 
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import groupby
 from operator import attrgetter, itemgetter
@@ -263,6 +263,21 @@ def _packed(pairing: Pairing, kind: str, evidence: list[Window], texts: Mapping[
         return [evidence]
     order = {chunk: i for i, chunk in enumerate(texts)}
     return packs(sorted(evidence, key=lambda w: (order[w[0]], w[1])), texts, pairing.pack_words)
+
+
+def planned_part(ctx: Context, part: Part, name: str, state: str, rows: Callable[[], pa.Table]) -> Part:
+    """A part of further pairs; written where it does not exist, or again where the token of what it depends on differs.
+
+    Args:
+        part: The part of `traces`.
+        state: The token.
+        rows: Returns the pairs.
+    """
+    where = (ctx.recipe, part.partition[-1])
+    existing = ctx.lake.find(PAIRS, name, *where)
+    if existing and existing.inputs() == state:
+        return existing
+    return ctx.lake.write(PAIRS, name, with_redacted(ctx.lake, PAIRS, name, rows(), part, *where), *where, inputs=state)
 
 
 def pair_parts(ctx: Context, part: Part, judge: CascadeJudge) -> list[Part]:

@@ -10,16 +10,14 @@ import polars as pl
 import pyarrow as pa
 
 from tasks.core import keys
-from tasks.core.schemas import PAIRS
 from tasks.judging.claims import covered_claims, single_name
 from tasks.judging.escalate import claim_count
 from tasks.judging.evidence import passages
-from tasks.judging.pairs import PairRows, packs, pair_parts
+from tasks.judging.pairs import PairRows, packs, pair_parts, planned_part
 from tasks.judging.stored_verdicts import all_verdicts, claim_results, planned_on
 from tasks.run.cascade import CascadeJudge
 from tasks.run.context import Context
 from tasks.run.plan import trace_parts
-from tasks.run.redacted import with_redacted
 from tasks.store.lake import Part
 from tasks.store.query import Queries
 
@@ -40,18 +38,15 @@ def plan_second_pass(ctx: Context, queries: Queries, judge: CascadeJudge) -> tup
 
 def _plan(ctx: Context, queries: Queries, judge: CascadeJudge, part: Part) -> Part:
     before = ctx.judges[: judge.stage - 1]
-    verdicts, verdict_state = all_verdicts(ctx, queries, part, before)
-    state = planned_on(ctx, part, verdict_state)
-    name, day = single_name(part, judge), part.partition[-1]
-    existing = ctx.lake.find(PAIRS, name, ctx.recipe, day)
-    if existing and existing.inputs() == state:
-        return existing
-    claims = covered_claims(ctx, part)
-    results = claim_results(ctx, queries, part, before, verdicts)
-    checks = pl.DataFrame(queries.run("judging/second_pass", {"claims": claims, "claim_results": results}))
-    pairs = _pairs(judge, claims, checks.select("claim_id", "trace_id", "found_true").iter_rows())
-    rows = with_redacted(ctx.lake, PAIRS, name, pairs, part, ctx.recipe, day)
-    return ctx.lake.write(PAIRS, name, rows, ctx.recipe, day, inputs=state)
+    verdicts, state = all_verdicts(ctx, queries, part, before)
+
+    def rows() -> pa.Table:
+        claims = covered_claims(ctx, part)
+        results = claim_results(ctx, queries, part, before, verdicts)
+        checks = pl.DataFrame(queries.run("judging/second_pass", {"claims": claims, "claim_results": results}))
+        return _pairs(judge, claims, checks.select("claim_id", "trace_id", "found_true").iter_rows())
+
+    return planned_part(ctx, part, single_name(part, judge), planned_on(ctx, part, state), rows)
 
 
 def possible_pairs(ctx: Context, judge: CascadeJudge, part: Part) -> pa.Table:

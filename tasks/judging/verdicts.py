@@ -17,18 +17,18 @@ import polars as pl
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from tasks.core.schemas import PAIRS, VERDICTS
+from tasks.core.schemas import VERDICTS
 from tasks.core.types import LABELS, Request, Verdict
 from tasks.judging.claims import cut_claims, trace_texts
 from tasks.judging.escalate import plan_escalated
 from tasks.judging.evidence import Window, passages, premise
-from tasks.judging.pairs import joint_name, joint_pairs, left_out_name, pair_parts
+from tasks.judging.pairs import joint_name, joint_pairs, left_out_name, pair_parts, planned_part
 from tasks.judging.second_pass import plan_second_pass
 from tasks.judging.stored_verdicts import state_of, verdicts_for
 from tasks.run.cascade import CascadeJudge
 from tasks.run.context import Context
 from tasks.run.plan import trace_parts
-from tasks.run.redacted import unredacted, with_redacted
+from tasks.run.redacted import unredacted
 from tasks.run.result import TOKENS, StageResult
 from tasks.run.work import WorkLoop, answered, shards, work_loop
 from tasks.store.lake import Part
@@ -119,19 +119,17 @@ def _plan_left_out(ctx: Context, queries: Queries, judge: CascadeJudge, part: Pa
 def _plan(
     ctx: Context, queries: Queries, judge: CascadeJudge, part: Part, query: str, name: str, before: Sequence[Part]
 ) -> Part:
-    """A part of further pairs; written again where the verdicts on those before it have changed since."""
+    """A part of further pairs, which depends on the verdicts on those before it."""
     verdicts = verdicts_for(ctx, queries, judge, part, before)
-    day = part.partition[-1]
+
+    def rows() -> pa.Table:
+        claims = cut_claims(ctx, part, ["claim_id", "cited_chunk_ids"])
+        planned = queries.run(query, {"claims": claims, "pairs": before, "verdict": verdicts})
+        return joint_pairs(ctx, judge, part, planned)
+
     # Which claims a later judge sees may change while the number of verdicts on them stays.
     state = "|".join(filter(None, (*(p.inputs() for p in before), state_of(verdicts))))
-    existing = ctx.lake.find(PAIRS, name, ctx.recipe, day)
-    if existing and existing.inputs() == state:
-        return existing
-    claims = cut_claims(ctx, part, ["claim_id", "cited_chunk_ids"])
-    planned = queries.run(query, {"claims": claims, "pairs": before, "verdict": verdicts})
-    rows = joint_pairs(ctx, judge, part, planned)
-    rows = with_redacted(ctx.lake, PAIRS, name, rows, part, ctx.recipe, day)
-    return ctx.lake.write(PAIRS, name, rows, ctx.recipe, day, inputs=state)
+    return planned_part(ctx, part, name, state, rows)
 
 
 def _judge(

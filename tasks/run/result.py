@@ -2,34 +2,15 @@
 
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
-from typing import Any, Protocol
+from typing import Any
 
 TOKENS = ("tokens_in", "tokens_cached", "tokens_out")
 
 
-class Counted(Protocol):
-    """A reply of a model, or a sum of replies, with its token counts."""
-
-    @property
-    def tokens_in(self) -> int:
-        """Tokens that the model read, including `tokens_cached`."""
-
-    @property
-    def tokens_cached(self) -> int:
-        """Tokens that a prefix cache saved the model from reading."""
-
-    @property
-    def tokens_out(self) -> int:
-        """Tokens that the model wrote."""
-
-
-def token_counts(replies: Iterable[Counted]) -> dict[str, Any]:
-    """Sum of each token count, by its name."""
-    counts = dict.fromkeys(TOKENS, 0)
-    for reply in replies:
-        for name in TOKENS:
-            counts[name] += getattr(reply, name)
-    return counts
+def token_counts(replies: Iterable[Any]) -> dict[str, Any]:
+    """Sums of `TOKENS`, by their names, over whatever has these attributes."""
+    counted = list(replies)
+    return {name: sum(getattr(reply, name) for reply in counted) for name in TOKENS}
 
 
 @dataclass(frozen=True, slots=True)

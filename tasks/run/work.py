@@ -13,14 +13,14 @@ from typing import Any, Protocol, TypeVar
 from tasks.core.budget import Budget
 from tasks.core.progress import Progress, tracked
 from tasks.core.types import OUTAGE
-from tasks.run.result import Counted, StageResult, token_counts
+from tasks.run.result import StageResult, token_counts
 
 T = TypeVar("T")
 R = TypeVar("R")
 
 
-class Reply(Counted, Protocol):
-    """What a model gave for one request."""
+class Reply(Protocol):
+    """What a model gave for one request, with its `TOKENS`."""
 
     @property
     def failure(self) -> str | None:
@@ -58,7 +58,7 @@ class WorkLoop:
         shards: Iterable[list[T]],
         ask: Callable[[list[T]], Sequence[R]],
         store: Callable[[list[T], Sequence[R]], int],
-        replies: Callable[[R], Iterable[Reply]] = lambda reply: (reply,),  # type: ignore[assignment,return-value]
+        replies: Callable[[R], Iterable[Any]] = lambda reply: (reply,),
     ) -> None:
         """Works on shards until none is left or the budget ends.
 

@@ -28,7 +28,6 @@ from tasks.run.context import Context
 from tasks.run.plan import trace_parts
 from tasks.scorers import Item, Scored, stage_name
 from tasks.scorers.coverage import NO_WORDS, Coverage
-from tasks.scorers.rated import share
 from tasks.scorers.items import once
 from tasks.scorers.rated import share
 from tasks.scorers.reranked import Reranked
