@@ -33,6 +33,14 @@ nightly: .venv/runtime ## Judge the bundled sample's three nights and print the 
 test: .venv/vllm lint ## Lint, type-check, check the import rules, run all tests
 	$(BIN)/pytest -n 2 --dist loadfile --no-loadscope-reorder
 
+# Whole nights, verbs, engines, training and the docs' runs are left out, and what is slow elsewhere.
+FAST := articles claims core extractors gates graders ingest judges judging patterns privacy review run scorers scoring \
+	sources sql stats store text
+.PHONY: test-fast
+test-fast: .venv/dev ## While editing: ruff, and the tests that run in memory or on a small lake, in two minutes
+	$(BIN)/ruff check .
+	$(BIN)/pytest -n 2 --dist loadfile -m "not slow" --hypothesis-profile fast tests/test_layout.py $(FAST:%=tests/%)
+
 .PHONY: lint
 lint: .venv/dev ## ruff, mypy and import-linter
 	$(BIN)/ruff check .
@@ -58,4 +66,4 @@ clean: ## Remove the environment, caches and everything the sample run made
 
 .PHONY: help
 help: ## This list
-	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "make %-8s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "make %-9s %s\n", $$1, $$2}' $(MAKEFILE_LIST)

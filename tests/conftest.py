@@ -25,6 +25,7 @@ signal.signal(signal.SIGINT, signal.default_int_handler)
 WITHIN_S = 900  # far more than anything takes that is waited for
 T = TypeVar("T")
 settings.register_profile("any machine", deadline=None)  # how long an example takes depends on what else runs
+settings.register_profile("fast", settings.get_profile("any machine"), max_examples=10)  # make test-fast
 settings.load_profile("any machine")
 
 
