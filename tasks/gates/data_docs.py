@@ -13,7 +13,7 @@ from typing import Any
 
 import polars as pl
 
-from tasks.gates.results import prune, write_index
+from tasks.gates.results import KEPT_RUNS, prune, write_index
 from tasks.gates.rules import Rule
 
 SAMPLES = 20  # values per expectation that stay in a stored result
@@ -38,10 +38,11 @@ class DataDocs:
     Args:
         directory: Where they are kept.
         suites: Rules by suite name.
+        kept_runs: Results of each suite that stay.
     """
 
-    def __init__(self, directory: Path, suites: Mapping[str, Sequence[Rule]]) -> None:
-        self._directory = directory
+    def __init__(self, directory: Path, suites: Mapping[str, Sequence[Rule]], kept_runs: int = KEPT_RUNS) -> None:
+        self._directory, self._kept_runs = directory, kept_runs
         gx = _great_expectations()
         from great_expectations.data_context.types import base  # noqa: PLC0415 - takes seconds
 
@@ -95,7 +96,7 @@ class DataDocs:
             key = ids.ValidationResultIdentifier(batch_identifier=suite, expectation_suite_identifier=name, run_id=run)
             context.validation_results_store.store_validation_results(result, key, name)
             new += [name, key]
-        kept = prune(self._directory / "results")
+        kept = prune(self._directory / "results", self._kept_runs)
         # Pages that stand already are not rendered again; the site forgets those whose result is gone.
         standing = (self._directory / "docs" / "index.html").exists()
         context.build_data_docs(resource_identifiers=new if standing else None)

@@ -16,6 +16,7 @@ import pyarrow as pa
 
 from tasks.core.config import Gates
 from tasks.gates import frames
+from tasks.gates.results import KEPT_RUNS
 from tasks.gates.rules import CLAIM_RULES, SCORE_RULES, VOLUME_RULES, Rule, trace_rules
 
 MIN_NIGHTS = 3  # fewer earlier nights say nothing about what is usual
@@ -28,11 +29,12 @@ class GateKeeper:
     Args:
         limits: See the config.
         directory: Where validation results and Data Docs are kept; None where nothing is documented.
+        kept_runs: Results of each suite that stay.
     """
 
-    def __init__(self, limits: Gates, directory: Path | None) -> None:
+    def __init__(self, limits: Gates, directory: Path | None, kept_runs: int = KEPT_RUNS) -> None:
         self._limits = limits
-        self._directory = directory
+        self._directory, self._kept_runs = directory, kept_runs
         self._suites: dict[str, Sequence[Rule]] = {
             "traces": trace_rules(limits),
             "volume": VOLUME_RULES,
@@ -136,7 +138,7 @@ class GateKeeper:
         from tasks.gates import data_docs  # noqa: PLC0415 - it takes seconds
 
         assert self._directory  # noqa: S101 - nothing is held without one
-        self._docs = self._docs or data_docs.DataDocs(self._directory, self._suites)
+        self._docs = self._docs or data_docs.DataDocs(self._directory, self._suites, self._kept_runs)
         frame = pl.concat(self._held.pop(suite), how="diagonal_relaxed")
         result = self._docs.validate(suite, frame)
         self._results[suite] = data_docs.merged(self._results[suite], result) if suite in self._results else result

@@ -30,8 +30,8 @@ class Kept:
     refused: tuple[tuple[str, int], ...]
 
 
-def prune(results: Path) -> list[Kept]:
-    """Drop all but the newest `KEPT_RUNS` results of each suite, and any that a kill left unreadable.
+def prune(results: Path, kept_runs: int = KEPT_RUNS) -> list[Kept]:
+    """Drop all but the newest results of each suite, and any that a kill left unreadable.
 
     Returns:
         The others, newest first.
@@ -39,7 +39,7 @@ def prune(results: Path) -> list[Kept]:
     kept: list[Kept] = []
     for suite in sorted(results.iterdir()):
         paths = sorted(suite.rglob("*.json"), key=_run_time, reverse=True)
-        readable = [k for p in paths if (k := _read(p, results))][:KEPT_RUNS]
+        readable = [k for p in paths if (k := _read(p, results))][:kept_runs]
         kept += readable
         for path in {p.relative_to(results) for p in paths} - {k.path for k in readable}:
             shutil.rmtree(results / path.parent)

@@ -10,7 +10,7 @@ it is not read in this run, they are adopted (`ledger.py`).
 
 import shutil
 from collections import Counter
-from collections.abc import Collection, Iterator
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from datetime import date
@@ -33,7 +33,7 @@ from tasks.store.lake import Lake, Part, empty, frame
 from tasks.store.query import Queries
 
 REFUSED = frame(empty(QUARANTINE)).schema
-BUFFER_BYTES = 64 << 20  # decoded rows held before they are gated, deduplicated and staged
+BUFFER_BYTES = 64 << 20
 PLACES = 3  # of refused rows, named in the run's notes
 CONFLICT = "the trace id is already there with other content; the first one stays"
 REDACTED = "its text was redacted on request (leadline forget)"
@@ -68,8 +68,11 @@ class _File:
         return sum(rows.height for rows in self.refused)
 
 
-def ingest(ctx: Context) -> StageResult:
+def ingest(ctx: Context, *, buffer_bytes: int = BUFFER_BYTES) -> StageResult:
     """Read every file that the sources name for the run's days and that is not in the ledger yet.
+
+    Args:
+        buffer_bytes: Decoded rows held before they are gated, deduplicated and staged.
 
     Returns:
         `computed` = new traces, `reused` = rows that were known or whose file was; notes name refused rows, parts that
@@ -89,7 +92,7 @@ def ingest(ctx: Context) -> StageResult:
         return StageResult("ingest", reused=reused, notes=(*missing, *ledger.adopt(ctx.lake)))
     staging = ctx.lake.hidden("staging")
     shutil.rmtree(staging, ignore_errors=True)
-    work = _Ingest(ctx, Lake(staging))
+    work = _Ingest(ctx, Lake(staging), buffer_bytes)
     files: list[_File] = []
     try:
         with tracked(ctx.progress, "ingest", len(new)), ctx.queries() as queries:
@@ -134,8 +137,9 @@ def _rows(lake: Lake, day: str) -> int:
 class _Ingest:
     """Reads files into staged parts; remembers what has arrived in this run."""
 
-    def __init__(self, ctx: Context, staging: Lake) -> None:
+    def __init__(self, ctx: Context, staging: Lake, buffer_bytes: int) -> None:
         self._ctx = ctx
+        self._buffer_bytes = buffer_bytes
         self._staging = staging
         self._redacted = requested_redactions(ctx.lake)
         self._there = ledger.parts_by_file(ctx.lake)
@@ -149,7 +153,7 @@ class _Ingest:
         state = _File(file, name, day, ledger.free_names(name, there), ledger.hashes(there))
         waiting: dict[date, list[pa.Table]] = {}
         self.staged[state.name] = []
-        for rows in _one_ahead(_buffered(source.read(file), state, self._redacted)):
+        for rows in _one_ahead(self._buffered(source.read(file), state)):
             fresh = self._admit(queries, rows, state, waiting)
             days = fresh["date"].unique()
             for day in days.to_pylist():
@@ -158,6 +162,33 @@ class _Ingest:
             self._stage(state, waiting, last=False)
         self._stage(state, waiting, last=True)
         return state
+
+    def _buffered(self, batches: Iterator[Batch], state: _File) -> Iterator[pa.Table]:
+        """Good rows in larger tables; refused ones go to the file's list at once."""
+        held: list[pa.Table] = []
+        for batch in batches:
+            state.rows += batch.rows
+            rejects = [
+                {
+                    "source": state.file.path,
+                    "line": r.line,
+                    "trace_id": r.trace_id,
+                    "date": r.day or state.day,
+                    "stage": "parse",
+                    "reason": r.reason,
+                    "detail": r.detail,
+                    "raw": "" if r.trace_id in self._redacted else r.raw.decode("utf-8", "backslashreplace"),
+                }
+                for r in batch.rejects
+            ]
+            if rejects:
+                state.refused.append(pl.DataFrame(rejects, schema=REFUSED))
+            held.append(batch.table)
+            if sum(t.nbytes for t in held) > self._buffer_bytes:
+                yield pa.concat_tables(held).combine_chunks()
+                held = []
+        if any(t.num_rows for t in held):
+            yield pa.concat_tables(held).combine_chunks()
 
     def _admit(self, queries: Queries, rows: pa.Table, state: _File, waiting: dict[date, list[pa.Table]]) -> pa.Table:
         """The new traces among some rows, with their dates: gated, and without duplicates."""
@@ -198,7 +229,7 @@ class _Ingest:
         """Write full parts, and what is left at the end of the file or when too much waits in memory."""
         size = self._ctx.config.limits.part_traces
         parts = self.staged[state.name]
-        everything = last or sum(t.nbytes for day in waiting.values() for t in day) > BUFFER_BYTES
+        everything = last or sum(t.nbytes for day in waiting.values() for t in day) > self._buffer_bytes
         for day in sorted(waiting):
             table = pa.concat_tables(waiting[day])
             full = table.num_rows if everything else table.num_rows // size * size
@@ -230,34 +261,6 @@ def _without_found(rows: pa.Table, state: _File) -> pa.Table:
     state.before = state.before.join(found, on=ledger.HASHES, how="anti")
     state.found += found.height
     return _take(rows, numbered.join(found, on="row", how="anti", maintain_order="left"))
-
-
-def _buffered(batches: Iterator[Batch], state: _File, redacted: Collection[str]) -> Iterator[pa.Table]:
-    """Good rows in larger tables; refused ones go to the file's list at once."""
-    held: list[pa.Table] = []
-    for batch in batches:
-        state.rows += batch.rows
-        rejects = [
-            {
-                "source": state.file.path,
-                "line": r.line,
-                "trace_id": r.trace_id,
-                "date": r.day or state.day,
-                "stage": "parse",
-                "reason": r.reason,
-                "detail": r.detail,
-                "raw": "" if r.trace_id in redacted else r.raw.decode("utf-8", "backslashreplace"),
-            }
-            for r in batch.rejects
-        ]
-        if rejects:
-            state.refused.append(pl.DataFrame(rejects, schema=REFUSED))
-        held.append(batch.table)
-        if sum(t.nbytes for t in held) > BUFFER_BYTES:
-            yield pa.concat_tables(held).combine_chunks()
-            held = []
-    if any(t.num_rows for t in held):
-        yield pa.concat_tables(held).combine_chunks()
 
 
 def _one_ahead(tables: Iterator[pa.Table]) -> Iterator[pa.Table]:

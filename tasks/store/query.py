@@ -40,7 +40,7 @@ def over(text: str, relations: Mapping[str, str]) -> str:
 
 
 def connect(database: Path | str, memory_limit: str, scratch: Path) -> duckdb.DuckDBPyConnection:
-    """DuckDB with bounded memory (beyond it, it spills into `scratch`), UTC days, our macros, and no extension fetched."""
+    """DuckDB with our macros, UTC days and bounded memory: it spills into `scratch`, and fetches no extension."""
     connection = duckdb.connect(
         database,
         config={
@@ -77,12 +77,16 @@ class Queries:
         Raises:
             DamagedError: A part can't be read.
         """
-        text = sql(name)
-        used = {k: v for k, v in (params or {}).items() if re.search(rf"\${k}\b", text)}
+        return self.select(sql(name), relations, params)
+
+    def select(
+        self, text: str, relations: Mapping[str, Relation], params: Mapping[str, object] | None = None
+    ) -> pa.Table:
+        """Result of a SELECT over the given relations; see `run`."""
         try:
             for relation, rows in relations.items():
                 bind(self._connection, relation, rows)
-            result = self._connection.execute(text, used).to_arrow_table()
+            result = self._connection.execute(text, used(text, params or {})).to_arrow_table()
         except duckdb.Error:
             check(part.path for rows in relations.values() if not isinstance(rows, pa.Table) for part in rows)
             raise
@@ -90,6 +94,11 @@ class Queries:
             self._connection.unregister(relation)
             self._connection.execute(f'DROP VIEW IF EXISTS "{relation}"')
         return result
+
+
+def used(text: str, params: Mapping[str, object]) -> dict[str, object]:
+    """The values of the $parameters that a SELECT uses."""
+    return {k: v for k, v in params.items() if re.search(rf"\${k}\b", text)}
 
 
 def bind(connection: duckdb.DuckDBPyConnection, relation: str, rows: Relation) -> None:

@@ -6,7 +6,6 @@ whoever opens it next reads the new one. Tables that hold the texts and every si
 `verdicts`, `relevance`, `grades`) are not copied: they are views of the lake.
 """
 
-import re
 import secrets
 import shutil
 from collections.abc import Iterator, Mapping
@@ -24,7 +23,7 @@ from tasks.core.errors import LeadlineError, UsageError
 from tasks.core.paths import sql_dir
 from tasks.core.schemas import GRADES, PAIRS, RELEVANCE, TABLES, TRACES, VERDICTS, Table
 from tasks.store.lake import Lake, Part, check, empty
-from tasks.store.query import connect, declared, explain, parquet
+from tasks.store.query import connect, declared, explain, parquet, used
 
 VIEWED = (TRACES, PAIRS, VERDICTS, RELEVANCE, GRADES)
 LOADED = tuple(t for t in TABLES.values() if t not in VIEWED)
@@ -148,8 +147,7 @@ class Reader:
 
     def table(self, sql: str, params: Mapping[str, object]) -> pa.Table:
         """Rows of a SELECT with $parameters, as Arrow; values that it does not use are left out."""
-        used = {k: v for k, v in params.items() if re.search(rf"\${k}\b", sql)}
-        return self._connection.execute(sql, used).to_arrow_table()
+        return self._connection.execute(sql, used(sql, params)).to_arrow_table()
 
 
 def query(published: Path, sql: str) -> pa.Table:

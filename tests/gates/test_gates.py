@@ -18,7 +18,6 @@ from hypothesis import strategies as st
 
 from tasks.core.config import Gates
 from tasks.core.schemas import CLAIM_RESULTS, CLAIMS, TRACE_SCORES, TRACES
-from tasks.gates import results as gates_results
 from tasks.gates.data_docs import DataDocs
 from tasks.gates.frames import claim_frame, score_frame, trace_frame, volume_frame
 from tasks.gates.gates import GateKeeper, first_broken
@@ -545,9 +544,8 @@ class TestDocs:
             assert (tmp_path / "index.html").read_text().count("<tr><td>") == n + 1
         assert len(list((tmp_path / "docs" / "validations").rglob("*.html"))) == 2
 
-    def test_old_and_broken_results_go(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-        monkeypatch.setattr(gates_results, "KEPT_RUNS", 2)
-        keeper = GateKeeper(SMALL, tmp_path)
+    def test_old_and_broken_results_go(self, tmp_path: Path) -> None:
+        keeper = GateKeeper(SMALL, tmp_path, kept_runs=2)
         for n in range(4):
             check(keeper, trace())
             keeper.write_docs(f"run{n}")

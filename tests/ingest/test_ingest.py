@@ -7,7 +7,6 @@ from dataclasses import replace
 from datetime import UTC, date, datetime
 from itertools import pairwise
 from pathlib import Path
-from typing import Any
 
 import pytest
 from hypothesis import Phase, given, settings
@@ -15,13 +14,13 @@ from hypothesis import strategies as st
 from kit.stage_kit import DAY, NEXT, context, log, rows, trace
 
 from tasks.core.errors import DataError, SourceError
-from tasks.core.schemas import QUARANTINE, SOURCES, TRACES
+from tasks.core.schemas import QUARANTINE, SOURCES, TRACES, Table
 from tasks.gates.gates import GateKeeper
-from tasks.ingest import ingest as module
 from tasks.ingest.ingest import ingest
 from tasks.privacy.retention import Due, redact, request
 from tasks.run.context import Context
 from tasks.sources import jsonl
+from tasks.store.lake import Lake
 
 LENIENT = {"max_quarantined_share": 1}
 
@@ -120,15 +119,12 @@ class TestAccounts:
         ingest(ctx)
         assert [p.rows() for p in ctx.lake.parts(TRACES)] == [3, 3, 1]
 
-    def test_a_large_file_is_staged_in_pieces_and_still_deduplicated(
-        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-    ) -> None:
-        monkeypatch.setattr(module, "BUFFER_BYTES", 1)
+    def test_a_large_file_is_staged_in_pieces_and_still_deduplicated(self, tmp_path: Path) -> None:
         log(tmp_path, "a.jsonl", [trace(f"t{i % 10}", "Same." if i < 15 else "Other.") for i in range(20)])
         config = jsonl.Config(kind="jsonl", paths=["logs/a.jsonl"])
         source = jsonl.JsonlSource(config, tmp_path, block_bytes=700)  # a batch holds two or three rows
         ctx = replace(context(tmp_path, gates=LENIENT), sources=(source,))
-        ingest(ctx)
+        ingest(ctx, buffer_bytes=1)
         assert books(ctx) == [(20, 10, 5, 5)]
         assert stored(ctx) == {f"t{i}": "Same." for i in range(10)}
 
@@ -271,17 +267,18 @@ class TestKilled:
         after = (rows(ctx, TRACES), rows(ctx, QUARANTINE), [p.name for p in ctx.lake.parts(TRACES)], books(ctx))
         assert after == before
 
-    def test_while_files_were_staged(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def test_while_files_were_staged(self, tmp_path: Path) -> None:
         log(tmp_path, "a.jsonl", [trace("t1")])
         ctx = context(tmp_path)
 
-        def killed(*_: Any) -> None:
-            raise KeyboardInterrupt
+        class Killed(Lake):
+            def path(self, table: Table, name: str, *partition: str) -> Path:
+                if table is TRACES:
+                    raise KeyboardInterrupt
+                return super().path(table, name, *partition)
 
-        with monkeypatch.context() as patched:
-            patched.setattr(module, "_commit", killed)
-            with pytest.raises(KeyboardInterrupt):
-                ingest(ctx)
+        with pytest.raises(KeyboardInterrupt):
+            ingest(replace(ctx, lake=Killed(ctx.lake.root)))
         assert rows(ctx, TRACES) == rows(ctx, SOURCES) == []
         assert ingest(ctx).computed == 1
         assert not ctx.lake.hidden("staging").exists()

@@ -8,14 +8,15 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from kit.stage_kit import DAY, Watched, context, log, trace
+from kit.vanishing import VanishingLake
 
 from tasks.core.errors import DataError, SourceError
-from tasks.core.schemas import QUARANTINE, RUNS, Table
+from tasks.core.schemas import QUARANTINE, RUNS
 from tasks.ingest.ingest import ingest
 from tasks.run.context import Context
 from tasks.run.record import Rates, Run, measured_rates
 from tasks.run.result import StageResult
-from tasks.store.lake import Lake, Part, from_rows
+from tasks.store.lake import from_rows
 
 
 def records(ctx: Context) -> list[dict]:
@@ -189,21 +190,6 @@ def test_a_record_of_before_a_column_was_there_can_still_be_read(tmp_path: Path)
     assert second["status"] == "running"
 
 
-class Vanishing(Lake):
-    """A lake of which another writer drops a part of `quarantine` once it is listed, and another once it is read."""
-
-    def parts(self, table: Table, *partition: str) -> list[Part]:
-        listed = super().parts(table, *partition)
-        self.drop(QUARANTINE, "gone-at-once")
-        return [Read(p.path, p.name, p.partition) for p in listed]
-
-
-class Read(Part):
-    def read(self, columns: list[str] | None = None) -> pa.Table:
-        self.path.with_name("gone-soon.parquet").unlink(missing_ok=True)
-        return super().read(columns)
-
-
 def test_refused_rows_that_another_writer_takes_back_meanwhile_stop_no_run(tmp_path: Path) -> None:
     """A backfill beside it drops a part of `quarantine` once it is listed, and another once its time is read."""
     ctx = context(tmp_path)
@@ -213,5 +199,6 @@ def test_refused_rows_that_another_writer_takes_back_meanwhile_stop_no_run(tmp_p
     refuse(ctx, "gone-at-once", 2)
     refuse(ctx, "gone-soon", 3)
     refuse(ctx, "stays", 4)
-    run.end(replace(ctx, lake=Vanishing(ctx.lake.root)), "completed")
+    lake = VanishingLake(ctx.lake.root, listed=["gone-at-once"], stamped=["gone-soon"])
+    run.end(replace(ctx, lake=lake), "completed")
     assert records(ctx)[0]["rows_quarantined"] == 4

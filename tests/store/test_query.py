@@ -29,79 +29,71 @@ def queries(tmp_path: Path):
         yield opened
 
 
-@pytest.fixture
-def statement(monkeypatch: pytest.MonkeyPatch):
-    """Puts a text in the place of `sql/<name>.sql`."""
-    return lambda text: monkeypatch.setattr(query, "sql", lambda name: text)
-
-
-def test_a_relation_without_parts_has_the_tables_columns(queries: Queries, statement) -> None:
-    statement("SELECT * FROM relevance")
-    found = queries.run("x", {"relevance": []})
+def test_a_relation_without_parts_has_the_tables_columns(queries: Queries) -> None:
+    text = "SELECT * FROM relevance"
+    found = queries.select(text, {"relevance": []})
     assert found.num_rows == 0
     assert found.schema.names == RELEVANCE.schema.names
 
 
 @pytest.mark.parametrize("folder", ["plain", "it's", 'a "b"', "semi;colon", "[x]*", "café 茶"])
-def test_any_path_can_hold_a_lake(tmp_path: Path, queries: Queries, statement, folder: str) -> None:
-    statement("SELECT trace_id FROM relevance ORDER BY trace_id")
+def test_any_path_can_hold_a_lake(tmp_path: Path, queries: Queries, folder: str) -> None:
+    text = "SELECT trace_id FROM relevance ORDER BY trace_id"
     parts = [part_of(tmp_path / folder, "t1", "t2")]
-    assert queries.run("x", {"relevance": parts})["trace_id"].to_pylist() == ["t1", "t2"]
+    assert queries.select(text, {"relevance": parts})["trace_id"].to_pylist() == ["t1", "t2"]
 
 
-def test_a_damaged_part_is_named_with_what_to_do(tmp_path: Path, queries: Queries, statement) -> None:
-    statement("SELECT trace_id FROM relevance")
+def test_a_damaged_part_is_named_with_what_to_do(tmp_path: Path, queries: Queries) -> None:
+    text = "SELECT trace_id FROM relevance"
     sound, damaged = part_of(tmp_path / "sound", "t1"), part_of(tmp_path / "damaged", "t2")
     damaged.path.write_bytes(b"PAR1 half")
     with pytest.raises(DamagedError, match=r"damaged/relevance/.*/p\.parquet: .* Remove the file and run"):
-        queries.run("x", {"relevance": [sound, damaged]})
+        queries.select(text, {"relevance": [sound, damaged]})
 
 
-def test_columns_that_parts_lack_are_null(tmp_path: Path, queries: Queries, statement) -> None:
-    statement("SELECT trace_id, failure FROM relevance ORDER BY trace_id")
+def test_columns_that_parts_lack_are_null(tmp_path: Path, queries: Queries) -> None:
+    text = "SELECT trace_id, failure FROM relevance ORDER BY trace_id"
     old, new = part_of(tmp_path / "old", "t1"), part_of(tmp_path / "new", "t2")
     pq.write_table(old.read().drop_columns(["failure", "score"]), old.path)
     for parts in ([old], [old, new], [new, old]):
-        found = queries.run("x", {"relevance": parts}).to_pylist()
+        found = queries.select(text, {"relevance": parts}).to_pylist()
         assert found == [{"trace_id": t, "failure": None} for t in ("t1", "t2")[: len(parts)]]
 
 
-def test_a_relation_is_bound_anew_by_every_run(tmp_path: Path, queries: Queries, statement) -> None:
-    statement("SELECT trace_id FROM relevance")
+def test_a_relation_is_bound_anew_by_every_run(tmp_path: Path, queries: Queries) -> None:
+    text = "SELECT trace_id FROM relevance"
     part = part_of(tmp_path / "lake", "from a part")
     rows = pa.table({"trace_id": ["from rows"]})
-    found = [queries.run("x", {"relevance": r})["trace_id"].to_pylist() for r in ([part], rows, [], [part], [])]
+    found = [queries.select(text, {"relevance": r})["trace_id"].to_pylist() for r in ([part], rows, [], [part], [])]
     assert found == [["from a part"], ["from rows"], [], ["from a part"], []]
 
 
-def test_a_query_sees_no_relation_of_the_one_before(queries: Queries, statement) -> None:
-    statement("SELECT * FROM relevance")
-    queries.run("x", {"relevance": []})
+def test_a_query_sees_no_relation_of_the_one_before(queries: Queries) -> None:
+    text = "SELECT * FROM relevance"
+    queries.select(text, {"relevance": []})
     with pytest.raises(duckdb.CatalogException):
-        queries.run("x", {})
+        queries.select(text, {})
 
 
-def test_only_the_parameters_that_are_used_are_given(queries: Queries, statement) -> None:
-    statement("SELECT $a AS a, $a_b AS b")
-    found = queries.run("x", {}, {"a": 1, "a_b": "it's", "c": 3, "b": 4})
+def test_only_the_parameters_that_are_used_are_given(queries: Queries) -> None:
+    text = "SELECT $a AS a, $a_b AS b"
+    found = queries.select(text, {}, {"a": 1, "a_b": "it's", "c": 3, "b": 4})
     assert found.to_pylist() == [{"a": 1, "b": "it's"}]
 
 
-def test_partition_values_come_from_the_files_and_not_from_their_paths(
-    tmp_path: Path, queries: Queries, statement
-) -> None:
-    statement("SELECT scorer_version, date::VARCHAR AS date FROM relevance")
+def test_partition_values_come_from_the_files_and_not_from_their_paths(tmp_path: Path, queries: Queries) -> None:
+    text = "SELECT scorer_version, date::VARCHAR AS date FROM relevance"
     part = part_of(tmp_path / "scorer_version=other" / "lake", "t")
-    assert queries.run("x", {"relevance": [part]}).to_pylist() == [{"scorer_version": "v", "date": "2026-11-01"}]
+    assert queries.select(text, {"relevance": [part]}).to_pylist() == [{"scorer_version": "v", "date": "2026-11-01"}]
 
 
-def test_nothing_is_fetched_and_days_are_those_of_utc(queries: Queries, statement) -> None:
-    statement(
+def test_nothing_is_fetched_and_days_are_those_of_utc(queries: Queries) -> None:
+    text = (
         "SELECT current_setting('autoinstall_known_extensions') AS fetches, current_setting('TimeZone') AS zone,"
         " current_setting('memory_limit') AS memory"
     )
     # 500 MB are 476.8 MiB, which is how DuckDB tells it
-    assert queries.run("x", {}).to_pylist() == [{"fetches": False, "zone": "UTC", "memory": "476.8 MiB"}]
+    assert queries.select(text, {}).to_pylist() == [{"fetches": False, "zone": "UTC", "memory": "476.8 MiB"}]
 
 
 def test_every_file_under_sql_can_be_read() -> None:

@@ -8,8 +8,10 @@ import duckdb
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from kit.vanishing import VanishingLake
 
 from tasks.core.errors import DamagedError, LeadlineError, UsageError
+from tasks.core.paths import sql_dir
 from tasks.core.schemas import (
     CLAIM_RESULTS,
     CLAIMS,
@@ -23,7 +25,6 @@ from tasks.core.schemas import (
     VERDICTS,
     Table,
 )  # fmt: skip
-from tasks.store import warehouse as module
 from tasks.store.lake import Lake, Part, from_rows
 from tasks.store.warehouse import LOADED, VIEWED, Warehouse, query
 
@@ -77,7 +78,7 @@ class TestLoad:
             (columns,) = [seen(warehouse, f"DESCRIBE {table.name}")]
             assert [c[0] for c in columns] == table.schema.names
             assert seen(warehouse, f"SELECT count(*) FROM {table.name}") == [(0,)]
-        for view in ("chunks", "claim_details", "looks"):
+        for view in ("chunks", "claim_details", "pair_verdicts"):
             assert seen(warehouse, f"SELECT count(*) FROM {view}") == [(0,)]
 
     def test_only_what_changed_is_loaded(self, lake: Lake, warehouse: Warehouse) -> None:
@@ -181,7 +182,7 @@ class TestLoad:
         write(lake, TRACE_SCORES, [{"trace_id": "t9"}], "r", NEXT, name="late")
         warehouse.load()
         fresh = Warehouse(lake, tmp_path / "fresh.duckdb", "500MB")
-        tables = [t.name for t in (*LOADED, *VIEWED)] + ["chunks", "claim_details", "looks"]
+        tables = [t.name for t in (*LOADED, *VIEWED)] + ["chunks", "claim_details", "pair_verdicts"]
         before = {t: sorted(map(repr, seen(warehouse, f"FROM {t}"))) for t in tables}
         partitions = len({(t.name, p.partition) for t in LOADED for p in lake.parts(t)})
         assert fresh.load(rebuild=True) == partitions
@@ -267,7 +268,7 @@ class TestQuery:
 
 
 def a_small_lake(lake: Lake) -> None:
-    """Two traces, the first with two claims of one recipe; the first claim has three looks, one of them judged twice."""
+    """Two traces, the first with two claims of one recipe; the first claim has three pairs, one of them judged twice."""
     chunk = {"doc_id": None, "title": None, "rank": None, "retrieval_score": None}
     chunks = [chunk | {"chunk_id": "b", "text": "Second."}, chunk | {"chunk_id": "a", "text": "First."}]
     traces = [
@@ -282,14 +283,14 @@ def a_small_lake(lake: Lake) -> None:
     write(lake, RECIPES, [{"recipe": "r", "judge_version": "j"}])
     windows = [[("b", 0, 7)], [("a", 0, 6)], [("b", 0, 7), ("a", 0, 6)]]
     evidence = [[{"chunk_id": c, "start": s, "end": e} for c, s, e in w] for w in windows]
-    looks = [
+    pairs = [
         {"claim_id": "c1", "trace_id": "t1", "pair_kind": "single", "evidence": evidence[i], "request_key": f"k{i}"}
         for i in (0, 1)
     ]
-    looks.append(
+    pairs.append(
         {"claim_id": "c1", "trace_id": "t1", "pair_kind": "joint", "evidence": evidence[2], "request_key": "k2"}
     )
-    write(lake, PAIRS, looks, "r", DAY)
+    write(lake, PAIRS, pairs, "r", DAY)
     verdicts = [
         {"request_key": "k0", "failure": "unparsable"},
         {"request_key": "k0", "label": "supported", "p_supported": 0.9},  # repaired later
@@ -322,7 +323,7 @@ class TestViews:
         )
         assert found == [("c1", 0, "Claim c1.", "Why?", "supported", "Second."), ("c2", 1, "Claim c2.", "Why?", None, None)]  # fmt: skip
 
-    def test_looks_with_the_verdict_of_the_recipes_judge(self, warehouse: Warehouse) -> None:
+    def test_pairs_with_the_verdict_of_the_recipes_judge(self, warehouse: Warehouse) -> None:
         found = seen(
             warehouse,
             "SELECT request_key, chunk_ids, judge_version, label, failure, p_supported FROM pair_verdicts ORDER BY 1",
@@ -334,8 +335,8 @@ class TestViews:
         ]  # fmt: skip
 
     def test_every_view_is_a_file(self) -> None:
-        found = {p.stem for p in (module.sql_dir() / "views").glob("*.sql")}
-        assert found == {"chunks", "claim_details", "looks", "question_repeats", "reviewed_claims", "reviewed_grades"}
+        found = {p.stem for p in (sql_dir() / "views").glob("*.sql")}
+        assert found == {"chunks", "claim_details", "pair_verdicts", "question_repeats", "reviewed_claims", "reviewed_grades"}
 
 
 def _without(part: Part, *columns: str) -> None:
@@ -392,22 +393,12 @@ class TestGrowth:
 
 
 @pytest.mark.parametrize("when", ["listed", "stamped"])
-def test_a_part_that_another_writer_removes_meanwhile_is_left_out(
-    lake: Lake, warehouse: Warehouse, monkeypatch: pytest.MonkeyPatch, when: str
-) -> None:
+def test_a_part_that_another_writer_removes_meanwhile_is_left_out(lake: Lake, tmp_path: Path, when: str) -> None:
     """A backfill takes back a part of `quarantine`: once its path is known, or once its time is read as well."""
-    gone, _ = (write(lake, QUARANTINE, [{"source": name}], name=name) for name in ("gone", "stays"))
-    stamps = module._stamps
-
-    def vanishing(parts: list[Part]) -> dict[Part, tuple[int, int]]:
-        if when == "listed":
-            gone.path.unlink(missing_ok=True)
-            return stamps(parts)
-        found = stamps(parts)
-        gone.path.unlink(missing_ok=True)
-        return found
-
-    monkeypatch.setattr(module, "_stamps", vanishing)
+    for name in ("gone", "stays"):
+        write(lake, QUARANTINE, [{"source": name}], name=name)
+    vanishing = VanishingLake(lake.root, **{when: ["gone"]})
+    warehouse = Warehouse(vanishing, tmp_path / "leadline.duckdb", "500MB")
     assert warehouse.load() == 1
     with warehouse.connect() as connection:
         assert connection.execute("SELECT source FROM quarantine").fetchall() == [("stays",)]
