@@ -91,7 +91,7 @@ def test_readme_shows_the_columns_that_a_run_prints() -> None:
 
 
 def test_architecture_names_only_tables_and_views_that_exist() -> None:
-    stages = ARCHITECTURE[ARCHITECTURE.index("## The stages") : ARCHITECTURE.index("**Looks.**")]
+    stages = ARCHITECTURE[ARCHITECTURE.index("## The stages") : ARCHITECTURE.index("**Pairs.**")]
     made = {n for row in stages.splitlines()[4:] for n in re.findall(r"`(\w+)`", "|".join(row.split("|")[2:4]))}
     assert made <= set(TABLES)
     assert {"traces", "claims", "pairs", "verdicts", "relevance", "claim_results", "trace_scores"} <= made
