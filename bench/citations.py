@@ -302,7 +302,7 @@ def _interval(mean: float, ends: tuple[float, float] | None) -> str:
     return f"{mean:.3f} [{ends[0]:.2f}, {ends[1]:.2f}]" if ends else f"{mean:.3f}"
 
 
-def main() -> None:
+def main(arguments: Sequence[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--judge", type=Path, help="a judge's file instead of the recipe's")
     parser.add_argument("--data", type=Path, default=default_data(), help="folder of traces.jsonl and labels.jsonl")
@@ -310,7 +310,7 @@ def main() -> None:
     parser.add_argument("--scratch", type=Path, help="keep the lakes here")
     parser.add_argument("--json", type=Path)
     parser.add_argument("--child", type=Path, help=argparse.SUPPRESS)
-    args = parser.parse_args()
+    args = parser.parse_args(arguments)
     for name in ("traces.jsonl", "labels.jsonl"):
         if not (args.data / name).exists():
             raise SystemExit(

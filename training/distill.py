@@ -82,13 +82,20 @@ class _Trainer(Trainer):  # type: ignore[misc]
         return (value, logits) if return_outputs else value
 
 
-def run(folders: Sequence[Folder], base: _models.ModelConfig, recipe: Distillation, out: Path) -> Trained:
+def run(
+    folders: Sequence[Folder],
+    base: _models.ModelConfig,
+    recipe: Distillation,
+    out: Path,
+    loop: type[_Trainer] = _Trainer,
+) -> Trained:
     """Trains, going on from the last checkpoint in `out`.
 
     Args:
         folders: From `examples.read`.
         base: The model to start from: a folder, or a commit on the hub.
         out: Where the model, the judge's file and the checkpoints go.
+        loop: The steps of training.
 
     Raises:
         DataError: There is no example to learn from.
@@ -136,7 +143,7 @@ def run(folders: Sequence[Folder], base: _models.ModelConfig, recipe: Distillati
         remove_unused_columns=False,
         dataloader_num_workers=0,
     )
-    trainer = _Trainer(model=model, args=arguments, train_dataset=train, data_collator=collated)
+    trainer = loop(model=model, args=arguments, train_dataset=train, data_collator=collated)
     trainer.batches = batches
     trainer.train(resume_from_checkpoint=last_checkpoint(checkpoints))
     after = held_out(trainer.model, valid, recipe)

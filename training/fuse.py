@@ -55,7 +55,7 @@ class Fit:
         return found
 
 
-def fit(samples: Iterable[Sample], columns: Sequence[int]) -> Fit:
+def fit(samples: Iterable[Sample], columns: Sequence[int], penalty: float = PENALTY) -> Fit:
     """The fusion of the given features; the others get weight 0."""
     sets = list(samples)
     found = Fit(0.0, np.zeros(len(FEATURES)))
@@ -72,7 +72,7 @@ def fit(samples: Iterable[Sample], columns: Sequence[int]) -> Fit:
         # The model's own log-odds stay as they are: zero is where it changes its mind.
         own = np.array(columns) == FEATURES.index("entailment")
         mean, spread = np.where(own, 0, mean), np.where(own, spread / FREE, spread)
-        model = LogisticRegression(C=1 / PENALTY, fit_intercept=False)
+        model = LogisticRegression(C=1 / penalty, fit_intercept=False)
         model.fit((rows - mean) / spread, truth, sample_weight=weight / weight.sum())
         weights = np.zeros(len(FEATURES))
         weights[list(columns)] = model.coef_[0] / spread

@@ -119,17 +119,17 @@ def load(path: Path) -> Recipe:
     return validate(Recipe, load_yaml(path), path)
 
 
-def work(path: Path) -> Path:
+def work(path: Path, home: Path = HERE) -> Path:
     """Where a recipe's pairs, checkpoints and weights go: a folder of its own, never in version control."""
-    folder = HERE / "work" / path.stem
+    folder = home / "work" / path.stem
     folder.mkdir(parents=True, exist_ok=True)
     return folder
 
 
-def folder_of(base: str) -> str:
+def folder_of(base: str, home: Path = HERE) -> str:
     """The folder of a base model."""
     if base.startswith("recipe:"):
-        return str(HERE / "work" / base.removeprefix("recipe:") / "model")
+        return str(home / "work" / base.removeprefix("recipe:") / "model")
     if base.startswith("package:"):
         return str(importlib.import_module(base.removeprefix("package:")).get_model_path())
     return base

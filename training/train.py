@@ -131,13 +131,14 @@ def base_model(recipe: Recipe, folder: str) -> torch.nn.Module:
     return get_peft_model(model, lora)
 
 
-def run(recipe: Recipe, pairs: Sequence[Pair], base: str, out: Path) -> Path:
+def run(recipe: Recipe, pairs: Sequence[Pair], base: str, out: Path, loop: type[_Trainer] = _Trainer) -> Path:
     """Trains, going on from the last checkpoint in `out`; the folder of the finished model.
 
     Args:
         base: Folder of the model to start from.
         out: Where the finished model goes, and checkpoints, in a folder named by a hash of what decides the weights:
             a changed recipe or other pairs begin anew.
+        loop: The steps of training.
     """
     set_seed(recipe.seed)
     tokenizer = AutoTokenizer.from_pretrained(base, local_files_only=True)
@@ -187,7 +188,7 @@ def run(recipe: Recipe, pairs: Sequence[Pair], base: str, out: Path) -> Path:
         remove_unused_columns=False,
         dataloader_num_workers=0,
     )
-    trainer = _Trainer(model=base_model(recipe, base), args=arguments, train_dataset=data, data_collator=collate)
+    trainer = loop(model=base_model(recipe, base), args=arguments, train_dataset=data, data_collator=collate)
     trainer.recipe, trainer.lengths = recipe, lengths
     trainer.train(resume_from_checkpoint=last_checkpoint(checkpoints))
     model = trainer.model.merge_and_unload() if recipe.lora is not None else trainer.model

@@ -136,7 +136,6 @@ def test_people_are_counted_by_trace_where_a_claim_cites_chunks_of_it(tmp_path):
     assert citations.of_people(tmp_path, {"t": "g", "u": "h"}) == {"g": {"t": (1, 2)}}
 
 
-def test_data_that_are_not_there_end_the_command_with_a_remedy(tmp_path, monkeypatch):
-    monkeypatch.setattr("sys.argv", ["citations", "--data", str(tmp_path)])
+def test_data_that_are_not_there_end_the_command_with_a_remedy(tmp_path):
     with pytest.raises(SystemExit, match="LEADLINE_SHARED"):
-        citations.main()
+        citations.main(["--data", str(tmp_path)])

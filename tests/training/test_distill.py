@@ -73,8 +73,10 @@ def examples(folder: Path, *, role: str = "judge", count: int = 16, **student: A
     return folder
 
 
-def trained(base: Path, data: Path, out: Path, **changes: Any) -> distill.Trained:
-    return distill.run(read([data]), ModelConfig(model=str(base)), RECIPE.model_copy(update=changes), out)
+def trained(
+    base: Path, data: Path, out: Path, loop: type[distill._Trainer] = distill._Trainer, **changes: Any
+) -> distill.Trained:
+    return distill.run(read([data]), ModelConfig(model=str(base)), RECIPE.model_copy(update=changes), out, loop)
 
 
 def test_a_lesson_is_what_a_judge_asks_and_what_it_has_to_write(base, tmp_path):
@@ -161,21 +163,19 @@ def test_what_comes_of_it_is_a_model_and_a_judge(base, tmp_path, lora):
     assert judge.describe()["model"]["weights"]["model.safetensors"]  # type: ignore[index]
 
 
-def test_a_killed_run_ends_with_the_weights_of_one_that_was_never_killed(base, tmp_path, monkeypatch):
+def test_a_killed_run_ends_with_the_weights_of_one_that_was_never_killed(base, tmp_path):
     data = examples(tmp_path / "l")
     whole = trained(base, data, tmp_path / "whole")
     calls = iter(range(100))
-    real = distill._Trainer.compute_loss
 
-    def dies(self: Any, *args: Any, **kwargs: Any) -> Any:
-        if next(calls) == 4:
-            raise KeyboardInterrupt
-        return real(self, *args, **kwargs)
+    class Dies(distill._Trainer):
+        def compute_loss(self, *args: Any, **kwargs: Any) -> Any:
+            if next(calls) == 4:
+                raise KeyboardInterrupt
+            return super().compute_loss(*args, **kwargs)
 
-    with monkeypatch.context() as patch:
-        patch.setattr(distill._Trainer, "compute_loss", dies)
-        with pytest.raises(KeyboardInterrupt):
-            trained(base, data, tmp_path / "killed")
+    with pytest.raises(KeyboardInterrupt):
+        trained(base, data, tmp_path / "killed", Dies)
     resumed = trained(base, data, tmp_path / "killed")
     one, other = (load_file(t.model / "model.safetensors") for t in (whole, resumed))
     assert all(torch.equal(one[name], other[name]) for name in one)

