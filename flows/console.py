@@ -30,7 +30,7 @@ def show(of: Document) -> None:
     out = console()
     out.print(Text(of.title + _subjects(of), "bold"))
     if of.summary:
-        out.print(Text(of.summary))
+        out.print(_plain(of.summary), soft_wrap=True)
     for section in of.sections:
         if blocks := [shown for block in section.blocks for shown in _shown(block)]:
             out.print(Text(f"\n{section.title}", "bold"))
@@ -57,9 +57,9 @@ def _shown(block: Block) -> Sequence[Text | RichTable]:
         case Table() if block.only != "page":
             return [_table(block)]
         case Note() if block.only != "page":
-            return [Text(block.text)]
+            return [_plain(block.text)]
         case Reasons():
-            return [Text(f"why   {line}") for line in block.lines]
+            return [_plain(f"why   {line}") for line in block.lines]
         case Paste():
             return [Text(f"\n{block.text}")]
         case Example():
@@ -72,6 +72,11 @@ def _shown(block: Block) -> Sequence[Text | RichTable]:
             return []
 
 
+def _plain(text: str) -> Text:
+    """Text with commas for the thin spaces of pages."""
+    return Text(text.replace("\u202f", ","))
+
+
 def _table(of: Table) -> RichTable:
     """No text is broken: where room is short, the numbers' columns give way."""
     found = RichTable(title=Text(of.title, "bold", no_wrap=True), title_justify="left", box=box.SIMPLE)
@@ -80,7 +85,7 @@ def _table(of: Table) -> RichTable:
         left = i < of.text_columns
         found.add_column(Text(name), justify="left" if left else "right", no_wrap=left)
     for row in of.rows:
-        found.add_row(*(Text(str(cell).replace("\u202f", ",")) for cell in row))
+        found.add_row(*(_plain(str(cell)) for cell in row))
     return found
 
 

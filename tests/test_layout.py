@@ -38,7 +38,6 @@ SUBJECTS = {
 # Public modules without a file of their own, and the file that tests them.
 ELSEWHERE = {
     "flows/__main__.py": "flows/test_cli.py",
-    "flows/analysis/calibrated.py": "flows/analysis/test_calibrate.py",
     "flows/console.py": "flows/analysis/test_compare.py",
     "flows/dry_run.py": "nights/test_sample.py",
     "flows/nightly.py": "nights/test_sample.py",

@@ -1,6 +1,5 @@
 """`leadline noise`: a sample of past requests is judged again, and how far a judge agrees with itself is measured."""
 
-import json
 import os
 import sys
 import time
@@ -10,17 +9,16 @@ from datetime import date
 from pathlib import Path
 from typing import Any
 
-from rich import box
 from rich.console import Console
 from rich.markup import escape
-from rich.table import Table
 
-from flows.console import interval
+from flows.console import show_result
 from flows.runtime.gpu import slot
 from flows.runtime.progress import Bar
 from tasks.analysis.noise import measure
 from tasks.core.errors import UsageError
 from tasks.publish.publish import publish_warehouse
+from tasks.publish.report import document as doc
 from tasks.publish.report.text import number
 from tasks.run.build import build_contexts
 from tasks.run.cascade import CascadeJudge
@@ -58,14 +56,11 @@ def run(config: Path, first: date, last: date, sample: int, judge: str | None, *
             raise
         record.end(first_of_all, "completed")
         publish_warehouse(first_of_all)
-    if as_json:
-        sys.stdout.writelines(json.dumps(row, ensure_ascii=False, default=str) + "\n" for row in rows)
-    else:
-        show(rows)
+    show_result(document(rows), None, rows if as_json else None)
 
 
 def judges_of(ctx: Context, name: str | None) -> list[Sequence[CascadeJudge]]:
-    """The judges of a recipe, each as often as it is a member of it; those of this name, if one is given."""
+    """The judges of a recipe, each once for each of its passes; of this name only, if one is given."""
     by_version: dict[str, list[CascadeJudge]] = {}
     for member in ctx.judges:
         if name in (None, member.name):
@@ -73,23 +68,23 @@ def judges_of(ctx: Context, name: str | None) -> list[Sequence[CascadeJudge]]:
     return list(by_version.values())
 
 
-def show(rows: Iterable[Mapping[str, Any]]) -> None:
-    """Print measurements for people."""
-    console = Console()
-    for row in rows:
-        name = escape(f"{row['judge']} under recipe {row['recipe_name']}")
-        title = f"{name}, {row['from_date']} to {row['to_date']}"
-        table = Table(title=title, title_style="bold", title_justify="left", box=box.SIMPLE, show_header=False)
-        for name, value in _lines(row):
-            table.add_row(name, value)
-        console.print(table)
+def document(rows: Sequence[Mapping[str, Any]]) -> doc.Document:
+    """Measurements, a section each."""
+    sections = [
+        doc.Section(
+            f"noise-{i}",
+            f"{row['judge']} under recipe {row['recipe_name']}, {row['from_date']} to {row['to_date']}",
+            (doc.table("", ("", ""), _lines(row), text_columns=2),),
+        )
+        for i, row in enumerate(rows)
+    ]
+    return doc.Document("noise", "Noise of judges", (), "", (), tuple(sections))
 
 
-def _lines(row: Mapping[str, Any]) -> Iterable[tuple[str, str]]:
+def _lines(row: Mapping[str, Any]) -> Iterable[tuple[str, doc.Value]]:
     failed = f", {row['n_failed']:,} without a second label" if row["n_failed"] else ""
-    agreement = Interval(row["agreement"], row["agreement_low"], row["agreement_high"])
     yield "judged again", f"{row['n_asked']:,} requests of {row['n_traces']:,} traces{failed}"
-    yield "equal labels", interval(agreement)
+    yield "equal labels", doc.interval(Interval(row["agreement"], row["agreement_low"], row["agreement_high"]))
     yield "Cohen's kappa", number(row["kappa"], 3)
     yield "mean |Δ p_supported|", number(row["p_change"], 4)
     flips = sorted(row["flips"], key=lambda f: -f["n"])

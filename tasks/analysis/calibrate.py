@@ -1,26 +1,29 @@
-"""What thresholds are calibrated on: people's labels beside a recipe's signals, and beside each judge's probabilities.
+"""Thresholds from people's labels, held beside a recipe's signals and beside each judge's probabilities.
 
-Answers and claims that were picked for review because of their labels are left out: among them wrong ones are commoner
-than among all, and a target that holds there would say nothing of a night. Nothing is written. Left out: the thresholds
-themselves (`tasks/stats/calibration.py`).
+Answers and claims that were picked for review because of their labels are left out: errors are more common among them,
+and a target that holds there may not hold for a night. Nothing is written. Left out: how thresholds are chosen
+(`tasks/stats/calibration.py`), and how they are shown (`tasks/publish/report/calibration.py`).
 """
 
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass
 from datetime import date
+from typing import Any, cast
 
 import numpy as np
 import numpy.typing as npt
+import polars as pl
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from tasks.core.schemas import CLAIM_RESULTS, CLAIMS, TRACE_SCORES, TRACES
 from tasks.judging.claims import has_claims
 from tasks.judging.stored_verdicts import all_verdicts, claim_results
-from tasks.run import cascade
+from tasks.run.cascade import CascadeJudge, is_cascade
 from tasks.run.context import Context
 from tasks.scoring.corrected import all_reviews, reviewed
-from tasks.stats.calibration import STAGES
+from tasks.stats.calibration import STAGES, Bands, Calibration, bands, calibrate
+from tasks.stats.risk import least
 from tasks.store.lake import empty
 from tasks.store.query import Queries
 
@@ -33,9 +36,9 @@ class Traces:
 
     Attributes:
         ids: Their ids, in order of day and id.
-        questions: What each was asked.
+        questions: The question of each.
         signals: (n, 4) values of `STAGES`; NaN where one is missing.
-        wrong: (n,) whether people called the answer wrong.
+        wrong: (n,) whether people labelled the answer wrong.
         picked: Traces left out since they were picked for review because of their labels.
         undecided: Traces left out since reviewers do not agree, or could not tell.
     """
@@ -50,16 +53,16 @@ class Traces:
 
 @dataclass(frozen=True)
 class Claims:
-    """Labelled claims as one judge sees them, n of them.
+    """Labelled claims with one judge's probabilities, n of them.
 
     Attributes:
         judge: Name of its file.
         kind: Its kind.
         stage: Its place in the cascade, from 1.
         last: No judge comes after it.
-        questions: What was asked where each claim was made.
+        questions: The question behind each claim.
         p_supported: (n,) its probability that the claim is supported.
-        supported: (n,) whether people call it supported.
+        supported: (n,) whether people labelled it supported.
         without: Labelled claims left out since the judge gave no probability.
         picked: Claims left out since they were picked for review because of their labels.
     """
@@ -75,10 +78,82 @@ class Claims:
     picked: int
 
 
+@dataclass(frozen=True)
+class Target:
+    """At most `error` wrong ones, as a share, with this confidence."""
+
+    error: float
+    confidence: float
+
+    @property
+    def least(self) -> int:
+        """Labels that it takes."""
+        return least(self.error, self.confidence)
+
+
+@dataclass(frozen=True)
+class Calibrated:
+    """Thresholds of one recipe; None where there are too few labels.
+
+    Attributes:
+        recipe: Its label.
+        name: Its name in the config.
+        cascade: Whether it has several judges.
+    """
+
+    recipe: str
+    name: str
+    cascade: bool
+    traces: Traces
+    waterfall: Calibration | None
+    judges: tuple[tuple[Claims, Bands | None], ...]
+
+    def as_dict(self) -> dict[str, Any]:
+        """For JSON."""
+        waterfall = None
+        if (found := self.waterfall) is not None:
+            waterfall = asdict(found) | {
+                "signals": dict(zip(STAGES, found.signals, strict=True)),
+                "thresholds": dict(zip(STAGES, found.rule.thresholds, strict=True)) if found.rule else None,
+            }
+        return {
+            "recipe": self.recipe,
+            "labelled": len(self.traces.ids),
+            "picked": self.traces.picked,
+            "undecided": self.traces.undecided,
+            "waterfall": waterfall,
+            "judges": [
+                {"judge": c.judge, "stage": c.stage, "without_p": c.without, "picked": c.picked}
+                | {"bands": None if b is None else asdict(b) | {"abstain": b.abstain}}
+                for c, b in self.judges
+            ],
+        }
+
+
+def calibrate_recipe(
+    ctx: Context, queries: Queries, target: Target, first: date, last: date, reviews: pa.Table | None = None
+) -> Calibrated:
+    """Thresholds of a recipe and of its judges; arguments as of `labelled`."""
+    traces, claims = labelled(ctx, queries, first, last, reviews)
+    limits = target.error, target.confidence
+    enough = len(traces.ids) >= target.least
+    return Calibrated(
+        recipe=ctx.label,
+        name=ctx.settings.name,
+        cascade=is_cascade(ctx.judges),
+        traces=traces,
+        waterfall=calibrate(traces.signals, traces.wrong, traces.questions, *limits) if enough else None,
+        judges=tuple(
+            (c, bands(c.p_supported, c.supported, c.questions, *limits) if len(c.supported) >= target.least else None)
+            for c in claims
+        ),
+    )
+
+
 def labelled(
     ctx: Context, queries: Queries, first: date, last: date, reviews: pa.Table | None = None
 ) -> tuple[Traces, tuple[Claims, ...]]:
-    """People's labels, beside what the recipe and its judges make of the same.
+    """People's labels, beside the recipe's signals and its judges' probabilities.
 
     Args:
         first: First day of the labelled traces; the context's own days don't matter.
@@ -86,62 +161,66 @@ def labelled(
         reviews: Rows of `REVIEWS`; those of the lake by default.
     """
     given = all_reviews(ctx) if reviews is None else reviews
-    days = given["date"]
-    given = given.filter(pc.and_(pc.greater_equal(days, first), pc.less_equal(days, last)))
-    claims, traces = reviewed(ctx, queries, given)
-    asked = dict(zip(traces["trace_id"].to_pylist(), traces["question_id"].to_pylist(), strict=True))
-    questions = {trace: question or trace for trace, question in asked.items()}  # its text may be gone
-    return _traces(ctx, traces, questions), tuple(_by_judge(ctx, queries, given, claims, questions))
+    given = given.filter(pc.and_(pc.greater_equal(given["date"], first), pc.less_equal(given["date"], last)))
+    claims, traces = map(_frame, reviewed(ctx, queries, given))
+    traces = traces.with_columns(question=pl.coalesce("question_id", "trace_id"))  # the question's text may be gone
+    questions = traces.select("trace_id", "question")
+    by_judge = (_claims(*found, questions) for found in _by_judge(ctx, queries, given, claims))
+    return _traces(ctx, traces), tuple(by_judge)
 
 
-def _traces(ctx: Context, found: pa.Table, questions: Mapping[str, str]) -> Traces:
-    kept = found.filter(pc.and_(found["random"], pc.is_valid(found["wrong"])))
-    random = int(pc.sum(pc.cast(found["random"], pa.int64())).as_py() or 0)
-    wanted = ["trace_id", *COLUMNS.values()]
-    days = sorted(map(str, pc.unique(kept["date"]).to_pylist()))
-    parts = [p for day in days for p in ctx.lake.parts(TRACE_SCORES, ctx.recipe, day)]
-    scores = pa.concat_tables([empty(TRACE_SCORES).select(wanted), *(p.read(wanted) for p in parts)])
-    rows = {row["trace_id"]: [row[c] for c in COLUMNS.values()] for row in scores.to_pylist()}
-    ids = kept["trace_id"].to_pylist()
+def _frame(table: pa.Table) -> pl.DataFrame:
+    return cast("pl.DataFrame", pl.from_arrow(table))
+
+
+def _traces(ctx: Context, traces: pl.DataFrame) -> Traces:
+    columns = ["trace_id", *COLUMNS.values()]
+    random = traces.filter("random")
+    kept = random.filter(pl.col("wrong").is_not_null())
+    days = kept["date"].unique().sort().cast(pl.String)
+    parts = [part for day in days for part in ctx.lake.parts(TRACE_SCORES, ctx.recipe, day)]
+    scores = _frame(pa.concat_tables([empty(TRACE_SCORES).select(columns), *(p.read(columns) for p in parts)]))
+    scores = scores.unique("trace_id", keep="last").cast(dict.fromkeys(COLUMNS.values(), pl.Float64))
+    signals = kept.select("trace_id").join(scores, "trace_id", "left", maintain_order="left")
     return Traces(
-        ids=tuple(ids),
-        questions=tuple(questions[i] for i in ids),
-        signals=np.array([rows[i] for i in ids], np.float64).reshape(-1, len(STAGES)),  # None becomes NaN
-        wrong=np.array(kept["wrong"].to_pylist(), np.bool_),
-        picked=found.num_rows - random,
-        undecided=random - kept.num_rows,
+        ids=tuple(kept["trace_id"]),
+        questions=tuple(kept["question"]),
+        signals=signals.select(*COLUMNS.values()).fill_null(np.nan).to_numpy(),
+        wrong=kept["wrong"].to_numpy(),
+        picked=traces.height - random.height,
+        undecided=random.height - kept.height,
     )
 
 
 def _by_judge(
-    ctx: Context, queries: Queries, reviews: pa.Table, claims: pa.Table, questions: Mapping[str, str]
-) -> Iterator[Claims]:
-    """The recipe's only judge as its results tell, or each judge of a cascade as if there were no other."""
-    if not cascade.is_cascade(ctx.judges):
-        yield _claims(ctx.judges[0], claims, questions, last=True)
+    ctx: Context, queries: Queries, reviews: pa.Table, claims: pl.DataFrame
+) -> Iterator[tuple[CascadeJudge, bool, pl.DataFrame]]:
+    """Each judge, whether it is the last, and its reviewed claims; of a cascade, as if there were no other judge."""
+    if not is_cascade(ctx.judges):
+        yield ctx.judges[0], True, claims
         return
-    days = set(reviews["date"].to_pylist())
+    days = set(_frame(reviews)["date"])
     parts = [p for p in ctx.lake.parts(TRACES) if p.date in days and has_claims(ctx, p)]
     cut = [p for day in sorted(map(str, days)) for p in ctx.lake.parts(CLAIMS, ctx.extractor.version, day)]
-    for member in ctx.judges:
-        results = [claim_results(ctx, queries, p, [member], all_verdicts(ctx, queries, p, [member])[0]) for p in parts]
+    for judge in ctx.judges:
+        results = [claim_results(ctx, queries, p, [judge], all_verdicts(ctx, queries, p, [judge])[0]) for p in parts]
         own = pa.concat_tables([empty(CLAIM_RESULTS), *results])
         found = queries.run("views/reviewed_claims", {"reviews": reviews, "claims": cut, "claim_results": own})
-        yield _claims(member, found, questions, last=member is ctx.judges[-1])
+        yield judge, judge is ctx.judges[-1], _frame(found)
 
 
-def _claims(member: cascade.CascadeJudge, found: pa.Table, questions: Mapping[str, str], *, last: bool) -> Claims:
-    labelled = found.filter(pc.is_valid(found["people"]))
-    random = labelled.filter(labelled["random"])
-    kept = random.filter(pc.is_valid(random["p_supported"]))
+def _claims(judge: CascadeJudge, last: bool, claims: pl.DataFrame, questions: pl.DataFrame) -> Claims:
+    labelled = claims.filter(pl.col("people").is_not_null())
+    random = labelled.filter("random")
+    kept = random.filter(pl.col("p_supported").is_not_null())
     return Claims(
-        judge=member.name,
-        kind=str(member.judge.describe()["kind"]),
-        stage=member.stage,
+        judge=judge.name,
+        kind=str(judge.judge.describe()["kind"]),
+        stage=judge.stage,
         last=last,
-        questions=tuple(questions[trace] for trace in kept["trace_id"].to_pylist()),
-        p_supported=np.array(kept["p_supported"].to_pylist(), np.float64),
-        supported=np.array([label == "supported" for label in kept["people"].to_pylist()], np.bool_),
-        without=random.num_rows - kept.num_rows,
-        picked=labelled.num_rows - random.num_rows,
+        questions=tuple(kept.join(questions, "trace_id", "left", maintain_order="left")["question"]),
+        p_supported=kept["p_supported"].to_numpy(),
+        supported=(kept["people"] == "supported").to_numpy(),
+        without=random.height - kept.height,
+        picked=labelled.height - random.height,
     )

@@ -1,26 +1,25 @@
-"""Test–retest noise of a judge (METHODS section 11): past requests are judged again, and scored again.
+"""Test–retest noise of a judge (METHODS, Noise and confidence): past requests are judged again, and scored again.
 
-Whole traces are drawn, so that their scores can be computed from the second verdicts by the same SQL as from the first.
-Second verdicts stand beside the first as sample 1: nothing is lost, and what was asked again is not asked a third time.
-Left out: pairs that other first verdicts would have led to. Joint pairs, and claims that go on in a cascade, stay
-those that the first verdicts called for.
+Whole traces are drawn, so that the same SQL scores them from the second verdicts as from the first. Second verdicts
+are kept beside the first as sample 1, and no request is judged a third time. Left out: pairs that other first verdicts
+would have led to. Joint pairs, and claims that go on in a cascade, stay those that the first verdicts called for.
 """
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
+import polars as pl
 import pyarrow as pa
 import pyarrow.compute as pc
-from sklearn.metrics import cohen_kappa_score
 
 from tasks.core import keys
 from tasks.core.errors import UsageError
 from tasks.core.schemas import JUDGE_NOISE, NIGHTLY_CITATIONS, NIGHTLY_GROUNDEDNESS, PAIRS
-from tasks.judging.claims import covered, covered_segments
+from tasks.judging.claims import covered
 from tasks.judging.pairs import pair_parts
 from tasks.judging.stored_verdicts import all_verdicts, verdicts_on
 from tasks.judging.verdicts import PAIR_COLUMNS, judge_requests, requests_of
@@ -31,6 +30,7 @@ from tasks.run.redacted import marked, unredacted
 from tasks.run.result import StageResult
 from tasks.run.work import work_loop
 from tasks.scoring.score import TRACE_COLUMNS, results_of
+from tasks.stats import agreement as stats
 from tasks.stats.intervals import Numbers, interval, mean_of
 from tasks.store.lake import Part, empty, from_rows
 from tasks.store.query import Queries
@@ -41,12 +41,18 @@ AGAIN = 1  # `sample` of the second verdicts
 
 @dataclass(frozen=True, slots=True)
 class _Work:
-    """What is asked again of one part: traces of it, and the judge's pairs of them that have a label."""
+    """What is judged again of one part.
+
+    Attributes:
+        traces: Ids of the traces.
+        pairs: The judge's pairs of these traces that have a label.
+        first: The first verdicts on them.
+    """
 
     part: Part
-    traces: pa.Array
+    traces: tuple[str, ...]
     pairs: pa.Table
-    first: pa.Table  # verdicts in use
+    first: pa.Table
 
 
 def measure(ctx: Context, judge: Sequence[CascadeJudge], sample: int) -> tuple[StageResult, dict[str, Any]]:
@@ -55,11 +61,11 @@ def measure(ctx: Context, judge: Sequence[CascadeJudge], sample: int) -> tuple[S
     The same days and sample are the same traces; a larger sample holds a smaller one.
 
     Args:
-        judge: A judge of the recipe, as often as it is a member of it (the rounds of method `citations` are two).
+        judge: A judge of the recipe, once for each of its passes (method `citations` has two).
         sample: Requests to judge again, at least: of whole traces, until there are as many.
 
     Returns:
-        What it took, and the row of `judge_noise`.
+        The run cost, and the row of `judge_noise`.
 
     Raises:
         UsageError: No request of these days has a label.
@@ -74,22 +80,21 @@ def measure(ctx: Context, judge: Sequence[CascadeJudge], sample: int) -> tuple[S
                 f"{ctx.settings.name!r}. Run leadline nightly over these days first, or name others by --from and --to."
             )
         total = sum(w.first.num_rows for w in works)
-        firsts, seconds, changes = [], [], []
-        questions: dict[str, str] = {}
+        firsts, seconds, changes, questions = [], [], [], []
         result = StageResult(STAGE, judge=version)
         with work_loop(ctx.progress, total, result, budget=ctx.budget, gpus=judge[0].gpus) as loop:
             for work in works:
                 stored = verdicts_on(ctx, queries, judge[0], work.part, work.first, sample=AGAIN)
-                missing = set(work.first["request_key"].to_pylist()) - set(stored["request_key"].to_pylist())
+                missing = set(_frame(work.first)["request_key"]) - set(_frame(stored)["request_key"])
                 loop.reuse(work.first.num_rows - len(missing))
                 requests = requests_of(ctx, work.part, [work.pairs], missing)
                 judge_requests(ctx, loop, judge[0], work.part, requests, sample=AGAIN)
                 second = verdicts_on(ctx, queries, judge[0], work.part, work.first, sample=AGAIN)
                 firsts.append(work.first)
                 seconds.append(second)
-                changed, of_work = _changes(ctx, queries, judge, work, second)
+                changed, question = _changes(ctx, queries, judge, work, second)
                 changes.append(changed)
-                questions |= of_work
+                questions.append(question)
     row = {
         "judge_version": version,
         "recipe": ctx.recipe,
@@ -97,7 +102,7 @@ def measure(ctx: Context, judge: Sequence[CascadeJudge], sample: int) -> tuple[S
         "to_date": ctx.last,
         "measured_at": datetime.now(UTC),
         "n_traces": sum(len(w.traces) for w in works),
-        **agreement(pa.concat_tables(firsts), pa.concat_tables(seconds), questions),
+        **agreement(_frame(pa.concat_tables(firsts)), _frame(pa.concat_tables(seconds)), pl.concat(questions)),
         **score_noise(np.concatenate(changes), _night_traces(ctx)),
         "number": _number(ctx),
     }
@@ -107,37 +112,50 @@ def measure(ctx: Context, judge: Sequence[CascadeJudge], sample: int) -> tuple[S
     return replace(done, reused=total - done.computed - done.lost), row
 
 
-def agreement(first: pa.Table, second: pa.Table, questions: Mapping[str, str]) -> dict[str, Any]:
+def agreement(first: pl.DataFrame, second: pl.DataFrame, questions: pl.DataFrame) -> dict[str, Any]:
     """How far two verdicts on the same requests agree.
 
     Args:
         first: Rows of `part_verdicts.sql`, all with a label; a request that several parts share counts once.
         second: The same of the second verdicts; requests may be missing.
-        questions: The question of each request, by its key; of one that several questions share, any.
+        questions: `request_key` and `question`; of a request that several questions share, any counts.
 
     Returns:
         Columns of `judge_noise`.
     """
-    again = {r["request_key"]: r for r in second.to_pylist() if r["label"] is not None}
-    asked = {r["request_key"]: r for r in first.to_pylist()}
-    pairs = [(r, again[key]) for key, r in asked.items() if key in again]
-    labels = [(a["label"], b["label"]) for a, b in pairs]
-    equal = np.array([a == b for a, b in labels], np.float64)
-    _, at = np.unique([questions[a["request_key"]] for a, _ in pairs], return_inverse=True)
+    columns = ["request_key", "label", "p_supported"]
+    first, second = (
+        rows.select(columns).unique("request_key", keep="last", maintain_order=True) for rows in (first, second)
+    )
+    pairs = first.join(
+        second.filter(pl.col("label").is_not_null()), "request_key", suffix="_again", maintain_order="left"
+    ).join(questions.unique("request_key", keep="last"), "request_key", maintain_order="left")
+    equal = (pairs["label"] == pairs["label_again"]).cast(pl.Float64).to_numpy()
+    _, at = np.unique(pairs["question"].to_numpy(), return_inverse=True)
     low, high = interval(mean_of(equal, at)) or (None, None)
-    p = [abs(a["p_supported"] - b["p_supported"]) for a, b in pairs if None not in (a["p_supported"], b["p_supported"])]
-    flips = {pair: labels.count(pair) for pair in sorted(set(labels)) if pair[0] != pair[1]}
+    p_change = (pairs["p_supported"] - pairs["p_supported_again"]).cast(pl.Float64).abs().drop_nulls().to_numpy()
+    flips = pairs.filter(pl.col("label") != pl.col("label_again")).group_by("label", "label_again").len()
     return {
-        "n_asked": len(asked),
-        "n": len(pairs),
-        "n_failed": len(asked) - len(pairs),
-        "agreement": float(equal.mean()) if pairs else None,
+        "n_asked": first.height,
+        "n": pairs.height,
+        "n_failed": first.height - pairs.height,
+        "agreement": float(equal.mean()) if len(equal) else None,
         "agreement_low": low,
         "agreement_high": high,
-        "kappa": _kappa(labels),
-        "p_change": float(np.mean(p)) if p else None,
-        "flips": [{"first": a, "second": b, "n": n} for (a, b), n in flips.items()],
+        "kappa": _kappa(pairs),
+        "p_change": float(p_change.mean()) if len(p_change) else None,
+        "flips": flips.sort("label", "label_again").select(first="label", second="label_again", n="len").to_dicts(),
     }
+
+
+def _kappa(pairs: pl.DataFrame) -> float | None:
+    """Cohen's kappa; None where all labels are the same."""
+    labels = sorted({*pairs["label"], *pairs["label_again"]})
+    if len(labels) < 2:
+        return None
+    a, b = (np.searchsorted(labels, pairs[c].to_numpy().astype(str)) for c in ("label", "label_again"))
+    counts = stats.tally(np.zeros(len(a), np.int64), a, b, (len(labels), len(labels)))
+    return float(stats.kappa(counts)[0])
 
 
 def score_noise(changes: Numbers, night_traces: float | None) -> dict[str, Any]:
@@ -160,74 +178,63 @@ def score_noise(changes: Numbers, night_traces: float | None) -> dict[str, Any]:
     }
 
 
-def _kappa(labels: Sequence[tuple[str, str]]) -> float | None:
-    if len({label for pair in labels for label in pair}) < 2:
-        return None
-    first, second = zip(*labels, strict=True)
-    return float(cohen_kappa_score(first, second))
-
-
 def _draw(ctx: Context, queries: Queries, judge: Sequence[CascadeJudge], sample: int) -> list[_Work]:
     """Traces in the order of a hash of their ids, until they have so many requests that have a label."""
     found: list[tuple[Part, pa.Table, pa.Table]] = []
     order: list[tuple[str, int, str, list[str]]] = []
     for part in (p for p in trace_parts(ctx) if p.date >= ctx.first):  # no day to catch up with
-        tables = [p.read(PAIR_COLUMNS) for each in judge for p in pair_parts(ctx, part, each)]
+        tables = [p.read(PAIR_COLUMNS) for one in judge for p in pair_parts(ctx, part, one)]
         pairs = pa.concat_tables([empty(PAIRS).select(PAIR_COLUMNS), *tables])
         known = verdicts_on(ctx, queries, judge[0], part, pairs.select(["request_key"]))
         labelled = known.filter(pc.is_valid(known["label"]))
         pairs = unredacted(part, pairs.filter(pc.is_in(pairs["request_key"], labelled["request_key"])))
-        per_trace: dict[str, list[str]] = {}
-        for trace, key in zip(pairs["trace_id"].to_pylist(), pairs["request_key"].to_pylist(), strict=True):
-            per_trace.setdefault(trace, []).append(key)
-        order += [(keys.key(STAGE, trace), len(found), trace, asked) for trace, asked in per_trace.items()]
+        per_trace = _frame(pairs).group_by("trace_id", maintain_order=True).agg("request_key")
+        order += [(keys.key(STAGE, trace), len(found), trace, requests) for trace, requests in per_trace.iter_rows()]
         found.append((part, pairs, labelled))
     chosen: dict[int, list[str]] = {}
-    requests: set[str] = set()
-    for _, at, trace, asked in sorted(order):
-        if len(requests) >= sample:
+    drawn: set[str] = set()
+    for _, at, trace, requests in sorted(order):
+        if len(drawn) >= sample:
             break
-        requests.update(asked)
+        drawn.update(requests)
         chosen.setdefault(at, []).append(trace)
-    return [_work(*found[at], traces) for at, traces in sorted(chosen.items())]
+    return [_work(*found[at], sorted(traces)) for at, traces in sorted(chosen.items())]
 
 
 def _work(part: Part, pairs: pa.Table, labelled: pa.Table, traces: Sequence[str]) -> _Work:
-    wanted = pa.array(sorted(traces), pa.string())
-    of_these = pairs.filter(pc.is_in(pairs["trace_id"], wanted))
+    of_these = pairs.filter(pc.is_in(pairs["trace_id"], pa.array(traces, pa.string())))
     first = labelled.filter(pc.is_in(labelled["request_key"], of_these["request_key"]))
-    return _Work(part, wanted, of_these, first)
+    return _Work(part, tuple(traces), of_these, first)
 
 
 def _changes(
     ctx: Context, queries: Queries, judge: Sequence[CascadeJudge], work: _Work, second: pa.Table
-) -> tuple[Numbers, dict[str, str]]:
-    """Second − first score of the traces that have both, and the question of each request, by its key.
+) -> tuple[Numbers, pl.DataFrame]:
+    """Second − first score of the traces that have both, and the `question` of each `request_key`.
 
-    A trace of which a request could not be asked again has no second score.
+    A trace with a request that could not be judged again has no second score.
     """
     known, _ = all_verdicts(ctx, queries, work.part, ctx.judges)
-    stages = pa.array([m.stage for m in judge], pa.int32())
-    mine = pc.is_in(known["stage"], stages)
+    mine = pc.is_in(known["stage"], pa.array([one.stage for one in judge], pa.int32()))
     replaced = pc.and_(mine, pc.is_in(known["request_key"], second["request_key"]))
-    instead = [second.append_column("stage", pa.repeat(pa.scalar(m.stage, pa.int32()), second.num_rows)) for m in judge]
+    instead = [second.append_column("stage", pa.repeat(pa.scalar(one.stage, pa.int32()), len(second))) for one in judge]
     again = pa.concat_tables([known.filter(pc.invert(replaced)), *instead])
-    lacking = pc.invert(pc.is_in(work.pairs["request_key"], second["request_key"]))
-    whole = set(work.traces.to_pylist()) - set(work.pairs.filter(lacking)["trace_id"].to_pylist())
     before, after = (_scores(ctx, queries, work.part, verdicts) for verdicts in (known, again))
-    both = [(before[t][0], after[t][0]) for t in sorted(whole)]
-    changes = np.array([b - a for a, b in both if a is not None and b is not None], np.float64)
-    asked = zip(work.pairs["request_key"].to_pylist(), work.pairs["trace_id"].to_pylist(), strict=True)
-    return changes, {key: before[trace][1] for key, trace in asked}
+    pairs = _frame(work.pairs.select(["request_key", "trace_id"]))
+    lacking = pairs.join(_frame(second), "request_key", "anti")
+    both = before.join(after, "trace_id", suffix="_again").filter(pl.col("trace_id").is_in(work.traces))
+    both = both.join(lacking, "trace_id", "anti").drop_nulls(["score", "score_again"]).sort("trace_id")
+    changes = (both["score_again"] - both["score"]).to_numpy()
+    return changes, pairs.join(before, "trace_id", maintain_order="left").select("request_key", "question")
 
 
-def _scores(ctx: Context, queries: Queries, part: Part, verdicts: pa.Table) -> Mapping[str, tuple[float | None, str]]:
-    """Score and question of each trace."""
+def _scores(ctx: Context, queries: Queries, part: Part, verdicts: pa.Table) -> pl.DataFrame:
+    """`trace_id`, `score` and `question` of each trace."""
     column = "groundedness_score" if _number(ctx) == "groundedness" else _number(ctx)
     traces = covered(ctx, part, marked(part, TRACE_COLUMNS))
-    _, _, scores = results_of(ctx, queries, part, verdicts, covered_segments(ctx, part), traces)
-    ids, values, questions = (scores[c].to_pylist() for c in ("trace_id", column, "question_id"))
-    return {t: (value, question or t) for t, value, question in zip(ids, values, questions, strict=True)}
+    _, _, scores = results_of(ctx, queries, part, verdicts, parts_of(ctx, part), traces)
+    question = pl.coalesce("question_id", "trace_id")
+    return _frame(scores).select("trace_id", score=pl.col(column).cast(pl.Float64), question=question)
 
 
 def _number(ctx: Context) -> str:
@@ -238,5 +245,9 @@ def _night_traces(ctx: Context) -> float | None:
     """Scored traces of a night, app and generator, on average over the run's days."""
     table = NIGHTLY_CITATIONS if ctx.settings.method == "citations" else NIGHTLY_GROUNDEDNESS
     nights = [p for p in ctx.lake.parts(table, ctx.recipe) if ctx.first <= p.date <= ctx.last]
-    scored = [n for p in nights for n in p.read(["n_scored"])["n_scored"].to_pylist()]
-    return float(np.mean(scored)) if scored else None
+    scored = [p.read(["n_scored"])["n_scored"].to_numpy() for p in nights]
+    return float(np.concatenate(scored).mean()) if scored and sum(map(len, scored)) else None
+
+
+def _frame(table: pa.Table) -> pl.DataFrame:
+    return cast("pl.DataFrame", pl.from_arrow(table))

@@ -2,10 +2,11 @@
 
 import hashlib
 import math
+import string
 from pathlib import Path
 
 import numpy as np
-import pyarrow as pa
+import polars as pl
 import pytest
 from kit.stage_kit import DAY, NEXT, Watched, context, put, rows, trace
 
@@ -217,18 +218,22 @@ def test_without_verdicts_there_is_nothing_to_measure(tmp_path: Path) -> None:
         measure(ctx, ctx.judges, 10)
 
 
-def verdicts(labels: str) -> pa.Table:
+def verdicts(labels: str) -> pl.DataFrame:
     names = {"S": "supported", "U": "unsupported", "-": None}
-    found = [
-        {"request_key": str(i), "label": names[c], "p_supported": None if i else 0.5} for i, c in enumerate(labels)
-    ]
-    return pa.Table.from_pylist(found)
+    p = [0.5, *[None] * (len(labels) - 1)]
+    keys = [str(i) for i in range(len(labels))]
+    return pl.DataFrame({"request_key": keys, "label": [names[c] for c in labels], "p_supported": p})
+
+
+def asked_in(questions: str) -> pl.DataFrame:
+    """The question of each request, a letter each."""
+    return pl.DataFrame({"request_key": [str(i) for i in range(len(questions))], "question": list(questions)})
 
 
 def test_agreement_by_hand() -> None:
     """Of 50 pairs 20 are S S, 5 S U, 10 U S, 15 U U: 0.7 are equal, chance makes 0.5·0.6 + 0.5·0.4 = 0.5, κ = 0.4."""
     first, second = verdicts("S" * 25 + "U" * 25 + "S"), verdicts("S" * 20 + "U" * 5 + "S" * 10 + "U" * 15 + "-")
-    found = agreement(first, second, {str(i): str(i) for i in range(51)})
+    found = agreement(first, second, asked_in(string.printable[:51]))
     assert (found["n_asked"], found["n"], found["n_failed"]) == (51, 50, 1)
     assert (found["agreement"], found["kappa"]) == (0.7, pytest.approx(0.4))
     assert found["flips"] == [
@@ -242,16 +247,15 @@ def test_agreement_by_hand() -> None:
 
 def test_requests_of_one_question_are_no_independent_ones() -> None:
     """Ten requests of five questions, which are the same in two questions and others in three: as 2 of 5 are."""
-    questions = {str(i): str(i // 2) for i in range(10)}
-    found = agreement(verdicts("S" * 10), verdicts("S" * 4 + "U" * 6), questions)
+    found = agreement(verdicts("S" * 10), verdicts("S" * 4 + "U" * 6), asked_in("aabbccddee"))
     assert found["agreement"] == 0.4
     assert (found["agreement_low"], found["agreement_high"]) == pytest.approx((0.10262, 0.79536), abs=1e-5)
-    alone = agreement(verdicts("SS"), verdicts("SU"), {"0": "q", "1": "q"})
+    alone = agreement(verdicts("SS"), verdicts("SU"), asked_in("qq"))
     assert (alone["agreement"], alone["agreement_low"]) == (0.5, None)
 
 
 def test_kappa_is_undefined_where_all_labels_are_the_same() -> None:
-    assert agreement(verdicts("SSS"), verdicts("SSS"), {"0": "a", "1": "b", "2": "c"})["kappa"] is None
+    assert agreement(verdicts("SSS"), verdicts("SSS"), asked_in("abc"))["kappa"] is None
 
 
 def test_score_noise_by_hand() -> None:

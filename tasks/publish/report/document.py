@@ -4,7 +4,7 @@ Left out: what stands in the documents (`agreement.py`, `comparison.py`, `calibr
 terminal (`flows/console.py`).
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Literal, TypeAlias
@@ -108,7 +108,14 @@ class Example:
     opinions: tuple[Opinion, ...]
 
 
-Block: TypeAlias = Table | Note | Reasons | Paste | Example | Markup  # the terminal leaves out Markup
+@dataclass(frozen=True, slots=True)
+class Figure:
+    """HTML that only a page shows, and that is made only for a page."""
+
+    draw: Callable[[], Markup]
+
+
+Block: TypeAlias = Table | Note | Reasons | Paste | Example | Figure
 
 
 @dataclass(frozen=True, slots=True)

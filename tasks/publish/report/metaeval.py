@@ -7,12 +7,13 @@ words. The suite's texts stand on the page. Left out: how the rates are computed
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 
 from markupsafe import Markup
 
 from tasks.analysis.metaeval.diagnostics import JudgeReport
 from tasks.analysis.metaeval.pass_rates import OUTCOMES, OVERALL, Rate, Result
-from tasks.analysis.metaeval.suite import Suite
+from tasks.analysis.metaeval.suite import Case, Suite
 from tasks.core.grades import GRADES
 from tasks.publish.report import document as doc
 from tasks.publish.report.pages import render, words
@@ -122,18 +123,8 @@ def _judge(of: Grid, report: JudgeReport) -> Iterator[doc.Block]:
     if report.diagnostics:
         yield doc.Reasons(report.diagnostics)
     yield from map(doc.Note, report.notes)
-    figures = []
-    tables = []
-    for grade in GRADES:
-        by_case = {r.case_id: r for r in report.results if r.grade == grade}
-        outcomes = {case_id: r.outcome for case_id, r in by_case.items()}
-        counts = Counter(outcomes.values())
-        shown = ", ".join(f"{counts[o]} {o}" for o in OUTCOMES if counts[o] or o in ("passed", "failed"))
-        figures.append((words(grade).capitalize(), shown, picture(of, outcomes)))
-        tables.append(_table(of, grade, by_case))
-    swatches = [(outcome, _swatch(outcome)) for outcome in OUTCOMES]
-    yield Markup(render("metaeval_matrices", grid=of, figures=figures, swatches=swatches))  # noqa: S704 (escaped there)
-    yield from tables
+    yield doc.Figure(partial(_matrices, of, report))
+    yield from (_table(of, grade, _by_case(report, grade)) for grade in GRADES)
     for by, groups in (("type", report.rates.types), ("topic", report.rates.topics)):
         columns = (by, *map(words, (*GRADES, OVERALL)))
         rows = [(name, *(_share(rates[grade]) for grade in (*GRADES, OVERALL))) for name, rates in groups.items()]
@@ -143,6 +134,22 @@ def _judge(of: Grid, report: JudgeReport) -> Iterator[doc.Block]:
         title = f"{min(FAILURES, len(missed))} of {len(missed):,} conditions that are not met; --html shows them all"
         cells = [(r.case_id, r.test_type, words(r.grade), r.condition, _grade(r)) for r in missed[:FAILURES]]
         yield replace(doc.table(title, ("case", "type", "grade", "wanted", "got"), cells, 4), only="terminal")
+
+
+def _by_case(report: JudgeReport, grade: str) -> dict[str, Result]:
+    return {r.case_id: r for r in report.results if r.grade == grade}
+
+
+def _matrices(of: Grid, report: JudgeReport) -> Markup:
+    """A picture of each grade."""
+    figures = []
+    for grade in GRADES:
+        outcomes = {case_id: r.outcome for case_id, r in _by_case(report, grade).items()}
+        counts = Counter(outcomes.values())
+        shown = ", ".join(f"{counts[o]} {o}" for o in OUTCOMES if counts[o] or o in ("passed", "failed"))
+        figures.append((words(grade).capitalize(), shown, picture(of, outcomes)))
+    swatches = [(outcome, _swatch(outcome)) for outcome in OUTCOMES]
+    return Markup(render("metaeval_matrices", grid=of, figures=figures, swatches=swatches))  # noqa: S704 (escaped there)
 
 
 def _table(of: Grid, grade: str, by_case: Mapping[str, Result]) -> doc.Table:
@@ -171,7 +178,7 @@ def _grade(result: Result) -> str:
     return "N/A" if result.value is None else f"{result.value:g}"
 
 
-def _failures(suite: Suite, reports: Sequence[JudgeReport]) -> Iterator[Markup]:
+def _failures(suite: Suite, reports: Sequence[JudgeReport]) -> Iterator[doc.Figure]:
     """Cases with a condition that some judge does not meet: its grades, wanted and given by each judge."""
     by = [{(r.case_id, r.grade): r for r in report.results} for report in reports]
     for case in suite.cases:
@@ -182,8 +189,11 @@ def _failures(suite: Suite, reports: Sequence[JudgeReport]) -> Iterator[Markup]:
             if any(r is not None and r.outcome in ("failed", "unparsable") for r in given)
         ]
         if missed:
-            judges = [report.judge for report in reports]
-            yield Markup(render("metaeval_failure", case=case, judges=judges, missed=missed))  # noqa: S704 (as above)
+            yield doc.Figure(partial(_failure, case, [report.judge for report in reports], missed))
+
+
+def _failure(case: Case, judges: Sequence[str], missed: Sequence[tuple[object, ...]]) -> Markup:
+    return Markup(render("metaeval_failure", case=case, judges=judges, missed=missed))  # noqa: S704 (as above)
 
 
 def picture(of: Grid, outcomes: Mapping[str, str]) -> Markup:

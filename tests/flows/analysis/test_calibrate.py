@@ -12,8 +12,8 @@ import yaml
 from conftest import Command
 from kit.worlds import FIRST, World, all_stages, make_traces, make_world, read, write
 
-from flows.analysis.calibrated import Found, shared
-from tasks.analysis.calibrate import Claims, Traces
+from tasks.analysis.calibrate import Calibrated, Claims, Traces
+from tasks.publish.report.calibration import shared
 from tasks.review.load import import_reviews
 from tasks.run.build import build_context
 
@@ -164,7 +164,7 @@ def test_the_page_stands_alone(judged: World, command: Command, tmp_path: Path) 
     text = page.read_text(encoding="utf-8")
     assert code == 0
     assert text.count("<svg aria-hidden") == 1
-    assert "By retrieval alone" in text
+    assert "by retrieval alone" in text
     assert '<link rel="stylesheet"' not in text
     assert "src=" not in text
     code, _, err = command("--error", 0.1, "--labels", file, "-o", tmp_path, "--config", judged.config)
@@ -233,7 +233,7 @@ def test_what_holds_for_all_recipes_is_said_once(judged: World, command: Command
 
 @pytest.mark.parametrize(("picked", "once"), [((2, 2), 1), ((2, 3), 0)])
 def test_what_was_left_out_of_all_recipes_alike_is_no_remark_of_each(picked: tuple[int, int], once: int) -> None:
-    def found(n: int) -> Found:
+    def found(n: int) -> Calibrated:
         none = np.zeros(0)
         traces = Traces((), (), np.zeros((0, 4)), none.astype(bool), picked=n, undecided=0)
         claims = Claims(
@@ -247,7 +247,7 @@ def test_what_was_left_out_of_all_recipes_alike_is_no_remark_of_each(picked: tup
             without=0,
             picked=7,
         )
-        return Found(None, traces, None, ((claims, None),))  # type: ignore[arg-type]
+        return Calibrated("r", "r", cascade=False, traces=traces, waterfall=None, judges=((claims, None),))
 
     lines = shared([found(n) for n in picked])
     assert sum("2 answers" in line for line in lines) == once
