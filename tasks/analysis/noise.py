@@ -19,7 +19,7 @@ import pyarrow.compute as pc
 from tasks.core import keys
 from tasks.core.errors import UsageError
 from tasks.core.schemas import JUDGE_NOISE, NIGHTLY_CITATIONS, NIGHTLY_GROUNDEDNESS, PAIRS
-from tasks.judging.claims import covered
+from tasks.judging.claims import covered, covered_segments
 from tasks.judging.pairs import pair_parts
 from tasks.judging.stored_verdicts import all_verdicts, verdicts_on
 from tasks.judging.verdicts import PAIR_COLUMNS, judge_requests, requests_of
@@ -232,7 +232,7 @@ def _scores(ctx: Context, queries: Queries, part: Part, verdicts: pa.Table) -> p
     """`trace_id`, `score` and `question` of each trace."""
     column = "groundedness_score" if _number(ctx) == "groundedness" else _number(ctx)
     traces = covered(ctx, part, marked(part, TRACE_COLUMNS))
-    _, _, scores = results_of(ctx, queries, part, verdicts, parts_of(ctx, part), traces)
+    _, _, scores = results_of(ctx, queries, part, verdicts, covered_segments(ctx, part), traces)
     question = pl.coalesce("question_id", "trace_id")
     return _frame(scores).select("trace_id", score=pl.col(column).cast(pl.Float64), question=question)
 

@@ -6,18 +6,23 @@ nothing is shown by `flows/test_cli.py`, and with a worker by `nights/test_sched
 """
 
 import atexit
+import importlib.util
 import multiprocessing
 import os
 import subprocess
 import sys
+import sysconfig
 import tempfile
 import threading
+import venv
 from collections.abc import Mapping
 from multiprocessing.context import ForkServerProcess
 from pathlib import Path
 from unittest.mock import patch
 
 from conftest import WITHIN_S, quiet
+
+from kit.root import ROOT
 
 SERVER = multiprocessing.get_context("forkserver")
 SERVER.set_forkserver_preload([
@@ -70,6 +75,24 @@ def leadline(*args: object, env: Mapping[str, str], cwd: Path | None = None) -> 
         out, err = Path(folder, "out"), Path(folder, "err")
         code = Running(args, env, out, err, cwd or Path.cwd()).wait()
         return subprocess.CompletedProcess(list(map(str, args)), code, out.read_bytes(), err.read_bytes())
+
+
+def install(folder: Path) -> Path:
+    """Leadline as people install it, below a folder; returns the folder of the environment's programs.
+
+    Its wheel, in an environment with the requirements of this one and without this checkout.
+    """
+    pip = [sys.executable, "-m", "pip", "--disable-pip-version-check", "--quiet"]
+    here = ["--no-build-isolation"] if importlib.util.find_spec("hatchling") else []  # needs no index
+    subprocess.run([*pip, "wheel", "--no-deps", *here, "--wheel-dir", folder, ROOT], check=True)
+    (wheel,) = folder.glob("*.whl")
+    venv.create(folder / "venv", symlinks=True)
+    programs = folder / "venv" / "bin"
+    subprocess.run([*pip, "--python", programs / "python", "install", "--no-index", "--no-deps", wheel], check=True)
+    (site,) = (folder / "venv" / "lib").glob("python*/site-packages")
+    # Only what lies there: a .pth file in that folder, which an editable install has, is not read again.
+    (site / "requirements.pth").write_text(sysconfig.get_path("purelib"))
+    return programs
 
 
 def _run(args: tuple[str, ...], env: Mapping[str, str], out: str, err: str, cwd: str) -> None:

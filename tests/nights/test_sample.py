@@ -17,8 +17,7 @@ from pathlib import Path
 
 import pytest
 from conftest import script
-from kit.commands import leadline
-from kit.installed import install
+from kit.commands import install, leadline
 from kit.root import ROOT
 from kit.worlds import FIRST, World, last_run, range_of, read, tables, trace, tree, unbalanced, write
 

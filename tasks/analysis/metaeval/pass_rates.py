@@ -1,7 +1,7 @@
-"""Pass rates of a judge on a suite of test cases, with intervals (METHODS section 10).
+"""Pass rates of a judge on a suite of test cases, with intervals (METHODS, Judging the judges).
 
-Pure: from results to rates. Left out: where results come from (`tasks/analysis/metaeval/metaeval.py`), and what may be wrong with
-a judge that fails (`diagnostics.py`).
+Pure: from results to rates. Left out: where results come from (`metaeval.py`), and what may be wrong with a judge that
+fails (`diagnostics.py`).
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence

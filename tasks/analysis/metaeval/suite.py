@@ -1,7 +1,7 @@
-"""Reads a suite of unit tests for judges: JSON lines in the form of the public GroUSE suite (METHODS section 10).
+"""A suite of unit tests for judges: JSON lines in the form of the public GroUSE suite (METHODS, Judging the judges).
 
-A suite is small and what a judge is measured by: one bad line refuses it. Messages name the file, the line and the
-field. Fields that nobody here reads are let be. Left out: running a judge over it (`tasks/analysis/metaeval/metaeval.py`).
+A suite is small, and every case counts: one bad line refuses it. Messages name the file, the line and the field. Other
+fields are ignored. Left out: running a judge over it (`metaeval.py`).
 """
 
 from collections.abc import Iterator, Mapping
@@ -17,7 +17,7 @@ from tasks.core import keys
 from tasks.core.errors import DataError, SourceError, UsageError
 from tasks.core.grades import GRADED
 
-UNTOLD = "all"  # type of cases that name none
+NO_TYPE = "all"  # type of cases that name none
 SUFFIX = ".jsonl"
 _MARK = b"\xef\xbb\xbf"
 _SHOWN = 40  # characters of a wrong condition that a message shows
@@ -96,7 +96,7 @@ def read(path: Path) -> Suite:
     """
     cases = tuple(case for file in _files(path) for case in _cases(file))
     if not cases:
-        raise DataError(f"{path} holds no test case. Write one in each line: docs/judging-judges.md tells how.")
+        raise DataError(f"{path} holds no test case. Write one in each line: docs/judging-judges.md shows how.")
     return Suite(_name(path), keys.version([_content(case) for case in cases]), cases)
 
 
@@ -141,10 +141,10 @@ def _decoded(file: Path, number: int, raw: bytes) -> _Line:
     try:
         return msgspec.json.decode(raw, type=_Line)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
-        # What msgspec says names fields and types, and never quotes a value.
-        said = str(error) if isinstance(error, msgspec.DecodeError) else type(error).__name__
+        # Messages of msgspec name fields and types, and never quote a value.
+        problem = str(error) if isinstance(error, msgspec.DecodeError) else type(error).__name__
         raise DataError(
-            f"{file}, line {number} is no test case: {said}. Mend the line; docs/judging-judges.md has the fields."
+            f"{file}, line {number} is no test case: {problem}. Fix the line; docs/judging-judges.md has the fields."
         ) from None
 
 
@@ -162,7 +162,7 @@ def _case(file: Path, number: int, line: _Line) -> Case:
     return Case(
         case_id=f"{file.stem}:{number}",
         topic=file.stem if about.topic is None else str(about.topic),
-        test_type=UNTOLD if about.test_type is None else str(about.test_type),
+        test_type=NO_TYPE if about.test_type is None else str(about.test_type),
         goal=about.goal,
         question=line.input,
         answer=line.actual_output,
