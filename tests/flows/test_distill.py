@@ -205,9 +205,7 @@ def test_grades_are_taught_by_a_prompt_each(judged: World, command: Command, tmp
     }  # fmt: skip
     for row in found:
         where = row["provenance"]
-        assert json.loads(row["messages"][2]["content"]) == {
-            where["form"]: value[where["trace_id"], where["form"]]
-        }
+        assert json.loads(row["messages"][2]["content"]) == {where["form"]: value[where["trace_id"], where["form"]]}
     texts = [r["messages"][1]["content"] for r in found if r["provenance"]["trace_id"] == "marked"]
     assert texts
     assert not any("<|im_end|>" in text for text in texts)

@@ -336,7 +336,14 @@ class TestViews:
 
     def test_every_view_is_a_file(self) -> None:
         found = {p.stem for p in (sql_dir() / "views").glob("*.sql")}
-        assert found == {"chunks", "claim_details", "pair_verdicts", "question_repeats", "reviewed_claims", "reviewed_grades"}
+        assert found == {
+            "chunks",
+            "claim_details",
+            "pair_verdicts",
+            "question_repeats",
+            "reviewed_claims",
+            "reviewed_grades",
+        }
 
 
 def _without(part: Part, *columns: str) -> None:
