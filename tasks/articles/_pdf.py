@@ -15,7 +15,7 @@ from pypdf import PdfReader
 
 from tasks.articles.parts import Document, DocumentError, Part, one_line, trimmed
 
-logging.getLogger("pypdf").setLevel(logging.CRITICAL)  # it tells of every small flaw that it mends
+logging.getLogger("pypdf").setLevel(logging.CRITICAL)  # it reports every small flaw that it repairs
 
 
 def read(path: Path) -> Document:
@@ -84,8 +84,8 @@ def _entries(reader: PdfReader, outline: Sequence[Any], level: int = 1) -> Itera
             yield from _entries(reader, entry, level + 1)
         else:
             page = reader.get_destination_page_number(entry)
-            known = page is not None and 0 <= page < len(reader.pages)
-            yield level, one_line(_clean(str(entry.title or ""))), page if known else None
+            exists = page is not None and 0 <= page < len(reader.pages)
+            yield level, one_line(_clean(str(entry.title or ""))), page if exists else None
 
 
 def _clean(text: str) -> str:

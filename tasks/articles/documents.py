@@ -20,7 +20,7 @@ READERS: dict[str, Callable[[Path], Document]] = {
     ".docx": _html.read_docx,
     ".pdf": _pdf.read,
 }
-_KNOWN = ", ".join(READERS)
+_SUFFIXES = ", ".join(READERS)
 
 
 class Place(NamedTuple):
@@ -45,7 +45,7 @@ def find(paths: Sequence[Path], base: Path | None) -> tuple[list[Place], int]:
         if not path.exists():
             raise UsageError(f"{path} does not exist. Give the folder of a knowledge base, or its files.")
         if path.is_file() and path.suffix.lower() not in READERS:
-            raise UsageError(f"{path}: no reader for files of this kind. Known ones: {_KNOWN}.")
+            raise UsageError(f"{path}: no reader for files of this kind. Known ones: {_SUFFIXES}.")
     folders = [path if path.is_dir() else path.parent for path in given]
     root = Path(os.path.abspath(base)) if base else Path(os.path.commonpath(folders))  # noqa: PTH100
     for path in given:
@@ -60,7 +60,7 @@ def find(paths: Sequence[Path], base: Path | None) -> tuple[list[Place], int]:
             else:
                 others += 1
     if not found:
-        raise UsageError(f"{given[0]}: no documents there. Known kinds: {_KNOWN}.")
+        raise UsageError(f"{given[0]}: no documents there. Known kinds: {_SUFFIXES}.")
     return [Place(doc_id, found[doc_id]) for doc_id in sorted(found)], others
 
 

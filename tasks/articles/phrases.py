@@ -1,22 +1,19 @@
-"""Phrases by which a text leans on another one. Pure functions.
-
-English only. They are looked for in the whole text, code included.
-"""
+"""Phrases by which an English text leans on another one, code included. Pure functions."""
 
 import re
 from collections.abc import Set
 
 import pyromark
 
-_TOLD = "mentioned|described|explained|discussed|noted|stated|shown|introduced|defined|outlined|listed|given"
+_MENTIONED = "mentioned|described|explained|discussed|noted|stated|shown|introduced|defined|outlined|listed|given"
 _SECTION = "(?:sub)?section|chapter|article|paragraph|topic"
 _LEANS = re.compile(
     rf"""\b(?:
-      (?:see|as|{_TOLD})\ (?:above|below)
-    | (?:{_TOLD})\ (?:earlier|previously|before(?=[,.;:)]|$))
-    | as\ (?:previously|already|earlier)\ (?:{_TOLD}|seen)
+      (?:see|as|{_MENTIONED})\ (?:above|below)
+    | (?:{_MENTIONED})\ (?:earlier|previously|before(?=[,.;:)]|$))
+    | as\ (?:previously|already|earlier)\ (?:{_MENTIONED}|seen)
     | previously\ (?:mentioned|described|explained|discussed)
-    | as\ we\ (?:saw|have\ (?:already\ )?(?:{_TOLD}|seen))
+    | as\ we\ (?:saw|have\ (?:already\ )?(?:{_MENTIONED}|seen))
     | aforementioned | above[- ]mentioned
     | (?:previous|preceding|foregoing|earlier|following|next)\ (?:{_SECTION})s?
     | the\ (?:{_SECTION})s?\ (?:above|below)
@@ -73,7 +70,7 @@ def leans(text: str, held: Set[str] | None) -> list[str]:
     """The phrases, lower case, by which a text leans on others.
 
     Args:
-        held: What the text holds, as `forms` tells. None if that can't be known: then "the table below" is believed.
+        held: `forms` of the text. None where they are unknown: then "the table below" counts as there.
     """
     flat = " ".join(text.split())
     found = [m[0] for m in _LEANS.finditer(flat)]

@@ -1,8 +1,8 @@
 """Trace sources: where the answered questions come from.
 
 One file per kind. A kind exposes a pydantic model `Config` and `build(config, base) -> Source`; adding a source is
-one file here and one file in `configs/sources/`. What all kinds share stands here: the `Source` protocol and what it
-hands out. Leaves out what happens to the rows next: the gate, duplicates and storage are the ingest stage's.
+one file here and one file in `configs/sources/`. This module holds the `Source` protocol and what it hands out. Left
+out: what happens to the rows next. The ingest stage gates, deduplicates and stores them.
 """
 
 import sys
@@ -107,8 +107,8 @@ def load(settings: Mapping[str, object], where: str, base: Path) -> Source:
 
     Args:
         settings: The config as read; its `kind` picks the module.
-        where: The config file, as the user named it; for errors.
-        base: Directory of the config file; relative paths in it start there.
+        where: The config file, as the user named it.
+        base: Directory that relative paths start in.
 
     Raises:
         ConfigError: The kind is unknown, or the settings don't fit it.

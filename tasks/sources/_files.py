@@ -1,6 +1,6 @@
 """Files of a source, local or remote: which there are, and their bytes.
 
-All access goes through fsspec, all trouble comes out as `SourceError`. Leaves out what is in the files.
+All access goes through fsspec, and every failure is raised as a `SourceError`. Left out: what is in the files.
 """
 
 import io
@@ -31,7 +31,7 @@ CODECS: dict[str, Literal["gzip", "zstd"]] = {".gz": "gzip", ".zst": "zstd"}
 
 _LOST = {"ConnectionError", "ClientConnectionError", "TimeoutError", "HTTPClientError"}
 # Each file system behind fsspec has its own tree of exceptions; matching by name spares importing them all.
-_KNOWN: tuple[tuple[set[str], str, str], ...] = (
+_CAUSES: tuple[tuple[set[str], str, str], ...] = (
     (
         {"FileNotFoundError"},
         "does not exist",
@@ -65,7 +65,7 @@ def find(paths: list[str], base: Path, options: Mapping[str, object], start: dat
     """
     days = [start + timedelta(days=n) for n in range((end - start).days + 1)]
     found: dict[str, SourceFile] = {}
-    for path in sorted(paths, key=lambda p: "{date}" in p):  # a file that two paths name keeps the day that one knows
+    for path in sorted(paths, key=lambda p: "{date}" in p):  # a file that two paths name keeps the day of either
         if "{date}" not in path:
             found |= _match(path, base, options, None, may_miss=has_magic(path))
             continue
@@ -83,14 +83,14 @@ def read_blocks(path: str, base: Path, options: Mapping[str, object], size: int)
     Raises:
         SourceError: It can't be opened or read to its end.
     """
-    with _told(path):
+    with _source_errors(path):
         fs, location = _locate(path, base, options)
         raw = fs.open(location, "rb", block_size=READ_AHEAD)
     with raw:
-        stream: _Told | pa.NativeFile = _Told(raw, path)
+        stream: _Guarded | pa.NativeFile = _Guarded(raw, path)
         codec = CODECS.get(Path(path).suffix)
         if codec is not None:
-            stream = pa.CompressedInputStream(pa.PythonFile(_Told(raw, path), mode="r"), codec)
+            stream = pa.CompressedInputStream(pa.PythonFile(_Guarded(raw, path), mode="r"), codec)
         while True:
             try:
                 block = stream.read(size)
@@ -104,7 +104,7 @@ def read_blocks(path: str, base: Path, options: Mapping[str, object], size: int)
             yield block
 
 
-class _Told(io.RawIOBase):
+class _Guarded(io.RawIOBase):
     """A file that raises SourceError only."""
 
     def __init__(self, raw: IO[bytes], path: str) -> None:
@@ -116,7 +116,7 @@ class _Told(io.RawIOBase):
         return True
 
     def read(self, size: int = -1, /) -> bytes:
-        with _told(self._path):
+        with _source_errors(self._path):
             return self._raw.read(size)
 
 
@@ -124,7 +124,7 @@ def _match(
     path: str, base: Path, options: Mapping[str, object], day: date | None, *, may_miss: bool
 ) -> dict[str, SourceFile]:
     """The files that one path names, by their full address; `day` is what stands in it for `{date}`."""
-    with _told(path):
+    with _source_errors(path):
         fs, location = _locate(path, base, options)
         fs.invalidate_cache()  # a process that lives for days must see today's files
         if has_magic(path):
@@ -149,7 +149,7 @@ def _info(fs: FileSystem, location: str, *, may_miss: bool) -> list[dict[str, An
 
 
 def _check_place(fs: FileSystem, location: str, path: str) -> None:
-    """Tell "no logs that night" from a place that can't be listed or isn't there: globbing passes over both."""
+    """Raise where the place can't be listed or isn't there, which globbing takes for a night without logs."""
     parts = list(takewhile(lambda part: not has_magic(part), location.split("/")[:-1]))
     try:
         fs.ls("/".join(parts) or "/", detail=False)
@@ -187,7 +187,7 @@ def _fingerprint(info: Mapping[str, Any]) -> str:
 
 
 @contextmanager
-def _told(path: str) -> Iterator[None]:
+def _source_errors(path: str) -> Iterator[None]:
     """Turn whatever a file system raises into a SourceError about `path`."""
     try:
         yield
@@ -195,8 +195,8 @@ def _told(path: str) -> Iterator[None]:
         raise
     except Exception as exc:
         names = {cls.__name__ for cls in type(exc).__mro__}
-        for known, problem, remedy in _KNOWN:
-            if names & known:
-                raise (ConnectionLostError if known is _LOST else SourceError)(f"{path} {problem}. {remedy}") from exc
-        said = " ".join(str(exc).split())[:200]
-        raise SourceError(f"{path} could not be read ({type(exc).__name__}: {said}). Check it and run again.") from exc
+        for causes, problem, remedy in _CAUSES:
+            if names & causes:
+                raise (ConnectionLostError if causes is _LOST else SourceError)(f"{path} {problem}. {remedy}") from exc
+        text = " ".join(str(exc).split())[:200]
+        raise SourceError(f"{path} could not be read ({type(exc).__name__}: {text}). Check it and run again.") from exc

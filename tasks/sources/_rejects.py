@@ -15,11 +15,11 @@ from tasks.core.types import Id, Trace
 from tasks.sources import Reason, Reject
 
 RAW_BYTES = 4096  # of a line that is too long to keep
-NAME_CHARS = 64  # of a field's name: who writes texts as keys shall not find them in a log
+NAME_CHARS = 64  # of a field's name: a text that is written as a key must not reach a log
 
 _UNKNOWN = re.compile(r"^Object contains unknown field `(?P<name>.*)`(?P<path> - at `\$[^`]*`)?$", re.DOTALL)
 
-# What msgspec says, most telling first.
+# Words of msgspec's messages, the most specific first.
 _REASONS: tuple[tuple[str, Reason], ...] = (
     ("missing required field", "missing_field"),
     ("with a timezone component", "timestamp_without_zone"),
@@ -32,13 +32,13 @@ _REASONS: tuple[tuple[str, Reason], ...] = (
 
 
 class _Identified(msgspec.Struct):
-    """The part of a line that tells which trace it was to be."""
+    """The id of a line."""
 
     trace_id: Id
 
 
 class _Dated(msgspec.Struct):
-    """The part of a line that tells when its question was answered."""
+    """The time of a line."""
 
     timestamp: Annotated[datetime, msgspec.Meta(tz=True)]
 
@@ -48,21 +48,14 @@ _DATED = msgspec.json.Decoder(_Dated)
 T = TypeVar("T")
 
 
-def undecodable(line_number: int, line: bytes, exc: Exception) -> Reject:
-    """A line that the decoder refused."""
-    reason, detail = _explain(line, exc)
+def reject(line_number: int, line: bytes, reason: Reason, detail: str) -> Reject:
+    """A line that is refused, with its id and day where they can be read."""
     return Reject(line_number, _trace_id(line), reason, detail, line, _day(line))
 
 
-def nul(line_number: int, line: bytes, path: str) -> Reject:
-    """A line with a NUL character in a string, which databases can't store."""
-    detail = f"`str` with a NUL character - at `{path}`"
-    return Reject(line_number, _trace_id(line), "nul_character", detail, line, _day(line))
-
-
-def out_of_range(line_number: int, line: bytes, trace_id: str, detail: str) -> Reject:
-    """A line with a number that does not fit its column."""
-    return Reject(line_number, trace_id, "out_of_range", detail, line, _day(line))
+def undecodable(line_number: int, line: bytes, exc: Exception) -> Reject:
+    """A line that the decoder refused."""
+    return reject(line_number, line, *_explain(line, exc))
 
 
 def too_long(line_number: int, head: bytes, size: int, limit: int) -> Reject:
@@ -107,17 +100,17 @@ def _explain(line: bytes, exc: Exception) -> tuple[Reason, str]:
         return "malformed_json", "nested too deeply"
     if isinstance(exc, OverflowError):
         return "bad_timestamp", "outside the years 1 to 9999 in UTC - at `$.timestamp`"
-    said = str(exc)
+    message = str(exc)
     if isinstance(exc, msgspec.ValidationError):
-        if unknown := _UNKNOWN.match(said):
+        if unknown := _UNKNOWN.match(message):
             name = "".join(c if c.isprintable() else "?" for c in unknown["name"][:NAME_CHARS])
             return "unknown_field", f"Object contains unknown field `{name}`{unknown['path'] or ''}"
-        return next((reason for words, reason in _REASONS if words in said), "wrong_type"), said
+        return next((reason for words, reason in _REASONS if words in message), "wrong_type"), message
     try:
         line.decode()
     except UnicodeDecodeError as bad:
         return "invalid_utf8", f"not UTF-8 (byte {bad.start})"
-    return ("invalid_utf8" if "surrogate" in said else "malformed_json"), said
+    return ("invalid_utf8" if "surrogate" in message else "malformed_json"), message
 
 
 def _trace_id(line: bytes) -> str | None:

@@ -27,7 +27,7 @@ def content_hash(trace: Trace) -> str:
     """Hash of everything a trace says; its timestamp must be in UTC.
 
     Taken of the decoded trace, so the order of keys, whitespace and unknown fields don't matter. Not cryptographic: it
-    tells copies from conflicts, and every trace of every night pays for it.
+    distinguishes copies from conflicts, and every trace of every night pays for it.
     """
     return xxhash.xxh3_128_hexdigest(_ENCODER.encode(trace))
 

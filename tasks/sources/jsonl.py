@@ -116,21 +116,22 @@ class JsonlSource:
                     rejects.append(_rejects.undecodable(number, line, exc))
                 continue
             if b"\\u0000" in line and (path := _rejects.nul_path(msgspec.to_builtins(trace))):
-                rejects.append(_rejects.nul(number, line, path))
+                detail = f"`str` with a NUL character - at `{path}`"  # which databases can't store
+                rejects.append(_rejects.reject(number, line, "nul_character", detail))
                 continue
             traces.append(trace)
             numbers.append(number)
         try:
             table = _rows.to_table(traces, numbers)
         except (pa.ArrowInvalid, OverflowError):  # a whole number somewhere is too large for its column
-            paths = [_rejects.too_large(trace) for trace in traces]
+            details = [_rejects.too_large(trace) for trace in traces]
             rejects += [
-                _rejects.out_of_range(number, piece.lines[number - piece.first], trace.trace_id, path)
-                for number, trace, path in zip(numbers, traces, paths, strict=True)
-                if path
+                _rejects.reject(number, piece.lines[number - piece.first], "out_of_range", detail)
+                for number, detail in zip(numbers, details, strict=True)
+                if detail
             ]
             rejects.sort(key=lambda reject: reject.line)
-            good = [i for i, path in enumerate(paths) if not path]
+            good = [i for i, detail in enumerate(details) if not detail]
             table = _rows.to_table([traces[i] for i in good], [numbers[i] for i in good])
         return Batch(table, rejects, table.num_rows + len(rejects))
 
