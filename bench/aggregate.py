@@ -12,8 +12,6 @@ Left out: the tables of method `citations`, which have the same shape over fewer
 
 import argparse
 import json
-import subprocess
-import sys
 import tempfile
 import time
 from collections.abc import Mapping
@@ -26,8 +24,9 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 from rich.console import Console
-from rich.table import Table
 
+from bench import common
+from bench.common import ROOT
 from bench.pipeline import SCORES, measured
 from tasks.core import schemas
 from tasks.patterns import DETECTORS
@@ -35,7 +34,6 @@ from tasks.run.build import build_context
 from tasks.run.context import Context
 from tasks.store.lake import empty
 
-ROOT = Path(__file__).resolve().parents[1]
 FIRST = date(2026, 11, 1)
 PART = 4_000  # traces, as limits.part_traces has it
 HOT, REPEATED = 2_000, 0.2  # questions that are asked again and again, and the share of traces that ask one of them
@@ -197,16 +195,6 @@ def run_bare(what: str, folder: Path) -> list[dict[str, Any]]:
     return [measured(what, lambda: duckdb.connect().execute(query).fetchall())]
 
 
-def child(what: str, folder: Path, nights: int) -> list[dict[str, Any]]:
-    """One part of a round in a process of its own."""
-    command = [sys.executable, "-m", "bench.aggregate", "--child", what, str(folder), "--nights", str(nights)]
-    done = subprocess.run(command, check=False, capture_output=True, text=True, cwd=ROOT)
-    if done.returncode:
-        raise SystemExit(f"{' '.join(command)}: ended with {done.returncode}:\n{done.stderr.strip()}")
-    found: list[dict[str, Any]] = json.loads(done.stdout.splitlines()[-1])
-    return found
-
-
 def rounds_of(args: argparse.Namespace, nights: int) -> list[dict[str, dict[str, Any]]]:
     with tempfile.TemporaryDirectory(prefix="leadline-bench-") as made:
         folder = Path(made)
@@ -214,7 +202,11 @@ def rounds_of(args: argparse.Namespace, nights: int) -> list[dict[str, dict[str,
         write(context(folder, nights), args.traces, args.claims)
         found = []
         for _ in range(args.rounds):
-            rows = [r for what in ("nightly tables", *BARE) for r in child(what, folder, nights)]
+            rows = [
+                r
+                for what in ("nightly tables", *BARE)
+                for r in common.child("bench.aggregate", "--child", what, folder, "--nights", nights)
+            ]
             found.append({r["stage"]: r for r in rows})
         return found
 
@@ -232,9 +224,8 @@ def show(args: argparse.Namespace, results: Mapping[int, list[dict[str, dict[str
     console = Console(width=110)
     for nights, rounds in results.items():
         size = f"{args.traces:,} traces and {args.traces * args.claims:,} claims"
-        table = Table(title=f"{size} in {nights} nights, memory_limit {args.memory}, median of {len(rounds)} rounds")
-        for name in ("what", "seconds", "CPU seconds", "peak MB"):
-            table.add_column(name, justify="left" if name == "what" else "right")
+        title = f"{size} in {nights} nights, memory_limit {args.memory}, median of {len(rounds)} rounds"
+        table = common.table(title, ("what", "seconds", "CPU seconds", "peak MB"))
         for stage in rounds[0]:
             wall, cpu, peak = (median(r[stage][k] for r in rounds) for k in ("wall", "cpu", "peak_mb"))
             table.add_row(stage, f"{wall:.2f}", f"{cpu:.2f}" if cpu else "", f"{peak:,.0f}" if peak else "")
@@ -245,7 +236,7 @@ def show(args: argparse.Namespace, results: Mapping[int, list[dict[str, dict[str
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser = common.parser(__doc__)
     parser.add_argument("--traces", type=int, default=1_000_000)
     parser.add_argument("--claims", type=int, default=8, help="of a trace, on average")
     parser.add_argument("--nights", type=int, nargs="+", default=[1, 10])
@@ -259,8 +250,7 @@ def main() -> None:
         print(json.dumps(run_bare(what, folder) if what in BARE else run_nightly(folder, args.nights[0])))
         return
     results = {nights: rounds_of(args, nights) for nights in args.nights}
-    if args.json:
-        args.json.write_text(json.dumps(results, indent=1))
+    common.save(args.json, results)
     show(args, results)
 
 

@@ -12,7 +12,6 @@ ships; on sets that it was fitted to, that is in sample. On a single set, the ba
 own claims.
 """
 
-import argparse
 import json
 import time
 from collections.abc import Mapping
@@ -23,6 +22,8 @@ from rich.console import Console
 from rich.table import Table
 from sklearn.metrics import roc_auc_score
 
+from bench import common
+from bench.common import ROOT
 from bench.fit_similarity import best_threshold, folds
 from bench.labelled import Claims, Floats, Ints, load_all
 from tasks import judges
@@ -30,7 +31,6 @@ from tasks.core.types import Judge
 from tasks.judges.nli import FEATURES, Coefficients, Nli
 from training import fuse
 
-ROOT = Path(__file__).resolve().parents[1]
 JUDGE = ROOT / "configs/judges/nli.yaml"
 SIMILARITY = ROOT / "configs/judges/similarity.yaml"
 DRAWS = 1000
@@ -138,7 +138,7 @@ def _plain(claims: Claims, odds: Floats) -> Row:
 
 def main() -> None:
     """Measure and print."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = common.parser(__doc__)
     parser.add_argument("--judge", type=Path, default=JUDGE, help="the judge's config")
     parser.add_argument(
         "--data",

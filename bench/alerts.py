@@ -8,13 +8,13 @@ Left out: reading tables, and several numbers that move together (they are taken
 alerts).
 """
 
-import argparse
 import math
 from dataclasses import replace
 from datetime import date, timedelta
 
 import numpy as np
 
+from bench import common
 from tasks.core.config import Alerts
 from tasks.stats.alerting import LONGEST, Change, Night, Return, Rules, Told, level, watch
 
@@ -101,7 +101,7 @@ def _quantile(values: list[float], share: float) -> str:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser = common.parser(__doc__)
     parser.add_argument("--years", type=int, default=30, help="of each number")
     parser.add_argument("--drops", type=int, default=40)
     given = parser.parse_args()

@@ -6,7 +6,6 @@ What is left of an engine's cost when it neither renders prompts, nor retries, n
 object: wall and CPU seconds, peak MB, replies that hold a JSON object.
 """
 
-import argparse
 import asyncio
 import json
 from pathlib import Path
@@ -14,6 +13,7 @@ from pathlib import Path
 import aiohttp
 import msgspec
 
+from bench import common
 from bench.pipeline import measured
 
 
@@ -44,7 +44,7 @@ async def send(bodies: list[bytes], url: str, concurrency: int) -> int:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = common.parser(__doc__)
     parser.add_argument("file", type=Path)
     parser.add_argument("url")
     parser.add_argument("--concurrency", type=int, default=256)

@@ -15,8 +15,6 @@ doesn't apply.
 
 import argparse
 import json
-import subprocess
-import sys
 import tempfile
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -30,14 +28,14 @@ from typing import Any
 import numpy as np
 import yaml
 from rich.console import Console
-from rich.table import Table
 from scipy.stats import kendalltau, spearmanr
 
+from bench import common
+from bench.common import ROOT
 from bench.labelled import Floats, default_data, load, read_jsonl
 from tasks.core import keys
 from tasks.stats.intervals import interval, means
 
-ROOT = Path(__file__).resolve().parents[1]
 RECIPE = ROOT / "configs/recipes/citations.yaml"
 DRAWS = 2_000
 RUNS = 5  # as many as the published spread is over (METHODS section 5)
@@ -163,12 +161,8 @@ def one_run(args: argparse.Namespace, folder: Path) -> dict[str, Any]:
     from tasks.core.schemas import TRACE_SCORES, VERDICTS
     from tasks.store.lake import Lake
 
-    command = [sys.executable, "-m", "bench.citations", "--child", str(folder), "--data", str(args.data)]
-    command += ["--judge", str(args.judge)] if args.judge else []
-    done = subprocess.run(command, check=False, capture_output=True, text=True, cwd=ROOT)
-    if done.returncode:
-        raise SystemExit(f"{' '.join(command)}: ended with {done.returncode}:\n{done.stderr.strip()}")
-    found: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
+    options = ["--child", folder, "--data", args.data, *(["--judge", args.judge] if args.judge else [])]
+    found: dict[str, Any] = common.child("bench.citations", *options)
     lake = Lake(folder / "lake")
     scores = [r for p in lake.parts(TRACE_SCORES, found["recipe"]) for r in p.read().to_pylist()]
     verdicts = [r for p in lake.parts(VERDICTS) for r in p.read(["request_key", "label", "p_supported"]).to_pylist()]
@@ -268,12 +262,11 @@ def _row(
 
 def show(found: Mapping[str, Any]) -> None:
     console = Console(width=150)
-    table = Table(title=f"{SCORE}, {len(found['runs'])} runs")
-    for name in (
+    columns = (
         *("rank", "generator", "traces (N/A)", "score", "cited segments true", "people", "claims", "their rank"),
         *("range of runs", "of fifths", "of draws"),
-    ):
-        table.add_column(name, justify="left" if name == "generator" else "right")
+    )
+    table = common.table(f"{SCORE}, {len(found['runs'])} runs", columns, left=(1,))
     for i, r in enumerate(found["generators"], 1):
         if r["status"] == "na":
             table.add_row("N/A", r["generator"], f"{r['traces']} ({r['traces']})")
@@ -303,7 +296,7 @@ def _interval(mean: float, ends: tuple[float, float] | None) -> str:
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser = common.parser(__doc__)
     parser.add_argument("--judge", type=Path, help="a judge's file instead of the recipe's")
     parser.add_argument("--data", type=Path, default=default_data(), help="folder of traces.jsonl and labels.jsonl")
     parser.add_argument("--runs", type=int, default=RUNS)
@@ -325,8 +318,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     with tempfile.TemporaryDirectory(prefix="leadline-citations-") as made:
         scratch = (args.scratch or Path(made)).resolve() / (args.judge.stem if args.judge else "recipe")
         found = measure([one_run(args, scratch / f"run-{i}") for i in range(1, args.runs + 1)], people)
-    if args.json:
-        args.json.write_text(json.dumps(found, indent=1), encoding="utf-8")
+    common.save(args.json, found)
     show(found)
 
 

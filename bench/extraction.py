@@ -9,7 +9,6 @@ spans of kind `claim`. Kinds: spans of the other kinds, each with its kind. Cita
 of a claim and a dangling reference.
 """
 
-import argparse
 import json
 import re
 from collections.abc import Iterable, Sequence
@@ -17,8 +16,8 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from rich.console import Console
-from rich.table import Table
 
+from bench import common
 from tasks.core.types import Answer, Chunk, ClaimDraft
 from tasks.extractors import load
 
@@ -127,16 +126,15 @@ def misses(rows: Sequence[dict[str, Any]], found: Sequence[list[Part]], console:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = common.parser(__doc__)
     parser.add_argument("--answers", type=Path, default=ANSWERS)
     parser.add_argument("--misses", nargs="*", metavar="STYLE", help="print what was cut otherwise in these styles")
     parser.add_argument("--from", dest="first", type=int, default=1, help="first answer of each style, from 1")
     parser.add_argument("--to", dest="last", type=int, default=None, help="last answer of each style")
     args = parser.parse_args()
     console = Console(width=120)
-    table = Table(title="Precision / recall of what the extractor cuts, against cuts by hand")
-    for name in ("style", "answers", "claims", "kinds", "citations"):
-        table.add_column(name, justify="left" if name == "style" else "right")
+    title = "Precision / recall of what the extractor cuts, against cuts by hand"
+    table = common.table(title, ("style", "answers", "claims", "kinds", "citations"))
     total = [Counts(), Counts(), Counts()]
     size = 0
     for style, rows in read(args.answers).items():

@@ -7,7 +7,6 @@ The same data gives the same file. Also prints, without writing them anywhere, t
 relevance that best tell a trace's own chunks and answer from those of other traces.
 """
 
-import argparse
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -19,6 +18,7 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import brier_score_loss, log_loss, roc_auc_score
 from sklearn.model_selection import StratifiedGroupKFold
 
+from bench import common
 from bench.labelled import Claims, Floats, Ints, default_data, load, read_jsonl
 from tasks.engines.transformers_cpu import Embedder, EmbedderConfig
 from tasks.judges.similarity import FEATURES, Coefficients, Config, Similarity, Thresholds
@@ -223,7 +223,7 @@ def unfitted() -> Similarity:
 
 def main() -> None:
     """Fit, print, and write if asked."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = common.parser(__doc__)
     parser.add_argument("--data", type=Path, default=default_data(), help="folder with traces.jsonl and labels.jsonl")
     parser.add_argument("--write", action="store_true", help=f"write {CONFIG.name}")
     args = parser.parse_args()

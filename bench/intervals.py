@@ -9,7 +9,6 @@ same cluster-robust variance, and, with `--bootstrap` (which takes longest), the
 for few questions. Left out: differences, and corrected means (`tests/core`).
 """
 
-import argparse
 import warnings
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
@@ -19,9 +18,9 @@ from typing import Any, TypeAlias
 import numpy as np
 import numpy.typing as npt
 from rich.console import Console
-from rich.table import Table
 from scipy import special
 
+from bench import common
 from tasks.stats.intervals import Z, intervals, means
 from tasks.stats.jackknife import macro, share_of_repeats
 
@@ -312,9 +311,9 @@ def coverage(world: World, m: int, nights: int, procedure: str = "ours") -> floa
 
 def show(questions: Sequence[int], nights: int, procedures: Sequence[str], *, each: bool) -> None:
     console = Console(width=140)
-    table = Table(title=f"Coverage, {nights:,} nights each: lowest, mean, highest (worlds below 92% / above 98%)")
-    for name in ("numbers", "worlds", "procedure", *(f"{m} questions" for m in questions)):
-        table.add_column(name, justify="left" if name in ("numbers", "procedure") else "right")
+    title = f"Coverage, {nights:,} nights each: lowest, mean, highest (worlds below 92% / above 98%)"
+    columns = ("numbers", "worlds", "procedure", *(f"{m} questions" for m in questions))
+    table = common.table(title, columns, left=(0, 2))
     for kind, of_kind in groupby(sorted(worlds(), key=lambda w: KINDS.index(w.kind)), key=lambda w: w.kind):
         found = list(of_kind)
         for procedure in procedures:
@@ -333,7 +332,7 @@ def show(questions: Sequence[int], nights: int, procedures: Sequence[str], *, ea
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser = common.parser(__doc__)
     parser.add_argument("--nights", type=int, default=2_000)
     parser.add_argument("--questions", type=int, nargs="+", default=SIZES)
     parser.add_argument("--bootstrap", action="store_true")

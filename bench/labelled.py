@@ -18,12 +18,11 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from bench.common import ROOT
 from tasks.core import keys
 from tasks.core.types import Request
 from tasks.extractors.markdown import plain_text
 from training import authored
-
-ROOT = Path(__file__).resolve().parents[1]
 
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]

@@ -2,19 +2,18 @@
 
     python -m bench.night_on_stub FOLDER URL [--retry-failures] [--record FILE] [--shard-requests N]
 
-FOLDER is made where it is not there and gone on with where it is. The stages are those of a nightly run; the grades of
-relevance are asked for after them, since no stage asks a grader yet. Prints one JSON object.
+FOLDER is made where it is not there, and continued where it is. The stages are those of a nightly run; the rater model
+rates relevance after them. Prints one JSON object.
 """
 
-import argparse
 import json
-import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from bench import stub
+from bench import common, stub
+from bench.common import Meter, Metered
 from bench.pipeline import FreeEmbedder, measured
 
 COUNTED = {
@@ -24,34 +23,6 @@ COUNTED = {
     "written": "completion_tokens",
 }
 Phases = dict[str, dict[str, float]]
-
-
-class Meter:
-    """Wall and CPU seconds of all calls that went through it."""
-
-    def __init__(self) -> None:
-        self.wall = self.cpu = 0.0
-
-    def run(self, work: Callable[..., Any], *args: Any) -> Any:
-        wall, cpu = time.perf_counter(), time.process_time()
-        try:
-            return work(*args)
-        finally:
-            self.wall += time.perf_counter() - wall
-            self.cpu += time.process_time() - cpu
-
-
-class Metered:
-    """A judge whose own seconds are counted, so that they can be told from the pipeline's."""
-
-    def __init__(self, judge: Any, meter: Meter) -> None:
-        self._judge, self._meter = judge, meter
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._judge, name)
-
-    def judge(self, requests: Sequence[Any]) -> Any:
-        return self._meter.run(self._judge.judge, requests)
 
 
 def record(path: Path) -> None:
@@ -100,32 +71,25 @@ def night(folder: Path, server: stub.Stub, shard_requests: int, *, retry_failure
     phase("claims", lambda: claims.extract_claims(ctx))
     phase("pairs", lambda: pairs.plan_pairs(ctx))
     phase("single pairs", lambda: verdicts.judge_pairs(ctx, retry_failures=retry_failures))
-    looks = replace_meter(meter)
+    first = meter.take()
     phase("joint pairs", lambda: verdicts.judge_joint_pairs(ctx, retry_failures=retry_failures))
-    again = replace_meter(meter)
+    joint = meter.take()
     grades = folder / "grades.json"
     graded: list[dict[str, Any]] = []
     phase("grades", lambda: graded.append(grade(ctx, folder / "relevance.yaml", grades, meter)))
     grades.write_text(json.dumps(graded[0]))
-    asked = replace_meter(meter)
+    rated = meter.take()
     phase("scores", lambda: (relevance.score_relevance(ctx), score.score_traces(ctx)))
     results = [row for part in ctx.lake.parts(CLAIM_RESULTS, ctx.recipe) for row in part.read().to_pylist()]
     return {
         "phases": phases,
-        "engine": {"single pairs": looks, "joint pairs": again, "grades": asked},
+        "engine": {"single pairs": first, "joint pairs": joint, "grades": rated},
         "before": before,
         "after": states(ctx),
         "traces": sum(part.rows() for part in ctx.lake.parts(TRACE_SCORES, ctx.recipe)),
         "claims": {row["claim_id"]: [row["status"], row["label"], row["misused"]] for row in results},
         "grades": graded[0],
     }
-
-
-def replace_meter(meter: Meter) -> dict[str, float]:
-    """What it has counted; it begins anew."""
-    found = {"wall": meter.wall, "cpu": meter.cpu}
-    meter.wall = meter.cpu = 0.0
-    return found
 
 
 def states(ctx: Any) -> dict[str, str | None]:
@@ -157,15 +121,15 @@ def grade(ctx: Any, config: Path, kept: Path, meter: Meter) -> dict[str, Any]:
         for row in part.read().to_pylist()
         if row["trace_id"] not in done
     }
-    asked = rater_model.load(config, ("passages", "question", "answer"))
-    found = meter.run(asked.grade, list(inputs.values()))
-    asked.close()
+    rater = rater_model.load(config, ("passages", "question", "answer"))
+    found = meter.run(rater.rate, list(inputs.values()))
+    rater.close()
     new = {t: {"values": dict(g.values), "failure": g.failure} for t, g in zip(inputs, found, strict=True)}
     return {**done, **new}
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = common.parser(__doc__)
     parser.add_argument("folder", type=Path)
     parser.add_argument("url")
     parser.add_argument("--retry-failures", action="store_true")

@@ -8,7 +8,6 @@ each pattern, claims per second, and hits to read. Left out: citation drift and 
 verdicts and references by definition.
 """
 
-import argparse
 import json
 import random
 import time
@@ -21,6 +20,7 @@ from typing import Any
 
 import pyarrow as pa
 
+from bench import common
 from bench.labelled import ROOT
 from tasks.core.schemas import CLAIM_RESULTS, RUNS
 from tasks.judging.claims import cut_claims
@@ -110,7 +110,7 @@ def _show(row: Mapping[str, Any], trace: Mapping[str, Any], label: str) -> None:
 
 def main() -> None:
     """Print what was asked for."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = common.parser(__doc__)
     parser.add_argument("--misses", action="store_true", help="list the cases of the development half that are wrong")
     parser.add_argument("--night", type=Path, help="a nightly config whose results are there")
     parser.add_argument("--hits", type=int, default=20, help="hits to print of each pattern")

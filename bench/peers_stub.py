@@ -10,7 +10,6 @@ round runs, one after another and each in a process of its own against a server 
 Ratios are taken inside a round; medians and ranges over the rounds are printed.
 """
 
-import argparse
 import contextlib
 import json
 import signal
@@ -20,14 +19,12 @@ import tempfile
 import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from statistics import median
 from typing import Any
 
 from rich.console import Console
-from rich.table import Table
-from rich.text import Text
 
-from bench import stub
+from bench import common, stub
+from bench.common import spread
 
 # Wall seconds; calls, prompt tokens and CPU milliseconds per trace. From README.md of the shared data, section
 # "stub/traces_200.jsonl — the workload on which peers were measured", on the same server and traces, at 50 ms, 2 cores.
@@ -51,15 +48,7 @@ Round = dict[str, Any]
 
 def night(folder: Path, server: stub.Stub, *options: str) -> Round:
     """A night on the stub in a process of its own."""
-    return child("bench.night_on_stub", str(folder), server.url, *options)
-
-
-def child(module: str, *arguments: str) -> Round:
-    command = [sys.executable, "-m", module, *arguments]
-    done = subprocess.run(command, check=False, stdout=subprocess.PIPE, text=True, cwd=stub.ROOT)
-    if done.returncode:
-        raise SystemExit(f"python -m {module} ended with {done.returncode}; its messages stand above.")
-    found: Round = json.loads(done.stdout.splitlines()[-1])
+    found: Round = common.child("bench.night_on_stub", folder, server.url, *options)
     return found
 
 
@@ -94,7 +83,7 @@ def plain(rounds: int) -> dict[str, Any]:
             found.pop("after")
             for kind, path in (("bare, the same calls", same), ("bare, one call a trace", single)):
                 server.forget()
-                found[kind] = child("bench.bare_client", str(path), server.url)
+                found[kind] = common.child("bench.bare_client", path, server.url)
                 found[kind] |= {k: server.stats()[v] for k, v in (("calls", "calls"), ("prompt", "prompt_tokens"))}
             found["failed"] = sum(1 for g in found.pop("grades").values() if g["failure"])
             found["judged"] = len(stub.rows())
@@ -224,12 +213,6 @@ def load() -> float:
     return float(Path("/proc/loadavg").read_text().split()[0])
 
 
-def spread(values: Sequence[float], digits: int = 0) -> str:
-    """Median and range."""
-    low, mid, high = (f"{f(values):,.{digits}f}" for f in (min, median, max))
-    return mid if low == high else f"{mid} [{low}, {high}]"
-
-
 # Tables -----------------------------------------------------------------------------------------------------------
 
 
@@ -237,9 +220,8 @@ def show(found: dict[str, Any]) -> None:
     console = Console(width=150)
     rounds = found["rounds"]
     title = f"{rounds[0]['judged']} traces, {LATENCY_MS} ms, median [range] of {len(rounds)} rounds"
-    table = Table(title=Text(title))
-    for name in ("", "engine, s", "calls", "prompt", "cached", "prompt less cached", "CPU ms", "peak MB"):
-        table.add_column(name, justify="right" if name else "left", no_wrap=True)
+    columns = ("", "engine, s", "calls", "prompt", "cached", "prompt less cached", "CPU ms", "peak MB")
+    table = common.table(title, columns)
     parts = {
         "single pairs": ENGINE[:1],
         "joint pairs": ENGINE[1:2],
@@ -282,9 +264,7 @@ def show(found: dict[str, Any]) -> None:
 
 
 def show_facts(title: str, found: Mapping[str, Any]) -> None:
-    table = Table(title=title)
-    table.add_column("")
-    table.add_column("", justify="right")
+    table = common.table(title, ("", ""))
     for name, value in found.items():
         rows = value.items() if isinstance(value, dict) else [("", value)]
         for sub, one in rows:
@@ -296,7 +276,7 @@ def show_facts(title: str, found: Mapping[str, Any]) -> None:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = common.parser(__doc__)
     parser.add_argument("--rounds", type=int, default=5)
     what = parser.add_mutually_exclusive_group()
     what.add_argument("--faults", action="store_true")
@@ -304,8 +284,7 @@ def main() -> None:
     parser.add_argument("--json", type=Path)
     args = parser.parse_args()
     result = faulty() if args.faults else killed() if args.kill else plain(args.rounds)
-    if args.json:
-        args.json.write_text(json.dumps(result, indent=1))
+    common.save(args.json, result)
     if args.faults:
         show_facts("without faults, with, and repaired", result)
     elif args.kill:

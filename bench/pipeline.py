@@ -10,8 +10,6 @@ failures from request keys (`replay`); the embedder returns a constant: what is 
 
 import argparse
 import json
-import subprocess
-import sys
 import tempfile
 import time
 from collections.abc import Callable, Sequence
@@ -22,11 +20,11 @@ from statistics import median
 from typing import Any
 
 from rich.console import Console
-from rich.table import Table
 
+from bench import common
+from bench.common import Metered
 from bench.generate import write
 
-ROOT = Path(__file__).resolve().parents[1]
 DAY = date(2026, 11, 1)
 CONFIG = """
 lake: lake
@@ -65,23 +63,6 @@ class FreeEmbedder:
 
     def close(self) -> None:
         """Nothing to free."""
-
-
-class Metered:
-    """A judge whose own CPU seconds are counted, so that they can be told from the pipeline's."""
-
-    def __init__(self, judge: Any) -> None:
-        self._judge = judge
-        self.cpu = 0.0
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._judge, name)
-
-    def judge(self, requests: Sequence[Any]) -> Any:
-        start = time.process_time()
-        verdicts = self._judge.judge(requests)
-        self.cpu += time.process_time() - start
-        return verdicts
 
 
 class MeteredGates:
@@ -153,7 +134,7 @@ def run_pipeline(source: Path, folder: Path) -> list[dict[str, Any]]:
         rows.append(measured(name, lambda stage=stage: stage(ctx)))
         if name == "ingest":
             rows.append({"stage": "of it, the gate", "wall": sum(gates.seconds), "cpu": 0.0, "peak_mb": 0.0})
-    return [*rows, {"stage": "of it, the judge", "wall": judge.cpu, "cpu": judge.cpu, "peak_mb": 0.0}]
+    return [*rows, {"stage": "of it, the judge", "wall": judge.meter.cpu, "cpu": judge.meter.cpu, "peak_mb": 0.0}]
 
 
 def run_copy(source: Path, folder: Path) -> list[dict[str, Any]]:
@@ -179,17 +160,9 @@ def run_aggregate(source: Path, folder: Path) -> list[dict[str, Any]]:  # noqa: 
 RUNS = {"copy": run_copy, "pipeline": run_pipeline, "aggregate": run_aggregate}
 
 
-def child(what: str, source: Path, folder: Path) -> list[dict[str, Any]]:
-    """One of `RUNS` in a process of its own."""
-    command = [sys.executable, "-m", "bench.pipeline", "--child", what, str(source), str(folder)]
-    out = subprocess.run(command, check=True, capture_output=True, text=True, cwd=ROOT).stdout
-    found: list[dict[str, Any]] = json.loads(out.splitlines()[-1])
-    return found
-
-
 def one_round(source: Path) -> dict[str, dict[str, Any]]:
     with tempfile.TemporaryDirectory(prefix="leadline-bench-") as folder:
-        rows = [r for what in RUNS for r in child(what, source, Path(folder))]
+        rows = [r for what in RUNS for r in common.child("bench.pipeline", "--child", what, source, folder)]
     return {r["stage"]: r for r in rows}
 
 
@@ -207,7 +180,7 @@ def ratio(rounds: list[dict[str, dict[str, Any]]], stages: list[str], bare: str)
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
+    parser = common.parser(__doc__)
     parser.add_argument("--traces", type=int, nargs="+", default=[10_000, 100_000])
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--json", type=Path)
@@ -221,17 +194,15 @@ def main() -> None:
     for n in args.traces:
         source = write(Path(tempfile.gettempdir()) / f"leadline-bench-{n}.jsonl", n)
         results[n] = [one_round(source) for _ in range(args.rounds)]
-    if args.json:
-        args.json.write_text(json.dumps(results, indent=1))
+    common.save(args.json, results)
     show(results)
 
 
 def show(results: dict[int, list[dict[str, dict[str, Any]]]]) -> None:
     console = Console(width=110)
     for n, rounds in results.items():
-        table = Table(title=f"{n:,} traces, median of {len(rounds)} rounds")
-        for name in ("stage", "seconds", "traces/s", "CPU ms/trace", "peak MB"):
-            table.add_column(name, justify="left" if name == "stage" else "right")
+        columns = ("stage", "seconds", "traces/s", "CPU ms/trace", "peak MB")
+        table = common.table(f"{n:,} traces, median of {len(rounds)} rounds", columns)
         found = medians(rounds)
         for stage, m in found.items():
             per_trace = 1000 * m["cpu"] / n

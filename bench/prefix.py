@@ -10,12 +10,10 @@ its most uncertain claims by the language model; models are loaded beforehand. R
 and ranges over the rounds are printed.
 """
 
-import argparse
 import json
 import random
 import sys
 import tempfile
-import time
 from collections.abc import Sequence
 from dataclasses import replace
 from datetime import date
@@ -25,21 +23,21 @@ from typing import Any
 
 import yaml
 from rich.console import Console
-from rich.table import Table
 
+from bench import common
+from bench.common import ROOT, Metered, spread
 from bench.generate import traces
-from bench.peers_stub import load, spread
+from bench.peers_stub import load
 from bench.pipeline import FreeEmbedder
 from tasks.run.plan import trace_parts
 
-ROOT = Path(__file__).resolve().parents[1]
 DAYS = date(2026, 11, 1), date(2026, 11, 3)  # of the bundled sample; generated traces are of the first
 BANDS = ([0.2, 0.8], [0.35, 0.65], [0.4, 0.6], [0.45, 0.55])  # the last one is measured, of the others only the share
 POSITIONS = 8192  # the tests' model reads fewer, which a pack does not fit in
 CACHE_BYTES = 1024  # of a token of that model: 2 layers, keys and values, 2 heads of 32 numbers of 4 bytes
 SEQUENCES = 8  # at a time: their prompts must fit into the cache
 PARTS = {"order": ("sorted", "shuffled"), "cascade": ("cascade", "llm alone")}
-LOOKS = ("single pairs", "joint pairs")
+PAIRS = ("single pairs", "joint pairs")
 
 
 def built(folder: Path) -> Path:
@@ -76,28 +74,15 @@ def written(folder: Path, source: Path, recipe: dict[str, Any]) -> Path:
     return folder / "nightly.yaml"
 
 
-class Kept:
-    """A judge that stays loaded from round to round, and whose own wall seconds are counted."""
-
-    def __init__(self, judge: Any) -> None:
-        self._judge = judge
-        self.wall = 0.0
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._judge, name)
-
-    def judge(self, requests: Sequence[Any]) -> Any:
-        start = time.perf_counter()
-        verdicts = self._judge.judge(requests)
-        self.wall += time.perf_counter() - start
-        return verdicts
+class Kept(Metered):
+    """A judge that stays loaded from round to round."""
 
     def close(self) -> None:
         """Not yet."""
 
     def forget(self) -> None:
         """Count anew, from an empty prefix cache."""
-        self.wall = 0.0
+        self.meter.take()
         if hasattr(self._judge, "_generator"):
             self._judge._generator._host.llm.reset_prefix_cache()  # noqa: SLF001 - vLLM's own way of it
 
@@ -154,7 +139,7 @@ def order(folder: Path, llm: Kept, rounds: int, n: int) -> list[dict[str, dict[s
             verdicts = llm.judge(asked[name])
             prompt = sum(v.tokens_in for v in verdicts)
             computed = prompt - sum(v.tokens_cached for v in verdicts)
-            found[name] = {"requests": len(verdicts), "prompt": prompt, "computed": computed, "seconds": llm.wall}
+            found[name] = {"requests": len(verdicts), "prompt": prompt, "computed": computed, "seconds": llm.meter.wall}
         done.append(found)
     return done
 
@@ -194,18 +179,18 @@ def judged(ctx: Any, kept: dict[str, Kept]) -> dict[str, float]:
         judge.forget()
     found: dict[str, float] = {}
     for member in ctx.judges:
-        for name, stage in zip(LOOKS, (judge_pairs, judge_joint_pairs), strict=True):
+        for name, stage in zip(PAIRS, (judge_pairs, judge_joint_pairs), strict=True):
             done = stage(ctx, stage=member.stage)
             if member.name == "llm":
                 found |= {f"requests, {name}": done.computed, f"tokens, {name}": done.tokens_in}
                 found[f"computed, {name}"] = done.tokens_in - done.tokens_cached
     llm = next(m for m in ctx.judges if m.name == "llm")
     parts = trace_parts(ctx)
-    shown = [look.read(["claim_id"])["claim_id"].to_pylist() for p in parts for look in pair_parts(ctx, p, llm)[:1]]
+    shown = [single.read(["claim_id"])["claim_id"].to_pylist() for p in parts for single in pair_parts(ctx, p, llm)[:1]]
     found["claims"] = len({claim for claims in shown for claim in claims})
     if llm.stage > 1:
         found |= shares(ctx)
-    return found | {f"seconds, {name}": judge.wall for name, judge in kept.items()}
+    return found | {f"seconds, {name}": judge.meter.wall for name, judge in kept.items()}
 
 
 def shares(ctx: Any) -> dict[str, float]:
@@ -269,9 +254,8 @@ def show(found: dict[str, Any]) -> None:
         if what not in found:
             continue
         rounds = found[what]
-        table = Table(title=f"{what}, median of {len(rounds)} rounds")
-        for name in ("", *names, f"{names[0]} / {names[1]}"):
-            table.add_column(name, justify="right" if name else "left")
+        columns = ("", *names, f"{names[0]} / {names[1]}")
+        table = common.table(f"{what}, median of {len(rounds)} rounds", columns)
         for key in rounds[0][names[0]]:
             digits = 2 if key.startswith("seconds") else 0
             columns = (
@@ -288,7 +272,7 @@ def show(found: dict[str, Any]) -> None:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = common.parser(__doc__)
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--traces", type=int, default=40)
     parser.add_argument("--cache-tokens", type=int, default=32_768)
@@ -296,8 +280,7 @@ def main() -> None:
     parser.add_argument("parts", nargs="*", choices=[*PARTS, []], help="default: both")
     args = parser.parse_args()
     result = measure(args.parts or list(PARTS), args.rounds, args.traces, args.cache_tokens)
-    if args.json:
-        args.json.write_text(json.dumps(result, indent=1))
+    common.save(args.json, result)
     show(result)
 
 

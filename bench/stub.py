@@ -20,9 +20,9 @@ from typing import Any
 import msgspec
 import yaml
 
+from bench.common import ROOT
 from bench.labelled import shared
 
-ROOT = Path(__file__).resolve().parents[1]
 NIGHT = datetime(2026, 11, 1, tzinfo=UTC)
 STARTS_WITHIN_S = 30
 MODEL = {

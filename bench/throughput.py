@@ -9,25 +9,21 @@ loading is not. Medians and ranges over the rounds are printed. A path's share o
 round and over core seconds, so that other work on the machine hardly touches it; wall seconds it does touch.
 """
 
-import argparse
-import json
 import os
 import random
 import time
 from collections.abc import Callable
 from pathlib import Path
-from statistics import median
 from typing import Any
 
 import yaml
 from rich.console import Console
-from rich.table import Table
-from rich.text import Text
 
+from bench import common
+from bench.common import ROOT
 from tasks.core.errors import LeadlineError
 from tasks.engines.classifier import Classifier, ClassifierConfig, Encoder, open_classifier
 
-ROOT = Path(__file__).resolve().parents[1]
 JUDGE = ROOT / "configs" / "judges" / "nli.yaml"
 PATHS = (
     ("float32", "transformers_cpu"),
@@ -148,33 +144,26 @@ def measure(config: ClassifierConfig, tokens: int, n: int, rounds: int, threads:
     return {"tokens": tokens, "threads": threads, "gflop_per_pair": gflop, "rounds": done}
 
 
-def spread(values: list[float], digits: int = 0) -> str:
-    """Median and range."""
-    return f"{median(values):,.{digits}f} [{min(values):,.{digits}f}, {max(values):,.{digits}f}]"
-
-
 def show(result: dict[str, Any]) -> None:
     console = Console(width=120)
     rounds, gflop = result["rounds"], result["gflop_per_pair"]
-    rows = Table(title=Text(f"{result['threads']} threads, median [range] of {len(rounds)} rounds"))
-    for name in ("matrix product", "GFLOP/s", "GFLOP per core second"):
-        rows.add_column(name, justify="left" if name == "matrix product" else "right")
+    title = f"{result['threads']} threads, median [range] of {len(rounds)} rounds"
+    rows = common.table(title, ("matrix product", "GFLOP/s", "GFLOP per core second"))
     for name in rounds[0]["products"]:
-        rows.add_row(name, *(spread([r["products"][name][i] for r in rounds]) for i in (0, 1)))
+        rows.add_row(name, *(common.spread([r["products"][name][i] for r in rounds]) for i in (0, 1)))
     console.print(rows)
-    rows = Table(title=f"pairs of {result['tokens']} tokens, {gflop:.2f} GFLOP each")
-    for name in ("path", "pairs/s", "pairs per core second", "share of the dtype's matrix rate"):
-        rows.add_column(name, justify="left" if name == "path" else "right")
+    columns = ("path", "pairs/s", "pairs per core second", "share of the dtype's matrix rate")
+    rows = common.table(f"pairs of {result['tokens']} tokens, {gflop:.2f} GFLOP each", columns)
     for name in rounds[0]["pairs"]:
         dtype = name.split(",")[0]
         shares = [100 * r["pairs"][name][1] * gflop / r["products"][dtype][1] for r in rounds]
         found = ([r["pairs"][name][i] for r in rounds] for i in (0, 1))
-        rows.add_row(name, *(spread(f, 1) for f in found), f"{spread(shares)} %")
+        rows.add_row(name, *(common.spread(f, 1) for f in found), f"{common.spread(shares)} %")
     console.print(rows)
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = common.parser(__doc__)
     parser.add_argument("--judge", type=Path, default=JUDGE)
     parser.add_argument("--model", help="a folder or package:NAME, in place of the judge's")
     parser.add_argument("--tokens", type=int, default=160)
@@ -187,8 +176,7 @@ def main() -> None:
         result = measure(config_of(args.judge, args.model), args.tokens, args.pairs, args.rounds, args.threads)
     except LeadlineError as error:
         raise SystemExit(str(error)) from error
-    if args.json:
-        args.json.write_text(json.dumps(result, indent=1))
+    common.save(args.json, result)
     show(result)
 
 

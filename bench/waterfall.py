@@ -8,7 +8,6 @@ into halves by a hash: one half calibrates, the other one measures, then the oth
 `--keep`, the lake stays, and the next run judges nothing again.
 """
 
-import argparse
 import json
 import sys
 import tempfile
@@ -23,6 +22,7 @@ import yaml
 from rich.console import Console
 from rich.table import Table
 
+from bench import common
 from bench.labelled import ROOT, SUPPORT, default_data, read_jsonl
 from tasks.analysis.calibrate import Traces, labelled
 from tasks.claims import extract as claims
@@ -201,7 +201,7 @@ def _spread(found: Sequence[float]) -> str:
 
 def main() -> None:
     """Judge, calibrate, measure, print."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = common.parser(__doc__)
     parser.add_argument("--judge", type=Path, default=JUDGE, help="the judge's config")
     parser.add_argument("--data", type=Path, default=default_data(), help="a folder with traces.jsonl and labels.jsonl")
     parser.add_argument("--keep", type=Path, help="keep the lake here, or use the one that is there")
@@ -213,8 +213,7 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as scratch:
         traces = night(args.data, args.judge, args.keep or Path(scratch))
     found = show(traces, args.splits)
-    if args.json:
-        args.json.write_text(json.dumps(found, indent=2), encoding="utf-8")
+    common.save(args.json, found)
 
 
 if __name__ == "__main__":

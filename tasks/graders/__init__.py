@@ -1,11 +1,11 @@
 """Graders: the six grades of a whole answer (METHODS section 9). One module here is one kind.
 
-A kind's module has a pydantic model `Config` (the keys of its YAML file) and `build(config, where) -> Grader`. Names
-with a leading underscore are no kinds. What a grader is given is the callers' to gather; `statements` cuts an answer.
+A kind's module has a pydantic model `Config` (the keys of its YAML file) and `build(config, where) -> Grader`. Modules
+with a leading underscore are helpers. Callers gather what a grader reads; `statements` cuts an answer.
 """
 
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import cast
 
@@ -14,7 +14,7 @@ from tasks.core.config import load_yaml
 from tasks.core.errors import EngineError
 from tasks.core.grades import Grader, Statement
 from tasks.core.plugins import configured, kinds
-from tasks.core.types import Answer, Chunk, ClaimDraft, Extractor
+from tasks.core.types import Answer, Extractor
 
 _WRAPPED = "entailment"  # the kind that makes a grader of a judge of claims
 
@@ -49,9 +49,7 @@ def described(path: Path) -> bool:
 
 
 def statements(extractor: Extractor, answer: Answer) -> tuple[Statement, ...]:
-    """What an answer says, statement by statement, as a judge should read it.
-
-    A statement cites by the number of a chunk in `answer.chunks`, from 1.
+    """The statements of an answer, as a judge reads them; they cite chunks by their number in `answer.chunks`, from 1.
 
     Raises:
         EngineError: A model is needed and can't be run, or could not be asked about all of the answer.
@@ -59,17 +57,19 @@ def statements(extractor: Extractor, answer: Answer) -> tuple[Statement, ...]:
     (found,) = extractor.extract_many([answer])
     if found.outage:
         raise EngineError("the extractor's model could not be asked about an answer. Start it and run again.")
-    return tuple(of_claims(found.claims, answer.chunks))
+    numbers = {chunk.chunk_id: number for number, chunk in enumerate(answer.chunks, start=1)}
+    return tuple(
+        statement(c.hypothesis, c.cited_chunk_ids, c.dangling, numbers) for c in found.claims if c.kind in STATED
+    )
 
 
-def of_claims(claims: Sequence[ClaimDraft], chunks: Sequence[Chunk]) -> list[Statement]:
-    """Claims that were cut already, and refusals, as statements; see `statements`."""
-    numbers = {chunk.chunk_id: number for number, chunk in enumerate(chunks, start=1)}
-    return [
-        Statement(c.hypothesis, tuple(sorted(numbers[i] for i in c.cited_chunk_ids)), len(c.dangling))
-        for c in claims
-        if c.kind in STATED
-    ]
+def statement(text: str, cited: Iterable[str], dangling: Sequence[str], numbers: Mapping[str, int]) -> Statement:
+    """One statement of an answer.
+
+    Args:
+        numbers: Of the answer's chunks, from 1, by their ids.
+    """
+    return Statement(text, tuple(sorted(numbers[i] for i in cited)), len(dangling))
 
 
 def _built(settings: Mapping[str, object], path: Path) -> Grader:
