@@ -14,6 +14,7 @@ import contextlib
 import gc
 from collections import deque
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 
 import xxhash
 from tenacity import AsyncRetrying, RetryCallState, retry_if_exception_type, stop_after_attempt, wait_exponential_jitter
@@ -26,10 +27,28 @@ from tasks.engines._openai_http import AgainError, NoAnswerError, Servers, Targe
 from tasks.engines.generator import Generated, GeneratorConfig, Prompt, Server
 
 BEGINNING = 512  # characters: longer than what all prompts say first, shorter than most evidence
-FIRST_PAUSE_S = 0.5  # before a request is sent again; doubled each time
-LONGEST_PAUSE_S = 60.0  # also of those that a server asks for
 GIVE_UP_AFTER = 20  # outages in a row
 NEW_OBJECTS = 100_000  # that Python looks for garbage among; its own choice is 700, less than ten requests in flight
+
+
+@dataclass(frozen=True, slots=True)
+class Pauses:
+    """Seconds before a request is sent again: growing, and no fewer than the server asks for.
+
+    Attributes:
+        first_s: The first pause; doubled each time.
+        longest_s: The longest, also of those that a server asks for.
+    """
+
+    first_s: float = 0.5
+    longest_s: float = 60.0
+
+    def __call__(self, state: RetryCallState) -> float:
+        """The next pause, never the same for all requests."""
+        error = state.outcome.exception() if state.outcome else None
+        requested = error.pause_s if isinstance(error, AgainError) else 0
+        growing = wait_exponential_jitter(multiplier=self.first_s, max=self.longest_s, jitter=self.first_s)
+        return max(growing(state), min(requested, self.longest_s))
 
 
 class _GaveUpError(Exception):
@@ -39,10 +58,10 @@ class _GaveUpError(Exception):
 class ServerGenerator:
     """A language model on servers (see `generator.Generator`). Connections are kept between calls."""
 
-    def __init__(self, config: GeneratorConfig) -> None:
+    def __init__(self, config: GeneratorConfig, pauses: Pauses | None = None) -> None:
         if config.server is None:
             raise EngineError("engine openai_server is given no server. Add server.urls.")
-        self._config = config
+        self._config, self._pauses = config, pauses or Pauses()
         self._server: Server = config.server
         self._name = config.server.served_name or config.model
         self._description: dict[str, object] | None = None
@@ -94,7 +113,7 @@ class ServerGenerator:
                 await servers.close()
                 raise
             self._servers = servers
-        call = _Call(self._servers, self._server.retries, form, prompts, accepted=self._accepted)
+        call = _Call(self._servers, self._server.retries, self._pauses, form, prompts, accepted=self._accepted)
         made = await call.run(self._server.concurrency)
         self._accepted = call.accepted
         return made
@@ -104,9 +123,16 @@ class _Call:
     """The prompts of one call, on their way."""
 
     def __init__(
-        self, servers: Servers, retries: int, form: wire.Wire, prompts: Sequence[Prompt], *, accepted: bool
+        self,
+        servers: Servers,
+        retries: int,
+        pauses: Pauses,
+        form: wire.Wire,
+        prompts: Sequence[Prompt],
+        *,
+        accepted: bool,
     ) -> None:
-        self._servers, self._retries, self._form, self._prompts = servers, retries, form, prompts
+        self._servers, self._retries, self._pauses, self._form, self._prompts = servers, retries, pauses, form, prompts
         self._queues = Queues(prompts, len(servers.targets))
         self._made = [Generated(failure=OUTAGE)] * len(prompts)
         self._outages = 0  # in a row
@@ -136,7 +162,7 @@ class _Call:
         while (n := self._queues.take(server)) is not None:
             retrying = AsyncRetrying(
                 stop=stop_after_attempt(self._retries + 1),
-                wait=_pause,
+                wait=self._pauses,
                 retry=retry_if_exception_type(AgainError),
                 reraise=True,
             )
@@ -221,11 +247,3 @@ def _rare_collections() -> Iterator[None]:
         yield
     finally:
         gc.set_threshold(*before)
-
-
-def _pause(state: RetryCallState) -> float:
-    """Seconds before another try: growing, never the same for all, and no fewer than the server asks for."""
-    error = state.outcome.exception() if state.outcome else None
-    asked = error.pause_s if isinstance(error, AgainError) else 0
-    growing = wait_exponential_jitter(multiplier=FIRST_PAUSE_S, max=LONGEST_PAUSE_S, jitter=FIRST_PAUSE_S)
-    return max(growing(state), min(asked, LONGEST_PAUSE_S))

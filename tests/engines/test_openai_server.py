@@ -21,10 +21,9 @@ from kit.chat_server import answer, error, serve
 from bench import labelled
 from tasks.core.errors import EngineError
 from tasks.core.types import OUTAGE
-from tasks.engines import openai_server
 from tasks.engines._openai_http import NoAnswerError
 from tasks.engines.generator import GeneratorConfig, Prompt, open_generator
-from tasks.engines.openai_server import Queues, ServerGenerator, home
+from tasks.engines.openai_server import Pauses, Queues, ServerGenerator, home
 
 SCHEMA = {
     "type": "object",
@@ -40,17 +39,13 @@ KEY = "sk-4711-do-not-tell"
 CALLS_WITHIN_S = 60  # far more than any test needs
 
 
-@pytest.fixture(autouse=True)
-def short_pauses(monkeypatch):
-    monkeypatch.setattr(openai_server, "FIRST_PAUSE_S", 0.002)
-
-
 @contextlib.contextmanager
-def generator(*servers, model="/models/x", name="x", **options):
+def generator(*servers, model="/models/x", name="x", longest_s=60.0, **options):
     drawing = {k: options.pop(k) for k in ("temperature", "thinking", "thinking_tokens", "max_tokens") if k in options}
     urls = [server if isinstance(server, str) else server.url for server in servers]
     settings = {"urls": urls, "served_name": name, **options}
-    made = ServerGenerator(GeneratorConfig(model=model, engine="openai_server", server=settings, **drawing))
+    config = GeneratorConfig(model=model, engine="openai_server", server=settings, **drawing)
+    made = ServerGenerator(config, Pauses(first_s=0.002, longest_s=longest_s))
     try:
         yield made
     finally:
@@ -194,9 +189,8 @@ def test_a_server_that_asks_to_wait_is_waited_for():
         assert server.times[1] - server.times[0] >= 1
 
 
-def test_no_server_is_waited_for_without_end(monkeypatch):
-    monkeypatch.setattr(openai_server, "LONGEST_PAUSE_S", 0.1)
-    with serve(first(error(503, Retry_After="9999"))) as server, generator(server, retries=1) as model:
+def test_no_server_is_waited_for_without_end():
+    with serve(first(error(503, Retry_After="9999"))) as server, generator(server, retries=1, longest_s=0.1) as model:
         start = time.monotonic()
         assert texts(model.generate([prompt(1)])) == [["1"]]
         assert time.monotonic() - start < CALLS_WITHIN_S
@@ -332,7 +326,7 @@ def test_the_name_is_the_model_s_own_unless_another_is_given():
     with serve(good, models=["org/model"]) as server:
         settings["urls"] = [server.url]
         config = GeneratorConfig(model="org/model", revision=revision, engine="openai_server", server=settings)
-        model = ServerGenerator(config)
+        model = ServerGenerator(config, Pauses(first_s=0.002))
         model.generate([prompt(1)])
         model.close()
         assert server.asked[0]["model"] == "org/model"
@@ -471,10 +465,9 @@ def stub(request, tmp_path):
 
 
 @pytest.mark.parametrize("stub", [["--latency-ms", "20", "--error", "0.2", "--rate-limit", "0.1"]], indirect=True)
-def test_a_stub_with_errors_and_rate_limits_answers_everything(stub, monkeypatch):
-    monkeypatch.setattr(openai_server, "LONGEST_PAUSE_S", 0.05)
+def test_a_stub_with_errors_and_rate_limits_answers_everything(stub):
     # 0.3 fail, so a prompt fails 11 times in a row with probability 2e-6.
-    with generator(stub, name="stub", concurrency=64, retries=10) as model:
+    with generator(stub, name="stub", concurrency=64, retries=10, longest_s=0.05) as model:
         made = model.generate([prompt(n) for n in range(300)])
     assert failures(made) == [None] * 300
     for one in made:
