@@ -65,7 +65,7 @@ class Grade:
             `failed`: there is none. Only `scored` has a value.
         value: 1 to 5, or 0 or 1; not whole where samples were averaged.
         failure: Short machine-readable reason of `unparsable` and `failed`. `types.OUTAGE`: the model could not be
-            asked; it is never stored.
+            reached; it is never stored.
         raw: The reply as it came, kept with a failure only.
         tokens_in: Tokens read, those of `tokens_cached` included.
     """
@@ -120,8 +120,8 @@ class Grader(Protocol):
 def derived(grades: Mapping[str, Grade]) -> dict[str, Grade]:
     """Positive acceptance and negative rejection: is it right of the answer to claim, or to decline, to have one?
 
-    Answer relevancy tells whether the answer claims to have one (N/A: it declines), completeness whether there is one
-    to be had (N/A: there is none). Where there is one, acceptance is 1 for an answer that gives one and 0 for one that
+    Answer relevancy shows whether the answer claims to have one (N/A: it declines), completeness whether there is one
+    (N/A: there is none). Where there is one, acceptance is 1 for an answer that gives one and 0 for one that
     declines; where there is none, rejection is 1 for an answer that declines and 0 for one that does not.
     """
     claims, there_is = grades["answer_relevancy"], grades["completeness"]

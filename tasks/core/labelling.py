@@ -1,4 +1,4 @@
-"""A claim that a person is asked to label, and the words that they choose from."""
+"""A claim for a person to label, and the words to choose from."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -14,7 +14,7 @@ OF_CLAIMS: Mapping[str, str] = {
 """Labels of a claim, held against all chunks of its trace, each with what it means to a person."""
 OF_ANSWERS = ("right", "wrong")
 SAMPLING = ("random", "misused", "uncertain", "disputed")
-"""How a claim comes to be labelled; but for `random`, because of what was said of it before."""
+"""How a claim comes to be labelled; except for `random`, because of earlier labels or verdicts."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,8 +23,8 @@ class Task:
 
     Attributes:
         sampling: One of `SAMPLING`.
-        adjudicated: Reviewers disagree on it: the label that is asked for now counts over theirs.
-        reviewer: Who is asked; None for anybody.
+        adjudicated: Reviewers disagree on it: the new label counts over theirs.
+        reviewer: Who should label it; None for anybody.
         context: What a person is shown: claim, span, question, answer, chunks and where they come from.
     """
 

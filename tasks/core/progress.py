@@ -1,4 +1,4 @@
-"""How a stage says how far it is, without knowing who looks: a terminal, Prefect, or nobody."""
+"""How a stage reports its progress, without knowing who reads it: a terminal, Prefect, or nobody."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager

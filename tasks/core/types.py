@@ -43,7 +43,7 @@ class Citation(Struct, frozen=True, gc=False, omit_defaults=True):
 
 
 class Feedback(Struct, frozen=True, gc=False, omit_defaults=True):
-    """What the user said of the answer."""
+    """The user's feedback on the answer."""
 
     score: float | None = None
     comment: str | None = None
@@ -101,7 +101,7 @@ class ClaimDraft:
         kind: Only a `claim` is judged.
         context: What it is read with: lead-in and term of an item, head and label of a cell, question of a "yes".
         hypothesis: What a judge reads: the claim without references and markup, behind its context.
-        language: ISO 639 code; None where it can't be told.
+        language: ISO 639 code; None where it is unknown.
         text: The claim in words of its own; None where `answer[start:end]` is the claim.
     """
 
@@ -122,10 +122,10 @@ class Extraction:
 
     Attributes:
         claims: In order of their spans, with what is no claim. Spans don't overlap, but several claims may share one.
-        language: ISO 639 code of the answer; None where it can't be told.
+        language: ISO 639 code of the answer; None where it is unknown.
         renumbered: Its references count chunks from another number than their ranks do.
         unbroken: Claims that a model should have broken into facts and did not; each stands as it is in the answer.
-        outage: The model could not be asked about all of it: the claims must not be stored.
+        outage: The model could not be reached for all of it: the claims must not be stored.
         tokens_in: Tokens that a model read, those of `tokens_cached` included.
     """
 
@@ -152,7 +152,7 @@ class Extractor(Protocol):
 
     @property
     def gpus(self) -> int:
-        """GPUs that this process holds while it asks a model; none where no model is asked."""
+        """GPUs that this process holds while it runs a model; none without a model."""
 
     def extract_many(self, answers: Sequence[Answer]) -> list[Extraction]:
         """The claims of each answer, in order.
@@ -192,7 +192,7 @@ class Verdict:
 
     Attributes:
         p_supported: Probability in [0, 1] that the premise entails the hypothesis; None if the judge gives none.
-        p_contradicted: Probability in [0, 1] that it says otherwise; None if the judge can't tell.
+        p_contradicted: Probability in [0, 1] that it says otherwise; None if the judge gives none.
         passages: Numbers, from 1, of the passages that decide the label, the deciding one first; empty where the judge
             names none.
         failure: Short machine-readable reason (`unparsable`, `truncated`, `too_long`, …). `OUTAGE`: the model could not
