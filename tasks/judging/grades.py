@@ -14,7 +14,7 @@ import polars as pl
 import pyarrow as pa
 
 from tasks import graders
-from tasks.core.grades import GRADED, GRADES, RANGES, Answered, Grade, Grader, Statement, derived
+from tasks.core.grades import GRADED, GRADES, RANGES, Answered, Grade, Grader, derived
 from tasks.core.schemas import GRADES as TABLE
 from tasks.core.types import OUTAGE
 from tasks.extractors import visible
@@ -185,11 +185,7 @@ def answered(trace: Mapping[str, Any], claims: Sequence[Mapping[str, Any]]) -> A
     """
     numbers = {chunk["chunk_id"]: n for n, chunk in enumerate(trace["chunks"], start=1)}
     statements = (
-        Statement(
-            claim["hypothesis"],
-            tuple(sorted(numbers[c] for c in claim["cited_chunk_ids"])),
-            len(claim["dangling_citations"]),
-        )
+        graders.statement(claim["hypothesis"], claim["cited_chunk_ids"], claim["dangling_citations"], numbers)
         for claim in claims
         if claim["kind"] in graders.STATED
     )
