@@ -1,5 +1,7 @@
 """What a run has to compute: parts of `traces`, those without a result, and late traces that stay without one."""
 
+import polars as pl
+
 from tasks.core.schemas import CURRENT_RECIPES, TRACE_SCORES, TRACES, Table
 from tasks.run.context import Context
 from tasks.run.variants import Variant
@@ -43,7 +45,8 @@ def _scored(lake: Lake, part: Part, variant: Variant) -> bool:
     if not any(map(variant.scope.takes, part.read(["app"])["app"].unique().to_pylist())):
         return True
     day = part.partition[-1]
-    counted = [row for night in lake.parts(CURRENT_RECIPES, day) for row in night.read().to_pylist()]
+    nights = [pl.DataFrame(night.read()) for night in lake.parts(CURRENT_RECIPES, day)]
+    counted = (row for night in nights for row in night.iter_rows(named=True))
     name = variant.chosen.recipe.name
     recipes = {r["recipe"] for r in counted if r["recipe_name"] == name and variant.scope.takes(r["app"])}
     return any(lake.find(TRACE_SCORES, part.name, recipe, day) for recipe in recipes)

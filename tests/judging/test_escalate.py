@@ -62,10 +62,8 @@ def dearest(rule: Any = lambda request: "supported", **more: Any) -> Watched:
 
 def complete(ctx: Context, *, retry_failures: bool = False) -> dict[str, StageResult]:
     done = [extract_claims(ctx), plan_pairs(ctx)]
-    for member in ctx.judges:
-        done += [
-            look(ctx, stage=member.stage, retry_failures=retry_failures) for look in (judge_pairs, judge_joint_pairs)
-        ]
+    for judge in ctx.judges:
+        done += [run(ctx, stage=judge.stage, retry_failures=retry_failures) for run in (judge_pairs, judge_joint_pairs)]
     done += [score_relevance(ctx), score_traces(ctx), aggregate_nights(ctx)]
     return {r.stage: r for r in done}
 
@@ -183,7 +181,7 @@ def test_second_looks_follow_the_claims_that_go_on_when_others_come_in_their_pla
     put(ctx, trace("t", "Broken it is. Down it is.", CHUNKS))
     complete(ctx)
     assert results(ctx)["Broken"]["stage"] == 2
-    # Now the one is settled by the first judge, the other is in the band: as many looks as before, at another claim.
+    # Now the one is settled by the first judge, the other is in the band: as many pairs as before, of another claim.
     first.rule = lambda r: "unsupported" if "Broken" in r.hypothesis else cheap(Request("", "", "Maybe"))
     complete(ctx, retry_failures=True)
     found = results(ctx)

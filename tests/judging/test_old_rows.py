@@ -193,9 +193,9 @@ def night(root: Path, recipe: Mapping[str, Any]) -> Context:
     """A night under this recipe."""
     ctx = changed(root, recipe)
     grace.score_grace(ctx)
-    for member in ctx.judges:
-        verdicts.judge_pairs(ctx, stage=member.stage)
-        verdicts.judge_joint_pairs(ctx, stage=member.stage)
+    for judge in ctx.judges:
+        verdicts.judge_pairs(ctx, stage=judge.stage)
+        verdicts.judge_joint_pairs(ctx, stage=judge.stage)
     relevance.score_relevance(ctx)
     grade_answers(ctx)
     score.score_traces(ctx)

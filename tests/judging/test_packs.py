@@ -23,7 +23,7 @@ def packed(root: Path, judge: Watched | None = None, **pairing: int) -> Context:
     return context(root, judge=judge, recipe={"pairing": {"kind": "all_chunks", "window_words": 20, **pairing}})
 
 
-def looks(ctx: Context) -> list[tuple[str, str, bool]]:
+def shown_pairs(ctx: Context) -> list[tuple[str, str, bool]]:
     """Look, the chunks of its windows, cited: of every pair in order."""
     return [(p["pair_kind"], "".join(e["chunk_id"] for e in p["evidence"]), p["cited"]) for p in rows(ctx, PAIRS)]
 
@@ -48,7 +48,7 @@ class TestPlan:
     def test_all_chunks_of_a_trace_are_one_look(self, tmp_path: Path) -> None:
         judge = Watched()
         ctx = run(packed(tmp_path, judge), trace("t", "Tea is hot.\n\nIce is not [1][2][3][4].", CHUNKS))
-        assert looks(ctx) == [("pack", "abcd", False), ("pack", "abcd", True)]
+        assert shown_pairs(ctx) == [("pack", "abcd", False), ("pack", "abcd", True)]
         assert judge.asked[0].passages == tuple(CHUNKS.values())
         assert judge.asked[0].premise == "\n\n".join(CHUNKS.values())
 
@@ -58,15 +58,15 @@ class TestPlan:
         chunks = {"a": long, "b": CHUNKS["b"], "c": "Cherries " + "and so on " * 5 + "are small."}
         judge = Watched()
         ctx = run(packed(tmp_path, judge, pack_words=40), trace("t", "Tea is hot.", chunks))
-        assert looks(ctx) == [("pack", "aab", False), ("single", "c", False)]
+        assert shown_pairs(ctx) == [("pack", "aab", False), ("single", "c", False)]
         assert sorted(len(r.passages) for r in judge.asked) == [0, 3]
         assert {r.premise for r in judge.asked if not r.passages} == {chunks["c"]}
 
     def test_a_trace_with_one_short_chunk_has_a_single_look(self, tmp_path: Path) -> None:
-        assert looks(run(packed(tmp_path), trace("t", "Tea is hot.", {"a": "Tea."}))) == [("single", "a", False)]
+        assert shown_pairs(run(packed(tmp_path), trace("t", "Tea is hot.", {"a": "Tea."}))) == [("single", "a", False)]
 
     def test_neither_chunks_nor_claims_no_look(self, tmp_path: Path) -> None:
-        assert looks(run(packed(tmp_path), trace("t", "Tea is hot.", {}), trace("u", "# Tea", CHUNKS))) == []
+        assert shown_pairs(run(packed(tmp_path), trace("t", "Tea is hot.", {}), trace("u", "# Tea", CHUNKS))) == []
 
     @settings(max_examples=60)
     @given(st.lists(st.integers(1, 12), max_size=8), st.integers(1, 20))
@@ -114,7 +114,7 @@ class TestCitations:
         judge = Watched(naming)
         ctx, (found,) = self.results(tmp_path, "Apples grow [4][2].", judge)
         assert [r.passages for r in judge.asked[1:]] == [(CHUNKS["b"], CHUNKS["d"])]  # in the order of the trace
-        assert looks(ctx)[1:] == [("joint_cited", "bd", True)]
+        assert shown_pairs(ctx)[1:] == [("joint_cited", "bd", True)]
         assert (found["label"], found["misused"], found["deciding_chunk_id"]) == ("supported", True, "a")
         assert found["patterns"] == ["citation_drift"]
 
@@ -139,7 +139,7 @@ class TestCitations:
         chunks = {c: f"{t[:-1]} {'and so on ' * 5}always." for c, t in CHUNKS.items()}
         judge = Watched(naming)
         ctx = run(packed(tmp_path, judge, pack_words=42), trace("t", "Apples grow [2][3][4].", chunks))
-        assert looks(ctx) == [
+        assert shown_pairs(ctx) == [
             ("pack", "ab", False), ("pack", "cd", True), ("joint_cited", "bc", True), ("joint_cited", "d", True),
         ]  # fmt: skip
 
@@ -153,7 +153,7 @@ class TestCitations:
 
         judge = Watched(partly)
         ctx = run(packed(tmp_path, judge, pack_words=42), trace("t", "Apples and Dates grow.", chunks))
-        assert looks(ctx) == [("pack", "ab", False), ("pack", "cd", False), ("joint", "ad", False)]
+        assert shown_pairs(ctx) == [("pack", "ab", False), ("pack", "cd", False), ("joint", "ad", False)]
         score_traces(ctx)
         (found,) = rows(ctx, CLAIM_RESULTS)
         assert (found["label"], sorted(found["deciding_chunk_ids"])) == ("supported", ["a", "d"])

@@ -22,7 +22,7 @@ CHUNKS = {"a": "Apples are red.", "b": "Bananas are yellow.", "c": "Cherries are
 
 
 def planned(ctx: Context) -> list[tuple[str, list[str], bool]]:
-    """Claim's words, chunks shown, cited: of every look, in the order of the pairs."""
+    """Claim's words, chunks shown, cited: of every pair, in the order of the pairs."""
     said = {c["claim_id"]: c["hypothesis"].rstrip(".") for c in rows(ctx, CLAIMS)}
     return [(said[p["claim_id"]], [e["chunk_id"] for e in p["evidence"]], p["cited"]) for p in rows(ctx, PAIRS)]
 
@@ -37,7 +37,7 @@ def single_pairs(ctx: Context, *traces: dict) -> list[tuple[str, list[str], bool
 def test_per_chunk_shows_every_claim_with_every_chunk(tmp_path: Path) -> None:
     ctx = context(tmp_path)
     found = single_pairs(ctx, trace("t", "Apples are red [1]. Figs are rare.", {k: CHUNKS[k] for k in "ab"}))
-    # looks at the same evidence side by side
+    # pairs with the same evidence side by side
     assert found == [
         ("Apples are red", ["a"], True),
         ("Figs are rare", ["a"], False),

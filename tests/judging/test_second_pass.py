@@ -1,4 +1,4 @@
-"""Citation groundedness in two rounds: the worked examples of METHODS 5, through the real stages."""
+"""Citation groundedness in two passes: the worked examples of METHODS, Citation groundedness, through the real stages."""
 
 from dataclasses import replace
 from pathlib import Path
@@ -67,7 +67,7 @@ def person(request: Request) -> str | Verdict:
     return "supported" if (said, request.shown) in ENTAILED else "unsupported"
 
 
-def rounds(root: Path, judge: Watched | None = None, **more: Any) -> Context:
+def two_passes(root: Path, judge: Watched | None = None, **more: Any) -> Context:
     return context(root, judge=judge or Watched(person), recipe={**CITATIONS, **more})
 
 
@@ -100,16 +100,16 @@ def asked(judge: Watched) -> list[tuple[str, tuple[str, ...]]]:
 
 class TestExamples:
     def test_blood_pressure_is_not_ldl_cholesterol(self, tmp_path: Path) -> None:
-        """METHODS 5: [1] is about LDL cholesterol, so that a claim on blood pressure is false."""
-        ctx = rounds(tmp_path)
+        """METHODS, Citation groundedness: [1] is about LDL cholesterol, so that a claim on blood pressure is false."""
+        ctx = two_passes(tmp_path)
         row = scored(ctx, trace("t", f"{PRESSURE} [1].", CHUNKS))["t"]
         assert results(ctx) == [(1, "unsupported")]
         assert (row["citation_status"], row["citation_groundedness"]) == ("scored", 0.0)
 
     def test_a_conclusion_is_checked_against_what_was_found_true(self, tmp_path: Path) -> None:
-        """METHODS 5: "happy" fails it. Of the two cited segments one is true, and it alone is shown."""
+        """METHODS, Citation groundedness: "happy" fails it. Of the two cited segments one is true, and it alone is shown."""
         judge = Watched(person)
-        ctx = rounds(tmp_path, judge)
+        ctx = two_passes(tmp_path, judge)
         row = scored(ctx, trace("t", f"{LDL} [1]. {PRESSURE} [1].\n\n{HAPPY}", CHUNKS))["t"]
         assert results(ctx) == [(1, "supported"), (1, "unsupported"), (2, "unsupported")]
         assert asked(judge) == [(PRESSURE, (CHUNKS["ldl"],)), (LDL, (CHUNKS["ldl"],)), (HAPPY, (LDL,))]
@@ -119,25 +119,25 @@ class TestExamples:
 
     def test_all_that_a_segment_cites_is_shown_at_once_and_all_that_is_true_in_order(self, tmp_path: Path) -> None:
         judge = Watched(person)
-        ctx = rounds(tmp_path, judge)
+        ctx = two_passes(tmp_path, judge)
         answer = f"{SUM}\n\n{LDL} [1].\n\n{SKIN} [3][2]."  # the introduction comes first, and waits for the second pass
         row = scored(ctx, trace("t", answer, CHUNKS))["t"]
         assert row["citation_groundedness"] == 1.0
-        assert [len(call) for call in judge.calls] == [2, 1]  # a round each
+        assert [len(call) for call in judge.calls] == [2, 1]  # a pass each
         assert judge.calls[1][0].shown == (LDL, SKIN)
         assert (SKIN, (CHUNKS["fibre"], CHUNKS["skin"])) in asked(judge)  # in the order of the chunks
-        looks = {(p["stage"], p["pair_kind"]) for p in rows(ctx, PAIRS)}
-        assert looks == {(1, "single"), (1, "pack"), (2, "found_true")}
+        kinds = {(p["stage"], p["pair_kind"]) for p in rows(ctx, PAIRS)}
+        assert kinds == {(1, "single"), (1, "pack"), (2, "found_true")}
         first = next(r for r in rows(ctx, CLAIM_RESULTS) if r["stage"] == 2)
         assert (first["deciding_chunk_id"], first["deciding_chunk_ids"]) == (None, [])  # no chunk decided it
 
     def test_partly_supported_is_not_true(self, tmp_path: Path) -> None:
-        ctx = rounds(tmp_path)
+        ctx = two_passes(tmp_path)
         row = scored(ctx, trace("t", f"{LDL} [1]. Partly so [1].", CHUNKS))["t"]
         assert (row["segments_true"], row["citation_groundedness"]) == (1, 0.5)
 
     def test_a_segment_that_its_chunks_do_not_support_misuses_them(self, tmp_path: Path) -> None:
-        ctx = rounds(tmp_path)
+        ctx = two_passes(tmp_path)
         scored(ctx, trace("t", f"{PRESSURE} [1].\n\n{HAPPY}", CHUNKS))
         assert [r["misused"] for r in rows(ctx, CLAIM_RESULTS)] == [True, False]
 
@@ -145,7 +145,7 @@ class TestExamples:
 class TestNotApplicable:
     def test_no_context_and_no_references_have_no_score(self, tmp_path: Path) -> None:
         judge = Watched(person)
-        ctx = rounds(tmp_path, judge)
+        ctx = two_passes(tmp_path, judge)
         found = scored(
             ctx,
             trace("no references", f"{LDL}.\n\n{HAPPY}", CHUNKS),
@@ -160,7 +160,7 @@ class TestNotApplicable:
         assert {r["status"] for r in rows(ctx, CLAIM_RESULTS)} == {"na"}
 
     def test_what_is_no_question_of_this_method_is_not_scored(self, tmp_path: Path) -> None:
-        ctx = rounds(tmp_path)
+        ctx = two_passes(tmp_path)
         row = scored(ctx, trace("t", f"{LDL} [1].", CHUNKS))["t"]
         assert (row["groundedness_status"], row["groundedness_score"], row["utilization"]) == ("na", None, None)
         assert rows(ctx, NIGHTLY_GROUNDEDNESS) == []
@@ -170,7 +170,7 @@ class TestNotApplicable:
 class TestDangling:
     def test_a_segment_of_dangling_references_is_false_and_counted(self, tmp_path: Path) -> None:
         judge = Watched(person)
-        ctx = rounds(tmp_path, judge)
+        ctx = two_passes(tmp_path, judge)
         row = scored(ctx, trace("t", f"{LDL} [1]. {LDL} [9].", CHUNKS))["t"]
         assert results(ctx) == [(1, "supported"), (1, "unsupported")]
         assert len(judge.asked) == 1
@@ -179,20 +179,20 @@ class TestDangling:
 
     def test_nothing_but_dangling_references_leaves_nothing_true(self, tmp_path: Path) -> None:
         judge = Watched(person)
-        ctx = rounds(tmp_path, judge)
+        ctx = two_passes(tmp_path, judge)
         row = scored(ctx, trace("t", f"{LDL} [9].\n\n{SUM}", CHUNKS))["t"]
         assert results(ctx) == [(1, "unsupported"), (2, "unsupported")]
         assert (judge.asked, row["citation_status"], row["citation_groundedness"]) == ([], "scored", 0.0)
 
     def test_a_segment_that_also_cites_a_chunk_is_checked_against_that(self, tmp_path: Path) -> None:
-        row = scored(rounds(tmp_path), trace("t", f"{LDL} [1][9].", CHUNKS))["t"]
+        row = scored(two_passes(tmp_path), trace("t", f"{LDL} [1][9].", CHUNKS))["t"]
         assert (row["segments_dangling"], row["citations_dangling"], row["citation_groundedness"]) == (0, 1, 1.0)
 
 
 class TestWithoutVerdict:
     def test_round_two_waits_for_round_one(self, tmp_path: Path) -> None:
         judge = Watched(person)
-        ctx = rounds(tmp_path, judge)
+        ctx = two_passes(tmp_path, judge)
         found = scored(
             ctx,
             trace("t", f"{LDL} [1]. Broken one [1].\n\n{SUM}", CHUNKS),
@@ -206,7 +206,7 @@ class TestWithoutVerdict:
 
     def test_a_repaired_failure_lets_round_two_go_on(self, tmp_path: Path) -> None:
         judge = Watched(person)
-        ctx = rounds(tmp_path, judge)
+        ctx = two_passes(tmp_path, judge)
         scored(ctx, trace("t", f"{LDL} [1]. Broken one [1].\n\n{SUM}", CHUNKS))
         judge.rule = lambda request: "unsupported" if request.hypothesis.startswith("Broken") else person(request)
         judge.calls.clear()
@@ -218,7 +218,7 @@ class TestWithoutVerdict:
 
     def test_an_outage_is_made_up_for_by_the_next_run(self, tmp_path: Path) -> None:
         judge = Watched(person)
-        ctx = rounds(tmp_path, judge)
+        ctx = two_passes(tmp_path, judge)
         row = scored(ctx, trace("t", f"{LDL} [1]. Lost one [1].\n\n{SUM}", CHUNKS))["t"]
         assert (row["claims_unjudged"], row["segments_judged"]) == (2, 1)
         judge.rule = lambda request: "supported"
@@ -227,7 +227,7 @@ class TestWithoutVerdict:
 
     def test_abstained_is_neither_true_nor_false(self, tmp_path: Path) -> None:
         judge = Watched(person)
-        ctx = rounds(tmp_path, judge)
+        ctx = two_passes(tmp_path, judge)
         found = scored(
             ctx,
             trace("t", f"{LDL} [1]. Unsure one [1].\n\n{SUM}", CHUNKS),
@@ -240,7 +240,7 @@ class TestWithoutVerdict:
 
 
 def test_the_night_keeps_what_was_left_out_apart(tmp_path: Path) -> None:
-    ctx = rounds(tmp_path)
+    ctx = two_passes(tmp_path)
     scored(
         ctx,
         trace("a", f"{LDL} [1].", CHUNKS, question="One?"),  # 1 of 1
@@ -267,7 +267,7 @@ def test_the_night_keeps_what_was_left_out_apart(tmp_path: Path) -> None:
 
 def test_nothing_is_paid_for_twice(tmp_path: Path) -> None:
     judge = Watched(person)
-    ctx = rounds(tmp_path, judge)
+    ctx = two_passes(tmp_path, judge)
     scored(ctx, trace("t", f"{LDL} [1].\n\n{SUM}", CHUNKS))
     paid = len(judge.asked)
     complete(ctx)
@@ -276,14 +276,14 @@ def test_nothing_is_paid_for_twice(tmp_path: Path) -> None:
 
 def test_the_model_is_freed_after_the_last_round(tmp_path: Path) -> None:
     judge = Watched(person)
-    ctx = rounds(tmp_path, judge)
+    ctx = two_passes(tmp_path, judge)
     scored(ctx, trace("t", f"{LDL} [1].", CHUNKS))
     assert judge.closed == 1
 
 
 def test_there_are_no_second_looks(tmp_path: Path) -> None:
     judge = Watched(lambda request: "unsupported")
-    ctx = rounds(tmp_path, judge)
+    ctx = two_passes(tmp_path, judge)
     scored(ctx, trace("t", f"{SKIN} [2][3].", CHUNKS))
     judge.calls.clear()
     assert judge_joint_pairs(ctx).computed == 0
@@ -293,7 +293,7 @@ def test_there_are_no_second_looks(tmp_path: Path) -> None:
 def test_long_evidence_is_shown_in_packs_and_one_that_supports_it_is_enough(tmp_path: Path) -> None:
     chunks = {"a": "Far " * 30, "b": "near " * 30}
     judge = Watched(lambda request: "supported" if "near" in request.premise else "unsupported")
-    ctx = rounds(tmp_path, judge, pairing={"kind": "cited_together", "pack_words": 40, "window_words": 40})
+    ctx = two_passes(tmp_path, judge, pairing={"kind": "cited_together", "pack_words": 40, "window_words": 40})
     row = scored(ctx, trace("t", "Tea is hot [1][2].", chunks))["t"]
     assert (len(judge.asked), row["citation_groundedness"]) == (2, 1.0)
 
@@ -301,7 +301,7 @@ def test_long_evidence_is_shown_in_packs_and_one_that_supports_it_is_enough(tmp_
 class TestEstimate:
     def test_round_two_is_told_at_most_before_round_one_and_exactly_after(self, tmp_path: Path) -> None:
         judge = Watched(person)
-        ctx = rounds(tmp_path, judge)
+        ctx = two_passes(tmp_path, judge)
         put(
             ctx,
             trace("t", f"{LDL} [1]. {PRESSURE} [1].\n\n{HAPPY}", CHUNKS),
@@ -319,7 +319,7 @@ class TestEstimate:
 
 def test_a_wider_scope_checks_uncited_claims_of_answers_whose_citations_were_checked_in_others(tmp_path: Path) -> None:
     judge = Watched(person)
-    ctx = rounds(tmp_path, judge)
+    ctx = two_passes(tmp_path, judge)
     # The same cited claim on both sides, so that the first pass has nothing new to judge of the second answer.
     put(ctx, trace("t", f"{LDL} [ldl].", CHUNKS), trace("u", f"{LDL} [ldl].\n\n{SUM}", CHUNKS, app="help"))
     for scope in (Scope(("shop",)), ALL):

@@ -146,7 +146,7 @@ def context(
     embedder = embedder or Directions()
     watched = [judge or Watched(), *later]
     if ctx.settings.method == "citations":
-        watched *= 2  # one judge, two rounds
+        watched *= 2  # one judge, two passes
     judges = tuple(replace(m, judge=w) for m, w in zip(ctx.judges, watched, strict=True))
     own = scorers.load(ctx.settings, embedder)
     relevance = scorers.versions(own, embedder)
