@@ -19,7 +19,7 @@ from tasks.core.schemas import GRADES as TABLE
 from tasks.core.types import OUTAGE
 from tasks.extractors import visible
 from tasks.judging.claims import covered, cut_segments, has_claims, planned_scopes
-from tasks.judging.open_parts import OpenPart, open_part
+from tasks.judging.open_parts import OpenPart
 from tasks.judging.relevance import COLUMNS, TRACES_AT_ONCE
 from tasks.run import scope
 from tasks.run.context import Context
@@ -47,16 +47,15 @@ def grade_answers(ctx: Context, *, retry_failures: bool = False, keep: bool = Fa
     if grader is None:
         return StageResult(STAGE)
     parts = [_open_part(ctx, grader, part, retry_failures=retry_failures) for part in trace_parts(ctx)]
-    todo = [part for part, _ in parts if part]
     with work_loop(
         ctx.progress,
-        sum(len(part.traces) for part in todo),
-        StageResult(STAGE, reused=sum(reused for _, reused in parts)),
+        sum(len(part.traces) for part in parts),
+        StageResult(STAGE, reused=sum(part.reused for part in parts)),
         budget=ctx.budget,
         gpus=grader.gpus,
         close=None if keep else grader.close,
     ) as loop:
-        for part in todo:
+        for part in parts:
             loop.run(
                 shards(_answers(ctx, part), max(1, ctx.config.limits.shard_requests // len(GRADED))),
                 lambda shard: grader.grade([answered for _, answered in shard]),
@@ -70,9 +69,7 @@ def open_answers(ctx: Context) -> Iterator[tuple[str, Answered]]:
     """What would be graded, with the ids of the traces."""
     if ctx.grader:
         for part in trace_parts(ctx):
-            todo, _ = _open_part(ctx, ctx.grader, part, retry_failures=False)
-            if todo:
-                yield from _answers(ctx, todo)
+            yield from _answers(ctx, _open_part(ctx, ctx.grader, part, retry_failures=False))
 
 
 def grades_of(ctx: Context, part: Part) -> Part | None:
@@ -87,28 +84,21 @@ def name_of(ctx: Context, part: Part) -> str:
     return f"{part.name}-{ctx.extractor.version}"
 
 
-def _open_part(ctx: Context, grader: Grader, part: Part, *, retry_failures: bool) -> tuple[OpenPart | None, int]:
-    """What is missing of a part, or None; and the number of grades that it has."""
+def _open_part(ctx: Context, grader: Grader, part: Part, *, retry_failures: bool) -> OpenPart:
+    """The grades that a part has, and those that are missing."""
+    failures = {status: pl.col("status") == status for status in ("failed", "unparsable")}
+    found = OpenPart(ctx.lake, part, TABLE, name_of(ctx, part), grader.version, ["trace_id", "grade"], failures)
     if not has_claims(ctx, part):  # an outage may have kept the answers from being cut
         existing = grades_of(ctx, part)
-        return None, existing.rows() if existing else 0
+        found.reused = existing.rows() if existing else 0
+        return found
 
     def expected() -> tuple[pl.DataFrame, str]:
         traces = pl.DataFrame(covered(ctx, part, unredacted(part, part.read(["trace_id"]))))
         keys = traces.join(pl.DataFrame({"grade": GRADES}), how="cross")
         return keys, scope.token(planned_scopes(ctx, part))
 
-    return open_part(
-        ctx.lake,
-        part,
-        TABLE,
-        name_of(ctx, part),
-        grader.version,
-        key=["trace_id", "grade"],
-        failures={status: pl.col("status") == status for status in ("failed", "unparsable")},
-        expected=expected,
-        retry_failures=retry_failures,
-    )
+    return found.read(expected, retry_failures=retry_failures)
 
 
 def _store(
@@ -134,7 +124,7 @@ def _store(
             "engine": [grader.engine] * len(new),
             **{name: [getattr(grade, name) for grade in new.values()] for name in fields},
         }
-        part.add(ctx.lake, pa.Table.from_pydict(columns, TABLE.stored))
+        part.add(pa.Table.from_pydict(columns, TABLE.stored))
     return len(new)
 
 
@@ -168,6 +158,8 @@ def _stored_grades(part: OpenPart) -> Mapping[str, Mapping[str, Grade]]:
 
 def _answers(ctx: Context, part: OpenPart) -> Iterator[tuple[str, Answered]]:
     """Each trace with missing grades, with its answer as a grader is given it."""
+    if not part.missing:
+        return
     claims: defaultdict[str, list[Mapping[str, Any]]] = defaultdict(list)
     for claim in pl.DataFrame(cut_segments(ctx, part.source, CLAIM_COLUMNS)).iter_rows(named=True):
         claims[claim["trace_id"]].append(claim)

@@ -4,7 +4,7 @@ Its `inputs` token counts what is open: rows that were not made yet or were lost
 """
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import msgspec
@@ -40,95 +40,82 @@ class State(msgspec.Struct, frozen=True, omit_defaults=True):
 
 @dataclass(slots=True)
 class OpenPart:
-    """A part that lacks rows.
+    """A part that may lack rows.
 
     Attributes:
         source: The part of `traces` that it is made of.
-        where: Its partition.
+        version: Of the model, the first partition column.
         key: Columns that identify a row.
         failures: Which rows count as which failure of `State`.
         scopes: Which traces it is of.
         missing: Keys of the rows to make; those that are made are removed.
-        rows: Rows that it has.
-        seen: Stamp of the file that `rows` are from.
+        rows: Rows that it has and keeps.
+        reused: Their number.
+        seen: Stamp of the file that they are from.
     """
 
+    lake: Lake
     source: Part
     table: Table
     name: str
-    where: tuple[str, str]
+    version: str
     key: list[str]
     failures: Mapping[str, pl.Expr]
-    scopes: str
-    missing: set[Key]
-    rows: pa.Table | None
-    seen: tuple[int, int] | None
+    scopes: str = ""
+    missing: set[Key] = field(default_factory=set)
+    rows: pa.Table | None = None
+    reused: int = 0
+    seen: tuple[int, int] | None = None
+
+    @property
+    def where(self) -> tuple[str, str]:
+        """Its partition."""
+        return self.version, self.source.partition[-1]
 
     @property
     def traces(self) -> set[str]:
         """Ids of the traces with missing rows."""
         return {str(key[0]) for key in self.missing}
 
-    def add(self, lake: Lake, new: pa.Table) -> None:
+    def read(self, expected: Callable[[], tuple[pl.DataFrame, str]], *, retry_failures: bool) -> "OpenPart":
+        """Reads what it has, and finds what is missing.
+
+        Args:
+            expected: Returns keys of all rows and the token of their scopes; called where something may be missing.
+            retry_failures: Make failed rows again.
+        """
+        existing = self.lake.find(self.table, self.name, *self.where)
+        state = msgspec.json.decode(existing.inputs() or "{}", type=State) if existing else State()
+        if existing and not (state.open or state.scopes or (retry_failures and (state.failed or state.unparsable))):
+            self.reused = existing.rows()
+            return self
+        self.seen = existing.stamp() if existing else None
+        keys, self.scopes = expected()
+        if existing:
+            rows = existing.read()
+            frame = pl.DataFrame(rows)
+            if retry_failures:
+                failed = frame.filter(pl.any_horizontal(*self.failures.values()))
+                again = failed.join(keys, on=self.key, how="semi", nulls_equal=True)
+                frame = frame.join(again, on=self.key, how="anti", nulls_equal=True, maintain_order="left")
+            keys = keys.join(frame, on=self.key, how="anti", nulls_equal=True)
+            self.reused = frame.height
+            self.rows = frame.to_arrow().cast(rows.schema) if keys.height else None
+        self.missing = set(keys.select(self.key).rows())
+        return self
+
+    def add(self, new: pa.Table) -> None:
         """Writes the part with new rows, and with those that another writer has added meanwhile."""
         tables = [new] if self.rows is None else [self.rows.select(new.column_names).cast(new.schema), new]
         rows = pl.DataFrame(pa.concat_tables(tables))
-        with lake.alone():
-            there = lake.find(self.table, self.name, *self.where)
+        with self.lake.alone():
+            there = self.lake.find(self.table, self.name, *self.where)
             if there and there.stamp() != self.seen:  # a nightly and a backfill may work on the same traces
                 others = pl.DataFrame(there.read(new.column_names).select(new.column_names).cast(new.schema))
-                own = rows.select(self.key)
-                rows = pl.concat([
-                    rows,
-                    others.join(own, on=self.key, how="anti", nulls_equal=True, maintain_order="left"),
-                ])  # fmt: skip
+                others = others.join(rows, on=self.key, how="anti", nulls_equal=True, maintain_order="left")
+                rows = pl.concat([rows, others])
             self.missing.difference_update(rows.select(self.key).rows())
             counts = {name: rows.filter(failure).height for name, failure in self.failures.items()}
-            state = State(open=len(self.missing), scopes=self.scopes, **counts)
+            token = State(open=len(self.missing), scopes=self.scopes, **counts).token
             self.rows = rows.to_arrow().cast(new.schema)
-            self.seen = lake.write(self.table, self.name, self.rows, *self.where, inputs=state.token).stamp()
-
-
-def open_part(
-    lake: Lake,
-    source: Part,
-    table: Table,
-    name: str,
-    version: str,
-    *,
-    key: list[str],
-    failures: Mapping[str, pl.Expr],
-    expected: Callable[[], tuple[pl.DataFrame, str]],
-    retry_failures: bool,
-) -> tuple[OpenPart | None, int]:
-    """A part with what it lacks, or None where nothing is missing; and the number of rows that stay.
-
-    Args:
-        source: The part of `traces` that it is made of.
-        version: Of the model, the first partition column.
-        key: Columns that identify a row.
-        failures: Which rows count as which failure of `State`.
-        expected: Returns keys of all rows and the token of their scopes; called where something may be missing.
-        retry_failures: Make failed rows again.
-    """
-    where = (version, source.partition[-1])
-    existing = lake.find(table, name, *where)
-    state = msgspec.json.decode(existing.inputs() or "{}", type=State) if existing else State()
-    if existing and not (state.open or state.scopes or (retry_failures and (state.failed or state.unparsable))):
-        return None, existing.rows()
-    seen = existing.stamp() if existing else None
-    keys, scopes = expected()
-    rows = None
-    if existing:
-        rows = existing.read()
-        frame = pl.DataFrame(rows)
-        if retry_failures:
-            again = frame.filter(pl.any_horizontal(*failures.values())).join(keys, on=key, how="semi", nulls_equal=True)
-            frame = frame.join(again, on=key, how="anti", nulls_equal=True, maintain_order="left")
-            rows = frame.to_arrow().cast(rows.schema)
-        keys = keys.join(frame, on=key, how="anti", nulls_equal=True)
-    missing = set(keys.select(key).rows())
-    reused = rows.num_rows if rows is not None else 0
-    if not missing:
-        return None, reused
-    return OpenPart(source, table, name, where, key, failures, scopes, missing, rows, seen), reused
+            self.seen = self.lake.write(self.table, self.name, self.rows, *self.where, inputs=token).stamp()

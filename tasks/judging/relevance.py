@@ -14,7 +14,7 @@ import pyarrow as pa
 from tasks.core.schemas import RELEVANCE
 from tasks.extractors import visible
 from tasks.judging.claims import covered, planned_scopes
-from tasks.judging.open_parts import Key, OpenPart, open_part
+from tasks.judging.open_parts import Key, OpenPart
 from tasks.run import scope
 from tasks.run.context import Context
 from tasks.run.plan import trace_parts
@@ -50,33 +50,32 @@ def score_by(ctx: Context, *, scorer: Scorer, retry_failures: bool = False, keep
         EngineError: The model can't be run. The scores that are stored stay.
     """
     parts = [_open_part(ctx, scorer, part, retry_failures=retry_failures) for part in trace_parts(ctx)]
-    todo = [part for part, _ in parts if part]
     with work_loop(
         ctx.progress,
-        sum(len(part.missing) for part in todo),
-        StageResult(stage_name(scorer), reused=sum(reused for _, reused in parts)),
+        sum(len(part.missing) for part in parts),
+        StageResult(stage_name(scorer), reused=sum(part.reused for part in parts)),
         budget=ctx.budget,
         gpus=scorer.gpus,
         stops=scorer.asks or scorer.gpus > 0,
         spends=scorer.asks,
         close=None if keep else scorer.close,
     ) as loop:
-        for part in todo:
+        for part in parts:
             items = shards(_items(scorer, part), ctx.config.limits.shard_requests)
-            loop.run(items, scorer.score, partial(_store, ctx, scorer, part))
+            loop.run(items, scorer.score, partial(_store, scorer, part))
     return loop.result
 
 
 def open_items(ctx: Context, scorer: Scorer) -> Iterator[Item]:
     """What a scorer would score."""
-    for part in _open_parts(ctx, scorer):
-        yield from _items(scorer, part)
+    for part in trace_parts(ctx):
+        yield from _items(scorer, _open_part(ctx, scorer, part, retry_failures=False))
 
 
 def open_scores(ctx: Context, scorer: Scorer) -> Iterator[Key]:
     """Keys of the scores that a scorer would make; no text is read."""
-    for part in _open_parts(ctx, scorer):
-        yield from part.missing
+    for part in trace_parts(ctx):
+        yield from _open_part(ctx, scorer, part, retry_failures=False).missing
 
 
 def relevance_of(ctx: Context, part: Part) -> list[Part]:
@@ -85,13 +84,8 @@ def relevance_of(ctx: Context, part: Part) -> list[Part]:
     return [part for part in found if part is not None]
 
 
-def _open_parts(ctx: Context, scorer: Scorer) -> Iterator[OpenPart]:
-    found = (_open_part(ctx, scorer, part, retry_failures=False)[0] for part in trace_parts(ctx))
-    return (part for part in found if part)
-
-
-def _open_part(ctx: Context, scorer: Scorer, part: Part, *, retry_failures: bool) -> tuple[OpenPart | None, int]:
-    """What is missing of a part, or None; and the number of scores that it has."""
+def _open_part(ctx: Context, scorer: Scorer, part: Part, *, retry_failures: bool) -> OpenPart:
+    """The scores that a part has, and those that are missing."""
 
     def expected() -> tuple[pl.DataFrame, str]:
         traces = unredacted(part, part.read(["trace_id", "chunks.list.element.chunk_id"]))
@@ -99,17 +93,9 @@ def _open_part(ctx: Context, scorer: Scorer, part: Part, *, retry_failures: bool
         traces = covered(ctx, part, traces) if scorer.asks else traces
         return _expected(scorer, traces), scope.token(planned_scopes(ctx, part) if scorer.asks else [ALL])
 
-    return open_part(
-        ctx.lake,
-        part,
-        RELEVANCE,
-        part.name,
-        scorer.version,
-        key=["trace_id", "kind", "chunk_id"],
-        failures={"failed": pl.col("score").is_null()},
-        expected=expected,
-        retry_failures=retry_failures,
-    )
+    failures = {"failed": pl.col("score").is_null()}
+    found = OpenPart(ctx.lake, part, RELEVANCE, part.name, scorer.version, ["trace_id", "kind", "chunk_id"], failures)
+    return found.read(expected, retry_failures=retry_failures)
 
 
 def _expected(scorer: Scorer, traces: pa.Table) -> pl.DataFrame:
@@ -127,6 +113,8 @@ def _expected(scorer: Scorer, traces: pa.Table) -> pl.DataFrame:
 
 def _items(scorer: Scorer, part: OpenPart) -> Iterator[Item]:
     """What is missing, in the order of the traces."""
+    if not part.missing:
+        return
     for trace in pl.DataFrame(part.source.read(COLUMNS)).iter_rows(named=True, buffer_size=TRACES_AT_ONCE):
         answer, chunks = visible(trace["answer"]), trace["chunks"]
         whole: list[tuple[str | None, tuple[str, ...]]] = [(None, tuple(c["text"] for c in chunks))]
@@ -138,7 +126,7 @@ def _items(scorer: Scorer, part: OpenPart) -> Iterator[Item]:
                     yield item
 
 
-def _store(ctx: Context, scorer: Scorer, part: OpenPart, items: list[Item], scores: Sequence[Scored]) -> int:
+def _store(scorer: Scorer, part: OpenPart, items: list[Item], scores: Sequence[Scored]) -> int:
     pairs = answered(items, scores)
     if pairs:
         columns = {
@@ -148,5 +136,5 @@ def _store(ctx: Context, scorer: Scorer, part: OpenPart, items: list[Item], scor
             "method": [scorer.method] * len(pairs),
             **{name: [getattr(s, name) for _, s in pairs] for name in ("score", "failure", *TOKENS)},
         }
-        part.add(ctx.lake, pa.Table.from_pydict(columns, RELEVANCE.stored))
+        part.add(pa.Table.from_pydict(columns, RELEVANCE.stored))
     return len(pairs)
