@@ -94,7 +94,7 @@ class TestConfig:
         [
             ("answer_relevance", {"method": "rated"}, "has method rated and no rater"),
             ("answer_relevance", {"method": "questions", "rater": "g"}, "has method questions and no writer"),
-            ("answer_relevance", {"writer": "w"}, "names a writer, which method embedding does not ask"),
+            ("answer_relevance", {"writer": "w"}, "names a writer, which method embedding does not use"),
             ("context_relevance", {"method": "reranker"}, "has method reranker and no reranker"),
             ("context_relevance", {"method": "questions"}, "should be 'embedding', 'reranker' or 'rated'"),
             ("answerability", {"method": "embedding"}, "should be 'coverage' or 'rated'"),
