@@ -1,7 +1,7 @@
 """Publish: the lake into the warehouse, the nights into the report, and the warehouse to where people query it."""
 
 import shutil
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from datetime import date
 from typing import Any
 
@@ -33,11 +33,14 @@ def load_warehouse(ctx: Context) -> StageResult:
     return StageResult("warehouse", computed=warehouse_of(ctx).load())
 
 
-def write_reports(ctx: Context, *, others: Sequence[Context] = ()) -> StageResult:
+def write_reports(
+    ctx: Context, *, others: Sequence[Context] = (), build: Callable[..., object] = report.build
+) -> StageResult:
     """The report of every night of the run's days whose numbers, or those of a night before it, have changed.
 
     Args:
         others: Contexts of the run's further recipes, whose pages stand beside those of the first.
+        build: See `report.build`.
     """
     contexts = (ctx, *others)
     days = sorted({date.fromisoformat(d) for c in contexts for d in ctx.lake.values(NIGHTS, c.recipe)})
@@ -54,7 +57,7 @@ def write_reports(ctx: Context, *, others: Sequence[Context] = ()) -> StageResul
             mark = out / str(night) / MARK
             if not (mark.exists() and mark.read_text() == token):
                 most = ctx.config.report.max_trace_pages
-                report.build(reader, out, night, first.recipe, most, {c.label: c.recipe for c in beside})
+                build(reader, out, night, first.recipe, most, {c.label: c.recipe for c in beside}, refused)
                 mark.write_text(token)
                 computed += 1
             ctx.progress.advance()
@@ -71,7 +74,7 @@ def publish_warehouse(ctx: Context) -> StageResult:
 
 
 def summary(ctx: Context) -> list[dict[str, Any]]:
-    """The run's days, a row per app and generator (`sql/report/summary.sql`), with the ends of the main number's interval."""
+    """The run's days, a row per app and generator (`sql/report/summary.sql`), with the interval of the main number."""
     days = ctx.requested_days()
     params = {"recipe": ctx.recipe, "first": min(days, default=None), "last": max(days, default=None)}
     with warehouse_of(ctx).connect() as connection:

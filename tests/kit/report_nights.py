@@ -3,7 +3,7 @@
 import random
 from datetime import UTC, datetime, timedelta
 
-from kit.report_rows import EXTRACTOR, JUDGE, NIGHT, RECIPE, SCORER, Rows, chunk, look, trace
+from kit.report_rows import EXTRACTOR, JUDGE, NIGHT, RECIPE, SCORER, Rows, chunk, pair, trace
 
 HOSTILE = "h/../<b>'\"&?# \u202eid"
 RETURNS = chunk("ret-1", "Unused goods may be returned within 30 days of delivery. The customer pays for the return parcel unless the goods are faulty.", "Returns")  # fmt: skip
@@ -33,13 +33,13 @@ def by_hand() -> Rows:
         chunks=[RETURNS, WARRANTY, SHIPPING],
         unused=["war-2"],
         claims=[
-            {"text": "You have **30 days** to return it", "label": "supported", "misused": False, "cites": ["ret-1"], "deciding": ["ret-1"], "n_pairs": [look("ret-1", "supported", 0.97), look("war-2", "unsupported", 0.04), look("ship-3", "unsupported", 0.01)]},
-            {"text": "The warranty is two years from purchase", "label": "supported", "misused": True, "cites": ["ret-1"], "deciding": ["war-2"], "patterns": ["citation_drift"], "confidence": 0.93, "n_pairs": [look("ret-1", "unsupported", 0.05), look("war-2", "unsupported", 0.02, window=(0, DRIFT_WINDOW[0])), look("war-2", "supported", 0.95, window=DRIFT_WINDOW)]},
-            {"text": "Parcels arrive within a day", "label": "contradicted", "misused": True, "cites": ["ship-3"], "deciding": ["ship-3"], "confidence": 0.88, "n_pairs": [look("ship-3", "contradicted", 0.02, against=0.94, explanation="The source says two to four working days.")]},
-            {"text": "staff are friendly", "label": "unsupported", "deciding": ["ret-1"], "n_pairs": [look("ret-1", "unsupported", 0.08)]},
-            {"text": "Islands take nine days, free of charge", "label": "partially_supported", "misused": False, "cites": ["ship-3"], "deciding": ["ship-3"], "n_pairs": [look("ship-3", "partially_supported", 0.55)]},
-            {"text": "Refunds are quick", "status": "unjudged", "dangling": ["[9]"], "patterns": ["dangling_citation"], "n_pairs": [look("ret-1", None, None, failure="unparsable"), look("war-2", None, None)]},
-            {"text": "They may be slow", "status": "abstained", "unread": True, "language": "de", "context": "Refunds:", "n_pairs": [look("ret-1", "abstained", None)]},
+            {"text": "You have **30 days** to return it", "label": "supported", "misused": False, "cites": ["ret-1"], "deciding": ["ret-1"], "pairs": [pair("ret-1", "supported", 0.97), pair("war-2", "unsupported", 0.04), pair("ship-3", "unsupported", 0.01)]},
+            {"text": "The warranty is two years from purchase", "label": "supported", "misused": True, "cites": ["ret-1"], "deciding": ["war-2"], "patterns": ["citation_drift"], "confidence": 0.93, "pairs": [pair("ret-1", "unsupported", 0.05), pair("war-2", "unsupported", 0.02, window=(0, DRIFT_WINDOW[0])), pair("war-2", "supported", 0.95, window=DRIFT_WINDOW)]},
+            {"text": "Parcels arrive within a day", "label": "contradicted", "misused": True, "cites": ["ship-3"], "deciding": ["ship-3"], "confidence": 0.88, "pairs": [pair("ship-3", "contradicted", 0.02, against=0.94, explanation="The source says two to four working days.")]},
+            {"text": "staff are friendly", "label": "unsupported", "deciding": ["ret-1"], "pairs": [pair("ret-1", "unsupported", 0.08)]},
+            {"text": "Islands take nine days, free of charge", "label": "partially_supported", "misused": False, "cites": ["ship-3"], "deciding": ["ship-3"], "pairs": [pair("ship-3", "partially_supported", 0.55)]},
+            {"text": "Refunds are quick", "status": "unjudged", "dangling": ["[9]"], "patterns": ["dangling_citation"], "pairs": [pair("ret-1", None, None, failure="unparsable"), pair("war-2", None, None)]},
+            {"text": "They may be slow", "status": "abstained", "unread": True, "language": "de", "context": "Refunds:", "pairs": [pair("ret-1", "abstained", None)]},
         ],
     )  # fmt: skip
     trace(
@@ -53,7 +53,7 @@ def by_hand() -> Rows:
     )  # fmt: skip
     trace(
         rows, "lost", question="When?", answer="Soon.", chunks=[SHIPPING], diagnosis=None, generator="atlas-70b",
-        claims=[{"text": "Soon.", "status": "unjudged", "n_pairs": [look("ship-3", None, None, failure="truncated")]}],
+        claims=[{"text": "Soon.", "status": "unjudged", "pairs": [pair("ship-3", None, None, failure="truncated")]}],
     )  # fmt: skip
     hostile = "<script>alert(1)</script> </mark></div>\r\n& \"quoted\" 'text'\n\n  \u202eevil \u05e9\u05dc\u05d5\u05dd \u4f60\u597d\u3002 {{ 7 * 7 }} \U0001f600 end\0"
     trace(
@@ -65,9 +65,9 @@ def by_hand() -> Rows:
         answer=hostile,
         chunks=[chunk("<c id='1'>", "<img src=http://evil.example/x.png onerror=alert(3)> " + hostile, "<title>")],
         claims=[
-            {"text": "<script>alert(1)</script>", "label": "unsupported", "misused": True, "cites": ["<c id='1'>"], "dangling": ["<b>9</b>"], "deciding": ["<c id='1'>"], "patterns": ["dangling_citation"], "n_pairs": [look("<c id='1'>", "unsupported", 0.1, explanation="<svg onload=alert(4)>")]},
-            {"text": "</mark></div>\r\n& \"quoted\" 'text'", "label": "supported", "cites": [], "deciding": ["<c id='1'>"], "n_pairs": [look("<c id='1'>", "supported", 0.9)]},
-            {"text": "\u4f60\u597d\u3002 {{ 7 * 7 }} \U0001f600 end\0", "label": "contradicted", "deciding": ["<c id='1'>"], "n_pairs": [look("<c id='1'>", "contradicted", 0.1)]},
+            {"text": "<script>alert(1)</script>", "label": "unsupported", "misused": True, "cites": ["<c id='1'>"], "dangling": ["<b>9</b>"], "deciding": ["<c id='1'>"], "patterns": ["dangling_citation"], "pairs": [pair("<c id='1'>", "unsupported", 0.1, explanation="<svg onload=alert(4)>")]},
+            {"text": "</mark></div>\r\n& \"quoted\" 'text'", "label": "supported", "cites": [], "deciding": ["<c id='1'>"], "pairs": [pair("<c id='1'>", "supported", 0.9)]},
+            {"text": "\u4f60\u597d\u3002 {{ 7 * 7 }} \U0001f600 end\0", "label": "contradicted", "deciding": ["<c id='1'>"], "pairs": [pair("<c id='1'>", "contradicted", 0.1)]},
         ],
     )  # fmt: skip
     for reason, stage, n in [("missing_field", "parse", 2), ("duplicate", "duplicate", 1)]:
@@ -124,14 +124,14 @@ def more(rows: Rows, each: int) -> None:
                                 "deciding": [good["chunk_id"]],
                                 "patterns": ["citation_drift"] if drift else [],
                                 "confidence": rng.uniform(0.7, 0.99),
-                                "n_pairs": [
-                                    look(
+                                "pairs": [
+                                    pair(
                                         good["chunk_id"],
                                         "supported",
                                         0.95,
                                         window=(text.index(s), text.index(s) + len(s)),
                                     ),
-                                    look(other["chunk_id"], "unsupported", 0.04),
+                                    pair(other["chunk_id"], "unsupported", 0.04),
                                 ],
                             }
                         )
@@ -145,9 +145,9 @@ def more(rows: Rows, each: int) -> None:
                                 "cites": [good["chunk_id"]],
                                 "deciding": [good["chunk_id"]],
                                 "confidence": rng.uniform(0.6, 0.95),
-                                "n_pairs": [
-                                    look(good["chunk_id"], label, 0.2),
-                                    look(other["chunk_id"], "unsupported", 0.03),
+                                "pairs": [
+                                    pair(good["chunk_id"], label, 0.2),
+                                    pair(other["chunk_id"], "unsupported", 0.03),
                                 ],
                             }
                         )

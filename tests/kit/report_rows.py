@@ -65,13 +65,13 @@ def chunk(chunk_id: str, text: str, title: str | None = None, rank: int = 1) -> 
     return {"chunk_id": chunk_id, "doc_id": f"{chunk_id}.md", "title": title, "rank": rank, "text": text, "retrieval_score": 0.5}  # fmt: skip
 
 
-def look(chunk_id: str, label: str | None, p: float | None, *, window: tuple[int, int] | None = None, against: float = 0.02, failure: str | None = None, explanation: str | None = None) -> dict[str, Any]:  # fmt: skip
-    """One look at one chunk; a label or a failure."""
+def pair(chunk_id: str, label: str | None, p: float | None, *, window: tuple[int, int] | None = None, against: float = 0.02, failure: str | None = None, explanation: str | None = None) -> dict[str, Any]:  # fmt: skip
+    """One pair of one chunk; a label or a failure."""
     return {"pair_kind": "single", "chunks": [chunk_id], "window": window, "label": label, "p": p, "against": against, "failure": failure, "explanation": explanation}  # fmt: skip
 
 
 def pack(chunks: list[str], label: str, p: float, *, named: list[int], explanation: str | None = None) -> dict[str, Any]:  # fmt: skip
-    """One look at several chunks, whole, of which the judge names some by their numbers."""
+    """One pair of several chunks, whole, of which the judge names some by their numbers."""
     return {"pair_kind": "pack", "chunks": chunks, "window": None, "label": label, "p": p, "against": 0.02, "failure": None, "explanation": explanation, "named": named}  # fmt: skip
 
 
@@ -91,9 +91,9 @@ def trace(
     unused: list[str] | None = None,
     night: date = NIGHT,
 ) -> None:
-    """One trace with its claims, looks, verdicts and scores, as the stages before the report would leave them.
+    """One trace with its claims, pairs, verdicts and scores, as the stages before the report would leave them.
 
-    A claim is `{text, status?, label?, misused?, cites?, deciding?, patterns?, dangling?, looks?, confidence?, kind?,
+    A claim is `{text, status?, label?, misused?, cites?, deciding?, patterns?, dangling?, pairs?, confidence?, kind?,
     context?, language?, unread?}`; its span is where its text stands in the answer.
     """
     rows.add(
@@ -119,14 +119,14 @@ def trace(
         if "kind" in c:
             continue
         own = []
-        for i, k in enumerate(c.get("looks", [])):
+        for i, k in enumerate(c.get("pairs", [])):
             request = key(trace_id, ordinal, i)
             evidence = [
                 {"chunk_id": e, "start": (k["window"] or (0,))[0], "end": (k["window"] or (0, len(texts[e])))[1]}
                 for e in k["chunks"]
             ]
             rows.add(
-                "pairs", recipe=RECIPE, date=night, claim_id=ident, trace_id=trace_id, look=k["pair_kind"],
+                "pairs", recipe=RECIPE, date=night, claim_id=ident, trace_id=trace_id, pair_kind=k["pair_kind"],
                 evidence=evidence, cited=set(k["chunks"]) <= set(c.get("cites", [])), request_key=request,
             )  # fmt: skip
             if k["label"] or k["failure"]:
@@ -141,7 +141,7 @@ def trace(
             "claim_results", recipe=RECIPE, date=night, claim_id=ident, trace_id=trace_id, judge_version=JUDGE,
             status=status, label=label, misused=c.get("misused"), deciding_chunk_id=(c.get("deciding") or [None])[0],
             deciding_chunk_ids=c.get("deciding", []), cited_support=own,
-            confidence=c.get("confidence", 0.9 if label else None), looks=len(c.get("looks", [])),
+            confidence=c.get("confidence", 0.9 if label else None), n_pairs=len(c.get("pairs", [])),
             patterns=c.get("patterns", []), to_check=label == "supported" and bool(c.get("patterns")),
             language=c.get("language", "en"), abstained_for="language" if c.get("unread") else None, needs_review=bool(c.get("misused")) or status in ("unjudged", "abstained"),
         )  # fmt: skip

@@ -12,7 +12,6 @@ from tasks.core.schemas import QUARANTINE
 from tasks.judging.pairs import plan_pairs
 from tasks.judging.relevance import score_relevance
 from tasks.judging.verdicts import judge_pairs
-from tasks.publish import report
 from tasks.publish.publish import load_warehouse, publish_warehouse, rebuild, summary, warehouse_of, write_reports
 from tasks.run.context import Context
 from tasks.scoring.grace import score_grace
@@ -24,21 +23,21 @@ from tasks.store.warehouse import Reader, query
 pytestmark = pytest.mark.slow
 
 
-@pytest.fixture(autouse=True)
-def built(monkeypatch: pytest.MonkeyPatch) -> list[date]:
-    """Nights whose pages were asked for; the pages themselves have tests of their own."""
-    nights: list[date] = []
+class Built(list[date]):
+    """Nights whose pages were built; the pages themselves have tests of their own."""
 
-    def build(reader: Reader, out: Path, night: date, recipe: str, most: int, others: list[str]) -> None:
+    def __call__(self, reader: Reader, out: Path, night: date, recipe: str, *_: object) -> None:
         found = reader.rows(
             "SELECT count(*) AS n FROM nightly_groundedness WHERE recipe = $r AND date = $d", {"r": recipe, "d": night}
         )
         assert found[0]["n"] > 0  # the night is in the warehouse by then
         (out / str(night)).mkdir(parents=True, exist_ok=True)
-        nights.append(night)
+        self.append(night)
 
-    monkeypatch.setattr(report, "build", build)
-    return nights
+
+@pytest.fixture
+def built() -> Built:
+    return Built()
 
 
 def night(ctx: Context, day: date, *names: str, part: str = "0000000000000000-00000") -> None:
@@ -63,53 +62,53 @@ def both(root: Path, **more: Any) -> Context:
     return context(root, last=NEXT, judge=Watched(), recipe={"pairing": {"joint_words": 0}}, **more)
 
 
-def test_a_night_is_written_once(tmp_path: Path, built: list[date]) -> None:
+def test_a_night_is_written_once(tmp_path: Path, built: Built) -> None:
     ctx = both(tmp_path)
     night(ctx, DAY, "t1")
     night(ctx, NEXT, "t2")
     complete(ctx)
-    first, again = write_reports(ctx), write_reports(ctx)
+    first, again = write_reports(ctx, build=built), write_reports(ctx, build=built)
     assert (first.computed, first.reused) == (2, 0)
     assert (again.computed, again.reused) == (0, 2)
     assert built == [DAY, NEXT]
 
 
 def test_a_change_of_a_night_renews_it_and_the_later_ones_whose_trends_show_it(
-    tmp_path: Path, built: list[date]
+    tmp_path: Path, built: Built
 ) -> None:
     ctx = both(tmp_path)
     night(ctx, DAY, "t1")
     night(ctx, NEXT, "t2")
     complete(ctx)
-    write_reports(ctx)
+    write_reports(ctx, build=built)
     night(ctx, NEXT, "t3", part="ffffffffffffffff-00000")
     complete(ctx)
     built.clear()
-    write_reports(ctx)
+    write_reports(ctx, build=built)
     assert built == [NEXT]
     night(ctx, DAY, "t4", part="ffffffffffffffff-00000")
     complete(ctx)
     built.clear()
-    write_reports(ctx)
+    write_reports(ctx, build=built)
     assert built == [DAY, NEXT]
 
 
-def test_a_row_that_is_refused_later_renews_its_night(tmp_path: Path, built: list[date]) -> None:
+def test_a_row_that_is_refused_later_renews_its_night(tmp_path: Path, built: Built) -> None:
     ctx = both(tmp_path)
     night(ctx, DAY, "t1")
     night(ctx, NEXT, "t2")
     complete(ctx)
-    write_reports(ctx)
+    write_reports(ctx, build=built)
     for part, n in (("a", 1), ("b", 0), ("a", 2)):  # a row more, a part without rows, another row
         refused = {"source": "s", "line": n, "date": NEXT, "stage": "parse", "reason": "wrong_type", "raw": "x"}
         ctx.lake.write(QUARANTINE, part, from_rows([refused] * bool(n), QUARANTINE))
         built.clear()
         load_warehouse(ctx)
-        write_reports(ctx)
+        write_reports(ctx, build=built)
         assert built == ([NEXT] if n else [])
 
 
-def test_changed_annotations_renew_the_nights_that_they_touch(tmp_path: Path, built: list[date]) -> None:
+def test_changed_annotations_renew_the_nights_that_they_touch(tmp_path: Path, built: Built) -> None:
     def annotated(ids: str) -> Context:
         (tmp_path / "gold.csv").write_text(f"question,gold_ids\nhow hot is tea?,{ids}\n")
         return context(
@@ -121,33 +120,33 @@ def test_changed_annotations_renew_the_nights_that_they_touch(tmp_path: Path, bu
     for again, expected in ((ctx, [DAY]), (annotated("a"), []), (annotated("b"), [DAY])):
         built.clear()
         complete(again)
-        write_reports(again)
+        write_reports(again, build=built)
         assert built == expected
 
 
-def test_nights_that_were_caught_up_are_written_too(tmp_path: Path, built: list[date]) -> None:
+def test_nights_that_were_caught_up_are_written_too(tmp_path: Path, built: Built) -> None:
     ctx = both(tmp_path)
     night(ctx, DAY, "t1")
     night(ctx, NEXT, "t2")
     complete(ctx)
-    write_reports(ctx)
+    write_reports(ctx, build=built)
     built.clear()
     night(ctx, DAY, "late", part="ffffffffffffffff-00000")
     later = context(
         tmp_path, first=NEXT, last=NEXT, recipe={"pairing": {"joint_words": 0}}, limits={"catch_up_days": 1}
     )
     complete(later)
-    write_reports(later)
+    write_reports(later, build=built)
     assert built == [DAY, NEXT]
 
 
-def test_a_report_that_was_deleted_is_written_again(tmp_path: Path, built: list[date]) -> None:
+def test_a_report_that_was_deleted_is_written_again(tmp_path: Path, built: Built) -> None:
     ctx = both(tmp_path)
     night(ctx, DAY, "t1")
     complete(ctx)
-    write_reports(ctx)
+    write_reports(ctx, build=built)
     (tmp_path / "report" / str(DAY) / ".inputs").unlink()
-    assert write_reports(ctx).computed == 1
+    assert write_reports(ctx, build=built).computed == 1
 
 
 def test_publishing_loads_what_came_last(tmp_path: Path) -> None:

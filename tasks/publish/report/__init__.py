@@ -53,7 +53,13 @@ class _Site:
 
 
 def build(
-    reader: Reader, out: Path, night: date, recipe: str, max_trace_pages: int, others: Mapping[str, str] | None = None
+    reader: Reader,
+    out: Path,
+    night: date,
+    recipe: str,
+    max_trace_pages: int,
+    others: Mapping[str, str] | None = None,
+    left_out: Mapping[str, Sequence[Row]] | None = None,
 ) -> Path:
     """Write the pages of one night, and refresh the list of nights.
 
@@ -62,7 +68,8 @@ def build(
         out: The site's directory; made if it is not there.
         recipe: The recipe whose results are shown.
         others: Further recipes of the night by name; their pages stand in directories below it.
-        max_trace_pages: Traces that get a page of their own, those most worth a look first.
+        max_trace_pages: Traces that get a page of their own, the worst first.
+        left_out: What `refused` gives, where it is at hand.
 
     Returns:
         The night's page, `out/<night>/index.html`.
@@ -73,10 +80,11 @@ def build(
     beside = (others or {}).items()
     sites = [_site(reader, night, r, max_trace_pages, name) for name, r in (("", recipe), *beside)]
     place = out / night.isoformat()
+    left_out = refused(reader, night) if left_out is None else left_out
     write(out / "style.css", style())
     with replacing(place) as fresh:
         for site in sites:
-            _write_site(reader, fresh / site.folder, night, site, sites)
+            _write_site(reader, fresh / site.folder, night, site, sites, left_out)
     write(out / "index.html", render("index", nights=_summaries(out)))
     return place / "index.html"
 
@@ -88,9 +96,16 @@ def _site(reader: Reader, night: date, recipe: str, most: int, name: str) -> _Si
     return _Site(known, name or known["recipe_name"], f"{slug(name)}/" if name else "", listing)
 
 
-def _write_site(reader: Reader, folder: Path, night: date, site: _Site, sites: Sequence[_Site]) -> None:
+def _write_site(
+    reader: Reader,
+    folder: Path,
+    night: date,
+    site: _Site,
+    sites: Sequence[_Site],
+    left_out: Mapping[str, Sequence[Row]],
+) -> None:
     _trace_pages(reader, folder / "traces", night, site, sites)
-    page = nights.gather(reader, site.recipe, night, site.listing)
+    page = {**nights.gather(reader, site.recipe, night, site.listing), **left_out}
     html = render(
         "night",
         recipe=site.recipe,

@@ -1,4 +1,4 @@
-"""What the night page shows, gathered from the nightly tables: numbers, trends, counts, and the traces worth a look."""
+"""What the night page shows, gathered from the nightly tables: numbers, trends, counts, and the worst traces."""
 
 import json
 from collections import Counter, defaultdict
@@ -133,11 +133,10 @@ def gather(reader: Reader, recipe: Row, night: date, listing: Sequence[Row]) -> 
         "patterns": select(reader, "patterns", **scope),
         "grades": _grades(select(reader, "grades", **scope)),
         "ranges": {grade: RANGES[grade] for grade in GRADES},
-        "rounds": select(reader, "segment_counts", **scope),
+        "passes": select(reader, "segment_counts", **scope),
         "outcomes": OUTCOMES,
         "grace": [{**g, "chart": _grace_chart(g)} for g in select(reader, "grace", **scope)],
         "confused": select(reader, "grace_confusion", **scope, each=CONFUSED_EACH),
-        **refused(reader, night),
         "misuses": _misuses(reader, recipe, night),
         "redacted": select(reader, "redacted", recipe=recipe["recipe"], night=night)[0]["n"],
         "lowest": sorted(

@@ -1,10 +1,9 @@
 """Reads traces for their pages, a batch at a time: a few queries a batch, whatever its size."""
 
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from datetime import date
 from itertools import islice
-from typing import Any
 
 from tasks.publish.report.reader import Reader, select
 from tasks.publish.report.views import Row, Trace, trace
@@ -29,19 +28,19 @@ def _batch(reader: Reader, recipe: Row, night: date, batch: list[str]) -> Iterat
         recipe[k] for k in ("recipe", "extractor_version", "judge_versions", "scorer_versions")
     )
     rows = {r["trace_id"]: r for r in select(reader, "page_traces", recipe=name, **scope)}
-    claims: defaultdict[str, list[dict[str, Any]]] = defaultdict(list)
-    for row in select(reader, "page_claims", recipe=name, extractor_version=extractor, **scope):
-        claims[row["trace_id"]].append(row)
-    looks: defaultdict[str, list[dict[str, Any]]] = defaultdict(list)
-    for row in select(reader, "page_pairs", recipe=name, judge_versions=judges, **scope):
-        looks[row["claim_id"]].append(row)
-    relevance: defaultdict[str, list[dict[str, Any]]] = defaultdict(list)
-    for row in select(reader, "page_relevance", scorer_versions=scorers or [], **scope):
-        relevance[row["trace_id"]].append(row)
-    grades: defaultdict[str, list[dict[str, Any]]] = defaultdict(list)
-    if grader := recipe["grader_version"]:
-        for row in select(reader, "page_grades", grader_version=grader, extractor_version=extractor, **scope):
-            grades[row["trace_id"]].append(row)
+    claims = _by("trace_id", select(reader, "page_claims", recipe=name, extractor_version=extractor, **scope))
+    pairs = _by("claim_id", select(reader, "page_pairs", recipe=name, judge_versions=judges, **scope))
+    relevance = _by("trace_id", select(reader, "page_relevance", scorer_versions=scorers or [], **scope))
+    grader = recipe["grader_version"]
+    own = {"grader_version": grader, "extractor_version": extractor}
+    grades = _by("trace_id", select(reader, "page_grades", **own, **scope) if grader else [])
     for trace_id in batch:
         if trace_id in rows:
-            yield trace(rows[trace_id], claims[trace_id], looks, relevance[trace_id], grades[trace_id])
+            yield trace(rows[trace_id], claims[trace_id], pairs, relevance[trace_id], grades[trace_id])
+
+
+def _by(name: str, rows: Iterable[Row]) -> defaultdict[str, list[Row]]:
+    found: defaultdict[str, list[Row]] = defaultdict(list)
+    for row in rows:
+        found[row[name]].append(row)
+    return found

@@ -137,7 +137,7 @@ def test_the_head_says_what_ran(night):
     said = plain(night.one("p", "lede").said())
     assert "5 answers scored under recipe claims" in said
     assert "judged by nli-minilm" in said
-    for part in ("took 3 min 20 s", "paid for 1234 verdicts", "had 77 already", "read 98765", "refused 3 rows"):
+    for part in ("took 3 min 20 s", "computed 1234 verdicts", "had 77 already", "read 98765", "refused 3 rows"):
         assert part in said
 
 
@@ -331,10 +331,10 @@ def test_misuse_and_label_differ_in_the_answer_by_more_than_colour(site):
     assert {"solid", "dashed", "dotted", "wavy", "double"} == set(styles)
 
 
-def test_looks_that_failed_or_never_came_are_told_apart(site):
-    looks = page(site, "kinds").one(id_="claim-5").one("table", "looks")
-    assert sorted(r[2] for r in cells(looks)[1:]) == ["unjudged no verdict", "unjudged unparsable"]
-    assert [r[3:] for r in cells(looks)[1:]] == [["n/a", "n/a"]] * 2
+def test_pairs_that_failed_or_have_no_verdict_are_distinct(site):
+    pairs = page(site, "kinds").one(id_="claim-5").one("table", "pairs")
+    assert sorted(r[2] for r in cells(pairs)[1:]) == ["unjudged no verdict", "unjudged unparsable"]
+    assert [r[3:] for r in cells(pairs)[1:]] == [["n/a", "n/a"]] * 2
 
 
 def test_a_repaired_verdict_replaces_the_failure(rows, tmp_path):
@@ -342,8 +342,8 @@ def test_a_repaired_verdict_replaces_the_failure(rows, tmp_path):
     (lost,) = [v for v in fixed.tables["verdicts"] if v["failure"] == "truncated"]
     fixed.add("verdicts", **{**lost, "label": "supported", "failure": None, "p_supported": 0.8})
     build(fixed.reader(), tmp_path, NIGHT, RECIPE, 10)
-    (look,) = cells(page(tmp_path, "lost").one("table", "looks"))[1:]
-    assert look[2:4] == ["supported", "0.80"]
+    (pair,) = cells(page(tmp_path, "lost").one("table", "pairs"))[1:]
+    assert pair[2:4] == ["supported", "0.80"]
 
 
 def test_the_deciding_window_is_marked_and_whole_chunks_are_not(site):
@@ -362,23 +362,23 @@ def test_a_pack_shows_which_passages_decided_and_why(tmp_path):
         claims=[{
             "text": "Parcels take four days", "label": "supported", "misused": False, "cites": ["ret-1"],
             "deciding": ["ret-1", "ship-3"],
-            "n_pairs": [pack(["ret-1", "war-2", "ship-3"], "supported", 0.9, named=[3, 1], explanation=reasons)],
+            "pairs": [pack(["ret-1", "war-2", "ship-3"], "supported", 0.9, named=[3, 1], explanation=reasons)],
         }],
     )  # fmt: skip
     build(rows.reader(), tmp_path, NIGHT, RECIPE, 100)
     tree = page(tmp_path, "packed")
     claim = tree.one(id_="claim-0")
-    assert [why.text() for why in claim.all("p", "why")] == [reasons] * 2  # beside the claim, and with the look
+    assert [why.text() for why in claim.all("p", "why")] == [reasons] * 2  # beside the claim, and with the pair
     assert not claim.all("b")  # nobody's markup
     assert [q.said() for q in claim.all("blockquote")] == [RETURNS["text"], SHIPPING["text"]]
     cites, decided = (claim.all("td")[i].said() for i in (2, 3))
     assert cites == "ret-1 supported"  # named by the pack, though never shown by itself
     assert decided == "ret-1 ship-3"
-    (look,) = cells(claim.one("table", "looks"))[1:]
-    assert re.findall(r"(\S+) \d+–\d+(, decides)?", look[0]) == [
+    (pair,) = cells(claim.one("table", "pairs"))[1:]
+    assert re.findall(r"(\S+) \d+–\d+(, decides)?", pair[0]) == [
         ("ret-1", ", decides"), ("war-2", ""), ("ship-3", ", decides"),
     ]  # fmt: skip
-    assert look[1] == "pack"
+    assert pair[1] == "pack"
     assert "decides claim 1" in tree.one(id_="chunk-2").one("ul", "meta").said()
     assert "decides" not in tree.one(id_="chunk-1").one("ul", "meta").said()
 
@@ -389,7 +389,7 @@ def test_a_cited_chunk_that_was_seen_among_others_only_has_no_label_of_its_own(t
         rows, "packed", answer="Parcels fly [1].", chunks=[RETURNS, WARRANTY],
         claims=[{
             "text": "Parcels fly", "label": "unsupported", "misused": True, "cites": ["ret-1"], "deciding": ["ret-1", "war-2"],
-            "n_pairs": [pack(["ret-1", "war-2"], "unsupported", 0.1, named=[])],
+            "pairs": [pack(["ret-1", "war-2"], "unsupported", 0.1, named=[])],
         }],
     )  # fmt: skip
     build(rows.reader(), tmp_path, NIGHT, RECIPE, 100)
@@ -398,7 +398,7 @@ def test_a_cited_chunk_that_was_seen_among_others_only_has_no_label_of_its_own(t
     assert [h for c in night_page.all("article", "case") for p in c.all("p", "source-head") if (h := p.said()) == "It cites ret-1 Returns"]  # fmt: skip
 
 
-def test_looks_of_each_judge_of_a_cascade_are_shown_and_the_deciding_ones_count(tmp_path):
+def test_pairs_of_each_judge_of_a_cascade_are_shown_and_the_deciding_ones_count(tmp_path):
     rows = by_hand()
     (recipe,) = rows.tables["recipes"]
     recipe["judge_versions"] = [JUDGE, "dear"]
@@ -415,7 +415,7 @@ def test_looks_of_each_judge_of_a_cascade_are_shown_and_the_deciding_ones_count(
     rows.add("verdicts", judge_version=JUDGE, **{**dear, "explanation": "No."})  # of another judge
     build(rows.reader(), tmp_path, NIGHT, RECIPE, 100)
     shown = page(tmp_path, "lost").one(id_="claim-0")
-    assert [r[1] for r in cells(shown.one("table", "looks"))[1:]] == ["single", "single, judge 2"]
+    assert [r[1] for r in cells(shown.one("table", "pairs"))[1:]] == ["single", "single, judge 2"]
     assert {why.said() for why in shown.all("p", "why")} == {"Yes."}
 
 
