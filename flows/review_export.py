@@ -75,8 +75,8 @@ def _show(found: Selection, wanted: Wanted, output: Path | None) -> None:
         said.append(f"{counted(found.enough, 'claim')} left out: labelled already.")
     if found.more:
         said.append(f"{counted(found.more, 'more claim')} wanted; --count asks for them.")
-    if found.removed:
-        said.append(f"{counted(found.removed, 'answer')} left out: text removed.")
+    if found.redacted:
+        said.append(f"{counted(found.redacted, 'answer')} left out: text redacted.")
     if not found.answers:
         said.append("No answer of these days and apps is scored under the recipe.")
     if adjudicate := sum(t.adjudicated for t in found.tasks):

@@ -1,4 +1,4 @@
-"""How much people have labelled, and how far they agree with each other (METHODS section 13).
+"""How much people have labelled, and how far they agree with each other (METHODS, People).
 
 Left out: how far a judge agrees with them (`leadline agreement`).
 """
@@ -19,7 +19,7 @@ from tasks.store.query import sql
 from tasks.store.warehouse import Reader
 
 LABELS = tuple(OF_CLAIMS)
-NAMELESS = "(no name)"  # who gives no name is one and the same person
+NAMELESS = "(no name)"  # all nameless reviewers count as one
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,7 +33,7 @@ class Pair:
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """What people said under one recipe.
+    """Labels and agreement of people under one recipe.
 
     Attributes:
         claims: Claims that they labelled.
@@ -61,7 +61,7 @@ class Found:
 
 
 def reviewers_agreement(reader: Reader, scope: Scope) -> Found:
-    """What people said of the claims in the scope; `cant_tell` is a label like the others here."""
+    """People's labels of the claims in the scope; `cant_tell` is a label like the others here."""
     rows = reader.rows(sql("review/agreement"), scope.params)
     votes = [{v["reviewer"] or NAMELESS: v["label"] for v in row["votes"] if not v["adjudicated"]} for row in rows]
     questions = [row["question"] for row in rows]
@@ -86,10 +86,10 @@ def _pairs(questions: Sequence[Any], votes: Sequence[dict[str, str]]) -> Iterato
     at = {label: i for i, label in enumerate(LABELS)}
     clusters = {q: i for i, q in enumerate(dict.fromkeys(questions))}
     tables: dict[tuple[str, str], Counts] = {}
-    for question, said in zip(questions, votes, strict=True):
-        for one, other in combinations(sorted(said), 2):
+    for question, labels in zip(questions, votes, strict=True):
+        for one, other in combinations(sorted(labels), 2):
             shape = (len(clusters), len(LABELS), len(LABELS))
             table = tables.setdefault((one, other), np.zeros(shape, np.int64))
-            table[clusters[question], at[said[one]], at[said[other]]] += 1
+            table[clusters[question], at[labels[one]], at[labels[other]]] += 1
     for (one, other), table in sorted(tables.items()):
         yield Pair(one, other, agreement(table))

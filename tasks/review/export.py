@@ -1,6 +1,6 @@
-"""Which claims people should label next, out of the published warehouse, with all that is needed to label them.
+"""Selects the claims that people should label next from the published warehouse, with their texts.
 
-Nothing is written and nothing is locked. Left out: the files that people fill in (`review_formats.py`, and as a page
+Nothing is written and nothing is locked. Left out: the files that people fill in (`formats.py`, and the page
 `tasks/publish/report/labelling.py`).
 """
 
@@ -23,7 +23,7 @@ JUDGED = (
 
 @dataclass(frozen=True, slots=True)
 class Scope:
-    """Of which answers, under which recipe.
+    """Answers under one recipe.
 
     Attributes:
         recipe_name: Name of a recipe: of its versions the one that counts for the night; None where `recipe` is given.
@@ -46,15 +46,15 @@ class Scope:
 
 @dataclass(frozen=True, slots=True)
 class Wanted:
-    """What is asked for.
+    """Options of an export.
 
     Attributes:
         need: One of `SAMPLING`.
         count: Claims at most; of `random`, answers.
-        reviewers: People that each claim should be labelled by.
-        reviewer: Who is to label: what they have labelled is left out; None for anybody.
+        reviewers: How many people should label each claim.
+        reviewer: Claims that this person has labelled are left out; None for anybody.
         seed: Another one gives another draw.
-        show_judge: Tell what the judge says.
+        show_judge: Include the judge's result.
     """
 
     need: str
@@ -67,20 +67,20 @@ class Wanted:
 
 @dataclass(frozen=True, slots=True)
 class Selection:
-    """What was found.
+    """The selected claims.
 
     Attributes:
-        tasks: In the order in which they are most wanted; of `random`, answer by answer.
-        enough: Claims left out since they have their reviews, or one by the reviewer who is asked.
-        more: Claims that are wanted beyond the count.
-        removed: Answers left out since their text was removed.
-        answers: Answers that were looked through.
+        tasks: Most wanted first; of `random`, answer by answer.
+        enough: Claims left out since they have enough reviews, or one by the reviewer.
+        more: Wanted claims beyond the count.
+        redacted: Answers left out since their text was redacted.
+        answers: Answers that were searched.
     """
 
     tasks: tuple[Task, ...]
     enough: int
     more: int
-    removed: int
+    redacted: int
     answers: int
 
 
@@ -99,8 +99,8 @@ def scope_of(reader: Reader, word: str, app: str | None, first: date | None, las
     by_hash = [r["recipe"] for r in rows if r["recipe"] and len(word) >= LEAST_PREFIX and r["recipe"].startswith(word)]
     found = named or by_hash
     if not found:
-        known = sorted({r["name"] for r in rows})
-        raise UsageError(f"--recipe {word}: no such recipe has scores. {did_you_mean(word, known, 'recipes')}")
+        names = sorted({r["name"] for r in rows})
+        raise UsageError(f"--recipe {word}: no such recipe has scores. {did_you_mean(word, names, 'recipes')}")
     if len(found) > 1:
         raise UsageError(f"--recipe {word} could be {' or '.join(found)}. Give one by its hash.")
     return Scope(None, found[0], app, first, last)
@@ -108,14 +108,8 @@ def scope_of(reader: Reader, word: str, app: str | None, first: date | None, las
 
 def select(reader: Reader, scope: Scope, wanted: Wanted) -> Selection:
     """The claims that people should label."""
-    asked = {
-        "need": wanted.need,
-        "count": wanted.count,
-        "reviewers": wanted.reviewers,
-        "reviewer": wanted.reviewer,
-        "seed": wanted.seed,
-    }
-    rows = reader.rows(sql("review/candidates"), {**scope.params, **asked})
+    options = {name: getattr(wanted, name) for name in ("need", "count", "reviewers", "reviewer", "seed")}
+    rows = reader.rows(sql("review/candidates"), {**scope.params, **options})
     total, claims = rows[0], [r for r in rows if r["claim_id"] is not None]
     of = {"dates": sorted({r["date"] for r in claims}), "trace_ids": sorted({r["trace_id"] for r in claims})}
     texts = reader.rows(sql("review/texts"), of) if claims else []

@@ -1,7 +1,7 @@
-"""The files in which people's labels come: JSON lines, CSV as spreadsheets save it, and Label Studio's JSON export.
+"""Reads files of people's labels: JSON lines, CSV as spreadsheets save it, and Label Studio's JSON export.
 
-Which one it is shows in the content, or of CSV in the name. Left out: what a line may say (`review_lines.py`), and how
-files are made for people to fill in (`review_formats.py`).
+The content, or the name of a CSV, decides the format. Left out: what a line may hold (`lines.py`), and the files for
+people to fill in (`formats.py`).
 """
 
 import csv
@@ -38,15 +38,15 @@ def content(path: Path) -> bytes:
         with pa.input_stream(str(path), compression="detect") as stream:
             return bytes(stream.read())
     except OSError as error:
-        said = "there is no such file" if isinstance(error, FileNotFoundError) else f"can't be read ({error})"
-        raise SourceError(f"{path}: {said}. Give a file of people's labels, as docs/reviews.md has it.") from error
+        problem = "there is no such file" if isinstance(error, FileNotFoundError) else f"can't be read ({error})"
+        raise SourceError(f"{path}: {problem}. Give a file of people's labels, as docs/reviews.md has it.") from error
 
 
 def entries(data: bytes, path: Path) -> Iterator[Entry]:
-    """What a file says, a line at a time.
+    """The lines of a file.
 
     Args:
-        path: Its name tells CSV from JSON lines, where the first line does not.
+        path: Its name decides between CSV and JSON lines, where the first line does not.
 
     Raises:
         DataError: CSV without a column of trace ids, or with two of one name.
@@ -66,7 +66,7 @@ def guard(text: str) -> str:
 
 
 def unguard(text: str) -> str:
-    """A cell as the text that it was made of."""
+    """The text of a guarded cell."""
     return text[1:] if len(text) > 1 and text[0] == GUARD and text[1] in RISKY else text
 
 
@@ -150,7 +150,7 @@ def _fields(cells: Mapping[str, str]) -> dict[str, Any]:
     for name in ("misused", "adjudicated"):
         if name in fields:
             fields[name] = BOOLEANS.get(fields[name].strip().lower(), fields[name])
-    if "reviewer" in fields:  # a space behind a name would make another person
+    if "reviewer" in fields:  # a trailing space would make another person
         fields["reviewer"] = fields["reviewer"].strip()
     if "span_start" in fields or "span_end" in fields:
         fields["span"] = [fields.pop("span_start", None), fields.pop("span_end", None)]
@@ -193,7 +193,7 @@ def _of_annotation(number: int, data: Mapping[str, Any], annotation: Mapping[str
     chosen = dict(_choices(annotation.get("result")))
     if annotation.get("was_cancelled") or "label" not in chosen:
         return Entry(number, "", None)
-    said = {
+    fields = {
         "label": chosen["label"],
         "misused": MISUSED.get(chosen.get("misused", "")),
         "reviewer": _who(annotation.get("completed_by")),
@@ -202,7 +202,7 @@ def _of_annotation(number: int, data: Mapping[str, Any], annotation: Mapping[str
         "adjudicated": annotation.get("ground_truth") or data.get("adjudicated") or None,
     }
     named = {name: data[name] for name in IDS if name in data}
-    return from_fields(number, {**named, **said})
+    return from_fields(number, {**named, **fields})
 
 
 def _choices(result: object) -> Iterator[tuple[str, str]]:
@@ -215,7 +215,7 @@ def _choices(result: object) -> Iterator[tuple[str, str]]:
 
 
 def _who(completed_by: object) -> str | None:
-    """A user's e-mail address, or the number that Label Studio knows them by."""
+    """A user's e-mail address or name, or their number in Label Studio."""
     if isinstance(completed_by, Mapping):
         completed_by = completed_by.get("email") or completed_by.get("username") or completed_by.get("id")
     if isinstance(completed_by, int):

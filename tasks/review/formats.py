@@ -1,6 +1,6 @@
-"""Claims to label as files that people fill in: JSON lines, CSV, and tasks for Label Studio with its labelling config.
+"""Writes claims to label as files that people fill in: JSON lines, CSV, and tasks and config for Label Studio.
 
-Each is read again by `review_files.py`. Left out: the page (`tasks/publish/report/labelling.py`).
+`files.py` reads each of them. Left out: the page (`tasks/publish/report/labelling.py`).
 """
 
 import csv
@@ -27,10 +27,9 @@ def json_lines(tasks: Iterable[Task]) -> str:
 
 
 def as_csv(tasks: Sequence[Task]) -> str:
-    """A row each: what is to be filled in, what there is to see, and what tells the claim.
+    """A row each: cells to fill in, cells to read, and the ids of the claim.
 
-    It begins with a byte order mark, without which Excel takes it for something else than UTF-8. No cell can be taken
-    for a formula, and no id for a number.
+    It begins with a byte order mark, so that Excel reads UTF-8. No cell reads as a formula, and no id as a number.
     """
     judged = ("judge",) if any("judge" in t.context for t in tasks) else ()
     shown = (*SHOWN, *judged)
@@ -58,7 +57,7 @@ def labelling_config(*, show_judge: bool = False) -> str:
     """The labelling interface of a project of Label Studio: <https://labelstud.io/tags/>.
 
     Args:
-        show_judge: Its tasks tell what the judge says.
+        show_judge: Its tasks have the judge's result.
     """
     judge = '  <Header value="What the judge says"/>\n  <Text name="judge" value="$judge" valueType="text"/>\n'
     labels = "\n".join(
@@ -87,7 +86,7 @@ def labelling_config(*, show_judge: bool = False) -> str:
 
 
 def _seen(task: Task) -> dict[str, str]:
-    """What there is to see, as texts."""
+    """The context as texts."""
     seen = {
         name: str(task.context.get(name) or "") for name in ("claim", "question", "answer", "date", "app", "generator")
     }
@@ -98,7 +97,7 @@ def _seen(task: Task) -> dict[str, str]:
 
 
 def _judged(task: Task) -> str:
-    """What the judge says, where that is to be seen."""
+    """The judge's result, where it is shown."""
     return json.dumps(task.context["judge"], ensure_ascii=False) if "judge" in task.context else ""
 
 

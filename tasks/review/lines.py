@@ -1,6 +1,6 @@
-"""What people say, a line at a time: a label of a claim or of an answer, or a grade. The format is in docs/reviews.md.
+"""One line of people's labels: a label of a claim or of an answer, or a grade. The format is in docs/reviews.md.
 
-Left out: how files hold lines (`review_files.py`), and which claim a line is of (`reviews.py`).
+Left out: how files hold lines (`files.py`), and which claim a line is about (`load.py`).
 """
 
 import json
@@ -17,7 +17,7 @@ from tasks.core.labelling import OF_ANSWERS, OF_CLAIMS, SAMPLING
 from tasks.core.types import Id
 from tasks.sources import _rejects
 
-CONTEXT = "context"  # what a person is shown beside a line; nothing in it is read
+CONTEXT = "context"  # shown to a person beside a line; never read
 
 Place = Annotated[int, Meta(ge=0, lt=2**31)]
 
@@ -25,7 +25,7 @@ Place = Annotated[int, Meta(ge=0, lt=2**31)]
 class Line(Struct, frozen=True, forbid_unknown_fields=True):
     """One line: a label of one claim, named in one of three ways, a label of an answer as a whole, or a grade of it.
 
-    A line whose label is null was not filled in. A grade whose value is null says N/A.
+    A line with a null label was not filled in. A grade with a null value is N/A.
     """
 
     trace_id: Id
@@ -53,7 +53,7 @@ class Refusal:
     """Why a line can't be used.
 
     Attributes:
-        trace_id: Whose it is, where that could be read.
+        trace_id: Of the line, where it could be read.
         reason: For machines.
         detail: For people, without any text of a trace.
     """
@@ -70,12 +70,12 @@ class Entry:
     Attributes:
         number: Where it stands, from 1: of JSON lines and CSV the line, of Label Studio which annotation.
         raw: As it came, without its context.
-        said: What it says, why it can't be used, or None where it was not filled in.
+        content: The line, the reason why it can't be used, or None where it was not filled in.
     """
 
     number: int
     raw: str
-    said: Line | Refusal | None
+    content: Line | Refusal | None
 
 
 _DECODER = msgspec.json.Decoder(Line)

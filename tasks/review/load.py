@@ -1,22 +1,22 @@
-"""People's labels into the lake (METHODS section 13): what a file says becomes a part of `reviews`.
+"""Imports people's labels into the lake: a file becomes a part of `reviews` (METHODS, People).
 
-A file is known by its content: the same bytes again are nothing to do, unless lines of them were refused, since their
-traces may have come since. A label that an earlier file brought already is not stored twice, so that a growing export
-can be imported again and again. What a line is of is found here; which claim that is under a recipe, and which of
-several labels counts, is SQL (`sql/views/`). The formats are described in docs/reviews.md.
+A file is identified by its content: the same bytes again change nothing, unless lines of them were refused, since their
+traces may have arrived later. A label of an earlier file is not stored twice, so that a growing export can be imported
+again and again. Which claim a label belongs to under a recipe, and which of several labels counts, is SQL
+(`sql/views/`). The formats are described in docs/reviews.md.
 """
 
 import re
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, date, datetime
 from pathlib import Path
 from typing import Any, TypeAlias
 
 import msgspec
+import polars as pl
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from tasks.core import keys
 from tasks.core.errors import DataError
@@ -26,27 +26,28 @@ from tasks.review.lines import Entry, Line, Refusal
 from tasks.run.context import Context
 from tasks.run.redacted import requested_redactions
 from tasks.run.result import StageResult
-from tasks.store.lake import from_rows
+from tasks.store.lake import conform, empty, from_rows
 from tasks.store.query import Queries
 
 STAGE = "reviews"
-REMOVED = "text_redacted"  # nobody's mistake: the text was there when the label was given
+REDACTED = "text_redacted"  # nobody's mistake: the text was there when the label was given
 TARGETS = pa.schema([("line", pa.int64()), ("trace_id", pa.string()), ("claim_id", pa.string())])
 
+Row: TypeAlias = Mapping[str, Any]
 Span: TypeAlias = tuple[int | None, int | None]
 NOWHERE: Span = (None, None)  # of answers as a whole, and of facts that share their sentence with others
 
 
 @dataclass(frozen=True, slots=True)
 class Labels:
-    """What is in a file.
+    """The labels of a file.
 
     Attributes:
         key: Hash of its content.
         reviews: Rows of `REVIEWS`, each label once.
         refused: Rows of `QUARANTINE`.
-        repeated: Lines that say what an earlier one of the file says.
-        skipped: Lines that nobody has filled in.
+        repeated: Lines that repeat an earlier one of the file.
+        skipped: Lines that are not filled in.
     """
 
     key: str
@@ -57,25 +58,25 @@ class Labels:
 
     @property
     def lines(self) -> int:
-        """Lines that say something."""
+        """Lines that are filled in."""
         return int(self.reviews.num_rows + self.refused.num_rows) + self.repeated
 
     @property
     def bad(self) -> Counter[str]:
-        """Refused lines by reason, but for those whose text was removed since."""
-        reasons = Counter(self.refused["reason"].to_pylist())
-        del reasons[REMOVED]
+        """Refused lines by reason, without those whose text was redacted."""
+        reasons = Counter(pl.DataFrame(self.refused)["reason"])
+        del reasons[REDACTED]
         return reasons
 
     def check(self, path: Path, limit: float, remedy: str) -> None:
-        """Refuse the file where more of its lines are bad than the config allows.
+        """Refuses the file where more of its lines are bad than the config allows.
 
         Args:
             limit: `gates.max_quarantined_share`.
             remedy: What was done, and what to do.
 
         Raises:
-            DataError: There are.
+            DataError: Too many lines are bad.
         """
         reasons = self.bad
         if reasons.total() > limit * self.lines:
@@ -87,7 +88,7 @@ class Labels:
 
 
 def import_reviews(ctx: Context, path: Path) -> StageResult:
-    """Store the labels of a file; returns labels that are new, and those that were known.
+    """Stores the labels of a file; returns new labels, and those of earlier imports.
 
     Raises:
         SourceError: The file can't be read.
@@ -98,8 +99,8 @@ def import_reviews(ctx: Context, path: Path) -> StageResult:
         found = read(ctx, queries, path)
     name = f"reviews-{found.key}"
     mine = ctx.lake.find(REVIEWS, found.key)
-    others = {i for p in ctx.lake.parts(REVIEWS) if p.name != found.key for i in _ids(p.read(["review_id"]))}
-    before = {r["review_id"]: r for r in mine.read().to_pylist()} if mine else {}
+    others = [pl.DataFrame(p.read(["review_id"])) for p in ctx.lake.parts(REVIEWS) if p.name != found.key]
+    before = pl.DataFrame(conform(mine.read(), REVIEWS) if mine else empty(REVIEWS))
     if found.refused.num_rows:
         ctx.lake.write(QUARANTINE, name, found.refused)
     else:  # an earlier try may have refused lines whose traces have come since
@@ -110,13 +111,14 @@ def import_reviews(ctx: Context, path: Path) -> StageResult:
         ctx.config.gates.max_quarantined_share,
         f"No label was added. Read the refused lines with {command}, then correct the file or raise the limit.",
     )
-    new = [r for r in found.reviews.to_pylist() if r["review_id"] not in others and r["review_id"] not in before]
-    if new or mine is None:
-        kept = [*before.values(), *new]  # an earlier label stays, though its text may not be found any more
-        ids = sorted(r["review_id"] for r in kept)
-        ctx.lake.write(REVIEWS, found.key, from_rows(kept, REVIEWS), inputs=keys.version(ids))
-    known = found.reviews.num_rows + found.repeated - len(new)
-    return StageResult(STAGE, computed=len(new), reused=known, notes=tuple(_notes(found)))
+    earlier = pl.concat([before.select("review_id"), *others])
+    new = pl.DataFrame(found.reviews).join(earlier, on="review_id", how="anti", maintain_order="left")
+    if new.height or mine is None:
+        kept = pl.concat([before, new])  # an earlier label stays, though its text may be gone now
+        rows = conform(kept.to_arrow(), REVIEWS)
+        ctx.lake.write(REVIEWS, found.key, rows, inputs=keys.version(kept["review_id"].sort().to_list()))
+    reused = found.reviews.num_rows + found.repeated - new.height
+    return StageResult(STAGE, computed=new.height, reused=reused, notes=tuple(_notes(found)))
 
 
 def read(ctx: Context, queries: Queries, path: Path) -> Labels:
@@ -128,67 +130,70 @@ def read(ctx: Context, queries: Queries, path: Path) -> Labels:
     """
     data = content(path)
     found = list(entries(data, path))
-    places = {row["line"]: row for row in _targets(ctx, queries, found)}
+    places = _targets(ctx, queries, found)
     gone = requested_redactions(ctx.lake)
     now = datetime.now(UTC)
     rows: dict[str, dict[str, object]] = {}
     refused: list[dict[str, object]] = []
     repeated = 0
     for entry in found:
-        said = entry.said
-        if isinstance(said, Line):
+        line = entry.content
+        if isinstance(line, Line):
             place = places[entry.number]
-            span = _placed(said, place, gone)
+            span = _placed(line, place, gone)
             if not isinstance(span, Refusal):
-                row = _row(said, span, place["date"])
+                row = _row(line, span, place["date"])
                 repeated += row["review_id"] in rows
                 rows.setdefault(str(row["review_id"]), {**row, "source": str(path), "imported_at": now})
                 continue
-            said = span
-        if said is not None:
+            line = span
+        if line is not None:
             refused.append({
                 "source": str(path),
                 "line": entry.number,
-                "trace_id": said.trace_id,
+                "trace_id": line.trace_id,
                 "stage": STAGE,
-                "reason": said.reason,
-                "detail": said.detail,
-                "raw": "" if _hidden(entry, said, places, gone) else entry.raw,
+                "reason": line.reason,
+                "detail": line.detail,
+                "raw": "" if _hidden(entry, line, places, gone) else entry.raw,
             })  # fmt: skip
-    skipped = sum(entry.said is None for entry in found)
+    skipped = sum(entry.content is None for entry in found)
     short = keys.key(data, size=keys.SHORT_HEX)
     return Labels(short, from_rows(rows.values(), REVIEWS), from_rows(refused, QUARANTINE), repeated, skipped)
 
 
-def _hidden(entry: Entry, said: Refusal, places: dict[int, dict[str, Any]], gone: frozenset[str]) -> bool:
-    """Whether a refused line may quote a text that was removed: it would come back by the quarantine."""
-    removed = entry.number in places and places[entry.number]["text_redacted"]
-    return bool(removed) or said.reason == REMOVED or any(trace_id in entry.raw for trace_id in gone)
+def _hidden(entry: Entry, refusal: Refusal, places: Mapping[int, Row], gone: frozenset[str]) -> bool:
+    """Whether a refused line may quote a redacted text, which would come back through the quarantine."""
+    redacted = entry.number in places and places[entry.number]["text_redacted"]
+    return bool(redacted) or refusal.reason == REDACTED or any(trace_id in entry.raw for trace_id in gone)
 
 
-def _targets(ctx: Context, queries: Queries, found: Sequence[Entry]) -> list[dict[str, Any]]:
-    """Rows of `sql/review/targets.sql`, of all lines whose trace is named."""
-    said = [(e.number, e.said) for e in found if e.said is not None and e.said.trace_id is not None]
-    asked = [
-        {"line": number, "trace_id": of.trace_id, "claim_id": of.claim_id if isinstance(of, Line) else None}
-        for number, of in said
+def _targets(ctx: Context, queries: Queries, found: Sequence[Entry]) -> dict[int, Row]:
+    """Rows of `sql/review/targets.sql` by line, of all lines that name their trace."""
+    named = [
+        {"line": e.number, "trace_id": e.content.trace_id, "claim_id": getattr(e.content, "claim_id", None)}
+        for e in found
+        if e.content is not None and e.content.trace_id is not None
     ]
-    table = pa.Table.from_pylist(asked, schema=TARGETS)
-    by_id = table["claim_id"].null_count < table.num_rows
+    if not named:
+        return {}
+    lines = pa.Table.from_pylist(named, schema=TARGETS)
+    by_id = lines["claim_id"].null_count < lines.num_rows
     relations = {
-        "line": table,
+        "line": lines,
         "traces": ctx.lake.parts(TRACES),
         "claims": ctx.lake.parts(CLAIMS) if by_id else [],
     }
-    return queries.run("review/targets", relations).to_pylist() if asked else []
+    rows = pl.DataFrame(queries.run("review/targets", relations)).iter_rows(named=True)
+    return {row["line"]: row for row in rows}
 
 
-def _placed(line: Line, place: dict[str, Any], gone: frozenset[str]) -> Span | Refusal:
+def _placed(line: Line, place: Row, gone: frozenset[str]) -> Span | Refusal:
     """Where in the answer the label belongs."""
     answer: str | None = place["answer"]
     by_text = line.claim is not None or line.span is not None
     if (by_text and place["text_redacted"]) or (answer is None and line.trace_id in gone):
-        return Refusal(line.trace_id, REMOVED, "the text of the trace was removed; a `claim_id` would still tell")
+        return Refusal(line.trace_id, REDACTED, "the text of the trace was redacted; give a `claim_id`")
     if answer is None:
         return Refusal(line.trace_id, "unknown_trace", "no trace with this id is in the lake; complete its day first")
     if line.claim_id is not None:
@@ -198,7 +203,7 @@ def _placed(line: Line, place: dict[str, Any], gone: frozenset[str]) -> Span | R
     return NOWHERE if line.claim is None else _of_text(line, line.claim, answer)
 
 
-def _of_id(line: Line, claim: dict[str, Any]) -> Span | Refusal:
+def _of_id(line: Line, claim: Row) -> Span | Refusal:
     if not claim["claim_known"]:
         return Refusal(line.trace_id, "unknown_claim", "the trace has no claim with this id")
     return NOWHERE if claim["shared"] else (claim["span_start"], claim["span_end"])
@@ -246,15 +251,10 @@ def _row(line: Line, span: Span, day: date) -> dict[str, object]:
 def _notes(found: Labels) -> list[str]:
     """What a person should know of a file."""
     bad = found.bad.total()
-    removed = int(pc.sum(pc.equal(found.refused["reason"], REMOVED)).as_py() or 0)
+    redacted = pl.DataFrame(found.refused)["reason"].eq(REDACTED).sum()
     notes = [f"{bad} of {found.lines} lines were refused; see quarantine."] if bad else []
-    if removed:
-        notes.append(f"{removed} of {found.lines} lines are of traces whose text was removed; see quarantine.")
+    if redacted:
+        notes.append(f"{redacted} of {found.lines} lines are of traces whose text was redacted; see quarantine.")
     if found.skipped:
         notes.append(f"{found.skipped} lines have no label; they were left out.")
     return notes
-
-
-def _ids(rows: pa.Table) -> list[str]:
-    found: list[str] = rows["review_id"].to_pylist()
-    return found

@@ -206,13 +206,13 @@ def test_texts_that_were_removed_are_left_out_and_don_t_come_back(judged: World,
     publish.publish_warehouse(ctx)
     left, err = exported(command, judged, "--need", "random", "--count", "5")
     assert [x["claim_id"] for x in left] == [x["claim_id"] for x in lines if x["trace_id"] != "t1"]
-    assert "1 answer left out: text removed." in err
+    assert "1 answer left out: text redacted." in err
     path = tmp_path / "late.jsonl"
     by_text = {"trace_id": "t1", "claim": gone[0]["context"]["claim"], "label": "supported"}
     write(path, [{**gone[0], "label": "supported"}, by_text, {**by_text, "label": "nonsense"}, *[{**x, "label": "supported"} for x in left[:3]]])  # fmt: skip
     result = imported(judged, path)
     assert result.computed == 4
-    assert any("1 of 6 lines are of traces whose text was removed" in note for note in result.notes)
+    assert any("1 of 6 lines are of traces whose text was redacted" in note for note in result.notes)
     refused = read(judged.warehouse, "SELECT reason, raw FROM quarantine WHERE stage = 'reviews' ORDER BY line")
     assert refused == [{"reason": "text_redacted", "raw": ""}, {"reason": "unknown_label", "raw": ""}]
 

@@ -76,15 +76,21 @@ def check(sheet: Sheet, found: list[Entry]) -> None:
     assert len(found) == len(sheet)
     for (task, label, misused), entry in zip(sheet, found, strict=True):
         if label is None:
-            assert entry.said is None
+            assert entry.content is None
         elif label == "nonsense":
-            assert isinstance(entry.said, Refusal)
-            assert entry.said.reason == "unknown_label"
+            assert isinstance(entry.content, Refusal)
+            assert entry.content.reason == "unknown_label"
         else:
-            assert isinstance(entry.said, Line)
-            said = (entry.said.trace_id, entry.said.claim_id, entry.said.label, entry.said.misused, entry.said.reviewer)
+            assert isinstance(entry.content, Line)
+            said = (
+                entry.content.trace_id,
+                entry.content.claim_id,
+                entry.content.label,
+                entry.content.misused,
+                entry.content.reviewer,
+            )
             assert said == (task.trace_id, task.claim_id, label, misused, task.reviewer)
-            assert (entry.said.sampling, bool(entry.said.adjudicated)) == (task.sampling, task.adjudicated)
+            assert (entry.content.sampling, bool(entry.content.adjudicated)) == (task.sampling, task.adjudicated)
 
 
 @given(sheets)
@@ -142,7 +148,7 @@ def test_a_cell_holds_no_more_than_a_spreadsheet_does() -> None:
 def test_cells_may_be_longer_than_python_thinks() -> None:
     text = 'trace_id,claim_id,label,context.answer\nt,c,supported,"' + "x" * 300_000 + '"\n'
     (entry,) = read(text)
-    assert isinstance(entry.said, Line)
+    assert isinstance(entry.content, Line)
     assert csv.field_size_limit() == 131_072  # as it was
 
 
@@ -175,20 +181,20 @@ CSV = "trace_id,claim,claim_id,span_start,span_end,label,misused,reviewer,review
 def test_rows_of_csv(row: str, expected: Mapping[str, Any] | str | None) -> None:
     first, last = read(f"{CSV}\n{row}\n\nt,,c,,,supported,,,,,,,\n")
     if isinstance(expected, str):
-        assert isinstance(first.said, Refusal)
-        assert first.said.reason == expected
+        assert isinstance(first.content, Refusal)
+        assert first.content.reason == expected
     elif expected is None:
-        assert first.said is None
+        assert first.content is None
     else:
-        assert {name: getattr(first.said, name) for name in expected} == expected
-    assert isinstance(last.said, Line)  # a bad row harms no other
+        assert {name: getattr(first.content, name) for name in expected} == expected
+    assert isinstance(last.content, Line)  # a bad row harms no other
     assert (first.number, last.number) == (2, 4)
 
 
 def test_a_column_that_is_unknown_is_refused() -> None:
     (entry,) = read("trace_id,claim_id,label,samplign\nt,c,supported,misused\n")
-    assert isinstance(entry.said, Refusal)
-    assert (entry.said.reason, entry.said.trace_id) == ("unknown_field", "t")
+    assert isinstance(entry.content, Refusal)
+    assert (entry.content.reason, entry.content.trace_id) == ("unknown_field", "t")
 
 
 @pytest.mark.parametrize(("text", "said"), [("claim,label\nx,supported\n", "no column trace_id"), ("trace_id,label,label\n", "two columns")])  # fmt: skip
@@ -201,9 +207,9 @@ def test_bytes_that_are_not_utf8_are_refused_where_they_matter() -> None:
     """What is only shown may be anything; a name must be legible."""
     data = b"trace_id,claim_id,label,reviewer,context.answer\nt,c,supported,ann,\xff\nt,c,supported,\xe4nn,x\n"
     good, bad = read(data)
-    assert isinstance(good.said, Line)
-    assert isinstance(bad.said, Refusal)
-    assert bad.said.reason == "invalid_utf8"
+    assert isinstance(good.content, Line)
+    assert isinstance(bad.content, Refusal)
+    assert bad.content.reason == "invalid_utf8"
     bad.raw.encode()  # it can be stored
 
 
@@ -214,7 +220,7 @@ def test_what_is_kept_of_a_refused_line_has_no_context() -> None:
     (entry,) = read("trace_id,claim_id,label,context.answer\nt,c,nonsense,secret\n")
     assert "secret" not in entry.raw
     (entry,) = read('{"trace_id": "t", "label": "\\ud800", "context": {"answer": "secret"}}')
-    assert isinstance(entry.said, Refusal)
+    assert isinstance(entry.content, Refusal)
     entry.raw.encode()
 
 
@@ -245,7 +251,7 @@ def annotation(label: str | None, misused: str | None = None, **more: Any) -> di
 
 def said(found: Iterable[Entry]) -> list[dict[str, Any] | None]:
     names = ("trace_id", "claim_id", "label", "misused", "reviewer", "sampling", "adjudicated")
-    return [{n: getattr(e.said, n) for n in names} if e.said else None for e in found]
+    return [{n: getattr(e.content, n) for n in names} if e.content else None for e in found]
 
 
 def test_label_studios_tasks_come_back_as_labels() -> None:
@@ -273,22 +279,24 @@ def test_label_studios_tasks_come_back_as_labels() -> None:
         {**base, "claim_id": "d", "label": "cant_tell", "misused": None, "reviewer": "label-studio:4", "sampling": "disputed", "adjudicated": True},
         None,
     ]  # fmt: skip
-    assert isinstance(found[0].said, Line)
-    assert found[0].said.reviewed_at == datetime(2026, 11, 5, 11, 0, 0, 500_000, tzinfo=UTC)  # when it was changed last
+    assert isinstance(found[0].content, Line)
+    assert found[0].content.reviewed_at == datetime(
+        2026, 11, 5, 11, 0, 0, 500_000, tzinfo=UTC
+    )  # when it was changed last
 
 
 def test_a_label_that_was_starred_as_ground_truth_is_an_adjudication() -> None:
     data = json.loads(label_studio([task()]))[0]["data"]
     (entry,) = read(json.dumps([annotated(data, annotation("supported", ground_truth=True))]))
-    assert isinstance(entry.said, Line)
-    assert entry.said.adjudicated is True
+    assert isinstance(entry.content, Line)
+    assert entry.content.adjudicated is True
 
 
 @pytest.mark.parametrize("item", [3, {"id": 1, "claim": "x", "label": "supported", "annotator": 1}, {"data": {}, "annotations": 1}])  # fmt: skip
 def test_another_export_of_label_studio_is_told(item: object) -> None:
     (entry,) = read(json.dumps([item]))
-    assert isinstance(entry.said, Refusal)
-    assert "not as JSON-MIN" in entry.said.detail
+    assert isinstance(entry.content, Refusal)
+    assert "not as JSON-MIN" in entry.content.detail
 
 
 def test_label_studio_is_shown_texts_and_no_markup_of_theirs() -> None:
@@ -323,8 +331,8 @@ def test_label_studio_shows_what_the_judge_says_where_that_is_asked_for() -> Non
 
 def test_a_list_in_json_lines_is_not_taken_for_an_export() -> None:
     first, second = read('[]\n{"trace_id": "t", "label": "right"}\n')
-    assert isinstance(first.said, Refusal)
-    assert isinstance(second.said, Line)
+    assert isinstance(first.content, Refusal)
+    assert isinstance(second.content, Line)
 
 
 def test_a_file_that_is_not_there(tmp_path: Path) -> None:
