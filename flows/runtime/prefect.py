@@ -5,7 +5,7 @@ cached or stored.
 """
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -26,8 +26,8 @@ RETRIES = 2
 DELAYS_S: list[float] = [5, 30]
 
 
-def shell(name: str, stage: Callable[..., StageResult]) -> Task[..., StageResult]:
-    """A Prefect task around a stage; its result carries the seconds that it took."""
+def shell(name: str, stage: Callable[..., StageResult], delays_s: Sequence[float] = DELAYS_S) -> Task[..., StageResult]:
+    """A Prefect task around a stage; its result carries the seconds that it took. Retries wait for `delays_s`."""
 
     def run(*args: Any, **kwargs: Any) -> StageResult:
         start = time.perf_counter()
@@ -45,7 +45,7 @@ def shell(name: str, stage: Callable[..., StageResult]) -> Task[..., StageResult
         task_run_name=name,
         description=(stage.__doc__ or "").strip().splitlines()[0],
         retries=RETRIES,
-        retry_delay_seconds=DELAYS_S,
+        retry_delay_seconds=list(delays_s),
         retry_condition_fn=_may_pass,
         cache_policy=NO_CACHE,
         persist_result=False,
