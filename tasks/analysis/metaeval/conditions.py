@@ -1,4 +1,4 @@
-"""What a perfect judge's grade of a test case fulfils, as the public GroUSE suite writes it (METHODS section 10).
+"""Conditions on grades, as the public GroUSE suite writes them (METHODS, Judging the judges).
 
 Left out: the cases (`suite.py`), and what is made of grades that do or don't (`pass_rates.py`).
 """

@@ -1,6 +1,6 @@
 """Why a judge fails a suite, in plain words: what a corrupted, biased or careless judge looks like in its grades.
 
-Each diagnostic is a sentence with the counts that it rests on, the gravest first; no model is asked. A pattern is told
+Each diagnostic is a sentence with the counts that it rests on, worst first; no model is asked. A pattern is reported
 where chance hardly explains it. Left out: rates (`pass_rates.py`).
 """
 
@@ -17,8 +17,8 @@ from tasks.core.grades import GRADED, RANGES, Grader
 
 ALWAYS = 0.95  # of its values from which on a grade counts as always the same
 LEAST = 3  # cases that a pattern needs
-SURE = 0.01  # p below which grades count as turned round
-APART = 0.4  # difference of two pass rates that is told
+SURE = 0.01  # p below which grades count as reversed
+APART = 0.4  # difference of two pass rates that is reported
 MOST = 3  # test types that are named
 
 # What failing a test type says of a judge, by type of the bundled suite and grade.
@@ -98,15 +98,17 @@ def diagnostics(found: Rates, results: Sequence[Result]) -> list[str]:
         return []
     by_grade: dict[str, list[Result]] = {grade: [r for r in results if r.grade == grade] for grade in GRADED}
     constant: dict[str, str] = {grade: value for grade in GRADED if (value := _constant(by_grade[grade])) is not None}
-    reversed_ = {grade: told for grade in GRADED if grade not in constant and (told := _turned(grade, by_grade[grade]))}
+    reversed_ = {
+        grade: line for grade in GRADED if grade not in constant and (line := _reversed(grade, by_grade[grade]))
+    }
     plain = [grade for grade in GRADED if grade not in constant and grade not in reversed_]
     return [
         *_constants(constant, by_grade),
         *reversed_.values(),
         *_unparsable(by_grade),
         *_no_better(found),
-        *(told for grade in plain for told in _declining(grade, by_grade[grade])),
-        *(told for grade in plain for told in _leaning(grade, by_grade[grade])),
+        *(line for grade in plain for line in _declining(grade, by_grade[grade])),
+        *(line for grade in plain for line in _leaning(grade, by_grade[grade])),
         *_types(found, plain),
     ]
 
@@ -125,7 +127,7 @@ def _constant(results: Sequence[Result]) -> str | None:
     if values.count(common) < ALWAYS * len(values):
         return None
     wanted = sum(parse(r.condition).holds(common) for r in read)
-    return _said(common) if wanted <= ALWAYS * len(read) - 1 else None
+    return _words(common) if wanted <= ALWAYS * len(read) - 1 else None
 
 
 def _constants(found: Mapping[str, str], by_grade: Mapping[str, Sequence[Result]]) -> Iterator[str]:
@@ -135,12 +137,12 @@ def _constants(found: Mapping[str, str], by_grade: Mapping[str, Sequence[Result]
         return
     for grade, value in found.items():
         read = _read(by_grade[grade])
-        times = sum(_said(r.value) == value for r in read)
+        times = sum(_words(r.value) == value for r in read)
         how_often = "always" if times == len(read) else "nearly always"
         yield f"It {how_often} says {value} for {_name(grade)} ({times} of {len(read)})."
 
 
-def _turned(grade: str, results: Sequence[Result]) -> str | None:
+def _reversed(grade: str, results: Sequence[Result]) -> str | None:
     """Whether grades are high where low ones are called for, and low where high ones are."""
     scored = [r for r in _read(results) if r.value is not None]
     low, high = ([r for r in scored if _calls_for(grade, r) == what] for what in ("low", "high"))
@@ -152,11 +154,11 @@ def _turned(grade: str, results: Sequence[Result]) -> str | None:
     both = [*low, *high]
     least, most = RANGES[grade]
     as_is = sum(r.outcome == "passed" for r in both)
-    round_ = sum(parse(r.condition).holds(least + most - float(r.value or 0)) for r in both)
+    if_reversed = sum(parse(r.condition).holds(least + most - float(r.value or 0)) for r in both)
     return (
         f"Its {_name(grade)} is upside down, as if {most} and {least} were swapped: on average "
-        f"{fmean(of_high):.1f} where a high grade is called for, {fmean(of_low):.1f} where a low one is. Turned round, "
-        f"{round_} of these {len(both)} would pass, not {as_is}."
+        f"{fmean(of_high):.1f} where a high grade is called for, {fmean(of_low):.1f} where a low one is. Reversed, "
+        f"{if_reversed} of these {len(both)} would pass, not {as_is}."
     )
 
 
@@ -174,7 +176,7 @@ def _unparsable(by_grade: Mapping[str, Sequence[Result]]) -> Iterator[str]:
 
 
 def _declining(grade: str, results: Sequence[Result]) -> Iterator[str]:
-    """N/A that is never said, or said too often."""
+    """N/A given never, or too often."""
     read = _read(results)
     called = [r for r in read if _calls_for(grade, r) == "na"]
     others = [r for r in read if _calls_for(grade, r) != "na"]
@@ -238,7 +240,7 @@ def _calls_for(grade: str, result: Result) -> str | None:
     return "high" if fmean(numbers) > middle else "low"
 
 
-def _said(value: float | None) -> str:
+def _words(value: float | None) -> str:
     return "N/A" if value is None else f"{value:g}"
 
 

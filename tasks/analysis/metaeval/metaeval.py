@@ -1,15 +1,18 @@
-"""Unit tests for a judge: a grader grades the cases of a suite, and each grade is held against its condition.
+"""Unit tests for a judge: a grader grades the cases of a suite, and each grade is checked against its condition.
 
-METHODS section 10. What a grader said of exactly the same case is never asked for again, under whatever suite: a
-condition that is corrected costs nothing. What could not be asked is asked again. `evaluate` needs no lake; `measure`
-keeps results there, a part of `metaeval` for each grader and content of a suite, written again after every shard.
-Left out: what is counted (`tasks/analysis/metaeval/pass_rates.py`), and what a promotion requires (`requirements.py`).
+METHODS, Judging the judges. A grader grades exactly the same case once, under any suite: a corrected condition costs
+nothing. Only outages are repeated. `evaluate` needs no lake; `measure` keeps results there, a part of `metaeval` for
+each grader and content of a suite, written again after every shard. Left out: pass rates (`pass_rates.py`), and what a
+promotion requires (`requirements.py`).
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
-from typing import Any
+from typing import Any, cast
+
+import polars as pl
+import pyarrow as pa
 
 from tasks import extractors, graders
 from tasks.analysis.metaeval.conditions import Condition
@@ -24,18 +27,18 @@ from tasks.core.types import OUTAGE, Answer, Chunk, Extractor
 from tasks.run.identity import as_json
 from tasks.run.result import TOKENS, StageResult
 from tasks.run.work import WorkLoop, shards, work_loop
-from tasks.store.lake import Lake, Part, from_rows
+from tasks.store.lake import Lake, Part, empty, from_rows
 
 STAGE = "metaeval"
-CASES_AT_ONCE = 32  # between two writes
+CASES_AT_ONCE = 32
 # How a suite's answers are cut; fixed, so that a pass rate depends on no config.
 EXTRACTOR = {"kind": "sentences", "citation_style": "auto"}
-_SAID = ("explanation", "failure", "raw", *TOKENS)  # of a grade, beside its value
+_KEPT = ("explanation", "failure", "raw", *TOKENS)  # of a grade, beside its value
 
 
 @dataclass(frozen=True, slots=True)
 class Graded:
-    """What a grader said of one case.
+    """A grader's grades of one case.
 
     Attributes:
         grades: By the names of `GRADED`.
@@ -47,7 +50,7 @@ class Graded:
 
 
 def evaluate(grader: Grader, suite: Suite) -> list[Result]:
-    """The six grades of each case, held against their conditions; nothing is kept.
+    """The six grades of each case, checked against their conditions; nothing is kept.
 
     Raises:
         UsageError: The grader needs a reference answer that a case lacks.
@@ -61,19 +64,25 @@ def evaluate(grader: Grader, suite: Suite) -> list[Result]:
 
 
 def measure(
-    lake: Lake, name: str, grader: Grader, suite: Suite, progress: Progress | None = None
+    lake: Lake,
+    name: str,
+    grader: Grader,
+    suite: Suite,
+    progress: Progress | None = None,
+    at_once: int = CASES_AT_ONCE,
 ) -> tuple[StageResult, list[Result]]:
-    """The same, with what the lake knows already, and kept there; needs the lake's lock.
+    """The same, reusing grades of the lake and keeping new ones there; needs the lake's lock.
 
     Args:
-        name: What people call the grader.
+        name: The grader's name, for people.
+        at_once: Cases between two writes.
 
     Raises:
         UsageError: The grader needs a reference answer that a case lacks.
         EngineError: The model can't be run. What was graded before stays.
     """
     asked = questions(suite, grader)
-    found = known(lake, grader.version)
+    found = graded_before(lake, grader.version)
     before = [key for key in asked.given if key in found and not _open(found[key])]
     if not lake.find(JUDGES, grader.version):
         its = grader.describe()
@@ -85,7 +94,7 @@ def measure(
 
     start = StageResult(STAGE, reused=len(before) * len(GRADED), judge=grader.version, gpus=grader.gpus)
     with work_loop(progress or Silent(), len(asked.given), start, gpus=grader.gpus) as loop:
-        _grade_open(loop, grader, asked, found, keep)
+        _grade_open(loop, grader, asked, found, keep, at_once)
         keep()
     return loop.result, results(suite, asked, found)
 
@@ -120,19 +129,22 @@ def questions(suite: Suite, grader: Grader) -> Questions:
     return Questions(ids, {ids[case_id]: answered for case_id, answered in by_case.items()})
 
 
-def known(lake: Lake, version: str) -> dict[str, Graded]:
-    """What a grader has said before, by the key of the case, the latest."""
-    rows: dict[str, dict[str, dict[str, Any]]] = {}
-    for part in lake.parts(METAEVAL, version):
-        for row in part.read(["case_key", "grade", "outcome", "value", "judged_at", *_SAID]).to_pylist():
-            if row["grade"] in GRADED:
-                grades = rows.setdefault(row["case_key"], {})
-                if _better(row, grades.get(row["grade"])):
-                    grades[row["grade"]] = row
-    return {
-        key: Graded({g: _grade(row) for g, row in its.items()}, max(row["judged_at"] for row in its.values()))
-        for key, its in rows.items()
-    }
+def graded_before(lake: Lake, version: str) -> dict[str, Graded]:
+    """Grades of a grader in the lake, by the key of the case; of several, the latest that was judged."""
+    columns = ["case_key", "grade", "outcome", "value", "judged_at", *_KEPT]
+    parts = [part.read(columns) for part in lake.parts(METAEVAL, version)]
+    rows = cast("pl.DataFrame", pl.from_arrow(pa.concat_tables([empty(METAEVAL).select(columns), *parts])))
+    latest = (
+        rows.filter(pl.col("grade").is_in(GRADED))
+        .sort(pl.col("outcome") != "unjudged", "judged_at", descending=True, maintain_order=True)
+        .unique(["case_key", "grade"], keep="first", maintain_order=True)
+    )
+    found: dict[str, Graded] = {}
+    for row in latest.iter_rows(named=True):
+        before = found.get(row["case_key"], Graded({}, row["judged_at"]))
+        grades = {**before.grades, row["grade"]: _grade(row)}
+        found[row["case_key"]] = Graded(grades, max(before.at, row["judged_at"]))
+    return found
 
 
 def results(suite: Suite, asked: Questions, found: Mapping[str, Graded]) -> list[Result]:
@@ -148,7 +160,7 @@ def results(suite: Suite, asked: Questions, found: Mapping[str, Graded]) -> list
 def of_part(part: Part) -> list[Result]:
     """The results of a part of `metaeval`."""
     names = list(Result.__slots__)
-    return [Result(**{n: row[n] for n in names}) for row in part.read(names).to_pylist()]
+    return [Result(**row) for row in pl.DataFrame(part.read(names)).iter_rows(named=True)]
 
 
 def outcome(grade: Grade, condition: Condition) -> Outcome:
@@ -159,9 +171,14 @@ def outcome(grade: Grade, condition: Condition) -> Outcome:
 
 
 def _grade_open(
-    loop: WorkLoop, grader: Grader, asked: Questions, found: dict[str, Graded], keep: Callable[[], None]
+    loop: WorkLoop,
+    grader: Grader,
+    asked: Questions,
+    found: dict[str, Graded],
+    keep: Callable[[], None],
+    at_once: int = CASES_AT_ONCE,
 ) -> None:
-    """Have graded what is missing or open, shard by shard; adds it to `found`."""
+    """Grades what is missing or open, shard by shard, and adds it to `found`."""
     missing = [key for key in asked.given if key not in found or _open(found[key])]
     loop.progress.advance(len(asked.given) - len(missing))
 
@@ -173,7 +190,7 @@ def _grade_open(
         return sum(grade.failure != OUTAGE for grades in given for grade in grades.values())
 
     loop.run(
-        shards(missing, CASES_AT_ONCE),
+        shards(missing, at_once),
         lambda keys_: grader.grade([asked.given[key] for key in keys_]),
         store,
         lambda grades: grades.values(),
@@ -187,14 +204,6 @@ def _open(graded: Graded) -> bool:
 def _closed(graded: Graded | None) -> dict[str, Grade]:
     """Grades that are not asked for again."""
     return {} if graded is None else {g: one for g, one in graded.grades.items() if one.status != "failed"}
-
-
-def _better(row: Mapping[str, Any], other: Mapping[str, Any] | None) -> bool:
-    """Whether a row goes before another one of the same grade: one that was judged, then the later one."""
-    if other is None:
-        return True
-    mine, its = ((r["outcome"] != "unjudged", r["judged_at"]) for r in (row, other))
-    return bool(mine > its)
 
 
 def _answered(case: Case, extractor: Extractor) -> Answered:
@@ -245,7 +254,7 @@ def _rows(grader: Grader, suite: Suite, asked: Questions, found: Mapping[str, Gr
 
 def _grade(row: Mapping[str, Any]) -> Grade:
     """A grade as it was given, from its row."""
-    kept = {name: row[name] for name in _SAID}
+    kept = {name: row[name] for name in _KEPT}
     if row["outcome"] == "unparsable":
         return Grade("unparsable", **kept)
     if row["outcome"] == "unjudged":

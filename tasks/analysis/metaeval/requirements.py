@@ -1,10 +1,12 @@
-"""What a judge has to have shown on a suite before it may be promoted (`promotion` in the config; METHODS section 10).
+"""Pass rates that a judge needs on a suite before promotion (`promotion` in the config; METHODS, Judging the judges).
 
 Results of a grader that asks a judge of claims are results of that judge too. Left out: how results come about
 (`metaeval.py`).
 """
 
 from pathlib import Path
+
+import polars as pl
 
 from tasks.analysis.metaeval.metaeval import of_part
 from tasks.analysis.metaeval.pass_rates import OVERALL, Rate, Result, rates
@@ -27,28 +29,27 @@ def suite_of(settings: Promotion) -> Suite:
 
 
 def shown(lake: Lake, suite: Suite) -> dict[str, list[Result]]:
-    """What each judge has shown on a suite, by the versions of graders and of the judges of claims that they ask.
+    """The results of each judge on a suite, by the versions of graders and of the judges of claims that they ask.
 
     Of several graders that ask one judge, the one that graded last.
     """
     found = []
     for part in lake.parts(METAEVAL):
         if part.name == suite.version and part.rows():
-            of = part.read(["judge_version", "claims_judge_version", "judged_at"]).to_pylist()
-            found.append((max(row["judged_at"] for row in of), of[0], part))
+            of = pl.DataFrame(part.read(["judge_version", "claims_judge_version", "judged_at"]))
+            found.append((of["judged_at"].to_list(), of["judge_version"][0], of["claims_judge_version"][0], part))
     by_version: dict[str, list[Result]] = {}
-    for _, of, part in sorted(found, key=lambda f: f[0]):
-        its = of_part(part)
-        by_version[of["judge_version"]] = its
-        if of["claims_judge_version"] is not None:
-            by_version[of["claims_judge_version"]] = its
+    for _, judge, claims_judge, part in sorted(found, key=lambda f: max(f[0])):
+        by_version[judge] = of_part(part)
+        if claims_judge is not None:
+            by_version[claims_judge] = by_version[judge]
     return by_version
 
 
 def check(settings: Promotion, lake: Lake, judge: Path, version: str, config: Path) -> float | None:
     """Refuse a judge that does not reach the required pass rates.
 
-    Whatever is unjudged counts as not passed here: a judge has to have shown it.
+    Unjudged conditions count as not passed here.
 
     Args:
         version: Of the judge; its file is for messages.
@@ -75,7 +76,7 @@ def check(settings: Promotion, lake: Lake, judge: Path, version: str, config: Pa
         raise UsageError(f"{judge}: {done} of {len(suite.cases)} cases of suite {suite.name} are not graded. {remedy}.")
     found = rates(suite, results).grades
     below = [
-        _said(name, found[name], least) for name, least in settings.pass_rates.items() if _strict(found[name]) < least
+        _below(name, found[name], least) for name, least in settings.pass_rates.items() if _strict(found[name]) < least
     ]
     if below:
         unjudged = sum(r.outcome == "unjudged" for r in results)
@@ -94,6 +95,6 @@ def _strict(rate: Rate) -> float:
     return rate.passed / (rate.n + rate.unjudged)
 
 
-def _said(name: str, rate: Rate, least: float) -> str:
+def _below(name: str, rate: Rate, least: float) -> str:
     ends = "" if rate.low is None or rate.high is None else f" [{rate.low:.3f}, {rate.high:.3f}]"
     return f"{name} {_strict(rate):.3f}{ends}, required {least:g}"

@@ -69,7 +69,7 @@ def test_one_label_swapped_is_told_of_that_grade_alone(told: Told) -> None:
     assert why[0].startswith("Its faithfulness is upside down, as if 1 and 0 were swapped")
     assert not any("upside down" in line for line in why[1:])
     # 0 where 1 is wanted and the reverse: turned round, all would pass, and none does as it is.
-    assert why[0].split("Turned round, ")[1] == "126 of these 126 would pass, not 0."
+    assert why[0].split("Reversed, ")[1] == "126 of these 126 would pass, not 0."
 
 
 def test_a_tenth_of_the_replies_unparsable(told: Told, suite: Suite) -> None:

@@ -146,10 +146,9 @@ class Breaking(Knowing):
         return super().grade(answers)
 
 
-def test_after_an_outage_the_next_run_goes_on(lake: Lake, suite: Suite, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(metaeval, "CASES_AT_ONCE", 2)
+def test_after_an_outage_the_next_run_goes_on(lake: Lake, suite: Suite) -> None:
     with pytest.raises(EngineError):
-        measure(lake, "knowing", Breaking(suite), suite)
+        measure(lake, "knowing", Breaking(suite), suite, at_once=2)
     assert len(rows(lake)) == 12
     again = Knowing(suite)
     stage, results = measure(lake, "knowing", again, suite)
