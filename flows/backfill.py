@@ -121,7 +121,7 @@ def _complete(ctx: Context, record: Run, *, retry_failures: bool) -> Outcome:
             ahead.run(ctx, task)
     days = backfilling.days(ctx)
     held = max([*(m.gpus for m in ctx.judges), *(s.gpus for s in ctx.scorers), ctx.grader.gpus if ctx.grader else 0])
-    with tracked(ctx.progress, BACKFILL, sum(day.looks for day in days)), Shared(held, [ctx]) as gpu:
+    with tracked(ctx.progress, BACKFILL, sum(day.pairs for day in days)), Shared(held, [ctx]) as gpu:
         within = _Within(ctx, record, gpu)
         found = tuple((day, _judged(within, day, retry_failures=retry_failures)) for day in days)
     record.add(ctx, replace(stages.correct_nights(ctx), stage=stages.correct_nights.name))

@@ -25,11 +25,11 @@ class Day:
 
     Attributes:
         ctx: The context, cut down to the day.
-        looks: Single pairs at its claims.
+        pairs: How many single pairs its claims have.
     """
 
     ctx: Context
-    looks: int
+    pairs: int
 
     @property
     def date(self) -> date:
@@ -46,7 +46,7 @@ def days(ctx: Context) -> list[Day]:
     """The days of the range that have traces, newest first; their single pairs are planned."""
     dates = sorted({p.date for p in ctx.lake.parts(TRACES) if ctx.first <= p.date <= ctx.last}, reverse=True)
     contexts = (replace(on(ctx, d), progress=Overall(ctx.progress)) for d in dates)
-    return [Day(c, sum(looks[0].rows() for looks in _planned(c))) for c in contexts]
+    return [Day(c, sum(pairs[0].rows() for pairs in _planned(c))) for c in contexts]
 
 
 def on(ctx: Context, day: date) -> Context:
@@ -57,8 +57,8 @@ def on(ctx: Context, day: date) -> Context:
 
 def _planned(ctx: Context) -> Iterator[list[Part]]:
     for part in trace_parts(ctx):
-        if looks := pair_parts(ctx, part, ctx.judges[0]):
-            yield looks
+        if pairs := pair_parts(ctx, part, ctx.judges[0]):
+            yield pairs
 
 
 class Overall:

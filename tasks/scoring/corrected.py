@@ -1,15 +1,15 @@
-"""What people found, beside what the judge said of the same claims (METHODS sections 7, 11 and 13).
+"""Nightly tables from people's labels beside the judge's (METHODS, Noise and confidence, The waterfall, People).
 
-People's labels stand in `reviews` and are joined to a recipe's results anew each time: they depend on no judge, and no
-judge changes them. What rests on them is computed again when they, or the results that they are held against, change.
+People's labels are in `reviews` and are joined to a recipe's results each time: no judge changes them. These tables are
+computed again when the labels, or the results that they are compared with, change.
 """
 
 from collections.abc import Sequence
 from itertools import groupby
 
 import numpy as np
+import polars as pl
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from tasks.core import keys
 from tasks.core.progress import tracked
@@ -98,7 +98,8 @@ def corrected(queries: Queries, scores: Sequence[Part] | pa.Table, traces: pa.Ta
         traces: Rows of `sql/sums/reviewed_traces.sql` of the recipe.
     """
     rows = []
-    for sums in queries.run("sums/corrected_sums", {"trace_scores": scores, "reviewed_traces": traces}).to_pylist():
+    relations = {"trace_scores": scores, "reviewed_traces": traces}
+    for sums in pl.DataFrame(queries.run("sums/corrected_sums", relations)).iter_rows(named=True):
         totals, counts, changes, seen = (
             np.array(sums.pop(name), np.float64) for name in ("total", "n", "reviewed_change", "reviewed_n")
         )
@@ -108,7 +109,7 @@ def corrected(queries: Queries, scores: Sequence[Part] | pa.Table, traces: pa.Ta
                 "n_scored": int(counts.sum()),
                 "raw_mean": _rounded(found.raw),
                 "n_reviewed": int(seen.sum()),
-                "n_reviewed_questions": _asked(seen),
+                "n_reviewed_questions": _questions(seen),
                 "rectifier": _rounded(found.rectifier),
                 "corrected_mean": _rounded(found.mean),
                 "corrected_low": _rounded(found.low),
@@ -125,11 +126,11 @@ def _state(ctx: Context, reviews: pa.Table) -> str:
 
 
 def _of_days(ctx: Context, table: Table, version: str, reviews: pa.Table) -> list[Part]:
-    days = sorted(map(str, pc.unique(reviews["date"]).to_pylist()))
+    days = sorted(map(str, pl.DataFrame(reviews)["date"].unique()))
     return [part for day in days for part in ctx.lake.parts(table, version, day)]
 
 
-def _asked(counts: Numbers) -> int:
+def _questions(counts: Numbers) -> int:
     return int((counts > 0).sum())
 
 

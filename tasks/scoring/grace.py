@@ -1,11 +1,12 @@
-"""GRACE: whether answers cite their annotated right source (METHODS section 8). No judge takes part.
+"""GRACE: whether answers cite their annotated right source (METHODS, GRACE). No judge takes part.
 
-It needs the claims only, so it is computed before any model is asked. Trace rows part by part, nightly tables day by
-day, all of them in SQL; both are computed again when the annotations have changed, which their `inputs` token tells.
+It needs only the claims, so it is computed before any model runs. Trace rows part by part, nightly tables day by day,
+all in SQL; both are computed again when the annotations, and so their `inputs` token, have changed.
 """
 
 from collections.abc import Sequence
 
+import polars as pl
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -79,9 +80,8 @@ def _outcomes(ctx: Context, queries: Queries, part: Part, scopes: Sequence[Scope
         traces = traces.filter(scope.mask(scopes, traces))
     found: list[dict[str, object]] = []
     if ctx.annotations.gold:  # else no question need be read
-        asked = unredacted(part, part.read(["trace_id", "question"]))
-        texts = zip(asked["trace_id"].to_pylist(), asked["question"].to_pylist(), strict=True)
-        found = of_traces(ctx.annotations, texts)
+        questions = unredacted(part, part.read(["trace_id", "question"]))
+        found = of_traces(ctx.annotations, pl.DataFrame(questions).select("trace_id", "question").iter_rows())
     relations: dict[str, Relation] = {
         "traces": traces,
         "claims": cut_segments(ctx, part),

@@ -1,4 +1,4 @@
-"""The 95% intervals of the nightly numbers, over questions (METHODS section 11): SQL sums up each question.
+"""The 95% intervals of the nightly numbers, over questions (METHODS, Noise and confidence): SQL sums up each.
 
 Each function gives a table for `nightly_*.sql` to join, by the names of the numbers. The order of rows has no say.
 """

@@ -39,7 +39,7 @@ def test_a_stage_that_gives_way_and_goes_on_is_counted_once(tmp_path: Path) -> N
     extract_claims(ctx)
     plan_pairs(ctx)
     found = days(replace(ctx, progress=bar, budget=budget))
-    assert [(day.date, day.looks) for day in found] == [(NEXT, 2), (NEXT - timedelta(days=1), 6)]
+    assert [(day.date, day.pairs) for day in found] == [(NEXT, 2), (NEXT - timedelta(days=1), 6)]
     bar.steps, bar.stages = 0, []
     for day in found:
         budget.gave_way = True
@@ -60,4 +60,4 @@ def test_a_day_that_was_judged_before_is_counted_too(tmp_path: Path) -> None:
     judge_pairs(ctx)
     (day,) = days(replace(ctx, progress=bar))
     judge_pairs(day.ctx)
-    assert (day.date, day.looks, bar.steps) == (DAY, 2, 2)
+    assert (day.date, day.pairs, bar.steps) == (DAY, 2, 2)

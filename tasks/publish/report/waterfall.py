@@ -1,4 +1,4 @@
-"""What the pages show of the waterfall (METHODS section 7): where the traces of a night stop, and where one trace does.
+"""What the pages show of the waterfall (METHODS, The waterfall): where the traces of a night stop, and where one trace does.
 
 Where a trace stops stands in the tables; nothing is compared with a threshold here.
 """
