@@ -25,6 +25,7 @@ SUBJECTS = {
     "judging/test_packs.py": "the pairing `all_chunks`, through every stage",
     "publish/report/test_browser.py": "all pages in a browser",
     "publish/report/test_corrected_numbers.py": "a subject on several pages",
+    "publish/report/test_evidence.py": "evidence of failure patterns on several pages",
     "publish/report/test_grace_pages.py": "a subject on several pages",
     "publish/report/test_grades_pages.py": "a subject on several pages",
     "publish/report/test_repeats_line.py": "a subject on several pages",
