@@ -57,7 +57,7 @@ class _File:
     parts: Iterator[str]
     before: pl.DataFrame
     rows: int = 0
-    known: int = 0
+    duplicates: int = 0
     ingested: int = 0
     found: int = 0
     redacted: int = 0
@@ -75,7 +75,7 @@ def ingest(ctx: Context, *, buffer_bytes: int = BUFFER_BYTES) -> StageResult:
         buffer_bytes: Decoded rows held before they are gated, deduplicated and staged.
 
     Returns:
-        `computed` = new traces, `reused` = rows that were known or whose file was; notes name refused rows, parts that
+        `computed` = new traces, `reused` = rows or files that were there before; notes name refused rows, parts that
         were adopted, days outside the run that became incomplete, and unusual volumes.
 
     Raises:
@@ -115,13 +115,13 @@ def ingest(ctx: Context, *, buffer_bytes: int = BUFFER_BYTES) -> StageResult:
     return StageResult(
         "ingest",
         computed=sum(f.ingested for f in files),
-        reused=reused + sum(f.found + f.known for f in files),
+        reused=reused + sum(f.found + f.duplicates for f in files),
         notes=tuple(notes),
     )
 
 
 def _files(ctx: Context) -> list[tuple[Source, SourceFile]]:
-    """The files that the sources name; of one that two sources name, once, and with the day that either knows."""
+    """The files that the sources name; of one that two sources name, once, with the day of either."""
     found: dict[tuple[str, str], tuple[Source, SourceFile]] = {}
     for source in ctx.sources:
         for file in source.files(ctx.first, ctx.last):
@@ -206,11 +206,11 @@ class _Ingest:
                 "arrived": pa.concat_tables(arrived) if arrived else empty(TRACES),
             },
         )
-        duplicates = frame(found)
-        conflicts = duplicates.filter(pl.col("reason").is_not_null()).with_columns(detail=pl.lit(CONFLICT))
+        repeated = frame(found)
+        conflicts = repeated.filter(pl.col("reason").is_not_null()).with_columns(detail=pl.lit(CONFLICT))
         state.refused.append(_quarantine(rows, "duplicate", conflicts, state.file.path))
-        state.known += duplicates.height - conflicts.height
-        fresh = _take(rows, batch.join(duplicates, on="row", how="anti", maintain_order="left"))
+        state.duplicates += repeated.height - conflicts.height
+        fresh = _take(rows, batch.join(repeated, on="row", how="anti", maintain_order="left"))
         state.ingested += fresh.num_rows
         return fresh.append_column("date", fresh["timestamp"].cast(pa.date32()))
 
@@ -344,5 +344,5 @@ def _commit(lake: Lake, staged: dict[str, list[Part]], files: list[_File]) -> di
             target.parent.mkdir(parents=True, exist_ok=True)
             part.path.replace(target)
         ingested = f.ingested + f.found
-        ledger.record(lake, f.name, f.file, ingested=ingested, known=f.known, quarantined=f.quarantined)
+        ledger.record(lake, f.name, f.file, ingested=ingested, duplicates=f.duplicates, quarantined=f.quarantined)
     return dict(days)

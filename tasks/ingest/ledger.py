@@ -55,14 +55,14 @@ def hashes(parts: Sequence[Part]) -> pl.DataFrame:
     return pl.concat([frame(empty(TRACES)).select(HASHES), *(part.frame(HASHES) for part in parts)])
 
 
-def record(lake: Lake, name: str, file: SourceFile | None, *, ingested: int, known: int, quarantined: int) -> None:
-    """Write the row of a file, after its parts; of parts whose file is not known, a row that names none."""
+def record(lake: Lake, name: str, file: SourceFile | None, *, ingested: int, duplicates: int, quarantined: int) -> None:
+    """Write the row of a file, after its parts; of parts without a file, a row that names none."""
     row = {
         "source": file and file.path,
         "fingerprint": file and file.fingerprint,
-        "rows": ingested + known + quarantined,
+        "rows": ingested + duplicates + quarantined,
         "ingested": ingested,
-        "known": known,
+        "duplicates": duplicates,
         "quarantined": quarantined,
         "ingested_at": datetime.now(UTC),
     }
@@ -80,7 +80,7 @@ def adopt(lake: Lake) -> list[str]:
         if name not in rows:
             refused = lake.find(QUARANTINE, name)
             traces = sum(part.rows() for part in parts)
-            record(lake, name, None, ingested=traces, known=0, quarantined=refused.rows() if refused else 0)
+            record(lake, name, None, ingested=traces, duplicates=0, quarantined=refused.rows() if refused else 0)
             adopted += parts
     if not adopted:
         return []

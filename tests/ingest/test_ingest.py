@@ -44,7 +44,7 @@ def reasons(ctx: Context) -> Counter[str]:
 def books(ctx: Context) -> list[tuple[int, int, int, int]]:
     """Of every ledger row: rows, ingested, known, quarantined."""
     found = sorted(rows(ctx, SOURCES), key=lambda r: (r["source"] or "", r["ingested_at"]))
-    return [(r["rows"], r["ingested"], r["known"], r["quarantined"]) for r in found]
+    return [(r["rows"], r["ingested"], r["duplicates"], r["quarantined"]) for r in found]
 
 
 class TestAccounts:

@@ -18,7 +18,7 @@ FILE = SourceFile("logs/a.jsonl", "f1")
 
 def test_a_state_of_a_file_is_known_by_its_path_and_fingerprint(tmp_path: Path) -> None:
     lake = context(tmp_path).lake
-    ledger.record(lake, ledger.name_of(FILE), FILE, ingested=3, known=2, quarantined=1)
+    ledger.record(lake, ledger.name_of(FILE), FILE, ingested=3, duplicates=2, quarantined=1)
     assert ledger.ledger(lake) == {("logs/a.jsonl", "f1"): 6}
     others = {ledger.name_of(SourceFile(p, f)) for p, f in (("logs/a.jsonl", "f2"), ("logs/b.jsonl", "f1"))}
     assert len({ledger.name_of(FILE), *others}) == 3
@@ -35,7 +35,7 @@ def test_parts_without_a_row_get_one_that_names_no_file(tmp_path: Path) -> None:
     put(ctx, trace("a"), trace("b"), name="x-00000")
     put(ctx, trace("c", day=NEXT), name="x-00001")
     put(ctx, trace("d"), name=f"{ledger.name_of(FILE)}-00000")
-    ledger.record(ctx.lake, ledger.name_of(FILE), FILE, ingested=1, known=0, quarantined=0)
+    ledger.record(ctx.lake, ledger.name_of(FILE), FILE, ingested=1, duplicates=0, quarantined=0)
     refused = {"source": "logs/x.jsonl", "line": 4, "date": DAY, "stage": "parse", "reason": "wrong_type", "raw": "1"}
     ctx.lake.write(QUARANTINE, "x", from_rows([refused], QUARANTINE))
     assert ledger.adopt(ctx.lake) == [
@@ -43,7 +43,13 @@ def test_parts_without_a_row_get_one_that_names_no_file(tmp_path: Path) -> None:
         f"{DAY}/x-00000, {NEXT}/x-00001."
     ]  # fmt: skip
     (row,) = [r for r in rows(ctx, SOURCES) if r["source"] is None]
-    assert (row["fingerprint"], row["rows"], row["ingested"], row["known"], row["quarantined"]) == (None, 4, 3, 0, 1)
+    assert (row["fingerprint"], row["rows"], row["ingested"], row["duplicates"], row["quarantined"]) == (
+        None,
+        4,
+        3,
+        0,
+        1,
+    )
     assert ledger.ledger(ctx.lake) == {("logs/a.jsonl", "f1"): 1}  # no file is known by it
     assert ledger.adopt(ctx.lake) == []
 

@@ -114,9 +114,9 @@ def world(tmp_path_factory: pytest.TempPathFactory) -> World:
 
 def test_rows_in_are_rows_out(world: World) -> None:
     good = len(JUDGED) + len(NOTHING_TO_JUDGE)
-    (row,) = read(world.warehouse, "SELECT rows, ingested, known, quarantined FROM sources")
+    (row,) = read(world.warehouse, "SELECT rows, ingested, duplicates, quarantined FROM sources")
     # The last line is a copy of the first; blank lines are no rows.
-    assert row == {"rows": good + len(REFUSED) + 1, "ingested": good, "known": 1, "quarantined": len(REFUSED)}
+    assert row == {"rows": good + len(REFUSED) + 1, "ingested": good, "duplicates": 1, "quarantined": len(REFUSED)}
     assert not unbalanced(world.warehouse)
 
 
@@ -233,10 +233,10 @@ def test_rows_in_are_rows_out_for_any_mixture(files: list[list[tuple[str | None,
         ledger = [r for p in lake.parts(SOURCES) for r in p.read().to_pylist()]
         held = Counter(r for p in lake.parts(QUARANTINE) for r in p.read(["reason"])["reason"].to_pylist())
         kept = {r["trace_id"]: r for p in lake.parts(TRACES) for r in p.read().to_pylist()}
-        assert all(r["rows"] == r["ingested"] + r["known"] + r["quarantined"] for r in ledger)
+        assert all(r["rows"] == r["ingested"] + r["duplicates"] + r["quarantined"] for r in ledger)
         assert len(ledger) == len(files)
         assert sum(r["rows"] for r in ledger) == expected.rows
-        assert sum(r["known"] for r in ledger) == expected.known
+        assert sum(r["duplicates"] for r in ledger) == expected.known
         assert held == expected.reasons
         assert {t: r["answer"] for t, r in kept.items()} == {t: r["answer"] for t, r in expected.contents.items()}
         assert sum(p.rows() for p in lake.parts(TRACES)) == len(expected.contents)

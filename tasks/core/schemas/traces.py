@@ -92,9 +92,9 @@ SOURCES = Table(
     pa.schema([
         col("source", S, "File or URL; null if its row was lost and its traces were adopted."),
         col("fingerprint", S, "Hash of its size and modification time or ETag; null if `source` is null."),
-        col("rows", I64, "Rows in it: ingested + known + quarantined.", null=False),
+        col("rows", I64, "Rows in it: ingested + duplicates + quarantined.", null=False),
         col("ingested", I64, "New traces.", null=False),
-        col("known", I64, "Traces that were already stored, unchanged.", null=False),
+        col("duplicates", I64, "Traces that were already stored, unchanged.", null=False),
         col("quarantined", I64, "Rows refused.", null=False),
         col("ingested_at", TS, "Time of the ingest.", null=False),
     ]),
