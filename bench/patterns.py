@@ -97,13 +97,13 @@ def night(config: Path, hits: int) -> None:
 
 def _show(row: Mapping[str, Any], trace: Mapping[str, Any], label: str) -> None:
     answer = trace["answer"]
-    first = min((s["start"] for s in row["said"]), default=0)
-    last = max((s["end"] for s in row["said"]), default=0)
-    said = " | ".join(answer[s["start"] : s["end"]] for s in row["said"])
-    around = " ".join(answer[max(0, first - 120) : last + 80].split()) if row["said"] else "the whole claim"
+    first = min((s["start"] for s in row["answer_spans"]), default=0)
+    last = max((s["end"] for s in row["answer_spans"]), default=0)
+    said = " | ".join(answer[s["start"] : s["end"]] for s in row["answer_spans"])
+    around = " ".join(answer[max(0, first - 120) : last + 80].split()) if row["answer_spans"] else "the whole claim"
     print(f"- {row['trace_id']} ({label}) «{said}» in: {around}")
     texts = {c["chunk_id"]: c["text"] for c in trace["chunks"]}
-    for place in row["shown"]:
+    for place in row["chunk_spans"]:
         passage = " ".join(texts[place["chunk_id"]][place["start"] : place["end"]].split())
         print(f"    [{place['chunk_id']}] {passage[:300]}")
 

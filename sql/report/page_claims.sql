@@ -1,7 +1,7 @@
 -- Grain: one claim of the given traces, with its result; and what else was cut from them, which has none.
 -- Inputs: claims, claim_results, claim_patterns. Parameters: $recipe, $night, $extractor_version, $trace_ids.
 WITH pattern AS (
-    SELECT claim_id, list({'pattern': pattern, 'said': said, 'shown': shown} ORDER BY pattern) AS evidence
+    SELECT claim_id, list({'pattern': pattern, 'answer_spans': answer_spans, 'chunk_spans': chunk_spans} ORDER BY pattern) AS evidence
     FROM claim_patterns
     WHERE recipe = $recipe AND date = $night AND trace_id IN (SELECT unnest($trace_ids))
     GROUP BY claim_id

@@ -101,12 +101,12 @@ class Found:
     """The evidence of one pattern, without any text.
 
     Attributes:
-        said: Spans of the answer; empty where it is the claim as a whole.
-        shown: Places in chunks; empty where the pattern is that there is none.
+        answer_spans: Spans of the answer; empty for the whole claim.
+        chunk_spans: Places in chunks; empty if the pattern is that there is none.
     """
 
-    said: tuple[Span, ...] = ()
-    shown: tuple[Place, ...] = ()
+    answer_spans: tuple[Span, ...] = ()
+    chunk_spans: tuple[Place, ...] = ()
 
 
 class Detector(Protocol):

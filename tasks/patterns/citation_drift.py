@@ -11,4 +11,4 @@ def detect(claim: Claim, chunks: Sequence[Chunk]) -> Found | None:
     """The chunks that support it: they are what it should have cited."""
     if claim.label != "supported" or not claim.misused:
         return None
-    return Found(shown=tuple(chunk.place() for i in claim.deciding for chunk in chunks if chunk.chunk_id == i))
+    return Found(chunk_spans=tuple(chunk.place() for i in claim.deciding for chunk in chunks if chunk.chunk_id == i))

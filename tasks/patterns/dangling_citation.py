@@ -14,7 +14,7 @@ def detect(claim: Claim, chunks: Sequence[Chunk]) -> Found | None:  # noqa: ARG0
     if not claim.dangling:
         return None
     at = (_place(claim, reference) for reference in claim.dangling)
-    return Found(said=tuple(span for span in at if span))
+    return Found(answer_spans=tuple(span for span in at if span))
 
 
 def _place(claim: Claim, reference: str) -> Span | None:

@@ -75,21 +75,21 @@ def detect(claim: Claim, chunks: Sequence[Chunk]) -> Found | None:
     cue = UNIVERSAL.search(claim.text)
     if cue is None and CAREFUL.search(claim.text):
         return None
-    said = stems([w for w in words(claim.text) if cue is None or not cue.start() <= w.start < cue.end()])
+    claim_words = stems([w for w in words(claim.text) if cue is None or not cue.start() <= w.start < cue.end()])
     near = [
-        (coverage(said, s.stems), chunk, s)
+        (coverage(claim_words, s.stems), chunk, s)
         for chunk in chunks
-        if coverage(said, chunk.stems) >= SHARED
+        if coverage(claim_words, chunk.stems) >= SHARED
         for s in chunk.sentences
     ]
     best = max((share for share, _, _ in near), default=0.0)
-    if best < SHARED or best * len(said) < FEWEST:
+    if best < SHARED or best * len(claim_words) < FEWEST:
         return None
     closest = [(chunk, s) for share, chunk, s in near if share >= max(SHARED, best - NEAR)]
     told = [(chunk, s, _instance(s, claim.text)) for chunk, s in closest]
     if any(instance is None for _, _, instance in told):
         return None
-    chunk, sentence, _ = next(one for one in told if coverage(said, one[1].stems) == best)
+    chunk, sentence, _ = next(one for one in told if coverage(claim_words, one[1].stems) == best)
     rule = cue.span() if cue else next(_generic(claim.text, sentence), None)
     return Found((claim.where(*rule),), (chunk.place(sentence.start, sentence.end),)) if rule else None
 
@@ -114,10 +114,10 @@ def _instance(sentence: Sentence, claim: str) -> Span | None:
 
 def _tells(sentence: Sentence) -> bool:
     """Whether it has a verb in the past, rather than a participle only."""
-    said = sentence.words
+    claim_words = sentence.words
     return any(
-        word.text in AUXILIARIES or (word.past and (i == 0 or said[i - 1].text not in PARTICIPLE_AFTER))
-        for i, word in enumerate(said)
+        word.text in AUXILIARIES or (word.past and (i == 0 or claim_words[i - 1].text not in PARTICIPLE_AFTER))
+        for i, word in enumerate(claim_words)
     )
 
 

@@ -148,7 +148,7 @@ def detect(claim: Claim, chunks: Sequence[Chunk]) -> Found | None:
         return None
     source = _source(tuple(text for chunk in chunks for text in (chunk.title, chunk.text)))
     ghosts = list(_ghosts(claim.text, source))
-    return Found(said=tuple(claim.where(*span) for span in ghosts)) if ghosts else None
+    return Found(answer_spans=tuple(claim.where(*span) for span in ghosts)) if ghosts else None
 
 
 def _ghosts(text: str, source: _Source) -> Iterator[Span]:

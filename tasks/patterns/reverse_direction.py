@@ -78,11 +78,11 @@ def detect(claim: Claim, chunks: Sequence[Chunk]) -> Found | None:
     """The word that gives the direction, and the sentence that has it the other way round."""
     if claim.label not in ("unsupported", "contradicted"):
         return None
-    said = words(claim.text)
-    relations = list(_tells(claim.text, said))
+    claim_words = words(claim.text)
+    relations = list(_tells(claim.text, claim_words))
     if not relations:
         return None
-    whole = stems(said)
+    whole = stems(claim_words)
     for chunk in (c for c in chunks if coverage(whole, c.stems) >= SHARED):
         for sentence in chunk.sentences:
             if coverage(whole, sentence.stems) < SHARED:
@@ -116,34 +116,34 @@ def _same(one: _Told, other: _Told) -> bool:
     )
 
 
-def _tells(text: str, said: Sequence[Word]) -> list[_Told]:
+def _tells(text: str, claim_words: Sequence[Word]) -> list[_Told]:
     """Everything with a direction that a sentence tells."""
-    found = list(_relations(said))
+    found = list(_relations(claim_words))
     if split := CONDITION_FIRST.match(text) or CONDITION_LAST.match(text):
         agent, patient = stems(words(split["a"])), stems(words(split["b"]))
         if agent and patient:
-            found.append(_Told("condition", agent, patient, False, said[0]))
+            found.append(_Told("condition", agent, patient, False, claim_words[0]))
     return found
 
 
-def _relations(said: Sequence[Word]) -> Iterator[_Told]:
+def _relations(claim_words: Sequence[Word]) -> Iterator[_Told]:
     """Every relation of a sentence, with the content words before and behind it as its sides."""
-    for i, word in enumerate(said):
-        family, turned = _relation(said, i)
+    for i, word in enumerate(claim_words):
+        family, turned = _relation(claim_words, i)
         if family is None:
             continue
-        left, right = stems(_until_clause(said[:i], -1)), stems(_until_clause(said[i + 1 :], 1))
+        left, right = stems(_until_clause(claim_words[:i], -1)), stems(_until_clause(claim_words[i + 1 :], 1))
         left, right = left - {word.stem}, right - {word.stem}
         if left and right:
             agent, patient = (right, left) if turned else (left, right)
-            negated = any(w.text in NEGATION or w.text.endswith(("n't", "n’t")) for w in said[max(0, i - 4) : i])
+            negated = any(w.text in NEGATION or w.text.endswith(("n't", "n’t")) for w in claim_words[max(0, i - 4) : i])
             yield _Told(family, agent, patient, negated, word)
 
 
-def _relation(said: Sequence[Word], i: int) -> tuple[object, bool]:
+def _relation(claim_words: Sequence[Word], i: int) -> tuple[object, bool]:
     """What relation a word names, if any, and whether its sides are turned round."""
-    word = said[i]
-    before, behind = said[max(0, i - 3) : i], said[i + 1 : i + 8]
+    word = claim_words[i]
+    before, behind = claim_words[max(0, i - 3) : i], claim_words[i + 1 : i + 8]
     if word.text in _ORDER:
         return _ORDER[word.text][0], bool(_ORDER[word.text][1])
     if COMPARATIVE.match(word.text) and any(w.text == "than" for w in behind):

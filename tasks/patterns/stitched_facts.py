@@ -1,6 +1,6 @@
 """Stitched facts: parts of the claim are from two chunks, and the whole is in neither (METHODS section 12).
 
-The judge must have said that the claim is not supported: chunks that entail it together support it, and no stitching is
+The judge must have claim_words that the claim is not supported: chunks that entail it together support it, and no stitching is
 left. Its parts are then found by the words that the chunks share with them. Left out: parts in other words altogether.
 """
 
@@ -34,10 +34,10 @@ def detect(claim: Claim, chunks: Sequence[Chunk]) -> Found | None:
     judged = set(claim.in_part)
     held, lacked = (HELD_JUDGED, LACKED_JUDGED) if len(judged) >= 2 else (HELD, LACKED)
     among = [chunk for chunk in chunks if chunk.chunk_id in judged] if len(judged) >= 2 else chunks
-    said = words(claim.text)
+    claim_words = words(claim.text)
     wholes = [chunk.stems for chunk in among]
     best: tuple[float, Found] | None = None
-    for left, right in _cuts(claim.text, said):
+    for left, right in _cuts(claim.text, claim_words):
         homes = [_home(stems(part), among, wholes, held) for part in (left, right)]
         for share_a, i, place_a in homes[0]:
             for share_b, j, place_b in homes[1]:
@@ -50,11 +50,11 @@ def detect(claim: Claim, chunks: Sequence[Chunk]) -> Found | None:
     return best[1] if best else None
 
 
-def _cuts(text: str, said: Sequence[Word]) -> Iterator[tuple[list[Word], list[Word]]]:
+def _cuts(text: str, claim_words: Sequence[Word]) -> Iterator[tuple[list[Word], list[Word]]]:
     """The claim in two, at each seam."""
     for seam in SEAM.finditer(text):
-        left = [w for w in said if w.end <= seam.start() + 1]
-        right = [w for w in said if w.start >= seam.end() - 1]
+        left = [w for w in claim_words if w.end <= seam.start() + 1]
+        right = [w for w in claim_words if w.start >= seam.end() - 1]
         if len(stems(left)) >= FEWEST and len(stems(right)) >= FEWEST:
             yield left, right
 

@@ -77,8 +77,10 @@ def _rows(ctx: Context, part: Part, judged: pl.DataFrame) -> Iterator[dict[str, 
                     "claim_id": row["claim_id"],
                     "trace_id": trace["trace_id"],
                     "pattern": name,
-                    "said": [{"start": start, "end": end} for start, end in found.said],
-                    "shown": [{"chunk_id": p.chunk_id, "start": p.start, "end": p.end} for p in found.shown],
+                    "answer_spans": [{"start": start, "end": end} for start, end in found.answer_spans],
+                    "chunk_spans": [
+                        {"chunk_id": p.chunk_id, "start": p.start, "end": p.end} for p in found.chunk_spans
+                    ],
                 }
 
 

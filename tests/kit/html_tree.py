@@ -33,7 +33,7 @@ class Node:
     def text(self) -> str:
         return "".join(c if isinstance(c, str) else c.text() for c in self.children)
 
-    def said(self) -> str:
+    def words(self) -> str:
         """The text as a browser shows it: white space runs together, blocks stand apart."""
         return re.sub(r"[ \t\r\n\f]+", " ", self._spaced()).strip()
 

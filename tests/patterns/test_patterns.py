@@ -32,7 +32,7 @@ def test_only_what_is_asked_for_is_looked_for() -> None:
 
 def test_a_ghost_number_is_marked_and_others_are_not() -> None:
     found = detect("ghost_number", "Of 40 boats, 17 sank.", "A fleet of 40 boats left.")
-    assert found == Found(said=((13, 15),))
+    assert found == Found(answer_spans=((13, 15),))
 
 
 @pytest.mark.parametrize("label", ["supported", "unsupported", "contradicted", None])
@@ -93,7 +93,7 @@ def test_without_chunks_no_figure_is_a_ghost() -> None:
 
 def test_citation_drift_names_the_chunks_that_support_the_claim() -> None:
     drift = detect("citation_drift", "A.", "no", "yes", label="supported", misused=True, deciding=("2",))
-    assert drift == Found(shown=(Place("2", 0, 3),))
+    assert drift == Found(chunk_spans=(Place("2", 0, 3),))
 
 
 @pytest.mark.parametrize(("label", "misused"), [("supported", False), ("supported", None), ("unsupported", True)])
@@ -103,7 +103,7 @@ def test_no_drift_without_support_elsewhere(label: str, misused: bool | None) ->
 
 def test_a_dangling_citation_is_marked_where_it_stands() -> None:
     text = "4 cores are needed [4], as all agree [14]."
-    assert detect("dangling_citation", text, "x", dangling=("4",)) == Found(said=((20, 21),))
+    assert detect("dangling_citation", text, "x", dangling=("4",)) == Found(answer_spans=((20, 21),))
     assert detect("dangling_citation", text, "x", dangling=("77",)) == Found()  # logged as structure
     assert detect("dangling_citation", text, "x") is None
 
@@ -117,11 +117,11 @@ OPENED, AQUARIUM = "The mill museum opened in 1998.", "The aquarium attracts two
 def test_stitched_facts_name_both_parts_and_where_they_are_from() -> None:
     found = detect("stitched_facts", MUSEUM, OPENED, AQUARIUM)
     assert found is not None
-    assert [MUSEUM[a:b] for a, b in found.said] == [
+    assert [MUSEUM[a:b] for a, b in found.answer_spans] == [
         "The mill museum opened in 1998",
         "attracts two million visitors a year",
     ]
-    assert [p.chunk_id for p in found.shown] == ["1", "2"]
+    assert [p.chunk_id for p in found.chunk_spans] == ["1", "2"]
 
 
 def test_the_judge_s_word_on_both_chunks_lets_fewer_words_do() -> None:
@@ -157,7 +157,7 @@ def test_nothing_is_stitched_where_one_chunk_gives_what_there_is(label: str, chu
 def test_a_generalized_particular(text: str, chunk: str) -> None:
     found = detect("generalized_particular", text, chunk)
     assert found is not None
-    assert found.shown == (Place("1", 0, len(chunk)),)
+    assert found.chunk_spans == (Place("1", 0, len(chunk)),)
 
 
 @pytest.mark.parametrize(
@@ -191,7 +191,7 @@ def test_no_rule_is_made_of_a_particular(text: str, chunk: str, label: str) -> N
 def test_a_reverse_direction(text: str, chunk: str) -> None:
     found = detect("reverse_direction", text, chunk, label="contradicted")
     assert found is not None
-    assert found.shown == (Place("1", 0, len(chunk)),)
+    assert found.chunk_spans == (Place("1", 0, len(chunk)),)
 
 
 @pytest.mark.parametrize(
@@ -216,11 +216,11 @@ def test_evidence_is_placed_in_the_answer_as_it_is_written() -> None:
     answer = "Intro.\n\n- It took **17 days** [1, 2] in all.\n"
     start, end = answer.index("It"), answer.index(" in all") + len(" in all.")
     one = Claim("It took 17 days in all.", answer, start, end, label="unsupported")
-    (span,) = find(["ghost_number"], one, [Chunk("1", "It took weeks.")])["ghost_number"].said
+    (span,) = find(["ghost_number"], one, [Chunk("1", "It took weeks.")])["ghost_number"].answer_spans
     assert answer[slice(*span)] == "17"
 
 
 def test_a_fact_in_words_of_its_own_is_placed_by_its_sentence() -> None:
     answer = "It went on for a fortnight."
     one = Claim("The strike lasted 14 days.", answer, 0, len(answer), label="unsupported")
-    assert find(["ghost_number"], one, [Chunk("1", "A strike.")])["ghost_number"].said == ((0, len(answer)),)
+    assert find(["ghost_number"], one, [Chunk("1", "A strike.")])["ghost_number"].answer_spans == ((0, len(answer)),)

@@ -73,9 +73,7 @@ def test_a_night_is_written_once(tmp_path: Path, built: Built) -> None:
     assert built == [DAY, NEXT]
 
 
-def test_a_change_of_a_night_renews_it_and_the_later_ones_whose_trends_show_it(
-    tmp_path: Path, built: Built
-) -> None:
+def test_a_change_of_a_night_renews_it_and_the_later_ones_whose_trends_show_it(tmp_path: Path, built: Built) -> None:
     ctx = both(tmp_path)
     night(ctx, DAY, "t1")
     night(ctx, NEXT, "t2")

@@ -44,10 +44,10 @@ def test_patterns_are_named_placed_and_counted(tmp_path: Path) -> None:
     assert [r["pattern"] for r in rows(ctx, CLAIM_PATTERNS) if r["trace_id"] == "bare"] == ["dangling_citation"]
 
     def said(name: str) -> list[str]:
-        return [ANSWER[s["start"] : s["end"]] for s in found[name]["said"]]
+        return [ANSWER[s["start"] : s["end"]] for s in found[name]["answer_spans"]]
 
     def shown(name: str) -> list[str]:
-        return [CHUNKS[p["chunk_id"]][p["start"] : p["end"]] for p in found[name]["shown"]]
+        return [CHUNKS[p["chunk_id"]][p["start"] : p["end"]] for p in found[name]["chunk_spans"]]
 
     assert (said("ghost_number"), shown("ghost_number")) == (["17"], [])
     assert said("stitched_facts") == ["The mill museum opened in 1998", "attracts two million visitors a year"]

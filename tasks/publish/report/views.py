@@ -271,12 +271,12 @@ def _evidence(found: Row, claim: Row, passages: _Passages, answer: str) -> Evide
         found: One item of the claim's `evidence`.
         claim: Its row of `page_claims`.
     """
-    marks, marked = found["said"], []
+    marks, marked = found["answer_spans"], []
     if marks:
         left = min(claim["span_start"], *(m["start"] for m in marks))
         right = max(claim["span_end"], *(m["end"] for m in marks))
         marked = pieces(answer[left:right], [(m["start"] - left, m["end"] - left, 0) for m in marks])
-    return Evidence(found["pattern"], tuple(marked), tuple(map(passages.find, found["shown"])))
+    return Evidence(found["pattern"], tuple(marked), tuple(map(passages.find, found["chunk_spans"])))
 
 
 def _cited(chunk_id: str, claim: Row, pairs: Sequence[Row], passages: _Passages) -> Cited:

@@ -34,9 +34,15 @@ def site(out: Path) -> Path:
     )  # fmt: skip
     nightly(rows)
     ident = {"recipe": RECIPE, "date": NIGHT, "claim_id": claim_id("t", EXTRACTOR, 0), "trace_id": "t"}
-    rows.add("claim_patterns", **ident, pattern="ghost_number", said=[{"start": 10, "end": 12}])
+    rows.add("claim_patterns", **ident, pattern="ghost_number", answer_spans=[{"start": 10, "end": 12}])
     place = {"chunk_id": "c<1>", "start": 0, "end": 24}
-    rows.add("claim_patterns", **ident, pattern="reverse_direction", said=[{"start": 3, "end": 6}], shown=[place])
+    rows.add(
+        "claim_patterns",
+        **ident,
+        pattern="reverse_direction",
+        answer_spans=[{"start": 3, "end": 6}],
+        chunk_spans=[place],
+    )
     group = {"recipe": RECIPE, "date": NIGHT, "app": "support", "generator": "meridian-8b", "judge_version": JUDGE}
     rows.add(
         "nightly_patterns", **group, pattern="ghost_number", n=1, n_not_judged=3, claims_judged=2,
@@ -50,22 +56,22 @@ def site(out: Path) -> Path:
 def test_evidence_stands_with_its_claim_marked_and_escaped(tmp_path: Path) -> None:
     page = parse(site(tmp_path) / "traces" / f"{slug('t')}.html")
     ghost, reverse = page.all("div", "evidence")
-    assert ghost.one("span", "pattern").said() == "ghost number"
+    assert ghost.one("span", "pattern").words() == "ghost number"
     assert [b.text() for b in ghost.all("b")] == ["17"]
     assert "It has <b>17</b> rooms [9]." in ghost.text()
     assert ghost.all("blockquote") == []
     assert [b.text() for b in reverse.all("b")] == ["has"]
     quote: Node = reverse.one("blockquote")
-    assert quote.said() == "A house & <i>garden</i>. …"
+    assert quote.words() == "A house & <i>garden</i>. …"
     assert quote.all("i") == []
     assert reverse.one("a").attrs["href"] == "#chunk-0"
 
 
 def test_the_night_page_counts_each_pattern_that_was_looked_for(tmp_path: Path) -> None:
     section = next(s for s in parse(site(tmp_path) / "index.html").all("section") if s.attrs.get("id") == "patterns")
-    head = [th.said() for th in section.one("table").all("th")][:3]
+    head = [th.words() for th in section.one("table").all("th")][:3]
     assert head == ["Generator", "ghost number", "stitched facts"]
-    said = [td.said().replace("\u202f", " ") for td in section.one("table").all("td")]
+    said = [td.words().replace("\u202f", " ") for td in section.one("table").all("td")]
     assert said[0].startswith("1")
     assert "50.0% [9.4, 90.5]" in said[0] or "50.0% [9.5, 90.5]" in said[0]
     assert "and 3 not judged" in said[0]

@@ -48,7 +48,7 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def said(tree: Node) -> list[list[str]]:
-    return [[plain(c.said()) for c in r.children if isinstance(c, Node)] for r in tree.all("tr")]
+    return [[plain(c.words()) for c in r.children if isinstance(c, Node)] for r in tree.all("tr")]
 
 
 def plain(text: str) -> str:
@@ -57,7 +57,7 @@ def plain(text: str) -> str:
 
 def sources_of(site: Path, trace_id: str) -> dict[str, str]:
     (shown,) = parse(site / "traces" / f"{slug(trace_id)}.html").all("dl", "grace")
-    return {d.one("dt").said(): d.one("dd").said() for d in shown.all("div")}
+    return {d.one("dt").words(): d.one("dd").words() for d in shown.all("div")}
 
 
 def test_a_night_shows_accuracy_and_the_split(site: Path) -> None:
@@ -105,7 +105,7 @@ def test_a_night_without_annotations_says_so(tmp_path: Path) -> None:
     rows = by_hand()
     rows.add("nightly_grace", recipe=RECIPE, date=NIGHT, app="support", generator="g", n=7, n_na=7)
     section = parse(build(rows.reader(), tmp_path, NIGHT, RECIPE, 0)).one(id_="grace")
-    assert "No trace of this night is annotated" in section.said()
+    assert "No trace of this night is annotated" in section.words()
     assert not section.all("table")
 
 

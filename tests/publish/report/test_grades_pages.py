@@ -63,9 +63,9 @@ def section(page: Path) -> Node:
 
 def test_the_night_shows_each_grade_with_its_interval_and_what_it_leaves_out(site: Path) -> None:
     found = section(site / str(NIGHT) / "index.html")
-    assert "<b>grader</b>" in found.said()  # as text
+    assert "<b>grader</b>" in found.words()  # as text
     head, *groups = found.all("tr")
-    assert [h.said() for h in head.all("th")] == [
+    assert [h.words() for h in head.all("th")] == [
         "Generator",
         "Answer relevancy 1 to 5",
         "Completeness 1 to 5",
@@ -75,15 +75,15 @@ def test_the_night_shows_each_grade_with_its_interval_and_what_it_leaves_out(sit
         "Negative rejection 0 to 1",
     ]
     first = groups[0].all("td")
-    assert first[0].said() == "3.50 [2.25, 4.75] n\u202f=\u202f3, 1\xa0n/a, 2\xa0unparsable, 1\xa0failed"
-    assert first[1].said() == "n/a n\u202f=\u202f0, 5\xa0n/a, 2\xa0not graded"
+    assert first[0].words() == "3.50 [2.25, 4.75] n\u202f=\u202f3, 1\xa0n/a, 2\xa0unparsable, 1\xa0failed"
+    assert first[1].words() == "n/a n\u202f=\u202f0, 5\xa0n/a, 2\xa0not graded"
     assert len(groups) == 2
     assert '<a href="#grades">' in (site / str(NIGHT) / "index.html").read_text()
 
 
 def test_a_trace_shows_its_grades_and_their_reasons_as_text(site: Path) -> None:
     page = site / str(NIGHT) / "traces" / f"{slug(HOSTILE)}.html"
-    rows = [[c.said() for c in (*r.all("th"), *r.all("td"))] for r in section(page).all("tr")[1:]]
+    rows = [[c.words() for c in (*r.all("th"), *r.all("td"))] for r in section(page).all("tr")[1:]]
     assert rows == [
         ["Answer relevancy", "4", EVIL],
         ["Completeness", "3.50", ""],

@@ -55,32 +55,32 @@ def test_each_judge_has_a_matrix_of_16_by_9_for_each_grade(page: Node, suite: Su
     assert alternative.startswith("Answer relevancy, types by cases: 90 passed, 54 failed.")
     drawn = {shape: "".join(p.attrs["d"] for p in figures[0].all("path")).count(d) for shape, d in SHAPES.items()}
     assert drawn == {"passed": 90, "failed": 54, "unparsable": 0, "unjudged": 0}
-    lost = [f.one("figcaption").said() for f in figures[6:]]
+    lost = [f.one("figcaption").words() for f in figures[6:]]
     assert any(re.search(r"\b1[45] unparsable", words) for words in lost)
 
 
 def test_tables_hold_the_same(page: Node) -> None:
     table = page.one("section", id_="judge-1").all("details", "fold")[0]
-    cells = [td.said() for td in table.all("td")]
+    cells = [td.words() for td in table.all("td")]
     assert (len(cells), sum(c.startswith("passed") for c in cells)) == (144, 90)
     assert set(cells) == {"passed 5", "failed 5"}
     lossy = page.one("section", id_="judge-2")
-    assert sum(td.said() == "unparsable" for t in lossy.all("details", "fold")[:4] for td in t.all("td")) == 58
+    assert sum(td.words() == "unparsable" for t in lossy.all("details", "fold")[:4] for td in t.all("td")) == 58
 
 
 def test_why_stands_beside_each_judge(page: Node) -> None:
-    assert "It gives every answer the same grades" in page.one("section", id_="judge-1").one("ul", "reasons").said()
-    assert "of its replies can't be read (58 of 576" in page.one("section", id_="judge-2").one("ul", "reasons").said()
+    assert "It gives every answer the same grades" in page.one("section", id_="judge-1").one("ul", "reasons").words()
+    assert "of its replies can't be read (58 of 576" in page.one("section", id_="judge-2").one("ul", "reasons").words()
 
 
 def test_failures_stand_side_by_side(page: Node, suite: Suite) -> None:
     articles = page.one("section", id_="failures").all("article")
-    first = next(a for a in articles if suite.cases[6].case_id in a.said())
+    first = next(a for a in articles if suite.cases[6].case_id in a.words())
     case = suite.cases[6]  # declines though the answer is there: N/A, 1, N/A and N/A are right
     assert case.question in first.text()
     assert case.answer in first.text()
     assert all(text in first.text() for text in case.references)
-    rows = [[c.said() for c in tr.children if isinstance(c, Node)] for tr in first.one("table").all("tr")]
+    rows = [[c.words() for c in tr.children if isinstance(c, Node)] for tr in first.one("table").all("tr")]
     assert rows[0] == ["Grade", "Wanted", "kind", "lossy"]
     by_grade = {row[0]: row[1:] for row in rows[1:]}
     assert by_grade["answer relevancy"][:2] == ["==None", "5 failed"]

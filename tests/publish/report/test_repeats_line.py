@@ -18,7 +18,7 @@ def lines(tmp_path: Path, *repeats: dict[str, Any]) -> list[str]:
         rows.add("nightly_repeats", **{**of, **row})
     build(rows.reader(), tmp_path, NIGHT, RECIPE, 0)
     found = parse(tmp_path / str(NIGHT) / "index.html").all("p", "repeats")
-    return [" ".join(p.said().replace("\u202f", "").split()) for p in found]
+    return [" ".join(p.words().replace("\u202f", "").split()) for p in found]
 
 
 def test_repeats_are_told_with_their_spread(tmp_path: Path) -> None:

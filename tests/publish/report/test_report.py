@@ -39,7 +39,7 @@ def page(site: Path, trace_id: str) -> Node:
 
 
 def cells(table: Node) -> list[list[str]]:
-    return [[c.said() for c in r.children if isinstance(c, Node)] for r in table.all("tr")]
+    return [[c.words() for c in r.children if isinstance(c, Node)] for r in table.all("tr")]
 
 
 def plain(text: str) -> str:
@@ -134,7 +134,7 @@ def test_traces_are_chained_in_the_order_of_the_list(site, night):
 
 
 def test_the_head_says_what_ran(night):
-    said = plain(night.one("p", "lede").said())
+    said = plain(night.one("p", "lede").words())
     assert "5 answers scored under recipe claims" in said
     assert "judged by nli-minilm" in said
     for part in ("took 3 min 20 s", "computed 1234 verdicts", "had 77 already", "read 98765", "refused 3 rows"):
@@ -180,7 +180,7 @@ def test_citations_and_languages_have_their_numbers(tmp_path):
     )
     build(rows.reader(), tmp_path, NIGHT, RECIPE, 0)
     page = parse(tmp_path / "2026-11-19" / "index.html")
-    tables = {t.one("caption").said(): cells(t) for t in page.all("table") if t.all("caption")}
+    tables = {t.one("caption").words(): cells(t) for t in page.all("table") if t.all("caption")}
     _, row = tables["Citations by generator and app"]
     assert list(map(plain, row))[1:] == ["0.50 [0.25, 0.75]", "n/a", "25.0% [7.1, 59.1] 2 of 8 judged", "4"]
     _, *found = tables["Languages of the claims by generator and app"]
@@ -205,10 +205,10 @@ def test_trend_keeps_judge_versions_apart(tmp_path):
     rows.add("nightly_groundedness", **{**past, "recipe": "other"}, generator="g", n=2, n_scored=2)
     build(rows.reader(), tmp_path, NIGHT, RECIPE, 0)
     trend = parse(tmp_path / "2026-11-19" / "index.html").one(id_="trend")
-    assert [li.said() for li in trend.one("ul", "legend").all("li")] == ["g (judge new)", "g (judge old)"]
+    assert [li.words() for li in trend.one("ul", "legend").all("li")] == ["g (judge new)", "g (judge old)"]
     (plot,) = trend.all("div", "plot")
     assert plot.attrs["aria-label"].endswith("g (judge new): 60.0 to 50.0 over 3 nights; g (judge old): 53.0 to 52.0 over 2 nights")  # fmt: skip
-    assert "From 2026-11-18 on, judge new counts" in trend.said()
+    assert "From 2026-11-18 on, judge new counts" in trend.words()
 
 
 def test_trend_names_judges_as_people_do(tmp_path):
@@ -222,8 +222,8 @@ def test_trend_names_judges_as_people_do(tmp_path):
         rows.add("judges", judge_version=judge, name=called, kind="llm", definition="{}")
     build(rows.reader(), tmp_path, NIGHT, RECIPE, 0)
     trend = parse(tmp_path / "2026-11-19" / "index.html").one(id_="trend")
-    assert [li.said() for li in trend.one("ul", "legend").all("li")] == ["g (judge llm v1)", "g (judge llm v2)", "g (judge nli)"]  # fmt: skip
-    assert "From 2026-11-18 on, judge llm v2 counts" in trend.said()
+    assert [li.words() for li in trend.one("ul", "legend").all("li")] == ["g (judge llm v1)", "g (judge llm v2)", "g (judge nli)"]  # fmt: skip
+    assert "From 2026-11-18 on, judge llm v2 counts" in trend.words()
 
 
 def test_trend_goes_on_under_another_name(tmp_path):
@@ -245,7 +245,7 @@ def test_trend_goes_on_under_another_name(tmp_path):
     trend = parse(tmp_path / "2026-11-19" / "index.html").one(id_="trend")
     (plot,) = trend.all("div", "plot")
     assert plot.attrs["aria-label"].endswith("g (judge new): 51.0 to 50.0 over 2 nights; g (judge old): 52.0")
-    assert "From 2026-11-18 on, judge new counts" in trend.said()
+    assert "From 2026-11-18 on, judge new counts" in trend.words()
 
 
 def test_trend_stops_at_the_night(tmp_path):
@@ -263,8 +263,8 @@ def test_a_misuse_shows_claim_cited_chunk_and_where_the_support_is(site, night):
     (case,) = [c for c in night.all("article", "case") if "warranty is two years" in c.text()]
     there = f"traces/{slug('kinds')}.html"
     assert case.links()[0] == f"{there}#claim-1"
-    quotes = [b.said() for b in case.all("blockquote")]
-    heads = [p.said() for p in case.all("p", "source-head")]
+    quotes = [b.words() for b in case.all("blockquote")]
+    heads = [p.words() for p in case.all("p", "source-head")]
     assert heads[0].startswith("It cites ret-1")
     assert "unsupported" in heads[0]
     assert quotes[0].startswith("Unused goods may be returned within 30 days")
@@ -275,7 +275,7 @@ def test_a_misuse_shows_claim_cited_chunk_and_where_the_support_is(site, night):
 
 
 def test_one_representative_misuse_per_trace_the_surest_first(night):
-    cases = [c.one("h3").said() for c in night.all("article", "case")]
+    cases = [c.one("h3").words() for c in night.all("article", "case")]
     assert cases == ["<script>alert(1)</script>", "The warranty is two years from purchase"]  # .93 beats .88
 
 
@@ -314,7 +314,7 @@ def test_triad_counts(night):
 
 def test_every_kind_of_verdict_is_shown_by_name(site):
     bodies = page(site, "kinds").one("table", "claims").all("tbody")
-    verdicts = [b.all("td")[1].said().split()[0] for b in bodies if b.attrs.get("id", "").startswith("claim-")]
+    verdicts = [b.all("td")[1].words().split()[0] for b in bodies if b.attrs.get("id", "").startswith("claim-")]
     assert verdicts == ["supported", "supported", "contradicted", "unsupported", "partly", "unjudged", "abstained"]
     assert "misused" in bodies[0].text() + page(site, "kinds").one(id_="claim-1").text()
     assert "to check" in page(site, "kinds").one(id_="claim-1").text()  # supported, and a pattern was found
@@ -370,8 +370,8 @@ def test_a_pack_shows_which_passages_decided_and_why(tmp_path):
     claim = tree.one(id_="claim-0")
     assert [why.text() for why in claim.all("p", "why")] == [reasons] * 2  # beside the claim, and with the pair
     assert not claim.all("b")  # nobody's markup
-    assert [q.said() for q in claim.all("blockquote")] == [RETURNS["text"], SHIPPING["text"]]
-    cites, decided = (claim.all("td")[i].said() for i in (2, 3))
+    assert [q.words() for q in claim.all("blockquote")] == [RETURNS["text"], SHIPPING["text"]]
+    cites, decided = (claim.all("td")[i].words() for i in (2, 3))
     assert cites == "ret-1 supported"  # named by the pack, though never shown by itself
     assert decided == "ret-1 ship-3"
     (pair,) = cells(claim.one("table", "pairs"))[1:]
@@ -379,8 +379,8 @@ def test_a_pack_shows_which_passages_decided_and_why(tmp_path):
         ("ret-1", ", decides"), ("war-2", ""), ("ship-3", ", decides"),
     ]  # fmt: skip
     assert pair[1] == "pack"
-    assert "decides claim 1" in tree.one(id_="chunk-2").one("ul", "meta").said()
-    assert "decides" not in tree.one(id_="chunk-1").one("ul", "meta").said()
+    assert "decides claim 1" in tree.one(id_="chunk-2").one("ul", "meta").words()
+    assert "decides" not in tree.one(id_="chunk-1").one("ul", "meta").words()
 
 
 def test_a_cited_chunk_that_was_seen_among_others_only_has_no_label_of_its_own(tmp_path):
@@ -393,9 +393,9 @@ def test_a_cited_chunk_that_was_seen_among_others_only_has_no_label_of_its_own(t
         }],
     )  # fmt: skip
     build(rows.reader(), tmp_path, NIGHT, RECIPE, 100)
-    assert page(tmp_path, "packed").one(id_="claim-0").all("td")[2].said() == "ret-1"
+    assert page(tmp_path, "packed").one(id_="claim-0").all("td")[2].words() == "ret-1"
     night_page = parse(tmp_path / "2026-11-19" / "index.html")
-    assert [h for c in night_page.all("article", "case") for p in c.all("p", "source-head") if (h := p.said()) == "It cites ret-1 Returns"]  # fmt: skip
+    assert [h for c in night_page.all("article", "case") for p in c.all("p", "source-head") if (h := p.words()) == "It cites ret-1 Returns"]  # fmt: skip
 
 
 def test_pairs_of_each_judge_of_a_cascade_are_shown_and_the_deciding_ones_count(tmp_path):
@@ -416,29 +416,29 @@ def test_pairs_of_each_judge_of_a_cascade_are_shown_and_the_deciding_ones_count(
     build(rows.reader(), tmp_path, NIGHT, RECIPE, 100)
     shown = page(tmp_path, "lost").one(id_="claim-0")
     assert [r[1] for r in cells(shown.one("table", "pairs"))[1:]] == ["single", "single, judge 2"]
-    assert {why.said() for why in shown.all("p", "why")} == {"Yes."}
+    assert {why.words() for why in shown.all("p", "why")} == {"Yes."}
 
 
 def test_chunks_link_back_to_their_claims(site):
     tree = page(site, "kinds")
     assert tree.one(id_="chunk-0").links() == ["#claim-0", "#claim-3", "#claim-0", "#claim-1"]
-    assert "unused" in tree.one(id_="chunk-1").one("ul", "meta").said()
+    assert "unused" in tree.one(id_="chunk-1").one("ul", "meta").words()
     assert tree.one(id_="claim-1").links() == ["#said-1", "#chunk-0", "#chunk-1", "#chunk-1", "#chunk-0", "#chunk-1"]
 
 
 def test_the_three_questions_stop_at_the_layer_that_failed(site):
-    items = [li.said() for li in page(site, "kinds").one("ol", "triad").all("li")]
+    items = [li.words() for li in page(site, "kinds").one("ol", "triad").all("li")]
     assert [re.search(r"\? (.*?) [\d.]", i)[1] for i in items] == ["yes", "no", "not reached"]
     assert items[0].endswith("0.71 yes from 0.35")
 
 
 def test_what_does_not_apply_is_never_zero(site):
     bare = page(site, "bare")
-    scores = {d.one("dt").said(): d.one("dd").said() for d in bare.one("dl", "scores").all("div")}
+    scores = {d.one("dt").words(): d.one("dd").words() for d in bare.one("dl", "scores").all("div")}
     assert scores["Groundedness"] == scores["Faithfulness"] == scores["Utilization"] == "n/a"
     assert scores["Chunks used"] == "n/a of 0"
     assert "Nothing was retrieved" in bare.one(id_="chunks").text()
-    assert bare.one(id_="claim-0").all("span", "badge")[0].said() == "n/a"
+    assert bare.one(id_="claim-0").all("span", "badge")[0].words() == "n/a"
     silent = page(site, "silent")
     assert "only says that there is none" in silent.one(id_="claims").text()
     assert [plain(c) for c in cells(silent.one(id_="claims").one("table"))[1]] == [
@@ -447,7 +447,7 @@ def test_what_does_not_apply_is_never_zero(site):
         "Sorry, I don't know.",
     ]
     lost = page(site, "lost")
-    scores = {d.one("dt").said(): d.one("dd").said() for d in lost.one("dl", "scores").all("div")}
+    scores = {d.one("dt").words(): d.one("dd").words() for d in lost.one("dl", "scores").all("div")}
     assert scores["Groundedness"] == "unjudged"
 
 
@@ -458,7 +458,7 @@ def test_apps_and_generators_take_turns_for_pages(rows, tmp_path):
     build(rows.reader(), tmp_path, NIGHT, RECIPE, 3)
     pages = {p.stem for p in (tmp_path / "2026-11-19" / "traces").iterdir()}
     assert pages == {slug(HOSTILE), slug("kinds"), slug("lost")}
-    assert "3 of 5 traces have a page" in parse(tmp_path / "2026-11-19" / "index.html").one(id_="traces").said()
+    assert "3 of 5 traces have a page" in parse(tmp_path / "2026-11-19" / "index.html").one(id_="traces").words()
 
 
 def test_no_pages_no_links(rows, tmp_path):
@@ -470,7 +470,7 @@ def test_no_pages_no_links(rows, tmp_path):
 def test_an_empty_night_has_a_page(rows, tmp_path):
     index = build(rows.reader(), tmp_path, date(2020, 1, 1), RECIPE, 10)
     assert "No trace of this night is scored" in parse(index).text()
-    assert "No run over this night is on record" in parse(index).said()
+    assert "No run over this night is on record" in parse(index).words()
 
 
 def test_the_list_of_nights_grows_the_latest_first(rows, tmp_path):

@@ -65,7 +65,7 @@ def aside(site: Path, trace_id: str) -> Node:
 
 def test_the_night_says_where_answers_stop_and_how_many_are_wrong(site: Path) -> None:
     table = section(site).one("table")
-    atlas, meridian = ([plain(c.said()) for c in table.all("tr")[i].all("td")] for i in (2, 4))
+    atlas, meridian = ([plain(c.words()) for c in table.all("tr")[i].all("td")] for i in (2, 4))
     assert atlas == [
         "1 10%", "0 0%", "3 30% 2 uncertain", "0 0%", "6 60% [30, 80]",
         "25% [5, 70] 1 of 4 reviewed",
@@ -82,7 +82,7 @@ def test_the_bar_says_the_same_in_words(site: Path) -> None:
 
 
 def test_the_thresholds_are_told(site: Path) -> None:
-    note = section(site).one("p", "note").said()
+    note = section(site).one("p", "note").words()
     assert (
         "Each is passed from retrieval 0.34, answerability 0.00, faithfulness 0.50, answer relevance 0.4213 on." in note
     )
@@ -100,8 +100,8 @@ def test_a_trace_says_where_it_stopped_by_which_number_and_threshold(
     site: Path, trace_id: str, head: str, met: list[str]
 ) -> None:
     found = aside(site, trace_id)
-    assert f"Waterfall: {head}" in [h.said() for h in found.all("h2")]
-    items = [li.said() for li in found.all("ol", "triad")[-1].all("li")]
+    assert f"Waterfall: {head}" in [h.words() for h in found.all("h2")]
+    items = [li.words() for li in found.all("ol", "triad")[-1].all("li")]
     assert [i.replace(" passes from", "") for i in items] == met
 
 
@@ -114,6 +114,6 @@ def test_a_threshold_is_shown_as_it_was_given(threshold: float | None, expected:
 
 
 def test_scores_from_before_there_was_a_waterfall_show_none(site: Path, tmp_path: Path) -> None:
-    assert not [h for h in aside(site, "silent").all("h2") if "Waterfall" in h.said()]
+    assert not [h for h in aside(site, "silent").all("h2") if "Waterfall" in h.words()]
     build(by_hand().reader(), tmp_path, NIGHT, RECIPE, 1)
-    assert "No waterfall for this night." in section(tmp_path).said()
+    assert "No waterfall for this night." in section(tmp_path).words()
