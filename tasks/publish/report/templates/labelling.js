@@ -15,17 +15,17 @@
   const words = (name) => name === "cant_tell" ? "can't tell" : name.replaceAll("_", " ");
 
   // The labels: {claims: {id: {label, misused, at}}, reviewer}. A browser may refuse to keep it.
-  let labels = { claims: {}, reviewer: sheet.reviewer || "" };
+  let state = { claims: {}, reviewer: sheet.reviewer || "" };
   let kept = true;
-  try { labels = JSON.parse(localStorage.getItem(key)) || labels; } catch { kept = false; }
+  try { state = JSON.parse(localStorage.getItem(key)) || state; } catch { kept = false; }
   const keep = () => {
-    try { localStorage.setItem(key, JSON.stringify(labels)); } catch { kept = false; }
+    try { localStorage.setItem(key, JSON.stringify(state)); } catch { kept = false; }
     at("notice").textContent = kept ? "" : "This browser does not keep your labels. Download them before you close the page.";
   };
 
   const cites = (task) => sheet.answers[task.answer].chunks.some((c) => task.cited.includes(c.chunk_id));
   const done = (task) => {
-    const it = labels.claims[task.claim_id];
+    const it = state.claims[task.claim_id];
     return Boolean(it && it.label && (it.misused !== null || it.label === "cant_tell"));
   };
   let now = Math.max(0, tasks.findIndex((t) => !done(t)));
@@ -41,10 +41,10 @@
     at("previous").disabled = now <= 0;
     at("next").disabled = now >= tasks.length - 1;
     at("open").disabled = finished === tasks.length;
-    at("download").disabled = !Object.keys(labels.claims).length;
+    at("download").disabled = !Object.keys(state.claims).length;
     if (!tasks.length) return;
     const task = tasks[now], { question, answer, chunks } = sheet.answers[task.answer];
-    const it = labels.claims[task.claim_id] || { label: null, misused: null };
+    const it = state.claims[task.claim_id] || { label: null, misused: null };
     at("question").textContent = question;
     at("claim").textContent = task.claim;
     const about = [task.adjudicated ? "Reviewers disagree on this claim: your label decides." : "", task.judge ? `The judge: ${JSON.stringify(task.judge)}` : ""];
@@ -75,32 +75,32 @@
   }
   function say(change) {
     const task = tasks[now];
-    const it = { label: null, misused: null, ...labels.claims[task.claim_id], ...change, at: new Date().toISOString() };
+    const it = { label: null, misused: null, ...state.claims[task.claim_id], ...change, at: new Date().toISOString() };
     if ("label" in change) {
       // What cites nothing misuses nothing; what no chunk supports, none that it cites does.
       it.misused = it.label === "cant_tell" ? null : !cites(task) ? false : it.label === "unsupported" ? true : null;
     }
-    labels.claims[task.claim_id] = it;
+    state.claims[task.claim_id] = it;
     keep();
     if (done(task)) nextOpen(); else show();
   }
   function lines() {
-    return tasks.filter((t) => labels.claims[t.claim_id]?.label).map((t) => {
-      const { label, misused, at: when } = labels.claims[t.claim_id];
-      const line = { trace_id: t.trace_id, claim_id: t.claim_id, label, misused, reviewer: labels.reviewer, reviewed_at: when, sampling: t.sampling };
+    return tasks.filter((t) => state.claims[t.claim_id]?.label).map((t) => {
+      const { label, misused, at: when } = state.claims[t.claim_id];
+      const line = { trace_id: t.trace_id, claim_id: t.claim_id, label, misused, reviewer: state.reviewer, reviewed_at: when, sampling: t.sampling };
       if (t.adjudicated) line.adjudicated = true;
       return JSON.stringify(line) + "\n";
     }).join("");
   }
   function download() {
-    if (!labels.reviewer) {
+    if (!state.reviewer) {
       at("notice").textContent = "Give your name first: labels of several reviewers are told apart by it.";
       at("reviewer").focus();
       return;
     }
     const link = el("a");
     link.href = URL.createObjectURL(new Blob([lines()], { type: "application/jsonl" }));
-    link.download = `labels-${labels.reviewer.replace(/[^\p{L}\p{N}]+/gu, "-")}.jsonl`;
+    link.download = `labels-${state.reviewer.replace(/[^\p{L}\p{N}]+/gu, "-")}.jsonl`;
     link.click();
     setTimeout(() => URL.revokeObjectURL(link.href), 60000);
   }
@@ -115,8 +115,8 @@
     at("labels").append(button);
   });
   for (const button of at("misuse").querySelectorAll("button")) button.addEventListener("click", () => say({ misused: button.dataset.misused === "true" }));
-  at("reviewer").value = labels.reviewer;
-  at("reviewer").addEventListener("input", () => { labels.reviewer = at("reviewer").value.trim(); keep(); });
+  at("reviewer").value = state.reviewer;
+  at("reviewer").addEventListener("input", () => { state.reviewer = at("reviewer").value.trim(); keep(); });
   at("controls").addEventListener("submit", (event) => event.preventDefault());
   at("previous").addEventListener("click", () => go(now - 1));
   at("next").addEventListener("click", () => go(now + 1));
@@ -124,7 +124,7 @@
   at("download").addEventListener("click", download);
   at("reset").addEventListener("click", () => {
     if (!confirm("Forget all labels that this browser keeps of this page?")) return;
-    labels = { claims: {}, reviewer: labels.reviewer };
+    state = { claims: {}, reviewer: state.reviewer };
     keep();
     go(0);
   });
