@@ -9,10 +9,7 @@ from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from prefect.artifacts import create_markdown_artifact
-from prefect.events import emit_event
-
-from flows import notify
+from flows.runtime import notify
 from tasks.core.config import Alerts
 from tasks.run.context import Context
 from tasks.run.result import StageResult
@@ -20,10 +17,16 @@ from tasks.scoring.alerts import alerts, write
 
 STAGE = "notify"
 Row = dict[str, Any]
+Announce = Callable[[str, str, str, Mapping[str, Any]], None]  # alert id, title, Markdown, payload
+Send = Callable[[str, str, str], str | None]
 
 
-def tell(contexts: Sequence[Context]) -> StageResult | None:
+def notify_all(contexts: Sequence[Context], announce: Announce | None, send: Send = notify.send) -> StageResult | None:
     """Announce the alerts that are new, and send those that were not sent yet; None where there are none.
+
+    Args:
+        announce: Shows an alert in Prefect; without Prefect None, and the alert stays to be announced.
+        send: See `notify.send`.
 
     Returns:
         As `computed`, alerts announced or sent; as notes, what could not be.
@@ -33,8 +36,8 @@ def tell(contexts: Sequence[Context]) -> StageResult | None:
         if ctx.shadow:
             continue
         rows = alerts(ctx)
-        after, said = _announced(ctx, rows)
-        after, more = _sent(ctx, after)
+        after, said = _announced(ctx, rows, announce) if announce else (rows, [])
+        after, more = _sent(ctx, after, send)
         notes += said + more
         changed = [(a, b) for a, b in zip(rows, after, strict=True) if a != b]
         for night in {b["date"] for _, b in changed}:
@@ -93,7 +96,7 @@ def _words(number: str) -> str:
     return number.replace("_", " ").capitalize()
 
 
-def _announced(ctx: Context, rows: Sequence[Row]) -> tuple[list[Row], list[str]]:
+def _announced(ctx: Context, rows: Sequence[Row], announce: Announce) -> tuple[list[Row], list[str]]:
     """The rows once Prefect has an artifact and an event of each; one that Prefect did not take stays as it was."""
     after, notes = [], list[str]()
     for row in rows:
@@ -101,7 +104,7 @@ def _announced(ctx: Context, rows: Sequence[Row]) -> tuple[list[Row], list[str]]
             after.append(row)
             continue
         try:
-            _announce(ctx, row)
+            announce(row["alert_id"], title(row), *_details(ctx, row))
         except Exception as error:
             notes.append(
                 f"Prefect did not take alert {row['alert_id']} ({type(error).__name__}); tried again next run."
@@ -112,38 +115,24 @@ def _announced(ctx: Context, rows: Sequence[Row]) -> tuple[list[Row], list[str]]
     return after, notes
 
 
-def _announce(ctx: Context, row: Row) -> None:
-    name, settings = ctx.settings.name, ctx.config.alerts
-    create_markdown_artifact(
-        markdown(row, name, settings.report_url), key=f"alert-{row['alert_id']}", description=title(row)
-    )
+def _details(ctx: Context, row: Row) -> tuple[str, dict[str, Any]]:
+    """Markdown of an alert's artifact, and payload of its event."""
+    name = ctx.settings.name
     shown = ("date", "since", "direction", "number", "app", "generator", "layer", "status")
     counts = (
-        "nights",
-        "nights_before",
-        "baseline_mean",
-        "mean",
-        "change",
-        "change_low",
-        "change_high",
-        "noise_sd",
-        "p",
-    )
-    emit_event(
-        "leadline.alert.fired",
-        resource={"prefect.resource.id": f"leadline.alert.{row['alert_id']}", "prefect.resource.name": title(row)},
-        payload={
-            **{c: None if row[c] is None else str(row[c]) for c in shown},
-            **{c: row[c] for c in counts},
-            "recipe": row["recipe"],
-            "recipe_name": name,
-            "judge_version": row["judge_version"],
-            "worst_trace_ids": row["worst_trace_ids"],
-        },
-    )
+        "nights", "nights_before", "baseline_mean", "mean", "change", "change_low", "change_high", "noise_sd", "p",
+    )  # fmt: skip
+    return markdown(row, name, ctx.config.alerts.report_url), {
+        **{c: None if row[c] is None else str(row[c]) for c in shown},
+        **{c: row[c] for c in counts},
+        "recipe": row["recipe"],
+        "recipe_name": name,
+        "judge_version": row["judge_version"],
+        "worst_trace_ids": row["worst_trace_ids"],
+    }
 
 
-def _sent(ctx: Context, rows: Sequence[Row]) -> tuple[list[Row], list[str]]:
+def _sent(ctx: Context, rows: Sequence[Row], send: Send) -> tuple[list[Row], list[str]]:
     """The rows once each place has been told of all that it was not told of yet."""
     settings, notes = ctx.config.alerts, list[str]()
     oldest = ctx.today - timedelta(days=settings.notify_days)
@@ -158,7 +147,7 @@ def _sent(ctx: Context, rows: Sequence[Row]) -> tuple[list[Row], list[str]]:
         if not due:
             continue
         message = _message(settings, ctx.settings.name, [(after[i], status) for i, status in due])
-        if problem := notify.send(place, *message):
+        if problem := send(place, *message):
             notes.append(f"{_count(len(due))} could not be sent to {place}: {problem}. The next run tries again.")
             continue
         now = datetime.now(UTC)

@@ -7,23 +7,24 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
+from typing import Annotated
 
 import pyarrow as pa
 import pyarrow.parquet
+import typer
 from rich import box
 from rich.console import Console
 from rich.progress import track
 from rich.table import Table
 from rich.text import Text
 
+from flows.options import one_of, optional
 from tasks.articles import documents
 from tasks.articles.parts import DocumentError
 from tasks.articles.problems import KINDS, check
 from tasks.articles.split import Article, articles
-from tasks.core.config import did_you_mean
 from tasks.core.errors import DataError, LeadlineError, UsageError
 
-FORMATS = ("jsonl", "parquet")
 SHOWN = 50  # articles to mend; more than that are read in the file
 _SCHEMA = pa.schema(
     [
@@ -56,10 +57,6 @@ def run(
         DataError: Some documents could not be read. What the others gave is written.
         LeadlineError: The file can't be written.
     """
-    if output_format not in FORMATS:
-        raise UsageError(
-            f"--format {output_format}: no such format. {did_you_mean(output_format, list(FORMATS), 'formats')}"
-        )
     if min_words > max_words:
         raise UsageError(f"--min-words {min_words} is above --max-words {max_words}. Give a smaller one.")
     places, others = documents.find(paths, base)
@@ -155,3 +152,20 @@ def _table(title: str, *columns: str) -> Table:
     for name in columns:
         table.add_column(name, overflow="fold", no_wrap=name == "article")
     return table
+
+
+def command(
+    paths: Annotated[list[Path], typer.Argument(help="Folders and files: Markdown, HTML, DOCX, PDF.", metavar="PATH")],
+    base: Annotated[
+        Path | None, optional("Ids come from paths below it; by default the folder common to all.", "--base")
+    ] = None,
+    depth: Annotated[int, typer.Option("--depth", min=1, max=6, help="Deepest headings that begin an article.")] = 2,
+    min_words: Annotated[int, typer.Option("--min-words", min=0, help="Fewer are too short.")] = 30,
+    max_words: Annotated[int, typer.Option("--max-words", min=1, help="More are too long.")] = 800,
+    output_format: Annotated[str, one_of("jsonl", "parquet")] = "jsonl",
+    output: Annotated[
+        Path | None, optional("The file to write; `articles.jsonl` by default.", "--output", "-o")
+    ] = None,
+) -> None:
+    """Split a knowledge base into articles that stand alone, and list the problems of the others."""
+    run(paths, base, depth, min_words, max_words, output_format, output)

@@ -1,44 +1,52 @@
-"""The backfill flow: past days under another judge or recipe, beside the nightly, newest first, within a budget."""
+"""`leadline backfill`: past days under another judge or recipe, beside the nightly, newest first, within a budget."""
 
-import os
 import shutil
 import sys
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from datetime import date
+from datetime import date, datetime
+from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
-from prefect import Task, flow
+import typer
 from rich import box
 from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
-from flows.runtime import prefect as stages
+from flows.nightly.run import SCORING, judging
+from flows.nightly.summary import tokens
+from flows.options import Apps, Config, NoPrefect, RetryFailures, day_option, days_or_yesterday, optional, uses_prefect
 from flows.runtime.gpu import Shared
-from flows.runtime.progress import watcher
-from flows.runtime.retry import patiently
-from flows.summary import tokens
+from flows.runtime.run import DELAYS_S, Local, Run, Runner, Stage, locked, on_record
+from flows.runtime.temporary_server import quiet, temporary_server
+from tasks.claims.extract import extract_claims
 from tasks.core.budget import Budget
 from tasks.core.config import Nightly
 from tasks.core.errors import BusyError, UsageError
+from tasks.core.paths import CONFIG
 from tasks.core.progress import tracked
+from tasks.judging import grades
+from tasks.judging.pairs import plan_pairs
+from tasks.judging.relevance import score_relevance
 from tasks.publish.publish import publish_warehouse
 from tasks.run.build import build_contexts
 from tasks.run.context import Context
 from tasks.run.promotions import Promotion
-from tasks.run.record import BACKFILL, Run
+from tasks.run.record import BACKFILL
 from tasks.run.result import StageResult
 from tasks.run.variants import Variant, backfill_variants
 from tasks.scoring import backfill as backfilling
+from tasks.scoring import corrected
 from tasks.scoring.backfill import Day
+from tasks.scoring.grace import score_grace
 from tasks.store.lake import Lake
 
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """What a backfill leaves to tell.
+    """What a backfill shows at its end.
 
     Attributes:
         days: Of the range that have traces, newest first, each with what its stages did; empty for days that the budget
@@ -51,33 +59,13 @@ class Outcome:
     spent: str | None
 
 
-@flow(name=BACKFILL, flow_run_name="backfill {first}..{last}", persist_result=False)
-def backfill(
-    first: date,
-    last: date,
-    config: str = "configs/nightly.yaml",
-    judge: str | None = None,
-    recipe: str | None = None,
-    app: Sequence[str] = (),
-    sample: float = 1.0,
-    max_tokens: int | None = None,
-    max_minutes: float | None = None,
-    retry_failures: bool = False,
-) -> Outcome:
-    """Complete past days under another judge or recipe; see `leadline backfill --help`."""
-    chosen = Path(judge) if judge else None
-    ctx = load(Path(config), first, last, judge=chosen, recipe=recipe, apps=app, sample=sample)
-    budget = Budget(max_tokens, max_minutes)
-    return patiently(lambda: run(replace(ctx, budget=budget, progress=watcher()), retry_failures=retry_failures))
-
-
 def load(
     config: Path, first: date, last: date, *, judge: Path | None, recipe: str | None, apps: Sequence[str], sample: float
 ) -> Context:
     """The context of a backfill.
 
     Raises:
-        UsageError: It is not told what to compute.
+        UsageError: Nothing to compute is named.
         ConfigError: A config file is wrong.
     """
     if not 0 < sample <= 1:
@@ -90,48 +78,43 @@ def load(
     return ctx
 
 
-def run(ctx: Context, *, retry_failures: bool = False) -> Outcome:
-    """The days of the range, newest first, on record in `runs`; published at the end.
+def run(ctx: Context, runner: Runner, *, retry_failures: bool = False) -> Outcome:
+    """Complete the days of the range, newest first, on record in `runs`; publish at the end.
 
     Raises:
         BusyError: Another backfill of this lake is under way.
-        LeadlineError: See the stages. What was done is kept, and the next run goes on from there.
+        LeadlineError: See the stages. What was stored stays, and the next run goes on from there.
     """
-    record = Run(BACKFILL, recipes=[ctx.recipe])
-    with ctx.lake.lock(f"leadline backfill {ctx.first}..{ctx.last}, process {os.getpid()}"):
-        record.start(ctx)
+    ctx = replace(ctx, progress=runner.progress())
+    with locked(ctx.lake, f"backfill {ctx.first}..{ctx.last}"):
         try:
-            outcome = _complete(ctx, record, retry_failures=retry_failures)
-        except BaseException as error:
-            record.fail(ctx, error)
-            raise
+            with on_record(BACKFILL, [ctx], runner, publish=False) as record:
+                outcome = _complete(ctx, record, retry_failures=retry_failures)
         finally:
-            ctx.close()
             shutil.rmtree(ctx.scratch, ignore_errors=True)
-        record.end(ctx, "completed")
-    _publish(ctx)
+    _publish(ctx, runner)
     return outcome
 
 
 def _complete(ctx: Context, record: Run, *, retry_failures: bool) -> Outcome:
     """Claims and pairs of the whole range, so that each model is loaded once; then day by day."""
-    with Shared(ctx.extractor.gpus, [ctx]) as gpu:
+    with record.shared(ctx.extractor.gpus, [ctx]) as gpu:
         ahead = _Within(ctx, record, gpu)
-        for task in (stages.extract_claims, stages.plan_pairs):
-            ahead.run(ctx, task)
+        ahead.run(ctx, "claims", extract_claims)
+        ahead.run(ctx, "pairs", plan_pairs)
     days = backfilling.days(ctx)
     held = max([*(m.gpus for m in ctx.judges), *(s.gpus for s in ctx.scorers), ctx.grader.gpus if ctx.grader else 0])
-    with tracked(ctx.progress, BACKFILL, sum(day.pairs for day in days)), Shared(held, [ctx]) as gpu:
+    with tracked(ctx.progress, BACKFILL, sum(day.pairs for day in days)), record.shared(held, [ctx]) as gpu:
         within = _Within(ctx, record, gpu)
         found = tuple((day, _judged(within, day, retry_failures=retry_failures)) for day in days)
-    record.add(ctx, replace(stages.correct_nights(ctx), stage=stages.correct_nights.name))
+    record.stage(corrected.STAGE, corrected.correct_nights, ctx)
     return Outcome(ctx, found, within.spent or ahead.spent)
 
 
 def _judged(within: "_Within", day: Day, *, retry_failures: bool) -> tuple[StageResult, ...]:
-    """What the stages of a day did, as far as the budget went."""
+    """Results of a day's stages, as far as the budget went."""
     stages = _stages(day.ctx, retry_failures=retry_failures)
-    return tuple(result for task, options in stages for result in within.run(day.ctx, task, **options))
+    return tuple(result for name, work, options in stages for result in within.run(day.ctx, name, work, **options))
 
 
 class _Within:
@@ -146,14 +129,13 @@ class _Within:
         self._ctx, self._record, self._gpu = ctx, record, gpu
         ctx.budget.wanted = gpu.wanted
 
-    def run(self, ctx: Context, task: Task[..., StageResult], **options: object) -> list[StageResult]:
-        """A stage, as often as it takes: what is done stays done, and after giving way it goes on."""
+    def run(self, ctx: Context, name: str, work: Stage, **options: object) -> list[StageResult]:
+        """A stage; after giving way it goes on, until it is complete or the budget is spent."""
         done: list[StageResult] = []
         budget, begun = ctx.budget, True
         while begun and not self._over():
             budget.gave_way = False
-            done.append(replace(task(ctx, **options), stage=task.name))
-            self._record.add(self._ctx, done[-1])
+            done.append(self._record.stage(name, work, ctx, **options))
             begun = budget.gave_way
             if begun and budget.spent is None:
                 self._gpu.give_way()
@@ -164,33 +146,33 @@ class _Within:
         return self.spent is not None
 
 
-def _stages(ctx: Context, *, retry_failures: bool) -> Iterator[tuple[Task[..., StageResult], dict[str, Any]]]:
+def _stages(ctx: Context, *, retry_failures: bool) -> Iterator[tuple[str, Stage, dict[str, Any]]]:
     """The stages of a day. Judge and grader stay loaded from one day to the next where no other model needs the GPU."""
     scorers, grader = any(s.gpus for s in ctx.scorers), ctx.grader.gpus if ctx.grader else 0
     only = len({member.judge.version for member in ctx.judges}) == 1 and not scorers and not grader
     alone = not grader or not (scorers or any(member.gpus for member in ctx.judges))
-    yield stages.score_grace, {}
-    for member in ctx.judges:
-        for task in stages.looks(member.stage, rounds=ctx.settings.method == "citations"):
-            yield task, {"stage": member.stage, "retry_failures": retry_failures, "keep": only}
-    yield stages.score_relevance, {"retry_failures": retry_failures}
+    yield "grace", score_grace, {}
+    for judge in ctx.judges:
+        for name, work in judging(ctx, judge):
+            yield name, work, {"stage": judge.stage, "retry_failures": retry_failures, "keep": only}
+    yield "relevance", score_relevance, {"retry_failures": retry_failures}
     if ctx.grader:
-        yield stages.grade_answers, {"retry_failures": retry_failures, "keep": alone}
-    yield stages.score_traces, {}
-    yield stages.aggregate_nights, {}
+        yield grades.STAGE, grades.grade_answers, {"retry_failures": retry_failures, "keep": alone}
+    for name, work in SCORING[:2]:  # backfilled nights raise no alerts, and are corrected once at the end
+        yield name, work, {}
 
 
-def _publish(ctx: Context) -> None:
+def _publish(ctx: Context, runner: Runner) -> None:
     """Load and publish the warehouse, once the nightly is done with it."""
     main = replace(ctx, lake=Lake(ctx.config.lake))
-    holder = f"leadline backfill {ctx.first}..{ctx.last} (publishing), process {os.getpid()}"
+    doing = f"backfill {ctx.first}..{ctx.last} (publishing)"
     try:
-        with main.lake.lock(holder):
-            publish_warehouse(main)
+        with locked(main.lake, doing):
+            runner.stage("publish", publish_warehouse, main)
     except BusyError as busy:
         Console(stderr=True).print(f"[yellow]note[/yellow] Waiting to publish: {escape(str(busy))}", highlight=False)
-        with main.lake.lock(holder, wait=True):
-            publish_warehouse(main)
+        with locked(main.lake, doing, wait=True):
+            runner.stage("publish", publish_warehouse, main)
 
 
 def show(outcome: Outcome) -> None:
@@ -221,3 +203,36 @@ def show(outcome: Outcome) -> None:
     if not outcome.days:
         sys.stderr.write(f"leadline: no traces from {ctx.first} to {ctx.last} are in the lake. Nothing to do.\n")
     console.print(f"recipe {ctx.recipe}, judge {ctx.judge_version}", highlight=False)
+
+
+def command(
+    start: Annotated[datetime, day_option("--from", "First day of the range.")],
+    end: Annotated[datetime, day_option("--to", "Last day of the range.")],
+    judge: Annotated[Path | None, optional("The judge's file; by default the recipe's own judge.", "--judge")] = None,
+    recipe: Annotated[str | None, optional("Name of a recipe of the config, or a recipe's file.", "--recipe")] = None,
+    apps: Apps = None,
+    sample: Annotated[float, typer.Option("--sample", help="Share of the traces, the same traces each time.")] = 1.0,
+    max_tokens: Annotated[int | None, optional("Stop after so many tokens.", "--max-tokens", min=1)] = None,
+    max_minutes: Annotated[float | None, optional("Stop after so many minutes.", "--max-minutes", min=0)] = None,
+    config: Config = CONFIG,
+    retry_failures: RetryFailures = False,
+    no_prefect: NoPrefect = False,
+) -> None:
+    """Judge past days by another judge or recipe, newest first, beside the nightly."""
+    first, last = days_or_yesterday(None, start, end)
+    build = partial(load, config, first, last, judge=judge, recipe=recipe, apps=apps or (), sample=sample)
+    if not uses_prefect(no_prefect=no_prefect):
+        ctx = replace(build(), budget=Budget(max_tokens, max_minutes))
+        show(run(ctx, Local(DELAYS_S, prefect_slots=False), retry_failures=retry_failures))
+        return
+    quiet()
+    with temporary_server():
+        ctx = build()  # a mistake shows before Prefect is loaded
+        from flows import deployments  # noqa: PLC0415
+
+    deployments.CONTEXTS.set((ctx,))
+    outcome = deployments.backfill(
+        first, last, str(config), str(judge) if judge else None, recipe, apps or (), sample, max_tokens, max_minutes,
+        retry_failures,
+    )  # fmt: skip
+    show(outcome)

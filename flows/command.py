@@ -13,7 +13,7 @@ import signal
 import sys
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from types import FrameType
 from typing import NoReturn
 
@@ -21,6 +21,7 @@ GRACE_S = 3.0
 SIGNALS = (signal.SIGINT, signal.SIGTERM)
 WAKES = signal.SIGURG  # ends a wait of the main thread where another thread has taken the signal; nothing else
 SHOW_CURSOR = b"\x1b[?25h"
+_stages: list[str] = []
 
 
 class Interruption:
@@ -71,7 +72,7 @@ class Interruption:
         if self._code is not None or self._raised:
             self._leave()
         self._signal, self._raised = self._signal or number, True
-        self._stage = _stage()
+        self._stage = _stages[-1] if _stages else None
         raise KeyboardInterrupt
 
     def _watch(self, reader: int, main: int) -> None:
@@ -106,12 +107,14 @@ class Interruption:
                 os.write(2, after_echo + text.encode())
 
 
-def _stage() -> str | None:
-    """Name of the stage that the main thread is in, as Prefect shows it."""
-    context = sys.modules.get("prefect.context")
-    kept = getattr(context, "TaskRunContext", None)  # it may be in the middle of its import
-    running = kept.get() if kept else None
-    return running.task.name if running else None
+@contextlib.contextmanager
+def in_stage(name: str) -> Iterator[None]:
+    """Name the stage that the main thread is in, for the message after a signal."""
+    _stages.append(name)
+    try:
+        yield
+    finally:
+        _stages.pop()
 
 
 def _forget() -> None:

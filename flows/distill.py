@@ -3,8 +3,9 @@
 import shlex
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
+import typer
 from rich import box
 from rich.console import Console
 from rich.markup import escape
@@ -12,9 +13,11 @@ from rich.table import Table
 
 from flows.console import console as wide
 from flows.judges import Known, find
+from flows.options import Apps, Config, FromAll, To, days_or_all, optional
 from tasks import graders, judges
 from tasks.core.config import load_nightly
 from tasks.core.errors import ConfigError, UsageError
+from tasks.core.paths import CONFIG
 from tasks.core.schemas import GRADES, VERDICTS
 from tasks.distill.examples import Examples, Wanted
 from tasks.distill.export import Shares, Student, check, export
@@ -23,6 +26,7 @@ from tasks.distill.selection import SPLITS
 from tasks.distill.verdicts import Verdicts
 from tasks.graders import llm
 from tasks.judges.llm import Llm
+from tasks.run.scope import DateRange
 from tasks.store.lake import Lake
 from tasks.store.query import Queries
 
@@ -127,3 +131,26 @@ def _command(config: Path, judge: str, student: Path | None, wanted: Wanted, sha
     for name, value in options:
         said += [name, value] if value is not None else []
     return shlex.join(map(str, said))
+
+
+def command(
+    judge: Annotated[str, optional("The teacher: name or version of a judge, or its file.", "--judge")],
+    output: Annotated[Path, optional("The folder to write.", "--output", "-o")],
+    student: Annotated[Path | None, optional("The student's file; by default the teacher's.", "--student")] = None,
+    start: FromAll = None,
+    end: To = None,
+    apps: Apps = None,
+    min_confidence: Annotated[
+        float, typer.Option("--min-confidence", min=0, max=1, help="Only verdicts with at least this confidence.")
+    ] = 0.0,
+    valid_share: Annotated[float, typer.Option("--valid-share", help="Share of the questions to hold out.")] = 0.1,
+    balance: Annotated[
+        float, typer.Option("--balance", help="At most so many examples per example of the rarest answer; 0: no limit.")
+    ] = 2.0,
+    most: Annotated[int | None, optional("Examples at most.", "--max")] = None,
+    config: Config = CONFIG,
+) -> None:
+    """Write a strong judge's verdicts as training data for a smaller model."""
+    days = DateRange(*days_or_all(None, start, end))
+    wanted = Wanted(days, tuple(sorted(set(apps or ()))), min_confidence)
+    run(config, judge, student, output, wanted, Shares(valid_share, balance or None, most))

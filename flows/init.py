@@ -2,7 +2,9 @@
 
 import shutil
 from pathlib import Path
+from typing import Annotated
 
+import typer
 from rich.console import Console
 
 from tasks.core.errors import UsageError
@@ -27,3 +29,10 @@ def run(folder: Path) -> None:
         "For your own logs, name them in a file like configs/sources/sample.yaml.",
         soft_wrap=True, markup=False, highlight=False,
     )  # fmt: skip
+
+
+def command(
+    folder: Annotated[Path, typer.Argument(help="The folder; this one by default.", show_default=False)] = Path(),
+) -> None:
+    """Copy the configs and the sample into a folder, for a first night."""
+    run(folder)

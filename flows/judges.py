@@ -1,25 +1,28 @@
 """`leadline judges`: which judges there are, what tells two versions apart, and which of them counts."""
 
 import json
-import os
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import date, timedelta
+from datetime import date, datetime, timedelta
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
+import typer
 from rich import box
 from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
 from flows.console import console as wide
+from flows.options import Apps, Config, Json, day_option, optional
+from flows.runtime.run import locked
 from tasks import graders, judges
 from tasks.analysis.metaeval import requirements
 from tasks.analysis.metaeval.pass_rates import OVERALL, rates
 from tasks.core.config import Nightly, Recipe, load_nightly
 from tasks.core.errors import UsageError
 from tasks.core.grades import Grader
+from tasks.core.paths import CONFIG
 from tasks.core.schemas import JUDGES, METAEVAL, RECIPES, TRACE_SCORES, VERDICTS
 from tasks.core.types import Judge
 from tasks.run import cascade, promotions
@@ -267,9 +270,54 @@ def _nights(lake: Lake, recipe: Mapping[str, Any], name: str, judge_version: str
 
 def _write(lake: Lake, warehouse: Path, memory_limit: str, made: Sequence[Promotion]) -> None:
     """Write decisions down and publish them, so that they can be queried."""
-    with lake.lock(f"leadline judges, process {os.getpid()}"):
+    with locked(lake, "judges"):
         for promotion in made:
             promotions.add(lake, promotion)
         its = Warehouse(lake, warehouse, memory_limit)
         its.load()
         its.publish()
+
+
+JudgeName = Annotated[str, typer.Argument(help="Name of a judge or grader, the beginning of its version, or its file.")]
+Reason = Annotated[str, optional("Why; kept with the decision.", "--reason")]
+
+
+def list_(config: Config = CONFIG) -> None:
+    """Every judge that has judged, how much, and what it counts for."""
+    show_all(config)
+
+
+def show_(judge: JudgeName, config: Config = CONFIG) -> None:
+    """Everything that a version stands for, as JSON."""
+    show_one(config, judge)
+
+
+def diff_(one: JudgeName, other: JudgeName, config: Config = CONFIG) -> None:
+    """The fields in which two judges differ."""
+    show_diff(config, one, other)
+
+
+def promote_(
+    judge: Annotated[Path, typer.Argument(help="The judge's file.", metavar="FILE")],
+    reason: Reason,
+    recipe: Annotated[
+        str | None, optional("Recipe of the config that it counts for; by default its only one.", "--recipe")
+    ] = None,
+    apps: Apps = None,
+    since: Annotated[
+        datetime | None, day_option("--since", "First night that it counts for; today by default.")
+    ] = None,
+    config: Config = CONFIG,
+) -> None:
+    """Let a judge count from a night on, in place of the judge before."""
+    promote(config, judge, recipe, apps or (), since and since.date(), reason)
+
+
+def retire_(judge: JudgeName, reason: Reason, config: Config = CONFIG) -> None:
+    """Retire a judge: it is not used any more, and its verdicts stay."""
+    retire(config, judge, reason)
+
+
+def history_(config: Config = CONFIG, as_json: Json = False) -> None:
+    """Every promotion and retirement with its reason, latest first."""
+    show_history(config, as_lines=as_json)

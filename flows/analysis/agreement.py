@@ -1,11 +1,16 @@
 """`leadline agreement`: how far two judges, graders or people agree, as tables, as JSON, or as a page."""
 
 from pathlib import Path
+from typing import Annotated
+
+import typer
 
 from flows.console import show_result
+from flows.options import App, Config, FromAll, Html, Json, OneDay, To, days_or_all, optional
 from tasks.analysis.agreement.agreement import measure
 from tasks.core.config import load_nightly
 from tasks.core.errors import UsageError
+from tasks.core.paths import CONFIG
 from tasks.publish.report.agreement import document
 from tasks.run.selectors import Filters
 from tasks.store.warehouse import reading
@@ -35,3 +40,29 @@ def run(
     with reading(load_nightly(config).warehouse) as reader:
         result = measure(reader, selectors, filters, suite, disagreements)
     show_result(document(result), html, [result] if as_json else None)
+
+
+def command(
+    one: Annotated[
+        str,
+        typer.Argument(
+            help="judge:NAME (labels), grader:NAME (grades), a name alone, people, or reviewer:NAME; versions by the"
+            " first letters of their hash."
+        ),
+    ],
+    other: Annotated[str, typer.Argument(help="The reference, where one of the two is the truth.")],
+    recipe: Annotated[str | None, optional("Under this recipe: its name or hash.", "--recipe")] = None,
+    app: App = None,
+    on: OneDay = None,
+    start: FromAll = None,
+    end: To = None,
+    suite: Annotated[
+        str | None, optional("On the cases of this suite, after metaeval has run both on it.", "--suite")
+    ] = None,
+    worst: Annotated[int, typer.Option("--worst", min=0, help="Worst disagreements to list, by their ids.")] = 10,
+    as_json: Json = False,
+    html: Html = None,
+    config: Config = CONFIG,
+) -> None:
+    """Measure how far two judges, graders or people agree, and show their worst disagreements."""
+    run(config, (one, other), Filters(recipe, app, *days_or_all(on, start, end)), suite, worst, html, as_json=as_json)

@@ -2,22 +2,25 @@
 
 from datetime import date
 from pathlib import Path
+from typing import Annotated
 
 import pyarrow as pa
+import typer
 from rich.console import Console
 from rich.markup import escape
 
 from flows.console import show_result
+from flows.options import Config, FromAll, To, days_or_yesterday, one_of, optional
 from flows.written import counted
 from tasks.analysis.calibrate import Calibrated, Target, calibrate_recipe
 from tasks.core.config import did_you_mean
 from tasks.core.errors import DataError, UsageError
+from tasks.core.paths import CONFIG
 from tasks.publish.report.calibration import document
 from tasks.review.load import read
 from tasks.run.build import build_contexts
 from tasks.run.context import Context
 
-FORMATS = ("table", "json")
 EVER = date(1900, 1, 1), date(2999, 12, 31)
 
 
@@ -35,11 +38,11 @@ def run(
     """Calibrate every recipe that counts, or the one that is named; a shadow by the name that runs show it under.
 
     Raises:
-        UsageError: No such recipe or format, or a target that is none.
+        UsageError: No such recipe, or a target that is none.
         DataError: Too few labels for anything.
     """
     target = Target(error, confidence)
-    _check(target, output_format)
+    _check(target)
     if first > last:
         raise UsageError(f"--from {first} is after --to {last}. Swap them.")
     contexts = build_contexts(config, last, last)  # with the final judges, also of earlier days
@@ -55,14 +58,11 @@ def run(
     show_result(document(found, target), output, results)
 
 
-def _check(target: Target, output_format: str) -> None:
+def _check(target: Target) -> None:
     if not 0 < target.error < 1:
         raise UsageError(f"--error {target.error}: not between 0 and 1. Give a share, such as 0.1 for one in ten.")
     if not 0.5 <= target.confidence < 1:
         raise UsageError(f"--confidence {target.confidence}: not from 0.5 to below 1. Give a probability, such as 0.9.")
-    if output_format not in FORMATS:
-        remedy = did_you_mean(output_format, list(FORMATS), "formats")
-        raise UsageError(f"--format {output_format}: no such format. {remedy}")
 
 
 def _calibrate(ctx: Context, target: Target, first: date, last: date, reviews: pa.Table | None) -> Calibrated:
@@ -99,3 +99,23 @@ def _too_few(found: list[Calibrated], target: Target, labels: Path | None) -> st
         f"as many claims for a judge.{picked} Have more reviewed, ask for less, or complete the labelled days with "
         "`leadline nightly` first."
     )
+
+
+def command(
+    error: Annotated[float, optional("Share of wrong answers among those sent, at most.", "--error")],
+    confidence: Annotated[
+        float, typer.Option("--confidence", help="Probability that the limit holds; 0.5 is as likely as not.")
+    ] = 0.5,
+    recipe: Annotated[
+        str | None, optional("Name of a recipe; every recipe that counts by default.", "--recipe")
+    ] = None,
+    labels: Annotated[Path | None, optional("A file of labels instead of the imported labels.", "--labels")] = None,
+    start: FromAll = None,
+    end: To = None,
+    output_format: Annotated[str, one_of("table", "json")] = "table",
+    output: Annotated[Path | None, optional("Write an HTML page as well.", "--output", "-o")] = None,
+    config: Config = CONFIG,
+) -> None:
+    """Find thresholds from people's labels: what may be sent without review, and which labels are sure."""
+    first, last = days_or_yesterday(None, start, end) if start or end else EVER
+    run(config, first, last, error, confidence, recipe, labels, output_format, output)

@@ -4,10 +4,15 @@ As tables for a terminal, as JSON, or as a page. Texts of the flipped claims are
 """
 
 from pathlib import Path
+from typing import Annotated
+
+import typer
 
 from flows.console import show_result
+from flows.options import App, Config, FromAll, Html, Json, To, days_or_all, optional
 from tasks.analysis.compare import compare
 from tasks.core.config import load_nightly
+from tasks.core.paths import CONFIG
 from tasks.publish.report.comparison import document
 from tasks.run.selectors import Filters
 from tasks.store.warehouse import reading
@@ -32,3 +37,29 @@ def run(
     with reading(load_nightly(config).warehouse) as reader:
         result = compare.compare(reader, selectors, filters, number, flips)
     show_result(document(result), html, [result] if as_json else None)
+
+
+def command(
+    a: Annotated[
+        str,
+        typer.Argument(
+            help="judge:NAME, recipe:NAME, generator:NAME, prompt:VERSION or dates:DAY..DAY; versions of judges and"
+            " recipes by the first letters of their hash; a word without its kind is looked up.",
+        ),
+    ],
+    b: Annotated[str, typer.Argument(help="What to compare it with, of the same kind.")],
+    recipe: Annotated[str | None, optional("Under this recipe: its name or hash.", "--recipe")] = None,
+    app: App = None,
+    start: FromAll = None,
+    end: To = None,
+    number: Annotated[
+        str | None, optional("The number to compare in detail; groundedness by default.", "--number")
+    ] = None,
+    flips: Annotated[int, typer.Option("--flips", min=0, help="Claims with changed labels to show as text.")] = 5,
+    as_json: Json = False,
+    html: Html = None,
+    config: Config = CONFIG,
+) -> None:
+    """Compare two judges, recipes, generators, prompt versions or ranges of days."""
+    filters = Filters(recipe, app, *days_or_all(None, start, end))
+    run(config, (a, b), filters, number, flips, html, as_json=as_json)

@@ -4,31 +4,26 @@ As tables for a terminal, as JSON, or as a page with the suite's texts, which ar
 the grades are made (`tasks/analysis/metaeval/metaeval.py`).
 """
 
-import os
-import sys
-import time
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import Annotated
 
 from flows.console import show_result
-from flows.runtime.gpu import slot
-from flows.runtime.progress import Bar
+from flows.options import Config, Html, Json, optional
+from flows.runtime.progress import bar_or_silent
+from flows.runtime.run import Run, locked, on_record
 from tasks import graders
 from tasks.analysis.metaeval.diagnostics import JudgeReport, report
-from tasks.analysis.metaeval.metaeval import measure, name_of
+from tasks.analysis.metaeval.metaeval import STAGE, measure, name_of
 from tasks.analysis.metaeval.suite import Suite, impossible, read
 from tasks.core.config import load_yaml
 from tasks.core.errors import UsageError
 from tasks.core.grades import Grader
-from tasks.core.paths import suite_dir
-from tasks.core.progress import Silent
-from tasks.publish.publish import publish_warehouse
+from tasks.core.paths import CONFIG, suite_dir
 from tasks.publish.report.metaeval import document
 from tasks.run.build import build_contexts
-from tasks.run.context import Context
-from tasks.run.record import Run
+from tasks.run.result import StageResult
 
 
 def run(config: Path, judges: Sequence[Path], suite: Path | None, html: Path | None, *, as_json: bool = False) -> None:
@@ -65,33 +60,37 @@ def _opened(judges: Sequence[Path]) -> dict[str, Grader]:
 def _measured(config: Path, opened: Mapping[str, Grader], suite: Suite) -> list[JudgeReport]:
     today = datetime.now(UTC).date()
     contexts = build_contexts(config, today, today)
-    ctx = contexts[0]
-    record = Run("metaeval", recipes=[c.recipe for c in contexts])
-    with ctx.lake.lock(f"leadline metaeval, process {os.getpid()}"):
-        record.start(ctx)
-        try:
-            reports = [_one(ctx, record, name, grader, suite) for name, grader in opened.items()]
-        except BaseException as error:
-            record.fail(ctx, error)
-            raise
-        record.end(ctx, "completed")
-        publish_warehouse(ctx)
-    return reports
+    with locked(contexts[0].lake, "metaeval"), on_record("metaeval", contexts) as record:
+        return [_one(record, name, grader, suite) for name, grader in opened.items()]
 
 
-def _one(ctx: Context, record: Run, name: str, grader: Grader, suite: Suite) -> JudgeReport:
+def _one(record: Run, name: str, grader: Grader, suite: Suite) -> JudgeReport:
     """One judge's results; its model is freed before the next one's is loaded."""
-    begun = time.perf_counter()
-    progress = Bar() if sys.stderr.isatty() else Silent()
-    with slot(grader.gpus, [grader]):
+
+    def work() -> tuple[StageResult, JudgeReport]:
         try:
-            stage, results = measure(ctx.lake, name, grader, suite, progress)
+            stage, results = measure(record.main.lake, name, grader, suite, bar_or_silent())
         finally:
             grader.close()
-    record.add(ctx, replace(stage, seconds=time.perf_counter() - begun))
-    return report(name, grader, suite, results, [*stage.notes, *_notes(suite)])
+        return stage, report(name, grader, suite, results, [*stage.notes, *_notes(suite)])
+
+    with record.slot(grader.gpus, [grader]):
+        return record.stage_with(STAGE, work)
 
 
 def _notes(suite: Suite) -> Iterator[str]:
     if found := impossible(suite):
         yield f"{len(found)} conditions of the suite can't be met by any grade; the first is {found[0]}."
+
+
+def command(
+    judge: Annotated[list[Path], optional("A judge's file; repeat to see several side by side.", "--judge")],
+    suite: Annotated[
+        Path | None, optional("File or folder of test cases; by default the suite that comes with Leadline.", "--suite")
+    ] = None,
+    html: Html = None,
+    as_json: Json = False,
+    config: Config = CONFIG,
+) -> None:
+    """Unit tests for judges: which share of a suite's conditions does a judge pass?"""
+    run(config, judge, suite, html, as_json=as_json)

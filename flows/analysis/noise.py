@@ -1,61 +1,57 @@
 """`leadline noise`: a sample of past requests is judged again, and how far a judge agrees with itself is measured."""
 
-import os
-import sys
-import time
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import replace
 from datetime import date
+from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
 from rich.console import Console
 from rich.markup import escape
 
 from flows.console import show_result
-from flows.runtime.gpu import slot
-from flows.runtime.progress import Bar
-from tasks.analysis.noise import measure
+from flows.options import Config, From, Json, Night, To, days_or_yesterday, optional
+from flows.runtime.progress import bar_or_silent
+from flows.runtime.run import Runner, locked, on_record
+from tasks.analysis.noise import STAGE, measure
 from tasks.core.errors import UsageError
-from tasks.publish.publish import publish_warehouse
+from tasks.core.paths import CONFIG
 from tasks.publish.report import document as doc
 from tasks.publish.report.text import number
 from tasks.run.build import build_contexts
 from tasks.run.cascade import CascadeJudge
 from tasks.run.context import Context
-from tasks.run.record import Run
 from tasks.run.result import StageResult
 from tasks.stats.agreement import Interval
 
 
-def run(config: Path, first: date, last: date, sample: int, judge: str | None, *, as_json: bool = False) -> None:
+def run(
+    config: Path,
+    first: date,
+    last: date,
+    sample: int,
+    judge: str | None,
+    *,
+    as_json: bool = False,
+    runner: Runner | None = None,
+) -> None:
     """Measure every judge of every recipe, or the one that is named, and print a row of `judge_noise` for each.
 
     Raises:
         UsageError: No recipe has such a judge, or there is nothing to judge again.
         BusyError: A run holds the lake.
     """
-    contexts = build_contexts(config, first, last, progress=Bar() if sys.stderr.isatty() else None)
+    contexts = build_contexts(config, first, last, progress=bar_or_silent())
     chosen = [(ctx, its) for ctx in contexts for its in judges_of(ctx, judge)]
     if not chosen:
         known = sorted({m.name for ctx in contexts for m in ctx.judges})
         raise UsageError(f"--judge {judge}: no recipe of {config} has this judge. They have {', '.join(known)}.")
     rows = []
-    first_of_all = contexts[0]
-    record = Run("noise", recipes=[ctx.recipe for ctx in contexts])
-    with first_of_all.lake.lock(f"leadline noise {first}..{last}, process {os.getpid()}"):
-        record.start(first_of_all)
-        try:
-            for ctx, its in chosen:
-                with slot(its[0].gpus, [ctx]):
-                    result, row = _measured(ctx, its, sample)
-                record.add(first_of_all, result)
-                rows.append({"judge": its[0].name, "recipe_name": ctx.settings.name, **row})
-        except BaseException as error:
-            record.fail(first_of_all, error)
-            raise
-        record.end(first_of_all, "completed")
-        publish_warehouse(first_of_all)
+    with locked(contexts[0].lake, f"noise {first}..{last}"), on_record("noise", contexts, runner) as record:
+        for ctx, its in chosen:
+            with record.slot(its[0].gpus, [ctx]):
+                row = record.stage_with(STAGE, partial(_measured, ctx, its, sample))
+            rows.append({"judge": its[0].name, "recipe_name": ctx.settings.name, **row})
     show_result(document(rows), None, rows if as_json else None)
 
 
@@ -96,11 +92,23 @@ def _lines(row: Mapping[str, Any]) -> Iterable[tuple[str, doc.Value]]:
 
 def _measured(ctx: Context, its: Sequence[CascadeJudge], sample: int) -> tuple[StageResult, dict[str, Any]]:
     """One measurement; the model is freed before the next one is loaded."""
-    begun = time.perf_counter()
     try:
         result, row = measure(ctx, its, sample)
     finally:
         its[0].judge.close()
     for note in result.notes:
         Console(stderr=True).print(f"[yellow]note[/yellow] {escape(note)}", highlight=False)
-    return replace(result, seconds=time.perf_counter() - begun), row
+    return result, row
+
+
+def command(
+    sample: Annotated[int, optional("Requests to judge again, at least.", "--sample", min=1)],
+    judge: Annotated[str | None, optional("Name of a judge's file; every judge by default.", "--judge")] = None,
+    one: Night = None,
+    start: From = None,
+    end: To = None,
+    config: Config = CONFIG,
+    as_json: Json = False,
+) -> None:
+    """Judge past requests again: how far does a judge agree with itself?"""
+    run(config, *days_or_yesterday(one, start, end), sample, judge, as_json=as_json)

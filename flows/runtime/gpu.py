@@ -1,22 +1,18 @@
-"""One slot for the GPU, so that runs side by side don't load two models onto it: Prefect's concurrency limits.
+"""One slot for the GPU, so that runs side by side don't load two models onto it.
 
-Whoever wants the slot takes a turn first, and gives it back once it has the slot. A run that only looks for the slot
-now and then, while another gives it back and takes it again at once, would wait forever; with turns, it is next.
-Where these limits are not set up (docs/operations.md), nobody waits and nothing fails.
+A run that wants the slot takes the turn first, and gives it back once it has the slot. Otherwise a run that gives the
+slot back and takes it again at once would keep others waiting forever. With Prefect, slot and turn are its concurrency
+limits (`flows/runtime/prefect.py`; docs/operations.md sets them up); without, they are lock files in the lake.
 """
 
-from collections.abc import Iterable, Iterator
-from contextlib import ExitStack, contextmanager
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import AbstractContextManager, ExitStack, contextmanager
+from pathlib import Path
 from typing import Protocol
 
-from prefect.client.orchestration import get_client
-from prefect.concurrency.sync import concurrency
-
-from flows.runtime.progress import logger
-from flows.runtime.temporary_server import temporary_server
+from filelock import FileLock, Timeout
 
 SLOT, TURN = "leadline-gpu", "leadline-gpu-turn"
-LEASE_S = 300.0  # so long after its holder has died, a slot is free again
 
 
 class Closing(Protocol):
@@ -26,22 +22,58 @@ class Closing(Protocol):
         """Free them."""
 
 
+class Slots(Protocol):
+    """Rights that one run has at a time."""
+
+    def take(self, name: str) -> AbstractContextManager[object]:
+        """Hold a right, waiting for it."""
+
+    def holders(self, name: str) -> float:
+        """How many runs hold it."""
+
+    def waiting(self) -> None:
+        """Say that another run has the GPU."""
+
+
+class FileSlots:
+    """Rights as lock files of a lake; the system frees them when their process ends."""
+
+    def __init__(self, lake: Path) -> None:
+        self._lake = lake
+
+    def take(self, name: str) -> FileLock:
+        """See `Slots`."""
+        return FileLock(self._lake / f".{name}")
+
+    def holders(self, name: str) -> float:
+        """See `Slots`."""
+        try:
+            with FileLock(self._lake / f".{name}", timeout=0):
+                return 0
+        except Timeout:
+            return 1
+
+    def waiting(self) -> None:
+        """Nobody reads a log here."""
+
+
 @contextmanager
-def slot(gpus: int, contexts: Iterable[Closing]) -> Iterator[None]:
+def slot(gpus: int, contexts: Iterable[Closing], slots: Callable[[], Slots]) -> Iterator[None]:
     """Hold the slot while the block runs, waiting for it if need be; where no GPU is used, do nothing.
 
     Args:
-        gpus: That the block's models hold. One slot stands for all of the machine: an engine takes the first GPUs that
-            it finds, whoever else is on them.
-        contexts: Whose models are freed before the slot is given back.
+        gpus: GPUs that the block's models hold. One slot stands for all GPUs of the machine: an engine takes the first
+            ones, whoever else uses them.
+        contexts: Owners of models, which are freed before the slot is given back.
+        slots: Makes the slots; called only where a GPU is used.
     """
     with ExitStack() as held:
         if gpus:
-            with ExitStack() as turn:
-                _take(turn, TURN)
-                if _holders(SLOT):
-                    logger().info("Waiting for the GPU: another run holds the limit %s.", SLOT)
-                _take(held, SLOT)
+            rights = slots()
+            with rights.take(TURN):
+                if rights.holders(SLOT):
+                    rights.waiting()
+                held.enter_context(rights.take(SLOT))
             for ctx in contexts:
                 held.callback(ctx.close)
         yield
@@ -53,12 +85,12 @@ class Shared:
     Args: see `slot`.
     """
 
-    def __init__(self, gpus: int, contexts: Iterable[Closing]) -> None:
-        self._gpus, self._contexts = gpus, tuple(contexts)
+    def __init__(self, gpus: int, contexts: Iterable[Closing], slots: Callable[[], Slots]) -> None:
+        self._gpus, self._contexts, self._slots = gpus, tuple(contexts), slots
         self._held = ExitStack()
 
     def __enter__(self) -> "Shared":
-        self._held.enter_context(slot(self._gpus, self._contexts))
+        self._held.enter_context(slot(self._gpus, self._contexts, self._slots))
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -66,28 +98,9 @@ class Shared:
 
     def wanted(self) -> bool:
         """Whether another run waits for the slot."""
-        return bool(self._gpus) and _holders(TURN) > 0
+        return bool(self._gpus) and self._slots().holders(TURN) > 0
 
     def give_way(self) -> None:
-        """Free the models, give the slot back, and take it again once whoever waits has had it."""
+        """Free the models, give the slot back, and take it again after the run that waits for it."""
         self._held.close()
-        self._held.enter_context(slot(self._gpus, self._contexts))
-
-
-def _take(held: ExitStack, name: str) -> None:
-    """Take a limit's slot. A server that fails to answer stops no night: then this run goes on without."""
-    try:
-        with temporary_server():  # a verb that runs no flow has none yet
-            pass
-        held.enter_context(concurrency(name, lease_duration=LEASE_S, raise_on_lease_renewal_failure=False))
-    except Exception as error:
-        logger().warning("Going on without the limit %s (%s).", name, type(error).__name__)
-
-
-def _holders(name: str) -> float:
-    """How many hold a limit's slots; 0 where there is no such limit, or nobody to ask."""
-    try:
-        with get_client(sync_client=True) as client:
-            return client.read_global_concurrency_limit_by_name(name).active_slots
-    except Exception:
-        return 0
+        self._held.enter_context(slot(self._gpus, self._contexts, self._slots))

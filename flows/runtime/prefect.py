@@ -1,93 +1,201 @@
-"""How a stage becomes a Prefect task: named, timed, retried when an outage may pass, and nothing of it persisted.
+"""Stages as Prefect tasks: named, timed, retried when an outage may pass, and nothing of them persisted.
 
 Prefect sees stage names, days and counts. Contexts, traces and results stay in this process: no parameter is hashed,
 cached or stored.
 """
 
+import logging
+import re
+import sys
 import time
-from collections.abc import Callable, Sequence
-from dataclasses import replace
-from typing import Any
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager, ExitStack, suppress
+from typing import Any, TypeVar
+from uuid import UUID
 
 from prefect import Task
+from prefect.artifacts import create_markdown_artifact, create_progress_artifact, update_progress_artifact
 from prefect.cache_policies import NO_CACHE
+from prefect.client.orchestration import get_client
 from prefect.client.schemas.objects import State, TaskRun
+from prefect.concurrency.sync import concurrency
+from prefect.events import emit_event
+from prefect.exceptions import MissingContextError
+from prefect.logging import get_logger, get_run_logger
+from prefect.runtime import deployment
 
-from tasks.claims import extract
-from tasks.core.errors import LeadlineError, interruption
-from tasks.ingest import ingest as ingesting
-from tasks.judging import grades, pairs, relevance, verdicts
-from tasks.publish import publish
+from flows.runtime.gpu import SLOT, TURN
+from flows.runtime.progress import Bar
+from flows.runtime.retry import retrying
+from flows.runtime.run import DELAYS_S, Stage, may_pass, timed
+from flows.runtime.temporary_server import ensure_server
+from tasks.core.errors import BusyError
+from tasks.core.progress import Progress
 from tasks.run.result import StageResult
-from tasks.scorers import Scorer, stage_name
-from tasks.scoring import alerts, corrected, grace, nightly, score
+from tasks.store.lake import Lake
 
-RETRIES = 2
-DELAYS_S: list[float] = [5, 30]
+T = TypeVar("T")
+LEASE_S = 300.0  # so long after its holder has died, a slot is free again
+EVERY_S = 5.0  # between two updates of an artifact, which is a row in Prefect's database
+FLOW_DELAYS_S = (300.0, 900.0, 3600.0)
 
 
-def shell(name: str, stage: Callable[..., StageResult], delays_s: Sequence[float] = DELAYS_S) -> Task[..., StageResult]:
-    """A Prefect task around a stage; its result carries the seconds that it took. Retries wait for `delays_s`."""
+def logger() -> "logging.Logger | logging.LoggerAdapter[logging.Logger]":
+    """The log of the flow run; outside of one, Prefect's for this process."""
+    try:
+        return get_run_logger()
+    except MissingContextError:
+        return get_logger("leadline")
 
-    def run(*args: Any, **kwargs: Any) -> StageResult:
-        start = time.perf_counter()
-        try:
-            result = stage(*args, **kwargs)
-        except Exception as error:
-            if signal := interruption(error):
-                raise signal from None
-            raise
-        return replace(result, seconds=time.perf_counter() - start)
 
-    return Task(
-        run,
-        name=name,
-        task_run_name=name,
-        description=(stage.__doc__ or "").strip().splitlines()[0],
-        retries=RETRIES,
-        retry_delay_seconds=list(delays_s),
-        retry_condition_fn=_may_pass,
-        cache_policy=NO_CACHE,
-        persist_result=False,
+def patiently(work: Callable[[], T], delays_s: Sequence[float] = FLOW_DELAYS_S) -> T:
+    """The result of `work`; inside a run of a deployment, it is tried again where its error may pass.
+
+    Prefect can retry a flow, but not choose the errors. A person at a terminal sees the error at once.
+
+    Raises:
+        Exception: The last error of `work`.
+    """
+    return retrying(
+        work, lambda e: may_pass(e) or isinstance(e, BusyError), delays_s if deployment.id else (), logger()
     )
 
 
-def _may_pass(_task: Task[..., Any], _run: TaskRun, state: State[Any]) -> bool:
-    """Only what says of itself that it may pass is tried again; a mistake or a bug fails at once."""
-    error = state.result(raise_on_failure=False)
-    return isinstance(error, LeadlineError) and error.transient
-
-
-ingest = shell("ingest", ingesting.ingest)
-extract_claims = shell("claims", extract.extract_claims)
-plan_pairs = shell("pairs", pairs.plan_pairs)
-score_grace = shell("grace", grace.score_grace)
-score_traces = shell("scores", score.score_traces)
-aggregate_nights = shell("nightly", nightly.aggregate_nights)
-correct_nights = shell(corrected.STAGE, corrected.correct_nights)
-find_alerts = shell(alerts.STAGE, alerts.find_alerts)
-load_warehouse = shell("warehouse", publish.load_warehouse)
-write_reports = shell("report", publish.write_reports)
-publish_warehouse = shell("publish", publish.publish_warehouse)
-judge_pairs = shell(verdicts.SINGLE, verdicts.judge_pairs)
-judge_joint_pairs = shell(verdicts.JOINT, verdicts.judge_joint_pairs)
-score_relevance = shell("relevance", relevance.score_relevance)
-score_by = shell("relevance", relevance.score_by)
-grade_answers = shell(grades.STAGE, grades.grade_answers)
-
-
-def looks(stage: int, *, rounds: bool = False) -> list[Task[..., StageResult]]:
-    """First and joint pairs of one judge of the recipe, from 1, under names of their own; to be called with it.
+class PrefectSlots:
+    """Rights as concurrency limits of Prefect. Where a limit is not set up, nobody waits and nothing fails.
 
     Args:
-        rounds: It is a round, which has no joint pairs.
+        names: Names of the limits, where they are not those of docs/operations.md.
     """
-    named = ((verdicts.SINGLE, judge_pairs), (verdicts.JOINT, judge_joint_pairs))[: 1 if rounds else 2]
-    names = [(verdicts.stage_name(name, stage), task) for name, task in named]
-    return [task.with_options(name=name, task_run_name=name) for name, task in names]
+
+    def __init__(self, names: Mapping[str, str] | None = None) -> None:
+        self._names = names or {SLOT: SLOT, TURN: TURN}
+        ensure_server()
+
+    def take(self, name: str) -> AbstractContextManager[object]:
+        """Hold a limit's slot. A server that fails to answer stops no night: the run goes on without the limit."""
+        held = ExitStack()
+        try:
+            limit = concurrency(self._names[name], lease_duration=LEASE_S, raise_on_lease_renewal_failure=False)
+            held.enter_context(limit)
+        except Exception as error:
+            logger().warning("Going on without the limit %s (%s).", self._names[name], type(error).__name__)
+        return held
+
+    def holders(self, name: str) -> float:
+        """How many hold a limit's slots; 0 where there is no such limit, or no answer."""
+        try:
+            with get_client(sync_client=True) as client:
+                return client.read_global_concurrency_limit_by_name(self._names[name]).active_slots
+        except Exception:
+            return 0
+
+    def waiting(self) -> None:
+        """Say so in the run's log."""
+        logger().info("Waiting for the GPU: another run holds the limit %s.", self._names[SLOT])
 
 
-def scoring(scorer: Scorer) -> Task[..., StageResult]:
-    """The scores of one scorer of the recipe, under a name of their own; to be called with it."""
-    name = stage_name(scorer)
-    return score_by.with_options(name=name, task_run_name=name)
+class Artifact:
+    """A Prefect progress artifact per stage, updated every few seconds.
+
+    Args:
+        every_s: Seconds between two updates.
+        clock: In seconds.
+        create: Makes an artifact.
+        update: Changes its percentage.
+    """
+
+    def __init__(
+        self,
+        every_s: float = EVERY_S,
+        clock: Callable[[], float] = time.monotonic,
+        create: Callable[..., Any] = create_progress_artifact,
+        update: Callable[[UUID, float], Any] = update_progress_artifact,
+    ) -> None:
+        self._every_s, self._clock, self._create, self._update = every_s, clock, create, update
+        self._id: UUID | None = None
+        self._total = self._done = 0
+        self._shown = 0.0
+
+    def start(self, stage: str, total: int | None) -> None:
+        """Create the artifact, unless there is nothing to do."""
+        self._total, self._done, self._shown = total or 0, 0, self._clock()
+        if self._total:
+            key = re.sub(r"[^a-z0-9]+", "-", stage)
+            with suppress(Exception):  # the work goes on without it
+                created = self._create(0.0, key=key, description=f"{stage}: {self._total} to do")
+                self._id = created if isinstance(created, UUID) else None
+
+    def advance(self, steps: int = 1) -> None:
+        """Count, and now and then show it."""
+        self._done += steps
+        if self._clock() - self._shown > self._every_s:
+            self._show()
+
+    def finish(self) -> None:
+        """Show how far the stage came."""
+        if self._total:
+            self._show()
+        self._id = None
+
+    def _show(self) -> None:
+        self._shown = self._clock()
+        if self._id:
+            try:
+                self._update(self._id, 100.0 * min(self._done / self._total, 1.0))
+            except Exception:  # as above; no more updates in this stage
+                self._id = None
+
+
+class Prefect:
+    """Stages as tasks of the flow that is running.
+
+    Args:
+        delays_s: Seconds to wait before each retry of a stage.
+        slots: Who may use the GPU.
+    """
+
+    def __init__(self, delays_s: Sequence[float] = DELAYS_S, slots: PrefectSlots | None = None) -> None:
+        self._delays_s, self._slots = delays_s, slots
+
+    def task(self, name: str, work: Stage) -> Task[..., StageResult]:
+        """A task around a stage."""
+        return Task(
+            lambda *args, **options: timed(name, work, *args, **options),
+            name=name,
+            task_run_name=name.replace("{", "{{").replace("}", "}}"),  # a run's name is a template
+            description=(work.__doc__ or "").strip().partition("\n")[0],
+            retries=len(self._delays_s),
+            retry_delay_seconds=list(self._delays_s),
+            retry_condition_fn=_may_pass,
+            cache_policy=NO_CACHE,
+            persist_result=False,
+        )
+
+    def stage(self, name: str, work: Stage, *args: Any, **options: Any) -> StageResult:
+        """See `Runner`."""
+        result: StageResult = self.task(name, work)(*args, **options)
+        return result
+
+    def progress(self) -> Progress:
+        """A bar in a terminal, artifacts anywhere else."""
+        return Bar() if sys.stderr.isatty() else Artifact()
+
+    def slots(self, lake: Lake) -> PrefectSlots:  # noqa: ARG002 - one GPU for all lakes of the server
+        """See `Runner`."""
+        self._slots = self._slots or PrefectSlots()
+        return self._slots
+
+    def announce(self, key: str, title: str, markdown: str, payload: Mapping[str, Any]) -> None:
+        """Make an artifact and an event of an alert."""
+        create_markdown_artifact(markdown, key=f"alert-{key}", description=title)
+        emit_event(
+            "leadline.alert.fired",
+            resource={"prefect.resource.id": f"leadline.alert.{key}", "prefect.resource.name": title},
+            payload=dict(payload),
+        )
+
+
+def _may_pass(_task: Task[..., Any], _run: TaskRun, state: State[Any]) -> bool:
+    """Prefect's form of `may_pass`."""
+    return may_pass(state.result(raise_on_failure=False))

@@ -1,44 +1,39 @@
-"""Tries a scheduled flow again when what stopped it may pass: an outage that lasts, a lake that another run holds.
+"""Tries work again where its error may pass by itself: an outage, or a lake that another run holds."""
 
-Prefect can retry a flow, but not choose the errors. A task that meets an outage is tried again by `flows/runtime/shell.py`
-within the minute; this comes after that. Where a person waits at a terminal, the error is theirs to see at once.
-"""
+import logging
+from collections.abc import Callable, Sequence
+from typing import Any, TypeVar
 
-from collections.abc import Callable
-from typing import TypeVar
-
-from prefect.runtime import deployment
 from tenacity import RetryCallState, Retrying, retry_if_exception, stop_after_attempt, wait_chain, wait_fixed
 
-from flows.runtime.progress import logger
-from tasks.core.errors import BusyError, LeadlineError
-
 T = TypeVar("T")
-DELAYS_S = (300.0, 900.0, 3600.0)
+Log = logging.Logger | logging.LoggerAdapter[logging.Logger]
 
 
-def patiently(work: Callable[[], T]) -> T:
-    """What `work` returns; inside a run of a deployment it is tried up to three times more.
+def retrying(
+    work: Callable[[], T], may_pass: Callable[[BaseException], bool], delays_s: Sequence[float], log: Log
+) -> T:
+    """The result of `work`, which is tried once more after each delay.
+
+    Args:
+        may_pass: Which errors are worth another try; any other is raised at once.
+        log: Where each wait is announced.
 
     Raises:
-        Exception: The last one of `work`; at once where it will not pass by itself.
+        Exception: The last error of `work`.
     """
-    if not deployment.id:
+    if not delays_s:
         return work()
     tries = Retrying(
-        retry=retry_if_exception(_may_pass),
-        stop=stop_after_attempt(1 + len(DELAYS_S)),
-        wait=wait_chain(*map(wait_fixed, DELAYS_S)),
-        before_sleep=_tell,
+        retry=retry_if_exception(may_pass),
+        stop=stop_after_attempt(1 + len(delays_s)),
+        wait=wait_chain(*map(wait_fixed, delays_s)),
+        before_sleep=lambda state: _announce(state, log),
         reraise=True,
     )
     return tries(work)
 
 
-def _may_pass(error: BaseException) -> bool:
-    return isinstance(error, LeadlineError) and (error.transient or isinstance(error, BusyError))
-
-
-def _tell(state: RetryCallState) -> None:
-    error = state.outcome and state.outcome.exception()
-    logger().warning("%s Trying again in %.0f minutes.", error, state.upcoming_sleep / 60)
+def _announce(state: RetryCallState, log: Log) -> None:
+    error: Any = state.outcome and state.outcome.exception()
+    log.warning("%s Trying again in %.0f seconds.", error, state.upcoming_sleep)

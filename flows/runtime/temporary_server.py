@@ -26,6 +26,17 @@ ENDS_WITHIN_S = 5  # it writes down what it was sent last
 ENVIRONMENT = {"PREFECT_UI_ENABLED": "0", "PREFECT__SERVER_EPHEMERAL": "1", "PREFECT__SERVER_FINAL": "1"}
 
 
+def quiet() -> None:
+    """Set Prefect's environment for a run from a terminal, before Prefect is imported; what the user has set stays."""
+    for name, value in {
+        "PREFECT_SERVER_ANALYTICS_ENABLED": "false",
+        "DO_NOT_TRACK": "1",
+        "PREFECT_LOGGING_LEVEL": "CRITICAL",
+        "PREFECT_SERVER_EPHEMERAL_STARTUP_TIMEOUT_SECONDS": "300",  # Prefect's 20 are too few on a busy machine
+    }.items():
+        os.environ.setdefault(name, value)
+
+
 @contextlib.contextmanager
 def temporary_server() -> Iterator[None]:
     """Start a server while the block runs; after it Prefect uses this server until the process ends.
@@ -35,44 +46,100 @@ def temporary_server() -> Iterator[None]:
     Raises:
         LeadlineError: It does not start.
     """
-    if not (_wanted() if "prefect.settings" in sys.modules else _expected()):
-        yield
-        return
-    with socket.create_server((HOST, 0)) as listener:
-        port = listener.getsockname()[1]
-        server = _start(listener)
+    server = _Server() if (_wanted() if "prefect.settings" in sys.modules else _expected()) else None
     try:
         yield
-        if _wanted():
-            _wait(server, port)
-            _use(f"http://{HOST}:{port}/api")
-            atexit.register(_stop, server)  # after Prefect has sent what it still holds
-        else:
-            server.kill()
-            server.wait()
     except BaseException:
-        server.kill()
-        server.wait()
+        if server:
+            server.kill()
         raise
+    if server:
+        server.use()
 
 
-def _start(listener: socket.socket) -> "subprocess.Popen[bytes]":
-    """The server's process. It takes the socket over: an early request waits, and nobody else gets the port."""
-    return subprocess.Popen(  # noqa: S603 - this Python, this module
-        [sys.executable, "-P", "-m", MODULE, str(listener.fileno())],
-        env={**os.environ, **ENVIRONMENT, leash.OWNER: str(os.getpid())},
-        stdin=subprocess.DEVNULL,
-        pass_fds=[listener.fileno()],
-        start_new_session=True,
-    )
+def ensure_server() -> None:
+    """Give Prefect a server where none is configured, for a verb that runs no flow.
+
+    Raises:
+        LeadlineError: It does not start.
+    """
+    if _wanted():
+        _Server().use()
+
+
+class _Server:
+    """The server's process."""
+
+    def __init__(self) -> None:
+        # It takes the socket over: an early request waits, and nobody else gets the port.
+        with socket.create_server((HOST, 0)) as listener:
+            self._port = listener.getsockname()[1]
+            self._process = subprocess.Popen(  # noqa: S603 - this Python, this module
+                [sys.executable, "-P", "-m", MODULE, str(listener.fileno())],
+                env={**os.environ, **ENVIRONMENT, leash.OWNER: str(os.getpid())},
+                stdin=subprocess.DEVNULL,
+                pass_fds=[listener.fileno()],
+                start_new_session=True,
+            )
+
+    def use(self) -> None:
+        """Let Prefect use it from when it answers; kill it where Prefect's settings do not want it after all."""
+        try:
+            if not _wanted():
+                self.kill()
+                return
+            self._wait()
+        except BaseException:
+            self.kill()
+            raise
+        from prefect.context import refresh_global_settings_context  # noqa: PLC0415 - two seconds
+
+        os.environ["PREFECT_API_URL"] = f"http://{HOST}:{self._port}/api"
+        refresh_global_settings_context()
+        atexit.register(self._stop)  # after Prefect has sent what it still holds
+
+    def kill(self) -> None:
+        """End it at once."""
+        self._process.kill()
+        self._process.wait()
+
+    def _wait(self) -> None:
+        """Return when it answers."""
+        from prefect.settings import get_current_settings  # noqa: PLC0415
+
+        within = get_current_settings().server.ephemeral.startup_timeout_seconds
+        connection = http.client.HTTPConnection(HOST, self._port, timeout=within)
+        try:
+            with contextlib.closing(connection):
+                connection.request("GET", "/api/health")
+                status = connection.getresponse().status
+            problem = None if status == http.HTTPStatus.OK else f"it answers with status {status}"
+        except TimeoutError:
+            problem = (
+                f"no answer within {within} seconds; PREFECT_SERVER_EPHEMERAL_STARTUP_TIMEOUT_SECONDS gives it more"
+            )
+        except (OSError, http.client.HTTPException):
+            problem = f"its process ended with code {self._process.wait()}; what it printed stands above"
+        if problem:
+            raise LeadlineError(
+                f"Prefect's temporary server did not start: {problem}. Run the command again, start a server and name"
+                " it in PREFECT_API_URL (docs/operations.md), or run with --no-prefect."
+            )
+
+    def _stop(self) -> None:
+        self._process.terminate()
+        try:
+            self._process.wait(ENDS_WITHIN_S)
+        except subprocess.TimeoutExpired:
+            self.kill()
 
 
 def _expected() -> bool:
-    """Whether it looks as if Prefect's settings, which take two seconds to load, would name no server."""
+    """Whether environment and profile name no server. Prefect's settings themselves take two seconds to load."""
     home = Path(os.environ.get("PREFECT_HOME", "~/.prefect"))
     path = Path(os.environ.get("PREFECT_PROFILES_PATH", home / "profiles.toml")).expanduser()
     settings: Mapping[str, str] = {}
-    with contextlib.suppress(OSError, ValueError, KeyError, TypeError):  # Prefect says what is wrong with it
+    with contextlib.suppress(OSError, ValueError, KeyError, TypeError):  # Prefect reports what is wrong with it
         found = tomllib.loads(path.read_text(encoding="utf-8"))
         settings = found["profiles"][os.environ.get("PREFECT_PROFILE") or found["active"]]
     return not {**settings, **os.environ}.get("PREFECT_API_URL")
@@ -84,45 +151,6 @@ def _wanted() -> bool:
 
     settings = get_current_settings()
     return not settings.api.url and settings.server.ephemeral.enabled
-
-
-def _wait(server: "subprocess.Popen[bytes]", port: int) -> None:
-    """Return when it answers."""
-    from prefect.settings import get_current_settings  # noqa: PLC0415
-
-    within = get_current_settings().server.ephemeral.startup_timeout_seconds
-    asked = http.client.HTTPConnection(HOST, port, timeout=within)
-    try:
-        with contextlib.closing(asked):
-            asked.request("GET", "/api/health")
-            status = asked.getresponse().status
-        problem = None if status == http.HTTPStatus.OK else f"it answers with status {status}"
-    except TimeoutError:
-        problem = f"no answer within {within} seconds; PREFECT_SERVER_EPHEMERAL_STARTUP_TIMEOUT_SECONDS gives it more"
-    except (OSError, http.client.HTTPException):
-        problem = f"its process ended with code {server.wait()}; what it printed stands above"
-    if problem:
-        raise LeadlineError(
-            f"Prefect's temporary server did not start: {problem}. Run the command again, or start a server and name it"
-            " in PREFECT_API_URL (docs/operations.md)."
-        )
-
-
-def _use(url: str) -> None:
-    """Let Prefect take this server."""
-    from prefect.context import refresh_global_settings_context  # noqa: PLC0415
-
-    os.environ["PREFECT_API_URL"] = url
-    refresh_global_settings_context()
-
-
-def _stop(server: "subprocess.Popen[bytes]") -> None:
-    server.terminate()
-    try:
-        server.wait(ENDS_WITHIN_S)
-    except subprocess.TimeoutExpired:
-        server.kill()
-        server.wait()
 
 
 def _serve(descriptor: int) -> None:

@@ -16,8 +16,8 @@ BACKFILL = "backfill"  # the flow that has a lock of its own
 
 
 @dataclass
-class Run:
-    """A run in progress."""
+class Record:
+    """The row of a run in progress."""
 
     flow: str
     started: datetime = field(default_factory=lambda: datetime.now(UTC))

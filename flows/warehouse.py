@@ -1,33 +1,34 @@
-"""`leadline sql`: a SELECT on the published warehouse, as a table, CSV, JSON or Parquet."""
+"""`leadline sql` and `leadline rebuild`: query the published warehouse, and make it again from the lake."""
 
 import json
 import sys
 from pathlib import Path
+from typing import Annotated
 
 import pyarrow as pa
 import pyarrow.csv
 import pyarrow.parquet
+import typer
 from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from tasks.core.config import did_you_mean, load_nightly
+from flows.options import Config, Output, one_of, optional
+from flows.runtime.run import locked
+from tasks.core.config import load_nightly
 from tasks.core.errors import LeadlineError, UsageError
-from tasks.store.warehouse import query
-
-FORMATS = ("table", "csv", "json", "parquet")
+from tasks.core.paths import CONFIG
+from tasks.publish.publish import rebuild as rebuild_warehouse
+from tasks.store.lake import Lake
+from tasks.store.warehouse import Warehouse, query
 
 
 def run(config: Path, statement: str | None, file: Path | None, output_format: str, output: Path | None) -> None:
     """Run one statement and write its rows.
 
     Raises:
-        UsageError: No statement or two, an unknown format, or SQL that DuckDB refuses.
+        UsageError: No statement or two, or SQL that DuckDB refuses.
     """
-    if output_format not in FORMATS:
-        raise UsageError(
-            f"--format {output_format}: no such format. {did_you_mean(output_format, list(FORMATS), 'formats')}"
-        )
     rows = query(load_nightly(config).warehouse, _statement(statement, file))
     if output_format == "parquet" and output is None and sys.stdout.isatty():
         raise UsageError("--format parquet writes bytes. Give --output FILE, or send them to a file.")
@@ -115,3 +116,27 @@ def _cell(value: object) -> str:
     if isinstance(value, float):
         return f"{value:.4g}" if abs(value) < 1000 else f"{value:,.1f}"
     return str(value)
+
+
+def sql(
+    statement: Annotated[str | None, typer.Argument(help="A SELECT over the tables of docs/tables.md.")] = None,
+    file: Annotated[Path | None, optional("Read the statement from a file.", "--file", "-f")] = None,
+    output_format: Annotated[str, one_of("table", "csv", "json", "parquet")] = "table",
+    output: Output = None,
+    config: Config = CONFIG,
+) -> None:
+    """Query the published warehouse at any hour, also while a nightly runs."""
+    run(config, statement, file, output_format, output)
+
+
+def rebuild(config: Config = CONFIG) -> None:
+    """Make the warehouse again from the lake alone.
+
+    Raises:
+        BusyError: A run holds the lake.
+    """
+    settings = load_nightly(config)
+    lake = Lake(settings.lake)
+    with locked(lake, "rebuild"):
+        loaded = rebuild_warehouse(lake, Warehouse(lake, settings.warehouse, settings.limits.memory_limit))
+    Console().print(f"{settings.warehouse}: {loaded} partitions loaded.")

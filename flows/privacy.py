@@ -3,26 +3,29 @@
 What is left out is not Leadline's: source files, backups, and files that were made with `--output`.
 """
 
-import os
 import tempfile
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, date, datetime
 from pathlib import Path
+from typing import Annotated
 
-from prefect import flow
+import typer
 from rich import box
 from rich.console import Console
 from rich.table import Table as RichTable
 
-from flows.runtime.retry import patiently
+from flows.options import Config, NoPrefect, optional, uses_prefect
+from flows.runtime.run import locked, on_record
+from flows.runtime.temporary_server import quiet, temporary_server
 from tasks.core.config import Nightly, Retention, load_nightly
+from tasks.core.paths import CONFIG
 from tasks.core.schemas import Table
 from tasks.privacy import retention as stage
-from tasks.publish.publish import publish_warehouse, warehouse_of, write_reports
+from tasks.publish.publish import warehouse_of, write_reports
 from tasks.run.build import build_contexts
 from tasks.run.context import Context
-from tasks.run.record import BACKFILL, Run
+from tasks.run.record import BACKFILL
 from tasks.run.result import StageResult
 from tasks.store.lake import Lake
 
@@ -31,7 +34,7 @@ RETENTION, FORGET = "retention", "forget"
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """What a run leaves to tell.
+    """What a run shows at its end.
 
     Attributes:
         stages: What lost its text in this run.
@@ -49,12 +52,6 @@ class Outcome:
     earlier: tuple[str, ...] = ()
 
 
-@flow(name=RETENTION, persist_result=False)
-def retention(config: str = "configs/nightly.yaml") -> Outcome:
-    """Remove texts and explanations that are older than the config allows, and finish what was begun before."""
-    return patiently(lambda: run(Path(config)))
-
-
 def run(config: Path, trace_ids: Sequence[str] = (), reason: str | None = None) -> Outcome:
     """Remove what is due by age, or, where ids are given, the texts of these traces alone; on record in `runs`.
 
@@ -68,31 +65,20 @@ def run(config: Path, trace_ids: Sequence[str] = (), reason: str | None = None) 
     lake = Lake(settings.lake)
     now = datetime.now(UTC)
     name = FORGET if trace_ids else RETENTION
-    holder = f"leadline {name}, process {os.getpid()}, since {now:%H:%M:%S} UTC"
-    with lake.lock(holder), Lake(settings.lake, writer=BACKFILL).lock(holder):
+    with locked(lake, name), locked(Lake(settings.lake, writer=BACKFILL), name):
         stage.request(lake, trace_ids, reason, now)  # from here on they don't come back, whatever happens
         what = _due(lake, settings, trace_ids, now)
-        (main, *_) = contexts = build_contexts(config, now.date(), now.date())
-        record = Run(name, recipes=[ctx.recipe for ctx in contexts])
-        record.start(main)
-        try:
+        with on_record(name, build_contexts(config, now.date(), now.date())) as record:
             for result in stage.redact(lake, what, now):
-                record.add(main, result)
+                record.add(result)
+            stages = tuple(record.stages)
             nights = stage.pending(lake)
             if nights is not None:
-                _make_again(config, main, nights)
+                _make_again(config, record.main, nights)
             unknown = tuple(t for t in trace_ids if t not in stage.held(lake, trace_ids))
-        except BaseException as error:
-            record.fail(main, error)
-            raise
-        finally:
-            for ctx in contexts:
-                ctx.close()
-        stage.finish(lake, what, now)
-        record.end(main, "completed")
-        publish_warehouse(main)
+            stage.finish(lake, what, now)
         unwritten = tuple(n for n in nights or () if not (settings.report.dir / str(n)).exists())
-        return Outcome(tuple(record.stages), tuple(nights or ()), unknown, unwritten, _earlier(what, trace_ids))
+        return Outcome(stages, tuple(nights or ()), unknown, unwritten, _earlier(what, trace_ids))
 
 
 def _due(lake: Lake, settings: Nightly, trace_ids: Sequence[str], now: datetime) -> stage.Due:
@@ -214,3 +200,34 @@ def show(outcome: Outcome) -> None:
         "Not touched: source files, backups, files made with --output, and copies of the warehouse that are open.",
         highlight=False,
     )
+
+
+DryRun = Annotated[bool, typer.Option("--dry-run", help="Print what would be removed; change nothing.")]
+
+
+def retention(config: Config = CONFIG, dry_run: DryRun = False, no_prefect: NoPrefect = False) -> None:
+    """Remove texts and explanations that are older than the config allows, and complete a killed `forget`."""
+    if dry_run:
+        show_preview(preview(config))
+        return
+    if not uses_prefect(no_prefect=no_prefect):
+        show(run(config))
+        return
+    quiet()
+    with temporary_server():
+        from flows import deployments  # noqa: PLC0415
+
+    show(deployments.retention(str(config)))
+
+
+def forget(
+    trace_ids: Annotated[list[str], typer.Argument(help="Ids of the traces.", metavar="TRACE_ID")],
+    reason: Annotated[str | None, optional("Why; kept in `redactions`.", "--reason")] = None,
+    config: Config = CONFIG,
+    dry_run: DryRun = False,
+) -> None:
+    """Remove the texts of these traces, and of no others, everywhere and for good."""
+    if dry_run:
+        show_preview(preview(config, trace_ids), trace_ids)
+    else:
+        show(run(config, trace_ids, reason))

@@ -3,13 +3,17 @@
 import sys
 from datetime import date
 from pathlib import Path
+from typing import Annotated
 
+import typer
 from rich.console import Console
 
+from flows.options import App, Config, FromAll, OneDay, Output, To, days_or_all, one_of, optional
 from flows.written import counted, save
 from tasks.core.config import did_you_mean, load_nightly, recipes_of
 from tasks.core.errors import UsageError
 from tasks.core.labelling import SAMPLING
+from tasks.core.paths import CONFIG
 from tasks.publish.report import labelling
 from tasks.review import formats as review_formats
 from tasks.review.export import Selection, Wanted, scope_of, select
@@ -57,9 +61,6 @@ def run(
 def _check(wanted: Wanted, output_format: str, labelling_config: Path | None) -> None:
     if wanted.need not in SAMPLING:
         raise UsageError(f"--need {wanted.need}: no such need. {did_you_mean(wanted.need, list(SAMPLING), 'needs')}")
-    if output_format not in WRITERS:
-        remedy = did_you_mean(output_format, list(WRITERS), "formats")
-        raise UsageError(f"--format {output_format}: no such format. {remedy}")
     if wanted.reviewer == "":
         raise UsageError("--for: the name is empty. Give the reviewer's name, or leave the option out.")
     if labelling_config is not None and output_format != "label-studio":
@@ -84,3 +85,33 @@ def _show(found: Selection, wanted: Wanted, output: Path | None) -> None:
     if found.tasks and wanted.need != "random":
         said.append(f"Labels of these are marked {wanted.need!r}, and enter no estimate.")
     Console(stderr=True).print(" ".join(said), highlight=False, markup=False, soft_wrap=True)
+
+
+def command(
+    need: Annotated[str, optional("misused, uncertain, disputed or random.", "--need")],
+    count: Annotated[int, typer.Option("--count", min=1, help="Claims at most; with --need random, answers.")] = 100,
+    reviewers: Annotated[int, typer.Option("--reviewers", min=1, help="Labels that each claim should have.")] = 1,
+    reviewer: Annotated[
+        str | None, optional("Name of the reviewer; leaves out claims with a label of theirs.", "--for")
+    ] = None,
+    on: OneDay = None,
+    start: FromAll = None,
+    end: To = None,
+    app: App = None,
+    recipe: Annotated[
+        str | None, optional("Name or hash of a recipe; the config's first by default.", "--recipe")
+    ] = None,
+    output_format: Annotated[str, one_of(*WRITERS)] = "jsonl",
+    output: Output = None,
+    labelling_config: Annotated[
+        Path | None, optional("Write Label Studio's labelling config here.", "--labelling-config")
+    ] = None,
+    seed: Annotated[str, typer.Option("--seed", help="Another word gives another draw.")] = "0",
+    show_judge: Annotated[
+        bool, typer.Option("--show-judge", help="Show the judge's label, which may influence people.")
+    ] = False,
+    config: Config = CONFIG,
+) -> None:
+    """Write claims for people to label, with all that they need for it."""
+    wanted = Wanted(need, count, reviewers, reviewer and reviewer.strip(), seed, show_judge)
+    run(config, wanted, recipe, app, days_or_all(on, start, end), output_format, output, labelling_config)

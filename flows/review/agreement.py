@@ -5,14 +5,17 @@ import sys
 from dataclasses import asdict
 from datetime import date
 from pathlib import Path
+from typing import Annotated
 
 from rich import box
 from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
+from flows.options import App, Config, FromAll, Json, OneDay, To, days_or_all, optional
 from flows.written import counted
 from tasks.core.config import load_nightly, recipes_of
+from tasks.core.paths import CONFIG
 from tasks.review.agreement import Found, reviewers_agreement
 from tasks.review.export import Scope, scope_of
 from tasks.stats.agreement import Interval
@@ -80,3 +83,18 @@ def _told(value: Interval) -> str:
     if value.low is None or value.high is None:
         return f"{value.value:.2f}"
     return f"{value.value:.2f} ({value.low:.2f} to {value.high:.2f})"
+
+
+def command(
+    on: OneDay = None,
+    start: FromAll = None,
+    end: To = None,
+    app: App = None,
+    recipe: Annotated[
+        str | None, optional("Name or hash of a recipe; every recipe of the config by default.", "--recipe")
+    ] = None,
+    as_json: Json = False,
+    config: Config = CONFIG,
+) -> None:
+    """Show how much people have labelled, how far they agree, and what is in dispute."""
+    run(config, recipe, app, days_or_all(on, start, end), as_json=as_json)

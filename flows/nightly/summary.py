@@ -9,7 +9,7 @@ from rich.table import Table
 from flows import alerts
 from flows.console import console as wide
 from flows.console import interval
-from flows.nightly import Outcome
+from flows.nightly.run import Outcome
 from tasks.publish.report.text import number
 from tasks.run.result import StageResult
 from tasks.stats.agreement import Interval
@@ -61,7 +61,7 @@ def show(outcome: Outcome) -> None:
             f"[bold red]{what}[/bold red] {alert['date']}: {escape(alerts.title(alert))}{layer}{of}", highlight=False
         )
     ctx = outcome.recipes[0][0]
-    cost = Table(title="What it took", title_style="bold", title_justify="left", box=box.SIMPLE, collapse_padding=True)
+    cost = Table(title="Run cost", title_style="bold", title_justify="left", box=box.SIMPLE, collapse_padding=True)
     for name in ("stage", "computed", "reused", "tokens", "seconds"):
         cost.add_column(name, justify="left" if name == "stage" else "right")
     for s in outcome.stages:

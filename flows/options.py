@@ -1,0 +1,90 @@
+"""Options that several verbs share, and the days that they mean. Importing this module loads no data library."""
+
+import os
+from datetime import UTC, date, datetime, timedelta
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from tasks.core.errors import UsageError
+
+_DAY: dict[str, Any] = {"formats": ["%Y-%m-%d"], "metavar": "YYYY-MM-DD", "show_default": False}
+
+
+def day_option(name: str, text: str) -> Any:
+    """An option that takes a day."""
+    return typer.Option(name, help=text, **_DAY)
+
+
+def optional(text: str, *names: str, **settings: Any) -> Any:
+    """An option without a default value to show."""
+    return typer.Option(*names, help=text, show_default=False, **settings)
+
+
+Config = Annotated[Path, typer.Option("--config", "-c", help="The nightly config.", show_default=True)]
+Night = Annotated[datetime | None, day_option("--date", "The day; yesterday (UTC) by default.")]
+OneDay = Annotated[datetime | None, day_option("--date", "One day; all days by default.")]
+From = Annotated[datetime | None, day_option("--from", "First day of the range.")]
+FromAll = Annotated[datetime | None, day_option("--from", "First day; all days by default.")]
+To = Annotated[datetime | None, day_option("--to", "Last day of the range.")]
+App = Annotated[str | None, optional("Only this application.", "--app")]
+Apps = Annotated[list[str] | None, optional("Only this application; repeat for more.", "--app")]
+Json = Annotated[bool, typer.Option("--json", help="Print JSON, an object per line.")]
+Html = Annotated[Path | None, optional("Write an HTML page as well.", "--html")]
+Output = Annotated[Path | None, optional("Write to a file instead of standard output.", "--output", "-o")]
+RetryFailures = Annotated[bool, typer.Option("--retry-failures", help="Judge again where a judge failed before.")]
+NoPrefect = Annotated[bool, typer.Option("--no-prefect", help="Run without Prefect, as an empty PREFECT_API_URL does.")]
+
+
+def one_of(*names: str) -> Any:
+    """The option `--format`, with the names that it takes."""
+
+    def check(given: str) -> str:
+        from tasks.core.config import did_you_mean  # noqa: PLC0415 - only where it is wrong
+
+        if given not in names:
+            raise UsageError(f"--format {given}: no such format. {did_you_mean(given, list(names), 'formats')}")
+        return given
+
+    text = f"{', '.join(names[:-1])} or {names[-1]}."
+    return typer.Option("--format", help=text, show_default=True, callback=check)
+
+
+def days_or_yesterday(one: datetime | None, start: datetime | None, end: datetime | None) -> tuple[date, date]:
+    """First and last day of a run; yesterday (UTC) where no day is given.
+
+    Raises:
+        UsageError: The options contradict each other, or only one end of the range is given.
+    """
+    _one_or_range(one, start, end)
+    if bool(start) != bool(end):
+        raise UsageError("--from and --to go together. Give both, or --date.")
+    first, last = start or one, end or one
+    if first and last:
+        return first.date(), last.date()
+    yesterday = datetime.now(UTC).date() - timedelta(days=1)
+    return yesterday, yesterday
+
+
+def days_or_all(one: datetime | None, start: datetime | None, end: datetime | None) -> tuple[date | None, date | None]:
+    """First and last day, each None where it has no limit.
+
+    Raises:
+        UsageError: The options contradict each other, or the range is empty.
+    """
+    _one_or_range(one, start, end)
+    first, last = (d.date() if d else None for d in (start or one, end or one))
+    if first and last and first > last:
+        raise UsageError(f"--from {first} is after --to {last}. Swap them.")
+    return first, last
+
+
+def _one_or_range(one: datetime | None, start: datetime | None, end: datetime | None) -> None:
+    if one and (start or end):
+        raise UsageError("--date and --from/--to exclude each other. Give one of them.")
+
+
+def uses_prefect(*, no_prefect: bool = False) -> bool:
+    """Whether a verb reports to Prefect: an empty `PREFECT_API_URL`, as in a crontab, turns it off."""
+    return not no_prefect and os.environ.get("PREFECT_API_URL") != ""
