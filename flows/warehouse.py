@@ -130,11 +130,7 @@ def sql(
 
 
 def rebuild(config: Config = CONFIG) -> None:
-    """Make the warehouse again from the lake alone.
-
-    Raises:
-        BusyError: A run holds the lake.
-    """
+    """Make the warehouse again from the lake alone."""
     settings = load_nightly(config)
     lake = Lake(settings.lake)
     with locked(lake, "rebuild"):

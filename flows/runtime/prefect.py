@@ -69,30 +69,30 @@ class PrefectSlots:
     """
 
     def __init__(self, names: Mapping[str, str] | None = None) -> None:
-        self._names = names or {SLOT: SLOT, TURN: TURN}
+        self.names = names or {SLOT: SLOT, TURN: TURN}
         ensure_server()
 
     def take(self, name: str) -> AbstractContextManager[object]:
         """Hold a limit's slot. A server that fails to answer stops no night: the run goes on without the limit."""
         held = ExitStack()
         try:
-            limit = concurrency(self._names[name], lease_duration=LEASE_S, raise_on_lease_renewal_failure=False)
+            limit = concurrency(self.names[name], lease_duration=LEASE_S, raise_on_lease_renewal_failure=False)
             held.enter_context(limit)
         except Exception as error:
-            logger().warning("Going on without the limit %s (%s).", self._names[name], type(error).__name__)
+            logger().warning("Going on without the limit %s (%s).", self.names[name], type(error).__name__)
         return held
 
     def holders(self, name: str) -> float:
         """How many hold a limit's slots; 0 where there is no such limit, or no answer."""
         try:
             with get_client(sync_client=True) as client:
-                return client.read_global_concurrency_limit_by_name(self._names[name]).active_slots
+                return client.read_global_concurrency_limit_by_name(self.names[name]).active_slots
         except Exception:
             return 0
 
     def waiting(self) -> None:
         """Say so in the run's log."""
-        logger().info("Waiting for the GPU: another run holds the limit %s.", self._names[SLOT])
+        logger().info("Waiting for the GPU: another run holds the limit %s.", self.names[SLOT])
 
 
 class Artifact:

@@ -16,7 +16,7 @@ from tasks.ingest import ingest
 from tasks.judging import pairs, relevance, verdicts
 from tasks.publish import publish
 from tasks.run.build import build_context
-from tasks.run.record import Run
+from tasks.run.record import Record
 from tasks.scoring import corrected as reviewed
 from tasks.scoring import grace, nightly, score
 from tasks.store.warehouse import query
@@ -60,7 +60,7 @@ def warehouse(tmp_path_factory: pytest.TempPathFactory) -> Path:
     }
     (here / "nightly.yaml").write_text(yaml.safe_dump(config))
     ctx = build_context(here / "nightly.yaml", FIRST, LAST)
-    run = Run("nightly")
+    run = Record("nightly")
     run.start(ctx)
     for stage in (
         ingest.ingest,

@@ -9,12 +9,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import typer
 import yaml
 from kit.root import ROOT
 
-from flows.__main__ import app
-from flows.summary import COLUMNS
+from flows.__main__ import LEADLINE
+from flows.nightly.summary import COLUMNS
 from tasks import extractors, judges, sources
 from tasks.core import errors
 from tasks.core.config import Alerts, Nightly, Promotion, Recipe, validate
@@ -69,10 +68,10 @@ def test_pages_name_files_that_exist(page: Path) -> None:
 
 def test_readme_lists_every_command_with_every_option() -> None:
     reference = README[README.index("### Commands") : README.index("### Pages")]
-    group = typer.main.get_command(app)
+    commands = {name: LEADLINE.get_command(None, name) for name in LEADLINE.list_commands(None)}
     rows = {m[1]: m[0] for m in re.finditer(r"^\| `leadline (\w+).*$", reference, re.MULTILINE)}
-    assert set(rows) == set(group.commands)
-    for name, command in group.commands.items():
+    assert set(rows) == set(commands)
+    for name, command in commands.items():
         for option in (o for p in command.params for o in p.opts if o.startswith("-")):
             everywhere = reference.split("|")[0]
             assert f"`{option}" in rows[name] + everywhere, f"{name} {option}"

@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 from kit.worlds import FIRST, make_world
 
-from flows import alerts as telling
-from flows import notify
+from flows.alerts import notify_all
+from flows.runtime import notify
 from tasks.core.schemas import ALERTS
 from tasks.run.build import build_context
 from tasks.run.context import Context
@@ -46,10 +46,12 @@ class Places:
         return None
 
 
+def announced(*_: object) -> None:
+    """Prefect takes every alert."""
+
+
 def prepared(
     tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    places: Places,
     rows: Sequence[dict[str, Any]] = ({},),
     **settings: Any,
 ) -> Context:
@@ -59,56 +61,50 @@ def prepared(
     for row in rows:
         made = alert(ctx, **row)
         write(ctx, made["date"], [made])
-    monkeypatch.setattr(notify, "send", places)
-    monkeypatch.setattr(telling, "_announce", lambda *_: None)
     return ctx
 
 
-def test_a_place_that_is_down_is_told_later_and_the_others_once(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_place_that_is_down_is_told_later_and_the_others_once(tmp_path: Path) -> None:
     places = Places("env:B")
-    ctx = prepared(tmp_path, monkeypatch, places)
-    first = telling.tell([ctx])
+    ctx = prepared(tmp_path)
+    first = notify_all([ctx], announced, places)
     assert first is not None
     assert first.notes == (
         "1 alert could not be sent to env:B: the service did not take it, or could not be reached. The next run tries again.",
     )
     assert alerts(ctx)[0]["sent_at"] is None
     places.down.clear()
-    second = telling.tell([ctx])
+    second = notify_all([ctx], announced, places)
     assert second is not None
     assert second.notes == ()
     assert [p for p, *_ in places.got] == ["env:A", "env:B"]
     (row,) = alerts(ctx)
     assert row["sent_at"] is not None
-    assert telling.tell([ctx]) is None
+    assert notify_all([ctx], announced, places) is None
     title = "Groundedness of docs · large fell by 5.1 (80.0 → 74.9)"
     assert places.got[0][1] == f"Leadline: {title}"
     assert "change -5.1, 95% interval -7.0 to -3.2: the last 2 nights" in places.got[0][2]
     assert "the judge's own noise in this number was not measured" in places.got[0][2]
 
 
-def test_several_alerts_are_one_message(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_several_alerts_are_one_message(tmp_path: Path) -> None:
     places = Places()
     later = {"alert_id": "1" * 16, "date": FIRST + timedelta(days=1), "generator": "small", "number": "faithfulness"}
-    ctx = prepared(
-        tmp_path, monkeypatch, places, [{}, {**later, "direction": "up", "change": 0.021, "noise_sd": 0.004}]
-    )
-    telling.tell([ctx])
+    ctx = prepared(tmp_path, [{}, {**later, "direction": "up", "change": 0.021, "noise_sd": 0.004}])
+    notify_all([ctx], announced, places)
     (_, title, body), _ = places.got
     assert title.endswith(", and 1 alert more")
     assert "Faithfulness of docs · small rose by 0.021" in body
     assert "would move it by 0.004" in body
 
 
-def test_old_alerts_are_kept_and_not_sent(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_old_alerts_are_kept_and_not_sent(tmp_path: Path) -> None:
     places = Places()
-    ctx = prepared(tmp_path, monkeypatch, places, notify_days=2)
-    telling.tell([ctx])
+    ctx = prepared(tmp_path, notify_days=2)
+    notify_all([ctx], announced, places)
     assert places.got == []
     assert (alerts(ctx)[0]["announced_at"] is not None, alerts(ctx)[0]["sent"]) == (True, [])
-    assert telling.tell([replace(ctx, today=FIRST + timedelta(days=2))]) is not None
+    assert notify_all([replace(ctx, today=FIRST + timedelta(days=2))], announced, places) is not None
     assert len(places.got) == 2
 
 
@@ -116,34 +112,29 @@ OVER = {"status": "recovered", "until": FIRST, "recovered_on": FIRST + timedelta
 
 
 @pytest.mark.parametrize("recoveries", [False, True])
-def test_the_end_is_sent_to_who_was_told_where_it_is_asked_for(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, recoveries: bool
-) -> None:
+def test_the_end_is_sent_to_who_was_told_where_it_is_asked_for(tmp_path: Path, recoveries: bool) -> None:
     places = Places()
     told = [{"place": "env:A", "status": "fired", "at": datetime(2026, 11, 2, tzinfo=UTC)}]
-    ctx = prepared(tmp_path, monkeypatch, places, [{**OVER, "sent": told}], recoveries=recoveries)
+    ctx = prepared(tmp_path, [{**OVER, "sent": told}], recoveries=recoveries)
     for _ in range(2):
-        telling.tell([ctx])
+        notify_all([ctx], announced, places)
     ended = [("env:A", "Leadline: Back to normal: Groundedness of docs · large fell by 5.1 (80.0 → 74.9)")]
     assert [(p, t) for p, t, _ in places.got] == (ended if recoveries else [])
 
 
-def test_what_is_over_before_it_could_be_told_is_no_news(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_is_over_before_it_could_be_told_is_no_news(tmp_path: Path) -> None:
     places = Places()
-    telling.tell([prepared(tmp_path, monkeypatch, places, [OVER], recoveries=True)])
+    notify_all([prepared(tmp_path, [OVER], recoveries=True)], announced, places)
     assert places.got == []
 
 
-def test_a_prefect_that_does_not_answer_is_noted_and_tried_again(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    ctx = prepared(tmp_path, monkeypatch, Places(), notify=[])
+def test_a_prefect_that_does_not_answer_is_noted_and_tried_again(tmp_path: Path) -> None:
+    ctx = prepared(tmp_path, notify=[])
 
     def refuse(*_: object) -> None:
         raise ConnectionError("http://user:SECRET@host")
 
-    monkeypatch.setattr(telling, "_announce", refuse)
-    result = telling.tell([ctx])
+    result = notify_all([ctx], refuse, Places())
     assert result is not None
     assert result.notes == ("Prefect did not take alert 0123456789abcdef (ConnectionError); tried again next run.",)
     assert alerts(ctx)[0]["announced_at"] is None

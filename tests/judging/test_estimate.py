@@ -13,7 +13,7 @@ from tasks.judging.pairs import plan_pairs
 from tasks.judging.relevance import score_relevance
 from tasks.judging.verdicts import judge_joint_pairs, judge_pairs
 from tasks.run.context import Context
-from tasks.run.record import Run
+from tasks.run.record import Record
 from tasks.run.result import StageResult
 
 CHUNKS = {"a": "Apples are red.", "b": "Bananas are yellow."}
@@ -115,7 +115,7 @@ def test_tokens_and_minutes_follow_the_latest_run_of_this_judge(tmp_path: Path) 
 
 
 def measured(ctx: Context, verdicts: int, ingested: int, *, seconds: float, tokens: int) -> None:
-    run = Run("nightly", started=datetime(2026, 11, 3, tzinfo=UTC))
+    run = Record("nightly", started=datetime(2026, 11, 3, tzinfo=UTC))
     run.start(ctx)
     run.stages += [
         StageResult("ingest", computed=ingested, seconds=50),

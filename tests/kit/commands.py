@@ -26,8 +26,8 @@ from kit.root import ROOT
 
 SERVER = multiprocessing.get_context("forkserver")
 SERVER.set_forkserver_preload([
-    "flows.__main__", "flows.command", "flows.nightly", "flows.backfill", "flows.retention", "flows.analysis.compare", "flows.judges",
-    "flows.analysis.calibrate", "flows.review", "flows.sql",
+    "flows.__main__", "flows.command", "flows.deployments", "flows.nightly.command", "flows.nightly.summary", "flows.analysis.compare", "flows.judges",
+    "flows.analysis.calibrate", "flows.review.load", "flows.warehouse",
     # and what these import when they need it
     "altair", "fastapi", "great_expectations", "prefect.flow_engine", "prefect.task_engine", "pyarrow.acero",
     "pyarrow.dataset", "tasks.extractors.atomic", "tasks.judges.llm", "tasks.judges.nli", "tasks.judges.replay",
@@ -107,10 +107,10 @@ def _run(args: tuple[str, ...], env: Mapping[str, str], out: str, err: str, cwd:
     sys.argv = ["leadline", *args]
     from prefect.context import refresh_global_settings_context  # noqa: PLC0415 - not in the tests' process
 
-    from flows.__main__ import _quiet_prefect  # noqa: PLC0415
     from flows.command import command  # noqa: PLC0415
+    from flows.runtime.temporary_server import quiet  # noqa: PLC0415
 
-    _quiet_prefect()
+    quiet()
     refresh_global_settings_context()  # it was imported with another environment
     try:
         command()

@@ -18,7 +18,7 @@ from tasks.judging import pairs, relevance, verdicts
 from tasks.publish import publish
 from tasks.run.build import build_context
 from tasks.run.context import Context
-from tasks.run.record import Run
+from tasks.run.record import Record
 from tasks.run.result import StageResult
 from tasks.scoring import grace, nightly, score
 
@@ -83,7 +83,7 @@ def judged(world: World, by: str, first: date, last: date, without: Collection[S
     path = world.config.with_name(f"{by}.yaml")
     path.write_text(yaml.safe_dump(config))
     ctx = build_context(path, first, last)
-    run = Run("nightly", recipes=[ctx.recipe])
+    run = Record("nightly", recipes=[ctx.recipe])
     run.start(ctx)
     for stage in STAGES:
         if stage not in without:

@@ -14,7 +14,7 @@ from kit.commands import leadline
 from kit.suite_kit import line, write_suite
 from kit.worlds import DIFFERING, FIRST, World, all_stages, make_traces, make_world, read, write
 
-from flows.retention import run as retain
+from flows.privacy import run as retain
 from tasks import graders
 from tasks.analysis import noise
 from tasks.analysis.metaeval import metaeval
@@ -24,7 +24,7 @@ from tasks.review.load import import_reviews
 from tasks.run.build import build_context
 from tasks.run.context import Context
 from tasks.run.promotions import RETIRE, Promotion, add
-from tasks.run.record import Run
+from tasks.run.record import Record
 from tasks.store.lake import Lake
 
 pytestmark = pytest.mark.slow
@@ -79,7 +79,7 @@ def complete(world: World) -> Context:
     """A nightly run over both nights, without Prefect, on record in `runs`."""
     ctx = build_context(world.config, FIRST, LAST)
     with ctx.lake.lock("a test"):
-        record = Run("nightly")
+        record = Record("nightly")
         record.start(ctx)
         for result in all_stages(ctx, published=False):
             record.add(ctx, result)

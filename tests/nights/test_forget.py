@@ -17,7 +17,7 @@ import yaml
 from kit.commands import leadline
 from kit.worlds import World, all_stages, make_world, read, tables, trace, tree, write
 
-from flows.retention import preview, run, show, show_preview
+from flows.privacy import preview, run, show, show_preview
 from tasks.core.config import Retention
 from tasks.core.errors import BusyError, LeadlineError
 from tasks.core.grades import Answered

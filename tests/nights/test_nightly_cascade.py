@@ -7,8 +7,8 @@ import yaml
 from kit.commands import leadline
 from kit.worlds import FIRST, World, last_run, make_traces, make_world, read, tables, write
 
-from flows.dry_run import measure, show
-from flows.summary import tokens
+from flows.nightly.dry_run import measure, show
+from flows.nightly.summary import tokens
 from tasks.run.result import StageResult
 
 SHARES = {

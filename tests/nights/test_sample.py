@@ -21,7 +21,7 @@ from kit.commands import install, leadline
 from kit.root import ROOT
 from kit.worlds import FIRST, World, last_run, range_of, read, tables, trace, tree, unbalanced, write
 
-from flows.dry_run import Missing, measure, show
+from flows.nightly.dry_run import Missing, measure, show
 from tasks.ingest.ingest import ingest
 from tasks.run.build import build_context
 

@@ -11,7 +11,7 @@ from kit.commands import leadline
 from kit.root import ROOT
 from kit.worlds import FIRST, World, last_run, make_traces, make_world, read, tables, write
 
-from flows.dry_run import measure
+from flows.nightly.dry_run import measure
 from tasks.core.errors import ConfigError
 from tasks.core.types import Judge
 from tasks.run.build import build_contexts

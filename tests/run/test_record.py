@@ -14,7 +14,7 @@ from tasks.core.errors import DataError, SourceError
 from tasks.core.schemas import QUARANTINE, RUNS
 from tasks.ingest.ingest import ingest
 from tasks.run.context import Context
-from tasks.run.record import Rates, Run, measured_rates
+from tasks.run.record import Rates, Record, measured_rates
 from tasks.run.result import StageResult
 from tasks.store.lake import from_rows
 
@@ -34,7 +34,7 @@ def refuse(ctx: Context, name: str, n: int) -> None:
 
 def test_a_run_is_on_record_from_its_start(tmp_path: Path) -> None:
     ctx = context(tmp_path)
-    run = Run("nightly", started=at(0))
+    run = Record("nightly", started=at(0))
     run.start(ctx)
     (row,) = records(ctx)
     assert (row["run_id"], row["flow"], row["status"], row["started_at"]) == (run.run_id, "nightly", "running", at(0))
@@ -45,7 +45,7 @@ def test_a_run_is_on_record_from_its_start(tmp_path: Path) -> None:
 
 def test_its_end_replaces_its_start_and_adds_up_the_stages(tmp_path: Path) -> None:
     ctx = context(tmp_path)
-    run = Run("nightly", started=at(0))
+    run = Record("nightly", started=at(0))
     run.start(ctx)
     refuse(ctx, "a", 2)
     run.stages += [
@@ -82,7 +82,7 @@ def test_its_end_replaces_its_start_and_adds_up_the_stages(tmp_path: Path) -> No
 
 def test_each_stage_is_on_record_when_it_is_done(tmp_path: Path) -> None:
     ctx = context(tmp_path)
-    run = Run("nightly", started=at(0))
+    run = Record("nightly", started=at(0))
     run.start(ctx)
     run.add(ctx, StageResult("verdicts", computed=30, judge="j"))
     (row,) = records(ctx)  # so that a run that is killed later has not paid for these in silence
@@ -106,7 +106,7 @@ INTERRUPTED_QUERY.__cause__ = KeyboardInterrupt()
 )
 def test_a_run_that_fails_says_why(tmp_path: Path, error: BaseException, status: str, told: str | None) -> None:
     ctx = context(tmp_path)
-    run = Run("nightly", started=at(0))
+    run = Record("nightly", started=at(0))
     run.start(ctx)
     run.fail(ctx, error)
     (row,) = records(ctx)
@@ -115,11 +115,11 @@ def test_a_run_that_fails_says_why(tmp_path: Path, error: BaseException, status:
 
 def test_a_run_that_never_ended_is_called_interrupted_by_the_next_one(tmp_path: Path) -> None:
     ctx = context(tmp_path)
-    killed, done = Run("nightly", started=at(0)), Run("nightly", started=at(1))
+    killed, done = Record("nightly", started=at(0)), Record("nightly", started=at(1))
     killed.start(ctx)
     done.start(ctx)
     done.end(ctx, "completed")
-    Run("nightly", started=at(2)).start(ctx)
+    Record("nightly", started=at(2)).start(ctx)
     assert [(r["status"], r["ended_at"] is None) for r in records(ctx)] == [
         ("interrupted", True), ("completed", False), ("running", True),
     ]  # fmt: skip
@@ -131,7 +131,7 @@ def test_rows_refused_by_this_run_alone_are_counted_also_when_it_refuses_them_ag
     log(tmp_path, "a.jsonl", [trace("t1"), trace("t2", question="")])
     counts = []
     for minute in (0, 1):  # the second run reads the same file again, since the first kept nothing of it
-        run = Run("nightly", started=at(minute))
+        run = Record("nightly", started=at(minute))
         run.start(ctx)
         with pytest.raises(DataError):
             ingest(ctx)
@@ -141,7 +141,7 @@ def test_rows_refused_by_this_run_alone_are_counted_also_when_it_refuses_them_ag
 
 
 def test_run_ids_sort_by_time_and_never_clash() -> None:
-    runs = [Run("nightly", started=at(i // 2)) for i in range(10)]
+    runs = [Record("nightly", started=at(i // 2)) for i in range(10)]
     ids = [r.run_id for r in runs]
     assert len(set(ids)) == 10
     assert sorted(i[:15] for i in ids) == [i[:15] for i in ids]
@@ -157,7 +157,7 @@ def test_rates_are_those_of_the_latest_run_of_this_judge_that_judged(tmp_path: P
         (2, 0, Watched()),
         (3, 99, Watched(version="f" * 16)),
     ):
-        run = Run("nightly", started=at(minute))
+        run = Record("nightly", started=at(minute))
         other = context(tmp_path, judge=judge)
         run.start(other)
         more = 4 if verdicts else 0
@@ -175,7 +175,7 @@ def test_rates_are_those_of_the_latest_run_of_this_judge_that_judged(tmp_path: P
 
 def test_a_record_of_before_a_column_was_there_can_still_be_read(tmp_path: Path) -> None:
     ctx = context(tmp_path)
-    Run("nightly", started=at(0)).start(ctx)
+    Record("nightly", started=at(0)).start(ctx)
     (part,) = ctx.lake.parts(RUNS)
     stage = pa.struct(
         [("stage", pa.string()), ("seconds", pa.float64()), ("computed", pa.int64()), ("tokens", pa.int64())]
@@ -184,7 +184,7 @@ def test_a_record_of_before_a_column_was_there_can_still_be_read(tmp_path: Path)
     table = part.read().drop_columns(["tokens_cached", "stages"]).append_column("stages", old)
     pq.write_table(table, part.path)
     assert measured_rates(ctx, "j") is None
-    Run("nightly", started=at(1)).start(ctx)  # calls the old one interrupted
+    Record("nightly", started=at(1)).start(ctx)  # calls the old one interrupted
     first, second = records(ctx)
     assert (first["status"], first["stages"][0]["computed"], first["tokens_cached"]) == ("interrupted", 3, None)
     assert second["status"] == "running"
@@ -194,7 +194,7 @@ def test_refused_rows_that_another_writer_takes_back_meanwhile_stop_no_run(tmp_p
     """A backfill beside it drops a part of `quarantine` once it is listed, and another once its time is read."""
     ctx = context(tmp_path)
     refuse(ctx, "before", 1)
-    run = Run("nightly", started=at(0))
+    run = Record("nightly", started=at(0))
     run.start(ctx)
     refuse(ctx, "gone-at-once", 2)
     refuse(ctx, "gone-soon", 3)

@@ -5,7 +5,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from prefect import Task, flow
+from kit.worlds import FIRST, make_world
+from prefect import flow
 from prefect.client.orchestration import get_client
 from prefect.client.schemas.filters import FlowRunFilter, FlowRunFilterId
 from prefect.settings import (
@@ -15,11 +16,14 @@ from prefect.settings import (
     temporary_settings,
 )  # fmt: skip
 
-from flows.runtime import prefect as module
-from flows.runtime.prefect import shell
+from flows.nightly.run import steps_of
+from flows.runtime.prefect import Prefect
+from flows.runtime.run import DELAYS_S
 from tasks.core.errors import ConnectionLostError, DataError, EngineError
+from tasks.run.build import build_contexts
 from tasks.run.result import StageResult
 
+AT_ONCE = (0, 0)
 SECRET = "What the user asked is nobody's business"
 
 
@@ -37,7 +41,7 @@ def storage(prefect_server: Any, tmp_path: Path) -> Iterator[Path]:
 
 def run(stage: Callable[..., StageResult], *args: object, **options: object) -> tuple[Any, list[Any]]:
     """What a stage gives or raises inside a flow, and its task runs as the server knows them."""
-    task = shell("a stage", stage, delays_s=[0, 0])
+    runner = Prefect(delays_s=AT_ONCE)
     seen: dict[str, Any] = {}
 
     @flow(persist_result=False)
@@ -46,7 +50,7 @@ def run(stage: Callable[..., StageResult], *args: object, **options: object) -> 
 
         seen["id"] = flow_run.id
         try:
-            seen["result"] = task(*args, **options)
+            seen["result"] = runner.stage("a stage", stage, *args, **options)
         except Exception as error:
             seen["result"] = error
 
@@ -103,7 +107,7 @@ def test_an_outage_that_stays_is_given_up(storage: Path) -> None:
     stage = Stage(*[ConnectionLostError("s3://logs: no answer. Try later.")] * 9)
     found, runs = run(stage)
     assert isinstance(found, ConnectionLostError)  # the same error as without Prefect around
-    assert len(stage.calls) == 1 + module.RETRIES
+    assert len(stage.calls) == 1 + len(AT_ONCE)
     assert [r.state_name for r in runs] == ["Failed"]
 
 
@@ -125,10 +129,8 @@ def test_neither_arguments_nor_results_leave_the_process(storage: Path) -> None:
     assert not storage.exists() or not [p for p in storage.rglob("*") if p.is_file()]
 
 
-def test_every_stage_is_a_task_under_its_own_name() -> None:
-    tasks = [
-        v for name, v in vars(module).items() if isinstance(v, Task) and name != "score_by"
-    ]  # named when it is used
-    assert len(tasks) >= 15
-    assert len({t.name for t in tasks}) == len(tasks)
-    assert all(t.description and t.retries == module.RETRIES and t.persist_result is False for t in tasks)
+def test_every_stage_is_a_task_under_its_own_name(tmp_path: Path) -> None:
+    (ctx,) = build_contexts(make_world(tmp_path).config, FIRST, FIRST)
+    tasks = [Prefect().task(step.name, step.work) for step in steps_of([ctx], retry_failures=False)]
+    assert len({t.name for t in tasks}) == len(tasks) > 10
+    assert all(t.description and t.retries == len(DELAYS_S) == 2 and t.persist_result is False for t in tasks)

@@ -3,19 +3,19 @@
 import io
 import sys
 from collections.abc import Iterator
-from types import SimpleNamespace
 from typing import Any
 
 import httpx
 import pytest
 from prefect import flow
+from prefect.artifacts import update_progress_artifact
 from prefect.client.orchestration import get_client
 from prefect.client.schemas.filters import ArtifactFilter, ArtifactFilterFlowRunId
 from prefect.exceptions import PrefectException
 from prefect.settings import PREFECT_API_URL, PREFECT_LOGGING_TO_API_ENABLED, temporary_settings
 
-from flows.runtime import progress
-from flows.runtime.progress import Artifact, Bar, watcher
+from flows.runtime.prefect import Artifact, Prefect
+from flows.runtime.progress import Bar, bar_or_silent
 from tasks.core.progress import Silent, tracked
 
 
@@ -32,9 +32,11 @@ class Terminal(io.StringIO):
 
 def test_a_terminal_gets_a_bar_and_anything_else_artifacts(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sys, "stderr", Terminal())
-    assert isinstance(watcher(), Bar)
+    assert isinstance(Prefect().progress(), Bar)
+    assert isinstance(bar_or_silent(), Bar)
     monkeypatch.setattr(sys, "stderr", io.StringIO())
-    assert isinstance(watcher(), Artifact)
+    assert isinstance(Prefect().progress(), Artifact)
+    assert isinstance(bar_or_silent(), Silent)
 
 
 def test_a_bar_tells_stage_and_steps_on_standard_error(capsys: pytest.CaptureFixture[str]) -> None:
@@ -99,34 +101,33 @@ def test_an_artifact_per_stage_says_how_far_it_came(server: None) -> None:
     found = artifacts(("claims", 4, 4), ("joint pairs", 8, 2), ("scores", 0, 0), ("ingest", None, 5), ("report", 2, 3))
     assert found == [
         ("claims", "claims: 4 to do", 100.0),
+        ("joint-pairs", "joint pairs: 8 to do", 25.0),  # a key may hold no space
         ("report", "report: 2 to do", 100.0),  # more steps than promised are still all of them
-        ("second-looks", "joint pairs: 8 to do", 25.0),  # a key may hold no space
     ]
 
 
-def test_it_is_updated_now_and_then_and_not_at_every_step(server: None, monkeypatch: pytest.MonkeyPatch) -> None:
-    clock = iter(range(10_000))  # a second a look at the clock, of which there are two an update at most
-    monkeypatch.setattr(progress, "time", SimpleNamespace(monotonic=lambda: float(next(clock))))
-    told: list[float] = []
-    real = progress.update_progress_artifact
-    monkeypatch.setattr(progress, "update_progress_artifact", lambda i, p: (told.append(p), real(i, p)))
-    artifacts(("verdicts", 100, 100))
-    assert told == sorted(told)
-    assert told[-1] == 100.0
-    assert 10 <= len(told) <= 20  # 100 steps at a second each, and at least five between two updates
+def test_it_is_updated_now_and_then_and_not_at_every_step(server: None) -> None:
+    clock = iter(range(10_000))  # a second at each reading, and at most two readings per update
+    updates: list[float] = []
+
+    def update(artifact: Any, percent: float) -> None:
+        updates.append(percent)
+        update_progress_artifact(artifact, percent)
+
+    artifacts(("verdicts", 100, 100), watched=Artifact(clock=lambda: float(next(clock)), update=update))
+    assert updates == sorted(updates)
+    assert updates[-1] == 100.0
+    assert 10 <= len(updates) <= 20  # 100 steps at a second each, and at least five between two updates
 
 
 @pytest.mark.parametrize("error", [PrefectException("no answer"), httpx.ConnectError("connection refused")])
-def test_a_server_that_is_gone_stops_no_run(server: None, monkeypatch: pytest.MonkeyPatch, error: Exception) -> None:
+def test_a_server_that_is_gone_stops_no_run(server: None, error: Exception) -> None:
     def gone(*_: object, **__: object) -> None:
         raise error
 
-    monkeypatch.setattr(progress, "EVERY_S", 0.0)
-    with monkeypatch.context() as patched:
-        patched.setattr(progress, "update_progress_artifact", gone)
-        assert artifacts(("claims", 4, 4)) == [("claims", "claims: 4 to do", 0.0)]
-    monkeypatch.setattr(progress, "create_progress_artifact", gone)
-    assert artifacts(("claims", 4, 4)) == []
+    lost = Artifact(every_s=0.0, update=gone)
+    assert artifacts(("claims", 4, 4), watched=lost) == [("claims", "claims: 4 to do", 0.0)]
+    assert artifacts(("claims", 4, 4), watched=Artifact(every_s=0.0, create=gone)) == []
 
 
 def test_nobody_watching() -> None:

@@ -14,7 +14,7 @@ from conftest import WITHIN_S, PrefectServer, quiet
 pytestmark = pytest.mark.slow
 HEAD = """
 import os, psutil
-from flows.temporary_server import temporary_server
+from flows.runtime.temporary_server import temporary_server
 from tasks.core.errors import LeadlineError
 children = psutil.Process().children
 """
@@ -96,5 +96,5 @@ except LeadlineError as error:
     told = printed(code, PREFECT_HOME=str(tmp_path), PREFECT_API_DATABASE_CONNECTION_URL=nowhere)
     assert told == (
         "Prefect's temporary server did not start: its process ended with code 3; what it printed stands above. Run the"
-        " command again, or start a server and name it in PREFECT_API_URL (docs/operations.md). False\n"
+        " command again, start a server and name it in PREFECT_API_URL (docs/operations.md), or run with --no-prefect. False\n"
     )  # 3 is how uvicorn ends when the application fails to start
