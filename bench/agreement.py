@@ -25,7 +25,7 @@ from sklearn.metrics import roc_auc_score
 from bench import common
 from bench.common import ROOT
 from bench.fit_similarity import best_threshold, folds
-from bench.labelled import Claims, Floats, Ints, load_all
+from bench.labeled import Claims, Floats, Ints, load_all
 from tasks import judges
 from tasks.core.types import Judge
 from tasks.judges.nli import FEATURES, Coefficients, Nli

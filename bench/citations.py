@@ -2,7 +2,7 @@
 
     python -m bench.citations [--judge YAML] [--data DIR] [--runs 5] [--scratch DIR] [--json FILE]
 
-The stages of recipe `configs/recipes/citations.yaml` run over traces that people have labelled (`traces.jsonl` and
+The stages of recipe `configs/recipes/citations.yaml` run over traces that people have labeled (`traces.jsonl` and
 `labels.jsonl`), each run in a process and a lake of its own, so that every verdict is made again. Beside the score of
 each generator stands the share of its claims that people call completely supported, of those with such a label that
 cite chunks. Three spreads: over the runs (the same questions judged again), over random fifths of the questions, and
@@ -32,13 +32,13 @@ from scipy.stats import kendalltau, spearmanr
 
 from bench import common
 from bench.common import ROOT
-from bench.labelled import Floats, default_data, load, read_jsonl
+from bench.labeled import Floats, default_data, load, read_jsonl
 from tasks.core import keys
 from tasks.stats.intervals import interval, means
 
 RECIPE = ROOT / "configs/recipes/citations.yaml"
 DRAWS = 2_000
-RUNS = 5  # as many as the published spread is over (METHODS section 5)
+RUNS = 5  # as many as the published spread is over (docs/methods.md#citation-groundedness-two-passes)
 SCORE = "citation_groundedness"
 
 
@@ -101,7 +101,7 @@ def _rng(*seed: str) -> np.random.Generator:
 
 
 def of_people(data: Path, generators: Mapping[str, str]) -> dict[str, dict[str, tuple[int, int]]]:
-    """Per generator and trace: claims called completely supported, and labelled claims that cite chunks."""
+    """Per generator and trace: claims called completely supported, and labeled claims that cite chunks."""
     claims = load(data)
     found: dict[str, dict[str, tuple[int, int]]] = {}
     for trace, complete in zip(claims.clusters, claims.truth.tolist(), strict=True):
@@ -181,13 +181,13 @@ def measure(runs: Sequence[Mapping[str, Any]], people: Mapping[str, Mapping[str,
     for row in scores.values():
         traces.setdefault(row["generator"], []).append(row)
     judged = {g: _scored(rows) for g, rows in traces.items() if any(r[SCORE] is not None for r in rows)}
-    labelled = {g: number(list(people[g].values())) for g in judged}
+    labeled = {g: number(list(people[g].values())) for g in judged}
     order = ranked({g: n.mean for g, n in judged.items()})
-    of_people_ = ranked({g: n.mean for g, n in labelled.items()})
+    of_people_ = ranked({g: n.mean for g, n in labeled.items()})
     draws = {g: drawn(judged[g], g) for g in order}
-    rows = [_row(g, traces[g], judged[g], labelled[g], draws[g], of_people_, runs) for g in order]
+    rows = [_row(g, traces[g], judged[g], labeled[g], draws[g], of_people_, runs) for g in order]
     rows += [{"generator": g, "traces": len(traces[g]), "status": "na"} for g in sorted(set(traces) - set(order))]
-    means = [[n[g].mean for g in order] for n in (judged, labelled)]
+    means = [[n[g].mean for g in order] for n in (judged, labeled)]
     both = [
         (scores[t][SCORE], yes / n)
         for own in people.values()
@@ -227,7 +227,7 @@ def _row(
     generator: str,
     traces: Sequence[Mapping[str, Any]],
     judged: Number,
-    labelled: Number,
+    labeled: Number,
     draws: Floats,
     order_of_people: Sequence[str],
     runs: Sequence[Mapping[str, Any]],
@@ -246,9 +246,9 @@ def _row(
         SCORE: judged.mean,
         "interval": interval(means(judged.totals, judged.counts)),
         "segments_cited_true": true / cited if cited else None,
-        "people": labelled.mean,
-        "people_interval": interval(means(labelled.totals, labelled.counts)),
-        "people_claims": int(labelled.counts.sum()),
+        "people": labeled.mean,
+        "people_interval": interval(means(labeled.totals, labeled.counts)),
+        "people_claims": int(labeled.counts.sum()),
         "people_rank": order_of_people.index(generator) + 1,
         "range_of_runs": max(again) - min(again),
         "fifths": parts.tolist(),
@@ -307,7 +307,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     for name in ("traces.jsonl", "labels.jsonl"):
         if not (args.data / name).exists():
             raise SystemExit(
-                f"{args.data / name} does not exist. Name labelled traces with --data, or set LEADLINE_SHARED."
+                f"{args.data / name} does not exist. Name labeled traces with --data, or set LEADLINE_SHARED."
             )
     args.data, args.judge = args.data.resolve(), args.judge and args.judge.resolve()
     if args.child:

@@ -19,7 +19,7 @@ from sklearn.metrics import brier_score_loss, log_loss, roc_auc_score
 from sklearn.model_selection import StratifiedGroupKFold
 
 from bench import common
-from bench.labelled import Claims, Floats, Ints, default_data, load, read_jsonl
+from bench.labeled import Claims, Floats, Ints, default_data, load, read_jsonl
 from tasks.engines.transformers_cpu import Embedder, EmbedderConfig
 from tasks.judges.similarity import FEATURES, Coefficients, Config, Similarity, Thresholds
 from tasks.scorers.embedding import answer_relevance, chunk_relevance
@@ -53,7 +53,7 @@ def balanced(truth: Ints, predicted: Ints) -> float:
 
 
 def best_threshold(truth: Ints, scores: Floats, low: float = 0.0, high: float = 1.0) -> float:
-    """The threshold, in steps of 0.01, whose neighbourhood has the best balanced accuracy."""
+    """The threshold, in steps of 0.01, whose neighborhood has the best balanced accuracy."""
     grid = np.round(np.arange(low, high + 0.005, 0.01), 2)
     at = np.array([balanced(truth, (scores >= t).astype(np.int64)) for t in grid])
     kernel = np.ones(2 * SMOOTHED + 1)

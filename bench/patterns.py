@@ -21,7 +21,7 @@ from typing import Any
 import pyarrow as pa
 
 from bench import common
-from bench.labelled import ROOT
+from bench.labeled import ROOT
 from tasks.core.schemas import CLAIM_RESULTS, RUNS
 from tasks.judging.claims import cut_claims
 from tasks.judging.stored_verdicts import all_verdicts

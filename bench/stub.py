@@ -1,6 +1,6 @@
 """A stub of a model server with answers out of nothing, and a night to judge against it.
 
-The stub and its 200 traces stand in the folder of shared data (`bench.labelled.shared()`), not in this repository.
+The stub and its 200 traces stand in the folder of shared data (`bench.labeled.shared()`), not in this repository.
 Left out: what is measured.
 """
 
@@ -21,7 +21,7 @@ import msgspec
 import yaml
 
 from bench.common import ROOT
-from bench.labelled import shared
+from bench.labeled import shared
 
 NIGHT = datetime(2026, 11, 1, tzinfo=UTC)
 STARTS_WITHIN_S = 30

@@ -4,7 +4,7 @@
                                [--pairs 100] [--rounds 5] [--json FILE]
 
 Pairs are made up and have exactly `--tokens` tokens. Every round multiplies matrices in each dtype (oneDNN, 2048 × 2048
-× 2048, and float32 by torch's own product) and then classifies all pairs with each engine; tokenisation is part of it,
+× 2048, and float32 by torch's own product) and then classifies all pairs with each engine; tokenization is part of it,
 loading is not. Medians and ranges over the rounds are printed. A path's share of the matrix rate is taken inside a
 round and over core seconds, so that other work on the machine hardly touches it; wall seconds it does touch.
 """

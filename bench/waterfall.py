@@ -3,7 +3,7 @@
     python -m bench.waterfall [--judge configs/judges/X.yaml] [--data DIR] [--keep DIR] [--splits 20] [--json]
 
 The stages of a night judge the traces. Of those that have chunks, people's labels of claims are read as `leadline
-calibrate --labels` reads them; an answer is wrong if one of its labelled claims is unsupported. The questions are split
+calibrate --labels` reads them; an answer is wrong if one of its labeled claims is unsupported. The questions are split
 into halves by a hash: one half calibrates, the other one measures, then the other way round, for several splits. With
 `--keep`, the lake stays, and the next run judges nothing again.
 """
@@ -23,8 +23,8 @@ from rich.console import Console
 from rich.table import Table
 
 from bench import common
-from bench.labelled import ROOT, SUPPORT, default_data, read_jsonl
-from tasks.analysis.calibrate import Traces, labelled
+from bench.labeled import ROOT, SUPPORT, default_data, read_jsonl
+from tasks.analysis.calibrate import Traces, labeled
 from tasks.claims import extract as claims
 from tasks.core import keys
 from tasks.ingest import ingest
@@ -51,7 +51,7 @@ Halves = Iterator[tuple[Traces, Traces]]
 
 
 def night(data: Path, judge: Path, folder: Path) -> Traces:
-    """Labelled traces as a recipe with this judge scores them; what is judged already is not judged again."""
+    """Labeled traces as a recipe with this judge scores them; what is judged already is not judged again."""
     rows = read_jsonl(data / "traces.jsonl")
     days = sorted(row["timestamp"][:10] for row in rows)
     shown = {row["trace_id"] for row in rows if row["chunks"]}
@@ -77,7 +77,7 @@ def night(data: Path, judge: Path, folder: Path) -> Traces:
         found = read(ctx, queries, reviews)
         reasons = dict(Counter(found.refused["reason"].to_pylist()))
         print(f"{found.reviews.num_rows} labels of claims; left out: {reasons or 'none'}", file=sys.stderr)
-        traces, _ = labelled(ctx, queries, first, last, found.reviews)
+        traces, _ = labeled(ctx, queries, first, last, found.reviews)
     return traces
 
 
@@ -159,7 +159,7 @@ def show(traces: Traces, splits: int) -> dict[str, Any]:
     """Print the tables; the same as numbers."""
     console, n = Console(width=130), len(traces.ids)
     values, wrong = whole(traces)
-    console.print(f"{n} labelled traces, {traces.wrong.sum()} wrong ({traces.wrong.mean():.1%}); {len(wrong)} have all")
+    console.print(f"{n} labeled traces, {traces.wrong.sum()} wrong ({traces.wrong.mean():.1%}); {len(wrong)} have all")
     console.print(f"signals; {len(set(traces.questions))} questions; {splits} splits, both ways round")
     signals = {s: auc(-values[:, i], wrong) for i, s in enumerate(STAGES)}
     missing = {s: int(np.isnan(traces.signals[:, i]).sum()) for i, s in enumerate(STAGES)}
@@ -209,7 +209,7 @@ def main() -> None:
     parser.add_argument("--json", type=Path, help="write the numbers too")
     args = parser.parse_args()
     if not (args.data / "labels.jsonl").exists():
-        raise SystemExit(f"{args.data} has no labelled traces. Name a folder with --data, or set LEADLINE_SHARED.")
+        raise SystemExit(f"{args.data} has no labeled traces. Name a folder with --data, or set LEADLINE_SHARED.")
     with tempfile.TemporaryDirectory() as scratch:
         traces = night(args.data, args.judge, args.keep or Path(scratch))
     found = show(traces, args.splits)

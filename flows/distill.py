@@ -1,4 +1,4 @@
-"""`leadline distill`: judgements of a strong judge as training data for a smaller model."""
+"""`leadline distill`: verdicts of a strong judge as training data for a smaller model."""
 
 import shlex
 from collections.abc import Mapping

@@ -55,10 +55,10 @@ MEANINGS = {
     "chunks.position": "Position in that order, from 0.",
     "claim_details.deciding_chunk_text": "Text of the deciding chunk.",
     "pair_verdicts.chunk_ids": "Chunks in the evidence, best first for joint pairs.",
-    "reviewed_claims.n_reviewers": "People who labelled it, including an adjudicator.",
-    "reviewed_claims.random": "Whether any of them labelled it in a random draw.",
-    "reviewed_claims.outcome": "`labelled`, `tied` or `cant_tell`.",
-    "reviewed_claims.people": "People's label; null unless labelled.",
+    "reviewed_claims.n_reviewers": "People who labeled it, including an adjudicator.",
+    "reviewed_claims.random": "Whether any of them labeled it in a random draw.",
+    "reviewed_claims.outcome": "`labeled`, `tied` or `cant_tell`.",
+    "reviewed_claims.people": "People's label; null unless labeled.",
     "reviewed_claims.people_misused": "Whether people call it misused; null if not stated.",
     "reviewed_claims.judge_status": "`status` of `claim_results`.",
     "reviewed_claims.judge": "The judge's label; null unless judged.",
@@ -213,7 +213,7 @@ def attributes(model: type[BaseModel]) -> dict[str, str]:
 
 def _plain(text: str) -> str:
     """One line, without pointers that only readers of the code can follow."""
-    text = re.sub(r" \(METHODS[^)]*\)", "", " ".join(text.split()))
+    text = re.sub(r" \((?:METHODS|docs/methods)[^)]*\)", "", " ".join(text.split()))
     return re.sub(r"\bNone\b", "`null`", text)
 
 

@@ -1,8 +1,8 @@
 """Make the folder that configs/judges/hhem.yaml names: `python scripts/prepare_hhem.py [FOLDER]` (downloads 0.5 GB).
 
 Vectara's repository can't be named in a config: its Python code does not load with transformers 5 (it never calls
-`post_init`, and without it the embeddings stay random), it holds no tokeniser, and it fetches google/flan-t5-base
-unpinned. So the folder gets the published weights, that tokeniser and configuration, both at pinned commits, and the
+`post_init`, and without it the embeddings stay random), it holds no tokenizer, and it fetches google/flan-t5-base
+unpinned. So the folder gets the published weights, that tokenizer and configuration, both at pinned commits, and the
 few lines of code below. At the end the scores on the model's card have to come out. Left out: other versions.
 """
 
@@ -50,7 +50,7 @@ def build(weights: Path, foundation: Path, out: Path) -> None:
 
     Args:
         weights: A folder with HHEM's model.safetensors; its tensors are those of T5ForTokenClassification under "t5.".
-        foundation: A folder with flan-t5-base's config.json and tokeniser.
+        foundation: A folder with flan-t5-base's config.json and tokenizer.
     """
     out.mkdir(parents=True, exist_ok=True)
     tensors = {name.removeprefix("t5."): tensor for name, tensor in load_file(weights / "model.safetensors").items()}

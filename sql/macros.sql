@@ -20,7 +20,8 @@ CREATE OR REPLACE TEMP MACRO variation(score) AS {
 CREATE OR REPLACE TEMP MACRO normalized(question) AS
     trim(regexp_replace(lower(nfc_normalize(question)), '\s+', ' ', 'g'));
 
--- The label that several verdicts on one claim come to (METHODS, Labels): support counts first; without it, a missing
+-- The label that several verdicts on one claim come to (docs/methods.md#labels): support counts first; without it, a
+-- missing
 -- verdict leaves the claim unjudged, since that one might have given support.
 CREATE OR REPLACE TEMP MACRO combined(label) AS
     CASE

@@ -64,7 +64,7 @@ ELSEWHERE = {
     "tasks/articles/phrases.py": "articles/test_problems.py",
     "tasks/core/budget.py": "judging/test_verdicts.py",
     "tasks/core/grades.py": "graders/test_derived_grades.py",
-    "tasks/core/labelling.py": "review/test_formats.py",
+    "tasks/core/labeling.py": "review/test_formats.py",
     "tasks/core/paths.py": "nights/test_sample.py",
     "tasks/core/progress.py": "flows/runtime/test_progress.py",
     "tasks/core/types.py": "judges/test_labels.py",

@@ -11,7 +11,7 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
-from bench import labelled
+from bench import labeled
 from tasks.core.config import validate
 from tasks.core.errors import LeadlineError
 from tasks.engines._models import ModelConfig
@@ -25,7 +25,7 @@ app = typer.Typer(
 )
 console = Console()
 FIRST = recipes.HERE / "recipes/sentences.yaml"
-SHARED = labelled.shared()
+SHARED = labeled.shared()
 DEV = [SHARED / "nli/dev", SHARED / "expertqa/dev"]
 RecipePath = Annotated[Path, typer.Option("--recipe", help="Recipe file.")]
 
@@ -33,7 +33,7 @@ RecipePath = Annotated[Path, typer.Option("--recipe", help="Recipe file.")]
 @app.command()
 def prepare(
     recipe: RecipePath = FIRST,
-    sets: Annotated[Path, typer.Option(help="Folder of the labelled sets.")] = SHARED / "nli/train",
+    sets: Annotated[Path, typer.Option(help="Folder of the labeled sets.")] = SHARED / "nli/train",
     dev: Annotated[list[Path], typer.Option(help="Folders of what is measured on: checked for leaks.")] = DEV,
 ) -> None:
     """Build the pairs; check them for leaks and for easy tells."""
@@ -109,13 +109,13 @@ def distill(
 def evaluate(
     models: Annotated[list[Path], typer.Argument(help="Folders of models.")],
     data: Annotated[
-        list[Path] | None, typer.Option(help="Labelled sets; all that are at hand if none is named.")
+        list[Path] | None, typer.Option(help="Labeled sets; all that are at hand if none is named.")
     ] = None,
 ) -> None:
     """Balanced accuracy and area under the ROC curve of models by themselves, without fusion."""
     from training.evaluate import evaluate as measured
 
-    sets = labelled.load_all(data)
+    sets = labeled.load_all(data)
     table = Table("model", *sets, title="Balanced accuracy / area under the ROC curve")
     for model in models:
         rows = measured(model, sets)
@@ -134,7 +134,7 @@ def export(
     from training import export as exporting
     from training.evaluate import evaluate as measured
 
-    sets = {"authored": labelled.load(recipes.HERE / "data/authored")}
+    sets = {"authored": labeled.load(recipes.HERE / "data/authored")}
     table = Table("format", "MB", "balanced accuracy", "area", title="Held-out authored documents, without fusion")
     with TemporaryDirectory() as folder:
         variants = exporting.variants(model, Path(recipes.folder_of(base)))
@@ -150,7 +150,7 @@ def export(
 def fuse(
     *,
     data: Annotated[
-        list[Path] | None, typer.Option(help="Labelled sets; all that are at hand if none is named.")
+        list[Path] | None, typer.Option(help="Labeled sets; all that are at hand if none is named.")
     ] = None,
     engine: Annotated[
         str, typer.Option(help="Engine that reads the features: transformers_cpu or onnx_cpu.")
@@ -160,7 +160,7 @@ def fuse(
     """Fit the fusion of the shipped model, and measure what each of its parts is worth."""
     from training import fuse as fusing
 
-    sets = labelled.load_all(data)
+    sets = labeled.load_all(data)
     judge = fusing.unfitted(engine)
     samples = {name: fusing.sample(claims, judge, fusing.CACHE) for name, claims in sets.items()}
     judge.close()

@@ -1,7 +1,7 @@
 """The authored documents: many pairs of each, so that neither words shared nor the claim alone tells the label.
 
 A claim stands about as often beside evidence that entails it as beside evidence that does not: a supported claim loses
-one of its sentences, a false one is given the sentence that would make it true. Left out: labelled sets of others
+one of its sentences, a false one is given the sentence that would make it true. Left out: labeled sets of others
 (`sources.py`) and edits of prose (`perturb.py`).
 """
 
@@ -80,7 +80,7 @@ def held_out(document: Document) -> bool:
     return int(document.group[:8], 16) % HELD_OUT == 0
 
 
-def labelled(documents: Iterable[Document]) -> Iterator[dict[str, object]]:
+def labeled(documents: Iterable[Document]) -> Iterator[dict[str, object]]:
     """The claims beside their whole documents, as `bench.agreement` reads them: `{claim, chunks, label, source}`."""
     for document in documents:
         for claim in document.claims:
@@ -91,7 +91,7 @@ def labelled(documents: Iterable[Document]) -> Iterator[dict[str, object]]:
 def pairs(documents: Sequence[Document], seed: int, form: Form) -> Iterator[Pair]:
     """Pairs of all documents, whole documents or single sentences as premises.
 
-    A document's own pairs depend on the seed and on its neighbours alone.
+    A document's own pairs depend on the seed and on its neighbors alone.
     """
     for i, document in enumerate(documents):
         stranger = (

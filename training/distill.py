@@ -1,4 +1,4 @@
-"""Fine-tunes a small open language model on what a strong judge has judged (METHODS section 10).
+"""Fine-tunes a small open language model on what a strong judge has judged (docs/methods.md#judging-the-judges).
 
 Hugging Face's Trainer with PEFT, on one GPU or a CPU. The loss is that of the replies alone. A killed run goes on from
 its last checkpoint. What comes of it is a model's folder that vLLM serves and a judge's file beside it. Left out:

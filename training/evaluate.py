@@ -1,10 +1,11 @@
-"""How well trained models tell entailment by themselves, without fusion, on everything that people labelled."""
+"""How well trained models tell entailment by themselves, without fusion, on everything that people labeled."""
 
 from collections.abc import Mapping
 from pathlib import Path
 
+from bench.labeled import Claims
+
 from bench.agreement import Row, judged
-from bench.labelled import Claims
 from tasks.engines.classifier import ClassifierConfig
 from tasks.judges.nli import Config, Nli
 

@@ -11,11 +11,11 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
+from bench.labeled import Claims, Floats, Ints
 from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import fbeta_score, roc_auc_score
 
 from bench.fit_similarity import balanced
-from bench.labelled import Claims, Floats, Ints
 from tasks.core import keys
 from tasks.engines.classifier import ClassifierConfig
 from tasks.judges.nli import FEATURES, Coefficients, Config, Fusion, Nli
@@ -36,7 +36,7 @@ FREE = 30  # how much less the weight of the model's own log-odds is shrunk: nex
 
 @dataclass(frozen=True)
 class Sample:
-    """One labelled set and the features of all its requests, (requests, features)."""
+    """One labeled set and the features of all its requests, (requests, features)."""
 
     claims: Claims
     table: Floats

@@ -1,6 +1,6 @@
 """Builds the pairs of a recipe and proves two things of them: no leak into what is measured on, and no easy tell.
 
-Left out: any judgement of the labels themselves; `training/data/README.md` says how those were checked.
+Left out: any judgment of the labels themselves; `training/data/README.md` says how those were checked.
 """
 
 import json
@@ -33,7 +33,7 @@ def build(recipe: Recipe, sets: Path) -> list[Pair]:
     """All training pairs of a recipe, in an order that the seed alone decides.
 
     Args:
-        sets: Folder with the labelled sets of others.
+        sets: Folder with the labeled sets of others.
 
     Raises:
         DataError: The recipe names a set whose terms are unknown or don't allow shipped weights, or that isn't there.
@@ -45,7 +45,7 @@ def build(recipe: Recipe, sets: Path) -> list[Pair]:
             licence = terms.licence if terms else "unknown"
             raise DataError(f"set {name!r} may not enter shipped weights (licence: {licence}). Use: {known}.")
         if not (sets / f"{name}.jsonl").exists():
-            raise DataError(f"{sets / name}.jsonl is not there. Name the folder of the labelled sets with --sets.")
+            raise DataError(f"{sets / name}.jsonl is not there. Name the folder of the labeled sets with --sets.")
     documents = [d for d in authored.read(HERE / "data/authored") if not authored.held_out(d)]
     share = {"authored": recipe.data.authored, "natural": recipe.data.natural}
     used = [d for d in documents if _order(recipe.seed, d.group) < share[d.source]]
@@ -126,7 +126,7 @@ def measured_texts(folders: Iterable[Path]) -> list[str]:
             chunks = row.get("chunks", [])
             texts += [c["text"] if isinstance(c, dict) else c for c in chunks]
             texts += [row[k] for k in ("claim", "answer") if k in row]
-    for row in authored.labelled([d for d in authored.read(HERE / "data/authored") if authored.held_out(d)]):
+    for row in authored.labeled([d for d in authored.read(HERE / "data/authored") if authored.held_out(d)]):
         texts += [str(row["claim"]), *row["chunks"]]  # type: ignore[misc]
     return texts
 

@@ -21,7 +21,7 @@ class Data(Settings):
         authored: Share of the authored documents' pairs that is used (whole documents), in [0, 1].
         natural: The same for the documents that were written as assistants write.
         near_misses: Share of the authored claims that also stand beside nearly their own words, one of them wrong.
-        sets: Labelled sets by name, with the largest number of pairs taken from each.
+        sets: Labeled sets by name, with the largest number of pairs taken from each.
         perturbed: Largest number of pairs made by editing prose.
         draws: How often all of this is drawn, each time by another seed: a long run sees a document in many forms.
     """

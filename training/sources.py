@@ -1,4 +1,4 @@
-"""Labelled sets of others: which ones a shipped model may learn from, and under what terms.
+"""Labeled sets of others: which ones a shipped model may learn from, and under what terms.
 
 The sets are not part of this repository; `prepare` reads them from a folder and leaves out, by name, whatever has no
 terms that allow it.
@@ -43,4 +43,4 @@ def read(folder: Path, names: Sequence[str]) -> Iterator[Pair]:
     for name in names:
         for line in (folder / f"{name}.jsonl").read_text(encoding="utf-8").splitlines():
             row = json.loads(line)
-            yield Pair(row["premise"], row["hypothesis"], row["label"], name, "labelled", keys.key(row["premise"]))
+            yield Pair(row["premise"], row["hypothesis"], row["label"], name, "labeled", keys.key(row["premise"]))

@@ -95,8 +95,8 @@ def _too_few(found: list[Calibrated], target: Target, labels: Path | None) -> st
     )
     return (
         f"{where} has too few labels of traces that are scored under the recipe ({counts}). --error {target.error} "
-        f"with --confidence {target.confidence} takes at least {target.least} labelled answers for the waterfall, or "
-        f"as many claims for a judge.{picked} Have more reviewed, ask for less, or complete the labelled days with "
+        f"with --confidence {target.confidence} takes at least {target.least} labeled answers for the waterfall, or "
+        f"as many claims for a judge.{picked} Have more reviewed, ask for less, or complete the labeled days with "
         "`leadline nightly` first."
     )
 

@@ -1,4 +1,4 @@
-"""`leadline review agreement`: how much people have labelled, how far they agree, and what they disagree on."""
+"""`leadline review agreement`: how much people have labeled, how far they agree, and what they disagree on."""
 
 import json
 import sys
@@ -53,14 +53,14 @@ def _show(console: Console, recipe: str, found: Found) -> None:
 
     say(f"[bold]Recipe {escape(recipe)}[/bold]")
     if not found.claims:
-        say("No claim is labelled.\n")
+        say("No claim is labeled.\n")
         return
     by = ", ".join(f"{n:,} by {counted(k, 'reviewer')}" for k, n in found.by_reviewers.items())
-    say(f"{counted(found.claims, 'claim')} labelled: {by}; {found.adjudicated:,} adjudicated.")
+    say(f"{counted(found.claims, 'claim')} labeled: {by}; {found.adjudicated:,} adjudicated.")
     say(f"Came out as: {', '.join(f'{name} {n:,}' for name, n in sorted(found.outcomes.items()))}.")
     say(f"Reviewers: {', '.join(f'{escape(name)} {n:,}' for name, n in found.reviewers.items())}.")
     if found.shared:
-        say(f"\nOver the {counted(found.shared, 'claim')} that at least two labelled:")
+        say(f"\nOver the {counted(found.shared, 'claim')} that at least two labeled:")
         say(f"  same label          {_told(found.share)}")
         say(f"  Krippendorff's α    {_told(found.alpha)}")
         table = Table(box=box.SIMPLE, show_edge=False, header_style="bold")
@@ -96,5 +96,5 @@ def command(
     as_json: Json = False,
     config: Config = CONFIG,
 ) -> None:
-    """Show how much people have labelled, how far they agree, and what is in dispute."""
+    """Show how much people have labeled, how far they agree, and what is in dispute."""
     run(config, recipe, app, days_or_all(on, start, end), as_json=as_json)

@@ -7,14 +7,14 @@ from typing import Annotated
 
 import typer
 from rich.console import Console
+from tasks.core.labeling import SAMPLING
 
 from flows.options import App, Config, FromAll, OneDay, Output, To, days_or_all, one_of, optional
 from flows.written import counted, save
 from tasks.core.config import did_you_mean, load_nightly, recipes_of
 from tasks.core.errors import UsageError
-from tasks.core.labelling import SAMPLING
 from tasks.core.paths import CONFIG
-from tasks.publish.report import labelling
+from tasks.publish.report import labeling
 from tasks.review import formats as review_formats
 from tasks.review.export import Selection, Wanted, scope_of, select
 from tasks.store.warehouse import reading
@@ -23,7 +23,7 @@ WRITERS = {
     "jsonl": review_formats.json_lines,
     "csv": review_formats.as_csv,
     "label-studio": review_formats.label_studio,
-    "html": labelling.page,
+    "html": labeling.page,
 }
 
 
@@ -35,21 +35,21 @@ def run(
     days: tuple[date | None, date | None],
     output_format: str,
     output: Path | None,
-    labelling_config: Path | None,
+    labeling_config: Path | None,
 ) -> None:
     """Write the claims that people should label.
 
     Raises:
         UsageError: An option is wrong, or there is no such recipe, or no warehouse yet.
     """
-    _check(wanted, output_format, labelling_config)
+    _check(wanted, output_format, labeling_config)
     nightly = load_nightly(config)
     with reading(nightly.warehouse) as reader:
         word = recipe or recipes_of(nightly, config)[0].recipe.name
         found = select(reader, scope_of(reader, word, app, *days), wanted)
     text = WRITERS[output_format](found.tasks)
-    if labelling_config is not None:
-        save(labelling_config, review_formats.labelling_config(show_judge=wanted.show_judge))
+    if labeling_config is not None:
+        save(labeling_config, review_formats.labeling_config(show_judge=wanted.show_judge))
     if output is None:
         sys.stdout.buffer.write(text.encode())
         sys.stdout.flush()
@@ -58,13 +58,13 @@ def run(
     _show(found, wanted, output)
 
 
-def _check(wanted: Wanted, output_format: str, labelling_config: Path | None) -> None:
+def _check(wanted: Wanted, output_format: str, labeling_config: Path | None) -> None:
     if wanted.need not in SAMPLING:
         raise UsageError(f"--need {wanted.need}: no such need. {did_you_mean(wanted.need, list(SAMPLING), 'needs')}")
     if wanted.reviewer == "":
         raise UsageError("--for: the name is empty. Give the reviewer's name, or leave the option out.")
-    if labelling_config is not None and output_format != "label-studio":
-        raise UsageError("--labelling-config goes with --format label-studio. Give both, or neither.")
+    if labeling_config is not None and output_format != "label-studio":
+        raise UsageError("--labeling-config goes with --format label-studio. Give both, or neither.")
 
 
 def _show(found: Selection, wanted: Wanted, output: Path | None) -> None:
@@ -73,7 +73,7 @@ def _show(found: Selection, wanted: Wanted, output: Path | None) -> None:
     where = f"{output}: " if output else ""
     said = [f"{where}{claims} of {counted(answers, 'answer')} to label."]
     if found.enough:
-        said.append(f"{counted(found.enough, 'claim')} left out: labelled already.")
+        said.append(f"{counted(found.enough, 'claim')} left out: labeled already.")
     if found.more:
         said.append(f"{counted(found.more, 'more claim')} wanted; --count asks for them.")
     if found.redacted:
@@ -103,8 +103,8 @@ def command(
     ] = None,
     output_format: Annotated[str, one_of(*WRITERS)] = "jsonl",
     output: Output = None,
-    labelling_config: Annotated[
-        Path | None, optional("Write Label Studio's labelling config here.", "--labelling-config")
+    labeling_config: Annotated[
+        Path | None, optional("Write Label Studio's labeling config here.", "--labeling-config")
     ] = None,
     seed: Annotated[str, typer.Option("--seed", help="Another word gives another draw.")] = "0",
     show_judge: Annotated[
@@ -114,4 +114,4 @@ def command(
 ) -> None:
     """Write claims for people to label, with all that they need for it."""
     wanted = Wanted(need, count, reviewers, reviewer and reviewer.strip(), seed, show_judge)
-    run(config, wanted, recipe, app, days_or_all(on, start, end), output_format, output, labelling_config)
+    run(config, wanted, recipe, app, days_or_all(on, start, end), output_format, output, labeling_config)

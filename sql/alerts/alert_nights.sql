@@ -1,7 +1,7 @@
 -- grain: one number of one night of one app and generator, where it has one
 -- inputs: nightly_groundedness, nightly_utilization, nightly_relevance, nightly_citations of one recipe, of the nights
 --   that are compared
--- What alerts watch (METHODS, Noise and confidence).
+-- What alerts watch (docs/methods.md#noise-and-confidence).
 WITH number AS (
     SELECT date, app, generator, 'groundedness' AS number, n_scored AS n,
         groundedness_mean AS mean, groundedness_low AS low, groundedness_high AS high

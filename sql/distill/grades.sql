@@ -1,7 +1,8 @@
 -- grain: one grade that one grader gave to one trace, of the wanted applications, in the order of day and trace
 -- inputs: grades of the grader, traces, redactions, reviewed_grades (views/reviewed_grades.sql)
 -- parameters: $apps (empty for all)
--- METHODS, Judging the judges. Derived grades are no examples: they follow from others. `request_key` is a hash of the
+-- docs/methods.md#judging-the-judges. Derived grades are no examples: they follow from others. `request_key` is a hash
+-- of the
 -- grader's input. `reason` is why a grade is no example for another grader; null where it is one:
 --   text_redacted        the trace's text is gone, or has to go
 --   failed, unparsable   there is no grade

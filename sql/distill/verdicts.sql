@@ -1,7 +1,7 @@
 -- grain: one pair that one judge gave a verdict on, of the wanted applications, in the order of day, trace and claim
 -- inputs: pairs, recipes, verdicts of the judge, traces, redactions, reviewed_claims (views/reviewed_claims.sql)
 -- parameters: $judge_version, $apps (empty for all), $min_confidence
--- METHODS, Judging the judges. `reason` is why a pair is no example for another judge; null where it is one:
+-- docs/methods.md#judging-the-judges. `reason` is why a pair is no example for another judge; null where it is one:
 --   text_redacted   the trace's text is gone, or has to go
 --   failed          there is no label
 --   abstained       the judge abstained

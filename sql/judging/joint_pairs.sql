@@ -1,4 +1,4 @@
--- grain: one joint pair of one judge at a claim (METHODS, Labels: a claim may need several chunks)
+-- grain: one joint pair of one judge at a claim (docs/methods.md#labels: a claim may need several chunks)
 -- inputs: claims, pairs (single pairs of one judge), verdict (see part_verdicts.sql), for one part
 -- Evidence is ranked: it is shown from the first on, at least `least` windows of it, and as many as fit into the words
 -- that the pairing allows (tasks/judging/pairs.py).

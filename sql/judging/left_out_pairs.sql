@@ -1,4 +1,5 @@
--- grain: one pair of one judge at a claim with all that it cites but one chunk (METHODS, Labels: citation precision)
+-- grain: one pair of one judge at a claim with all that it cites but one chunk (docs/methods.md#labels: citation
+-- precision)
 -- inputs: claims, pairs (of one judge, with its joint pairs), verdict (see part_verdicts.sql), for one part
 -- Where none of three or more cited chunks entails a claim by itself and all of them together do, these pairs tell
 -- which of them it needs. Of two, the single pairs show it.

@@ -1,8 +1,8 @@
 -- grain: one language of the claims of one night of one app and generator under one recipe
 -- inputs: trace_scores of one recipe and day, shown (see shown_languages.sql) of the same, intervals (number, low and high
 --   by date, app and generator)
--- Shares are of all claims (METHODS, Claims).
--- Intervals: 95% over questions; none below two questions (METHODS, Noise and confidence).
+-- Shares are of all claims (docs/methods.md#claims).
+-- Intervals: 95% over questions; none below two questions (docs/methods.md#noise-and-confidence).
 WITH night AS (
     SELECT recipe, date, app, generator, judge_version, sum(claims_total)::BIGINT AS claims_total
     FROM trace_scores

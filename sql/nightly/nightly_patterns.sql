@@ -3,8 +3,8 @@
 --   and high by date, app and generator)
 -- parameters: $names (of the patterns that the recipe looks for)
 -- Shares are of the judged claims. A claim that shows a pattern and was not judged is in no share, and is counted
--- (METHODS, Failure patterns).
--- Intervals: 95% over questions; none below two questions (METHODS, Noise and confidence).
+-- (docs/methods.md#failure-patterns).
+-- Intervals: 95% over questions; none below two questions (docs/methods.md#noise-and-confidence).
 WITH night AS (
     SELECT
         recipe,

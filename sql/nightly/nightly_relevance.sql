@@ -1,6 +1,6 @@
 -- grain: one night of one app and generator under one recipe; answer, context and answerability apart
 -- inputs: trace_scores of one recipe and day, intervals (number, low and high by date, app and generator)
--- Intervals: 95% over questions; none below two questions (METHODS, Noise and confidence).
+-- Intervals: 95% over questions; none below two questions (docs/methods.md#noise-and-confidence).
 WITH score AS (
     SELECT *, 'answer' AS kind, answer_relevance_status AS status, answer_relevance AS relevance FROM trace_scores
     UNION ALL

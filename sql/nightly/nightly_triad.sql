@@ -1,7 +1,7 @@
 -- grain: one diagnosis of one night of one app and generator under one recipe
 -- inputs: trace_scores of one recipe and day, intervals (number, low and high by date, app and generator)
--- Shares are of the traces that have a diagnosis; `none` has no share (METHODS, The triad).
--- Intervals: 95% over questions; none below two questions (METHODS, Noise and confidence).
+-- Shares are of the traces that have a diagnosis; `none` has no share (docs/methods.md#the-triad-which-layer-failed).
+-- Intervals: 95% over questions; none below two questions (docs/methods.md#noise-and-confidence).
 WITH night AS (
     SELECT recipe, date, app, generator, judge_version, coalesce(diagnosis, 'none') AS diagnosis, count(*) AS n
     FROM trace_scores

@@ -2,8 +2,8 @@
 -- inputs: trace_scores of one recipe and day, reviewed_traces (see reviewed_traces.sql; of the same recipe, any days),
 --   intervals (number, low and high by date, app and generator)
 -- Each trace stands in the stage that it stops at, or in `sent`. A stage that stops nothing has its row too. The share of
--- wrong answers counts the reviewed ones alone, without those picked for review because of their labels (METHODS, The
--- waterfall). Intervals: 95% over questions; none below two questions (METHODS, Noise and confidence).
+-- wrong answers counts the reviewed ones alone, without those picked for review because of their labels 
+-- (docs/methods.md#the-waterfall-what-is-safe-to-send). Intervals: 95% over questions; none below two questions (docs/methods.md#noise-and-confidence).
 WITH stage AS (
     SELECT unnest(['retrieval', 'answerability', 'faithfulness', 'answer_relevance', 'sent']) AS stage,
         unnest(range(1, 6))::INTEGER AS position

@@ -1,4 +1,4 @@
--- grain: one claim that people labelled, under the recipe that counted for it
+-- grain: one claim that people labeled, under the recipe that counted for it
 -- inputs: reviewed_claims, trace_scores, current_recipes
 -- parameters: $recipe_name or $recipe; $app, $first, $last (null: all)
 SELECT

@@ -1,9 +1,10 @@
 -- grain: one claim that people should label, the most wanted first; and in every row, or in one alone, what was left out
 -- inputs: trace_scores, traces, current_recipes, claim_results, claims, reviewed_claims, recipes, judges
 -- parameters: $need, $count, $reviewers, $seed; $recipe_name or $recipe; $reviewer, $app, $first, $last (null: all)
--- METHODS, People. `misused` and `uncertain` go by the judge's result: uncertain are claims that it abstained from or did
+-- docs/methods.md#peoples-labels. `misused` and `uncertain` go by the judge's result: uncertain are claims that it
+-- abstained from or did
 -- not judge, then those nearest to its threshold of support. `disputed`: reviewers disagree, or results of any recipes do. `random`
--- draws answers by a hash of their ids, whatever was labelled, so that the same draw comes out until all is labelled.
+-- draws answers by a hash of their ids, whatever was labeled, so that the same draw comes out until all is labeled.
 -- Claims with enough reviews are left out; one on which enough reviewers disagree waits for an adjudicator. `random` asks
 -- again for claims that were only shown for their labels: else the drawn answers would lack just what seems bad.
 WITH answer AS (

@@ -1,6 +1,7 @@
 -- grain: one claim under one recipe of method `citations`
 -- inputs: traces, claims, claim_results (of the pairs of each claim, see claim_results.sql), for one part
--- METHODS, Citation groundedness. `stage` is the pass: 1 for claims with references, 2 for the others. A claim without a
+-- docs/methods.md#citation-groundedness-two-passes. `stage` is the pass: 1 for claims with references, 2 for the
+-- others. A claim without a
 -- pair is
 -- - N/A in a trace without chunks, or whose answer has no reference at all,
 -- - unsupported in the first pass, since all its references dangle,

@@ -1,7 +1,8 @@
 -- grain: one claim under one recipe
 -- inputs: claims, pairs, verdict (see part_verdicts.sql; `stage` tells whose), for one part
 -- parameters: $recipe, $judge_version, $dangling_as_misuse, $readers (stage and languages of each judge; null for all)
--- METHODS, Labels. The pairs of one judge at a claim are combined (macro `combined`). Of several judges, the last that
+-- docs/methods.md#labels. The pairs of one judge at a claim are combined (macro `combined`). Of several judges, the
+-- last that
 -- gave a label counts. A claim in a language that its judge does not read is abstained from, without a pair.
 WITH seen AS (
     SELECT

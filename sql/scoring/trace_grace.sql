@@ -1,7 +1,8 @@
 -- grain: one trace under one recipe
 -- inputs: traces, claims, annotations (right sources of the traces' questions, from a file), for one part
 -- parameters: $recipe, $grace_source (`chunk` or `doc`: which id is a source)
--- METHODS, GRACE. Any one of several right sources makes a hit. The misses exclude one another, in this order:
+-- docs/methods.md#grace-citations-as-classification. Any one of several right sources makes a hit. The misses exclude
+-- one another, in this order:
 -- not_retrieved (no right source among the chunks), cited_nothing (no reference at all), cited_another (chunks, and
 -- none of them right), retrieved_not_cited (references, none of which names a chunk of the trace).
 WITH cited AS (

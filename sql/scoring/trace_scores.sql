@@ -2,7 +2,8 @@
 -- inputs: traces, claims (with what else was cut from the answers), claim_results, relevance, for one part
 -- parameters: $recipe, $method, $judge_version, $salt, $misuse_penalty, $partial_credit, $t_context, $t_groundedness,
 --   $t_answer, $w_retrieval, $w_answerability, $w_faithfulness, $w_answer, $partial_passes
--- METHODS, Scores of one trace, The triad, The waterfall. Claims that are N/A, unjudged or abstained enter no mean; they are counted.
+-- docs/methods.md#scores-of-one-trace, The triad, The waterfall. Claims that are N/A, unjudged or abstained enter no
+-- mean; they are counted.
 WITH claim AS (
     SELECT
         trace_id,
@@ -17,7 +18,7 @@ WITH claim AS (
         count(*) FILTER (status = 'abstained') AS abstained,
         count(*) FILTER (abstained_for = 'language') AS unread,
         count(*) FILTER (to_check) AS to_check,
-        -- What stops an answer whatever its probabilities are (METHODS, The waterfall).
+        -- What stops an answer whatever its probabilities are (docs/methods.md#the-waterfall-what-is-safe-to-send).
         count(*) FILTER (
             label IN ('unsupported', 'contradicted') OR to_check OR (label IS NOT NULL AND misused)
             OR (label = 'partially_supported' AND NOT $partial_passes)

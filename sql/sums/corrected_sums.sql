@@ -1,7 +1,8 @@
 -- grain: one number of one night of one app and generator; per question, how many of the night's traces have it and
 -- their sum, and how many reviewed traces of any night have it and by how much people's labels change their sum
 -- inputs: trace_scores of one recipe and day, reviewed_traces of the same recipe and all days
--- The sums behind `nightly_corrected` (METHODS, Noise and confidence). Traces picked for review because of their labels
+-- The sums behind `nightly_corrected` (docs/methods.md#noise-and-confidence). Traces picked for review because of
+-- their labels
 -- stay out. The four lists have the same questions, in the same order.
 WITH night AS (
     SELECT recipe, date, app, generator, judge_version, question, number, count(*) AS n, sum(score) AS total

@@ -1,7 +1,8 @@
 -- grain: one source that is right of, or cited in, annotated traces of one question of one night, app and generator; and,
 --   with null for the source, the answers to the question as a whole
 -- inputs: trace_grace of one recipe and day, traces of the day
--- METHODS, GRACE. Right sources of one trace stand in for one another: where one of them is cited, the others were
+-- docs/methods.md#grace-citations-as-classification. Right sources of one trace stand in for one another: where one of
+-- them is cited, the others were
 -- not missed. Of the answers as a whole, support is all of them, a true positive a hit, a false negative a miss.
 -- A question is the same where it differs in case and spaces only, as in trace_scores, which need not be there yet.
 WITH trace AS (

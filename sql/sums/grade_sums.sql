@@ -1,6 +1,7 @@
 -- grain: one grade of one night of one app and generator
 -- inputs: trace_scores of one recipe and day, grades of its grader and extractor
--- The sums behind the intervals of `nightly_grades` (METHODS, Noise and confidence). Per question, in any order: traces
+-- The sums behind the intervals of `nightly_grades` (docs/methods.md#noise-and-confidence). Per question, in any
+-- order: traces
 -- that have the grade (n), and their sum (total). `questions` counts the questions with these sums.
 WITH question AS (
     SELECT

@@ -1,6 +1,7 @@
 -- grain: one number of one night of one app and generator
 -- inputs: trace_scores of one recipe and day
--- The sums behind the intervals of nightly means and shares (METHODS, Noise and confidence). Per question, in any order:
+-- The sums behind the intervals of nightly means and shares (docs/methods.md#noise-and-confidence). Per question, in
+-- any order:
 -- traces that have the number (n), and their sum (total). Of misuses n counts judged claims. `questions` counts the
 -- questions with these sums.
 WITH question AS MATERIALIZED (

@@ -1,7 +1,8 @@
 -- grain: one number of one question that was asked more than once on one night of one app and generator; where none was,
 --   one row of the number without a question
 -- inputs: trace_scores of one recipe and day
--- METHODS, Scores of one trace. A question is repeated where several traces have its question_id. The numbers are groundedness and
+-- docs/methods.md#scores-of-one-trace. A question is repeated where several traces have its question_id. The numbers
+-- are groundedness and
 -- faithfulness, or, of recipes of method `citations`, citation groundedness. `questions` counts all of the night's.
 -- Most questions occur once: they are counted, and only the repeated ones are taken further.
 WITH question AS MATERIALIZED (

@@ -1,11 +1,12 @@
--- grain: one trace under one recipe of which people labelled claims, or the answer as a whole
+-- grain: one trace under one recipe of which people labeled claims, or the answer as a whole
 -- inputs: reviews, reviewed_claims (see views/reviewed_claims.sql), and of the days of the reviewed traces trace_scores
 -- parameters: $misuse_penalty, $partial_credit
--- METHODS, Noise and confidence, People. `wrong`: the answer's label by an adjudicator, or else by most reviewers, the
+-- docs/methods.md#noise-and-confidence, People. `wrong`: the answer's label by an adjudicator, or else by most
+-- reviewers, the
 -- latest label of each. Without such labels, or on a tie: true if a reviewed claim is unsupported or contradicted, else
 -- false; null where people can't tell or disagree on one of its claims, and none of the others is wrong.
 -- Groundedness and faithfulness are taken over the same claims twice, by people's labels and by the judge's: claims that
--- have both, and that were not picked for review because of their labels. Groundedness is null unless people labelled
+-- have both, and that were not picked for review because of their labels. Groundedness is null unless people labeled
 -- each of these claims as misused or not.
 WITH answer AS (
     SELECT

@@ -2,7 +2,8 @@
 -- inputs: trace_scores of one recipe and day, shown (see shown_patterns.sql, shown_languages.sql) of the same
 -- parameters: $names (the patterns that the recipe looks for, or the languages of the claims), $judged (whether the share
 --   is of the judged claims or of all)
--- The sums behind the intervals of these shares (METHODS, Noise and confidence). Per question, in any order: claims (n),
+-- The sums behind the intervals of these shares (docs/methods.md#noise-and-confidence). Per question, in any order:
+-- claims (n),
 -- and how many of them show it (total). `questions` counts the questions with these sums.
 WITH question AS (
     SELECT

@@ -1,6 +1,6 @@
 -- grain: one language of the claims of one question of one night of one app and generator under one recipe
 -- inputs: trace_scores and claim_results of one recipe and day
--- METHODS, Claims. `und` is an undetermined language.
+-- docs/methods.md#claims. `und` is an undetermined language.
 SELECT
     date,
     app,

@@ -1,6 +1,6 @@
 -- grain: one failure pattern that claims of one question show, of one night of one app and generator under one recipe
 -- inputs: trace_scores and claim_results of one recipe and day
--- METHODS, Failure patterns. Few claims show any: only these are joined, and by their traces.
+-- docs/methods.md#failure-patterns. Few claims show any: only these are joined, and by their traces.
 SELECT
     date,
     app,

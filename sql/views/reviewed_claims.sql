@@ -1,8 +1,9 @@
--- grain: one claim under one recipe that people labelled
+-- grain: one claim under one recipe that people labeled
 -- inputs: claim_results, claims, reviews
--- METHODS, People. A review belongs to the claim that it names, else to the one whose span its own overlaps most, with
+-- docs/methods.md#peoples-labels. A review belongs to the claim that it names, else to the one whose span its own
+-- overlaps most, with
 -- intersection / union ≥ 0.5; where several claims share that span, the review is left out. Of each reviewer the latest
--- label counts, of several reviewers the most frequent one: `outcome` is `labelled`, `tied`, or `cant_tell`, and `people`
+-- label counts, of several reviewers the most frequent one: `outcome` is `labeled`, `tied`, or `cant_tell`, and `people`
 -- is null but for the first. An adjudicator's label, the latest of them, counts over all others.
 -- Without a reviewer's word on misuse, a claim that cites nothing is not misused, and an unsupported one is.
 WITH given AS (
@@ -87,7 +88,7 @@ SELECT
     claim_results.claim_id,
     by_claim.n_reviewers,
     by_claim.random,
-    CASE winner.label WHEN 'cant_tell' THEN 'cant_tell' ELSE if(winner.label IS NULL, 'tied', 'labelled') END AS outcome,
+    CASE winner.label WHEN 'cant_tell' THEN 'cant_tell' ELSE if(winner.label IS NULL, 'tied', 'labeled') END AS outcome,
     nullif(winner.label, 'cant_tell') AS people,
     CASE
         WHEN people IS NULL THEN NULL

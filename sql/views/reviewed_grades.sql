@@ -1,6 +1,7 @@
 -- grain: one grade of one trace that people gave
 -- inputs: reviews
--- METHODS, People. Of each reviewer the latest grade counts, of several reviewers the most frequent one, where N/A is
+-- docs/methods.md#peoples-labels. Of each reviewer the latest grade counts, of several reviewers the most frequent
+-- one, where N/A is
 -- one like any other: `outcome` is `graded`, `na`, or `tied`, and `value` is null but for the first. An adjudicator's
 -- grade, the latest of them, counts over all others.
 WITH vote AS (

@@ -32,13 +32,13 @@ COLUMNS = dict(zip(STAGES, ("context_relevance", "answerability", "weakest_suppo
 
 @dataclass(frozen=True)
 class Traces:
-    """Labelled traces of one recipe, n of them.
+    """Labeled traces of one recipe, n of them.
 
     Attributes:
         ids: Their ids, in order of day and id.
         questions: The question of each.
         signals: (n, 4) values of `STAGES`; NaN where one is missing.
-        wrong: (n,) whether people labelled the answer wrong.
+        wrong: (n,) whether people labeled the answer wrong.
         picked: Traces left out since they were picked for review because of their labels.
         undecided: Traces left out since reviewers do not agree, or could not tell.
     """
@@ -53,7 +53,7 @@ class Traces:
 
 @dataclass(frozen=True)
 class Claims:
-    """Labelled claims with one judge's probabilities, n of them.
+    """Labeled claims with one judge's probabilities, n of them.
 
     Attributes:
         judge: Name of its file.
@@ -62,8 +62,8 @@ class Claims:
         last: No judge comes after it.
         questions: The question behind each claim.
         p_supported: (n,) its probability that the claim is supported.
-        supported: (n,) whether people labelled it supported.
-        without: Labelled claims left out since the judge gave no probability.
+        supported: (n,) whether people labeled it supported.
+        without: Labeled claims left out since the judge gave no probability.
         picked: Claims left out since they were picked for review because of their labels.
     """
 
@@ -118,7 +118,7 @@ class Calibrated:
             }
         return {
             "recipe": self.recipe,
-            "labelled": len(self.traces.ids),
+            "labeled": len(self.traces.ids),
             "picked": self.traces.picked,
             "undecided": self.traces.undecided,
             "waterfall": waterfall,
@@ -133,8 +133,8 @@ class Calibrated:
 def calibrate_recipe(
     ctx: Context, queries: Queries, target: Target, first: date, last: date, reviews: pa.Table | None = None
 ) -> Calibrated:
-    """Thresholds of a recipe and of its judges; arguments as of `labelled`."""
-    traces, claims = labelled(ctx, queries, first, last, reviews)
+    """Thresholds of a recipe and of its judges; arguments as of `labeled`."""
+    traces, claims = labeled(ctx, queries, first, last, reviews)
     limits = target.error, target.confidence
     enough = len(traces.ids) >= target.least
     return Calibrated(
@@ -150,13 +150,13 @@ def calibrate_recipe(
     )
 
 
-def labelled(
+def labeled(
     ctx: Context, queries: Queries, first: date, last: date, reviews: pa.Table | None = None
 ) -> tuple[Traces, tuple[Claims, ...]]:
     """People's labels, beside the recipe's signals and its judges' probabilities.
 
     Args:
-        first: First day of the labelled traces; the context's own days don't matter.
+        first: First day of the labeled traces; the context's own days don't matter.
         last: Last day.
         reviews: Rows of `REVIEWS`; those of the lake by default.
     """
@@ -210,8 +210,8 @@ def _by_judge(
 
 
 def _claims(judge: CascadeJudge, last: bool, claims: pl.DataFrame, questions: pl.DataFrame) -> Claims:
-    labelled = claims.filter(pl.col("people").is_not_null())
-    random = labelled.filter("random")
+    labeled = claims.filter(pl.col("people").is_not_null())
+    random = labeled.filter("random")
     kept = random.filter(pl.col("p_supported").is_not_null())
     return Claims(
         judge=judge.name,
@@ -222,5 +222,5 @@ def _claims(judge: CascadeJudge, last: bool, claims: pl.DataFrame, questions: pl
         p_supported=kept["p_supported"].to_numpy(),
         supported=(kept["people"] == "supported").to_numpy(),
         without=random.height - kept.height,
-        picked=labelled.height - random.height,
+        picked=labeled.height - random.height,
     )

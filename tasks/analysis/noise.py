@@ -1,4 +1,6 @@
-"""Test–retest noise of a judge (METHODS, Noise and confidence): past requests are judged again, and scored again.
+"""Test–retest noise of a judge: past requests are judged again, and scored again.
+
+Method: docs/methods.md#noise-and-confidence.
 
 Whole traces are drawn, so that the same SQL scores them from the second verdicts as from the first. Second verdicts
 are kept beside the first as sample 1, and no request is judged a third time. Left out: pairs that other first verdicts
@@ -186,11 +188,11 @@ def _draw(ctx: Context, queries: Queries, judge: Sequence[CascadeJudge], sample:
         tables = [p.read(PAIR_COLUMNS) for one in judge for p in pair_parts(ctx, part, one)]
         pairs = pa.concat_tables([empty(PAIRS).select(PAIR_COLUMNS), *tables])
         known = verdicts_on(ctx, queries, judge[0], part, pairs.select(["request_key"]))
-        labelled = known.filter(pc.is_valid(known["label"]))
-        pairs = unredacted(part, pairs.filter(pc.is_in(pairs["request_key"], labelled["request_key"])))
+        labeled = known.filter(pc.is_valid(known["label"]))
+        pairs = unredacted(part, pairs.filter(pc.is_in(pairs["request_key"], labeled["request_key"])))
         per_trace = _frame(pairs).group_by("trace_id", maintain_order=True).agg("request_key")
         order += [(keys.key(STAGE, trace), len(found), trace, requests) for trace, requests in per_trace.iter_rows()]
-        found.append((part, pairs, labelled))
+        found.append((part, pairs, labeled))
     chosen: dict[int, list[str]] = {}
     drawn: set[str] = set()
     for _, at, trace, requests in sorted(order):
@@ -201,9 +203,9 @@ def _draw(ctx: Context, queries: Queries, judge: Sequence[CascadeJudge], sample:
     return [_work(*found[at], sorted(traces)) for at, traces in sorted(chosen.items())]
 
 
-def _work(part: Part, pairs: pa.Table, labelled: pa.Table, traces: Sequence[str]) -> _Work:
+def _work(part: Part, pairs: pa.Table, labeled: pa.Table, traces: Sequence[str]) -> _Work:
     of_these = pairs.filter(pc.is_in(pairs["trace_id"], pa.array(traces, pa.string())))
-    first = labelled.filter(pc.is_in(labelled["request_key"], of_these["request_key"]))
+    first = labeled.filter(pc.is_in(labeled["request_key"], of_these["request_key"]))
     return _Work(part, tuple(traces), of_these, first)
 
 

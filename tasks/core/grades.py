@@ -1,4 +1,6 @@
-"""The six grades of a grounded answer (METHODS section 9), and what a grader is given and gives.
+"""The six grades of a grounded answer, and what a grader is given and gives.
+
+Method: docs/methods.md#grades-of-a-grounded-answer.
 
 Four are graded; positive acceptance and negative rejection follow from the first two.
 """
@@ -81,7 +83,7 @@ class Grade:
 
 
 class Grader(Protocol):
-    """Gives the grades of `GRADED` to answers (METHODS section 9)."""
+    """Gives the grades of `GRADED` to answers (docs/methods.md#grades-of-a-grounded-answer)."""
 
     @property
     def version(self) -> str:

@@ -51,7 +51,7 @@ class Versioned:
 
 
 def request_keys(passages: Sequence[str], hypotheses: Iterable[str]) -> Iterator[str]:
-    """Key of each judgement of the same passages: a hash of exactly what the judge sees.
+    """Key of each judgment of the same passages: a hash of exactly what the judge sees.
 
     The same as `key(*passages, hypothesis)`, but the passages are read once.
     """
@@ -65,7 +65,7 @@ def request_keys(passages: Sequence[str], hypotheses: Iterable[str]) -> Iterator
 
 
 def request_key(premise: str, hypothesis: str) -> str:
-    """Key of one judgement of one passage."""
+    """Key of one judgment of one passage."""
     return key(premise, hypothesis)
 
 

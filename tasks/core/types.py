@@ -1,6 +1,6 @@
 """Rows that are handled one at a time, and the trace format as it is read.
 
-The Arrow schemas of the tables stand in `schemas.py`; these are their counterparts where a row needs behaviour.
+The Arrow schemas of the tables stand in `schemas.py`; these are their counterparts where a row needs behavior.
 The structs of the trace format leave out defaults when they are encoded, so that a field that is added to the format
 later does not change the content hash of traces that do without it.
 """
@@ -50,7 +50,7 @@ class Feedback(Struct, frozen=True, gc=False, omit_defaults=True):
 
 
 class Trace(Struct, frozen=True, gc=False, omit_defaults=True):
-    """One answered question, in Leadline's trace format (METHODS section 1)."""
+    """One answered question, in Leadline's trace format (docs/methods.md#trace)."""
 
     trace_id: Id
     timestamp: Annotated[datetime, Meta(tz=True)]
@@ -140,7 +140,7 @@ class Extraction:
 
 
 class Extractor(Protocol):
-    """Cuts answers into claims (METHODS section 2)."""
+    """Cuts answers into claims (docs/methods.md#claims)."""
 
     @property
     def version(self) -> str:
@@ -167,7 +167,7 @@ class Extractor(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """One judgement to make.
+    """One judgment to make.
 
     Attributes:
         key: Of exactly what is shown (`keys.request_keys`).
@@ -216,7 +216,7 @@ class Verdict:
 
 
 class Judge(Protocol):
-    """Answers "does the premise entail the hypothesis?" for requests (METHODS section 3)."""
+    """Answers "does the premise entail the hypothesis?" for requests (docs/methods.md#labels)."""
 
     @property
     def version(self) -> str:

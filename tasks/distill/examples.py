@@ -1,7 +1,7 @@
-"""Distillation examples: a teacher's judgements to train a language model on (METHODS, Judging the judges).
+"""Distillation examples: a teacher's verdicts to train a language model on (docs/methods.md#judging-the-judges).
 
 The student sees the same input as the teacher did, in its own prompts. Texts are read for the chosen examples only, a
-day at a time. What each kind of judgement adds is in `verdicts.py` and `grades.py`.
+day at a time. What each kind of judgment adds is in `verdicts.py` and `grades.py`.
 """
 
 from abc import ABC, abstractmethod
@@ -30,7 +30,7 @@ Student = TypeVar("Student", judge.Llm, grader.Llm)
 
 @dataclass(frozen=True, slots=True)
 class Wanted:
-    """Which judgements of a teacher to use.
+    """Which verdicts of a teacher to use.
 
     Attributes:
         days: Of the traces.
@@ -49,7 +49,7 @@ class Examples(ABC, Generic[Student]):
 
     Attributes:
         teacher: Its version.
-        seen: By form of the student's prompts, how many judgements of the teacher there are.
+        seen: By form of the student's prompts, how many verdicts of the teacher there are.
         left_out: By form and reason, how many of them are no example.
     """
 
@@ -65,7 +65,7 @@ class Examples(ABC, Generic[Student]):
 
     def candidates(self) -> Iterator[Candidate]:
         """Possible examples, in the order of day and trace; afterwards the counts are complete."""
-        self._judged = pl.DataFrame(self._judgements())
+        self._judged = pl.DataFrame(self._verdicts())
         self.seen.update(dict.fromkeys(self.student.forms, 0))
         self.left_out = {form: Counter() for form in self.student.forms}
         for place, row in enumerate(self._judged.iter_rows(named=True)):
@@ -93,12 +93,12 @@ class Examples(ABC, Generic[Student]):
                     yield example, prompt(place, example.form), provenance
 
     @abstractmethod
-    def _judgements(self) -> pa.Table:
-        """The teacher's judgements, ordered by `date`; `reason` is null where one can be an example."""
+    def _verdicts(self) -> pa.Table:
+        """The teacher's verdicts, ordered by `date`; `reason` is null where one can be an example."""
 
     @abstractmethod
     def _forms(self, row: Row) -> Sequence[str]:
-        """The forms of prompts that a judgement can be an example for."""
+        """The forms of prompts that a judgment can be an example for."""
 
     @abstractmethod
     def _example(self, form: str, row: Row) -> Example:

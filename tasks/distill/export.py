@@ -1,7 +1,7 @@
-"""Writes distillation examples as training data for a smaller language model (METHODS, Judging the judges).
+"""Writes distillation examples as training data for a smaller language model (docs/methods.md#judging-the-judges).
 
 A folder with `train.jsonl` and `valid.jsonl` (chats, one a line), the student's prompts, and `card.json`, which counts
-all judgements that were used or left out. The same lake and options give the same bytes. The files hold texts of
+all verdicts that were used or left out. The same lake and options give the same bytes. The files hold texts of
 traces: the user must keep them as safe as the lake. Nothing is written to the lake. Left out: training
 (`training/distill.py`).
 """
@@ -200,7 +200,7 @@ def _lines(
 
 
 def _counts(examples: Examples[Any], chosen: Chosen) -> dict[str, Any]:
-    """By form: judgements, examples kept in each split by answer, and those left out by reason."""
+    """By form: verdicts, examples kept in each split by answer, and those left out by reason."""
     found = {}
     for form in sorted(examples.seen):
         kept = {s: Counter(c.answer for c in chosen.examples[s] if c.form == form) for s in SPLITS}

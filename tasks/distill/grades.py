@@ -1,4 +1,4 @@
-"""A grader's grades as examples for a grader by a language model (METHODS, Judging the judges)."""
+"""A grader's grades as examples for a grader by a language model (docs/methods.md#judging-the-judges)."""
 
 from collections.abc import Callable, Mapping, Sequence
 from datetime import date
@@ -23,7 +23,7 @@ class Grades(Examples[Llm]):
 
     provenance = ("trace_id", "extractor_version", "question_id", "status", "value", "request_key")
 
-    def _judgements(self) -> pa.Table:
+    def _verdicts(self) -> pa.Table:
         relations = {
             "grades": self._of_days(GRADES, self.teacher),
             "traces": self._of_days(TRACES),

@@ -1,4 +1,6 @@
-"""Chooses a training set: no repeats, split by question, balanced, and limited in size (METHODS, Judging the judges).
+"""Chooses a training set: no repeats, split by question, balanced, and limited in size.
+
+Method: docs/methods.md#judging-the-judges.
 
 Pure and deterministic: hashes decide, so that the same examples make the same set in any order, and more of them move
 no question to the other split. Left out: where examples come from (`examples.py`).
@@ -26,7 +28,7 @@ class Candidate:
         question: Hash of the question that the answer belongs to.
         answer: What is balanced: a label, or a grade.
         reply: The student's reply.
-        place: Row number among the teacher's judgements.
+        place: Row number among the teacher's verdicts.
     """
 
     form: str

@@ -1,4 +1,4 @@
-"""A judge's verdicts as examples for a language-model judge (METHODS, Judging the judges).
+"""A judge's verdicts as examples for a language-model judge (docs/methods.md#judging-the-judges).
 
 Verdicts are found in the lake by the judge's version, under all recipes that it judged.
 """
@@ -25,7 +25,7 @@ class Verdicts(Examples[Llm]):
 
     provenance = ("trace_id", "claim_id", "recipe", "request_key", "question_id", "label", "confidence")
 
-    def _judgements(self) -> pa.Table:
+    def _verdicts(self) -> pa.Table:
         rows = [row for part in self.lake.parts(RECIPES) for row in pl.DataFrame(part.read()).iter_rows(named=True)]
         recipes = [r for r in rows if self.teacher in (r["judge_version"], *(r["judge_versions"] or ()))]
         relations = {

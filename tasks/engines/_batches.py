@@ -1,4 +1,4 @@
-"""Token ids in batches whose shape no neighbour decides, so that a result depends on its own text alone.
+"""Token ids in batches whose shape no neighbor decides, so that a result depends on its own text alone.
 
 Every row is padded to a length that its own token count decides, and only rows of equal padded length share a batch.
 """

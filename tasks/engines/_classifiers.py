@@ -39,8 +39,8 @@ class ClassifierConfig(_models.ModelConfig):
         dtype: Numbers it computes in. `int8` with onnx_cpu only, `float16` with vllm_offline only.
         max_tokens: Tokens read of a pair, special ones included; the premise is cut to fit, never the hypothesis.
         template: For models that read one text: that text, with `{premise}` and `{hypothesis}` in it. None encodes
-            the pair in the tokeniser's own way.
-        token_types: `zero`, or `model` for the tokeniser's own (transformers_cpu only).
+            the pair in the tokenizer's own way.
+        token_types: `zero`, or `model` for the tokenizer's own (transformers_cpu only).
         labels: Class number of `supported` and, where there are such, `contradicted` and `neutral`; None reads the
             names in the model's configuration.
         trust_remote_code: Run Python code that comes with the model.
@@ -64,7 +64,7 @@ class ClassifierConfig(_models.ModelConfig):
 
     @property
     def own_types(self) -> bool:
-        """Whether the tokeniser's own token types are read."""
+        """Whether the tokenizer's own token types are read."""
         return self.token_types == "model"  # noqa: S105 - pieces of text
 
     @model_validator(mode="after")

@@ -1,6 +1,6 @@
 """Pairs in, token ids out: the same ones for every engine, so that a verdict hardly depends on where it was made.
 
-A pair is read as the model was trained to read it: by the tokeniser's own pair encoding, or, for models that read
+A pair is read as the model was trained to read it: by the tokenizer's own pair encoding, or, for models that read
 one text, by a template. Left out: choosing which part of a long premise is read. transformers is imported on first
 use.
 """
@@ -14,21 +14,21 @@ from tasks.engines import _models
 from tasks.engines._classifiers import FIELDS, WHAT, ClassifierConfig, Labels, labels_of, load_error
 
 RULES = 1  # raised when the way from a pair to token ids changes
-# A tokeniser may live in several files, and a model with code of its own in Python files.
+# A tokenizer may live in several files, and a model with code of its own in Python files.
 HASHED_FILES = (*_models.HASHED_FILES, "vocab.json", "merges.txt", "*.model", "tokenizer_config.json", "*.py")
 
 
 class Encoder:
-    """A classifier's tokeniser and configuration, loaded on first use: pairs in, token ids out."""
+    """A classifier's tokenizer and configuration, loaded on first use: pairs in, token ids out."""
 
     def __init__(self, config: ClassifierConfig) -> None:
         self._config = config
-        self._loaded: tuple[Any, Any, re.Pattern[str]] | None = None  # tokeniser, configuration, special tokens
+        self._loaded: tuple[Any, Any, re.Pattern[str]] | None = None  # tokenizer, configuration, special tokens
         self._description: dict[str, object] | None = None
 
     @property
     def tokenizer(self) -> Any:  # noqa: ANN401
-        """The tokeniser, of transformers."""
+        """The tokenizer, of transformers."""
         return self._load()[0]
 
     @property

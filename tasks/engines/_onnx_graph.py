@@ -1,4 +1,4 @@
-"""A classifier as an ONNX graph: exported from the model's own files, checked against it, quantised, and run.
+"""A classifier as an ONNX graph: exported from the model's own files, checked against it, quantized, and run.
 
 The graph takes the token ids of one pair, unpadded, and gives its logits. Left out: where graphs are kept
 (`onnx_cpu` knows), token types other than zero, and graphs above 2 GB, which ONNX can't hold in one file.
@@ -47,7 +47,7 @@ def write(config: ClassifierConfig, encoder: Encoder, path: Path) -> None:
         made = Path(folder) / "graph.onnx"
         graph = _export(config, encoder)
         if config.dtype == "int8":
-            _quantise(graph, made)
+            _quantize(graph, made)
         else:
             onnx.save(graph, made)
         made.replace(path)
@@ -68,7 +68,7 @@ def session(graph: Path | bytes, *, vnni: bool | None = None) -> Any:  # noqa: A
     # the speed of those that don't.
     precise = not (_vnni() if vnni is None else vnni)
     options.add_session_config_entry("session.x64quantprecision", str(int(precise)))
-    # On CPUs the fused operator is slower than the addition and the normalisation that it replaces.
+    # On CPUs the fused operator is slower than the addition and the normalization that it replaces.
     disabled = ["SkipLayerNormFusion"]
     return runtime.InferenceSession(graph, options, providers=["CPUExecutionProvider"], disabled_optimizers=disabled)
 
@@ -96,7 +96,7 @@ def weights(config: ClassifierConfig) -> dict[str, str]:
 
 
 def stamp(config: ClassifierConfig) -> str:
-    """What a graph is told by to belong to the weights; tokeniser and names of classes may change without it."""
+    """What a graph is told by to belong to the weights; tokenizer and names of classes may change without it."""
     return keys.version({name: d for name, d in weights(config).items() if name.endswith((".safetensors", ".bin"))})
 
 
@@ -180,10 +180,10 @@ def _load(config: ClassifierConfig) -> Any:  # noqa: ANN401
         raise _models.load_error(config, WHAT, error) from error
 
 
-def _quantise(graph: Any, path: Path) -> None:  # noqa: ANN401
+def _quantize(graph: Any, path: Path) -> None:  # noqa: ANN401
     """Write the graph with its products of activations and weights in int8, as `SCHEME` says."""
     quantization = package("onnxruntime.quantization")
-    # The exporter notes shapes of weights before it transposes them; the quantiser would hold the new ones to these.
+    # The exporter notes shapes of weights before it transposes them; the quantizer would hold the new ones to these.
     del graph.graph.value_info[:]
     quantization.quantize_dynamic(
         graph,
@@ -210,7 +210,7 @@ def _quiet() -> Iterator[None]:
     def none(record: logging.LogRecord) -> bool:  # noqa: ARG001
         return False
 
-    # The quantiser logs through the root logger itself; a filter there leaves other loggers' records alone.
+    # The quantizer logs through the root logger itself; a filter there leaves other loggers' records alone.
     root = logging.getLogger()
     loggers = [logging.getLogger(name) for name in NOISY]
     levels = [logger.level for logger in loggers]

@@ -34,7 +34,7 @@ def run(
         with torch.inference_mode(), _RowByRow(rows):
             result: npt.NDArray[Any] = read(model(**tensors), tensors["attention_mask"]).numpy()
     except IndexError as error:
-        remedy = "It has no number for a token or a place: check that the tokeniser is its own, or lower max_tokens."
+        remedy = "It has no number for a token or a place: check that the tokenizer is its own, or lower max_tokens."
         raise EngineError(f"{place} ({type(error).__name__}). {remedy}") from error
     except (RuntimeError, MemoryError) as error:
         raise EngineError(f"{place} ({type(error).__name__}). Lower batch_tokens or free memory.") from error

@@ -44,7 +44,7 @@ class OnnxClassifier(FromEncoder):
         if self._description is None:
             self._description = self._encoder.describe()
             if self._config.dtype == "int8":
-                self._description = {**self._description, "quantisation": _quantisation(self._config)}
+                self._description = {**self._description, "quantization": _quantization(self._config)}
         return self._description
 
     def classify(self, pairs: Sequence[tuple[str, str]]) -> Classified:
@@ -130,7 +130,7 @@ def _ready(config: ClassifierConfig) -> Path | None:
     return path if path.is_file() else None
 
 
-def _quantisation(config: ClassifierConfig) -> str:
+def _quantization(config: ClassifierConfig) -> str:
     """How the weights became int8; a graph that came with them is what it is."""
     ready = _ready(config)
     if ready is None:

@@ -106,7 +106,7 @@ class Reranker:
 
 
 class _Encoder(Encoder):
-    """The question goes first, as cross-encoders are trained, and token types are the tokeniser's own."""
+    """The question goes first, as cross-encoders are trained, and token types are the tokenizer's own."""
 
     def encode(self, pairs: Sequence[tuple[str, str]]) -> tuple[list[list[int]], list[list[int]] | None]:
         """Token ids of each (question, passage), and their token types where the model knows several.

@@ -24,7 +24,7 @@ from tasks.engines._classifiers import WHAT, ClassifierConfig, load_error
 from tasks.engines._encoder import Encoder, FromEncoder
 from tasks.engines.classifier import Classified, softmax
 
-RULES = 1  # raised when pooling or tokenisation of texts to embed changes
+RULES = 1  # raised when pooling or tokenization of texts to embed changes
 EMBEDDER = "embedding model"
 _Table = npt.NDArray[np.int64]
 
@@ -74,7 +74,7 @@ class Embedder:
 
     @property
     def version(self) -> str:
-        """Hash of weights, tokeniser, pooling and truncation.
+        """Hash of weights, tokenizer, pooling and truncation.
 
         Raises:
             EngineError: The model's files are not there.
@@ -88,7 +88,7 @@ class Embedder:
             self._description = {
                 **_models.identity(c, EMBEDDER),
                 "pooling": "mean",
-                "normalised": True,
+                "normalized": True,
                 "max_tokens": c.max_tokens,
                 "dtype": "float32",
                 "rules": RULES,

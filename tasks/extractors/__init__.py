@@ -1,4 +1,4 @@
-"""Claim extractors: how an answer is cut into claims (METHODS section 2).
+"""Claim extractors: how an answer is cut into claims (docs/methods.md#claims).
 
 One file per kind. A kind exposes a pydantic model `Config` and `build(config, writers) -> Extractor`; adding one is one
 file here. `markdown.py` and `citations.py` are what the kinds share. Leaves out what happens to the claims next.

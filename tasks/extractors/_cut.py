@@ -1,7 +1,8 @@
 """An answer cut into sentences, each with its kind, what it cites and what it is read with, without a model.
 
 First references are found, and each block is cut where a run of them ends; then into sentences; then each sentence gets
-its kind, and at last lists of sources, lead-ins and headings hand on their references (METHODS section 2). Leaves out
+its kind, and at last lists of sources, lead-ins and headings hand on their references (docs/methods.md#claims). Leaves
+out
 what the extractors make of it: `segments.py`, `sentences.py`, `atomic.py`.
 """
 
@@ -31,7 +32,7 @@ _TITLE_WORDS = 12
 _BOLD = re.compile(
     r"\s*(?:\*\*(?:(?!\*\*).){1,200}\*{2,3}|__[^_]{1,200}__|<(b|strong)>[^<]{1,200}</\1>)\s*", re.IGNORECASE
 )
-_LABELLED = re.compile(r"\w[:：]\s*\w")  # "Age: 40 years" says something
+_LABELED = re.compile(r"\w[:：]\s*\w")  # "Age: 40 years" says something
 _TERM = re.compile(
     r"\s*(?:\*\*|__|<b>|<strong>)?([^*_<>:：.!?\n]{1,60}?)\s*(?:[:：]\s*(?:\*\*|__|</b>|</strong>)|(?:\*\*|__|</b>|</strong>)\s*[:：–—-]|[:：]\s)"
 )
@@ -400,7 +401,7 @@ class _Cutter:
             return "heading"
         long = len(text) > 80 or len(text.split()) > _TITLE_WORDS or "\n" in self.text[piece.start : piece.end]
         cites = self.found[piece.block] and not text.isupper()
-        if last or long or cites or _kinds.ends(text) or text[:1].islower() or _LABELLED.search(text):
+        if last or long or cites or _kinds.ends(text) or text[:1].islower() or _LABELED.search(text):
             return None
         short = text.isupper() or len(text.split()) <= 4
         return "heading" if short or not self._introduces(piece.block) else "lead-in"

@@ -1,4 +1,6 @@
-"""HTML in answers, read as the Markdown that it stands for (METHODS section 2), and reasoning that is no part of them.
+"""HTML in answers, read as the Markdown that it stands for, and reasoning that is no part of them.
+
+Method: docs/methods.md#claims.
 
 A tag gives way to blanks and line breaks of the same length, so that every place in the text stays where it was; what
 the tags say of lists, tables and headings is handed out beside it. Tags inside code are text. Leaves out inline tags
@@ -255,8 +257,8 @@ class _Outline:
         """All regions; what is open ends with the text."""
         found = self._found + [r._replace(end=length) for r in self._open]
         # A first row that is not all heads has none: its `<th>` is the label of the row.
-        labelled = {r.group for r in found if r.kind == "cell" and r.place[0] == 0}
-        found = [r._replace(kind="cell") if r.kind == "head" and r.group in labelled else r for r in found]
+        labeled = {r.group for r in found if r.kind == "cell" and r.place[0] == 0}
+        found = [r._replace(kind="cell") if r.kind == "head" and r.group in labeled else r for r in found]
         return sorted(found, key=lambda r: (r.start, -r.end))
 
     def _close(self, *kinds: RegionKind, at: int) -> None:

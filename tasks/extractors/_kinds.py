@@ -1,4 +1,6 @@
-"""What kind of thing a sentence of an answer is (METHODS section 2): a claim, or what is neither judged nor scored.
+"""What kind of thing a sentence of an answer is: a claim, or what is neither judged nor scored.
+
+Method: docs/methods.md#claims.
 
 By form (a heading, a colon, a question mark) and by phrases of its language (`languages.yaml`; English refusals:
 `declines.py`). A sentence that states something besides is a claim. Leaves out what

@@ -1,7 +1,7 @@
 """The sources that many answers end with: lines and lists found here, so that nothing in them is taken for a claim.
 
 A list counts as one if a word such as "Sources" introduces it, or if it is the end of the answer and every entry is
-a reference with a link or a title, or a link alone (METHODS section 2). What it names is handed out. Leaves out
+a reference with a link or a title, or a link alone (docs/methods.md#claims). What it names is handed out. Leaves out
 definitions of footnotes and links, which Markdown itself knows.
 """
 

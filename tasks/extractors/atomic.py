@@ -1,4 +1,4 @@
-"""Extractor `atomic`: sentences broken by a model into self-contained facts (METHODS section 2).
+"""Extractor `atomic`: sentences broken by a model into self-contained facts (docs/methods.md#claims).
 
 A fact points to its sentence's span and keeps the sentence's references. A sentence that the model does not break (no
 readable reply, no fact in it, too long) stays one claim, as it stands in the answer: nothing is lost. Leaves out where

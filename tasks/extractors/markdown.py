@@ -109,7 +109,7 @@ class Document(NamedTuple):
 
 
 def parse(answer: str) -> Document:
-    """Read an answer (METHODS section 2, "The answer is Markdown")."""
+    """Read an answer (docs/methods.md#claims, "The answer is Markdown")."""
     answer = encodable(answer)
     page = _html.read(answer)
     source = page.text.encode()

@@ -1,4 +1,4 @@
-"""Extractor `segments`: an answer cut at its references, without a model (METHODS section 2).
+"""Extractor `segments`: an answer cut at its references, without a model (docs/methods.md#claims).
 
 A segment is the text that one run of references covers: the text before the run, back to the run before it. A run at
 the beginning of a block, with nothing before it, covers the text after it. What stands behind the last run of a block

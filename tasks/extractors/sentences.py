@@ -1,4 +1,4 @@
-"""Extractor `sentences`: segments cut further into sentences, without a model (METHODS section 2).
+"""Extractor `sentences`: segments cut further into sentences, without a model (docs/methods.md#claims).
 
 Every sentence keeps the references that cover its segment. Sentence ends come from sentencex, by the rules of the
 language. Leaves out what a reference covers (`_cut.py`) and the single facts inside a sentence.

@@ -42,14 +42,14 @@ COUNTS: Final = (
     "claims_to_check", "claims_stopping", "refusals", "citations_dangling", "chunks_retrieved",
     "chunks_used", "chunks_relevant",
 )  # fmt: skip
-LABELLED: Final = {
+LABELED: Final = {
     "claims_supported": "supported",
     "claims_partial": "partially_supported",
     "claims_unsupported": "unsupported",
     "claims_contradicted": "contradicted",
 }
 STATED: Final = (
-    "claims_total", *LABELLED, "claims_misused", "claims_unjudged", "claims_abstained", "claims_to_check",
+    "claims_total", *LABELED, "claims_misused", "claims_unjudged", "claims_abstained", "claims_to_check",
 )  # fmt: skip
 
 
@@ -103,7 +103,7 @@ def claim_frame(claims: pa.Table, claim_results: pa.Table, traces: pa.Table) -> 
         *_words("status", "label"),
         claims=pl.col("claim_id").is_in(cut["claim_id"].implode()).cast(pl.Int32),
         judged=pl.col("status") == "judged",
-        labelled=pl.col("label").is_not_null(),
+        labeled=pl.col("label").is_not_null(),
         **_numbers(numbers),
         **{name: pl.col(name) for name in counts},
     )
@@ -147,7 +147,7 @@ def score_frame(claim_results: pa.Table, trace_scores: pa.Table, traces: pa.Tabl
             chunks_retrieved="chunks_retrieved",
             chunks_used="chunks_used",
             chunks_relevant="chunks_relevant",
-            claims_labelled=pl.sum_horizontal(zero[name] for name in LABELLED),
+            claims_labeled=pl.sum_horizontal(zero[name] for name in LABELED),
             claims_accounted=accounted,
             counts_stated=_listed({name: zero[name] for name in STATED}),
             counts_found=_listed({name: pl.col(f"found_{name}") for name in STATED}),
@@ -165,7 +165,7 @@ def _counted(claim_results: pa.Table) -> pl.DataFrame:
     status, label = pl.col("status"), pl.col("label")
     masks = {
         "claims_total": pl.col("claim_id").is_not_null(),
-        **{name: label == value for name, value in LABELLED.items()},
+        **{name: label == value for name, value in LABELED.items()},
         "claims_misused": pl.col("misused") & label.is_not_null(),
         "claims_unjudged": status == "unjudged",
         "claims_abstained": status == "abstained",

@@ -1,4 +1,4 @@
-"""Graders: the six grades of a whole answer (METHODS section 9). One module here is one kind.
+"""Graders: the six grades of a whole answer (docs/methods.md#grades-of-a-grounded-answer). One module here is one kind.
 
 A kind's module has a pydantic model `Config` (the keys of its YAML file) and `build(config, where) -> Grader`. Modules
 with a leading underscore are helpers. Callers gather what a grader reads; `statements` cuts an answer.

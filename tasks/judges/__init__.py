@@ -1,4 +1,4 @@
-"""Judges: from evidence and a claim to a verdict (METHODS section 3). One module here is one kind.
+"""Judges: from evidence and a claim to a verdict (docs/methods.md#labels). One module here is one kind.
 
 A kind's module has a pydantic model `Config` (the keys of its YAML file) and
 `build(config, where) -> Judge`; that is all it takes to add one. Names with a leading underscore are no kinds.

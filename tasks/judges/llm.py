@@ -26,7 +26,10 @@ RULES = 1  # raised when the way from replies to a verdict changes
 P_DECIMALS = 4
 INPUTS = ("passages", "claim")
 PLAIN = ("label", "passages")
-EXPLAINED = ("explanation", *PLAIN)  # the model decides after it has explained (METHODS section 5)
+EXPLAINED = (
+    "explanation",
+    *PLAIN,
+)  # the model decides after it has explained (docs/methods.md#citation-groundedness-two-passes)
 CHOICES: tuple[Label, ...] = ("supported", "partially_supported", "unsupported", "contradicted")
 
 
@@ -123,7 +126,7 @@ class Llm(ModelUser):
         }
 
     def judge(self, requests: Sequence[Request]) -> list[Verdict]:
-        """One verdict per request, in order (METHODS section 3).
+        """One verdict per request, in order (docs/methods.md#labels).
 
         With `explain: on_failure` a second verdict, with an explanation, replaces the first: an explanation written
         before a decision is a reason for that decision, not for one taken without it. Where the second try fails for
@@ -270,7 +273,7 @@ def _named(answer: _Answer, shown: int) -> list[int] | str:
 
 
 def _average(answers: Sequence[tuple[Reply, _Answer]]) -> dict[str, float]:
-    """Mean probability of each label over the replies (METHODS section 11).
+    """Mean probability of each label over the replies (docs/methods.md#noise-and-confidence).
 
     Without log-probabilities, the share of the replies that gave it; for a single reply that would say nothing, and
     the result is empty.

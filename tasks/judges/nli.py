@@ -141,7 +141,9 @@ class Nli(Versioned):
         return description
 
     def judge(self, requests: Sequence[Request]) -> list[Verdict]:
-        """One verdict per request, in order (METHODS section 3). A claim too long for the model fails as `too_long`.
+        """One verdict per request, in order. A claim too long for the model fails as `too_long`.
+
+        Method: docs/methods.md#labels.
 
         `tokens_in` counts each text where it is first read: the sum over the verdicts is what this call read.
 

@@ -1,4 +1,6 @@
-"""Rater models: a language model gives named ratings to each input (METHODS sections 4 and 9).
+"""Rater models: a language model gives named ratings to each input.
+
+Method: docs/methods.md#scores-of-one-trace and #grades-of-a-grounded-answer.
 
 A config file of kind `rater_model` names model and prompt. The prompt's output schema lists the ratings: each is a
 whole number from 1 to 5 or a yes or no, or `null` where it may not apply. A reply that can't be read is a failure,
@@ -150,7 +152,7 @@ def load(path: Path, gives: Sequence[str], shared: dict[str, Generator] | None =
 
 
 def combined(samples: Sequence[Rating]) -> Rating:
-    """One rating from several samples of it (METHODS section 11).
+    """One rating from several samples of it (docs/methods.md#noise-and-confidence).
 
     It does not apply where more than half of them say so. Else the others count: numbers by their mean, yes or no by
     the majority; as many of the one as of the other is a no.

@@ -1,7 +1,7 @@
 """Question regeneration: is an answer about its question? Scored by the questions that it would answer.
 
 A model writes the questions from the answer alone (`generate.py`); the nearer they come to the one that was asked, the
-more relevant the answer (METHODS section 4). Leaves out the writing, and where the scores are kept.
+more relevant the answer (docs/methods.md#scores-of-one-trace). Leaves out the writing, and where the scores are kept.
 """
 
 from collections.abc import Sequence

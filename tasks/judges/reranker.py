@@ -1,4 +1,4 @@
-"""Rerankers: a cross-encoder scores how relevant a passage is to a question (METHODS section 4).
+"""Rerankers: a cross-encoder scores how relevant a passage is to a question (docs/methods.md#scores-of-one-trace).
 
 A config file of kind `reranker` names the model. A recipe's `context_relevance` names the file. Left out: how the model
 runs (`tasks/engines/reranker.py`), and cutting chunks into windows.

@@ -99,7 +99,7 @@ class Similarity(keys.Versioned):
         }
 
     def judge(self, requests: Sequence[Request]) -> list[Verdict]:
-        """One verdict per request, in order (METHODS section 3).
+        """One verdict per request, in order (docs/methods.md#labels).
 
         `tokens_in` counts each text where it is first read: the sum over the verdicts is what this call read.
 

@@ -1,4 +1,6 @@
-"""Grades: give answers the six grades that they lack, by the recipe's grader (METHODS, Grades of a grounded answer).
+"""Grades: give answers the six grades that they lack, by the recipe's grader.
+
+Method: docs/methods.md#grades-of-a-grounded-answer.
 
 The grades of a part of `traces` are one part of `grades` for each grader and extractor: the statements of an answer are
 what the recipe's extractor cut. Left out: how a grade is given (`tasks/graders`).

@@ -1,4 +1,4 @@
-"""Relevance: score what has no score yet, scorer after scorer (METHODS, Scores of one trace).
+"""Relevance: score what has no score yet, scorer after scorer (docs/methods.md#scores-of-one-trace).
 
 The scores of a part by one scorer are one part of `relevance`. Left out: how a score is made (`tasks/scorers`).
 """

@@ -37,12 +37,12 @@ def verdicts_on(
     everywhere = ctx.lake.parts(VERDICTS, judge.version)
     own = [v for v in everywhere if v.name.startswith(f"{part.name}-")]
     found = queries.run("judging/part_verdicts", {"pairs": requests, "verdicts": own}, {"sample": sample})
-    labelled = found.filter(pc.is_valid(found["label"]))
-    rest = requests.filter(pc.invert(pc.is_in(requests["request_key"], labelled["request_key"])))
+    labeled = found.filter(pc.is_valid(found["label"]))
+    rest = requests.filter(pc.invert(pc.is_in(requests["request_key"], labeled["request_key"])))
     if not rest.num_rows or len(own) == len(everywhere):
         return found
     others = queries.run("judging/part_verdicts", {"pairs": rest, "verdicts": everywhere}, {"sample": sample})
-    return pa.concat_tables([labelled, others])
+    return pa.concat_tables([labeled, others])
 
 
 def state_of(verdicts: pa.Table) -> str:

@@ -1,4 +1,6 @@
-"""Failure patterns of claims (METHODS section 12): one detector a file, all of them pure, none with a model.
+"""Failure patterns of claims: one detector a file, all of them pure, none with a model.
+
+Method: docs/methods.md#failure-patterns.
 
 To add one: a file with `RULES` and `detect`, and its name in `DETECTORS`.
 """

@@ -110,7 +110,10 @@ class Found:
 
 
 class Detector(Protocol):
-    """Finds one failure pattern (METHODS section 12). Pure: the same claim and chunks give the same finding."""
+    """Finds one failure pattern. Pure: the same claim and chunks give the same finding.
+
+    Method: docs/methods.md#failure-patterns.
+    """
 
     def __call__(self, claim: Claim, chunks: Sequence[Chunk]) -> Found | None:
         """The evidence, or None where the claim does not show the pattern.

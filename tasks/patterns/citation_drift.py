@@ -1,4 +1,7 @@
-"""Citation drift: the claim is supported, by a chunk other than those it cites (METHODS sections 3 and 12)."""
+"""Citation drift: the claim is supported, by a chunk other than those it cites.
+
+Method: docs/methods.md#labels and #failure-patterns.
+"""
 
 from collections.abc import Sequence
 

@@ -1,4 +1,7 @@
-"""Dangling citation: the claim refers to a chunk that is not in its trace (METHODS sections 2 and 12)."""
+"""Dangling citation: the claim refers to a chunk that is not in its trace.
+
+Method: docs/methods.md#claims and #failure-patterns.
+"""
 
 import re
 from collections.abc import Sequence

@@ -1,4 +1,6 @@
-"""Generalized particular: the source tells of one instance, sample or time, the claim of a rule (METHODS section 12).
+"""Generalized particular: the source tells of one instance, sample or time, the claim of a rule.
+
+Method: docs/methods.md#failure-patterns.
 
 Looked for in claims that are not supported, by cue words beside shared words. Left out: rules without a cue.
 """

@@ -1,4 +1,6 @@
-"""Ghost number: a figure of the claim that is in no chunk of its trace, in no format (METHODS section 12).
+"""Ghost number: a figure of the claim that is in no chunk of its trace, in no format.
+
+Method: docs/methods.md#failure-patterns.
 
 Left out: whether the figure could be computed from others, and whether the user gave it in the question. A sum that no
 chunk states is in no chunk.

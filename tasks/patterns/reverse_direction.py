@@ -1,4 +1,4 @@
-"""Reverse direction: "X reduces Y" told as "Y reduces X" (METHODS section 12).
+"""Reverse direction: "X reduces Y" told as "Y reduces X" (docs/methods.md#failure-patterns).
 
 The same words stand on the other side of the same relation, in a claim that is not supported. A passive or the opposite
 relation turns the sides again: "Y is reduced by X" and "Y follows X" for "X precedes Y" are no reversal. Left out:

@@ -1,7 +1,9 @@
-"""Stitched facts: parts of the claim are from two chunks, and the whole is in neither (METHODS section 12).
+"""Stitched facts: parts of the claim are from two chunks, and the whole is in neither.
 
-The judge must have claim_words that the claim is not supported: chunks that entail it together support it, and no stitching is
-left. Its parts are then found by the words that the chunks share with them. Left out: parts in other words altogether.
+Method: docs/methods.md#failure-patterns.
+
+The judge must call the claim unsupported: if chunks entail it together, nothing is stitched. Its parts are found by the
+words that the chunks share with them. Left out: paraphrased parts.
 """
 
 import re
@@ -62,7 +64,7 @@ def _cuts(text: str, claim_words: Sequence[Word]) -> Iterator[tuple[list[Word], 
 def _home(
     part: frozenset[str], chunks: Sequence[Chunk], wholes: Sequence[frozenset[str]], held: float
 ) -> list[tuple[float, int, Place]]:
-    """Chunks that hold a part in one sentence or two neighbouring ones: share, number of the chunk, place."""
+    """Chunks that hold a part in one sentence or two neighboring ones: share, number of the chunk, place."""
     found = []
     for i, (chunk, whole) in enumerate(zip(chunks, wholes, strict=True)):
         if coverage(part, whole) < held:

@@ -1,4 +1,4 @@
-"""How much people have labelled, and how far they agree with each other (METHODS, People).
+"""How much people have labeled, and how far they agree with each other (docs/methods.md#peoples-labels).
 
 Left out: how far a judge agrees with them (`leadline agreement`).
 """
@@ -11,7 +11,7 @@ from typing import Any, cast
 
 import numpy as np
 
-from tasks.core.labelling import OF_CLAIMS
+from tasks.core.labeling import OF_CLAIMS
 from tasks.review.export import Scope
 from tasks.stats.agreement import Agreement, Counts, Interval, agreement, interval, share
 from tasks.stats.reliability import alpha, coincidences
@@ -24,7 +24,7 @@ NAMELESS = "(no name)"  # all nameless reviewers count as one
 
 @dataclass(frozen=True, slots=True)
 class Pair:
-    """Two reviewers, over the claims that both labelled."""
+    """Two reviewers, over the claims that both labeled."""
 
     first: str
     second: str
@@ -36,12 +36,12 @@ class Found:
     """Labels and agreement of people under one recipe.
 
     Attributes:
-        claims: Claims that they labelled.
-        by_reviewers: How many claims how many reviewers labelled, adjudicators aside.
-        reviewers: How many claims each labelled.
-        outcomes: How many came out as `labelled`, `tied` or `cant_tell`.
+        claims: Claims that they labeled.
+        by_reviewers: How many claims how many reviewers labeled, adjudicators aside.
+        reviewers: How many claims each labeled.
+        outcomes: How many came out as `labeled`, `tied` or `cant_tell`.
         adjudicated: How many were adjudicated.
-        shared: Claims that at least two labelled; only these enter what follows.
+        shared: Claims that at least two labeled; only these enter what follows.
         share: How often two reviewers of a claim give the same label.
         alpha: Krippendorff's alpha.
         pairs: In order of their names.

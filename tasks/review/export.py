@@ -1,7 +1,7 @@
 """Selects the claims that people should label next from the published warehouse, with their texts.
 
 Nothing is written and nothing is locked. Left out: the files that people fill in (`formats.py`, and the page
-`tasks/publish/report/labelling.py`).
+`tasks/publish/report/labeling.py`).
 """
 
 from collections.abc import Mapping
@@ -11,7 +11,7 @@ from typing import Any
 
 from tasks.core.config import did_you_mean
 from tasks.core.errors import UsageError
-from tasks.core.labelling import Task
+from tasks.core.labeling import Task
 from tasks.run.selectors import LEAST_PREFIX
 from tasks.store.query import sql
 from tasks.store.warehouse import Reader
@@ -52,7 +52,7 @@ class Wanted:
         need: One of `SAMPLING`.
         count: Claims at most; of `random`, answers.
         reviewers: How many people should label each claim.
-        reviewer: Claims that this person has labelled are left out; None for anybody.
+        reviewer: Claims that this person has labeled are left out; None for anybody.
         seed: Another one gives another draw.
         show_judge: Include the judge's result.
     """

@@ -1,6 +1,6 @@
 """Writes claims to label as files that people fill in: JSON lines, CSV, and tasks and config for Label Studio.
 
-`files.py` reads each of them. Left out: the page (`tasks/publish/report/labelling.py`).
+`files.py` reads each of them. Left out: the page (`tasks/publish/report/labeling.py`).
 """
 
 import csv
@@ -11,7 +11,7 @@ from html import escape
 from typing import Any
 from xml.sax.saxutils import quoteattr
 
-from tasks.core.labelling import OF_CLAIMS, Task
+from tasks.core.labeling import OF_CLAIMS, Task
 from tasks.review.files import GUARD, IDS, guard
 from tasks.review.lines import CONTEXT
 
@@ -49,12 +49,12 @@ def as_csv(tasks: Sequence[Task]) -> str:
 
 
 def label_studio(tasks: Iterable[Task]) -> str:
-    """Tasks to import into a project of Label Studio with `labelling_config`."""
+    """Tasks to import into a project of Label Studio with `labeling_config`."""
     return json.dumps([{"data": _data(t)} for t in tasks], ensure_ascii=False, indent=1) + "\n"
 
 
-def labelling_config(*, show_judge: bool = False) -> str:
-    """The labelling interface of a project of Label Studio: <https://labelstud.io/tags/>.
+def labeling_config(*, show_judge: bool = False) -> str:
+    """The labeling interface of a project of Label Studio: <https://labelstud.io/tags/>.
 
     Args:
         show_judge: Its tasks have the judge's result.

@@ -13,7 +13,7 @@ import msgspec
 from msgspec import UNSET, Meta, Struct, UnsetType
 
 from tasks.core.grades import GRADES, RANGES
-from tasks.core.labelling import OF_ANSWERS, OF_CLAIMS, SAMPLING
+from tasks.core.labeling import OF_ANSWERS, OF_CLAIMS, SAMPLING
 from tasks.core.types import Id
 from tasks.sources import _rejects
 

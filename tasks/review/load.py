@@ -1,4 +1,4 @@
-"""Imports people's labels into the lake: a file becomes a part of `reviews` (METHODS, People).
+"""Imports people's labels into the lake: a file becomes a part of `reviews` (docs/methods.md#peoples-labels).
 
 A file is identified by its content: the same bytes again change nothing, unless lines of them were refused, since their
 traces may have arrived later. A label of an earlier file is not stored twice, so that a growing export can be imported

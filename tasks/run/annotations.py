@@ -1,4 +1,4 @@
-"""Right sources by question, from a file of annotations (METHODS, GRACE: citations as classification).
+"""Right sources by question, from a file of annotations (docs/methods.md#grace-citations-as-classification).
 
 A row that can't be used is counted and its line named; the others count. Traces find their annotation here, by the
 text of their question; `sql/scoring/trace_grace.sql` compares.
@@ -31,7 +31,7 @@ class Annotations:
     """The annotations in a file.
 
     Attributes:
-        gold: Question, as `normalised` makes it, to the ids of its right sources, any of which is right; an empty tuple
+        gold: Question, as `normalized` makes it, to the ids of its right sources, any of which is right; an empty tuple
             where an annotator found none.
         notes: Messages about the file: line numbers and counts, never a text.
     """
@@ -50,7 +50,7 @@ class _Row(Struct, frozen=True):
     gold_ids: list[str]
 
 
-def normalised(question: str) -> str:
+def normalized(question: str) -> str:
     """A question for comparison: in lower case, with single spaces."""
     return " ".join(unicodedata.normalize("NFC", question).casefold().split())
 
@@ -89,7 +89,7 @@ def _gathered(name: str, rows: Iterable[Found]) -> Annotations:
         if wrong:
             bad.append(f"{line}: {wrong}")
         else:
-            gold.setdefault(normalised(question), {}).update(dict.fromkeys(ids))
+            gold.setdefault(normalized(question), {}).update(dict.fromkeys(ids))
     if not total:
         notes: tuple[str, ...] = (f"{name}: there are no annotations in it.",)
     elif bad:
@@ -166,5 +166,5 @@ def of_traces(annotations: Annotations, traces: Iterable[tuple[str, str]]) -> li
     """
     if not annotations.gold:
         return []
-    found = ((trace, annotations.gold.get(normalised(question))) for trace, question in traces)
+    found = ((trace, annotations.gold.get(normalized(question))) for trace, question in traces)
     return [{"trace_id": trace, "gold_ids": list(ids)} for trace, ids in found if ids is not None]

@@ -1,4 +1,4 @@
-"""Selectors: words of the command line that name judges, recipes, graders, people or days. All verbs share this grammar.
+"""Selectors: words of the command line that name judges, recipes, graders, people or days. All verbs share them.
 
 A selector is `kind:name`, or a name alone. A name means a row by its name, or by the first letters of its version.
 """

@@ -1,4 +1,6 @@
-"""Answerability by words: the share of the question's content words that its chunks have (METHODS, The waterfall).
+"""Answerability by words: the share of the question's content words that its chunks have.
+
+Method: docs/methods.md#the-waterfall-what-is-safe-to-send.
 
 A baseline without a model. It compares words only: a chunk that has the words of the
 question need not answer it, and one that answers it may use others. Tuned to English.

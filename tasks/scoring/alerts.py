@@ -1,4 +1,4 @@
-"""Alerts: compares every watched number with its recent nights (METHODS, Noise and confidence).
+"""Alerts: compares every watched number with its recent nights (docs/methods.md#noise-and-confidence).
 
 A change fires once, and so does its end. Earlier alerts are read from the table itself: a night that runs again repeats
 no alert, and a late night repeats none of a later one. Left out: sending (`flows/alerts.py`).

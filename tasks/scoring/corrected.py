@@ -1,4 +1,4 @@
-"""Nightly tables from people's labels beside the judge's (METHODS, Noise and confidence, The waterfall, People).
+"""Nightly tables from people's labels beside the judge's (docs/methods.md#noise-and-confidence, The waterfall, People).
 
 People's labels are in `reviews` and are joined to a recipe's results each time: no judge changes them. These tables are
 computed again when the labels, or the results that they are compared with, change.

@@ -1,4 +1,6 @@
-"""GRACE: whether answers cite their annotated right source (METHODS, GRACE). No judge takes part.
+"""GRACE: whether answers cite their annotated right source. No judge takes part.
+
+Method: docs/methods.md#grace-citations-as-classification.
 
 It needs only the claims, so it is computed before any model runs. Trace rows part by part, nightly tables day by day,
 all in SQL; both are computed again when the annotations, and so their `inputs` token, have changed.

@@ -1,4 +1,4 @@
-"""The 95% intervals of the nightly numbers, over questions (METHODS, Noise and confidence): SQL sums up each.
+"""The 95% intervals of the nightly numbers, over questions (docs/methods.md#noise-and-confidence): SQL sums up each.
 
 Each function gives a table for `nightly_*.sql` to join, by the names of the numbers. The order of rows has no say.
 """

@@ -1,4 +1,6 @@
-"""How far two sides agree on labels or grades of the same things, with intervals (METHODS sections 10, 11, 14).
+"""How far two sides agree on labels or grades of the same things, with intervals.
+
+Method: docs/methods.md#judging-the-judges and #noise-and-confidence and #judge-versions-and-backfill.
 
 Claims of one question, and grades of answers to it, are no independent observations: intervals come from leaving out a
 whole question (or case of a suite) at a time. Everything is counted in tables: (m, k, k) things of each of m clusters

@@ -1,4 +1,6 @@
-"""Whether a watched number has changed: its last nights against the nights before them (METHODS section 11).
+"""Whether a watched number has changed: its last nights against the nights before them.
+
+Method: docs/methods.md#noise-and-confidence.
 
 A change is told once, and so is its end. Nothing here reads or writes; what has been told before is an argument. Left
 out: changes of shares and counts (volume, unjudged traces, patterns), and slow drifts, which recent nights follow.
@@ -222,7 +224,7 @@ def _variances(nights: Sequence[Night], trace_noise: float) -> tuple[Numbers, Nu
     """Sampling variance of each night's mean: from all nights together, and no less than its own; None if unknown.
 
     A night's own standard error goes with its mean (few scores below the top make it small), so that weights made of
-    it would favour high nights. The judge's noise is part of how traces differ: what they show can't be less.
+    it would favor high nights. The judge's noise is part of how traces differ: what they show can't be less.
     """
     known = [(n.n, n.se) for n in nights if n.se is not None]
     if not known:

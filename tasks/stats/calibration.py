@@ -1,4 +1,6 @@
-"""Thresholds from labels: which answers may be sent, which claims called supported (METHODS 7 and 10).
+"""Thresholds from labels: which answers may be sent, which claims called supported.
+
+Method: docs/methods.md#the-waterfall-what-is-safe-to-send and #judging-the-judges.
 
 The waterfall's order is itself learnt: which of the four stages take part, at equal strictness each. To follow it no
 further than the labels allow, each trace is placed by what the labels of the other folds chose. Left out: how far an
@@ -27,7 +29,7 @@ class Rule:
     Attributes:
         thresholds: Lowest value that passes each of `STAGES`, 0 where a stage would not help.
         expected: What such a rule sends: each trace placed without its own label.
-        fitted: What these thresholds send of the labelled traces. They have seen them, and look a little too good.
+        fitted: What these thresholds send of the labeled traces. They have seen them, and look a little too good.
     """
 
     thresholds: tuple[float, ...]
@@ -40,7 +42,7 @@ class Calibration:
     """What was found for one target.
 
     Attributes:
-        n: Labelled traces.
+        n: Labeled traces.
         n_wrong: Of these, wrong ones.
         n_missing: Those that lack a signal: they are stopped, whatever the thresholds.
         rule: None where no thresholds can be shown to meet the target.

@@ -1,4 +1,6 @@
-"""Two sides compared: differences with interval and significance, signal to noise (METHODS 11).
+"""Two sides compared: differences with interval and significance, signal to noise.
+
+Method: docs/methods.md#noise-and-confidence.
 
 A difference is always B − A. Observations come summed up by question, since traces of one question are no independent
 observations: whole questions are left out, and exchanged, at a time. Left out: labels (`agreement.py`), and where the
@@ -137,7 +139,7 @@ def product_change(before: Sums, after: Sums, overlap: Overlap, place: str) -> E
 
     The period before was measured the old way and the one after the new way; `overlap` was measured both ways. With
     the shift J = mean of new − old there, the estimate is mean(after) − (mean(before) + J): the difference estimator,
-    of which the total change is the sum with J. Its error is linearised cluster by cluster, so that a cluster that
+    of which the total change is the sum with J. Its error is linearized cluster by cluster, so that a cluster that
     enters both a mean and J is counted once; interval and p-value are Welch's t.
 
     Args:

@@ -1,4 +1,6 @@
-"""Which of two judges agrees better with people on the same claims (METHODS sections 10, 11 and 13).
+"""Which of two judges agrees better with people on the same claims.
+
+Method: docs/methods.md#judging-the-judges and #noise-and-confidence and #peoples-labels.
 
 Both are held against the same truth, question by question, so that what is hard for both cancels out.
 """

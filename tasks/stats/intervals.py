@@ -1,4 +1,6 @@
-"""95% intervals over questions of every number that has ends, and means corrected by people's labels (METHODS 11).
+"""95% intervals over questions of every number that has ends, and means corrected by people's labels.
+
+Method: docs/methods.md#noise-and-confidence.
 
 One procedure for all of them: it takes a number, how far it moves when each question is left out, and the ends of its
 scale. Left out: how numbers that are no means move (`jackknife.py`), and differences (`comparison.py`).
@@ -181,7 +183,9 @@ class Corrected:
 def corrected_mean(
     totals: Numbers, counts: Numbers, changes: Numbers, reviewed: Numbers, top: float
 ) -> Corrected | None:
-    """Prediction-powered mean, and its interval over questions (METHODS 11; Angelopoulos et al. 2023, λ = 1).
+    """Prediction-powered mean, and its interval over questions.
+
+    Method: docs/methods.md#noise-and-confidence; Angelopoulos et al. 2023, λ = 1.
 
     The interval is put together from those of its two parts (Zou & Donner 2008, doi:10.1002/sim.3095): how far an end
     lies from the sum follows from how far the parts' ends lie from the parts, and from how the two go together over

@@ -40,7 +40,9 @@ def macro(above: Numbers, below: Numbers, support: Numbers, source: Ints, questi
 
 
 def share_of_repeats(n: Numbers, mean: Numbers, variance: Numbers, of: Ints, groups: int) -> tuple[Numbers, Numbers]:
-    """95% intervals of the share of the variance that comes from repeats, W / (W + B) (METHODS 4).
+    """95% intervals of the share of the variance that comes from repeats, W / (W + B).
+
+    Method: docs/methods.md#scores-of-one-trace.
 
     It follows from the ratio M / W of the mean squares between and within questions. The logarithm of that has no ends,
     and its jackknife holds where values are not normal (Arvesen & Schmitz 1970, doi:10.2307/2528740).

@@ -1,4 +1,6 @@
-"""How far several reviewers agree who labelled the same things, not all of them everything (METHODS section 13).
+"""How far several reviewers agree who labeled the same things, not all of them everything.
+
+Method: docs/methods.md#peoples-labels.
 
 Krippendorff's alpha for labels without an order: 1 is agreement, 0 what chance would give. Its tables add up over
 things, so that intervals come from leaving out a question at a time, as for two sides (`agreement.py`).

@@ -1,4 +1,4 @@
-"""How far an order of labelled things may be followed, so that few enough of them are wrong.
+"""How far an order of labeled things may be followed, so that few enough of them are wrong.
 
 What goes first has the lowest value. A cut is chosen by testing: "of what goes before it, more than `error` is wrong"
 has to be refused by an exact binomial test. Cuts are tried from strict to lax in Wiens' fallback procedure (2003), a
@@ -32,7 +32,7 @@ class Point:
     Attributes:
         n: What goes before it.
         n_wrong: Of these, wrong ones.
-        coverage: n as a share of everything that is labelled.
+        coverage: n as a share of everything that is labeled.
         wrong: n_wrong / n.
         low: Lower end of its 95% interval over questions; 0 of one question, which tells nothing of others.
         high: Upper end; 1 of one question.
@@ -92,7 +92,7 @@ def curve(order: Floats, wrong: Bools, groups: Ints, n: int) -> Curve:
 
     Args:
         groups: (n,) which question each is of.
-        n: Everything that is labelled, what is not in the order included.
+        n: Everything that is labeled, what is not in the order included.
     """
     if not len(order):
         return Curve((), math.nan)
@@ -124,7 +124,7 @@ def printed(values: Floats) -> Floats:
 
 
 def point(wrong: Bools, groups: Ints, n: int) -> Point:
-    """What goes before a cut, of n labelled; at least one.
+    """What goes before a cut, of n labeled; at least one.
 
     Args:
         groups: Which question each is of.

@@ -38,7 +38,7 @@ SPELT = {word: str(i) for i, word in enumerate(UNITS[:13])} | {
 }
 
 
-def normalise(text: str) -> str:
+def normalize(text: str) -> str:
     """Compatibility forms folded (full-width digits, ligatures), so that equal words are equal strings."""
     return unicodedata.normalize("NFKC", text)
 
@@ -117,7 +117,7 @@ class Side:
 
     @cached_property
     def pairs(self) -> frozenset[tuple[str, str]]:
-        """Neighbouring stems."""
+        """Neighboring stems."""
         return frozenset(zip(self.stems, self.stems[1:], strict=False))
 
     @cached_property
@@ -138,14 +138,14 @@ class Side:
 
 def read(text: str) -> Side:
     """A text, ready to be compared."""
-    return Side(normalise(text))
+    return Side(normalize(text))
 
 
 def lexical(premise: Side, claim: Side) -> dict[str, float]:
     """The features of one pair that need no model.
 
     Returns:
-        `overlap` and `bigrams`: shares, in [0, 1], of the claim's content words and of its pairs of neighbouring
+        `overlap` and `bigrams`: shares, in [0, 1], of the claim's content words and of its pairs of neighboring
         content words that the premise has; `missing_numbers` and `missing_names`: how many of the claim's the
         premise lacks, at most 3.
     """

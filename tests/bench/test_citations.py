@@ -56,7 +56,7 @@ def test_the_range_of_five_is_the_mean_over_groups_of_five():
     assert citations.reach_of(np.array([0, 1, 2, 3, 4, 0, 10, 5, 5, 5, 99.0])) == 7
 
 
-def test_an_order_is_kept_where_every_neighbour_stays_below():
+def test_an_order_is_kept_where_every_neighbor_stays_below():
     draws = {
         "a": np.array([3.0, 3.0, 1.0, 3.0]),
         "b": np.array([2.0, 1.0, 2.0, 2.0]),

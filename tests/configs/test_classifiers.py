@@ -1,6 +1,6 @@
 """The shipped judge configs load, and each reads a model of its family as that model's authors do.
 
-Nobody's weights are needed: a tiny random model of the same architecture, with the same tokeniser class and the same
+Nobody's weights are needed: a tiny random model of the same architecture, with the same tokenizer class and the same
 names of classes, takes the place of the published one. What comes out is held against the use that the model's card
 shows, written here with plain transformers.
 """

@@ -113,12 +113,12 @@ def said(pattern: str, path: Path) -> float:
 def test_totals_are_those_that_are_published_of_files() -> None:
     """The arithmetic itself: bytes of the tensors in three public repositories, known to the byte."""
     for name, published in (
-        ("Qwen/Qwen3-14B-AWQ", 9_992_683_140),  # the repository; tokeniser and all
+        ("Qwen/Qwen3-14B-AWQ", 9_992_683_140),  # the repository; tokenizer and all
         ("mistralai/Mistral-Small-24B-Instruct-2501", 47_144_848_000),
     ):
         shape, bits = SHAPES[name]
         assert shape.weights(bits) == pytest.approx(published, rel=0.003)
-    assert SHAPES["Qwen/Qwen3-32B-FP8"][0].weights(FP16) == pytest.approx(65_540_298_478, rel=0.003)  # unquantised
+    assert SHAPES["Qwen/Qwen3-32B-FP8"][0].weights(FP16) == pytest.approx(65_540_298_478, rel=0.003)  # unquantized
     assert QWEN3_8B.layer_weights == 6_945_767_424  # of its 36 · 7 linear layers
 
 

@@ -1,4 +1,4 @@
-"""Keys: stable, free of collisions between neighbours, and the same however they are computed."""
+"""Keys: stable, free of collisions between neighbors, and the same however they are computed."""
 
 import hashlib
 
@@ -22,7 +22,7 @@ def test_two_lists_of_parts_share_a_key_only_if_they_are_equal(one: list, other:
     assert (keys.key(*one) == keys.key(*other)) == ([*map(as_bytes, one)] == [*map(as_bytes, other)])
 
 
-def test_a_text_may_not_move_to_its_neighbour() -> None:
+def test_a_text_may_not_move_to_its_neighbor() -> None:
     assert (
         len({keys.key("ab", "c"), keys.key("a", "bc"), keys.key("abc"), keys.key("", "abc"), keys.key("abc", "")}) == 5
     )

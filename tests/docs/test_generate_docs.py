@@ -94,7 +94,7 @@ def test_attributes_are_read_over_several_lines_and_from_the_models_built_on() -
 
         Attributes:
             first: One line
-                and another. None means never (METHODS section 3).
+                and another. None means never (docs/methods.md#labels).
         """
 
         first: int

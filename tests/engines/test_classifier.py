@@ -23,7 +23,7 @@ def encoder(folder, **options):
 
 
 def plain(own, text):
-    """Ids of a text by the tokeniser itself, without special tokens."""
+    """Ids of a text by the tokenizer itself, without special tokens."""
     return own.tokenizer(text, add_special_tokens=False)["input_ids"]
 
 
@@ -120,7 +120,7 @@ def test_a_model_with_one_class_gives_no_probability():
 
 
 @pytest.mark.parametrize("family", FAMILIES)
-def test_a_pair_that_fits_is_encoded_as_the_tokeniser_does(tiny, family):
+def test_a_pair_that_fits_is_encoded_as_the_tokenizer_does(tiny, family):
     own = encoder(tiny(family))
     expected = own.tokenizer("Apples lower cholesterol.", "The customer canceled.")["input_ids"]
     assert own.ids([("Apples lower cholesterol.", "The customer canceled.")]) == [expected]

@@ -169,10 +169,10 @@ def test_a_model_that_was_never_trained_to_classify_is_an_error(tiny, tmp_path):
         classifier(folder, labels={"supported": 0}).classify(PAIRS)
 
 
-def test_a_tokeniser_of_another_model_is_an_error_that_holds_no_text(tmp_path):
+def test_a_tokenizer_of_another_model_is_an_error_that_holds_no_text(tmp_path):
     folder = make(tmp_path / "small", "bert", vocab_size=20)
     with pytest.raises(
-        EngineError, match=r"failed on 1 texts of \d+ tokens \(IndexError\)\. .* the tokeniser"
+        EngineError, match=r"failed on 1 texts of \d+ tokens \(IndexError\)\. .* the tokenizer"
     ) as raised:
         classifier(folder).classify([("pricing", "secret")])
     assert "secret" not in str(raised.value)

@@ -146,8 +146,8 @@ def test_description_is_other_engines_own_but_for_int8(folders):
     own = config(folders["bert"])
     assert OnnxClassifier(own).describe() == Encoder(own).describe()
     assert made(folders["bert"], threads=2).describe() == made(folders["bert"]).describe()
-    quantised = made(folders["bert"], dtype="int8").describe()
-    assert quantised == {**Encoder(own).describe(), "dtype": "int8", "quantisation": _onnx_graph.SCHEME}
+    quantized = made(folders["bert"], dtype="int8").describe()
+    assert quantized == {**Encoder(own).describe(), "dtype": "int8", "quantization": _onnx_graph.SCHEME}
 
 
 @pytest.fixture
@@ -231,7 +231,7 @@ def test_graph_beside_the_weights_is_taken(folders, packed, tmp_path, monkeypatc
     assert np.array_equal(shipped.classify(PAIRS).probabilities, expected)
     assert not (tmp_path / "unused").exists()
     # The file decides the numbers, so it decides the version.
-    assert shipped.describe()["quantisation"] != own.describe()["quantisation"]
+    assert shipped.describe()["quantization"] != own.describe()["quantization"]
     assert made(packed).describe() == made(folders["bert"]).describe()
 
 

@@ -18,7 +18,7 @@ from aiohttp import web
 from conftest import free_port, serving
 from kit.chat_server import answer, error, serve
 
-from bench import labelled
+from bench import labeled
 from tasks.core.errors import EngineError
 from tasks.core.types import OUTAGE
 from tasks.engines._openai_http import NoAnswerError
@@ -451,7 +451,7 @@ def tells_nothing(caught):
     assert KEY not in told
 
 
-STUB = labelled.shared().parent / "tools/stub_server.py"
+STUB = labeled.shared().parent / "tools/stub_server.py"
 
 
 @pytest.fixture

@@ -118,10 +118,10 @@ def test_version_ignores_how_it_runs_and_sees_what_it_reads():
 
 
 def test_version_of_a_folder_is_its_weights_not_its_path(tmp_path):
-    for name, tokeniser in (("a", "{}"), ("b", "{}"), ("c", '{"other": 1}')):
+    for name, tokenizer in (("a", "{}"), ("b", "{}"), ("c", '{"other": 1}')):
         (tmp_path / name).mkdir()
         (tmp_path / name / "model.safetensors").write_bytes(b"weights")
-        (tmp_path / name / "tokenizer.json").write_text(tokeniser)
+        (tmp_path / name / "tokenizer.json").write_text(tokenizer)
     a, b, c = (Embedder(EmbedderConfig(model=str(tmp_path / name))).version for name in "abc")
     assert a == b
     assert a != c

@@ -1,4 +1,4 @@
-"""The extractor `atomic`: facts of sentences, each pointing to its sentence (METHODS section 2)."""
+"""The extractor `atomic`: facts of sentences, each pointing to its sentence (docs/methods.md#claims)."""
 
 import json
 from collections.abc import Callable

@@ -1,4 +1,4 @@
-"""What is cut from an answer: kinds, what each claim cites, and what it is read with (METHODS section 2)."""
+"""What is cut from an answer: kinds, what each claim cites, and what it is read with (docs/methods.md#claims)."""
 
 import json
 from typing import Any

@@ -42,7 +42,7 @@ def test_what_carries_no_claim_by_its_form_gives_no_block(nothing: str) -> None:
 
 
 def test_cells_are_blocks_with_their_places() -> None:
-    blocks = parse("| fruit | colour |\n|---|---|\n| apple | |\n| plum | blue |").blocks
+    blocks = parse("| fruit | color |\n|---|---|\n| apple | |\n| plum | blue |").blocks
     assert [(b.kind, b.place) for b in blocks] == [
         ("head", (0, 0)),
         ("head", (0, 1)),

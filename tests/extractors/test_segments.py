@@ -1,4 +1,4 @@
-"""The extractor `segments`, rule by rule (METHODS section 2). A claim is written as (text, chunks, dangling)."""
+"""The extractor `segments`, rule by rule (docs/methods.md#claims). A claim is written as (text, chunks, dangling)."""
 
 import time
 
@@ -86,7 +86,7 @@ def claims(
         ("Apples are red.\n\n[1]\n\nPears.", [("Apples are red.", "a", ""), ("Pears.", "", "")]),
         # A cell of a table is a statement, but for the label of its row, whose references hold for the row.
         (
-            "| fruit | colour |\n|---|---|\n| apple [1] | red [2] |\n| pear | green |",
+            "| fruit | color |\n|---|---|\n| apple [1] | red [2] |\n| pear | green |",
             [("red", "a b", ""), ("green", "", "")],
         ),
         # Code, rules, images and footnote definitions give nothing; block quotes and HTML do.

@@ -1,4 +1,4 @@
-"""The extractor `sentences`: segments, cut further (METHODS section 2). A claim is written as (text, chunks)."""
+"""The extractor `sentences`: segments, cut further (docs/methods.md#claims). A claim is written as (text, chunks)."""
 
 import pytest
 from hypothesis import given

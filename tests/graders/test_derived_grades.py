@@ -16,7 +16,8 @@ from tasks.core.types import OUTAGE
 CONFIGS = ROOT / "configs" / "graders"
 SCORED, NA = Grade("scored", 3), Grade("na")
 FAILED, UNREAD = Grade("failed", failure=OUTAGE), Grade("unparsable", failure="truncated")
-# METHODS 9, "whether the answer rightly claims, or rightly declines, to have an answer": it claims one where relevancy
+# docs/methods.md#grades-of-a-grounded-answer, "whether the answer rightly claims, or rightly declines, to have an
+# answer": it claims one where relevancy
 # applies, and there is one where completeness does.
 EXPECTED = {
     ("scored", "scored"): (1, None),

@@ -1,6 +1,7 @@
-"""The model-free grader on answers made up for it, with its real models: METHODS 9's rules, and no dependence on order.
+"""The model-free grader on answers made up for it, with its real models: docs/methods.md#grades-of-a-grounded-answer's rules, and no dependence on order.
 
-What each answer has to get is said by METHODS 9 of its plain meaning; none of the texts was used to choose a threshold.
+What each answer has to get is said by docs/methods.md#grades-of-a-grounded-answer of its plain meaning; none of the
+texts was used to choose a threshold.
 """
 
 from collections.abc import Mapping, Sequence

@@ -102,7 +102,7 @@ def test_facts_are_asked_for_with_what_sentences_share_first() -> None:
 
 
 def test_questions_are_written_from_the_answer_alone() -> None:
-    """METHODS section 4: n = 3, and the real question must not be seen."""
+    """docs/methods.md#scores-of-one-trace: n = 3, and the real question must not be seen."""
     model = Scripted(lambda _: json.dumps({"questions": ["A?", "B?", "C?"]}))
     (found,) = writer(model, "questions", ("answer",), most=3).write([INPUT])
     assert found.texts == ("A?", "B?", "C?")

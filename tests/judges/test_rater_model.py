@@ -251,7 +251,7 @@ def test_prompts_about_context_show_evidence_first_and_no_answer(name: str, repl
 
 
 class TestRelevance:
-    """The prompt of METHODS section 4: evidence first, short, and one short reply."""
+    """The prompt of docs/methods.md#scores-of-one-trace: evidence first, short, and one short reply."""
 
     def ask(self) -> Scripted:
         model = Scripted(lambda _: '{"context_relevance":2,"answer_relevance":5}')

@@ -1,4 +1,7 @@
-"""Question regeneration: mean cosine of the written questions and the real one, in [0, 1] (METHODS section 4)."""
+"""Question regeneration: mean cosine of the written questions and the real one, in [0, 1].
+
+Method: docs/methods.md#scores-of-one-trace.
+"""
 
 from collections.abc import Sequence
 

@@ -73,7 +73,7 @@ def test_blank_evidence_or_claim_has_no_similarity(judge):
 
 
 def test_methods_examples_that_similarity_can_see(shipped):
-    # METHODS section 3: the first row is supported, "Cancellations spiked in Q1" does not support the second.
+    # docs/methods.md#labels: the first row is supported, "Cancellations spiked in Q1" does not support the second.
     requests = [
         request(ORDER, "The customer canceled on 2024-03-14."),
         request("Cancellations spiked in Q1.", "The customer canceled in March."),

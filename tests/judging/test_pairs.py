@@ -48,8 +48,8 @@ def test_per_chunk_shows_every_claim_with_every_chunk(tmp_path: Path) -> None:
 
 def test_cited_shows_only_the_cited_chunks(tmp_path: Path) -> None:
     ctx = context(tmp_path, recipe={"pairing": {"kind": "cited"}})
-    found = single_pairs(ctx, trace("t", "Fruit has colours [1][3]. Figs are rare.", CHUNKS))
-    assert found == [("Fruit has colours", ["a"], True), ("Fruit has colours", ["c"], True)]
+    found = single_pairs(ctx, trace("t", "Fruit has colors [1][3]. Figs are rare.", CHUNKS))
+    assert found == [("Fruit has colors", ["a"], True), ("Fruit has colors", ["c"], True)]
 
 
 def test_a_trace_without_chunks_or_claims_has_no_pairs(tmp_path: Path) -> None:

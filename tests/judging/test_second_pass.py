@@ -1,4 +1,4 @@
-"""Citation groundedness in two passes: the worked examples of METHODS, Citation groundedness, through the real stages."""
+"""Citation groundedness in two passes: the worked examples of docs/methods.md#citation-groundedness-two-passes, through the real stages."""
 
 from dataclasses import replace
 from pathlib import Path
@@ -100,14 +100,14 @@ def asked(judge: Watched) -> list[tuple[str, tuple[str, ...]]]:
 
 class TestExamples:
     def test_blood_pressure_is_not_ldl_cholesterol(self, tmp_path: Path) -> None:
-        """METHODS, Citation groundedness: [1] is about LDL cholesterol, so that a claim on blood pressure is false."""
+        """docs/methods.md#citation-groundedness-two-passes: [1] is about LDL cholesterol, so that a claim on blood pressure is false."""
         ctx = two_passes(tmp_path)
         row = scored(ctx, trace("t", f"{PRESSURE} [1].", CHUNKS))["t"]
         assert results(ctx) == [(1, "unsupported")]
         assert (row["citation_status"], row["citation_groundedness"]) == ("scored", 0.0)
 
     def test_a_conclusion_is_checked_against_what_was_found_true(self, tmp_path: Path) -> None:
-        """METHODS, Citation groundedness: "happy" fails it. Of the two cited segments one is true, and it alone is shown."""
+        """docs/methods.md#citation-groundedness-two-passes: "happy" fails it. Of the two cited segments one is true, and it alone is shown."""
         judge = Watched(person)
         ctx = two_passes(tmp_path, judge)
         row = scored(ctx, trace("t", f"{LDL} [1]. {PRESSURE} [1].\n\n{HAPPY}", CHUNKS))["t"]

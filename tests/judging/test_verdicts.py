@@ -94,7 +94,7 @@ class TestOrder:
         assert [len(c) for c in judge.calls] == [3, 3, 2]
         assert [p.rows() for p in ctx.lake.parts(VERDICTS)] == [3, 3, 2]
 
-    def test_neighbours_share_evidence_across_traces_and_the_verdicts_are_the_same(self, tmp_path: Path) -> None:
+    def test_neighbors_share_evidence_across_traces_and_the_verdicts_are_the_same(self, tmp_path: Path) -> None:
         def stored(root: Path, most: int) -> tuple[list[tuple[str, ...]], set[tuple[str, str]]]:
             root.mkdir()
             judge = Watched(lambda r: "supported" if len(r.hypothesis) % 2 else "unsupported")
@@ -121,7 +121,7 @@ class TestOrder:
             return 1 + sum(a != b for a, b in pairwise(shown))
 
         assert runs(sorted_) == 3 < runs(unsorted)
-        # those that begin alike are neighbours too
+        # those that begin alike are neighbors too
         assert [len(s) for s in dict.fromkeys(sorted_) if s[0] == CHUNKS["a"]] == [2, 3]
 
     def test_a_window_of_the_sort_is_never_smaller_than_a_shard(self, tmp_path: Path) -> None:

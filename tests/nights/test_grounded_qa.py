@@ -64,7 +64,7 @@ def test_a_night_graded_by_a_constant(tmp_path: Path) -> None:
 
 @pytest.mark.slow
 def test_a_night_graded_without_a_language_model(tmp_path: Path) -> None:
-    """Of each trace, the grades that METHODS 9 leaves no doubt of."""
+    """Of each trace, the grades that docs/methods.md#grades-of-a-grounded-answer leaves no doubt of."""
     grades = night(tmp_path, shipped())
     assert grades["answers", "faithfulness"] == ("scored", 1)
     assert grades["uncited", "faithfulness"] == ("scored", 0)  # no source is cited

@@ -150,7 +150,7 @@ def test_every_claim_stands_in_its_answer_and_has_one_result(first: First) -> No
 
 
 def test_the_formula_of_groundedness(first: First) -> None:
-    """METHODS section 4: 100 (supported - 2 misused) / judged, clamped."""
+    """docs/methods.md#scores-of-one-trace: 100 (supported - 2 misused) / judged, clamped."""
     for row in read(first.world.warehouse, "FROM trace_scores WHERE groundedness_status = 'scored'"):
         raw = 100 * (row["claims_supported"] - 2 * row["claims_misused"]) / row["claims_judged"]
         assert row["groundedness_score"] == pytest.approx(min(100, max(0, raw)))

@@ -1,4 +1,4 @@
-"""Failure patterns: the definitions of METHODS section 12, an example and a near miss each."""
+"""Failure patterns: the definitions of docs/methods.md#failure-patterns, an example and a near miss each."""
 
 from typing import get_args
 

@@ -12,11 +12,11 @@ from xml.etree import ElementTree
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from tasks.core.labeling import OF_CLAIMS, SAMPLING, Task
 
 from tasks.core.errors import DataError, SourceError
-from tasks.core.labelling import OF_CLAIMS, SAMPLING, Task
 from tasks.review.files import content, entries, guard, unguard
-from tasks.review.formats import CELL, as_csv, json_lines, label_studio, labelling_config
+from tasks.review.formats import CELL, as_csv, json_lines, label_studio, labeling_config
 from tasks.review.lines import Entry, Line, Refusal
 
 NASTY = [
@@ -307,9 +307,9 @@ def test_label_studio_is_shown_texts_and_no_markup_of_theirs() -> None:
     assert "judge" not in data
 
 
-def test_the_labelling_config_asks_for_what_the_import_reads() -> None:
+def test_the_labeling_config_asks_for_what_the_import_reads() -> None:
     """Names of the choices are what an export has: aliases, since they take the place of values."""
-    root = ElementTree.fromstring(labelling_config())
+    root = ElementTree.fromstring(labeling_config())
     choices = {c.get("name"): [x.get("alias") for x in c] for c in root.iter("Choices")}
     assert choices == {"label": list(OF_CLAIMS), "misused": ["not_misused", "misused"]}
     objects = {e.get("name") for e in root.iter() if e.tag in ("Text", "HyperText")}
@@ -325,7 +325,7 @@ def test_label_studio_shows_what_the_judge_says_where_that_is_asked_for() -> Non
     said = {"label": "supported", "p_supported": 0.9}
     (made,) = json.loads(label_studio([task(context={**task().context, "judge": said})]))
     assert json.loads(made["data"]["judge"]) == said
-    root = ElementTree.fromstring(labelling_config(show_judge=True))
+    root = ElementTree.fromstring(labeling_config(show_judge=True))
     assert [e.get("value") for e in root.iter("Text")] == ["$question", "$claim", "$judge"]
 
 

@@ -29,7 +29,7 @@ DAY = date(2026, 11, 1)
 
 
 def groundedness(supported: np.ndarray, misused: np.ndarray) -> np.ndarray:
-    """METHODS section 4; here an unsupported claim cites, and a contradicted one does not misuse what it cites."""
+    """docs/methods.md#scores-of-one-trace; here an unsupported claim cites, and a contradicted one does not misuse what it cites."""
     return np.clip(100 * (supported - PENALTY * misused) / CLAIMS, 0, 100)
 
 
@@ -104,11 +104,9 @@ def test_corrected_groundedness_covers_what_people_would_find(
         **{name: pa.nulls(n, pa.float64()) for name in ("confidence", "p_supported", "p_contradicted")},
     })  # fmt: skip
     with Queries("1GB", tmp_path) as queries:
-        labelled = queries.run(
-            "views/reviewed_claims", {"reviews": reviews, "claims": claims, "claim_results": results}
-        )
+        labeled = queries.run("views/reviewed_claims", {"reviews": reviews, "claims": claims, "claim_results": results})
         params = {"misuse_penalty": PENALTY, "partial_credit": 0.0}
-        relations = {"reviews": reviews, "reviewed_claims": labelled, "trace_scores": scores}
+        relations = {"reviews": reviews, "reviewed_claims": labeled, "trace_scores": scores}
         found = corrected(queries, scores, queries.run("sums/reviewed_traces", relations, params)).to_pylist()
     rows = [r for r in found if r["number"] == "groundedness"]
     assert len(rows) == SIMULATIONS

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tasks.core.errors import ConfigError
-from tasks.run.annotations import Annotations, load, normalised, of_traces
+from tasks.run.annotations import Annotations, load, normalized, of_traces
 
 SECRET = "What does Mrs Smith earn?"
 
@@ -126,8 +126,8 @@ def test_the_version_tells_what_is_annotated_and_nothing_else(tmp_path: Path) ->
 
 @given(st.text(max_size=30), st.sampled_from([" ", "\n", "\t ", "\u3000", "\u00a0"]))
 def test_a_question_is_the_same_whatever_its_spaces(question: str, space: str) -> None:
-    assert normalised(space + question.replace(" ", space * 2)) == normalised(question)
-    assert normalised(normalised(question)) == normalised(question)
+    assert normalized(space + question.replace(" ", space * 2)) == normalized(question)
+    assert normalized(normalized(question)) == normalized(question)
 
 
 @pytest.mark.parametrize(
@@ -135,7 +135,7 @@ def test_a_question_is_the_same_whatever_its_spaces(question: str, space: str) -
     [("STRASSE", "Straße", True), ("cafe\u0301", "café", True), ("ab", "a b", False), ("tea?", "tea", False)],
 )
 def test_case_and_spaces_alone_make_no_difference(one: str, other: str, same: bool) -> None:
-    assert (normalised(one) == normalised(other)) is same
+    assert (normalized(one) == normalized(other)) is same
 
 
 @given(
@@ -151,7 +151,7 @@ def test_both_formats_say_the_same(tmp_path_factory: pytest.TempPathFactory, gol
     csv.writer(table).writerows([("question", "gold_ids"), *((q, ";".join(ids)) for q, ids in gold.items())])
     lines = "".join(json.dumps({"question": q, "gold_ids": ids}, ensure_ascii=False) + "\n" for q, ids in gold.items())
     assert read(root, table.getvalue(), "gold.csv").gold == read(root, lines).gold
-    assert not gold or len(read(root, lines).gold) == len({normalised(q) for q in gold})
+    assert not gold or len(read(root, lines).gold) == len({normalized(q) for q in gold})
 
 
 def test_traces_that_ask_an_annotated_question() -> None:

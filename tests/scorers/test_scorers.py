@@ -72,7 +72,7 @@ class TestCoverage:
     ("grade", "expected"), [(1, 0.0), (2, 0.25), (5, 1.0), (3.5, 0.625), (True, 1.0), (False, 0.0), (None, None)]
 )
 def test_a_grade_is_a_share_of_its_scale(grade: Any, expected: float | None) -> None:
-    assert share(grade) == expected  # METHODS, Scores of one trace, in [0, 1]: (g - 1) / 4
+    assert share(grade) == expected  # docs/methods.md#scores-of-one-trace, in [0, 1]: (g - 1) / 4
 
 
 def test_the_same_is_asked_once_and_the_blank_not_at_all() -> None:

@@ -1,6 +1,7 @@
 """Answers whose scores once misled, through the real stages: the label decides, citations are read together, and so on.
 
-A judge that knows the words it looks for stands in for a model; what should come out follows from METHODS sections 1 to 7.
+A judge that knows the words it looks for stands in for a model; what should come out follows from
+docs/methods.md#trace to 7.
 """
 
 from collections.abc import Sequence

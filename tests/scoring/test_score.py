@@ -164,7 +164,7 @@ class TestMethods:
         assert shares == dict.fromkeys(("retrieval", "generator", "prompt", "healthy"), (1, 0.25)) | {"none": (2, None)}
 
     def test_two_chunks_do_not_give_a_third_fact(self, tmp_path: Path) -> None:
-        """METHODS 3: what chunks jointly entail is supported, a third fact that neither gives is not."""
+        """docs/methods.md#labels: what chunks jointly entail is supported, a third fact that neither gives is not."""
         third = {"Both and more": "gamma facts."}
 
         def strict(request: Request) -> str | Verdict:

@@ -34,8 +34,8 @@ class World:
         """The arguments of `corrected_mean`."""
         first, second = self._answers(rng, self.night), self._answers(rng, self.reviewed)
         night = np.array([[judge.sum(), len(judge)] for judge, _ in first])
-        labelled = first[: self.reviewed] if self.shared else second
-        seen = np.array([[(people - judge).sum(), len(judge)] for judge, people in labelled])
+        labeled = first[: self.reviewed] if self.shared else second
+        seen = np.array([[(people - judge).sum(), len(judge)] for judge, people in labeled])
         blank = np.zeros((self.reviewed if not self.shared else self.night - self.reviewed, 2))
         if self.shared:
             return night[:, 0], night[:, 1], *np.concatenate([seen, blank]).T

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tasks.text.overlap import lexical, names, normalise, numbers, read, spelt_numbers, stem, words
+from tasks.text.overlap import lexical, names, normalize, numbers, read, spelt_numbers, stem, words
 
 TEXT = st.text(alphabet=st.sampled_from("ab Z1.,! ?\n日本。é'’-"), max_size=120)
 
@@ -32,7 +32,7 @@ TEXT = st.text(alphabet=st.sampled_from("ab Z1.,! ?\n日本。é'’-"), max_siz
     ],
 )
 def test_numbers_by_their_readings(text, readings):
-    assert numbers(normalise(text)) == [frozenset(r) for r in readings]
+    assert numbers(normalize(text)) == [frozenset(r) for r in readings]
 
 
 @pytest.mark.parametrize(

@@ -160,7 +160,7 @@ def test_a_sentence_of_the_document_is_entailed_until_it_is_taken_away(docs, see
 
 @DRAWN
 @given(documents(fewest=3, most=3), documents(fewest=2, most=2), st.integers(0, 99), st.sampled_from(FORMS))
-def test_pairs_depend_on_the_document_and_its_neighbours_alone(docs, others, seed, form):
+def test_pairs_depend_on_the_document_and_its_neighbors_alone(docs, others, seed, form):
     before, document, after = docs
     first, last = (Document(o.sentences, o.claims, o.source, f"{i + 50:032x}") for i, o in enumerate(others))
     alone = [p for p in authored.pairs([before, document, after], seed, form) if p.group == document.group]
@@ -237,10 +237,10 @@ def test_the_held_out_tenth_stays_when_documents_are_added(tmp_path):
 @pytest.mark.parametrize(
     ("label", "said"), [("S", "supported"), ("P", "partially_supported"), ("U", "not_supported"), ("C", "contradicted")]
 )
-def test_labelled_rows_hold_the_whole_document(label, said):
+def test_labeled_rows_hold_the_whole_document(label, said):
     document = Document(("One.", "Two."), (Claim("Three.", label, (), "drawn", None),), "natural", "3" * 32)
     row = {"claim": "Three.", "chunks": ["One. Two."], "label": said, "source": "natural"}
-    assert list(authored.labelled([document])) == [row]
+    assert list(authored.labeled([document])) == [row]
 
 
 # The repository's own data --------------------------------------------------------------------------------------------

@@ -6,13 +6,13 @@ import numpy as np
 import pytest
 import torch
 import yaml
+from bench.labeled import Claims
 from hypothesis import given
 from hypothesis import strategies as st
 from kit.models import bert
 from sklearn.metrics import balanced_accuracy_score, roc_auc_score
 from transformers import BertForSequenceClassification
 
-from bench.labelled import Claims
 from tasks.core import keys
 from tasks.core.config import validate
 from tasks.core.types import Request
@@ -231,7 +231,7 @@ def test_what_each_feature_is_worth_is_told_of_sets_that_were_not_fitted_to():
         assert abs(found["without entailment"][name][1] - 0.5) < 0.13
 
 
-def labelled(labels, seed):
+def labeled(labels, seed):
     """The model is sure of what people say: of supported most, of partially supported less, and of contradicted."""
     sample = drawn(len(labels), seed)
     says, table = np.array(labels), sample.table
@@ -242,8 +242,8 @@ def labelled(labels, seed):
 
 def test_bands_are_measured_where_people_gave_such_labels():
     samples = {
-        "both": labelled(["supported", "contradicted", "partially_supported", "unsupported"] * 50, 1),
-        "neither": labelled(["supported", "unsupported"] * 100, 2),
+        "both": labeled(["supported", "contradicted", "partially_supported", "unsupported"] * 50, 1),
+        "neither": labeled(["supported", "unsupported"] * 100, 2),
     }
     found = fuse.bands(samples)
     assert found.contradicted == {"both": 1.0}

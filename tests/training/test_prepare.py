@@ -10,10 +10,10 @@ from collections import Counter
 
 import numpy as np
 import pytest
+from bench.labeled import shared
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bench.labelled import shared
 from tasks.core.errors import DataError
 from training import authored, prepare, recipe
 from training.authored import Pair
@@ -169,7 +169,7 @@ def test_pairs_are_read_as_they_were_written(tmp_path_factory, rows):
 
 
 def test_the_summary_counts_by_source_and_label():
-    rows = [pair(), pair(label="neutral"), pair(), Pair("a", "b", "neutral", "begin", "labelled", "g")]
+    rows = [pair(), pair(label="neutral"), pair(), Pair("a", "b", "neutral", "begin", "labeled", "g")]
     assert prepare.summary(rows) == {"begin": {"neutral": 1}, "made": {"entailment": 2, "neutral": 1}}
 
 
@@ -260,7 +260,7 @@ def test_a_training_set_has_no_leak_into_the_held_out_documents(built, tmp_path)
 def test_a_training_set_has_no_leak_into_the_sets_at_hand(built):
     dev = shared() / "nli/dev"
     if not dev.exists():
-        pytest.skip(f"{dev} is not there: labelled sets of others are no part of this repository")
+        pytest.skip(f"{dev} is not there: labeled sets of others are no part of this repository")
     assert prepare.leaks(built["documents"], prepare.measured_texts([dev])) == 0
 
 

@@ -1,10 +1,10 @@
-"""Labelled sets of others: read as they lie, grouped by premise, known by name and terms."""
+"""Labeled sets of others: read as they lie, grouped by premise, known by name and terms."""
 
 import json
 
 import pytest
+from bench.labeled import shared
 
-from bench.labelled import shared
 from training import sources
 from training.authored import Pair
 
@@ -25,9 +25,9 @@ def test_pairs_are_those_of_the_named_sets_in_order(tmp_path):
     write(tmp_path, "third", ROWS)
     found = list(sources.read(tmp_path, ["second", "first"]))
     assert [(p.premise, p.hypothesis, p.label, p.source, p.kind) for p in found] == [
-        ("It snowed.", "It was late.", "not_entailment", "second", "labelled"),
-        ("It rained.", "It was wet.", "entailment", "first", "labelled"),
-        ("It rained.", "It was dry.", "contradiction", "first", "labelled"),
+        ("It snowed.", "It was late.", "not_entailment", "second", "labeled"),
+        ("It rained.", "It was wet.", "entailment", "first", "labeled"),
+        ("It rained.", "It was dry.", "contradiction", "first", "labeled"),
     ]
     assert all(isinstance(p, Pair) for p in found)
 
@@ -51,7 +51,7 @@ def test_a_set_without_a_licence_may_not_ship():
 def test_the_sets_at_hand_have_the_four_labels_alone(name):
     folder = shared() / "nli/train"
     if not (folder / f"{name}.jsonl").exists():
-        pytest.skip(f"{folder / name}.jsonl is not there: labelled sets of others are no part of this repository")
+        pytest.skip(f"{folder / name}.jsonl is not there: labeled sets of others are no part of this repository")
     found = list(sources.read(folder, [name]))
     assert {p.label for p in found} <= {"entailment", "neutral", "contradiction", "not_entailment"}
     assert all(p.premise.strip() and p.hypothesis.strip() for p in found)

@@ -1,6 +1,7 @@
 """`leadline agreement`: how far two judges, graders or people agree on the same claims and answers.
 
-METHODS, Judging the judges. It reads the published warehouse, and writes nothing. Of what people reviewed, only random
+docs/methods.md#judging-the-judges. It reads the published warehouse, and writes nothing. Of what people reviewed, only
+random
 samples enter the numbers: claims that were picked for their labels are no fair sample. Left out: who a selector means
 (`raters.py`), and how the results are shown (`tasks/publish/report/agreement.py`).
 """
@@ -64,7 +65,7 @@ def measure(
 
 
 def _claims(reader: Reader, a: Rater, b: Rater, filters: Filters, most: int, notes: list[str]) -> Claims | None:
-    """Agreement on labels under the recipes with most claims in common; None where both have labelled none."""
+    """Agreement on labels under the recipes with most claims in common; None where both have labeled none."""
     best: tuple[int, tuple[str, str], dict[str, Ratings], pl.DataFrame] | None = None
     recipe_pairs, recipe_notes = _recipe_pairs(reader, a, b, filters)
     for recipes in recipe_pairs:
@@ -79,13 +80,13 @@ def _claims(reader: Reader, a: Rater, b: Rater, filters: Filters, most: int, not
     _, recipes, ratings, rows = best
     drawn = rows.filter("drawn")
     counts = tally(drawn, OUTCOMES)
-    labelled = counts[:, :K, :K]
+    labeled = counts[:, :K, :K]
     return Claims(
         recipes=recipes,
         outcomes=OUTCOMES,
         matrix=_matrix(counts),
-        whole=_claim_agreement("", labelled),
-        by_label=tuple(found for i in range(K) if (found := _label_agreement(labelled, i))),
+        whole=_claim_agreement("", labeled),
+        by_label=tuple(found for i in range(K) if (found := _label_agreement(labeled, i))),
         by_app=tuple(_claim_agreement(app, tally(part, OUTCOMES)[:, :K, :K]) for app, (part,) in groups("app", drawn)),
         picked=total(rows.filter(~pl.col("drawn"))),
         disagreements=tuple(join_ratings(reader, "label_disagreements", ratings, most=most).to_dicts()),
@@ -93,7 +94,7 @@ def _claims(reader: Reader, a: Rater, b: Rater, filters: Filters, most: int, not
 
 
 def _recipe_pairs(reader: Reader, a: Rater, b: Rater, filters: Filters) -> tuple[list[tuple[str, str]], list[str]]:
-    """Recipes under which two raters may have labelled the same claims, and notes on the choice."""
+    """Recipes under which two raters may have labeled the same claims, and notes on the choice."""
     if a.people or b.people:
         return [(r["recipe"], r["recipe"]) for r in (b if a.people else a).recipes], []
     pairs = [(x, y) for x in a.recipes for y in b.recipes if x["extractor_version"] == y["extractor_version"]]
@@ -103,17 +104,17 @@ def _recipe_pairs(reader: Reader, a: Rater, b: Rater, filters: Filters) -> tuple
     return [(x.recipe["recipe"], y.recipe["recipe"])], notes
 
 
-def _claim_agreement(name: str, labelled: Counts) -> ClaimAgreement:
-    return ClaimAgreement(name, core.agreement(labelled), core.agreement(core.one_against_rest(labelled, 0)))
+def _claim_agreement(name: str, labeled: Counts) -> ClaimAgreement:
+    return ClaimAgreement(name, core.agreement(labeled), core.agreement(core.one_against_rest(labeled, 0)))
 
 
-def _label_agreement(labelled: Counts, at: int) -> LabelAgreement | None:
+def _label_agreement(labeled: Counts, at: int) -> LabelAgreement | None:
     """One label against the rest; None where nobody gave it."""
-    total = labelled.sum(axis=0)
+    total = labeled.sum(axis=0)
     n_a, n_b = int(total[at].sum()), int(total[:, at].sum())
     if not n_a + n_b:
         return None
-    rest = core.one_against_rest(labelled, at)
+    rest = core.one_against_rest(labeled, at)
     kappa, recall = core.interval(rest, core.kappa), core.interval(rest, core.recall, 0.0)
     return LabelAgreement(LABELS[at], n_a, n_b, int(total[at, at]), kappa, recall)
 

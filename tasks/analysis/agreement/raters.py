@@ -42,7 +42,7 @@ class Rater:
 
     Attributes:
         name: For people, with its version.
-        recipes: Rows of `recipes.sql` under which it has labelled claims; of people all.
+        recipes: Rows of `recipes.sql` under which it has labeled claims; of people all.
         grader: Version under which it has given grades; None without grades, and of people.
         people: Whether it is people, or one reviewer.
         reviewer: The name of the one reviewer.
@@ -170,14 +170,14 @@ def rater(selector: str, of: Candidates) -> Rater:
     graders = matching(name, of.graders, "name", "version") if kind != "judge" else []
     if not judges and not graders:
         raise _unknown(selector, kind, name, of)
-    labelled, graded = ([r for r in rows if r["n"]] for rows in (judges, graders))
-    if len({r["judge_version"] for r in labelled}) > 1:
-        raise ambiguous(selector, [scored_version(r, "judge_version") for r in labelled])
+    labeled, graded = ([r for r in rows if r["n"]] for rows in (judges, graders))
+    if len({r["judge_version"] for r in labeled}) > 1:
+        raise ambiguous(selector, [scored_version(r, "judge_version") for r in labeled])
     if len(graded) > 1:
         raise ambiguous(selector, [f"{g['version']} ({g['n']:,} answers graded)" for g in graded])
-    versions = sorted({*(r["judge_version"] for r in labelled), *(g["version"] for g in graded)})
+    versions = sorted({*(r["judge_version"] for r in labeled), *(g["version"] for g in graded)})
     named = judges[0]["judge_name"] if judges else graders[0]["name"]
-    return Rater(" ".join([named, *versions]), tuple(labelled), graded[0]["version"] if graded else None)
+    return Rater(" ".join([named, *versions]), tuple(labeled), graded[0]["version"] if graded else None)
 
 
 def _unknown(selector: str, kind: str, name: str, of: Candidates) -> UsageError:
@@ -200,9 +200,9 @@ def _one_per_extractor(recipes: Sequence[Row]) -> tuple[Row, ...]:
 
 
 def no_overlap(selectors: tuple[str, str], a: Rater, b: Rater, of: Candidates) -> str:
-    """Why two raters share no labelled claim and no graded answer, and what to do about it."""
+    """Why two raters share no labeled claim and no graded answer, and what to do about it."""
     silent = " and ".join(s for s, r in zip(selectors, (a, b), strict=True) if not r.recipes and not r.may_grade)
-    reason = f"{' and '.join(selectors)} have neither labelled a claim both nor graded an answer both."
+    reason = f"{' and '.join(selectors)} have neither labeled a claim both nor graded an answer both."
     extractors = [{r["extractor_version"] for r in rater.recipes} for rater in (a, b)]
     if of.suite is not None:
         reason = f"{silent or reason}: nothing of suite {of.suite['name']} is there."

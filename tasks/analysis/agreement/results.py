@@ -11,7 +11,7 @@ OUTCOMES = (*JUDGED_OUTCOMES, "tied", "cant_tell")  # of claims, by judges and p
 
 @dataclass(frozen=True, slots=True)
 class LabelAgreement:
-    """One label against all others, over claims that both raters labelled.
+    """One label against all others, over claims that both raters labeled.
 
     Attributes:
         n_a: Claims that A gave it.
@@ -122,7 +122,7 @@ class AgreementResult:
 
     Attributes:
         b: Name of rater B, the truth where a measure needs one.
-        claims: None where they have labelled no claim both.
+        claims: None where they have labeled no claim both.
         grades: None where they have graded no answer both.
     """
 

@@ -78,7 +78,9 @@ def separate_claims(reader: Reader, a: Arm, b: Arm, filters: Filters) -> dict[st
 
 
 def against_people(reader: Reader, a: Arm, b: Arm, filters: Filters) -> AgainstPeople | None:
-    """Both arms compared with people's labels (METHODS, Agreement); None where none of their claims was reviewed.
+    """Both arms compared with people's labels; None where none of their claims was reviewed.
+
+    Method: docs/methods.md#judging-the-judges.
 
     Args:
         a: Its recipe cuts answers into the same claims as B's.

@@ -1,6 +1,7 @@
 """`leadline compare`: everything that the warehouse has on two arms. It reads, and writes nothing.
 
-METHODS, Noise and confidence; Judge versions and backfill. Judges and recipes are compared on the same traces and
+docs/methods.md#noise-and-confidence; Judge versions and backfill. Judges and recipes are compared on the same traces
+and
 claims, generators and prompt versions on the same questions where both answered enough of them, ranges of days on
 their means. Left out: which arms a selector means (`arms.py`), and how the results are shown
 (`tasks/publish/report/comparison.py`).

@@ -1,6 +1,7 @@
 """Drift attribution: a change between two ranges of days is the product's and, where it changed too, the judge's.
 
-METHODS, Judge versions and backfill. The judge's part is measured on traces that both recipes have scored, such as
+docs/methods.md#judge-versions-and-backfill. The judge's part is measured on traces that both recipes have scored, such
+as
 days that were backfilled.
 """
 

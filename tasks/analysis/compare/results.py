@@ -83,7 +83,7 @@ class Labels:
 
     Attributes:
         matrix: `matrix[i][j]` claims that A gave `outcomes[i]` and B `outcomes[j]`.
-        flipped: Claims that both labelled differently.
+        flipped: Claims that both labeled differently.
         groups: Column, name and agreement of each app and generator.
     """
 
@@ -99,7 +99,7 @@ class AgainstPeople:
     """Two judges compared with people's labels of the same claims.
 
     Attributes:
-        n: Randomly sampled claims that both judges and people labelled.
+        n: Randomly sampled claims that both judges and people labeled.
         questions: Their different questions.
         picked: Claims left out since they were picked for review because of their labels.
         accuracy: Balanced accuracy of supported or not; partially supported is not.

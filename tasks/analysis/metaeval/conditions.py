@@ -1,4 +1,4 @@
-"""Conditions on grades, as the public GroUSE suite writes them (METHODS, Judging the judges).
+"""Conditions on grades, as the public GroUSE suite writes them (docs/methods.md#judging-the-judges).
 
 Left out: the cases (`suite.py`), and what is made of grades that do or don't (`pass_rates.py`).
 """

@@ -1,6 +1,7 @@
 """Unit tests for a judge: a grader grades the cases of a suite, and each grade is checked against its condition.
 
-METHODS, Judging the judges. A grader grades exactly the same case once, under any suite: a corrected condition costs
+docs/methods.md#judging-the-judges. A grader grades exactly the same case once, under any suite: a corrected condition
+costs
 nothing. Only outages are repeated. `evaluate` needs no lake; `measure` keeps results there, a part of `metaeval` for
 each grader and content of a suite, written again after every shard. Left out: pass rates (`pass_rates.py`), and what a
 promotion requires (`requirements.py`).

@@ -1,4 +1,4 @@
-"""Pass rates of a judge on a suite of test cases, with intervals (METHODS, Judging the judges).
+"""Pass rates of a judge on a suite of test cases, with intervals (docs/methods.md#judging-the-judges).
 
 Pure: from results to rates. Left out: where results come from (`metaeval.py`), and what may be wrong with a judge that
 fails (`diagnostics.py`).

@@ -1,4 +1,6 @@
-"""Pass rates that a judge needs on a suite before promotion (`promotion` in the config; METHODS, Judging the judges).
+"""Pass rates that a judge needs on a suite before its promotion (`promotion` in the config).
+
+Method: docs/methods.md#judging-the-judges.
 
 Results of a grader that asks a judge of claims are results of that judge too. Left out: how results come about
 (`metaeval.py`).

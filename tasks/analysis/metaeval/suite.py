@@ -1,4 +1,6 @@
-"""A suite of unit tests for judges: JSON lines in the form of the public GroUSE suite (METHODS, Judging the judges).
+"""A suite of unit tests for judges: JSON lines in the form of the public GroUSE suite.
+
+Method: docs/methods.md#judging-the-judges.
 
 A suite is small, and every case counts: one bad line refuses it. Messages name the file, the line and the field. Other
 fields are ignored. Left out: running a judge over it (`metaeval.py`).

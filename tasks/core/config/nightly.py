@@ -139,7 +139,7 @@ class Retention(Settings):
 
 
 class Promotion(Settings):
-    """Pass rates of `leadline metaeval` that a judge needs for a promotion (METHODS, Judging the judges).
+    """Pass rates of `leadline metaeval` that a judge needs for a promotion (docs/methods.md#judging-the-judges).
 
     Attributes:
         suite: Path of the suite, a file or a folder; none means the bundled suite.

@@ -77,7 +77,7 @@ class Shadow(Settings):
 
 
 class Scoring(Settings):
-    """Parameters of the groundedness score (METHODS section 4).
+    """Parameters of the groundedness score (docs/methods.md#scores-of-one-trace).
 
     Attributes:
         misuse_penalty: Penalty of a misused claim, in supported claims.
@@ -91,7 +91,7 @@ class Scoring(Settings):
 
 
 class Triad(Settings):
-    """Thresholds of the triad's three questions (METHODS section 6)."""
+    """Thresholds of the triad's three questions (docs/methods.md#the-triad-which-layer-failed)."""
 
     context_relevance: Share = 0.34
     groundedness: Annotated[float, Field(ge=0, le=100)] = 50.0
@@ -99,7 +99,9 @@ class Triad(Settings):
 
 
 class Waterfall(Settings):
-    """The lowest value with which a trace passes each stage (METHODS section 7); `leadline calibrate` finds them.
+    """The lowest value with which a trace passes each stage; `leadline calibrate` finds them.
+
+    Method: docs/methods.md#the-waterfall-what-is-safe-to-send.
 
     Attributes:
         retrieval: Threshold on the best chunk's relevance to the question.
@@ -142,7 +144,7 @@ class _Method(Settings):
 
 
 class AnswerRelevance(_Method):
-    """Scores the relevance of an answer to its question (METHODS section 4).
+    """Scores the relevance of an answer to its question (docs/methods.md#scores-of-one-trace).
 
     Attributes:
         method: `embedding` cosine of question and answer; `questions` mean cosine of the question and of questions that
@@ -160,7 +162,7 @@ class AnswerRelevance(_Method):
 
 
 class ContextRelevance(_Method):
-    """Scores the relevance of each chunk to the question (METHODS section 4).
+    """Scores the relevance of each chunk to the question (docs/methods.md#scores-of-one-trace).
 
     Attributes:
         method: `embedding` cosine of question and chunk; `reranker` a cross-encoder's score of the two; `rated` a
@@ -177,7 +179,9 @@ class ContextRelevance(_Method):
 
 
 class Answerability(_Method):
-    """Decides whether the chunks alone answer a question (METHODS sections 4 and 7).
+    """Decides whether the chunks alone answer a question.
+
+    Method: docs/methods.md#scores-of-one-trace and #the-waterfall-what-is-safe-to-send.
 
     Attributes:
         method: `coverage` share of the question's words in the chunks, a baseline without a model; `rated` a
@@ -192,7 +196,7 @@ class Answerability(_Method):
 
 
 class Grace(Settings):
-    """Annotated right sources, and whether answers cite them (METHODS section 8).
+    """Annotated right sources, and whether answers cite them (docs/methods.md#grace-citations-as-classification).
 
     Attributes:
         annotations: Path of a file of right sources by question: JSON lines or CSV with `question` and `gold_ids`. An
@@ -206,7 +210,7 @@ class Grace(Settings):
 
 
 class Grades(Settings):
-    """The six grades of each answer as a whole (METHODS section 9).
+    """The six grades of each answer as a whole (docs/methods.md#grades-of-a-grounded-answer).
 
     Attributes:
         grader: Path of the grader's config; it must not need a reference answer. None gives no grades.
@@ -220,7 +224,8 @@ class Recipe(Settings):
 
     Attributes:
         method: `claims` judges each claim against the trace's chunks; `citations` judges in two passes: cited claims
-            against their cited chunks, and the others against the claims found true (METHODS section 5).
+            against their cited chunks, and the others against the claims found true
+            (docs/methods.md#citation-groundedness-two-passes).
         extractor: Settings of the claim extractor (`kind` and its own keys).
         apps: Per application, extractor settings that replace the recipe's, such as the citation style.
         judge: Path of the judge's config.

@@ -30,7 +30,7 @@ def document(found: AgreementResult) -> doc.Document:
 def _summary(found: AgreementResult) -> Iterator[str]:
     if found.claims:
         of = found.claims.whole.labels
-        same = f"Of {plural(of.n, 'claim')} that both labelled, {percent(of.share.value)} have the same label"
+        same = f"Of {plural(of.n, 'claim')} that both labeled, {percent(of.share.value)} have the same label"
         yield f"{same}: kappa {doc.interval(of.kappa)}."
     for grade in found.grades.by_grade if found.grades else ():
         graded, rank = grade.whole.graded, grade.whole.rank
@@ -41,7 +41,7 @@ def _summary(found: AgreementResult) -> Iterator[str]:
 
 
 def _claims(claims: Claims) -> Iterator[doc.Block]:
-    yield doc.Note("Only claims that both labelled enter the numbers. B is the truth in balanced accuracy and recall.")
+    yield doc.Note("Only claims that both labeled enter the numbers. B is the truth in balanced accuracy and recall.")
     yield doc.matrix("Claims: label by A (rows) and by B (columns)", claims.outcomes, claims.matrix)
     agreements = [
         (f"{of.name or 'all'}{kind}", found)
@@ -49,7 +49,7 @@ def _claims(claims: Claims) -> Iterator[doc.Block]:
         for found, kind in ((of.labels, ""), (of.supported, ", supported or not"))
     ]
     yield doc.table(
-        "Agreement on claims that both labelled",
+        "Agreement on claims that both labeled",
         ("", "claims", "equal", "Cohen's kappa", "balanced accuracy"),
         [(name, of.n, *map(doc.interval, (of.share, of.kappa, of.accuracy))) for name, of in agreements],
     )

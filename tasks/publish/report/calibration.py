@@ -76,17 +76,17 @@ def _picked(claims: Claims) -> Iterator[str]:
 
 def _waterfall(of: Calibrated, target: Target, once: Collection[str]) -> Iterator[doc.Block]:
     yield from (doc.Note(line) for line in _left_out(of.traces) if line not in once)
-    c, labelled = of.waterfall, plural(len(of.traces.ids), "labelled answer")
+    c, labeled = of.waterfall, plural(len(of.traces.ids), "labeled answer")
     if c is None:
-        yield doc.Note(f"{labelled}: at least {target.least} are needed.")
+        yield doc.Note(f"{labeled}: at least {target.least} are needed.")
     else:
-        yield doc.Note(f"{labelled}, {c.n_wrong} of them wrong ({c.n_wrong / c.n:.1%}).")
+        yield doc.Note(f"{labeled}, {c.n_wrong} of them wrong ({c.n_wrong / c.n:.1%}).")
         yield _signals(c, of.traces)
         if c.curve.points:
-            yield doc.Figure(partial(_figure, c, labelled))
+            yield doc.Figure(partial(_figure, c, labeled))
             yield _curves(c)
         else:
-            yield doc.Note(f"Each of {labelled} lacks a number of a stage, and can't be sent, whatever the thresholds.")
+            yield doc.Note(f"Each of {labeled} lacks a number of a stage, and can't be sent, whatever the thresholds.")
         yield doc.Note(_result(c, target))
     if text := _recipe_yaml(of):
         yield doc.Paste(text)
@@ -106,7 +106,7 @@ def _signals(c: Calibration, traces: Traces) -> doc.Table:
     return doc.table("Stages", ("stage", "column of trace_scores", "area under ROC", "missing", "threshold"), rows, 2)
 
 
-def _figure(c: Calibration, labelled: str) -> Markup:
+def _figure(c: Calibration, labeled: str) -> Markup:
     ours, retrieval = ([(p.coverage, p.wrong) for p in curve.points] for curve in (c.curve, c.by_retrieval))
     chart = charts.coverage_risk(
         [ours, retrieval, [(0.0, c.random), (1.0, c.random)]],
@@ -117,9 +117,9 @@ def _figure(c: Calibration, labelled: str) -> Markup:
     names = ("the waterfall", "by retrieval alone", "at random")
     dashes = (" ".join(map(str, dash)) for dash in charts.DASHES)
     legend = Markup().join(
-        SWATCH.format(charts.colour(i), d, n) for i, (n, d) in enumerate(zip(names, dashes, strict=False))
+        SWATCH.format(charts.color(i), d, n) for i, (n, d) in enumerate(zip(names, dashes, strict=False))
     )
-    return FIGURE.format(legend, labelled, chart)
+    return FIGURE.format(legend, labeled, chart)
 
 
 def _curves(c: Calibration) -> doc.Table:
@@ -151,7 +151,7 @@ def _result(c: Calibration, target: Target) -> str:
         )
     return (
         f"Of new traces {c.rule.expected.coverage:.1%} are sent, and {_share(c.rule.expected)} of these are wrong "
-        f"(each labelled trace placed without its own label). Of the labelled traces these thresholds send "
+        f"(each labeled trace placed without its own label). Of the labeled traces these thresholds send "
         f"{c.rule.fitted.n}, {c.rule.fitted.n_wrong} of them wrong."
     )
 
@@ -159,12 +159,12 @@ def _result(c: Calibration, target: Target) -> str:
 def _judge(claims: Claims, b: Bands | None, target: Target, once: Collection[str]) -> Iterator[doc.Block]:
     yield from (doc.Note(line) for line in _picked(claims) if line not in once)
     if claims.without:
-        yield doc.Note(f"Left out: {plural(claims.without, 'labelled claim')} without a probability by this judge.")
+        yield doc.Note(f"Left out: {plural(claims.without, 'labeled claim')} without a probability by this judge.")
     if b is None:
-        labelled = plural(len(claims.supported), "labelled claim")
-        yield doc.Note(f"{labelled} with a probability: at least {target.least} are needed.")
+        labeled = plural(len(claims.supported), "labeled claim")
+        yield doc.Note(f"{labeled} with a probability: at least {target.least} are needed.")
         return
-    yield doc.Note(f"{plural(b.n, 'labelled claim')}, {b.n_supported} of them supported ({b.n_supported / b.n:.1%}).")
+    yield doc.Note(f"{plural(b.n, 'labeled claim')}, {b.n_supported} of them supported ({b.n_supported / b.n:.1%}).")
     limit = f"at most {target.error:.1%}"
     if b.above is None:
         yield doc.Note(f"Of no claims can it be shown that {limit} are not supported: nothing may be called supported.")

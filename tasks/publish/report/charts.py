@@ -1,6 +1,6 @@
 """Every chart of the report: Vega-Lite rendered to SVG that stands in the page.
 
-Colours are the style sheet's variables, so that a chart follows light, dark and print. No text of the data enters an
+Colors are the style sheet's variables, so that a chart follows light, dark and print. No text of the data enters an
 SVG: series go by their numbers, and their names stand in the page beside it. What the numbers mean is not known here.
 """
 
@@ -15,7 +15,7 @@ import altair as alt
 import vl_convert as vlc
 from markupsafe import Markup
 
-COLOURS = 6
+COLORS = 6
 DASHES = ([1, 0], [6, 3], [2, 2], [8, 3, 2, 3])
 SHAPES = ("circle", "square", "triangle-up", "diamond")
 OUTLINES = {  # as Vega draws the shapes, for the legend
@@ -81,7 +81,7 @@ def trend(points: Sequence[Point], top: float, marks: Sequence[date] = ()) -> Ma
     axis = alt.Axis(
         values=[0, top / 2, top], format=".1f" if top == 1 else "d", domain=False, ticks=False, minExtent=24
     )
-    base = alt.Chart(alt.NamedData("rows")).encode(x=x, color=by(alt.Color, [colour(s) for s in series]))
+    base = alt.Chart(alt.NamedData("rows")).encode(x=x, color=by(alt.Color, [color(s) for s in series]))
     low, high = alt.Y("low:Q", title=None, scale=scale, axis=axis), alt.Y2("high:Q")
     mean = alt.Y("mean:Q", title=None, scale=scale, axis=axis)
     marked = alt.Chart(alt.NamedData("marks"))
@@ -101,15 +101,15 @@ def trend(points: Sequence[Point], top: float, marks: Sequence[date] = ()) -> Ma
 
 
 def bar(parts: Mapping[str, int]) -> Markup:
-    """One stacked bar, its parts in order; their names are the style sheet's colours (`--c-<name>`)."""
+    """One stacked bar, its parts in order; their names are the style sheet's colors (`--c-<name>`)."""
     rows = [{"part": name, "n": n, "order": i} for i, (name, n) in enumerate(parts.items()) if n]
-    colours = alt.Scale(domain=list(parts), range=[f"var(--c-{name})" for name in parts])
+    colors = alt.Scale(domain=list(parts), range=[f"var(--c-{name})" for name in parts])
     chart = (
         alt.Chart(alt.NamedData("rows"))
         .mark_bar(stroke="var(--paper)", strokeWidth=1.5, height=14)
         .encode(
             x=alt.X("n:Q", stack="normalize", axis=None),
-            color=alt.Color("part:N", legend=None, scale=colours),
+            color=alt.Color("part:N", legend=None, scale=colors),
             order=alt.Order("order:Q"),
         )
         .properties(width=300, height=14)
@@ -138,15 +138,15 @@ def coverage_risk(
     scale = alt.Scale(domain=[0, top], nice=False)
     axis = alt.Axis(values=[0, top / 2, top], labelExpr=percent, domain=False, ticks=False, minExtent=24)
     series = list(range(len(lines)))
-    colours = alt.Color("s:N", legend=None, scale=alt.Scale(domain=series, range=[colour(s) for s in series]))
+    colors = alt.Color("s:N", legend=None, scale=alt.Scale(domain=series, range=[color(s) for s in series]))
     dashes = alt.StrokeDash("s:N", legend=None, scale=alt.Scale(domain=series, range=[DASHES[s] for s in series]))
     layers = [
         alt.Chart(alt.NamedData("band"))
-        .mark_area(opacity=0.13, color=colour(0), interpolate="step-after")
+        .mark_area(opacity=0.13, color=color(0), interpolate="step-after")
         .encode(x=x, y=alt.Y("low:Q", title=None, scale=scale, axis=axis), y2="high:Q"),
         alt.Chart(alt.NamedData("rows"))
         .mark_line(strokeWidth=1.8, interpolate="step-after")
-        .encode(x=x, y=alt.Y("y:Q", title=None, scale=scale, axis=axis), color=colours, strokeDash=dashes),
+        .encode(x=x, y=alt.Y("y:Q", title=None, scale=scale, axis=axis), color=colors, strokeDash=dashes),
         alt.Chart(alt.NamedData("target"))
         .mark_rule(strokeDash=[4, 4], color="var(--soft)")
         .encode(y=alt.Y("y:Q", title=None, scale=scale, axis=axis)),
@@ -169,14 +169,14 @@ def swatch(series: int) -> Markup:
     shape = OUTLINES[SHAPES[series % len(SHAPES)]]
     line = f'<path d="M0 6h26" stroke="currentColor" stroke-width="1.8"{stroke}/>'
     return Markup(  # noqa: S704 (numbers only)
-        f'<svg class="swatch" viewBox="0 0 26 12" aria-hidden="true" style="color:{colour(series)}">{line}'
+        f'<svg class="swatch" viewBox="0 0 26 12" aria-hidden="true" style="color:{color(series)}">{line}'
         f'<g fill="currentColor">{shape}</g></svg>'
     )
 
 
-def colour(series: int) -> str:
-    """The style sheet's colour of a series."""
-    return f"var(--s{series % COLOURS + 1})"
+def color(series: int) -> str:
+    """The style sheet's color of a series."""
+    return f"var(--s{series % COLORS + 1})"
 
 
 def _line(points: Sequence[Point], first: date, last: date) -> list[dict[str, Any]]:

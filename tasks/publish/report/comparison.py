@@ -149,7 +149,7 @@ def _labels(found: Comparison) -> Iterator[doc.Block]:
         yield doc.matrix("Claims: label by A (rows) and by B (columns)", of.outcomes, of.matrix)
         agreements = [("all", of.agreement), *((name, a) for _, name, a in of.groups)]
         yield doc.table(
-            "Agreement on claims that both labelled",
+            "Agreement on claims that both labeled",
             ("", "claims", "equal", "Cohen's kappa", "balanced"),
             [(name, a.n, *map(doc.interval, (a.share, a.kappa, a.balanced))) for name, a in agreements],
         )

@@ -1,6 +1,6 @@
 """What `leadline metaeval` shows: pass rates, a matrix of test types by cases for each grade, and the failures.
 
-In a picture, outcomes differ by shape as well as by colour, rows and columns go by numbers, and tables hold the same in
+In a picture, outcomes differ by shape as well as by color, rows and columns go by numbers, and tables hold the same in
 words. The suite's texts stand on the page. Left out: how the rates are computed.
 """
 
@@ -33,7 +33,7 @@ SHAPES = {
     "unparsable": "m0 2h12m-12 4h12m-12 4h12",
     "unjudged": "m5 5h2v2h-2z",
 }
-COLOURS = {
+COLORS = {
     "passed": "var(--c-supported)",
     "failed": "var(--c-contradicted)",
     "unparsable": "var(--c-misused)",
@@ -224,7 +224,7 @@ def _swatch(outcome: str) -> Markup:
 
 
 def _path(outcome: str, d: str) -> str:
-    colour = COLOURS[outcome]
+    color = COLORS[outcome]
     if outcome in ("failed", "unparsable"):
-        return f'<path d="{d}" fill="none" stroke="{colour}" stroke-width="2"/>'
-    return f'<path d="{d}" fill="{colour}"/>'
+        return f'<path d="{d}" fill="none" stroke="{color}" stroke-width="2"/>'
+    return f'<path d="{d}" fill="{color}"/>'

@@ -49,7 +49,7 @@ def faithful(value: object) -> object:
 
 @cache
 def badge(label: str) -> Markup:
-    """A label with its icon and colour. There are few of them, and hundreds on a page."""
+    """A label with its icon and color. There are few of them, and hundreds on a page."""
     icon = Markup('<svg class="i" aria-hidden="true"><use href="#i-{}"/></svg>').format(label)
     return Markup('<span class="badge v-{}">{}{}</span>').format(label, icon, words(label))
 

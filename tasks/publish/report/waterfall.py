@@ -1,4 +1,6 @@
-"""What the pages show of the waterfall (METHODS, The waterfall): where the traces of a night stop, and where one trace does.
+"""What the pages show of the waterfall: where the traces of a night stop, and where one trace does.
+
+Method: docs/methods.md#the-waterfall-what-is-safe-to-send.
 
 Where a trace stops stands in the tables; nothing is compared with a threshold here.
 """

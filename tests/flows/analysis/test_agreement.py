@@ -228,7 +228,7 @@ def test_it_prints_tables_and_writes_a_page(command: Command, tmp_path: Path) ->
     code, out, err = command("agreement", "old", "people", "--worst", 2, "--html", page)
     assert (code, f"page  {page}" in err) == (0, True)
     for said in (
-        "Of 11 claims that both labelled, 64% have the same label",
+        "Of 11 claims that both labeled, 64% have the same label",
         "Each label against the rest",
         "because of their labels: 1 claim.",
     ):
@@ -251,7 +251,7 @@ def test_it_prints_tables_and_writes_a_page(command: Command, tmp_path: Path) ->
         (("old", "people", "--date", FIRST, "--to", FIRST), 2, "--date and --from/--to exclude each other."),
         (("old", "new", "--suite", "x", "--app", "docs"), 2, "--suite: its cases have no recipe, app or day."),
         (("old", "people", "--from", SECOND), 3, "old: no label or grade in the days and app asked for."),
-        (("judge:old", "grader:kind"), 3, "have neither labelled a claim both nor graded an answer both."),
+        (("judge:old", "grader:kind"), 3, "have neither labeled a claim both nor graded an answer both."),
         (("new", "people", "--app", "nobody"), 3, "no label or grade in the days and app asked for."),
         (("new", "reviewer:bob", "--app", "docs"), 3, "Import people's labels or grades of what the other rater has"),
     ],

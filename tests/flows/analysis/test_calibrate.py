@@ -81,7 +81,7 @@ def test_the_thresholds_to_paste_send_what_it_says_and_nothing_wrong(
     right = [r for r in passing if r["weakest_support"] >= 0.6]
     assert len(right) >= 0.9 * len(passing) > 0
     assert f"these thresholds send {len(passing)}, {len(passing) - len(right)} of them wrong" in out
-    assert f"{len(scores(judged))} labelled answers" in out
+    assert f"{len(scores(judged))} labeled answers" in out
 
 
 def test_imported_labels_give_the_same_as_their_file(judged: World, command: Command, tmp_path: Path) -> None:
@@ -96,7 +96,7 @@ def test_imported_labels_give_the_same_as_their_file(judged: World, command: Com
         assert (code, imported) == (0, from_file)
         code, first_day, _ = command(*options, "--from", FIRST, "--to", FIRST)
         of_day = [r for r in scores(judged) if r["date"] == FIRST]
-        assert (code, json.loads(first_day)["labelled"]) == (0, len(of_day))
+        assert (code, json.loads(first_day)["labeled"]) == (0, len(of_day))
     finally:
         for part in (judged.lake / "reviews").rglob("*.parquet"):
             part.unlink()
@@ -132,9 +132,9 @@ def test_labels_of_claims_give_the_judge_its_bands_and_the_waterfall_wrong_answe
     # People agree with the judge from 0.7 on. Of claims above `high`, at most a tenth may lie below that.
     assert 0.4 < bands["high"] <= 0.7
     assert bands["above"]["wrong"] <= 0.1
-    # An answer is wrong where a claim of it is; traces without a labelled claim are none of the labelled ones.
+    # An answer is wrong where a claim of it is; traces without a labeled claim are none of the labeled ones.
     wrong = {r["trace_id"] for r in rows if r["label"] == "unsupported"}
-    assert found["labelled"] == len({r["trace_id"] for r in rows})
+    assert found["labeled"] == len({r["trace_id"] for r in rows})
     assert found["waterfall"]["n_wrong"] == len(wrong)
     # The judge's kind has no thresholds in its file, so that there is nothing to paste.
     code, out, _ = command(*options)
@@ -183,7 +183,7 @@ def test_where_every_label_lacks_a_number_nothing_is_sent_and_nothing_is_nan(
     assert (code, len(bare)) == (0, 20)
     assert "nothing may be sent. 20 of 20 lack a signal" in out
     assert "nan" not in out
-    assert "Each of 20 labelled answers lacks a number of a stage" in page.read_text(encoding="utf-8")
+    assert "Each of 20 labeled answers lacks a number of a stage" in page.read_text(encoding="utf-8")
 
 
 def test_brackets_in_a_name_are_no_markup(judged: World, command: Command, tmp_path: Path) -> None:
@@ -268,7 +268,7 @@ def test_mistakes(judged: World, command: Command, tmp_path: Path) -> None:
     code, _, err = command("--error", 0.1, "--labels", tmp_path / "none.jsonl", *config)
     assert (code, "there is no such file" in err) == (1, True)
     code, _, err = command("--error", 0.1, *config)  # nothing was imported
-    assert (code, "0 answers, 0 claims" in err, "at least 26 labelled answers" in err) == (3, True, True)
+    assert (code, "0 answers, 0 claims" in err, "at least 26 labeled answers" in err) == (3, True, True)
     write(tmp_path / "bad.jsonl", [{"trace_id": "t0001", "label": "rihgt"}])
     code, _, err = command("--error", 0.1, "--labels", tmp_path / "bad.jsonl", *config)
     assert (code, "unknown_label 1" in err, "line 1" in err) == (3, True, True)

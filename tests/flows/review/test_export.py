@@ -110,7 +110,7 @@ def test_a_line_has_all_that_a_person_needs_and_not_what_the_judge_says(built: W
     assert {k: shown[0]["context"]["judge"][k] for k in row} == row
 
 
-def test_what_is_labelled_is_not_asked_for_again(judged: World, command: Command, tmp_path: Path) -> None:
+def test_what_is_labeled_is_not_asked_for_again(judged: World, command: Command, tmp_path: Path) -> None:
     """Two reviewers are wanted: ann labels the first claim, and is not asked for it again; bob is, and then nobody."""
     ask = ("--need", "random", "--count", "2", "--reviewers", "2")
     lines, _ = exported(command, judged, *ask, "--for", "ann")
@@ -122,8 +122,8 @@ def test_what_is_labelled_is_not_asked_for_again(judged: World, command: Command
     imported(judged, label(tmp_path / "b.jsonl", bobs[:1]))
     left, err = exported(command, judged, *ask)
     assert [x["claim_id"] for x in left] == [x["claim_id"] for x in lines[1:]]
-    assert "1 claim left out: labelled already." in err
-    # The draw stays the same two answers, whatever is labelled of them.
+    assert "1 claim left out: labeled already." in err
+    # The draw stays the same two answers, whatever is labeled of them.
     assert {x["trace_id"] for x in left} <= {x["trace_id"] for x in lines}
 
 
@@ -148,7 +148,7 @@ def test_a_spreadsheet_comes_back(judged: World, command: Command, tmp_path: Pat
 
 def test_label_studio_comes_back(judged: World, command: Command, tmp_path: Path) -> None:
     path, config = tmp_path / "tasks.json", tmp_path / "config.xml"
-    code, _, _ = command("review", "export", "-c", judged.config, "--need", "random", "--format", "label-studio", "-o", path, "--labelling-config", config)  # fmt: skip
+    code, _, _ = command("review", "export", "-c", judged.config, "--need", "random", "--format", "label-studio", "-o", path, "--labeling-config", config)  # fmt: skip
     assert code == 0
     assert config.read_text().startswith("<View>")
     tasks = json.loads(path.read_text())
@@ -235,7 +235,7 @@ def test_grades_come_in_and_leave_labels_alone(judged: World, tmp_path: Path) ->
         (["--need", "random", "--recipe", "claimz"], "no such recipe has scores"),
         (["--need", "random", "--date", FIRST, "--from", FIRST], "exclude each other"),
         (["--need", "random", "--from", "2026-11-02", "--to", "2026-11-01"], "Swap them"),
-        (["--need", "random", "--labelling-config", "x.xml"], "goes with --format label-studio"),
+        (["--need", "random", "--labeling-config", "x.xml"], "goes with --format label-studio"),
         (["--need", "random", "--for", " "], "--for"),
         (["--need", "random", "-o", "/nowhere/x.jsonl"], "can't be written"),
     ],
@@ -256,14 +256,14 @@ def test_scope(built: World, command: Command) -> None:
     assert exported(command, built, "--need", "random", "--app", "other")[0] == []
 
 
-def test_nothing_labelled_yet(built: World, command: Command) -> None:
+def test_nothing_labeled_yet(built: World, command: Command) -> None:
     settings = yaml.safe_load(built.config.read_text())
     settings["recipe"]["name"] = "later"  # the config's, and no night is scored under it yet
     later = built.config.with_name("later.yaml")
     later.write_text(yaml.safe_dump(settings))
     for config in (built.config, later):
         code, out, _ = command("review", "agreement", "-c", config)
-        assert (code, "No claim is labelled." in out) == (0, True)
+        assert (code, "No claim is labeled." in out) == (0, True)
 
 
 def test_before_the_first_night(tmp_path: Path, command: Command) -> None:

@@ -8,9 +8,9 @@ from transformers import BertConfig, BertModel, BertTokenizerFast
 
 from training.authored import Pair
 
-COLOURS = ("red", "blue", "green", "white")
+COLORS = ("red", "blue", "green", "white")
 THINGS = ("boat", "house", "door", "lamp", "coat", "wheel")
-WORDS = (*COLOURS, *THINGS, "the", "is", "not", "and", "old", "one", ".")
+WORDS = (*COLORS, *THINGS, "the", "is", "not", "and", "old", "one", ".")
 LAYERS, WIDTH = 2, 32
 
 
@@ -42,15 +42,15 @@ def pairs(count: int = 60, seed: int = 0) -> list[Pair]:
     rng = random.Random(seed)
     found = []
     for i in range(count):
-        thing, colour = rng.choice(THINGS), rng.choice(COLOURS)
+        thing, color = rng.choice(THINGS), rng.choice(COLORS)
         filler = " ".join(rng.choice(WORDS) for _ in range(rng.randint(0, 40)))
         label, claim = rng.choice(
             [
-                ("entailment", f"the {thing} is {colour} ."),
+                ("entailment", f"the {thing} is {color} ."),
                 ("neutral", f"the {thing} is old ."),
-                ("contradiction", f"the {thing} is not {colour} ."),
+                ("contradiction", f"the {thing} is not {color} ."),
                 ("not_entailment", f"one {thing} ."),
             ]
         )
-        found.append(Pair(f"the {thing} is {colour} . {filler}".strip(), claim, label, "made", "planted", f"{i:032x}"))
+        found.append(Pair(f"the {thing} is {color} . {filler}".strip(), claim, label, "made", "planted", f"{i:032x}"))
     return found

@@ -1,4 +1,4 @@
-"""Tiny classifiers with random weights and real tokenisers, of the families that entailment models come in."""
+"""Tiny classifiers with random weights and real tokenizers, of the families that entailment models come in."""
 
 from pathlib import Path
 

@@ -85,7 +85,7 @@ def test_a_phone_shows_everything_without_sideways_scrolling(browser, night, sho
 
 
 def luminance(rgb: list[float]) -> float:
-    """WCAG 2 relative luminance of an sRGB colour of 0..255."""
+    """WCAG 2 relative luminance of an sRGB color of 0..255."""
     linear = [c / 12.92 if c <= 0.03928 else ((c + 0.055) / 1.055) ** 2.4 for c in (v / 255 for v in rgb[:3])]
     return 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]
 

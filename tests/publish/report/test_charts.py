@@ -20,7 +20,7 @@ def points(series: int, means: list[float | None]) -> list[Point]:
     return [Point(series, START + timedelta(i), *a) for i, a in enumerate(around)]
 
 
-def test_each_series_is_a_line_of_its_own_and_has_its_own_colour_and_dash():
+def test_each_series_is_a_line_of_its_own_and_has_its_own_color_and_dash():
     svg = charts.trend([*points(0, [40, 50, 60]), *points(1, [70, 60, 50])], 100)
     assert len(lines(svg)) == 2
     assert {"var(--s1)", "var(--s2)"} <= set(re.findall(r"var\(--s\d\)", svg))

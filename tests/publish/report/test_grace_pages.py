@@ -79,7 +79,7 @@ def test_what_is_not_annotated_is_never_zero_percent(site: Path) -> None:
     assert rows[at + 1] == ["0", "0", "0", "0", "0", "n/a n=0, 7 n/a", "n/a", "n/a 0 sources"]
 
 
-def test_every_outcome_has_a_colour_in_light_and_dark(site: Path) -> None:
+def test_every_outcome_has_a_color_in_light_and_dark(site: Path) -> None:
     css = (site.parent / "style.css").read_text()
     for name in ("hit", *MISSES):
         assert len(re.findall(rf"--c-{name}: #", css)) == 2

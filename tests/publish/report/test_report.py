@@ -323,7 +323,7 @@ def test_every_kind_of_verdict_is_shown_by_name(site):
     assert "Refunds: They may be slow" in last  # with what it is read with
 
 
-def test_misuse_and_label_differ_in_the_answer_by_more_than_colour(site):
+def test_misuse_and_label_differ_in_the_answer_by_more_than_color(site):
     classes = [m.attrs["class"] for m in page(site, "kinds").one("div", "answer").all("mark")]
     assert classes[:3] == ["v-supported", "v-supported is-misused", "v-contradicted is-misused"]
     css = (site / "style.css").read_text()

@@ -33,7 +33,7 @@
   function show() {
     const finished = tasks.filter(done).length;
     at("progress").textContent = tasks.length
-      ? `Claim ${now + 1} of ${tasks.length}; ${finished} labelled, ${tasks.length - finished} open.`
+      ? `Claim ${now + 1} of ${tasks.length}; ${finished} labeled, ${tasks.length - finished} open.`
       : "There is nothing to label.";
     at("bar").max = Math.max(1, tasks.length);
     at("bar").value = finished;

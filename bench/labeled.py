@@ -1,4 +1,4 @@
-"""Claims that people have labelled, read into one shape for fitting and measuring judges.
+"""Claims that people have labeled, read into one shape for fitting and measuring judges.
 
 Three formats: a folder with `traces.jsonl` and `labels.jsonl` (real traces; `support` per claim), a folder of authored
 documents (of which the held-out tenth is read), and a file of lines `{claim, chunks[], label}`. Labels become 1 for
@@ -33,7 +33,7 @@ USABLE = {"supported", "partially_supported", "unsupported", "not_supported", "c
 
 @dataclass(frozen=True)
 class Claims:
-    """Labelled claims and the requests a judge gets for them, one per (claim, chunk).
+    """Labeled claims and the requests a judge gets for them, one per (claim, chunk).
 
     Attributes:
         labels: What people said of each claim.
@@ -62,12 +62,12 @@ class Claims:
 
 
 def shared() -> Path:
-    """The folder of labelled data: $LEADLINE_SHARED/data, or `shared/data` beside the repository."""
+    """The folder of labeled data: $LEADLINE_SHARED/data, or `shared/data` beside the repository."""
     return Path(os.environ.get("LEADLINE_SHARED", ROOT.parent / "shared")) / "data"
 
 
 def default_data() -> Path:
-    """The labelled real traces."""
+    """The labeled real traces."""
     return shared() / "expertqa/dev"
 
 
@@ -77,23 +77,23 @@ def default_sets() -> dict[str, Claims]:
     found = {_name(path): load(path) for path in (default_data(), *files) if path.exists()}
     documents = [d for d in authored.read(ROOT / "training/data/authored") if authored.held_out(d)]
     for source in ("authored", "natural"):
-        found[source] = _from_rows(authored.labelled(d for d in documents if d.source == source))
+        found[source] = _from_rows(authored.labeled(d for d in documents if d.source == source))
     return found
 
 
 def load(path: Path) -> Claims:
-    """Labelled claims from a folder or from one file."""
+    """Labeled claims from a folder or from one file."""
     if not path.exists():
-        raise SystemExit(f"{path} does not exist. Name labelled data with --data, or set LEADLINE_SHARED.")
+        raise SystemExit(f"{path} does not exist. Name labeled data with --data, or set LEADLINE_SHARED.")
     if not path.is_dir():
         return _from_rows(read_jsonl(path))
     if (path / "traces.jsonl").exists():
         return _from_traces(path)
-    return _from_rows(authored.labelled(d for d in authored.read(path) if authored.held_out(d)))
+    return _from_rows(authored.labeled(d for d in authored.read(path) if authored.held_out(d)))
 
 
 def load_all(paths: Sequence[Path] | None = None) -> dict[str, Claims]:
-    """Labelled sets by name, by default `default_sets`."""
+    """Labeled sets by name, by default `default_sets`."""
     if not paths:
         return default_sets()
     found = {_name(path): load(path) for path in paths}

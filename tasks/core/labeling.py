@@ -14,7 +14,7 @@ OF_CLAIMS: Mapping[str, str] = {
 """Labels of a claim, held against all chunks of its trace, each with what it means to a person."""
 OF_ANSWERS = ("right", "wrong")
 SAMPLING = ("random", "misused", "uncertain", "disputed")
-"""How a claim comes to be labelled; except for `random`, because of earlier labels or verdicts."""
+"""How a claim comes to be labeled; except for `random`, because of earlier labels or verdicts."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from markupsafe import Markup
 
 from tasks.core import keys
-from tasks.core.labelling import OF_CLAIMS, Task
+from tasks.core.labeling import OF_CLAIMS, Task
 from tasks.publish.report import pages
 
 # In a script element these could end it, begin a comment, or end a line of a script.
@@ -21,10 +21,10 @@ UNSAFE = {ord(c): f"\\u{ord(c):04x}" for c in "<>&\u2028\u2029"}
 
 def page(tasks: Sequence[Task]) -> str:
     """The HTML."""
-    script = (pages.TEMPLATES / "labelling.js").read_text(encoding="utf-8")
-    style = pages.style() + (pages.TEMPLATES / "labelling.css").read_text(encoding="utf-8")
+    script = (pages.TEMPLATES / "labeling.js").read_text(encoding="utf-8")
+    style = pages.style() + (pages.TEMPLATES / "labeling.css").read_text(encoding="utf-8")
     return pages.render(
-        "labelling",
+        "labeling",
         tasks=Markup(_data(tasks)),  # noqa: S704 (escaped for where it stands)
         script=Markup(script),  # noqa: S704 (our own file)
         style=Markup(style),  # noqa: S704 (our own files)

@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 from playwright.sync_api import Page, expect, sync_playwright
 
-from tasks.core.labelling import Task
-from tasks.publish.report.labelling import page as labelling_page
+from tasks.core.labeling import Task
+from tasks.publish.report.labeling import page as labeling_page
 from tasks.review.files import entries
 from tasks.review.lines import Line
 
@@ -38,7 +38,7 @@ TASKS = [task("c1"), task("c2", cites=False), task("c3"), task("c4", adjudicated
 
 
 def test_no_text_of_a_trace_can_end_the_script() -> None:
-    html = labelling_page(TASKS)
+    html = labeling_page(TASKS)
     assert BAD not in html
     (data,) = re.findall(r'<script type="application/json" id="tasks">(.*?)</script>', html, re.DOTALL)
     assert json.loads(data)["tasks"][0]["claim"] == "Tea is hot"
@@ -47,8 +47,8 @@ def test_no_text_of_a_trace_can_end_the_script() -> None:
 
 
 def test_what_the_judge_says_is_not_in_it_unless_asked_for() -> None:
-    assert '"judge": null' in labelling_page(TASKS)
-    assert "p_supported" in labelling_page([task("c", judge={"label": "supported", "p_supported": 0.5})])
+    assert '"judge": null' in labeling_page(TASKS)
+    assert "p_supported" in labeling_page([task("c", judge={"label": "supported", "p_supported": 0.5})])
 
 
 @pytest.fixture(scope="module")
@@ -64,7 +64,7 @@ def browser():
 @pytest.fixture
 def sheet(tmp_path: Path) -> Path:
     path = tmp_path / "labels.html"
-    path.write_text(labelling_page(TASKS), encoding="utf-8", newline="")
+    path.write_text(labeling_page(TASKS), encoding="utf-8", newline="")
     return path
 
 
@@ -84,16 +84,16 @@ class TestInABrowser:
         complaints: list[str] = []
         context = browser.new_context(accept_downloads=True)
         page = self.opened(context, sheet, complaints)
-        expect(page.locator("#progress")).to_have_text("Claim 1 of 4; 0 labelled, 4 open.")
+        expect(page.locator("#progress")).to_have_text("Claim 1 of 4; 0 labeled, 4 open.")
         expect(page.locator("#answer mark")).to_have_text("Tea is hot")
         assert page.locator("#answer").evaluate("e => e.textContent") == ANSWER
         expect(page.locator("#chunks .passage").first).to_contain_text("Cited: [a] On tea")
         page.keyboard.press("1")  # supported; it cites, so that misuse has to be said
         expect(page.locator("#misuse")).to_be_visible()
         page.keyboard.press("y")
-        expect(page.locator("#progress")).to_have_text("Claim 2 of 4; 1 labelled, 3 open.")
+        expect(page.locator("#progress")).to_have_text("Claim 2 of 4; 1 labeled, 3 open.")
         page.get_by_role("button", name="contradicted").click()  # it cites nothing, and that is all
-        expect(page.locator("#progress")).to_contain_text("Claim 3 of 4; 2 labelled")
+        expect(page.locator("#progress")).to_contain_text("Claim 3 of 4; 2 labeled")
         page.keyboard.press("3")  # unsupported: so no cited chunk supports it either
         expect(page.locator("#about")).to_contain_text("your label decides")
         page.keyboard.press("5")
@@ -129,12 +129,12 @@ class TestInABrowser:
         page.keyboard.down("3")  # held down: it labels one claim, and not those that follow
         page.keyboard.up("3")
         page.reload()
-        expect(page.locator("#progress")).to_have_text("Claim 2 of 4; 1 labelled, 3 open.")
+        expect(page.locator("#progress")).to_have_text("Claim 2 of 4; 1 labeled, 3 open.")
         page.on("dialog", lambda dialog: dialog.accept())
         page.locator("#reset").click()
-        expect(page.locator("#progress")).to_contain_text("0 labelled, 4 open.")
+        expect(page.locator("#progress")).to_contain_text("0 labeled, 4 open.")
         page.reload()
-        expect(page.locator("#progress")).to_contain_text("0 labelled, 4 open.")
+        expect(page.locator("#progress")).to_contain_text("0 labeled, 4 open.")
         assert complaints == []
         context.close()
 
@@ -146,7 +146,7 @@ class TestInABrowser:
 
     def test_nothing_to_label(self, browser, tmp_path: Path) -> None:
         path = tmp_path / "none.html"
-        path.write_text(labelling_page([]), encoding="utf-8")
+        path.write_text(labeling_page([]), encoding="utf-8")
         context = browser.new_context()
         page = self.opened(context, path, [])
         expect(page.locator("#progress")).to_have_text("There is nothing to label.")

@@ -1,4 +1,4 @@
-"""Labelled data: each format with planted rows, what is left out and counted, and what belongs together."""
+"""Labeled data: each format with planted rows, what is left out and counted, and what belongs together."""
 
 import json
 
@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bench import labelled
+from bench import labeled
 from tasks.core import keys
 from training import authored
 
@@ -36,7 +36,7 @@ def rows_of_claims():
 
 
 def test_a_file_of_claims(tmp_path):
-    found = labelled.load(write(tmp_path / "made.jsonl", rows_of_claims()))
+    found = labeled.load(write(tmp_path / "made.jsonl", rows_of_claims()))
     assert found.labels == ["supported", "partially_supported", "not_supported", "contradicted", "unsupported"]
     # Supported alone counts: partially supported is not enough.
     assert found.truth.tolist() == [1, 0, 0, 0, 0]
@@ -54,7 +54,7 @@ def test_a_file_of_claims(tmp_path):
 
 
 def test_claims_on_the_same_chunks_belong_together(tmp_path):
-    one, two, three, four, five = labelled.load(write(tmp_path / "made.jsonl", rows_of_claims())).clusters
+    one, two, three, four, five = labeled.load(write(tmp_path / "made.jsonl", rows_of_claims())).clusters
     assert one == two
     assert three == four
     assert len({one, three, five}) == 3
@@ -63,7 +63,7 @@ def test_claims_on_the_same_chunks_belong_together(tmp_path):
 def test_blank_lines_are_no_rows(tmp_path):
     path = tmp_path / "made.jsonl"
     path.write_text("\n\n" + json.dumps(rows_of_claims()[0]) + "\n  \n", encoding="utf-8")
-    assert labelled.load(path).labels == ["supported"]
+    assert labeled.load(path).labels == ["supported"]
 
 
 @pytest.mark.parametrize(
@@ -77,7 +77,7 @@ def test_blank_lines_are_no_rows(tmp_path):
 )
 def test_references_are_no_part_of_a_claim(tmp_path, claim, read):
     rows = [{"claim": claim, "chunks": [DAM], "label": "supported"}]
-    assert labelled.load(write(tmp_path / "made.jsonl", rows)).requests[0].hypothesis == read
+    assert labeled.load(write(tmp_path / "made.jsonl", rows)).requests[0].hypothesis == read
 
 
 # Traces ---------------------------------------------------------------------------------------------------------------
@@ -95,7 +95,7 @@ def traces(folder, *labels):
         for i, (t, support, cited) in enumerate(labels)
     ]
     write(folder / "labels.jsonl", rows)
-    return labelled.load(folder)
+    return labeled.load(folder)
 
 
 def test_a_folder_of_traces_gives_each_claim_the_chunks_that_it_cites(tmp_path):
@@ -131,7 +131,7 @@ def test_of_authored_documents_the_held_out_tenth_is_read_with_the_whole_documen
     rows = [{"doc": [f"It rained on day {i}.", "We stayed in."], "claims": claims} for i in range(100)]
     write(tmp_path / "weather.jsonl", rows)
     held = [d for d in authored.read(tmp_path) if authored.held_out(d)]
-    found = labelled.load(tmp_path)
+    found = labeled.load(tmp_path)
     assert 0 < len(held) < 100
     assert found.labels == ["supported", "contradicted"] * len(held)
     assert [r.premise for r in found.requests[::2]] == [" ".join(d.sentences) for d in held]
@@ -144,20 +144,20 @@ def test_of_authored_documents_the_held_out_tenth_is_read_with_the_whole_documen
 def test_sets_are_named_by_file_or_by_the_folder_above_dev(tmp_path):
     traces(tmp_path / "people/dev", ("t1", "Complete", ["1"]))
     write(tmp_path / "wice.jsonl", rows_of_claims())
-    found = labelled.load_all([tmp_path / "people/dev", tmp_path / "wice.jsonl"])
+    found = labeled.load_all([tmp_path / "people/dev", tmp_path / "wice.jsonl"])
     assert {name: len(claims.labels) for name, claims in found.items()} == {"people": 1, "wice": 5}
 
 
 def test_the_default_sets_are_those_at_hand(tmp_path, monkeypatch):
     monkeypatch.setenv("LEADLINE_SHARED", str(tmp_path))
-    assert set(labelled.load_all()) == {"authored", "natural"}  # the repository's own
+    assert set(labeled.load_all()) == {"authored", "natural"}  # the repository's own
     write(tmp_path / "data/nli/dev/wice.jsonl", rows_of_claims())
-    assert set(labelled.load_all()) == {"wice", "authored", "natural"}
+    assert set(labeled.load_all()) == {"wice", "authored", "natural"}
 
 
 def test_data_that_are_not_there_end_the_command_with_their_path_and_a_remedy(tmp_path):
     with pytest.raises(SystemExit) as caught:
-        labelled.load(tmp_path / "missing")
+        labeled.load(tmp_path / "missing")
     assert str(tmp_path / "missing") in str(caught.value)
     assert "--data" in str(caught.value)
 
@@ -165,7 +165,7 @@ def test_data_that_are_not_there_end_the_command_with_their_path_and_a_remedy(tm
 @given(st.lists(st.lists(st.floats(-5, 5), max_size=4), min_size=1, max_size=20))
 def test_a_claim_is_as_supported_as_its_best_chunk_says(scores):
     owners = np.array([i for i, own in enumerate(scores) for _ in own], dtype=np.int64)
-    made = labelled.Claims(["supported"] * len(scores), [], [], owners, labelled.Counter())
+    made = labeled.Claims(["supported"] * len(scores), [], [], owners, labeled.Counter())
     best = made.best(np.array([s for own in scores for s in own], dtype=float))
     assert best.tolist() == [max(own, default=-np.inf) for own in scores]
 
@@ -176,20 +176,20 @@ SIZES = {"wice": 349, "qags_cnndm": 714, "climate_fever": 1125, "covidfact": 419
 
 @pytest.mark.parametrize("name", sorted(SIZES))
 def test_the_sets_at_hand_are_read_whole(name):
-    path = labelled.shared() / f"nli/dev/{name}.jsonl"
+    path = labeled.shared() / f"nli/dev/{name}.jsonl"
     if not path.exists():
-        pytest.skip(f"{path} is not there: labelled sets of others are no part of this repository")
-    found = labelled.load(path)
+        pytest.skip(f"{path} is not there: labeled sets of others are no part of this repository")
+    found = labeled.load(path)
     assert len(found.labels) + sum(found.skipped.values()) == SIZES[name]
-    assert set(found.labels) <= labelled.USABLE
+    assert set(found.labels) <= labeled.USABLE
     assert 0 < found.truth.sum() < len(found.labels)
 
 
 def test_the_traces_at_hand_are_read_whole():
-    path = labelled.default_data()
+    path = labeled.default_data()
     if not path.exists():
-        pytest.skip(f"{path} is not there: labelled traces of others are no part of this repository")
-    found = labelled.load(path)
+        pytest.skip(f"{path} is not there: labeled traces of others are no part of this repository")
+    found = labeled.load(path)
     assert len(found.labels) + sum(found.skipped.values()) == 1835
     assert len(set(found.clusters)) <= 306 - 94  # 94 of the 306 traces came without retrieved text
     assert set(found.labels) == {"supported", "partially_supported", "unsupported"}
