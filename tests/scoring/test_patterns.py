@@ -2,14 +2,15 @@
 
 from pathlib import Path
 
-import pytest
 from kit.stage_kit import Watched, context, put, rows, trace
 
 from tasks.claims.extract import extract_claims
+from tasks.core import keys
 from tasks.core.schemas import CLAIM_PATTERNS, CLAIM_RESULTS, NIGHTLY_PATTERNS, QUARANTINE
 from tasks.core.types import Request, Verdict
 from tasks.judging.pairs import plan_pairs
 from tasks.judging.verdicts import judge_joint_pairs, judge_pairs
+from tasks.patterns import ghost_number
 from tasks.run.context import Context
 from tasks.scoring.nightly import aggregate_nights
 from tasks.scoring.score import score_traces
@@ -69,10 +70,11 @@ def test_a_recipe_looks_only_for_what_it_names_and_is_another_recipe(tmp_path: P
     assert sorted(p for r in rows(some, CLAIM_RESULTS) for p in r["patterns"]) == ["ghost_number"]
 
 
-def test_a_detector_s_rules_are_part_of_the_recipe(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    before = context(tmp_path).recipe
-    monkeypatch.setattr("tasks.patterns.ghost_number.RULES", 10_000)
-    assert context(tmp_path).recipe != before
+def test_a_detector_s_rules_are_part_of_the_recipe(tmp_path: Path) -> None:
+    ctx = context(tmp_path, recipe={"patterns": ["ghost_number"]})
+    assert ctx.definition["patterns"] == {"ghost_number": ghost_number.RULES}
+    raised = {**ctx.definition, "patterns": {"ghost_number": ghost_number.RULES + 1}}
+    assert (keys.version(ctx.definition), keys.version(raised) != ctx.recipe) == (ctx.recipe, True)
 
 
 def test_no_evidence_is_kept_of_a_trace_that_is_refused(tmp_path: Path) -> None:

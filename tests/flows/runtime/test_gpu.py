@@ -217,7 +217,7 @@ def test_a_backfill_that_gives_way_ends_as_one_that_does_not(world: World, limit
 
 
 def test_a_grader_on_the_gpu_is_kept_from_day_to_day_gives_way_and_stops_at_the_budget(
-    world: World, limits: PrefectSlots, monkeypatch: pytest.MonkeyPatch
+    world: World, limits: PrefectSlots
 ) -> None:
     later = FIRST + timedelta(days=1)
     write(world.config.parent / "logs" / "b.jsonl", [trace(f"u{i}", timestamp=f"{later}T12:00:00Z") for i in range(3)])
@@ -226,23 +226,27 @@ def test_a_grader_on_the_gpu_is_kept_from_day_to_day_gives_way_and_stops_at_the_
     closed: set[int] = set()  # after how many answers the model was freed
     wanted = {4, 7}  # and after how many another run wants the slot, once
 
-    def grade(self: Constant, answers: Sequence[Answered], give: Any = Constant.grade) -> list[Mapping[str, Grade]]:
-        graded.extend(limits.holders(SLOT) for _ in answers)
-        return [{name: replace(g, tokens_out=1) for name, g in its.items()} for its in give(self, answers)]
+    class OnGpu(Constant):
+        gpus = 1
+
+        def grade(self, answers: Sequence[Answered]) -> list[Mapping[str, Grade]]:
+            graded.extend(limits.holders(SLOT) for _ in answers)
+            return [{name: replace(g, tokens_out=1) for name, g in its.items()} for its in super().grade(answers)]
+
+        def close(self) -> None:
+            closed.add(len(graded))
 
     def asked() -> bool:
         found = len(graded) in wanted
         wanted.difference_update([len(graded)] if found else [])
         return found
 
-    monkeypatch.setattr(Constant, "gpus", 1)
-    monkeypatch.setattr(Constant, "grade", grade)
-    monkeypatch.setattr(Constant, "close", lambda _: closed.add(len(graded)))
     slots = Asking(limits, asked)
     (world.out / "grader.yaml").write_text("kind: constant\ngrades: {answer_relevancy: 5, completeness: 5, faithfulness: 1, usefulness: null}\n")  # fmt: skip
     recipe = world.out / "graded.yaml"
     recipe.write_text("name: graded\njudge: replay.yaml\nrelevance: {threads: 1}\ngrades: {grader: grader.yaml}\n")
     ctx = backfilling.load(world.config, FIRST, later, judge=None, recipe=str(recipe), apps=[], sample=1.0)
+    ctx = replace(ctx, grader=OnGpu(ctx.grader._config))
     # A shard is one answer, and an answer takes four tokens: two of the newest day's three.
     stopped = backfilling.run(replace(ctx, budget=Budget(tokens=8)), Holding(slots))
     assert (stopped.spent, len(graded), closed) == ("8 tokens were used, of at most 8", 2, {2})
