@@ -10,8 +10,6 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from apprise import Apprise, AppriseAsset, NotifyFormat, NotifyType
-
 
 def send(place: str, title: str, body: str) -> str | None:
     """Send a message to every URL of a place.
@@ -26,6 +24,8 @@ def send(place: str, title: str, body: str) -> str | None:
     urls = _urls(place)
     if isinstance(urls, str):
         return urls
+    from apprise import Apprise, AppriseAsset, NotifyFormat, NotifyType  # noqa: PLC0415 - seldom needed
+
     client = Apprise(asset=AppriseAsset(app_id="Leadline", app_desc="Leadline", app_url="", async_mode=False))
     with _silent():
         for number, url in enumerate(urls, 1):

@@ -13,7 +13,8 @@ from datetime import date
 
 import numpy as np
 import numpy.typing as npt
-from scipy import optimize, special
+import scipy
+from scipy import special
 
 from tasks.stats.intervals import LEVEL, Numbers, Z
 
@@ -257,7 +258,7 @@ class _Compared:
         ends = float((gap - 60 * error).min()), float((gap + 60 * error).max())
 
         def end(share: float) -> float:
-            return float(optimize.brentq(lambda x: weight @ special.ndtr((x - gap) / error) - share, *ends))
+            return float(scipy.optimize.brentq(lambda x: weight @ special.ndtr((x - gap) / error) - share, *ends))
 
         return end((1 - LEVEL) / 2), end((1 + LEVEL) / 2)
 

@@ -9,11 +9,17 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-import altair as alt
-import vl_convert as vlc
 from markupsafe import Markup
+
+from tasks.core.lazy import lazy
+
+if TYPE_CHECKING:
+    import altair as alt
+    import vl_convert as vlc
+else:
+    alt, vlc = lazy("altair"), lazy("vl_convert")
 
 COLORS = 6
 DASHES = ([1, 0], [6, 3], [2, 2], [8, 3, 2, 3])
@@ -199,7 +205,7 @@ def _ms(night: date) -> int:
 
 
 def _svg(
-    chart: alt.Chart | alt.LayerChart | alt.FacetChart,
+    chart: "alt.Chart | alt.LayerChart | alt.FacetChart",
     datasets: Mapping[str, object],
     padding: int = 3,
     *,
