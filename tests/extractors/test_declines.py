@@ -84,13 +84,13 @@ ANSWERS = (
 def test_what_says_that_nothing_answers_declines(sentence: str) -> None:
     found = declines.declined(sentence)
     assert found is not None
-    assert _reading.read([Statement(sentence)]).said == ()  # whatever is left of it states nothing
+    assert _reading.read([Statement(sentence)]).assertions == ()  # whatever is left of it states nothing
 
 
 @pytest.mark.parametrize("sentence", ANSWERS)
 def test_what_denies_something_answers(sentence: str) -> None:
     assert declines.declined(sentence) is None
-    assert len(_reading.read([Statement(sentence, (1,))]).said) == 1
+    assert len(_reading.read([Statement(sentence, (1,))]).assertions) == 1
 
 
 @pytest.mark.parametrize(("sentence", "rest"), [
@@ -100,7 +100,7 @@ def test_what_denies_something_answers(sentence: str) -> None:
 ])  # fmt: skip
 def test_what_is_said_beside_it_is_a_statement_of_its_own(sentence: str, rest: str) -> None:
     found = _reading.read([Statement(sentence, (2,))])
-    assert [(one.text, one.cited) for one in found.said] == [(rest, (2,))]
+    assert [(one.text, one.cited) for one in found.assertions] == [(rest, (2,))]
     assert found.declined == (sentence,)
 
 
@@ -121,4 +121,4 @@ def test_who_says_it_is_no_part_of_a_statement(sentence: str) -> None:
 
 @pytest.mark.parametrize("nothing", ["Yes.", "These rules apply:", "I hope this helps!", "Is there anything else?"])
 def test_what_states_nothing_is_no_statement(nothing: str) -> None:
-    assert _reading.read([Statement(nothing), Statement("Tea is hot.", (1,))]).said[0].number == 2
+    assert _reading.read([Statement(nothing), Statement("Tea is hot.", (1,))]).assertions[0].number == 2

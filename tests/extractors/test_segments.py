@@ -250,6 +250,6 @@ def test_the_longest_answers_take_no_time_to_speak_of(unit: str) -> None:
     """
     answer = unit * (200_000 // len(unit))
     extractor = load({"kind": "sentences"}, "x")
-    start = time.perf_counter()
+    start = time.process_time()
     extractor.extract(Answer("", answer, TRACE))
-    assert time.perf_counter() - start < 8
+    assert time.process_time() - start < 8

@@ -164,7 +164,7 @@ def test_the_ledger_is_not_made_again_and_no_trace_is_lost(
     (world.config.parent / "logs").mkdir()
     said = rebuild(command, world)
     assert (
-        "It can't be made again: restore it from a backup. Removing the file loses which file its traces came" in said
+        "Nothing can rebuild it: restore it from a backup. Removing the file loses which file its traces came" in said
     )
     failed = leadline("nightly", "--config", world.config, "--date", LAST, env=environment)
     assert (failed.returncode, b"Traceback" in failed.stderr) == (1, False)

@@ -78,7 +78,7 @@ def test_ten_kills_change_nothing_and_pay_nothing_twice(logs: Path, environment:
 
 def count(world: World) -> dict[str, int]:
     """Rows in and rows out."""
-    sql = "SELECT sum(rows)::INT AS r, sum(ingested)::INT AS i, sum(known)::INT AS k, sum(quarantined)::INT AS q"
+    sql = "SELECT sum(rows)::INT AS r, sum(ingested)::INT AS i, sum(duplicates)::INT AS k, sum(quarantined)::INT AS q"
     (total,) = read(world.warehouse, f"{sql} FROM sources")
     counts = "SELECT (SELECT count(*) FROM traces) AS i, (SELECT count(*) FROM quarantine) AS q"
     (held,) = read(world.warehouse, counts)

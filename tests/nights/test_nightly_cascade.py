@@ -81,7 +81,7 @@ def test_a_night_with_two_judges(world: World, environment: dict[str, str], caps
     (went,) = read(world.warehouse, "SELECT count(*) AS n FROM claim_results WHERE stage_asked > 1")
     (night,) = read(world.warehouse, "SELECT sum(claims_escalated)::INT AS n FROM nightly_groundedness")
     assert night == went
-    (asked,) = read(world.warehouse, "SELECT count(*) AS n FROM claim_results WHERE looks > 0")
+    (asked,) = read(world.warehouse, "SELECT count(*) AS n FROM claim_results WHERE n_pairs > 0")
     note = f"Escalated {went['n'] / asked['n']:.1%} of {asked['n']:,} claims to judge dear."
     assert note in run["notes"]
     assert note in said.stdout.decode()

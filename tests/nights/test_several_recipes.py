@@ -42,7 +42,7 @@ def world(tmp_path_factory: pytest.TempPathFactory) -> World:
 def test_a_night_with_two_recipes(world: World, environment: dict[str, str]) -> None:
     told = measure(world.config, FIRST, FIRST)
     assert [j.judge for j in told.judging.judges] == [
-        "replay for claims", "replay, round 1 for cited", "replay, round 2 for cited",
+        "replay for claims", "replay, pass 1 for cited", "replay, pass 2 for cited",
     ]  # fmt: skip
     said = leadline("nightly", "--config", world.config, "--date", FIRST, env=environment)
     assert said.returncode == 0, said.stderr.decode()
@@ -148,7 +148,7 @@ def config_with(world: World, tmp_path: Path, **changes: Any) -> Path:
 @pytest.mark.parametrize(
     ("changes", "said"),
     [
-        ({"recipe": {"judge": "out/replay.yaml"}}, ": recipes stands beside recipe. Move that one into the list."),
+        ({"recipe": {"judge": "out/replay.yaml"}}, ": recipes is beside recipe. Move that one into the list."),
         ({"recipes": []}, ": recipe is missing. Add it, or `recipes`"),
         ({"recipes": ["out/claims.yaml", "out/claims.yaml"]}, ": recipes has two recipes named 'claims'."),
         ({"recipes": ["out/claims.yaml", {**CLAIMS, "name": "other", "judge": "out/replay.yaml", "relevance": {"threads": 1}}]}, ": recipes has one recipe twice, as 'claims' and 'other'."),

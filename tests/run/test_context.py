@@ -60,8 +60,8 @@ class TestRecipe:
         numbers = {f"{section}.{name}" for section, change in mark.args[1] for name in change}
         by_version = {
             "extractor", "apps", "judge", "cascade.judge", "relevance", "answer_relevance.method",
-            "answer_relevance.writer", "answer_relevance.grader", "context_relevance.method",
-            "context_relevance.reranker", "context_relevance.grader", "answerability.method", "answerability.grader",
+            "answer_relevance.writer", "answer_relevance.rater", "context_relevance.method",
+            "context_relevance.reranker", "context_relevance.rater", "answerability.method", "answerability.rater",
             "grades.grader",
         }  # fmt: skip
         tested_below = {"method", "patterns", "cascade.band", *(f"cascade.{n}" for n in numbers if "pairing" in n)}
