@@ -3,9 +3,8 @@
 from collections.abc import Mapping
 from pathlib import Path
 
-from bench.labeled import Claims
-
 from bench.agreement import Row, judged
+from bench.labeled import Claims
 from tasks.engines.classifier import ClassifierConfig
 from tasks.judges.nli import Config, Nli
 

@@ -11,11 +11,11 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
-from bench.labeled import Claims, Floats, Ints
 from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import fbeta_score, roc_auc_score
 
 from bench.fit_similarity import balanced
+from bench.labeled import Claims, Floats, Ints
 from tasks.core import keys
 from tasks.engines.classifier import ClassifierConfig
 from tasks.judges.nli import FEATURES, Coefficients, Config, Fusion, Nli

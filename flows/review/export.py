@@ -7,12 +7,12 @@ from typing import Annotated
 
 import typer
 from rich.console import Console
-from tasks.core.labeling import SAMPLING
 
 from flows.options import App, Config, FromAll, OneDay, Output, To, days_or_all, one_of, optional
 from flows.written import counted, save
 from tasks.core.config import did_you_mean, load_nightly, recipes_of
 from tasks.core.errors import UsageError
+from tasks.core.labeling import SAMPLING
 from tasks.core.paths import CONFIG
 from tasks.publish.report import labeling
 from tasks.review import formats as review_formats

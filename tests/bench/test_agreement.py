@@ -5,12 +5,12 @@ from collections import Counter
 import msgspec
 import numpy as np
 import pytest
-from bench.labeled import Claims
 from hypothesis import given
 from hypothesis import strategies as st
 from sklearn.metrics import balanced_accuracy_score, cohen_kappa_score, roc_auc_score
 
 from bench import agreement
+from bench.labeled import Claims
 from tasks.core import keys
 from tasks.core.types import Request, Verdict
 from tasks.judges.nli import FEATURES

@@ -12,9 +12,9 @@ from xml.etree import ElementTree
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tasks.core.labeling import OF_CLAIMS, SAMPLING, Task
 
 from tasks.core.errors import DataError, SourceError
+from tasks.core.labeling import OF_CLAIMS, SAMPLING, Task
 from tasks.review.files import content, entries, guard, unguard
 from tasks.review.formats import CELL, as_csv, json_lines, label_studio, labeling_config
 from tasks.review.lines import Entry, Line, Refusal

@@ -6,13 +6,13 @@ import numpy as np
 import pytest
 import torch
 import yaml
-from bench.labeled import Claims
 from hypothesis import given
 from hypothesis import strategies as st
 from kit.models import bert
 from sklearn.metrics import balanced_accuracy_score, roc_auc_score
 from transformers import BertForSequenceClassification
 
+from bench.labeled import Claims
 from tasks.core import keys
 from tasks.core.config import validate
 from tasks.core.types import Request

@@ -10,10 +10,10 @@ from collections import Counter
 
 import numpy as np
 import pytest
-from bench.labeled import shared
 from hypothesis import given
 from hypothesis import strategies as st
 
+from bench.labeled import shared
 from tasks.core.errors import DataError
 from training import authored, prepare, recipe
 from training.authored import Pair

@@ -3,8 +3,8 @@
 import json
 
 import pytest
-from bench.labeled import shared
 
+from bench.labeled import shared
 from training import sources
 from training.authored import Pair
 
