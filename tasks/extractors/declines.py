@@ -21,7 +21,7 @@ _MATTER = (
     r"web ?sites?|contracts?|"
     r"polic(?:y|ies)|instructions?|articles?|pages?|records?|files?|results?|information|notices?|terms|"
     r"conditions|lists?|"
-    r"catalogs?|sheets?|entries|entry|faqs?|factsheets?|overviews?|descriptions?|answers?|data|materials?|"
+    r"catalog(?:ue)?s?|sheets?|entries|entry|faqs?|factsheets?|overviews?|descriptions?|answers?|data|materials?|"
     r"provisions?|clauses?|procedures?|protocols?|sops?|statutes?|notes?|calendars?)"
 )
 _YOURS = (

@@ -37,6 +37,8 @@ DECLINES = (
     "The deductible is not given in the policy.",
     "There is no evidence in the documents that he was there.",
     "This question can't be answered with the given passages.",
+    "The catalogue does not say when the vase was made.",
+    "The catalog does not say when the vase was made.",
 )
 ANSWERS = (
     "The policy does not cover damage by water.",
