@@ -21,7 +21,7 @@ import polars as pl
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from tasks.core.errors import DataError
+from tasks.core.errors import DataError, interruption
 from tasks.core.progress import tracked
 from tasks.core.schemas import NEVER_READ, QUARANTINE, TRACES
 from tasks.ingest import ledger
@@ -94,6 +94,7 @@ def ingest(ctx: Context, *, buffer_bytes: int = BUFFER_BYTES) -> StageResult:
     shutil.rmtree(staging, ignore_errors=True)
     work = _Ingest(ctx, Lake(staging), buffer_bytes)
     files: list[_File] = []
+    run_name = f"{ctx.first}..{ctx.last}"
     try:
         with tracked(ctx.progress, "ingest", len(new)), ctx.queries() as queries:
             for source, file in new:
@@ -106,8 +107,11 @@ def ingest(ctx: Context, *, buffer_bytes: int = BUFFER_BYTES) -> StageResult:
         earlier = [n for d, n in sorted(before.items()) if n and d < min(days, default=ctx.first)]
         totals = {d: n + before.get(d, 0) for d, n in days.items()}  # a night counts with what came late
         notes = [*_refused(files), *ledger.adopt(ctx.lake), *ctx.gates.check_volume(totals, earlier)]
-    finally:
-        ctx.gates.write_docs(f"{ctx.first}..{ctx.last}")
+    except Exception as error:
+        if not interruption(error):  # Great Expectations takes seconds to load, which a signal does not leave
+            ctx.gates.write_docs(run_name)
+        raise
+    ctx.gates.write_docs(run_name)
     outside = sorted(d for d in days if not ctx.covers(d))
     if outside:
         shown = ", ".join(map(str, outside[:5])) + (", …" if len(outside) > 5 else "")
