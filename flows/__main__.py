@@ -49,7 +49,10 @@ class Verbs(TyperGroup):
     def format_help(self, ctx: Any, formatter: Any) -> None:
         """Print the help page."""
         self._listing = True
-        super().format_help(ctx, formatter)
+        try:
+            super().format_help(ctx, formatter)
+        finally:
+            self._listing = False
 
 
 def _docstring(module: str, function: str) -> str | None:

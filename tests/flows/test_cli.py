@@ -323,6 +323,12 @@ def test_a_source_that_is_not_there_ends_with_1(world: World, environment: dict[
     assert b"Traceback" not in said.stdout + said.stderr
 
 
+def test_a_verb_runs_in_a_process_that_showed_the_help_page(published: World, command: Command) -> None:
+    assert command("--help").code == 0
+    ended = command("sql", "--config", published.config, "--format", "csv", "SELECT 1 AS one")
+    assert (ended.code, ended.out.split()) == (0, ["one", "1"]), ended.err
+
+
 def test_the_installed_command_starts_from_nothing(published: World) -> None:
     installed = Path(sys.executable).with_name("leadline")
     command = [installed, "sql", "SELECT count(*) AS n FROM traces", "--format", "csv", "--config", published.config]
