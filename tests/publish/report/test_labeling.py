@@ -107,10 +107,10 @@ class TestInABrowser:
         path = tmp_path / "down.jsonl"
         download.value.save_as(path)
         assert download.value.suggested_filename == "labels-ann-1.jsonl"
-        found = [e.said for e in entries(path.read_bytes(), path)]
+        found = [e.content for e in entries(path.read_bytes(), path)]
         assert all(isinstance(x, Line) for x in found)
-        said = [(x.trace_id, x.claim_id, x.label, x.misused, x.reviewer, x.sampling, x.adjudicated) for x in found if isinstance(x, Line)]  # fmt: skip
-        assert said == [
+        lines = [(x.trace_id, x.claim_id, x.label, x.misused, x.reviewer, x.sampling, x.adjudicated) for x in found if isinstance(x, Line)]  # fmt: skip
+        assert lines == [
             ("t1", "c1", "supported", False, "ann 1", "random", None),
             ("t1", "c2", "contradicted", False, "ann 1", "random", None),
             ("t1", "c3", "unsupported", True, "ann 1", "random", None),
