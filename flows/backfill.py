@@ -20,7 +20,7 @@ from flows.nightly.summary import tokens
 from flows.options import Apps, Config, NoPrefect, RetryFailures, day_option, days_or_yesterday, optional, uses_prefect
 from flows.runtime.gpu import Shared
 from flows.runtime.run import DELAYS_S, Local, Run, Runner, Stage, locked, on_record
-from flows.runtime.temporary_server import quiet, temporary_server
+from flows.runtime.temporary_server import flows_with
 from tasks.claims.extract import extract_claims
 from tasks.core.budget import Budget
 from tasks.core.config import Nightly
@@ -183,17 +183,10 @@ def show(outcome: Outcome) -> None:
     for name in ("day", "verdicts", "reused", "tokens", "seconds", ""):
         table.add_column(name, justify="left" if name in ("day", "") else "right")
     for day, stages in outcome.days:
-        judged = [s for s in stages if s.judge]
-        total = StageResult(
-            "day",
-            tokens_in=sum(s.tokens_in for s in stages),
-            tokens_cached=sum(s.tokens_cached for s in stages),
-            tokens_out=sum(s.tokens_out for s in stages),
-        )
-        computed, reused = sum(s.computed for s in judged), sum(s.reused for s in judged)
-        seconds = f"{sum(s.seconds for s in stages):.1f}"
+        verdicts, total = (sum(some, StageResult("day")) for some in ([s for s in stages if s.judge], stages))
         state = "complete" if day.done else "begun" if stages else "not begun"
-        table.add_row(str(day.date), f"{computed:,}", f"{reused:,}", tokens(total), seconds, state)
+        counts = f"{verdicts.computed:,}", f"{verdicts.reused:,}", tokens(total), f"{total.seconds:.1f}"
+        table.add_row(str(day.date), *counts, state)
     console.print(table)
     for note in dict.fromkeys(note for _, stages in outcome.days for s in stages for note in s.notes):
         console.print(f"[yellow]note[/yellow] {escape(note)}", highlight=False)
@@ -221,18 +214,12 @@ def command(
     """Judge past days by another judge or recipe, newest first, beside the nightly."""
     first, last = days_or_yesterday(None, start, end)
     build = partial(load, config, first, last, judge=judge, recipe=recipe, apps=apps or (), sample=sample)
-    if not uses_prefect(no_prefect=no_prefect):
+    if uses_prefect(no_prefect=no_prefect):
+        outcome = flows_with(lambda: (build(),)).backfill(
+            first, last, str(config), str(judge) if judge else None, recipe, apps or (), sample, max_tokens,
+            max_minutes, retry_failures,
+        )  # fmt: skip
+    else:
         ctx = replace(build(), budget=Budget(max_tokens, max_minutes))
-        show(run(ctx, Local(DELAYS_S, prefect_slots=False), retry_failures=retry_failures))
-        return
-    quiet()
-    with temporary_server():
-        ctx = build()  # a mistake shows before Prefect is loaded
-        from flows import deployments  # noqa: PLC0415
-
-    deployments.CONTEXTS.set((ctx,))
-    outcome = deployments.backfill(
-        first, last, str(config), str(judge) if judge else None, recipe, apps or (), sample, max_tokens, max_minutes,
-        retry_failures,
-    )  # fmt: skip
+        outcome = run(ctx, Local(DELAYS_S, prefect_slots=False), retry_failures=retry_failures)
     show(outcome)

@@ -1,4 +1,4 @@
-"""The terminal: documents, tables and JSON. Texts are never read as markup."""
+"""The terminal: documents, tables and JSON, and files that the user names. Texts are never read as markup."""
 
 import sys
 from collections.abc import Sequence
@@ -10,6 +10,7 @@ from rich.console import Console
 from rich.table import Table as RichTable
 from rich.text import Text
 
+from tasks.core.errors import LeadlineError
 from tasks.publish.report import document
 from tasks.publish.report.document import Block, Document, Example, Note, Paste, Reasons, Table
 from tasks.publish.report.text import excerpt
@@ -112,3 +113,20 @@ def show_result(of: Document, html: Path | None, results: Sequence[object] | Non
     show(of)
     if html is not None:
         Console(stderr=True).print(f"page  {html}", highlight=False, soft_wrap=True, markup=False)
+
+
+def save(path: Path, text: str) -> None:
+    """Write a file that the user named, its lines as they are.
+
+    Raises:
+        LeadlineError: It can't be written.
+    """
+    try:
+        path.write_text(text, encoding="utf-8", newline="")
+    except OSError as error:
+        raise LeadlineError(f"{path}: can't be written ({error.strerror}). Choose another place.") from error
+
+
+def counted(n: int, noun: str) -> str:
+    """A number and its noun."""
+    return f"{n:,} {noun}{'' if n == 1 else 's'}"

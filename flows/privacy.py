@@ -17,7 +17,7 @@ from rich.table import Table as RichTable
 
 from flows.options import Config, NoPrefect, optional, uses_prefect
 from flows.runtime.run import locked, on_record
-from flows.runtime.temporary_server import quiet, temporary_server
+from flows.runtime.temporary_server import flows_with
 from tasks.core.config import Nightly, Retention, load_nightly
 from tasks.core.paths import CONFIG
 from tasks.core.schemas import Table
@@ -210,14 +210,7 @@ def retention(config: Config = CONFIG, dry_run: DryRun = False, no_prefect: NoPr
     if dry_run:
         show_preview(preview(config))
         return
-    if not uses_prefect(no_prefect=no_prefect):
-        show(run(config))
-        return
-    quiet()
-    with temporary_server():
-        from flows import deployments  # noqa: PLC0415
-
-    show(deployments.retention(str(config)))
+    show(flows_with().retention(str(config)) if uses_prefect(no_prefect=no_prefect) else run(config))
 
 
 def forget(

@@ -49,7 +49,6 @@ ELSEWHERE = {
     "flows/review/agreement.py": "flows/review/test_export.py",
     "flows/runtime/notify.py": "flows/test_alerts.py",
     "flows/warehouse.py": "flows/test_cli.py",
-    "flows/written.py": "flows/analysis/test_compare.py",
     "tasks/analysis/agreement/agreement.py": "flows/analysis/test_agreement.py",
     "tasks/analysis/agreement/results.py": "flows/analysis/test_agreement.py",
     "tasks/analysis/calibrate.py": "flows/analysis/test_calibrate.py",

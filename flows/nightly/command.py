@@ -1,13 +1,16 @@
 """The options of `leadline nightly`. Libraries load while Prefect's temporary server starts."""
 
 import sys
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from flows.options import Config, From, Night, NoPrefect, RetryFailures, To, days_or_yesterday, uses_prefect
-from flows.runtime.temporary_server import quiet, temporary_server
+from flows.runtime.temporary_server import flows_with
 from tasks.core.paths import CONFIG
+
+if TYPE_CHECKING:
+    from tasks.run.context import Context
 
 
 def command(
@@ -28,22 +31,19 @@ def command(
 
         dry.show(dry.measure(config, first, last), first, last)
         return
-    if not uses_prefect(no_prefect=no_prefect):
+
+    def build() -> "tuple[Context, ...]":
+        from tasks.run.build import build_contexts
+
+        return build_contexts(config, first, last)
+
+    if uses_prefect(no_prefect=no_prefect):
+        outcome = flows_with(build).nightly(str(config), first, last, retry_failures)
+    else:
         from flows.nightly.run import run
-        from flows.nightly.summary import show
         from flows.runtime.run import DELAYS_S, Local
-        from tasks.run.build import build_contexts
 
-        runner = Local(DELAYS_S, prefect_slots=False)
-        show(run(build_contexts(config, first, last), runner, retry_failures=retry_failures))
-        return
-    quiet()
-    with temporary_server():
-        from tasks.run.build import build_contexts
+        outcome = run(build(), Local(DELAYS_S, prefect_slots=False), retry_failures=retry_failures)
+    from flows.nightly.summary import show
 
-        contexts = build_contexts(config, first, last)  # a mistake shows before Prefect is loaded
-        from flows import deployments
-        from flows.nightly.summary import show
-
-    deployments.CONTEXTS.set(contexts)
-    show(deployments.nightly(str(config), first, last, retry_failures))
+    show(outcome)

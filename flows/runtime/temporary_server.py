@@ -13,8 +13,10 @@ import socket
 import subprocess
 import sys
 import tomllib
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
+from types import ModuleType
+from typing import Any
 
 from tasks.core import leash
 from tasks.core.errors import LeadlineError
@@ -55,6 +57,24 @@ def temporary_server() -> Iterator[None]:
         raise
     if server:
         server.use()
+
+
+def flows_with(build: Callable[[], tuple[Any, ...]] = tuple) -> ModuleType:
+    """The module `flows.deployments`, whose flows run in this process under Prefect, on contexts that are built once.
+
+    Args:
+        build: Builds the contexts while the temporary server starts, before Prefect is loaded: a mistake shows soon.
+
+    Raises:
+        LeadlineError: See `build`; or the server does not start.
+    """
+    quiet()
+    with temporary_server():
+        contexts = build()
+        from flows import deployments  # noqa: PLC0415 - seconds
+
+    deployments.CONTEXTS.set(contexts)
+    return deployments
 
 
 def ensure_server() -> None:

@@ -5,7 +5,7 @@ judged. Verdicts are stored shard by shard.
 """
 
 from collections import ChainMap
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
 from functools import partial
@@ -97,7 +97,7 @@ def open_requests(
 ) -> Iterator[Request]:
     """Requests of these pairs that have no verdict yet."""
     missing = _missing(ctx, queries, judge, part, pairs, retry_failures=False)
-    return requests_of(ctx, part, [p.read(PAIR_COLUMNS) for p in pairs], missing)
+    return requests_of(ctx, part, (p.read(PAIR_COLUMNS) for p in pairs), missing)
 
 
 def _plan_joint(ctx: Context, queries: Queries, judge: CascadeJudge, part: Part) -> Part:
@@ -148,7 +148,7 @@ def _judge(
         for part, pairs in todo:
             missing = _missing(ctx, queries, judge, part, pairs, retry_failures=retry_failures)
             loop.reuse(sum(p.rows() for p in pairs) - len(missing))
-            requests = requests_of(ctx, part, [p.read(PAIR_COLUMNS) for p in pairs], missing)
+            requests = requests_of(ctx, part, (p.read(PAIR_COLUMNS) for p in pairs), missing)
             judge_requests(ctx, loop, judge, part, requests)
     return loop.result
 
@@ -182,11 +182,11 @@ def _missing(
     return wanted.difference(verdicts["request_key"].to_pylist())
 
 
-def requests_of(ctx: Context, part: Part, pairs: Sequence[pa.Table], missing: set[str]) -> Iterator[Request]:
+def requests_of(ctx: Context, part: Part, pairs: Iterable[pa.Table], missing: set[str]) -> Iterator[Request]:
     """Each missing request once, in the order of the pairs.
 
     Args:
-        pairs: Pairs of the part, with `PAIR_COLUMNS`.
+        pairs: Pairs of the part, with `PAIR_COLUMNS`; read where a request is missing.
         missing: Request keys; those that were yielded are removed.
     """
     if not missing:
