@@ -31,19 +31,19 @@ def notify_all(contexts: Sequence[Context], announce: Announce | None, send: Sen
     Returns:
         As `computed`, alerts announced or sent; as notes, what could not be.
     """
-    told, notes = 0, list[str]()
+    changes, notes = 0, list[str]()
     for ctx in contexts:
         if ctx.shadow:
             continue
         rows = alerts(ctx)
-        after, said = _announced(ctx, rows, announce) if announce else (rows, [])
+        after, problems = _announced(ctx, rows, announce) if announce else (rows, [])
         after, more = _sent(ctx, after, send)
-        notes += said + more
+        notes += problems + more
         changed = [(a, b) for a, b in zip(rows, after, strict=True) if a != b]
         for night in {b["date"] for _, b in changed}:
             write(ctx, night, [r for r in after if r["date"] == night])
-        told += len(changed)
-    return StageResult(STAGE, computed=told, notes=tuple(notes)) if told or notes else None
+        changes += len(changed)
+    return StageResult(STAGE, computed=changes, notes=tuple(notes)) if changes or notes else None
 
 
 def title(row: Mapping[str, Any]) -> str:
@@ -173,13 +173,13 @@ def _complete(row: Row, settings: Alerts) -> Row:
 
 def _message(settings: Alerts, recipe: str, due: Sequence[tuple[Row, str]]) -> tuple[str, str]:
     """Title and body, in Markdown, of one message about several alerts."""
-    told: Mapping[str, Callable[[Row], str]] = {"fired": title, "recovered": lambda r: f"Back to normal: {title(r)}"}
+    titles: Mapping[str, Callable[[Row], str]] = {"fired": title, "recovered": lambda r: f"Back to normal: {title(r)}"}
     (row, status), *more = due
-    head = f"Leadline: {told[status](row)}" + (f", and {_count(len(more))} more" if more else "")
+    head = f"Leadline: {titles[status](row)}" + (f", and {_count(len(more))} more" if more else "")
     parts = [
         markdown(row, recipe, settings.report_url)
         if status == "fired"
-        else f"**{told[status](row)}**\n\n- told on {row['date']}; the last night of it was {row['until']}"
+        else f"**{titles[status](row)}**\n\n- told on {row['date']}; the last night of it was {row['until']}"
         for row, status in due
     ]
     return head, "\n\n".join(parts)

@@ -117,7 +117,7 @@ def _student(judge: str, file: Path | None, *, grades: bool) -> tuple[Llm | llm.
 
 def _command(config: Path, judge: str, student: Path | None, wanted: Wanted, shares: Shares) -> str:
     """The command that makes the same set again, but for where it goes."""
-    said: list[object] = ["leadline", "distill", "--config", config, "--judge", judge]
+    words: list[object] = ["leadline", "distill", "--config", config, "--judge", judge]
     options: list[tuple[str, object]] = [
         ("--student", student),
         ("--from", wanted.days.first),
@@ -129,8 +129,8 @@ def _command(config: Path, judge: str, student: Path | None, wanted: Wanted, sha
         ("--max", shares.most),
     ]
     for name, value in options:
-        said += [name, value] if value is not None else []
-    return shlex.join(map(str, said))
+        words += [name, value] if value is not None else []
+    return shlex.join(map(str, words))
 
 
 def command(

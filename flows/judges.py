@@ -216,7 +216,7 @@ def differences(a: Mapping[str, Any], b: Mapping[str, Any]) -> Iterator[tuple[st
     one, other = dict(_flat(a)), dict(_flat(b))
     for field in sorted({*one, *other}):
         if one.get(field) != other.get(field):
-            yield field, _said(one.get(field)), _said(other.get(field))
+            yield field, _shown(one.get(field)), _shown(other.get(field))
 
 
 def _flat(value: Mapping[str, Any], above: str = "") -> Iterator[tuple[str, Any]]:
@@ -227,7 +227,7 @@ def _flat(value: Mapping[str, Any], above: str = "") -> Iterator[tuple[str, Any]
             yield f"{above}{name}", its
 
 
-def _said(value: object) -> str:
+def _shown(value: object) -> str:
     return "" if value is None else value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
 
 

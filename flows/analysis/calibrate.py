@@ -9,9 +9,8 @@ import typer
 from rich.console import Console
 from rich.markup import escape
 
-from flows.console import show_result
+from flows.console import counted, show_result
 from flows.options import Config, FromAll, To, days_or_yesterday, one_of, optional
-from flows.written import counted
 from tasks.analysis.calibrate import Calibrated, Target, calibrate_recipe
 from tasks.core.config import did_you_mean
 from tasks.core.errors import DataError, UsageError

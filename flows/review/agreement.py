@@ -12,8 +12,8 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
+from flows.console import counted
 from flows.options import App, Config, FromAll, Json, OneDay, To, days_or_all, optional
-from flows.written import counted
 from tasks.core.config import load_nightly, recipes_of
 from tasks.core.paths import CONFIG
 from tasks.review.agreement import Found, reviewers_agreement
@@ -61,14 +61,14 @@ def _show(console: Console, recipe: str, found: Found) -> None:
     say(f"Reviewers: {', '.join(f'{escape(name)} {n:,}' for name, n in found.reviewers.items())}.")
     if found.shared:
         say(f"\nOver the {counted(found.shared, 'claim')} that at least two labeled:")
-        say(f"  same label          {_told(found.share)}")
-        say(f"  Krippendorff's α    {_told(found.alpha)}")
+        say(f"  same label          {_interval(found.share)}")
+        say(f"  Krippendorff's α    {_interval(found.alpha)}")
         table = Table(box=box.SIMPLE, show_edge=False, header_style="bold")
         for column in ("reviewer", "and", "claims", "same label", "Cohen's κ"):
             table.add_column(column, justify="right" if column == "claims" else "left")
         for p in found.pairs:
             a = p.agreement
-            table.add_row(escape(p.first), escape(p.second), f"{a.n:,}", _told(a.share), _told(a.kappa))
+            table.add_row(escape(p.first), escape(p.second), f"{a.n:,}", _interval(a.share), _interval(a.kappa))
         console.print(table)
     if found.open:
         shown = ", ".join(found.open[:MOST_SHOWN]) + (", …" if len(found.open) > MOST_SHOWN else "")
@@ -77,7 +77,7 @@ def _show(console: Console, recipe: str, found: Found) -> None:
     say("")
 
 
-def _told(value: Interval) -> str:
+def _interval(value: Interval) -> str:
     if value.value is None:
         return "n/a"
     if value.low is None or value.high is None:

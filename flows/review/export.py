@@ -8,8 +8,8 @@ from typing import Annotated
 import typer
 from rich.console import Console
 
+from flows.console import counted, save
 from flows.options import App, Config, FromAll, OneDay, Output, To, days_or_all, one_of, optional
-from flows.written import counted, save
 from tasks.core.config import did_you_mean, load_nightly, recipes_of
 from tasks.core.errors import UsageError
 from tasks.core.labeling import SAMPLING
@@ -71,20 +71,20 @@ def _show(found: Selection, wanted: Wanted, output: Path | None) -> None:
     answers = len({(t.context["date"], t.trace_id) for t in found.tasks})
     claims = counted(len(found.tasks), "claim")
     where = f"{output}: " if output else ""
-    said = [f"{where}{claims} of {counted(answers, 'answer')} to label."]
+    lines = [f"{where}{claims} of {counted(answers, 'answer')} to label."]
     if found.enough:
-        said.append(f"{counted(found.enough, 'claim')} left out: labeled already.")
+        lines.append(f"{counted(found.enough, 'claim')} left out: labeled already.")
     if found.more:
-        said.append(f"{counted(found.more, 'more claim')} wanted; --count asks for them.")
+        lines.append(f"{counted(found.more, 'more claim')} wanted; --count asks for them.")
     if found.redacted:
-        said.append(f"{counted(found.redacted, 'answer')} left out: text redacted.")
+        lines.append(f"{counted(found.redacted, 'answer')} left out: text redacted.")
     if not found.answers:
-        said.append("No answer of these days and apps is scored under the recipe.")
+        lines.append("No answer of these days and apps is scored under the recipe.")
     if adjudicate := sum(t.adjudicated for t in found.tasks):
-        said.append(f"On {counted(adjudicate, 'claim')} reviewers disagree: the next label decides.")
+        lines.append(f"On {counted(adjudicate, 'claim')} reviewers disagree: the next label decides.")
     if found.tasks and wanted.need != "random":
-        said.append(f"Labels of these are marked {wanted.need!r}, and enter no estimate.")
-    Console(stderr=True).print(" ".join(said), highlight=False, markup=False, soft_wrap=True)
+        lines.append(f"Labels of these are marked {wanted.need!r}, and enter no estimate.")
+    Console(stderr=True).print(" ".join(lines), highlight=False, markup=False, soft_wrap=True)
 
 
 def command(

@@ -28,7 +28,18 @@ from tasks.core.schemas import (
 )
 from tasks.run.context import Context
 from tasks.run.result import StageResult
-from tasks.stats.alerting import LONGEST, Change, Night, Return, Rules, Told, lasting_change, level, likely_layer, watch
+from tasks.stats.alerting import (
+    LONGEST,
+    Change,
+    Night,
+    PastChange,
+    Return,
+    Rules,
+    lasting_change,
+    level,
+    likely_layer,
+    watch,
+)
 from tasks.stats.intervals import Z
 from tasks.store.lake import Part, empty, from_rows
 from tasks.store.query import Queries
@@ -138,10 +149,10 @@ def _one(ctx: Context, queries: Queries, at: _At, key: Key, nights: Sequence[Nig
     return found
 
 
-def _earlier(row: Row, today: date) -> Told:
+def _earlier(row: Row, today: date) -> PastChange:
     """An alert as it stood when `today` began."""
     over = row["recovered_on"] is not None and row["recovered_on"] < today
-    return Told(row["date"], row["since"], row["baseline_mean"], row["mean"], row["until"] if over else None)
+    return PastChange(row["date"], row["since"], row["baseline_mean"], row["mean"], row["until"] if over else None)
 
 
 def _fired_later(row: Row, day: date, seen: Change) -> bool:

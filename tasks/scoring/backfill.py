@@ -65,13 +65,13 @@ class Overall:
     """A day's share of one bar for the single pairs of all days, instead of a bar for each stage of each day.
 
     A stage that is run again, since it gave way or met an outage, counts from its beginning: the bar moves on once it
-    is past what it has told.
+    is past what it has shown.
     """
 
     def __init__(self, shown: Progress) -> None:
         self._shown = shown
         self._counts = False
-        self._done = self._told = 0
+        self._done = self._shown_steps = 0
 
     def start(self, stage: str, total: int | None) -> None:  # noqa: ARG002 - the range has its own
         """Only single pairs of the first judge are counted."""
@@ -80,9 +80,9 @@ class Overall:
     def advance(self, steps: int = 1) -> None:
         """Move the bar."""
         self._done += steps
-        if self._counts and self._done > self._told:
-            self._shown.advance(self._done - self._told)
-            self._told = self._done
+        if self._counts and self._done > self._shown_steps:
+            self._shown.advance(self._done - self._shown_steps)
+            self._shown_steps = self._done
 
     def finish(self) -> None:
         """The range goes on."""

@@ -2,7 +2,7 @@
 
 Method: docs/methods.md#noise-and-confidence.
 
-A change is told once, and so is its end. Nothing here reads or writes; what has been told before is an argument. Left
+A change raises one alert, and its end another. Nothing here reads or writes; past alerts are an argument. Left
 out: changes of shares and counts (volume, unjudged traces, patterns), and slow drifts, which recent nights follow.
 """
 
@@ -36,8 +36,8 @@ class Rules:
     Attributes:
         nights: Most nights that the last ones are compared with.
         least_nights: Fewer of them say nothing.
-        least_change: A smaller change, in the number's unit, is not told.
-        level: Only a difference less probable than this on quiet nights is told; see `level`.
+        least_change: A smaller change, in the number's unit, raises no alert.
+        level: Only a difference less probable than this on quiet nights raises an alert; see `level`.
     """
 
     nights: int
@@ -57,8 +57,8 @@ class Night:
 
 
 @dataclass(frozen=True, slots=True)
-class Told:
-    """A change that was told on night `day`.
+class PastChange:
+    """A change that raised an alert on night `day`.
 
     Attributes:
         since: First night of the change.
@@ -118,29 +118,29 @@ def level(false_alerts_a_year: float, numbers: int) -> float:
 
 
 def watch(
-    nights: Sequence[Night], told: Sequence[Told], rules: Rules, trace_noise: float = 0.0
+    nights: Sequence[Night], past: Sequence[PastChange], rules: Rules, trace_noise: float = 0.0
 ) -> Change | Return | None:
     """What there is to tell of the last of these nights.
 
     The nights of a change that is over are compared with nothing. While a change lasts, the nights since are their own
-    normal: a second change is told of them when there are enough, and after `rules.nights` of them there is no return
+    normal: a second change can fire when there are enough of them, and after `rules.nights` of them there is no return
     any more.
 
     Args:
         nights: By day, each with the number; one recipe, app and generator.
-        told: Changes told on earlier nights, by day.
+        past: Changes of earlier nights that raised an alert, by day.
         rules: See there.
         trace_noise: Standard deviation that the judge's noise gives one trace's number; 0 where it is not known.
     """
     if not nights:
         return None
     today = nights[-1].day
-    lasting = lasting_change(told, today)
+    lasting = lasting_change(past, today)
     quiet = [
         n
         for n in nights
         if (lasting is None or n.day >= lasting.since)
-        and not any(not _lasts(t, today) and t.since <= n.day <= (t.until or today) for t in told)
+        and not any(not _lasts(t, today) and t.since <= n.day <= (t.until or today) for t in past)
     ]
     if lasting is not None and (back := _returned(nights, quiet, lasting, rules, trace_noise)):
         return back
@@ -149,13 +149,13 @@ def watch(
     return _changed(quiet[-(rules.nights + LONGEST) :], rules, trace_noise)
 
 
-def lasting_change(told: Sequence[Told], today: date) -> Told | None:
+def lasting_change(past: Sequence[PastChange], today: date) -> PastChange | None:
     """The latest change that lasts, by what was known when `today` began."""
-    return next((t for t in reversed(told) if _lasts(t, today)), None)
+    return next((t for t in reversed(past) if _lasts(t, today)), None)
 
 
-def _lasts(told: Told, today: date) -> bool:
-    return told.until is None or told.until >= today
+def _lasts(past: PastChange, today: date) -> bool:
+    return past.until is None or past.until >= today
 
 
 def _changed(nights: Sequence[Night], rules: Rules, trace_noise: float) -> Change | None:
@@ -193,16 +193,16 @@ def _changed(nights: Sequence[Night], rules: Rules, trace_noise: float) -> Chang
 
 
 def _returned(
-    nights: Sequence[Night], since: Sequence[Night], told: Told, rules: Rules, trace_noise: float
+    nights: Sequence[Night], since: Sequence[Night], past: PastChange, rules: Rules, trace_noise: float
 ) -> Return | None:
     """Whether the last nights since a change speak for the level before it, at odds of `ODDS`."""
-    after = [n for n in since if n.day > told.day]
-    if len(since) > rules.nights or told.level == told.before:
+    after = [n for n in since if n.day > past.day]
+    if len(since) > rules.nights or past.level == past.before:
         return None
     variances = _variances(nights, trace_noise)
     if variances is None:
         return None
-    old = [i for i, n in enumerate(nights) if n.day < told.since][-rules.nights :]
+    old = [i for i, n in enumerate(nights) if n.day < past.since][-rules.nights :]
     means, (base, own) = np.array([n.mean for n in nights]), variances
     between = 0.0
     if len(old) > 1:
@@ -214,7 +214,7 @@ def _returned(
     for w in (w for w in WINDOWS if w <= len(after)):
         weights = 1 / (own[-w:] + between)
         mean = float(weights @ means[-w:] / weights.sum())
-        spoken = (mean - (told.before + told.level) / 2) * (told.before - told.level) / (1 / weights.sum() + known)
+        spoken = (mean - (past.before + past.level) / 2) * (past.before - past.level) / (1 / weights.sum() + known)
         if spoken >= math.log(ODDS):
             changed = [n.day for n in nights[: len(nights) - w]]
             return Return(until=changed[-1])

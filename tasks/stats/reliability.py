@@ -33,10 +33,10 @@ def coincidences(
     rows = {c: i for i, c in enumerate(dict.fromkeys(clusters))}
     at = {label: i for i, label in enumerate(labels)}
     found = np.zeros((len(rows), len(labels), len(labels)))
-    for cluster, said in zip(clusters, given, strict=True):
-        if len(said) > 1:
-            n = np.bincount([at[label] for label in said], minlength=len(labels))
-            found[rows[cluster]] += (np.outer(n, n) - np.diag(n)) / (len(said) - 1)
+    for cluster, labels_given in zip(clusters, given, strict=True):
+        if len(labels_given) > 1:
+            n = np.bincount([at[label] for label in labels_given], minlength=len(labels))
+            found[rows[cluster]] += (np.outer(n, n) - np.diag(n)) / (len(labels_given) - 1)
     return found
 
 

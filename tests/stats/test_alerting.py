@@ -12,7 +12,7 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from scipy import stats
 
-from tasks.stats.alerting import WINDOWS, Change, Night, Return, Rules, Told, level, likely_layer, watch
+from tasks.stats.alerting import WINDOWS, Change, Night, PastChange, Return, Rules, level, likely_layer, watch
 
 FIRST = date(2026, 1, 1)
 NUMBERS = 20  # 2 apps × 2 generators × 5 numbers
@@ -36,18 +36,18 @@ class Watcher:
     def __init__(self, rules: Rules = RULES) -> None:
         self.rules = rules
         self.nights: list[Night] = []
-        self.told: list[Told] = []
+        self.past: list[PastChange] = []
         self.changes: list[tuple[date, Change]] = []
         self.returns: list[tuple[date, Return]] = []
 
     def see(self, tonight: Night) -> None:
         self.nights.append(tonight)
-        found = watch(self.nights[-100:], self.told, self.rules)
+        found = watch(self.nights[-100:], self.past, self.rules)
         if isinstance(found, Change):
-            self.told.append(Told(tonight.day, found.days[0], found.before, found.level))
+            self.past.append(PastChange(tonight.day, found.days[0], found.before, found.level))
             self.changes.append((tonight.day, found))
         elif isinstance(found, Return):
-            self.told[-1] = replace(self.told[-1], until=found.until)
+            self.past[-1] = replace(self.past[-1], until=found.until)
             self.returns.append((tonight.day, found))
 
 

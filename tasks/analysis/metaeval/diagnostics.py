@@ -180,11 +180,11 @@ def _declining(grade: str, results: Sequence[Result]) -> Iterator[str]:
     read = _read(results)
     called = [r for r in read if _calls_for(grade, r) == "na"]
     others = [r for r in read if _calls_for(grade, r) != "na"]
-    said, wrongly = (sum(r.value is None for r in some) for some in (called, others))
-    if len(called) >= LEAST and not said and not wrongly:
+    rightly, wrongly = (sum(r.value is None for r in some) for some in (called, others))
+    if len(called) >= LEAST and not rightly and not wrongly:
         yield f"It never says N/A for {_name(grade)}, which {len(called)} of {len(read)} cases call for."
-    elif len(called) >= LEAST and said < len(called) / 2:
-        yield f"It seldom says N/A for {_name(grade)} where that is right: {said} of {len(called)}."
+    elif len(called) >= LEAST and rightly < len(called) / 2:
+        yield f"It seldom says N/A for {_name(grade)} where that is right: {rightly} of {len(called)}."
     if len(others) >= LEAST and wrongly > len(others) / 3:
         yield f"It says N/A for {_name(grade)} in {wrongly} of {len(others)} cases that call for a grade."
 
@@ -212,8 +212,8 @@ def _types(rates: Rates, plain: Sequence[str]) -> Iterator[str]:
         for grade in plain
         if (rate := of[grade]).n >= LEAST and rate.value is not None and rate.value < 0.5
     ]
-    told = sorted((c for c in cells if c[1:3] in MEANINGS), key=lambda c: c[:3])[:MOST]
-    for _, test_type, grade, rate in told:
+    clearest = sorted((c for c in cells if c[1:3] in MEANINGS), key=lambda c: c[:3])[:MOST]
+    for _, test_type, grade, rate in clearest:
         yield f"It {MEANINGS[test_type, grade]}: {test_type}, {_name(grade)}, {rate.passed} of {rate.n} passed."
     whole = [(r.value, t, r) for t, of in rates.types.items() if (r := of[OVERALL]).value is not None]
     if len(whole) > 1 and (worst := [c for c in sorted(whole, key=lambda c: c[:2]) if c[2].passed < c[2].n][:MOST]):
