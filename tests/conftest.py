@@ -143,6 +143,12 @@ def command(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str])
 
 
 @pytest.fixture(scope="session")
+def without_prefect() -> dict[str, str]:
+    """For commands that run the same stages without Prefect, in half the time: where Prefect is not what is tested."""
+    return quiet(PREFECT_API_URL="")
+
+
+@pytest.fixture(scope="session")
 def no_server() -> dict[str, str]:
     """For commands that need no Prefect: where they look for it, nobody answers."""
     return quiet(PREFECT_API_URL="http://127.0.0.1:9/api")

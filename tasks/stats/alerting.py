@@ -14,7 +14,6 @@ from datetime import date
 import numpy as np
 import numpy.typing as npt
 import scipy
-from scipy import special
 
 from tasks.stats.intervals import LEVEL, Numbers, Z
 
@@ -258,7 +257,7 @@ class _Compared:
         ends = float((gap - 60 * error).min()), float((gap + 60 * error).max())
 
         def end(share: float) -> float:
-            return float(scipy.optimize.brentq(lambda x: weight @ special.ndtr((x - gap) / error) - share, *ends))
+            return float(scipy.optimize.brentq(lambda x: weight @ scipy.special.ndtr((x - gap) / error) - share, *ends))
 
         return end((1 - LEVEL) / 2), end((1 + LEVEL) / 2)
 
@@ -292,7 +291,7 @@ def _compare(means: Numbers, base: Numbers, own: Numbers, before: Mask, last: Ma
     of_last = last @ (1 / variance)
     gap = last @ (y[:, None] / variance) / of_last - mean
     error = np.sqrt(1 / total + 1 / of_last)
-    p = (weight * 2 * special.ndtr(-np.abs(gap) / error)).sum(axis=1)
+    p = (weight * 2 * scipy.special.ndtr(-np.abs(gap) / error)).sum(axis=1)
     return _Compared(weight, np.broadcast_to(tau, weight.shape), mean + means.mean(), gap, error, p)
 
 

@@ -267,13 +267,12 @@ def conform(rows: pa.Table, table: Table, partition: Iterable[str] = ()) -> pa.T
         if name not in rows.column_names:
             constant = pa.scalar(value).cast(table.schema.field(name).type)
             rows = rows.append_column(name, pa.repeat(constant, rows.num_rows))
-    plain = pa.schema([f.remove_metadata() for f in table.schema])
-    return rows.select(table.schema.names).cast(plain)
+    return rows.select(table.schema.names).cast(_plain(table))
 
 
 def from_rows(rows: Iterable[Mapping[str, object]], table: Table) -> pa.Table:
     """A few row dictionaries as a table of its schema; missing keys become null."""
-    return pa.Table.from_pylist([dict(r) for r in rows], schema=pa.schema([f.remove_metadata() for f in table.schema]))
+    return pa.Table.from_pylist([dict(r) for r in rows], schema=_plain(table))
 
 
 def frame(rows: pa.Table) -> pl.DataFrame:
@@ -285,4 +284,8 @@ def frame(rows: pa.Table) -> pl.DataFrame:
 
 def empty(table: Table) -> pa.Table:
     """No rows, all columns."""
-    return from_rows([], table)
+    return _plain(table).empty_table()
+
+
+def _plain(table: Table) -> pa.Schema:
+    return pa.schema([field.remove_metadata() for field in table.schema])

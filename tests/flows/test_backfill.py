@@ -26,7 +26,7 @@ LEFT_OUT = {**DIFFERING, "relevance": {"tokens_in"}}
 
 
 @pytest.fixture(scope="module")
-def judged(tmp_path_factory: pytest.TempPathFactory, environment: dict[str, str]) -> World:
+def judged(tmp_path_factory: pytest.TempPathFactory, without_prefect: dict[str, str]) -> World:
     """Two nights of two applications under the replay judge."""
     root = tmp_path_factory.mktemp("backfill")
     rows = make_traces(3, TRACES, days=2)
@@ -34,7 +34,7 @@ def judged(tmp_path_factory: pytest.TempPathFactory, environment: dict[str, str]
         row["app"] = ("docs", "shop")[i % 2]
     write(root / "logs" / "a.jsonl", rows)
     world = make_world(root, "judged", judge={"shares": SHARES}, limits=LIMITS)
-    said = leadline("nightly", "--config", world.config, *DAYS, env=environment)
+    said = leadline("nightly", "--config", world.config, *DAYS, env=without_prefect)
     assert said.returncode == 0, said.stderr.decode()
     return world
 
@@ -72,13 +72,13 @@ def scored(world: World, *columns: str) -> list[dict[str, object]]:
 
 
 @pytest.mark.slow
-def test_twenty_kills_change_nothing_and_pay_nothing_twice(judged: World, environment: dict[str, str]) -> None:
+def test_twenty_kills_change_nothing_and_pay_nothing_twice(judged: World, without_prefect: dict[str, str]) -> None:
     calm = copy(judged, "calm")
     before = tables(calm.warehouse)
     whole = Watch(calm, log_of(calm))
     known = whole.look()
     args = ("backfill", *DAYS, "--judge")
-    assert follow(start(calm, environment, *args, judge_of(calm)), whole) == 0, output_of(calm).read_text()
+    assert follow(start(calm, without_prefect, *args, judge_of(calm)), whole) == 0, output_of(calm).read_text()
     expected = tables(calm.warehouse, LEFT_OUT)
     assert len(paid(log_of(calm))) == len(set(paid(log_of(calm))))
     # What was there is there, and as many traces are scored once more.
@@ -96,7 +96,7 @@ def test_twenty_kills_change_nothing_and_pay_nothing_twice(judged: World, enviro
         moments = sorted(rng.sample(range(1, len(whole.seen) - known), KILLS - hits))
         at = [known + moment for moment in moments]
         kills, lost = kill_at(
-            at, world, environment, *args, judge_of(world), log=log_of(world), judge=version_of(world)
+            at, world, without_prefect, *args, judge_of(world), log=log_of(world), judge=version_of(world)
         )  # fmt: skip
         hits += kills
         found = tables(world.warehouse, LEFT_OUT)
@@ -108,7 +108,8 @@ def test_twenty_kills_change_nothing_and_pay_nothing_twice(judged: World, enviro
         assert times.total() - len(times) <= kills * SHARD
         assert not paid(world.log)  # the nightly's judge was not asked again
         statuses = Counter(r["status"] for r in read(world.warehouse, "FROM runs WHERE flow = 'backfill'"))
-        assert statuses == {"interrupted": kills, "completed": 1}
+        assert statuses.total() == kills + 1
+        assert statuses["completed"] in {1, 2}  # the last kill may come when the run is on record as completed
         assert not list(world.lake.rglob("*tmp"))
 
 
@@ -142,9 +143,9 @@ def test_a_nightly_beside_it_ends_as_it_would_alone(judged: World, environment: 
 
 
 @pytest.mark.slow
-def test_newest_days_first_until_the_budget_is_spent(judged: World, environment: dict[str, str]) -> None:
+def test_newest_days_first_until_the_budget_is_spent(judged: World, without_prefect: dict[str, str]) -> None:
     world = copy(judged, "budget")
-    said = backfill(world, environment, "--max-tokens", 1)
+    said = backfill(world, without_prefect, "--max-tokens", 1)
     # The replay judge takes tokens for every request: one shard is judged, of the newest day.
     assert "Stopped" in said
     assert 0 < len(paid(log_of(world))) <= SHARD
@@ -152,16 +153,16 @@ def test_newest_days_first_until_the_budget_is_spent(judged: World, environment:
     assert days == [{"date": LAST}]
     assert not scored(world, "date")
 
-    said = backfill(world, environment)
+    said = backfill(world, without_prefect)
     assert "Stopped" not in said
     assert len(scored(world, "trace_id")) == TRACES
     assert len(paid(log_of(world))) == len(set(paid(log_of(world))))
 
 
 @pytest.mark.slow
-def test_a_sample_of_one_application_and_then_all_of_it(judged: World, environment: dict[str, str]) -> None:
+def test_a_sample_of_one_application_and_then_all_of_it(judged: World, without_prefect: dict[str, str]) -> None:
     world = copy(judged, "sample")
-    backfill(world, environment, "--app", "shop", "--sample", "0.5")
+    backfill(world, without_prefect, "--app", "shop", "--sample", "0.5")
     half = scored(world, "trace_id", "app")
     assert {row["app"] for row in half} == {"shop"}
     # 20 traces at a half: outside of 3 to 17 with a chance of 0.0004.
@@ -172,7 +173,7 @@ def test_a_sample_of_one_application_and_then_all_of_it(judged: World, environme
     (all_results,) = read(world.warehouse, "SELECT count(*) AS n FROM claim_results")
     assert with_scores == all_results  # no results of traces that are not covered
 
-    backfill(world, environment, "--app", "shop")
+    backfill(world, without_prefect, "--app", "shop")
     whole = scored(world, "trace_id", "app")
     assert {row["app"] for row in whole} == {"shop"}
     assert len(whole) == TRACES // 2

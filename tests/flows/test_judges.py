@@ -17,15 +17,17 @@ DAY = ["--date", str(FIRST)]
 
 
 @pytest.fixture(scope="module")
-def world(tmp_path_factory: pytest.TempPathFactory, environment: dict[str, str]) -> World:
+def world(tmp_path_factory: pytest.TempPathFactory, without_prefect: dict[str, str]) -> World:
     """A night under the judge `replay`, backfilled under `second`."""
     root = tmp_path_factory.mktemp("judges")
     write(root / "logs" / "a.jsonl", make_traces(4, 12, days=1))
     world = make_world(root)
     (world.out / "second.yaml").write_text(yaml.safe_dump({"kind": "replay", "seed": 1}))
-    done(leadline("nightly", "--config", world.config, *DAY, env=environment))
+    done(leadline("nightly", "--config", world.config, *DAY, env=without_prefect))
     days = ["--from", str(FIRST), "--to", str(FIRST)]
-    done(leadline("backfill", "--config", world.config, *days, "--judge", world.out / "second.yaml", env=environment))
+    done(
+        leadline("backfill", "--config", world.config, *days, "--judge", world.out / "second.yaml", env=without_prefect)
+    )
     return world
 
 
@@ -44,7 +46,7 @@ def version(world: World, name: str) -> str:
 
 @pytest.mark.slow
 def test_from_the_list_to_promotion_and_back(
-    world: World, environment: dict[str, str], no_server: dict[str, str]
+    world: World, without_prefect: dict[str, str], no_server: dict[str, str]
 ) -> None:
     listed = judge(world, no_server, "list")
     assert "Nothing is promoted" in listed
@@ -75,7 +77,7 @@ def test_from_the_list_to_promotion_and_back(
     assert "[b]better[/b]" in judge(world, no_server, "history")  # shown as it was written
 
     # The nightly follows, judges nothing anew, and the tables say which recipe counts.
-    done(leadline("nightly", "--config", world.config, *DAY, env=environment))
+    done(leadline("nightly", "--config", world.config, *DAY, env=without_prefect))
     counts = "SELECT DISTINCT judge_version AS v FROM current_recipes"
     assert read(world.warehouse, counts) == [{"v": version(world, "second")}]
     assert read(world.warehouse, "SELECT DISTINCT judge FROM promotions") == [{"judge": "second"}]

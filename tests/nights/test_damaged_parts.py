@@ -155,7 +155,7 @@ def test_what_can_not_is_not(world: World, command: Command, name: str) -> None:
 
 
 def test_the_ledger_is_not_made_again_and_no_trace_is_lost(
-    world: World, command: Command, environment: dict[str, str]
+    world: World, command: Command, without_prefect: dict[str, str]
 ) -> None:
     """The remedy as a user follows it, once the log has rotated away."""
     before = tables_of(world)
@@ -166,12 +166,12 @@ def test_the_ledger_is_not_made_again_and_no_trace_is_lost(
     assert (
         "Nothing can rebuild it: restore it from a backup. Removing the file loses which file its traces came" in said
     )
-    failed = leadline("nightly", "--config", world.config, "--date", LAST, env=environment)
+    failed = leadline("nightly", "--config", world.config, "--date", LAST, env=without_prefect)
     assert (failed.returncode, b"Traceback" in failed.stderr) == (1, False)
     assert str(part) in failed.stderr.decode()
     part.unlink()
     assert rebuild(command, world) == ""
-    assert leadline("nightly", "--config", world.config, "--date", LAST, env=environment).returncode == 0
+    assert leadline("nightly", "--config", world.config, "--date", LAST, env=without_prefect).returncode == 0
     after = tables_of(world)
     (row,) = [json.loads(r) for r in after.pop("sources")]
     # Of 13 rows, one was refused.

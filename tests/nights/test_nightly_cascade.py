@@ -35,10 +35,12 @@ def world(tmp_path_factory: pytest.TempPathFactory) -> World:
 
 
 @pytest.mark.slow
-def test_a_night_with_two_judges(world: World, environment: dict[str, str], capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_night_with_two_judges(
+    world: World, without_prefect: dict[str, str], capsys: pytest.CaptureFixture[str]
+) -> None:
     told = measure(world.config, FIRST, FIRST).judging
     assert [(j.judge, j.share) for j in told.judges] == [("replay", None), ("dear", 1.0)]
-    said = leadline("nightly", "--config", world.config, "--date", FIRST, env=environment)
+    said = leadline("nightly", "--config", world.config, "--date", FIRST, env=without_prefect)
     assert said.returncode == 0, said.stderr.decode()
     run = last_run(world.warehouse)
     computed = {name: stage["computed"] for name, stage in run["stages"].items()}
@@ -95,7 +97,7 @@ def test_a_night_with_two_judges(world: World, environment: dict[str, str], caps
     printed = " ".join(capsys.readouterr().out.split())
     assert "verdicts to judge by dear" in printed
     assert "Judging by dear reads about 0 tokens: about 0.0 minutes." in printed
-    assert leadline("nightly", "--config", world.config, "--date", FIRST, env=environment).returncode == 0
+    assert leadline("nightly", "--config", world.config, "--date", FIRST, env=without_prefect).returncode == 0
     assert tables(world.warehouse, {}) == before
     assert world.log.read_text().split() == paid
 

@@ -31,21 +31,21 @@ print(json.dumps({"answers": sorted(answers), "rounds": rounds}))
 
 
 @pytest.mark.slow
-def test_a_reader_and_a_nightly_leave_each_other_alone(tmp_path: Path, environment: dict[str, str]) -> None:
+def test_a_reader_and_a_nightly_leave_each_other_alone(tmp_path: Path, without_prefect: dict[str, str]) -> None:
     rows = make_traces(3, 40, days=2)
     world = make_world(tmp_path, limits={"part_traces": 10, "shard_requests": 8})
     days = range_of(FIRST, FIRST + timedelta(days=1))
     write(tmp_path / "logs" / "first.jsonl", rows[:20])
-    assert leadline("nightly", "-c", world.config, *days, env=environment).returncode == 0
+    assert leadline("nightly", "-c", world.config, *days, env=without_prefect).returncode == 0
 
     command = [sys.executable, "-c", READER, str(world.warehouse)]
     reader = subprocess.Popen(
-        command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=environment
+        command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=without_prefect
     )
     assert reader.stdout is not None
     assert reader.stdout.readline() == b"reading\n"
     write(tmp_path / "logs" / "second.jsonl", rows[20:])
-    nightly = leadline("nightly", "-c", world.config, *days, env=environment)
+    nightly = leadline("nightly", "-c", world.config, *days, env=without_prefect)
     assert reader.poll() is None  # it reads to the end of the run and beyond
     output, errors = reader.communicate(timeout=60)
 

@@ -210,9 +210,9 @@ def test_a_dry_run_changes_nothing_and_counts_what_the_run_then_computes(first: 
     assert computed["nightly"] == computed["report"] == 3
 
 
-def test_a_second_run_computes_nothing(world: World, environment: dict[str, str]) -> None:
+def test_a_second_run_computes_nothing(world: World, without_prefect: dict[str, str]) -> None:
     expected, before = tables(world.warehouse, {}), tree(world.out, OWN)
-    said = leadline("nightly", *DAYS, "-c", world.config, env=environment)
+    said = leadline("nightly", *DAYS, "-c", world.config, env=without_prefect)
     assert said.returncode == 0, said.stderr.decode()
     run = last_run(world.warehouse)
     assert {name: run["stages"][name]["computed"] for name in WORK} == dict.fromkeys(WORK, 0)
@@ -223,7 +223,7 @@ def test_a_second_run_computes_nothing(world: World, environment: dict[str, str]
     assert read(world.warehouse, "SELECT count(*) AS n FROM runs") == [{"n": 2}]
 
 
-def test_a_late_trace_makes_its_day_incomplete_and_no_other(world: World, environment: dict[str, str]) -> None:
+def test_a_late_trace_makes_its_day_incomplete_and_no_other(world: World, without_prefect: dict[str, str]) -> None:
     late = trace("late", timestamp="2026-11-01T23:59:00Z", app="harbor-docs", generator="harbor-large")
     write(world.out / "sample" / "2026-11-04-late.jsonl", [late])
     before = tree(world.out)
@@ -234,7 +234,7 @@ def test_a_late_trace_makes_its_day_incomplete_and_no_other(world: World, enviro
     assert (missing.judging.relevance, missing.judging.scores) == (1 + 2 + 1, 1)  # answer, two chunks, both together
 
     parts = tree(world.lake, (*OWN, "nightly_"))
-    said = leadline("nightly", *DAYS, "-c", world.config, env=environment)
+    said = leadline("nightly", *DAYS, "-c", world.config, env=without_prefect)
     assert said.returncode == 0, said.stderr.decode()
     run = last_run(world.warehouse)
     computed = {name: run["stages"][name]["computed"] for name in WORK}
@@ -266,14 +266,16 @@ def test_a_file_that_is_touched_or_copied_changes_nothing(world: World) -> None:
     assert not (world.lake / "quarantine").exists()
 
 
-def test_a_conflicting_duplicate_is_quarantined_and_the_first_stays(world: World, environment: dict[str, str]) -> None:
+def test_a_conflicting_duplicate_is_quarantined_and_the_first_stays(
+    world: World, without_prefect: dict[str, str]
+) -> None:
     rows = [trace("hd-1101-001", answer="Something else."), trace("hd-1101-001", answer="And again.")]
     write(world.out / "sample" / "2026-11-04.jsonl", rows)
     change_share(world)
     texts = tree(world.lake / "traces")
     assert ingest(build_context(world.config, FIRST, LAST)).computed == 0
     assert tree(world.lake / "traces") == texts
-    assert leadline("rebuild", "-c", world.config, env=environment).returncode == 0
+    assert leadline("rebuild", "-c", world.config, env=without_prefect).returncode == 0
     found = read(world.warehouse, "SELECT stage, reason, trace_id, line, raw FROM quarantine ORDER BY line")
     assert [(r["stage"], r["reason"], r["trace_id"], r["line"]) for r in found] == [
         ("duplicate", "conflicting_duplicate", "hd-1101-001", 1),

@@ -39,12 +39,12 @@ def world(tmp_path_factory: pytest.TempPathFactory) -> World:
 
 
 @pytest.mark.slow
-def test_a_night_with_two_recipes(world: World, environment: dict[str, str]) -> None:
+def test_a_night_with_two_recipes(world: World, without_prefect: dict[str, str]) -> None:
     told = measure(world.config, FIRST, FIRST)
     assert [j.judge for j in told.judging.judges] == [
         "replay for claims", "replay, pass 1 for cited", "replay, pass 2 for cited",
     ]  # fmt: skip
-    said = leadline("nightly", "--config", world.config, "--date", FIRST, env=environment)
+    said = leadline("nightly", "--config", world.config, "--date", FIRST, env=without_prefect)
     assert said.returncode == 0, said.stderr.decode()
     out = said.stdout.decode()
     assert f"Groundedness {FIRST} to {FIRST}, recipe claims" in out
@@ -109,7 +109,7 @@ def test_a_night_with_two_recipes(world: World, environment: dict[str, str]) -> 
     again = measure(world.config, FIRST, FIRST)
     assert (again.traces, again.claims, again.pairs, again.judging.relevance, again.judging.scores) == (0, 0, 0, 0, 0)
     assert ([j.verdicts for j in again.judging.judges], again.judging.answers) == ([0, 0, 0], 0)
-    assert leadline("nightly", "--config", world.config, "--date", FIRST, env=environment).returncode == 0
+    assert leadline("nightly", "--config", world.config, "--date", FIRST, env=without_prefect).returncode == 0
     assert tables(world.warehouse, {}) == before
     assert world.log.read_text().split() == paid
 
