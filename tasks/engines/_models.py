@@ -7,6 +7,7 @@ import hashlib
 import importlib
 import os
 from collections.abc import Sequence
+from functools import lru_cache
 from pathlib import Path
 from typing import Annotated, Any, Self
 
@@ -120,11 +121,18 @@ def file_hashes(path: Path, patterns: Sequence[str] = HASHED_FILES) -> dict[str,
     """
     hashes = {}
     for found in sorted({file for pattern in patterns for file in path.glob(pattern)}):
-        with found.open("rb") as file:
-            hashes[found.name] = hashlib.file_digest(file, "sha256").hexdigest()
+        stat = found.stat()
+        hashes[found.name] = _sha256(found, stat.st_ino, stat.st_size, stat.st_mtime_ns)
     if not hashes:
         raise EngineError(f"{path} holds no model files. Give a folder with config.json and model.safetensors.")
     return hashes
+
+
+@lru_cache(maxsize=256)
+def _sha256(path: Path, *_state: int) -> str:
+    """Hash of a file, which is read again only when its state has changed."""
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 def load_error(config: ModelConfig, what: str, error: Exception) -> EngineError:

@@ -21,6 +21,7 @@ from tasks.core.schemas import TABLES, Table
 from tasks.store.lake import Part, check, empty
 
 Relation: TypeAlias = Sequence[Part] | Any  # parts of a table, or an Arrow table
+_COLUMNS: dict[pa.Schema, str] = {}  # of declared tables, as nulls of their types
 
 
 @cache
@@ -90,9 +91,11 @@ class Queries:
         except duckdb.Error:
             check(part.path for rows in relations.values() if not isinstance(rows, pa.Table) for part in rows)
             raise
-        for relation in relations:
-            self._connection.unregister(relation)
-            self._connection.execute(f'DROP VIEW IF EXISTS "{relation}"')
+        for relation, rows in relations.items():
+            if isinstance(rows, pa.Table) or not rows:
+                self._connection.unregister(relation)
+            else:
+                self._connection.execute(f'DROP VIEW "{relation}"')
         return result
 
 
@@ -114,10 +117,12 @@ def bind(connection: duckdb.DuckDBPyConnection, relation: str, rows: Relation) -
 
 def declared(connection: duckdb.DuckDBPyConnection, table: Table, paths: Iterable[Path] = ()) -> str:
     """A SELECT of the rows in these files (or patterns) with all columns that the table has today."""
-    connection.register("_empty", empty(table))
-    types = connection.execute("SELECT column_name, column_type FROM (DESCRIBE _empty)").fetchall()
-    connection.unregister("_empty")
-    columns = ", ".join(f'NULL::{kind} AS "{name}"' for name, kind in types)
+    if table.schema not in _COLUMNS:
+        connection.register("_empty", empty(table))
+        types = connection.execute("SELECT column_name, column_type FROM (DESCRIBE _empty)").fetchall()
+        connection.unregister("_empty")
+        _COLUMNS[table.schema] = ", ".join(f'NULL::{kind} AS "{name}"' for name, kind in types)
+    columns = _COLUMNS[table.schema]
     files = list(paths)
     rows = f" UNION ALL BY NAME FROM {parquet(files)}" if files else ""
     return f"SELECT {columns} WHERE false{rows}"
