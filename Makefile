@@ -2,7 +2,7 @@
 .DEFAULT_GOAL := help
 PYTHON ?= $(shell command -v python3.11 || command -v python3)
 BIN := .venv/bin
-# uv reads no settings of pip: where a machine tells pip to look, it is told too.
+# uv reads no settings of pip: it gets the indexes that this machine gives pip.
 INDEXES = $(shell $(PYTHON) -m pip config list | sed -n "s/.*\.\(find-links\|index-url\)='\(.*\)'/--\1 \2/p" | sort -u)
 INSTALL = $(BIN)/uv pip install --quiet --system-certs $(INDEXES) --python $(BIN)/python
 export PREFECT_SERVER_ANALYTICS_ENABLED := false

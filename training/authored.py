@@ -1,4 +1,4 @@
-"""The authored documents: many pairs of each, so that neither words shared nor the claim alone tells the label.
+"""The authored documents: many pairs of each, so that neither shared words nor the claim alone predict the label.
 
 A claim stands about as often beside evidence that entails it as beside evidence that does not: a supported claim loses
 one of its sentences, a false one is given the sentence that would make it true. Left out: labeled sets of others
@@ -8,15 +8,16 @@ one of its sentences, a false one is given the sentence that would make it true.
 import json
 import random
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 from tasks.core import keys
 from tasks.text import overlap
+from tasks.text.nearest import nearest
 
 Label = Literal["entailment", "neutral", "contradiction", "not_entailment"]
-Form = Literal["sentences", "documents"]
+Form = Literal["sentences", "documents", "nearest"]
 HELD_OUT = 10  # one document in so many is kept for measuring
 PEOPLE = {"S": "supported", "P": "partially_supported", "U": "not_supported", "C": "contradicted"}
 LABELS: dict[str, Label] = {"P": "neutral", "U": "neutral", "C": "contradiction"}
@@ -28,7 +29,7 @@ class Pair:
     """One training example.
 
     Attributes:
-        label: `not_entailment` where neutral and contradiction are not told apart.
+        label: `not_entailment` where the set does not separate neutral from contradiction.
         source: Which data it comes from.
         kind: How it was made.
         group: Pairs of one document share it: folds and held-out parts never cut through a group.
@@ -51,13 +52,22 @@ class Claim:
         needs: Sentences that decide it; without any one of them a supported claim is supported no more.
         remedy: A sentence that makes a P or U claim supported when it is added, a C claim when it stands in place of
             `needs`; None where nobody wrote one.
+        context: The question or the sentence before, where the claim is read with it.
+        twin: Index of the claim that differs from it in one detail and in its label; None without one.
     """
 
     text: str
     label: str
     needs: tuple[int, ...]
     kind: str
-    remedy: str | None
+    remedy: str | None = None
+    context: str = ""
+    twin: int | None = None
+
+    @property
+    def hypothesis(self) -> str:
+        """The claim as a judge reads it."""
+        return f"{self.context} {self.text}".strip()
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,7 +95,13 @@ def labeled(documents: Iterable[Document]) -> Iterator[dict[str, object]]:
     for document in documents:
         for claim in document.claims:
             text = " ".join(document.sentences)
-            yield {"claim": claim.text, "chunks": [text], "label": PEOPLE[claim.label], "source": document.source}
+            yield {
+                "claim": claim.hypothesis,
+                "chunks": [text],
+                "label": PEOPLE[claim.label],
+                "source": document.source,
+                "kind": claim.kind,
+            }
 
 
 def pairs(documents: Sequence[Document], seed: int, form: Form) -> Iterator[Pair]:
@@ -98,7 +114,12 @@ def pairs(documents: Sequence[Document], seed: int, form: Form) -> Iterator[Pair
             documents[i - 1] if documents[i - 1].source == document.source else documents[(i + 1) % len(documents)]
         )
         maker = _Maker(document, stranger, random.Random(f"{seed}:{document.group}"))  # noqa: S311
-        yield from maker.short() if form == "sentences" else maker.whole()
+        yield from maker.short() if form == "sentences" else maker.whole() if form == "documents" else maker.nearest()
+
+
+def shortened(pair: Pair) -> Pair:
+    """The pair with the few sentences of its premise that are nearest to the claim."""
+    return replace(pair, premise=nearest(pair.premise, pair.hypothesis))
 
 
 class _Maker:
@@ -114,17 +135,16 @@ class _Maker:
             needed = " ".join(self.all[i] for i in claim.needs)
             alike = self.alike(claim)
             if claim.label == "S":
-                yield self.pair("needed", needed, claim.text, "entailment")
-                yield self.pair("alike", alike, claim.text, "neutral")
+                yield self.pair("needed", needed, claim.hypothesis, "entailment")
+                yield self.pair("alike", alike, claim.hypothesis, "neutral")
                 if len(claim.needs) > 1:
                     part = " ".join(self.all[i] for i in self.rng.sample(claim.needs, len(claim.needs) - 1))
-                    yield self.pair("needed_part", part, claim.text, "neutral")
+                    yield self.pair("needed_part", part, claim.hypothesis, "neutral")
             else:
-                yield self.pair("needed", needed or alike, claim.text, LABELS[claim.label])
-                mended = claim.remedy or claim.text
-                yield self.pair(
-                    "mended", mended if claim.label == "C" else f"{needed or alike} {mended}", claim.text, "entailment"
-                )
+                yield self.pair("needed", needed or alike, claim.hypothesis, LABELS[claim.label])
+                remedy = claim.remedy or claim.text
+                premise = remedy if claim.label == "C" else f"{needed or alike} {remedy}"
+                yield self.pair("remedied", premise, claim.hypothesis, "entailment")
         for i in self.rng.sample(self.long(), min(2, len(self.long()))):
             beside = self.all[self.rng.choice([j for j in self.all if j != i])]
             yield self.pair(
@@ -137,9 +157,9 @@ class _Maker:
 
     def alike(self, claim: Claim) -> str:
         """The sentence, of those that the claim doesn't need, with most of the claim's words."""
-        said = overlap.read(claim.text).bag
+        words = overlap.read(claim.text).bag
         others = [i for i in self.all if i not in claim.needs]
-        return self.all[max(others, key=lambda i: len(said & overlap.read(self.all[i]).bag))] if others else ""
+        return self.all[max(others, key=lambda i: len(words & overlap.read(self.all[i]).bag))] if others else ""
 
     def long(self) -> list[int]:
         return [i for i, s in self.all.items() if len(s.split()) >= SHORTEST_SENTENCE]
@@ -149,10 +169,17 @@ class _Maker:
         for claim in self.document.claims:
             made = self.supported(claim) if claim.label == "S" else self.others(claim)
             for kind, premise, label in made:
-                yield self.pair(kind, premise, claim.text, label)
+                yield self.pair(kind, premise, claim.hypothesis, label)
         for i in self.rng.sample(self.long(), min(2, len(self.long()))):
             yield self.pair("verbatim", self.context(self.all), self.all[i], "entailment")
             yield self.pair("verbatim_gone", self.context(self.without([i])), self.all[i], "neutral")
+
+    def nearest(self) -> Iterator[Pair]:
+        """The pairs of whole documents by their nearest sentences, as far as these tell one label from another."""
+        needed = {c.hypothesis: [self.all[i] for i in c.needs] for c in self.document.claims if c.label == "S"}
+        for pair in map(shortened, self.whole()):
+            if pair.label != "entailment" or all(s in pair.premise for s in needed.get(pair.hypothesis, ())):
+                yield pair
 
     def supported(self, claim: Claim) -> Iterator[tuple[str, str, Label]]:
         yield "whole", self.context(self.all), "entailment"
@@ -164,6 +191,9 @@ class _Maker:
             few = [i for i in self.all if i not in claim.needs]
             kept = set(self.rng.sample(few, min(3, len(few)))) | set(claim.needs[1:])
             yield "few_without", self.text({i: s for i, s in self.all.items() if i in kept}), "neutral"
+        twin = None if claim.twin is None else self.document.claims[claim.twin]
+        if twin and twin.label == "C":
+            yield "twin_put_in", self.remedied(twin, twin.text), "contradiction"
         if self.chance(0.15):
             yield "stranger", " ".join(self.stranger.sentences), "neutral"
 
@@ -172,11 +202,11 @@ class _Maker:
         if self.chance(0.25):
             yield "without", self.context(self.without(claim.needs)), "neutral"
         added = claim.remedy if claim.remedy and self.chance(0.75) else claim.text
-        yield "mended", self.mended(claim, added), "entailment"
+        yield "remedied", self.remedied(claim, added), "entailment"
         if claim.remedy and self.chance(0.4):
-            yield "put_in", self.mended(claim, claim.text), "entailment"
+            yield "put_in", self.remedied(claim, claim.text), "entailment"
 
-    def mended(self, claim: Claim, sentence: str) -> str:
+    def remedied(self, claim: Claim, sentence: str) -> str:
         """The document with a sentence in place of what it contradicts, or added where it contradicts nothing."""
         if claim.label == "C":
             kept = {i: s for i, s in self.all.items() if i not in claim.needs[1:]}
@@ -205,12 +235,20 @@ class _Maker:
         return Pair(premise, hypothesis, label, self.document.source, kind, self.document.group)
 
 
+def _question(claim: dict[str, Any]) -> str:
+    """The question of a claim that answers it by a word: "Yes."."""
+    return str(claim.get("q", "")) if claim["k"] == "yes_no" else ""
+
+
 def _lines(path: Path) -> list[str]:
     return [line for line in path.read_text(encoding="utf-8").splitlines() if line.strip()]
 
 
 def _document(line: str, path: Path) -> Document:
     row = json.loads(line)
-    claims = [Claim(c["t"], c["l"], tuple(c["s"]), c["k"], c.get("f")) for c in row["claims"]]
-    source = "natural" if path.stem.startswith("natural") else "authored"
+    claims = [
+        Claim(c["t"], c["l"], tuple(c["s"]), c["k"], c.get("f"), c.get("b") or _question(c), c.get("w"))
+        for c in row["claims"]
+    ]
+    source = next((name for name in ("natural", "twins") if path.stem.startswith(name)), "authored")
     return Document(tuple(row["doc"]), tuple(claims), source, keys.key(*row["doc"]))

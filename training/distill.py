@@ -207,14 +207,14 @@ def held_out(model: torch.nn.Module, examples: Sequence[Example], recipe: Distil
     for batch in Batches([example.tokens for example in examples], recipe.batch_tokens, recipe.seed):
         rows = {name: value.to(device) for name, value in collated([examples[i] for i in batch]).items()}
         logits, labels = replied(model, rows)
-        told = labels != NO_LABEL
+        counted = labels != NO_LABEL
         loss += float(
             torch.nn.functional.cross_entropy(
                 logits.flatten(0, 1), labels.flatten(), ignore_index=NO_LABEL, reduction="sum"
             )
         )
-        tokens += int(told.sum())
-        exact += int(((logits.argmax(-1) == labels) | ~told).all(dim=1).sum())
+        tokens += int(counted.sum())
+        exact += int(((logits.argmax(-1) == labels) | ~counted).all(dim=1).sum())
     model.train(was)
     return HeldOut(len(examples), loss / tokens, exact / len(examples))
 

@@ -141,11 +141,11 @@ class Bands:
     """What the other labels would be worth. All on sets that the fusion was not fitted to.
 
     Attributes:
-        contradicted: Per set with such labels: area under the ROC curve with which p_contradicted tells people's
+        contradicted: Per set with such labels: area under the ROC curve with which p_contradicted separates people's
             contradicted from their other claims that are not supported.
         threshold: Of p_contradicted, where the F-score of that label (β = 0.5: a false alarm
             costs more than a miss), averaged over these sets, is best.
-        partial: Per set with such labels: area with which p_supported tells people's partially supported from the
+        partial: Per set with such labels: area with which p_supported separates people's partially supported from the
             other claims that are not supported.
         abstaining: Per set: what balanced accuracy gains on the rest when the tenth of the claims whose p_supported is
             nearest to one half is left unanswered.
@@ -175,10 +175,10 @@ def bands(samples: Mapping[str, Sample]) -> Bands:
         if name in contradicted:
             p = np.where(odds < 0, 1 / (1 + np.exp(-other)), 0)  # what is supported is not asked for more
             against.append(((labels == "contradicted").astype(np.int64), p))
-        told = np.abs(odds) > np.quantile(np.abs(odds), 0.1)
-        said = (odds >= 0).astype(np.int64)
+        answered = np.abs(odds) > np.quantile(np.abs(odds), 0.1)
+        positive = (odds >= 0).astype(np.int64)
         truth = sample.claims.truth
-        abstaining[name] = balanced(truth[told], said[told]) - balanced(truth, said)
+        abstaining[name] = balanced(truth[answered], positive[answered]) - balanced(truth, positive)
     grid = np.round(np.arange(0.05, 1, 0.05), 2)
     worth = [np.mean([fbeta_score(truth, p >= t, beta=0.5, zero_division=0) for truth, p in against]) for t in grid]
     return Bands(contradicted, float(grid[int(np.argmax(worth))]) if against else 0.5, partial, abstaining)

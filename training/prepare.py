@@ -4,9 +4,10 @@ Left out: any judgment of the labels themselves; `training/data/README.md` says 
 """
 
 import json
+import random
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 
 import msgspec
@@ -26,14 +27,21 @@ from training.recipe import HERE, Data, Recipe
 
 SHORTEST_PREMISE = 3  # words
 RUN = 20  # words in a row that two texts don't share by chance
-CHECKED = 12_000  # pairs on which the tells are measured: enough for two decimals
+FRAME = (  # of web pages, as crawlers leave it
+    "Home > Help center > Articles", "Skip to main content",
+    "We use cookies to improve your experience. Accept all | Settings", "Share this page | Print | Report a problem",
+    "Was this article helpful? Yes No", "Last updated: see the version history.", "Menu Search Sign in",
+    "Related articles", "© All rights reserved. Terms | Privacy | Contact", "Read more …", "Table of contents",
+    "Page 3 of 12", "Subscribe to our newsletter", "Advertisement", "Back to top",
+)  # fmt: skip
+CHECKED = 12_000  # pairs on which the shortcuts are measured: enough for two decimals
 
 
-def build(recipe: Recipe, sets: Path) -> list[Pair]:
+def build(recipe: Recipe, sets: Sequence[Path]) -> list[Pair]:
     """All training pairs of a recipe, in an order that the seed alone decides.
 
     Args:
-        sets: Folder with the labeled sets of others.
+        sets: Folders with the labeled sets of others.
 
     Raises:
         DataError: The recipe names a set whose terms are unknown or don't allow shipped weights, or that isn't there.
@@ -44,18 +52,23 @@ def build(recipe: Recipe, sets: Path) -> list[Pair]:
             known = ", ".join(n for n, t in sources.KNOWN.items() if t.may_ship)
             licence = terms.licence if terms else "unknown"
             raise DataError(f"set {name!r} may not enter shipped weights (licence: {licence}). Use: {known}.")
-        if not (sets / f"{name}.jsonl").exists():
-            raise DataError(f"{sets / name}.jsonl is not there. Name the folder of the labeled sets with --sets.")
+        if not sources.files(sets, name):
+            places = ", ".join(map(str, sets))
+            raise DataError(f"{name}.jsonl is not in {places}. Name the folder of the labeled sets with --sets.")
     documents = [d for d in authored.read(HERE / "data/authored") if not authored.held_out(d)]
-    share = {"authored": recipe.data.authored, "natural": recipe.data.natural}
+    share = {"authored": recipe.data.authored, "natural": recipe.data.natural, "twins": recipe.data.twins}
     used = [d for d in documents if _order(recipe.seed, d.group) < share[d.source]]
     found = [
         p for seed in range(recipe.seed, recipe.seed + recipe.data.draws) for p in _draw(recipe.data, used, sets, seed)
     ]
-    return sorted(found, key=lambda p: keys.key(recipe.seed, p.premise, p.hypothesis))
+    labels: dict[tuple[str, str], set[str]] = {}
+    for p in found:
+        labels.setdefault((p.premise, p.hypothesis), set()).add(p.label)
+    clear = [p for p in found if "entailment" not in (both := labels[p.premise, p.hypothesis]) or len(both) == 1]
+    return sorted(clear, key=lambda p: keys.key(recipe.seed, p.premise, p.hypothesis))
 
 
-def _draw(data: Data, used: Sequence[Document], sets: Path, seed: int) -> Iterator[Pair]:
+def _draw(data: Data, used: Sequence[Document], sets: Sequence[Path], seed: int) -> Iterator[Pair]:
     """All pairs that one seed draws."""
     made = list(authored.pairs(used, seed, data.form))
     made += perturb.near_misses(used, seed, data.near_misses)
@@ -65,18 +78,31 @@ def _draw(data: Data, used: Sequence[Document], sets: Path, seed: int) -> Iterat
     if data.perturbed:
         prose = sorted({p.premise for p in others} | {" ".join(d.sentences) for d in used if d.source == "natural"})
         others += _sample(perturb.pairs(prose, seed), data.perturbed, seed)
-    return (p for p in made + others if len(p.premise.split()) >= SHORTEST_PREMISE)
+    if data.form == "nearest":
+        others = [authored.shortened(p) for p in others]
+    lines = [*FRAME, *(s for d in used for s in d.sentences)]
+    found = [_noisy(p, lines, data.noise, seed) for p in made + others]
+    return (p for p in found if len(p.premise.split()) >= SHORTEST_PREMISE)
 
 
-def leaks(pairs: Iterable[Pair], measured: Iterable[str]) -> int:
-    """How many pairs share a run of words with the measuring side, or have one of its shorter texts as a whole.
+def _noisy(pair: Pair, lines: Sequence[str], share: float, seed: int) -> Pair:
+    """The pair, in a share of cases with a line before or behind its premise: whatever its label is."""
+    rng = random.Random(f"{seed}:noise:{pair.premise}{pair.hypothesis}")  # noqa: S311
+    if rng.random() >= share:
+        return pair
+    line = rng.choice(FRAME) if rng.random() < 0.4 else rng.choice(lines)
+    return replace(pair, premise=f"{line} {pair.premise}" if rng.random() < 0.5 else f"{pair.premise} {line}")
+
+
+def leaks(pairs: Iterable[Pair], measured: Iterable[str]) -> list[Pair]:
+    """The pairs that share a run of words with the measuring side, or have one of its shorter texts as a whole.
 
     Spacing and case aside; a run is `RUN` words long.
     """
     known: set[str] = set()
     for text in measured:
         known |= _runs(text)
-    return sum(not known.isdisjoint(_runs(p.premise) | _runs(p.hypothesis)) for p in pairs)
+    return [p for p in pairs if not known.isdisjoint(_runs(p.premise) | _runs(p.hypothesis))]
 
 
 def _runs(text: str) -> set[str]:
@@ -85,12 +111,12 @@ def _runs(text: str) -> set[str]:
     return {" ".join(words[i : i + RUN]) for i in range(max(1, len(words) - RUN + 1))}
 
 
-def tells(pairs: Sequence[Pair]) -> dict[str, float]:
-    """Area under the ROC curve with which a pair's label is told by what should not tell it.
+def shortcuts(pairs: Sequence[Pair]) -> dict[str, float]:
+    """Area under the ROC curve with which a shortcut predicts a pair's label.
 
     Returns:
         `claim_only`: words of the claim, out of fold by document; `overlap_only`: share of the claim's words in the
-        premise. 0.5 tells nothing; below 0.5, more overlap means less often entailed.
+        premise. 0.5 is chance; below 0.5, more overlap means less often entailed.
     """
     some = [p for p in pairs if _order(1, p.premise + p.hypothesis) < CHECKED / max(1, len(pairs))]
     truth = np.array([p.label == "entailment" for p in some])

@@ -1,6 +1,6 @@
 """Sends a message to where an environment variable or a file says, through Apprise: Slack, e-mail, webhooks and others.
 
-URLs hold secrets: they are read when a message is sent, and stand in no message, log or error. Left out: what is said,
+URLs hold secrets: they are read when a message is sent, and stand in no message, log or error. Left out: the text,
 and when (`flows/alerts.py`).
 """
 

@@ -1,5 +1,5 @@
 -- grain: one claim under one recipe
--- inputs: claims, pairs, verdict (see part_verdicts.sql; `stage` tells whose), for one part
+-- inputs: claims, pairs, verdict (see part_verdicts.sql; `stage` is the judge's number), for one part
 -- parameters: $recipe, $judge_version, $dangling_as_misuse, $readers (stage and languages of each judge; null for all)
 -- docs/methods.md#labels. The pairs of one judge at a claim are combined (macro `combined`). Of several judges, the
 -- last that

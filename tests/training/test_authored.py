@@ -17,7 +17,7 @@ AS_IT_IS = {"P": "neutral", "U": "neutral", "C": "contradiction"}  # of a false 
 # it is not; a false claim is entailed once its remedy stands in the text.
 ENTAILED = {"needed", "whole", "core"}
 NEVER = {"alike", "needed_part", "one_gone", "few_without", "stranger", "without", "verbatim_gone"}
-ALWAYS = {"mended", "put_in", "verbatim"}
+ALWAYS = {"remedied", "put_in", "verbatim"}
 
 
 @st.composite
@@ -117,11 +117,11 @@ def test_one_gone_keeps_every_other_sentence(docs, seed):
 
 @DRAWN
 @given(documents(fewest=2), st.integers(0, 99), st.sampled_from(FORMS))
-def test_a_mended_document_holds_the_remedy_or_the_claim_and_nothing_that_says_otherwise(docs, seed, form):
+def test_a_remedied_document_holds_the_remedy_or_the_claim_and_nothing_that_says_otherwise(docs, seed, form):
     for document, own in by_document(docs, seed, form):
         for claim in document.claims:
-            made = [p for p in of(own, claim) if p.kind in {"mended", "put_in"}]
-            assert any(p.kind == "mended" for p in made) == (claim.label != "S")
+            made = [p for p in of(own, claim) if p.kind in {"remedied", "put_in"}]
+            assert any(p.kind == "remedied" for p in made) == (claim.label != "S")
             for pair in made:
                 told = [t for t in (claim.remedy, claim.text) if t is not None and t in pair.premise]
                 assert len(told) == 1
@@ -138,11 +138,11 @@ def test_a_mended_document_holds_the_remedy_or_the_claim_and_nothing_that_says_o
                     ]
 
 
-def test_most_mended_documents_hold_the_remedy():
+def test_most_remedied_documents_hold_the_remedy():
     # The remedy is taken with 0.75: of 400 claims 300, give or take five standard deviations, sqrt(400 * 3/16) = 8.7.
     claims = tuple(Claim(f"<c{i}>", "U", (), "drawn", f"<r{i}>") for i in range(400))
     document = Document(("First of all.", "Then more."), claims, "natural", "0" * 32)
-    found = [p for p in authored.pairs([document, document], 0, "documents") if p.kind == "mended"][:400]
+    found = [p for p in authored.pairs([document, document], 0, "documents") if p.kind == "remedied"][:400]
     assert 256 < sum(p.hypothesis.replace("c", "r") in p.premise for p in found) < 344
 
 
@@ -235,11 +235,12 @@ def test_the_held_out_tenth_stays_when_documents_are_added(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("label", "said"), [("S", "supported"), ("P", "partially_supported"), ("U", "not_supported"), ("C", "contradicted")]
+    ("label", "expected"),
+    [("S", "supported"), ("P", "partially_supported"), ("U", "not_supported"), ("C", "contradicted")],
 )
-def test_labeled_rows_hold_the_whole_document(label, said):
+def test_labeled_rows_hold_the_whole_document(label, expected):
     document = Document(("One.", "Two."), (Claim("Three.", label, (), "drawn", None),), "natural", "3" * 32)
-    row = {"claim": "Three.", "chunks": ["One. Two."], "label": said, "source": "natural"}
+    row = {"claim": "Three.", "chunks": ["One. Two."], "label": expected, "source": "natural", "kind": "drawn"}
     assert list(authored.labeled([document])) == [row]
 
 
@@ -308,3 +309,52 @@ def test_claims_of_the_repository_are_about_as_often_entailed_as_not(repository,
     # Every fifth document: enough for the share, and of all domains.
     found = [p for p in authored.pairs(repository[::5], 0, form) if not p.kind.startswith("verbatim")]
     assert 0.45 < sum(p.label == "entailment" for p in found) / len(found) < 0.55
+
+
+# Minimal pairs --------------------------------------------------------------------------------------------------------
+
+LEAVE = {
+    "domain": "hr", "style": "page",
+    "doc": ["Five days may be carried over.", "They lapse on 31 March.", "Requests reach HR by 30 June.", "We use cookies."],
+    "claims": [
+        {"t": "Days carried over lapse on 31 March.", "l": "S", "s": [0, 1], "k": "date", "w": 1, "q": "Do days lapse?"},
+        {"t": "Days carried over lapse on 30 June.", "l": "C", "s": [1], "k": "date", "w": 0},
+        {"t": "Yes.", "l": "S", "s": [0], "k": "yes_no", "q": "May days be carried over?"},
+        {"t": "They lapse on 31 March.", "l": "S", "s": [1], "k": "pronoun", "b": "Five days may be carried over."},
+    ],
+}  # fmt: skip
+
+
+@pytest.fixture
+def leave(tmp_path):
+    (tmp_path / "twins_1.jsonl").write_text(json.dumps(LEAVE), encoding="utf-8")
+    (document,) = authored.read(tmp_path)
+    return document
+
+
+def test_a_claim_is_read_with_the_question_or_the_sentence_that_it_needs(leave):
+    assert leave.source == "twins"
+    assert [claim.hypothesis for claim in leave.claims] == [
+        "Days carried over lapse on 31 March.",  # it can be read without its question
+        "Days carried over lapse on 30 June.",
+        "May days be carried over? Yes.",
+        "Five days may be carried over. They lapse on 31 March.",
+    ]
+    assert [row["claim"] for row in authored.labeled([leave])] == [claim.hypothesis for claim in leave.claims]
+
+
+def test_both_twins_stand_beside_a_document_in_which_the_wrong_one_is_right(leave):
+    right, wrong, *_ = (claim.hypothesis for claim in leave.claims)
+    found = [p for p in authored.pairs([leave, leave], 0, "documents") if wrong in p.premise]
+    assert {(p.hypothesis, p.label) for p in found} == {(wrong, "entailment"), (right, "contradiction")}
+    assert not [p for p in found if "31 March" in p.premise]
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_nearest_sentences_hold_all_that_an_entailed_claim_needs(leave, seed):
+    found = list(authored.pairs([leave, leave], seed, "nearest"))
+    assert {p.label for p in found} == {"entailment", "neutral", "contradiction"}
+    for p in found:
+        needed = [leave.sentences[i] for c in leave.claims if c.hypothesis == p.hypothesis for i in c.needs]
+        if p.label == "entailment" and p.kind in {"whole", "core"}:
+            assert all(sentence in p.premise for sentence in needed)

@@ -37,16 +37,16 @@ def pair(premise="It rained all day.", hypothesis="It was wet.", label="entailme
 def test_a_planted_leak_is_found_whatever_its_spacing_and_case(text):
     measured = ["Something else.", "The dam was finished in 1936."]
     clean = [pair("The dam was finished in 1937.", "A dam was finished in 1936."), pair()]
-    assert prepare.leaks(clean, measured) == 0
-    assert prepare.leaks([*clean, pair(premise=text)], measured) == 1
-    assert prepare.leaks([pair(hypothesis=text), *clean, pair(premise=text, hypothesis=text)], measured) == 2
+    assert len(prepare.leaks(clean, measured)) == 0
+    assert len(prepare.leaks([*clean, pair(premise=text)], measured)) == 1
+    assert len(prepare.leaks([pair(hypothesis=text), *clean, pair(premise=text, hypothesis=text)], measured)) == 2
 
 
 def test_a_leak_inside_a_longer_text_is_found():
     measured = " ".join(f"word{i}" for i in range(40))
     part = " ".join(measured.split()[7:30])
-    assert prepare.leaks([pair(premise=f"A stranger's document. {part} And more.")], [measured]) == 1
-    assert prepare.leaks([pair(premise=f"A stranger's document. {part[:60]} And more.")], [measured]) == 0
+    assert len(prepare.leaks([pair(premise=f"A stranger's document. {part} And more.")], [measured])) == 1
+    assert len(prepare.leaks([pair(premise=f"A stranger's document. {part[:60]} And more.")], [measured])) == 0
 
 
 def test_what_is_measured_on_are_the_claims_answers_and_chunks_of_all_files_and_the_held_out_documents(tmp_path):
@@ -80,16 +80,16 @@ def test_nothing_is_told_by_claims_that_stand_on_both_sides():
     found = [
         pair(f"It says {c} here.", c, label, group) for group, c in claims(100) for label in ("entailment", "neutral")
     ]
-    told = prepare.tells(found)
-    assert told["claim_only"] == pytest.approx(0.5)
-    assert told["overlap_only"] == pytest.approx(0.5)
+    areas = prepare.shortcuts(found)
+    assert areas["claim_only"] == pytest.approx(0.5)
+    assert areas["overlap_only"] == pytest.approx(0.5)
 
 
 def test_claims_drawn_without_regard_to_their_label_tell_next_to_nothing():
     rng = random.Random(1)
     found = [pair(f"It says {c} here.", c, rng.choice(["entailment", "neutral"]), group) for group, c in claims(600)]
     # Standard deviation of an area that tells nothing: sqrt((n + 1) / (12 n1 n0)), 0.024 for 300 and 300; four of them.
-    assert abs(prepare.tells(found)["claim_only"] - 0.5) < 0.1
+    assert abs(prepare.shortcuts(found)["claim_only"] - 0.5) < 0.1
 
 
 def test_a_word_that_only_false_claims_have_tells_everything():
@@ -99,7 +99,7 @@ def test_a_word_that_only_false_claims_have_tells_everything():
         )
         for i, (group, c) in enumerate(claims(200))
     ]
-    assert prepare.tells(found)["claim_only"] > 0.99
+    assert prepare.shortcuts(found)["claim_only"] > 0.99
 
 
 @pytest.mark.parametrize(("entailed_shares", "area"), [(True, 1.0), (False, 0.0)])
@@ -109,7 +109,7 @@ def test_shared_words_tell_everything_where_one_side_alone_has_them(entailed_sha
         for group, c in claims(60)
         for label in ("entailment", "not_entailment")
     ]
-    assert prepare.tells(found)["overlap_only"] == pytest.approx(area)
+    assert prepare.shortcuts(found)["overlap_only"] == pytest.approx(area)
 
 
 def test_claims_of_one_document_never_tell_of_each_other():
@@ -122,7 +122,7 @@ def test_claims_of_one_document_never_tell_of_each_other():
     rng.shuffle(found)  # as in a training set, where documents do not lie together
     # The name of the document tells the label without fail, but documents are never cut in two.
     # 40 of them: standard deviation 0.09, three of them.
-    assert abs(prepare.tells(found)["claim_only"] - 0.5) < 0.28
+    assert abs(prepare.shortcuts(found)["claim_only"] - 0.5) < 0.28
 
 
 # Order and samples ----------------------------------------------------------------------------------------------------
@@ -204,7 +204,7 @@ def built(sets):
     """Every kind of pair, of all of the repository's documents. Edits are made of the same text in both forms."""
     data = {"begin": 30, "q2": 5}
     edited = Data(form="documents", sets=data, perturbed=1000, near_misses=0.3)
-    return {d.form: prepare.build(Recipe(data=d), sets) for d in (edited, Data(form="sentences", sets=data))}
+    return {d.form: prepare.build(Recipe(data=d), [sets]) for d in (edited, Data(form="sentences", sets=data))}
 
 
 @pytest.fixture(scope="module")
@@ -216,15 +216,15 @@ def documents():
 def test_a_set_without_terms_is_refused_by_name(tmp_path, name):
     planted(tmp_path, name, 3)
     with pytest.raises(DataError) as caught:
-        prepare.build(Recipe(data=Data(authored=0, natural=0, sets={name: 3})), tmp_path)
+        prepare.build(Recipe(data=Data(authored=0, natural=0, sets={name: 3})), [tmp_path])
     licence = "unknown" if name == "unheard_of" else "none stated"
     assert f"'{name}' may not enter shipped weights (licence: {licence}). Use: begin," in str(caught.value)
 
 
 def test_a_set_that_is_not_there_is_named_with_its_place(tmp_path):
     with pytest.raises(DataError) as caught:
-        prepare.build(Recipe(data=Data(authored=0, natural=0, sets={"begin": 3})), tmp_path)
-    assert str(tmp_path / "begin.jsonl") in str(caught.value)
+        prepare.build(Recipe(data=Data(authored=0, natural=0, sets={"begin": 3})), [tmp_path])
+    assert f"begin.jsonl is not in {tmp_path}" in str(caught.value)
     assert "--sets" in str(caught.value)
 
 
@@ -254,14 +254,14 @@ def runs(text):
 def test_a_training_set_has_no_leak_into_the_held_out_documents(built, tmp_path):
     measured = prepare.measured_texts([tmp_path])
     for pairs in built.values():
-        assert prepare.leaks(pairs, measured) == 0
+        assert len(prepare.leaks(pairs, measured)) == 0
 
 
 def test_a_training_set_has_no_leak_into_the_sets_at_hand(built):
     dev = shared() / "nli/dev"
     if not dev.exists():
         pytest.skip(f"{dev} is not there: labeled sets of others are no part of this repository")
-    assert prepare.leaks(built["documents"], prepare.measured_texts([dev])) == 0
+    assert len(prepare.leaks(built["documents"], prepare.measured_texts([dev]))) == 0
 
 
 def test_no_pair_stands_with_two_labels(built):
@@ -295,7 +295,7 @@ def test_the_sets_give_no_more_than_the_recipe_asks_for(built):
 def test_rows_added_to_a_set_leave_the_others_where_they_are(built, sets, tmp_path):
     more = planted(tmp_path, "begin", 60)
     assert (more / "begin.jsonl").read_text().startswith((sets / "begin.jsonl").read_text())
-    found = prepare.build(Recipe(data=Data(authored=0, natural=0, sets={"begin": 30})), more)
+    found = prepare.build(Recipe(data=Data(authored=0, natural=0, sets={"begin": 30})), [more])
     before = [p for p in built["documents"] if p.source == "begin"]
     kept = [p for p in found if p in before]
     assert kept == [p for p in before if p in found]
@@ -305,7 +305,7 @@ def test_rows_added_to_a_set_leave_the_others_where_they_are(built, sets, tmp_pa
 def test_a_share_of_the_documents_is_a_part_of_a_larger_share(tmp_path, documents):
     groups = []
     for share in (0.2, 0.5):
-        found = prepare.build(Recipe(data=Data(authored=share, natural=0)), tmp_path)
+        found = prepare.build(Recipe(data=Data(authored=share, natural=0)), [tmp_path])
         assert {p.source for p in found} == {"authored"}
         groups.append({p.group for p in found})
     count = sum(d.source == "authored" and not authored.held_out(d) for d in documents)
@@ -316,10 +316,10 @@ def test_a_share_of_the_documents_is_a_part_of_a_larger_share(tmp_path, document
 
 def test_several_draws_are_what_the_seeds_one_by_one_would_draw(tmp_path):
     data = {"authored": 0, "natural": 0.1, "near_misses": 0.5}
-    twice = prepare.build(Recipe(data=Data(draws=2, **data)), tmp_path)
+    twice = prepare.build(Recipe(data=Data(draws=2, **data)), [tmp_path])
     # The documents are chosen by the recipe's seed, so only what is made of them may differ.
     used = {p.group for p in twice}
-    once = prepare.build(Recipe(data=Data(**data)), tmp_path)
+    once = prepare.build(Recipe(data=Data(**data)), [tmp_path])
     assert {p.group for p in once} == used
     assert not Counter(once) - Counter(twice)
     assert 1.5 * len(once) < len(twice)
@@ -331,13 +331,13 @@ import hashlib, sys
 from pathlib import Path
 from training import prepare
 from training.recipe import Data, Recipe
-pairs = prepare.build(Recipe(data=Data(authored=0, natural=0.2, sets={"begin": 30}, perturbed=50)), Path(sys.argv[1]))
+pairs = prepare.build(Recipe(data=Data(authored=0, natural=0.2, sets={"begin": 30}, perturbed=50)), [Path(sys.argv[1])])
 print(hashlib.sha256(repr(pairs).encode()).hexdigest())
 """
 
 
 def test_the_same_recipe_gives_the_same_pairs_in_every_process(sets):
-    here = prepare.build(Recipe(data=Data(authored=0, natural=0.2, sets={"begin": 30}, perturbed=50)), sets)
+    here = prepare.build(Recipe(data=Data(authored=0, natural=0.2, sets={"begin": 30}, perturbed=50)), [sets])
     # Sets of strings have another order in there.
     environment = os.environ | {"PYTHONHASHSEED": "1", "PYTHONPATH": str(recipe.HERE.parent)}
     there = subprocess.check_output([sys.executable, "-c", HASH, str(sets)], env=environment, text=True, timeout=120)
