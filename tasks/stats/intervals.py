@@ -8,13 +8,14 @@ scale. Left out: how numbers that are no means move (`jackknife.py`), and differ
 
 import math
 from dataclasses import dataclass
+from statistics import NormalDist
 
 import numpy as np
 import numpy.typing as npt
-from scipy import special
+import scipy
 
 LEVEL = 0.95
-Z = float(special.ndtri(0.5 + LEVEL / 2))
+Z = NormalDist().inv_cdf(0.5 + LEVEL / 2)
 SAME = 1e-9  # share of the largest possible variance below which what is left is rounding
 Numbers = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
@@ -151,7 +152,7 @@ def _known(found: Moves) -> _Known:
         scatter = m * added(squared**2) / squares**2 - 1
         plain = (m + effective) / 2 - 1
         freedom = np.where(scatter > 0, np.minimum(plain, 2 * m / scatter), plain)
-        t = special.stdtrit(np.maximum(freedom, 1.0), 0.5 + LEVEL / 2)
+        t = scipy.special.stdtrit(np.maximum(freedom, 1.0), 0.5 + LEVEL / 2)
         return _Known(m, effective, (m - 1) / m * squares, t)
 
 

@@ -284,7 +284,7 @@ def frame(rows: pa.Table) -> pl.DataFrame:
 
 def empty(table: Table) -> pa.Table:
     """No rows, all columns."""
-    return _plain(table).empty_table()
+    return pa.Table.from_batches([], schema=_plain(table))
 
 
 def _plain(table: Table) -> pa.Schema:
