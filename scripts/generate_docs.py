@@ -191,9 +191,9 @@ def keys_table(model: type[BaseModel], at: str = "") -> str:
 
 
 def meaning(model: type[BaseModel], name: str) -> str:
-    """What a key means: from the model's docstring, or else from `MEANINGS`; empty where nobody says it."""
-    if said := attributes(model).get(name) or MEANINGS.get(f"{model.__name__}.{name}"):
-        return said
+    """What a key means: from the model's docstring, or else from `MEANINGS`; empty if there is none."""
+    if text := attributes(model).get(name) or MEANINGS.get(f"{model.__name__}.{name}"):
+        return text
     field = model.model_fields[name]
     if inspect.isclass(field.annotation) and issubclass(field.annotation, BaseModel):
         return _plain((inspect.getdoc(field.annotation) or "").split("\n\n")[0])
@@ -286,7 +286,7 @@ def _view(connection: duckdb.DuckDBPyConnection, name: str) -> str:
     docs = {n: p["description"] for n, p in trace_json_schema()["$defs"]["Chunk"]["properties"].items()}
     for table in reversed(inputs):
         docs |= {f.name: (f.metadata or {})[b"doc"].decode() for f in TABLES[table].schema}
-    docs |= {key.removeprefix(f"{name}."): said for key, said in MEANINGS.items() if key.startswith(f"{name}.")}
+    docs |= {key.removeprefix(f"{name}."): text for key, text in MEANINGS.items() if key.startswith(f"{name}.")}
     rows = [f"| `{column}` | `{type_}` | {docs.get(column, '')} |" for column, type_ in _described(connection, name)]
     made = ", ".join(f"[`{i}`](#{i})" for i in inputs)
     head = [f"### {name}\n", f"One row is {header['grain']}. Made from {made}.\n"]
