@@ -13,7 +13,7 @@ sets that it was fitted to, that is in sample. On a single set, the baselines ar
 
 import json
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from pathlib import Path
 
 import numpy as np
@@ -38,7 +38,7 @@ Interval = tuple[float, float, float]  # estimate, low, high
 Row = dict[str, Interval]
 
 
-def agreement(truth: Ints, predicted: Ints, scores: Floats, clusters: Sequence[str]) -> Row:
+def agreement(truth: Ints, predicted: Ints, scores: Floats, clusters: list[str]) -> Row:
     """Balanced accuracy, Cohen's kappa and AUC, each with its interval."""
     _, cluster = np.unique(clusters, return_inverse=True)
     rng = np.random.default_rng(0)
@@ -83,7 +83,7 @@ def judged(claims: Claims, judge: Judge) -> tuple[Row, dict[str, float]]:
         "seconds": round(seconds, 2),
         "tokens_in": sum(v.tokens_in for v in verdicts),
     }
-    clusters = np.array(claims.clusters)[known]
+    clusters = np.array(claims.clusters)[known].tolist()
     return agreement(claims.truth[known], label[known].astype(np.int64), score[known], clusters), cost
 
 

@@ -27,8 +27,8 @@ RULES = Rules(
 
 
 def night(rng: np.random.Generator, day: int, traces: int, drop: float, between: float) -> Night:
-    """One night's groundedness: 70% of the answers at 100, the others anywhere below; three in ten ask again what
-    another one of the night asked, and score as that one or anew, one as likely as the other."""
+    """One night's groundedness: 70% of the answers at 100, the others anywhere below. Three in ten repeat a question of
+    the night, and score as its first answer or anew, with equal chances."""
     questions = math.ceil(0.7 * traces)
     of = np.concatenate([np.arange(questions), rng.integers(0, questions, traces - questions)])
     own = _scores(rng, questions)[of]

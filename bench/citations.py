@@ -136,10 +136,9 @@ def one_run(args: argparse.Namespace, folder: Path) -> dict[str, Any]:
     options = ["--child", folder, "--data", args.data, *(["--judge", args.judge] if args.judge else [])]
     found: dict[str, Any] = common.child("bench.citations", *options)
     lake = Lake(folder / "lake")
-    scores = [pl.DataFrame(p.read()) for p in lake.parts(TRACE_SCORES, found["recipe"])]
-    verdicts = [pl.DataFrame(p.read(["request_key", "label", "p_supported"])) for p in lake.parts(VERDICTS)]
-    found["scores"] = pl.concat(scores).sort("question_id", "trace_id")
-    found["verdicts"] = pl.concat(verdicts).unique("request_key", keep="last", maintain_order=True).sort("request_key")
+    verdicts = lake.frame(VERDICTS, columns=["request_key", "label", "p_supported"])
+    found["scores"] = lake.frame(TRACE_SCORES, found["recipe"]).sort("question_id", "trace_id")
+    found["verdicts"] = verdicts.unique("request_key", keep="last", maintain_order=True).sort("request_key")
     return found
 
 

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
+import numpy.typing as npt
 from rich.console import Console
 from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import brier_score_loss, log_loss, roc_auc_score
@@ -21,7 +22,8 @@ from bench import common
 from bench.common import ROOT
 from bench.labeled import Claims, Floats, Ints, default_data, load, read_jsonl
 from tasks.engines.transformers_cpu import Embedder, EmbedderConfig
-from tasks.judges.similarity import FEATURES, Coefficients, Config, Similarity, Thresholds
+from tasks.judges._surface import FEATURES
+from tasks.judges.similarity import Coefficients, Config, Similarity, Thresholds
 from tasks.scorers.embedding import answer_relevance, chunk_relevance
 from tasks.text.windows import windows
 
@@ -152,11 +154,16 @@ def bands(claims: Claims, table: Floats, console: Console) -> None:
 def relevance(folder: Path, embedder: Embedder, console: Console) -> None:
     """Print thresholds of relevance: a question beside its own trace's texts, and beside those of another trace."""
     traces = read_jsonl(folder / "traces.jsonl")
-    cut = lambda text: [text[a:b] for a, b in windows(text, RELEVANCE_WORDS)]  # noqa: E731
+
+    def cut(text: str) -> list[str]:
+        return [text[a:b] for a, b in windows(text, RELEVANCE_WORDS)]
+
+    def take(texts: Sequence[str]) -> npt.NDArray[np.float32]:
+        return np.array([next(vectors) for _ in texts])
+
     groups = [(t["question"], cut(t["answer"]), [cut(c["text"]) for c in t["chunks"]]) for t in traces]
     flat = [text for q, a, chunks in groups for text in (q, *a, *(w for c in chunks for w in c))]
     vectors = iter(embedder.embed(flat).vectors)
-    take = lambda texts: np.array([next(vectors) for _ in texts])  # noqa: E731
     read = [(next(vectors), take(a), [take(c) for c in chunks]) for _, a, chunks in groups]
     scores: dict[str, tuple[list[float], list[float]]] = {
         name: ([], []) for name in ("answer", "context, per chunk", "context, best chunk of a trace")
@@ -221,7 +228,7 @@ def unfitted() -> Similarity:
 
 
 def main() -> None:
-    """Fit, print, and write if asked."""
+    """Fit, print, and write with --write."""
     parser = common.parser(__doc__)
     parser.add_argument("--data", type=Path, default=default_data(), help="folder with traces.jsonl and labels.jsonl")
     parser.add_argument("--write", action="store_true", help=f"write {CONFIG.name}")

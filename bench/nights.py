@@ -1,12 +1,14 @@
 """Nights for benchmarks: their config, and the stages of a nightly run."""
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import yaml
 
+from tasks import scorers
 from tasks.claims.extract import extract_claims
 from tasks.engines.transformers_cpu import Embedded
 from tasks.ingest.ingest import ingest
@@ -64,3 +66,9 @@ class FreeEmbedder:
 
     def close(self) -> None:
         """Nothing to free."""
+
+
+def without_embedding(ctx: Context, **changes: Any) -> Context:
+    """The context with other judges or the like, and with an embedder that costs nothing."""
+    embedder: Any = FreeEmbedder()
+    return replace(ctx, embedder=embedder, scorers=scorers.load(ctx.settings, embedder), **changes)

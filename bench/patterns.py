@@ -65,11 +65,11 @@ def table(rows: Iterable[dict[str, Any]]) -> str:
 def night(config: Path, hits: int) -> None:
     """Counts, speed and hits of the results of the last completed run."""
     ctx = build_context(config, date.min, date.max)
-    runs = [r for p in ctx.lake.parts(RUNS) for r in p.read().to_pylist() if r["status"] == "completed"]
-    if not runs:
+    runs = ctx.lake.frame(RUNS, columns=["status", "started_at", "recipe"]).filter(status="completed")
+    if runs.is_empty():
         print(f"{config}: no results yet. Run `leadline nightly` with it first.")
         return
-    ctx = replace(ctx, recipe=max(runs, key=lambda r: r["started_at"])["recipe"])
+    ctx = replace(ctx, recipe=runs.sort("started_at")["recipe"][-1])
     results = {p.name: p for p in ctx.lake.parts(CLAIM_RESULTS, ctx.recipe)}
     found: defaultdict[str, list[tuple[Mapping[str, Any], Mapping[str, Any], str]]] = defaultdict(list)
     claims, meter = 0, Meter()

@@ -13,11 +13,9 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-import polars as pl
-
 from bench import common
 from bench.common import Meter, Metered, measured
-from bench.nights import STAGES, FreeEmbedder
+from bench.nights import STAGES, without_embedding
 from bench.speed import stub
 from tasks.core.schemas import CLAIM_RESULTS, TRACE_SCORES, TRACES, VERDICTS
 from tasks.engines._openai_wire import Wire
@@ -52,7 +50,7 @@ def night(folder: Path, server: stub.Stub, shard_requests: int, *, retry_failure
     ctx: Any = build_context(config, day, day, today=day)
     meter = Meter()
     judge = replace(ctx.judges[0], judge=Metered(ctx.judges[0].judge, "judge", meter=meter))
-    ctx = replace(ctx, embedder=FreeEmbedder(), judges=(judge,))
+    ctx = without_embedding(ctx, judges=(judge,))
     before = states(ctx)
     phases: dict[str, dict[str, float]] = {}
     engine: dict[str, dict[str, float]] = {}
@@ -74,14 +72,14 @@ def night(folder: Path, server: stub.Stub, shard_requests: int, *, retry_failure
     grades = folder / "grades.json"
     phase("grades", lambda: grade(ctx, folder / "relevance.yaml", grades, meter), by_engine=True)
     phase("scores", lambda: (STAGES["relevance"](ctx), STAGES["scores"](ctx)))
-    results = [row for part in ctx.lake.parts(CLAIM_RESULTS, ctx.recipe) for row in part.read().to_pylist()]
+    results = ctx.lake.frame(CLAIM_RESULTS, ctx.recipe).select("claim_id", "status", "label", "misused")
     return {
         "phases": phases,
         "engine": engine,
         "before": before,
         "after": states(ctx),
-        "traces": sum(part.rows() for part in ctx.lake.parts(TRACE_SCORES, ctx.recipe)),
-        "claims": {row["claim_id"]: [row["status"], row["label"], row["misused"]] for row in results},
+        "traces": ctx.lake.frame(TRACE_SCORES, ctx.recipe).height,
+        "claims": {claim: result for claim, *result in results.iter_rows()},
         "grades": json.loads(grades.read_text()),
     }
 
@@ -89,9 +87,8 @@ def night(folder: Path, server: stub.Stub, shard_requests: int, *, retry_failure
 def states(ctx: Any) -> dict[str, str | None]:
     """The failure of every request's latest verdict; None for a verdict without a failure."""
     columns = ["request_key", "failure", "created_at"]
-    parts = ctx.lake.parts(VERDICTS, ctx.judges[0].judge.version)
-    rows = [pl.DataFrame(part.read(columns)) for part in parts]
-    return dict(pl.concat(rows).sort("created_at", maintain_order=True).select(columns[:2]).iter_rows()) if rows else {}
+    rows = ctx.lake.frame(VERDICTS, ctx.judges[0].judge.version, columns=columns)
+    return dict(rows.sort("created_at", maintain_order=True).select(columns[:2]).iter_rows())
 
 
 def grade(ctx: Any, config: Path, kept: Path, meter: Meter) -> None:
@@ -105,8 +102,7 @@ def grade(ctx: Any, config: Path, kept: Path, meter: Meter) -> None:
             "question": row["question"],
             "answer": row["answer"],
         }
-        for part in ctx.lake.parts(TRACES)
-        for row in part.read().to_pylist()
+        for row in ctx.lake.frame(TRACES).iter_rows(named=True)
         if row["trace_id"] not in done
     }
     rater = rater_model.load(config, ("passages", "question", "answer"))

@@ -40,8 +40,7 @@ SCORES = ("groundedness_score", "faithfulness", "utilization", "answer_relevance
 
 
 def run_pipeline(source: Path, folder: Path) -> list[dict[str, Any]]:
-    from bench.nights import STAGES, FreeEmbedder, configure
-    from tasks import scorers
+    from bench.nights import STAGES, configure, without_embedding
     from tasks.publish import publish
     from tasks.run.build import build_context
     from tasks.scoring.nightly import aggregate_nights
@@ -53,9 +52,7 @@ def run_pipeline(source: Path, folder: Path) -> list[dict[str, Any]]:
     ctx = build_context(config, DAY, DAY)
     gates: Any = Metered(ctx.gates)
     judge = Metered(ctx.judges[0].judge, "judge")
-    embedder: Any = FreeEmbedder()
-    own = scorers.load(ctx.settings, embedder)
-    ctx = replace(ctx, embedder=embedder, gates=gates, scorers=own, judges=(replace(ctx.judges[0], judge=judge),))
+    ctx = without_embedding(ctx, gates=gates, judges=(replace(ctx.judges[0], judge=judge),))
     stages: dict[str, Callable[[Any], object]] = {
         **STAGES,
         "nightly": aggregate_nights,

@@ -26,7 +26,7 @@ from rich.console import Console
 
 from bench import common
 from bench.common import ROOT, Metered, load_average, ratios, spread
-from bench.nights import STAGES, FreeEmbedder, configure
+from bench.nights import STAGES, configure, without_embedding
 from bench.speed.generate import traces
 from tasks import judges
 from tasks.core import keys
@@ -96,7 +96,7 @@ def planned(config: Path, days: tuple[date, date], judges: dict[str, Kept] | Non
     """A context whose traces are ingested, cut into claims and paired."""
     ctx: Any = build_context(config, *days, today=days[-1])
     cascade = tuple(replace(j, judge=judges[j.name]) for j in ctx.judges) if judges else ctx.judges
-    ctx = replace(ctx, embedder=FreeEmbedder(), judges=cascade)
+    ctx = without_embedding(ctx, judges=cascade)
     for stage in ("ingest", "claims", "pairs"):
         STAGES[stage](ctx)
     return ctx
