@@ -35,7 +35,7 @@ PEERS = {
     "GroUSE 0.4.2": (2.7, 3, 5_464, 10),
     "TruLens 2.16": (9.9, 13, 12_468, 37),
     "RAGChecker 0.1.9": (23.9, 11, 6_996, 32),
-    "bare client, one call a trace": (0.22, 1, 1_137, 0.2),
+    "bare client, one call per trace": (0.22, 1, 1_137, 0.2),
 }
 LATENCY_MS = 50
 FAULTS = {"malformed": 0.05, "error": 0.05}
@@ -80,7 +80,7 @@ def plain(rounds: int) -> dict[str, Any]:
             server.reset()
             found = night(folder / str(n), server)
             found = {k: v for k, v in found.items() if k not in {"claims", "before", "after"}}
-            for kind, path in (("bare, the same calls", same), ("bare, one call a trace", single)):
+            for kind, path in (("bare, the same calls", same), ("bare, one call per trace", single)):
                 server.reset()
                 found[kind] = common.child("bench.speed.bare_client", path, server.url)
                 found[kind] |= {k: server.stats()[v] for k, v in (("calls", "calls"), ("prompt", "prompt_tokens"))}
@@ -227,19 +227,11 @@ def show(found: dict[str, Any]) -> None:
         rows = [per_trace(r, phases) for r in rounds]
         digits = {"wall": 2, "calls": 2, "prompt": 0, "cached": 0, "fresh": 0, "cpu": 2, "peak": 0}
         table.add_row(name, *(spread([r[k] for r in rows], d) for k, d in digits.items()))
-    for name in ("bare, the same calls", "bare, one call a trace"):
-        its = [r[name] for r in rounds]
-        n = rounds[0]["judged"]
-        table.add_row(
-            name,
-            spread([r["wall"] for r in its], 2),
-            spread([r["calls"] / n for r in its], 2),
-            spread([r["prompt"] / n for r in its]),
-            "",
-            "",
-            spread([1000 * r["cpu"] / n for r in its], 2),
-            spread([r["peak_mb"] for r in its]),
-        )
+    n = rounds[0]["judged"]
+    for name in ("bare, the same calls", "bare, one call per trace"):
+        shown = (("wall", 1, 2), ("calls", 1 / n, 2), ("prompt", 1 / n, 0), ("cpu", 1000 / n, 2), ("peak_mb", 1, 0))
+        cells = [spread([r[name][k] * factor for r in rounds], digits) for k, factor, digits in shown]
+        table.add_row(name, *cells[:3], "", "", *cells[3:])
     for name, (wall, calls, prompt, cpu) in PEERS.items():
         table.add_row(f"{name} (published)", f"{wall}", f"{calls}", f"{prompt:,}", "", "", f"{cpu}")
     console.print(table)
@@ -260,12 +252,10 @@ def show(found: dict[str, Any]) -> None:
 def show_facts(title: str, found: Mapping[str, Any]) -> None:
     table = common.table(title, ("", ""))
     for name, value in found.items():
-        rows = value.items() if isinstance(value, dict) else [("", value)]
-        for sub, one in rows:
+        for part, one in value.items() if isinstance(value, dict) else [("", value)]:
             items = one if isinstance(one, list) else [one]
-            table.add_row(
-                f"{name} {sub}".strip(), ", ".join(f"{i:.2f}" if isinstance(i, float) else str(i) for i in items)
-            )
+            text = ", ".join(f"{i:.2f}" if isinstance(i, float) else str(i) for i in items)
+            table.add_row(f"{name} {part}".strip(), text)
     Console(width=110).print(table)
 
 
