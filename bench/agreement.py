@@ -2,14 +2,13 @@
 
     python -m bench.agreement [--judge configs/judges/X.yaml] [--data PATH …] [--json]
 
-A claim counts as supported if the judge says so of any of its chunks; people's partially supported counts as not
-supported. Intervals are 95% bootstrap intervals over traces (over equal sets of chunks in files of claims). Without
+A claim counts as supported if the judge calls it supported by any of its chunks; people's partially supported counts as
+not supported. Intervals are 95% bootstrap intervals over traces (over equal sets of chunks in files of claims). Without
 `--data`, the development sets and the held-out tenth of the authored documents are measured.
 
-Beside the judge stand its parts and what it has to beat. With an entailment judge on several sets, rows marked `other
-sets` are fitted to the other sets only (weights and threshold): the fusion's honest number. `as configured` is what
-ships; on sets that it was fitted to, that is in sample. On a single set, the baselines are fitted out of fold on its
-own claims.
+The tables also show the judge's parts and baselines. With an entailment judge on several sets, rows marked `other sets`
+are fitted to the other sets only (weights and threshold): the fusion's honest number. `as configured` is what ships; on
+sets that it was fitted to, that is in sample. On a single set, the baselines are fitted out of fold on its own claims.
 """
 
 import json
@@ -19,7 +18,6 @@ from pathlib import Path
 
 import numpy as np
 from rich.console import Console
-from rich.table import Table
 from sklearn.metrics import roc_auc_score
 
 from bench import common
@@ -58,10 +56,10 @@ def _measures(truth: Ints, predicted: Ints, scores: Floats, weight: Floats) -> t
     total = weight.sum()
     both = weight[(truth == 1) & (predicted == 1)].sum()
     neither = weight[(truth == 0) & (predicted == 0)].sum()
-    positive, said = weight[truth == 1].sum(), weight[predicted == 1].sum()
+    positive, predicted_positive = weight[truth == 1].sum(), weight[predicted == 1].sum()
     if not 0 < positive < total:
         return np.nan, np.nan, np.nan
-    chance = (positive * said + (total - positive) * (total - said)) / total**2
+    chance = (positive * predicted_positive + (total - positive) * (total - predicted_positive)) / total**2
     agreed = (both + neither) / total
     kappa = (agreed - chance) / (1 - chance) if chance < 1 else 0.0
     accuracy = (both / positive + neither / (total - positive)) / 2
@@ -69,38 +67,41 @@ def _measures(truth: Ints, predicted: Ints, scores: Floats, weight: Floats) -> t
 
 
 def judged(claims: Claims, judge: Judge) -> tuple[Row, dict[str, float]]:
-    """Agreement of what the judge says, over the claims that it answers, and what judging took."""
-    judge.judge(claims.requests[:1])  # loads the model: not part of the time taken
+    """Agreement of the judge on the claims that it labels, and the cost of judging."""
+    judge.judge(claims.requests[:1])  # loads the model, which is not timed
     began = time.perf_counter()
     verdicts = judge.judge(claims.requests)
     seconds = time.perf_counter() - began
     yes = np.array([v.label == "supported" for v in verdicts], dtype=float)
-    said = np.array([v.label not in {None, "abstained"} for v in verdicts], dtype=float)
-    given = [v.p_supported for v in verdicts]
-    score = claims.best(np.array([y if p is None else p for p, y in zip(given, yes, strict=True)]))
-    label = np.where(claims.best(yes) > 0, 1, np.where(claims.best(said) > 0, 0, -1))
-    told = label >= 0
+    labeled = np.array([v.label not in {None, "abstained"} for v in verdicts], dtype=float)
+    scores = [y if v.p_supported is None else v.p_supported for v, y in zip(verdicts, yes, strict=True)]
+    score, label, known = claims.best(np.array(scores)), claims.best(yes) > 0, claims.best(labeled) > 0
     cost = {
         "claims": len(label),
-        "unanswered": int((~told).sum()),
+        "unanswered": int((~known).sum()),
         "pairs": len(verdicts),
         "seconds": round(seconds, 2),
         "tokens_in": sum(v.tokens_in for v in verdicts),
     }
-    clusters = [c for c, t in zip(claims.clusters, told, strict=True) if t]
-    return agreement(claims.truth[told], label[told], score[told], clusters), cost
+    clusters = np.array(claims.clusters)[known].tolist()
+    return agreement(claims.truth[known], label[known].astype(np.int64), score[known], clusters), cost
 
 
 def fused(samples: Mapping[str, fuse.Sample], name: str, features: tuple[str, ...]) -> Row:
     """Agreement on one set of a fusion of some features that was fitted to the other sets."""
     fit = fuse.left_out(samples, name, [FEATURES.index(f) for f in features])
     claims = samples[name].claims
-    odds = claims.best(fit.odds(samples[name].table))
-    return agreement(claims.truth, (odds >= 0).astype(np.int64), odds, claims.clusters)
+    return by_odds(claims, fit.odds(samples[name].table))
+
+
+def by_odds(claims: Claims, odds: Floats) -> Row:
+    """Agreement of log-odds by request, supported from 0 on."""
+    best = claims.best(odds)
+    return agreement(claims.truth, (best >= 0).astype(np.int64), best, claims.clusters)
 
 
 def out_of_fold(claims: Claims, scores: Floats) -> Row:
-    """Agreement of a plain score whose threshold was chosen on the other folds of the same claims."""
+    """Agreement of a score whose threshold was chosen on the other folds of the same claims."""
     best = claims.best(scores)
     label = np.zeros(len(best), dtype=np.int64)
     for train, test in folds(claims, seed=0):
@@ -109,7 +110,7 @@ def out_of_fold(claims: Claims, scores: Floats) -> Row:
 
 
 def compare(sets: Mapping[str, Claims], path: Path) -> tuple[dict[str, dict[str, Row]], dict[str, dict[str, float]]]:
-    """Agreement of the judge, its parts and what it has to beat, per set; and what judging took."""
+    """Agreement of the judge, its parts and the baselines, per set; and the cost of judging."""
     judge, plain = judges.load(path), judges.load(SIMILARITY)
     rows: dict[str, dict[str, Row]] = {}
     costs: dict[str, dict[str, float]] = {}
@@ -121,7 +122,7 @@ def compare(sets: Mapping[str, Claims], path: Path) -> tuple[dict[str, dict[str,
     reader = judge if isinstance(judge, Nli) and judge.fused else None
     samples = {n: fuse.sample(c, reader, fuse.CACHE) for n, c in sets.items()} if reader is not None else {}
     for name, sample in samples.items():
-        rows[name]["entailment, p ≥ 0.5"] = _plain(sample.claims, sample.table[:, FEATURES.index("entailment")])
+        rows[name]["entailment, p ≥ 0.5"] = by_odds(sample.claims, sample.table[:, FEATURES.index("entailment")])
         for label, features in {**PARTS, **BASELINES}.items() if len(samples) > 1 else ():
             rows[name][f"{label}, other sets"] = fused(samples, name, features)
         for label in ("cosine", "overlap"):
@@ -131,21 +132,12 @@ def compare(sets: Mapping[str, Claims], path: Path) -> tuple[dict[str, dict[str,
     return rows, costs
 
 
-def _plain(claims: Claims, odds: Floats) -> Row:
-    best = claims.best(odds)
-    return agreement(claims.truth, (best >= 0).astype(np.int64), best, claims.clusters)
-
-
 def main() -> None:
     """Measure and print."""
     parser = common.parser(__doc__)
     parser.add_argument("--judge", type=Path, default=JUDGE, help="the judge's config")
-    parser.add_argument(
-        "--data",
-        type=Path,
-        nargs="*",
-        help="folders of traces and labels, folders of authored documents, or files of claims",
-    )
+    sets_help = "folders of traces and labels, folders of authored documents, or files of claims"
+    parser.add_argument("--data", type=Path, nargs="*", help=sets_help)
     parser.add_argument("--json", action="store_true", help="print JSON instead of tables")
     args = parser.parse_args()
     sets = load_all(args.data)
@@ -157,7 +149,7 @@ def main() -> None:
     console = Console(width=120)
     for name, claims in sets.items():
         title = f"{name}: {len(claims.labels)} claims, {int(claims.truth.sum())} supported"
-        out = Table("judge", "balanced accuracy", "Cohen's kappa", "AUC", title=title)
+        out = common.table(title, ("judge", "balanced accuracy", "Cohen's kappa", "AUC"))
         for label, row in rows[name].items():
             out.add_row(label, *(f"{x:.3f} [{low:.3f}, {high:.3f}]" for x, low, high in row.values()))
         console.print(out)

@@ -1,11 +1,10 @@
-"""Alerts on simulated nights: false ones in a year, and nights until a drop is told.
+"""Alerts on simulated nights: false alerts per year, and nights until a drop is reported.
 
     python -m bench.alerts [--years 30] [--drops 40]
 
-Scores are as skewed as groundedness is, questions repeat, and nights differ by more than sampling. Standard errors are
-the cluster-robust ones of large nights; the bootstrap that smaller nights get takes long, and is hardly another.
-Left out: reading tables, and several numbers that move together (they are taken as independent, which gives most false
-alerts).
+Scores are as skewed as groundedness, questions repeat, and nights differ by more than sampling. Standard errors are the
+cluster-robust ones of large nights; the bootstrap of smaller nights takes long and hardly differs. Left out: reading
+tables, and numbers that change together (independent numbers give the most false alerts).
 """
 
 import math
@@ -16,7 +15,7 @@ import numpy as np
 
 from bench import common
 from tasks.core.config import Alerts
-from tasks.stats.alerting import LONGEST, Change, Night, Return, Rules, Told, level, watch
+from tasks.stats.alerting import LONGEST, Change, Night, PastChange, Return, Rules, level, watch
 
 FIRST = date(2026, 1, 1)
 NUMBERS = 20  # 2 apps × 2 generators × 5 numbers
@@ -28,8 +27,8 @@ RULES = Rules(
 
 
 def night(rng: np.random.Generator, day: int, traces: int, drop: float, between: float) -> Night:
-    """One night's groundedness: 70% of the answers at 100, the others anywhere below; three in ten ask again what
-    another one of the night asked, and score as that one or anew, one as likely as the other."""
+    """One night's groundedness: 70% of the answers at 100, the others anywhere below. Three in ten repeat a question of
+    the night, and score as its first answer or anew, with equal chances."""
     questions = math.ceil(0.7 * traces)
     of = np.concatenate([np.arange(questions), rng.integers(0, questions, traces - questions)])
     own = _scores(rng, questions)[of]
@@ -56,42 +55,42 @@ class Watcher:
 
     def __init__(self) -> None:
         self.nights: list[Night] = []
-        self.told: list[Told] = []
+        self.alerts: list[PastChange] = []
         self.returns = 0
 
     def see(self, tonight: Night) -> bool:
-        """Whether a change is told."""
+        """Whether an alert fires."""
         self.nights = [*self.nights, tonight][-2 * (RULES.nights + LONGEST) :]
-        found = watch(self.nights, self.told, RULES)
+        found = watch(self.nights, self.alerts, RULES)
         if isinstance(found, Return):
-            self.told[-1] = replace(self.told[-1], until=found.until)
+            self.alerts[-1] = replace(self.alerts[-1], until=found.until)
             self.returns += 1
         if not isinstance(found, Change):
             return False
-        self.told.append(Told(tonight.day, found.days[0], found.before, found.level))
+        self.alerts.append(PastChange(tonight.day, found.days[0], found.before, found.level))
         return True
 
 
 def false_alerts(traces: int, between: float, years: int) -> float:
     """Alerts a year over `NUMBERS` numbers, all of them false."""
     rng = np.random.default_rng(traces)
-    told = 0
+    fired = 0
     for _ in range(years):
         watcher = Watcher()
-        told += sum(watcher.see(night(rng, day, traces, 0, between)) for day in range(RULES.least_nights + 365))
-    return told / years * NUMBERS
+        fired += sum(watcher.see(night(rng, day, traces, 0, between)) for day in range(RULES.least_nights + 365))
+    return fired / years * NUMBERS
 
 
 def nights_to_detect(traces: int, drop: float, between: float, drops: int) -> list[float]:
-    """Nights until each of several drops is told, the first bad one included; infinite where it is not told in time."""
+    """Nights until an alert for each of several drops, with the first bad night; infinite if none fires in time."""
     rng = np.random.default_rng(traces + int(drop))
     found = []
     for _ in range(drops):
         watcher = Watcher()
         for day in range(BEFORE):
             watcher.see(night(rng, day, traces, 0, between))
-        told = (n + 1 for n in range(AFTER) if watcher.see(night(rng, BEFORE + n, traces, drop, between)))
-        found.append(float(next(told, math.inf)))
+        fired = (n + 1 for n in range(AFTER) if watcher.see(night(rng, BEFORE + n, traces, drop, between)))
+        found.append(float(next(fired, math.inf)))
     return found
 
 
@@ -107,11 +106,11 @@ def main() -> None:
     given = parser.parse_args()
     for traces in (50, 200, 1_000):
         for between in (0.0, 1.0, 2.0):
-            said = [f"{false_alerts(traces, between, given.years):.1f} false alerts a year"]
+            parts = [f"{false_alerts(traces, between, given.years):.1f} false alerts a year"]
             for drop in (2, 5, 10):
                 nights = nights_to_detect(traces, drop, between, given.drops)
-                said.append(f"{drop} points: {_quantile(nights, 0.5)}, {_quantile(nights, 0.9)}")
-            print(f"{traces} traces, {between} points between nights: {'; '.join(said)}", flush=True)
+                parts.append(f"{drop} points: {_quantile(nights, 0.5)}, {_quantile(nights, 0.9)}")
+            print(f"{traces} traces, {between} points between nights: {'; '.join(parts)}", flush=True)
 
 
 if __name__ == "__main__":

@@ -3,38 +3,41 @@
     python -m bench.citations [--judge YAML] [--data DIR] [--runs 5] [--scratch DIR] [--json FILE]
 
 The stages of recipe `configs/recipes/citations.yaml` run over traces that people have labeled (`traces.jsonl` and
-`labels.jsonl`), each run in a process and a lake of its own, so that every verdict is made again. Beside the score of
-each generator stands the share of its claims that people call completely supported, of those with such a label that
-cite chunks. Three spreads: over the runs (the same questions judged again), over random fifths of the questions, and
-over five bootstrap draws of as many questions. With `--scratch` the lakes are kept, and verdicts in them are not made
-again.
+`labels.jsonl`). Each run has its own process and lake, so every verdict is made again. The table shows each generator's
+score beside the share of its claims that people call completely supported, of its labeled claims that cite chunks.
+There are three spreads: over the runs (the same questions judged again), over random fifths of the questions, and over
+five bootstrap draws of as many questions. `--scratch` keeps the lakes, and verdicts in them are not made again.
 
-Left out: relevance and the report, which the score doesn't need; generators whose traces have no chunks, to which it
-doesn't apply.
+Left out: relevance and the report, which the score doesn't need; generators whose traces have no chunks.
 """
 
 import argparse
 import json
 import tempfile
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date
-from functools import partial
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import polars as pl
 import yaml
 from rich.console import Console
 from scipy.stats import kendalltau, spearmanr
 
 from bench import common
 from bench.common import ROOT
-from bench.labeled import Floats, default_data, load, read_jsonl
+from bench.labeled import Floats, default_data, load, traces_and_labels
+from bench.nights import STAGES, configure
 from tasks.core import keys
+from tasks.core.schemas import TRACE_SCORES, VERDICTS
+from tasks.run.build import build_context
+from tasks.scoring.nightly import aggregate_nights
 from tasks.stats.intervals import interval, means
+from tasks.store.lake import Lake
 
 RECIPE = ROOT / "configs/recipes/citations.yaml"
 DRAWS = 2_000
@@ -47,8 +50,8 @@ class Number:
     """One number of one generator, question by question.
 
     Attributes:
-        totals: (m,) sum of what was counted or measured in each question.
-        counts: (m,) how many there were of it, at least 1.
+        totals: Sum over each question's observations, (m,).
+        counts: Observations of each question, at least 1, (m,).
     """
 
     totals: Floats
@@ -70,7 +73,7 @@ def ranked(means: Mapping[str, float]) -> list[str]:
 
 
 def fifths(number: Number, *seed: str, parts: int = RUNS) -> Floats:
-    """Means over disjoint random parts of the questions, sizes differing by one at most; (parts,), or (m,) if fewer."""
+    """Means over disjoint random parts of the questions, of nearly equal sizes; (parts,), or (m,) if fewer."""
     order = _rng(*seed).permutation(len(number.totals))
     return np.array([number.of(part) for part in np.array_split(order, min(parts, len(order)))])
 
@@ -82,7 +85,7 @@ def drawn(number: Number, *seed: str, draws: int = DRAWS) -> Floats:
 
 
 def reach_of(draws: Floats, runs: int = RUNS) -> float:
-    """Highest − lowest of so many draws, on average."""
+    """Highest − lowest of this many draws, on average."""
     groups = draws[: len(draws) // runs * runs].reshape(-1, runs)
     return float(np.ptp(groups, axis=1).mean())
 
@@ -100,148 +103,101 @@ def _rng(*seed: str) -> np.random.Generator:
 # Reading --------------------------------------------------------------------------------------------------------------
 
 
-def of_people(data: Path, generators: Mapping[str, str]) -> dict[str, dict[str, tuple[int, int]]]:
-    """Per generator and trace: claims called completely supported, and labeled claims that cite chunks."""
+def of_people(data: Path) -> pl.DataFrame:
+    """Per trace: `n` labeled claims that cite chunks, of which people call `complete` completely supported."""
     claims = load(data)
-    found: dict[str, dict[str, tuple[int, int]]] = {}
-    for trace, complete in zip(claims.clusters, claims.truth.tolist(), strict=True):
-        own = found.setdefault(generators[trace], {})
-        yes, n = own.get(trace, (0, 0))
-        own[trace] = yes + complete, n + 1
-    return found
-
-
-def number(rows: Sequence[tuple[float, int]]) -> Number:
-    totals, counts = np.array(rows, dtype=float).T
-    return Number(totals, counts)
+    found = pl.DataFrame({"trace_id": claims.clusters, "complete": claims.truth})
+    return found.group_by("trace_id", maintain_order=True).agg(pl.sum("complete"), n=pl.len())
 
 
 def run_stages(data: Path, judge: Path | None, folder: Path) -> dict[str, Any]:
-    """The stages, in this process; what they took. The lake stays in `folder`."""
-    from tasks.claims import extract as claims
-    from tasks.ingest import ingest
-    from tasks.judging import pairs, verdicts
-    from tasks.run.build import build_context
-    from tasks.scoring import nightly, score
-
+    """Run the stages in this process; returns their seconds and verdicts. The lake stays in `folder`."""
     recipe: Path | dict[str, Any] = RECIPE
     if judge is not None:
         recipe = {**yaml.safe_load(RECIPE.read_text(encoding="utf-8")), "judge": str(judge)}
-    days = [date.fromisoformat(t["timestamp"][:10]) for t in read_jsonl(data / "traces.jsonl")]
-    config = {
-        "lake": str(folder / "lake"),
-        "warehouse": str(folder / "leadline.duckdb"),
-        "report": {"dir": str(folder / "report")},
-        "sources": [{"kind": "jsonl", "paths": [str(data / "traces.jsonl")]}],
-        "recipes": [str(recipe) if isinstance(recipe, Path) else recipe],
-    }
-    folder.mkdir(parents=True, exist_ok=True)
-    (folder / "nightly.yaml").write_text(yaml.safe_dump(config, sort_keys=False), encoding="utf-8")
-    ctx = build_context(folder / "nightly.yaml", min(days), max(days))
-    stages: list[Callable[..., Any]] = [
-        ingest.ingest,
-        claims.extract_claims,
-        pairs.plan_pairs,
-        partial(verdicts.judge_pairs, keep=True),
-        partial(verdicts.judge_pairs, stage=2),
-        score.score_traces,
-        nightly.aggregate_nights,
-    ]
+    days = [date.fromisoformat(t["timestamp"][:10]) for t in traces_and_labels(data)[0]]
+    ctx = build_context(configure(folder, data / "traces.jsonl", recipe), min(days), max(days))
+    judge_pairs: Any = STAGES["verdicts"]
     begun = time.perf_counter()
     try:
-        done = [stage(ctx) for stage in stages]
+        for name in ("ingest", "claims", "pairs"):
+            STAGES[name](ctx)
+        done = [judge_pairs(ctx, keep=True), judge_pairs(ctx, stage=2)]
+        STAGES["scores"](ctx)
+        aggregate_nights(ctx)
     finally:
         ctx.close()
-    rounds = [{"computed": r.computed, "reused": r.reused} for r in done[3:5]]
+    rounds = [{"computed": r.computed, "reused": r.reused} for r in done]
     return {"seconds": time.perf_counter() - begun, "rounds": rounds, "recipe": ctx.recipe}
 
 
 def one_run(args: argparse.Namespace, folder: Path) -> dict[str, Any]:
-    """`run_stages` in a process of its own, with the rows that it left: scores by trace, verdicts by request."""
-    from tasks.core.schemas import TRACE_SCORES, VERDICTS
-    from tasks.store.lake import Lake
-
+    """`run_stages` in its own process, with its rows of trace scores and verdicts."""
     options = ["--child", folder, "--data", args.data, *(["--judge", args.judge] if args.judge else [])]
     found: dict[str, Any] = common.child("bench.citations", *options)
     lake = Lake(folder / "lake")
-    scores = [r for p in lake.parts(TRACE_SCORES, found["recipe"]) for r in p.read().to_pylist()]
-    verdicts = [r for p in lake.parts(VERDICTS) for r in p.read(["request_key", "label", "p_supported"]).to_pylist()]
-    found["scores"] = {r["trace_id"]: r for r in scores}
-    found["verdicts"] = {r["request_key"]: (r["label"], r["p_supported"]) for r in verdicts}
+    verdicts = lake.frame(VERDICTS, columns=["request_key", "label", "p_supported"])
+    found["scores"] = lake.frame(TRACE_SCORES, found["recipe"]).sort("question_id", "trace_id")
+    found["verdicts"] = verdicts.unique("request_key", keep="last", maintain_order=True).sort("request_key")
     return found
 
 
 # Measuring ------------------------------------------------------------------------------------------------------------
 
 
-def measure(runs: Sequence[Mapping[str, Any]], people: Mapping[str, Mapping[str, tuple[int, int]]]) -> dict[str, Any]:
-    """Everything that is shown; generators with the highest score first, those without any last."""
-    scores = runs[0]["scores"]
-    traces: dict[str, list[dict[str, Any]]] = {}
-    for row in scores.values():
-        traces.setdefault(row["generator"], []).append(row)
-    judged = {g: _scored(rows) for g, rows in traces.items() if any(r[SCORE] is not None for r in rows)}
-    labeled = {g: number(list(people[g].values())) for g in judged}
-    order = ranked({g: n.mean for g, n in judged.items()})
-    of_people_ = ranked({g: n.mean for g, n in labeled.items()})
-    draws = {g: drawn(judged[g], g) for g in order}
-    rows = [_row(g, traces[g], judged[g], labeled[g], draws[g], of_people_, runs) for g in order]
+def measure(runs: Sequence[Mapping[str, Any]], people: pl.DataFrame) -> dict[str, Any]:
+    """The figures; generators with the highest score first, those without a score last."""
+    scores = runs[0]["scores"].join(people, on="trace_id", how="left", maintain_order="left")
+    traces = {str(name): rows for (name,), rows in scores.group_by("generator", maintain_order=True)}
+    judged = {name: _scored(rows) for name, rows in traces.items() if rows[SCORE].count()}
+    labeled = {name: _number(traces[name].drop_nulls("n").select("complete", "n")) for name in judged}
+    order, people_order = (ranked({name: n.mean for name, n in of.items()}) for of in (judged, labeled))
+    draws = {name: drawn(judged[name], name) for name in order}
+    rows = []
+    for name in order:
+        again = [_scored(r["scores"].filter(generator=name)).mean for r in runs]
+        rank = people_order.index(name) + 1
+        rows.append(_row(name, traces[name], judged[name], labeled[name], draws[name]))
+        rows[-1] |= {"people_rank": rank, "range_of_runs": max(again) - min(again)}
     rows += [{"generator": g, "traces": len(traces[g]), "status": "na"} for g in sorted(set(traces) - set(order))]
-    means = [[n[g].mean for g in order] for n in (judged, labeled)]
-    both = [
-        (scores[t][SCORE], yes / n)
-        for own in people.values()
-        for t, (yes, n) in own.items()
-        if scores[t][SCORE] is not None
-    ]
+    both = scores.drop_nulls([SCORE, "n"])
+    values = [r["scores"].sort("trace_id").select("trace_id", SCORE) for r in runs]
     return {
         "generators": rows,
-        "of_generators": correlation(*means),
-        "of_traces": correlation(*zip(*both, strict=True)),
+        "of_generators": correlation(*([of[name].mean for name in order] for of in (judged, labeled))),
+        "of_traces": correlation(both[SCORE], both["complete"] / both["n"]),
         "order_kept": order_kept(draws, order),
         "runs": [{k: r[k] for k in ("seconds", "rounds")} for r in runs],
-        "same_verdicts": all(r["verdicts"] == runs[0]["verdicts"] for r in runs),
-        "same_scores": all(
-            {t: s[SCORE] for t, s in r["scores"].items()} == {t: s[SCORE] for t, s in scores.items()} for r in runs
-        ),
+        "same_verdicts": all(r["verdicts"].equals(runs[0]["verdicts"]) for r in runs),
+        "same_scores": all(v.equals(values[0]) for v in values),
     }
 
 
-def correlation(a: Sequence[float], b: Sequence[float]) -> dict[str, float]:
+def correlation(a: Sequence[float] | pl.Series, b: Sequence[float] | pl.Series) -> dict[str, float]:
     """Kendall's tau-b with its p-value, Spearman's rho, and how many are compared."""
     tau = kendalltau(a, b)
     return {"n": len(a), "tau": float(tau.statistic), "p": float(tau.pvalue), "rho": float(spearmanr(a, b).statistic)}
 
 
-def _scored(rows: Sequence[Mapping[str, Any]]) -> Number:
-    """Citation groundedness by question, in an order that does not change."""
-    found: dict[str, tuple[float, int]] = {}
-    for r in sorted(rows, key=lambda r: (r["question_id"], r["trace_id"])):
-        if r[SCORE] is not None:
-            total, n = found.get(r["question_id"], (0.0, 0))
-            found[r["question_id"]] = total + r[SCORE], n + 1
-    return number(list(found.values()))
+def _scored(traces: pl.DataFrame) -> Number:
+    """Citation groundedness by question."""
+    scored = traces.drop_nulls(SCORE).group_by("question_id", maintain_order=True)
+    return _number(scored.agg(pl.sum(SCORE), n=pl.len()).select(SCORE, "n"))
 
 
-def _row(
-    generator: str,
-    traces: Sequence[Mapping[str, Any]],
-    judged: Number,
-    labeled: Number,
-    draws: Floats,
-    order_of_people: Sequence[str],
-    runs: Sequence[Mapping[str, Any]],
-) -> dict[str, Any]:
-    cited, true = (
-        sum(r[c] or 0 for r in traces) for c in ("segments_cited_judged", "segments_cited_true")
-    )  # null where N/A
-    again = [_scored([s for s in r["scores"].values() if s["generator"] == generator]).mean for r in runs]
+def _number(totals_and_counts: pl.DataFrame) -> Number:
+    totals, counts = totals_and_counts.to_numpy().astype(float).T
+    return Number(totals, counts)
+
+
+def _row(generator: str, traces: pl.DataFrame, judged: Number, labeled: Number, draws: Floats) -> dict[str, Any]:
+    cited, true = traces["segments_cited_judged"].sum(), traces["segments_cited_true"].sum()  # null where N/A
     parts = fifths(judged, generator)
     return {
         "generator": generator,
         "status": "scored",
         "traces": len(traces),
-        "na": sum(r["citation_status"] == "na" for r in traces),
+        "na": traces.filter(citation_status="na").height,
         "questions": len(judged.totals),
         SCORE: judged.mean,
         "interval": interval(means(judged.totals, judged.counts)),
@@ -249,8 +205,6 @@ def _row(
         "people": labeled.mean,
         "people_interval": interval(means(labeled.totals, labeled.counts)),
         "people_claims": int(labeled.counts.sum()),
-        "people_rank": order_of_people.index(generator) + 1,
-        "range_of_runs": max(again) - min(again),
         "fifths": parts.tolist(),
         "range_of_fifths": float(np.ptp(parts)),
         "range_of_draws": reach_of(draws),
@@ -285,10 +239,10 @@ def show(found: Mapping[str, Any]) -> None:
         f"{r['seconds']:.0f}" + (" (verdicts reused)" if any(x["reused"] for x in r["rounds"]) else "")
         for r in found["runs"]
     )
-    asked = " + ".join(str(sum(x.values())) for x in found["runs"][0]["rounds"])
+    requests = " + ".join(str(sum(x.values())) for x in found["runs"][0]["rounds"])
     console.print(f"The order of all generators is kept in {found['order_kept']:.0%} of {DRAWS:,} bootstrap draws.")
-    console.print(f"{asked} requests a run; verdicts the same in all runs: {found['same_verdicts']}, scores: ", end="")
-    console.print(f"{found['same_scores']}. Seconds: {seconds}.")
+    same = f"verdicts the same in all runs: {found['same_verdicts']}, scores: {found['same_scores']}"
+    console.print(f"{requests} requests a run; {same}. Seconds: {seconds}.")
 
 
 def _interval(mean: float, ends: tuple[float, float] | None) -> str:
@@ -304,17 +258,12 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("--json", type=Path)
     parser.add_argument("--child", type=Path, help=argparse.SUPPRESS)
     args = parser.parse_args(arguments)
-    for name in ("traces.jsonl", "labels.jsonl"):
-        if not (args.data / name).exists():
-            raise SystemExit(
-                f"{args.data / name} does not exist. Name labeled traces with --data, or set LEADLINE_SHARED."
-            )
+    traces_and_labels(args.data)  # both are there
     args.data, args.judge = args.data.resolve(), args.judge and args.judge.resolve()
     if args.child:
         print(json.dumps(run_stages(args.data, args.judge, args.child)))
         return
-    generators = {t["trace_id"]: t["generator"] for t in read_jsonl(args.data / "traces.jsonl")}
-    people = of_people(args.data, generators)
+    people = of_people(args.data)
     with tempfile.TemporaryDirectory(prefix="leadline-citations-") as made:
         scratch = (args.scratch or Path(made)).resolve() / (args.judge.stem if args.judge else "recipe")
         found = measure([one_run(args, scratch / f"run-{i}") for i in range(1, args.runs + 1)], people)

@@ -1,11 +1,12 @@
-"""What the measurements share: command line, tables, child processes, and judges whose seconds are counted."""
+"""What the benchmarks share: command line, tables, child processes, timing and ratios."""
 
 import argparse
 import json
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from statistics import median
 from typing import Any
@@ -14,11 +15,16 @@ from rich.table import Table
 from rich.text import Text
 
 ROOT = Path(__file__).resolve().parents[1]
+Stages = dict[str, dict[str, Any]]  # rows of `measured` by stage: what one round took
 
 
-def parser(doc: str | None) -> argparse.ArgumentParser:
-    """A command line whose help is a module's docstring, as it stands."""
-    return argparse.ArgumentParser(description=doc, formatter_class=argparse.RawDescriptionHelpFormatter)
+def parser(doc: str | None, rounds: int | None = None) -> argparse.ArgumentParser:
+    """A command line whose help is a module's docstring; with `rounds` by default, it has --rounds and --json."""
+    made = argparse.ArgumentParser(description=doc, formatter_class=argparse.RawDescriptionHelpFormatter)
+    if rounds is not None:
+        made.add_argument("--rounds", type=int, default=rounds)
+        made.add_argument("--json", type=Path, help="write the numbers to this file")
+    return made
 
 
 def save(path: Path | None, result: object) -> None:
@@ -37,17 +43,28 @@ def table(title: str, columns: Sequence[str], left: Sequence[int] = (0,)) -> Tab
 
 def spread(values: Sequence[float], digits: int = 0) -> str:
     """Median and range; the median alone where all values print the same."""
+    if not values:
+        return "n/a"
     low, mid, high = (f"{f(values):,.{digits}f}" for f in (min, median, max))
     return mid if low == high else f"{mid} [{low}, {high}]"
 
 
-def child(module: str, *arguments: object) -> Any:
-    """The last line, as JSON, of a module that runs in a process of its own."""
-    command = [sys.executable, "-m", module, *map(str, arguments)]
-    done = subprocess.run(command, check=False, stdout=subprocess.PIPE, text=True, cwd=ROOT)
-    if done.returncode:
-        raise SystemExit(f"python -m {module} ended with {done.returncode}; its messages stand above.")
-    return json.loads(done.stdout.splitlines()[-1])
+# Timing ---------------------------------------------------------------------------------------------------------------
+
+
+def measured(name: str, work: Callable[[], object]) -> dict[str, Any]:
+    """Wall and CPU seconds of some work, and the peak of the process's resident memory while it ran."""
+    Path("/proc/self/clear_refs").write_text("5")  # the peak starts again from here
+    meter = Meter()
+    meter.run(work)
+    status = Path("/proc/self/status").read_text()
+    peak = next(int(line.split()[1]) for line in status.splitlines() if line.startswith("VmHWM"))
+    return {"stage": name, **meter.take(), "peak_mb": peak / 1024}
+
+
+def share_of(name: str, wall: float, cpu: float = 0.0) -> dict[str, Any]:
+    """A row as `measured` makes it, for a part of a stage's work."""
+    return {"stage": f"of it, {name}", "wall": wall, "cpu": cpu, "peak_mb": 0.0}
 
 
 class Meter:
@@ -72,13 +89,57 @@ class Meter:
 
 
 class Metered:
-    """A judge whose own seconds are counted apart from the pipeline's."""
+    """A judge, gate or the like, some of whose methods are timed; without names, all of them."""
 
-    def __init__(self, judge: Any, meter: Meter | None = None) -> None:
-        self._judge, self.meter = judge, meter or Meter()
+    def __init__(self, inner: Any, *methods: str, meter: Meter | None = None) -> None:
+        self._inner, self._methods, self.meter = inner, methods, meter or Meter()
 
     def __getattr__(self, name: str) -> Any:
-        return getattr(self._judge, name)
+        found = getattr(self._inner, name)
+        if name in self._methods or (not self._methods and callable(found)):
+            return partial(self.meter.run, found)
+        return found
 
-    def judge(self, requests: Sequence[Any]) -> Any:
-        return self.meter.run(self._judge.judge, requests)
+
+def load_average() -> float:
+    """Load average of the last minute; read before a benchmark, it is the load by other work."""
+    return float(Path("/proc/loadavg").read_text().split()[0])
+
+
+# Rounds ---------------------------------------------------------------------------------------------------------------
+
+
+def child(module: str, *arguments: object) -> Any:
+    """The last line, as JSON, of a module that runs in a process of its own."""
+    command = [sys.executable, "-m", module, *map(str, arguments)]
+    done = subprocess.run(command, check=False, stdout=subprocess.PIPE, text=True, cwd=ROOT)
+    if done.returncode:
+        raise SystemExit(f"python -m {module} ended with {done.returncode}; see its messages above.")
+    return json.loads(done.stdout.splitlines()[-1])
+
+
+def one_round(module: str, *children: Sequence[object]) -> Stages:
+    """Run a module's children with these arguments, one after another; each prints rows of `measured`."""
+    return {row["stage"]: row for arguments in children for row in child(module, "--child", *arguments)}
+
+
+def medians(rounds: Sequence[Stages]) -> dict[str, dict[str, float]]:
+    """Of each stage, over the rounds."""
+    return {stage: {k: median(r[stage][k] for r in rounds) for k in ("wall", "cpu", "peak_mb")} for stage in rounds[0]}
+
+
+def ratios(
+    rounds: Sequence[Mapping[str, Mapping[str, Any]]], key: str, above: str, *below: str, without: str | None = None
+) -> list[float]:
+    """A stage's number over the sum of other stages' numbers, round by round.
+
+    Rounds in which the others have none are left out.
+
+    Args:
+        without: A stage whose number is subtracted from the first.
+    """
+    return [
+        (r[above][key] - (r[without][key] if without else 0)) / total
+        for r in rounds
+        if (total := sum(r[name].get(key, 0) for name in below))
+    ]

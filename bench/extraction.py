@@ -1,58 +1,42 @@
-"""How answers are cut: claims, kinds and citations of the extractor `sentences`, held against 440 answers cut by hand.
+"""How answers are cut: claims, kinds and citations of the extractor `sentences`, compared with 440 answers cut by hand.
 
     python -m bench.extraction [--answers tests/extractors/answers] [--from N] [--to N] [--misses STYLE]
 
-N counts the answers of a style; the README beside them says which were written when.
+N counts the answers of a style; their README shows which were written when.
 
-A part counts as found where its span is the one marked by hand, but for markup and punctuation at its edges. Claims:
+A part counts as found if its span is the one marked by hand, apart from markup and punctuation at its edges. Claims:
 spans of kind `claim`. Kinds: spans of the other kinds, each with its kind. Citations: pairs of a claim and a chunk, or
 of a claim and a dangling reference.
 """
 
 import json
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import numpy as np
 from rich.console import Console
 
 from bench import common
+from bench.common import ROOT
+from bench.labeled import Floats, Ints, read_jsonl
 from tasks.core.types import Answer, Chunk, ClaimDraft
 from tasks.extractors import load
 
-ANSWERS = Path(__file__).resolve().parents[1] / "tests" / "extractors" / "answers"
+ANSWERS = ROOT / "tests/extractors/answers"
 # Markup and punctuation at the edge of a part; a sign that is the whole of a table's cell stays.
 EDGE = r"(?:<[^<>]*>|[^\w✓✔✗✘❌✅☑]|_)+"
 LEFT, RIGHT = re.compile(rf"^{EDGE}"), re.compile(rf"{EDGE}$")
 
 
 class Part(NamedTuple):
-    """One part of an answer: its span without what stands at its edges, its kind and what it cites."""
+    """One part of an answer: its span without markup at its edges, its kind and its citations."""
 
     start: int
     end: int
     kind: str
     cites: frozenset[str]
-
-
-class Counts(NamedTuple):
-    """Of one kind of thing: found and right, found, to be found."""
-
-    right: int = 0
-    found: int = 0
-    wanted: int = 0
-
-    def __add__(self, other: "Counts") -> "Counts":  # type: ignore[override]
-        return Counts(*(a + b for a, b in zip(self, other, strict=True)))
-
-    @property
-    def precision(self) -> float:
-        return self.right / self.found if self.found else 1.0
-
-    @property
-    def recall(self) -> float:
-        return self.right / self.wanted if self.wanted else 1.0
 
 
 def part(answer: str, start: int, end: int, kind: str, cites: Iterable[str]) -> Part:
@@ -78,11 +62,8 @@ def cut(row: dict[str, Any], drafts: Sequence[ClaimDraft]) -> list[Part]:
     return [part(row["answer"], d.start, d.end, d.kind, [*d.cited_chunk_ids, *d.dangling]) for d in drafts]
 
 
-def compared(ours: Sequence[Part], theirs: Sequence[Part]) -> tuple[Counts, Counts, Counts]:
-    """Claims, kinds and citations, counted."""
-
-    def count(a: set[Any], b: set[Any]) -> Counts:
-        return Counts(len(a & b), len(a), len(b))
+def compared(ours: Sequence[Part], theirs: Sequence[Part]) -> Ints:
+    """Claims, kinds and citations: how many are in both, in ours, and in theirs, (3, 3)."""
 
     def claims(parts: Sequence[Part]) -> set[Any]:
         return {(p.start, p.end) for p in parts if p.kind == "claim"}
@@ -93,15 +74,22 @@ def compared(ours: Sequence[Part], theirs: Sequence[Part]) -> tuple[Counts, Coun
     def citations(parts: Sequence[Part]) -> set[Any]:
         return {(p.start, p.end, name) for p in parts if p.kind == "claim" for name in p.cites}
 
-    return tuple(count(of(ours), of(theirs)) for of in (claims, others, citations))  # type: ignore[return-value]
+    counts = []
+    for of in (claims, others, citations):
+        a, b = of(ours), of(theirs)
+        counts.append((len(a & b), len(a), len(b)))
+    return np.array(counts)
+
+
+def rates(counts: Ints) -> Floats:
+    """Precision and recall of claims, kinds and citations, (3, 2); 1 where there is nothing to find."""
+    right, totals = counts[:, :1], counts[:, 1:]
+    return np.where(totals > 0, right / np.maximum(totals, 1), 1.0)
 
 
 def read(folder: Path) -> dict[str, list[dict[str, Any]]]:
     """The answers by style."""
-    return {
-        path.stem: [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines() if line.strip()]
-        for path in sorted(folder.glob("*.jsonl"))
-    }
+    return {path.stem: read_jsonl(path) for path in sorted(folder.glob("*.jsonl"))}
 
 
 def extract(rows: Sequence[dict[str, Any]]) -> list[list[Part]]:
@@ -125,6 +113,10 @@ def misses(rows: Sequence[dict[str, Any]], found: Sequence[list[Part]], console:
                     console.print(f"{line} {sorted(p.cites)}", highlight=False, markup=False, soft_wrap=True)
 
 
+def _cells(counts: Ints) -> Iterator[str]:
+    return (f"{precision:.3f} / {recall:.3f}" for precision, recall in rates(counts))
+
+
 def main() -> None:
     parser = common.parser(__doc__)
     parser.add_argument("--answers", type=Path, default=ANSWERS)
@@ -135,21 +127,18 @@ def main() -> None:
     console = Console(width=120)
     title = "Precision / recall of what the extractor cuts, against cuts by hand"
     table = common.table(title, ("style", "answers", "claims", "kinds", "citations"))
-    total = [Counts(), Counts(), Counts()]
-    size = 0
+    total, size = np.zeros((3, 3), dtype=np.int64), 0
     for style, rows in read(args.answers).items():
         rows = rows[args.first - 1 : args.last]  # noqa: PLW2901
         found = extract(rows)
-        counts = [Counts(), Counts(), Counts()]
-        for row, ours in zip(rows, found, strict=True):
-            counts = [a + b for a, b in zip(counts, compared(ours, marked(row)), strict=True)]
-        table.add_row(style, str(len(rows)), *(f"{c.precision:.3f} / {c.recall:.3f}" for c in counts))
-        total = [a + b for a, b in zip(total, counts, strict=True)]
+        counts = sum(compared(ours, marked(row)) for row, ours in zip(rows, found, strict=True))
+        table.add_row(style, str(len(rows)), *_cells(counts))
+        total += counts
         size += len(rows)
         if args.misses is not None and (style in args.misses or not args.misses):
             misses(rows, found, console)
     table.add_section()
-    table.add_row("all", str(size), *(f"{c.precision:.3f} / {c.recall:.3f}" for c in total))
+    table.add_row("all", str(size), *_cells(total))
     console.print(table)
 
 

@@ -1,10 +1,10 @@
-"""Fits `configs/judges/similarity.yaml` to people's labels, and finds where relevance begins.
+"""Fits `configs/judges/similarity.yaml` to people's labels, and finds thresholds of relevance.
 
     python -m bench.fit_similarity [--data DIR] [--write]
 
-Prints what each feature is worth by cross-validation grouped by trace; `--write` puts the coefficients in the config.
-The same data gives the same file. Also prints, without writing them anywhere, the thresholds of context and answer
-relevance that best tell a trace's own chunks and answer from those of other traces.
+Prints what each feature adds, by cross-validation grouped by trace; `--write` puts the coefficients in the config. The
+same data gives the same file. Also prints, without writing them, the thresholds of context and answer relevance that
+best separate a trace's own chunks and answer from those of other traces.
 """
 
 from collections.abc import Sequence
@@ -12,24 +12,26 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
+import numpy.typing as npt
 from rich.console import Console
-from rich.table import Table
 from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import brier_score_loss, log_loss, roc_auc_score
 from sklearn.model_selection import StratifiedGroupKFold
 
 from bench import common
+from bench.common import ROOT
 from bench.labeled import Claims, Floats, Ints, default_data, load, read_jsonl
 from tasks.engines.transformers_cpu import Embedder, EmbedderConfig
-from tasks.judges.similarity import FEATURES, Coefficients, Config, Similarity, Thresholds
+from tasks.judges._surface import FEATURES
+from tasks.judges.similarity import Coefficients, Config, Similarity, Thresholds
 from tasks.scorers.embedding import answer_relevance, chunk_relevance
 from tasks.text.windows import windows
 
-CONFIG = Path(__file__).resolve().parents[1] / "configs/judges/similarity.yaml"
+CONFIG = ROOT / "configs/judges/similarity.yaml"
 WINDOW_WORDS = 60
 FOLDS, REPEATS = 5, 4
 ROUNDS = 4  # of choosing each claim's best chunk and fitting again; the choice settles after two
-SMOOTHED = 2  # grid steps on either side: the middle of a good stretch, not its luckiest point
+SMOOTHED = 2  # grid steps on either side, so that a single lucky threshold does not win
 RELEVANCE_WORDS = 160  # the pipeline's default window
 
 
@@ -116,16 +118,17 @@ def worth(claims: Claims, table: Floats, columns: Sequence[int]) -> list[float]:
     return [float(x) for x in np.mean(runs, axis=0)]
 
 
-def ablation(claims: Claims, table: Floats) -> Table:
-    """What the judge is worth with and without each feature."""
-    out = Table("features", "balanced accuracy", "AUC", "Brier", "log loss", title="Cross-validated, grouped by trace")
+def ablation(claims: Claims, table: Floats, console: Console) -> None:
+    """Print the judge's measures with and without each feature."""
+    columns = ("features", "balanced accuracy", "AUC", "Brier", "log loss")
+    out = common.table("Cross-validated, grouped by trace", columns)
     every = range(len(FEATURES))
     rows = [("all", list(every))]
     rows += [(f"without {f}", [i for i in every if FEATURES[i] != f]) for f in FEATURES]
     rows += [(f"only {f}", [FEATURES.index(f)]) for f in ("cosine", "overlap", "bigrams")]
-    for name, columns in rows:
-        out.add_row(name, *(f"{x:.4f}" for x in worth(claims, table, columns)))
-    return out
+    for name, used in rows:
+        out.add_row(name, *(f"{x:.4f}" for x in worth(claims, table, used)))
+    console.print(out)
 
 
 def bands(claims: Claims, table: Floats, console: Console) -> None:
@@ -136,10 +139,8 @@ def bands(claims: Claims, table: Floats, console: Console) -> None:
         p, label = cross_fit(claims, table, range(len(FEATURES)), seed)
         rest = labels != "supported"
         part.append(roc_auc_score(labels[rest] == "partially_supported", p[rest]))
-        distance = np.abs(
-            p
-            - np.median([fit(claims, table, train, range(len(FEATURES))).threshold for train, _ in folds(claims, seed)])
-        )
+        fits = [fit(claims, table, train, range(len(FEATURES))) for train, _ in folds(claims, seed)]
+        distance = np.abs(p - np.median([found.threshold for found in fits]))
         far = distance > np.quantile(distance, 0.1)
         unsure.append(balanced(claims.truth[far], label[far]) - balanced(claims.truth, label))
         near.append(float((label == claims.truth)[~far].mean()))
@@ -151,13 +152,18 @@ def bands(claims: Claims, table: Floats, console: Console) -> None:
 
 
 def relevance(folder: Path, embedder: Embedder, console: Console) -> None:
-    """Thresholds of relevance: a question beside its own trace's texts, and beside those of another trace."""
+    """Print thresholds of relevance: a question beside its own trace's texts, and beside those of another trace."""
     traces = read_jsonl(folder / "traces.jsonl")
-    cut = lambda text: [text[a:b] for a, b in windows(text, RELEVANCE_WORDS)]  # noqa: E731
+
+    def cut(text: str) -> list[str]:
+        return [text[a:b] for a, b in windows(text, RELEVANCE_WORDS)]
+
+    def take(texts: Sequence[str]) -> npt.NDArray[np.float32]:
+        return np.array([next(vectors) for _ in texts])
+
     groups = [(t["question"], cut(t["answer"]), [cut(c["text"]) for c in t["chunks"]]) for t in traces]
     flat = [text for q, a, chunks in groups for text in (q, *a, *(w for c in chunks for w in c))]
     vectors = iter(embedder.embed(flat).vectors)
-    take = lambda texts: np.array([next(vectors) for _ in texts])  # noqa: E731
     read = [(next(vectors), take(a), [take(c) for c in chunks]) for _, a, chunks in groups]
     scores: dict[str, tuple[list[float], list[float]]] = {
         name: ([], []) for name in ("answer", "context, per chunk", "context, best chunk of a trace")
@@ -171,7 +177,8 @@ def relevance(folder: Path, embedder: Embedder, console: Console) -> None:
             per_chunk = [chunk_relevance(question, c) for c in retrieved[(i + step) % len(retrieved)][2]]
             scores["context, per chunk"][side].extend(per_chunk)
             scores["context, best chunk of a trace"][side].append(max(per_chunk))
-    out = Table("relevance", "threshold", "balanced accuracy", "own: 5% / median", "other: median / 95%")
+    columns = ("texts", "threshold", "balanced accuracy", "own: 5% / median", "other: median / 95%")
+    out = common.table("relevance", columns)
     for name, (own, other) in scores.items():
         truth = np.repeat([1, 0], [len(own), len(other)])
         values = np.array([*own, *other])
@@ -179,9 +186,8 @@ def relevance(folder: Path, embedder: Embedder, console: Console) -> None:
         own_5, own_50 = np.quantile(own, [0.05, 0.5])
         other_50, other_95 = np.quantile(other, [0.5, 0.95])
         accuracy = balanced(truth, (values >= at).astype(np.int64))
-        out.add_row(
-            name, f"{at:.2f}", f"{accuracy:.3f}", f"{own_5:.2f} / {own_50:.2f}", f"{other_50:.2f} / {other_95:.2f}"
-        )
+        shares = f"{own_5:.2f} / {own_50:.2f}", f"{other_50:.2f} / {other_95:.2f}"
+        out.add_row(name, f"{at:.2f}", f"{accuracy:.3f}", *shares)
     console.print(out)
 
 
@@ -214,7 +220,7 @@ def yaml_text(claims: Claims, found: Fit) -> str:
 
 
 def unfitted() -> Similarity:
-    """A judge whose features are wanted, not its verdicts."""
+    """A judge that is used for its features only."""
     zero = Coefficients(**dict.fromkeys(FEATURES, 0.0))
     return Similarity(
         Config(window_words=WINDOW_WORDS, intercept=0, coefficients=zero, thresholds=Thresholds(supported=0.5))
@@ -222,7 +228,7 @@ def unfitted() -> Similarity:
 
 
 def main() -> None:
-    """Fit, print, and write if asked."""
+    """Fit, print, and write with --write."""
     parser = common.parser(__doc__)
     parser.add_argument("--data", type=Path, default=default_data(), help="folder with traces.jsonl and labels.jsonl")
     parser.add_argument("--write", action="store_true", help=f"write {CONFIG.name}")
@@ -231,7 +237,7 @@ def main() -> None:
     claims = load(args.data)
     console.print(f"{len(claims.labels)} claims, {len(claims.requests)} pairs; left out: {dict(claims.skipped)}")
     table, _ = unfitted().features(claims.requests)
-    console.print(ablation(claims, table))
+    ablation(claims, table, console)
     bands(claims, table, console)
     found = fit(claims, table, np.arange(len(claims.labels)), range(len(FEATURES)))
     text = yaml_text(claims, found)

@@ -1,27 +1,27 @@
-"""How well failure patterns are detected: precision and recall on cases written for it, and hits in logs to read.
+"""How well failure patterns are detected: precision and recall on written cases, and hits in logs to read.
 
     python -m bench.patterns [--misses] [--night CONFIG [--hits N]]
 
-`bench/patterns.jsonl` holds, per pattern, claims that show it and near misses that do not; the detectors were made with
-one half of them in view. `--night` applies the detectors to the last results in a config's lake: how many claims show
-each pattern, claims per second, and hits to read. Left out: citation drift and dangling citations, which follow from
-verdicts and references by definition.
+`bench/patterns.jsonl` contains, per pattern, claims that show it and near misses that do not. The detectors were
+developed on one half of them. `--night` applies the detectors to the last results in a config's lake: how many claims
+show each pattern, claims per second, and hits to read. Left out: citation drift and dangling citations, which by
+definition follow from verdicts and references.
 """
 
-import json
 import random
-import time
-from collections import Counter, defaultdict
+from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from datetime import date
 from pathlib import Path
 from typing import Any
 
+import polars as pl
 import pyarrow as pa
 
 from bench import common
-from bench.labeled import ROOT
+from bench.common import ROOT, Meter
+from bench.labeled import read_jsonl
 from tasks.core.schemas import CLAIM_RESULTS, RUNS
 from tasks.judging.claims import cut_claims
 from tasks.judging.stored_verdicts import all_verdicts
@@ -36,8 +36,7 @@ CASES = ROOT / "bench/patterns.jsonl"
 
 def cases(half: str | None = None) -> list[dict[str, Any]]:
     """The cases, of one half if given."""
-    rows = [json.loads(line) for line in CASES.read_text(encoding="utf-8").splitlines()]
-    return [row for row in rows if half is None or row["half"] == half]
+    return [row for row in read_jsonl(CASES) if half is None or row["half"] == half]
 
 
 def detected(case: dict[str, Any]) -> bool:
@@ -50,45 +49,44 @@ def detected(case: dict[str, Any]) -> bool:
 
 def table(rows: Iterable[dict[str, Any]]) -> str:
     """Precision and recall per pattern and half, as Markdown."""
-    counts: defaultdict[tuple[str, str], Counter[tuple[bool, bool]]] = defaultdict(Counter)
-    for row in rows:
-        counts[row["pattern"], row["half"]][row["shows"], detected(row)] += 1
+    cases = pl.DataFrame([{k: row[k] for k in ("pattern", "half", "shows")} | {"hit": detected(row)} for row in rows])
+    found = cases.group_by("pattern", "half", maintain_order=True).agg(
+        pl.len(),
+        precision=pl.col("shows").filter("hit").mean(),
+        recall=pl.col("hit").filter("shows").mean(),
+    )
     lines = ["| pattern | half | cases | precision | recall |", "|---|---|---|---|---|"]
-    for (pattern, half), n in counts.items():
-        hits, missed, wrong = n[True, True], n[True, False], n[False, True]
-        precision = f"{hits / (hits + wrong):.2f}" if hits + wrong else "n/a"
-        recall = f"{hits / (hits + missed):.2f}"
-        lines.append(f"| {pattern} | {half} | {sum(n.values())} | {precision} | {recall} |")
+    for *first, precision, recall in found.iter_rows():
+        shares = ("n/a" if share is None else f"{share:.2f}" for share in (precision, recall))
+        lines.append(f"| {' | '.join(map(str, [*first, *shares]))} |")
     return "\n".join(lines)
 
 
 def night(config: Path, hits: int) -> None:
     """Counts, speed and hits of the results of the last completed run."""
     ctx = build_context(config, date.min, date.max)
-    runs = [r for p in ctx.lake.parts(RUNS) for r in p.read().to_pylist() if r["status"] == "completed"]
-    if not runs:
-        print(f"{config}: nothing was judged yet. Run `leadline nightly` with it first.")
+    runs = ctx.lake.frame(RUNS, columns=["status", "started_at", "recipe"]).filter(status="completed")
+    if runs.is_empty():
+        print(f"{config}: no results yet. Run `leadline nightly` with it first.")
         return
-    ctx = replace(ctx, recipe=max(runs, key=lambda r: r["started_at"])["recipe"])
+    ctx = replace(ctx, recipe=runs.sort("started_at")["recipe"][-1])
     results = {p.name: p for p in ctx.lake.parts(CLAIM_RESULTS, ctx.recipe)}
     found: defaultdict[str, list[tuple[Mapping[str, Any], Mapping[str, Any], str]]] = defaultdict(list)
-    claims, seconds = 0, 0.0
+    claims, meter = 0, Meter()
     with ctx.queries() as queries:
         for part in trace_parts(ctx):
             if part.name not in results:
                 continue
             verdicts, _ = all_verdicts(ctx, queries, part, ctx.judges)
             judged = pa.concat_tables([empty(CLAIM_RESULTS), results[part.name].read()], promote_options="default")
-            start = time.perf_counter()
-            _, rows = find_patterns(ctx, queries, part, cut_claims(ctx, part), judged, verdicts)
-            seconds += time.perf_counter() - start
+            _, rows = meter.run(find_patterns, ctx, queries, part, cut_claims(ctx, part), judged, verdicts)
             claims += judged.num_rows
             traces = {t["trace_id"]: t for t in part.read().to_pylist()}
             labels = dict(zip(judged["claim_id"].to_pylist(), judged["label"].to_pylist(), strict=True))
             for row in rows.to_pylist():
                 found[row["pattern"]].append((row, traces[row["trace_id"]], str(labels[row["claim_id"]])))
     ctx.close()
-    print(f"{claims} claims, {claims / seconds:,.0f} a second")
+    print(f"{claims} claims, {claims / meter.wall:,.0f} a second")
     for name in DETECTORS:
         print(f"\n{name}: {len(found[name])}")
         for row, trace, label in random.Random(0).sample(found[name], min(hits, len(found[name]))):
@@ -99,9 +97,9 @@ def _show(row: Mapping[str, Any], trace: Mapping[str, Any], label: str) -> None:
     answer = trace["answer"]
     first = min((s["start"] for s in row["answer_spans"]), default=0)
     last = max((s["end"] for s in row["answer_spans"]), default=0)
-    said = " | ".join(answer[s["start"] : s["end"]] for s in row["answer_spans"])
+    spans = " | ".join(answer[s["start"] : s["end"]] for s in row["answer_spans"])
     around = " ".join(answer[max(0, first - 120) : last + 80].split()) if row["answer_spans"] else "the whole claim"
-    print(f"- {row['trace_id']} ({label}) «{said}» in: {around}")
+    print(f"- {row['trace_id']} ({label}) «{spans}» in: {around}")
     texts = {c["chunk_id"]: c["text"] for c in trace["chunks"]}
     for place in row["chunk_spans"]:
         passage = " ".join(texts[place["chunk_id"]][place["start"] : place["end"]].split())
@@ -109,10 +107,10 @@ def _show(row: Mapping[str, Any], trace: Mapping[str, Any], label: str) -> None:
 
 
 def main() -> None:
-    """Print what was asked for."""
+    """Print the table, or the hits of a night."""
     parser = common.parser(__doc__)
     parser.add_argument("--misses", action="store_true", help="list the cases of the development half that are wrong")
-    parser.add_argument("--night", type=Path, help="a nightly config whose results are there")
+    parser.add_argument("--night", type=Path, help="a nightly config with results")
     parser.add_argument("--hits", type=int, default=20, help="hits to print of each pattern")
     chosen = parser.parse_args()
     if chosen.night:

@@ -1,11 +1,11 @@
-"""What the waterfall would send of real traces, and how much of it is wrong, with thresholds from other traces' labels.
+"""How many real traces the waterfall would send, and how many of them are wrong, with thresholds from other traces.
 
-    python -m bench.waterfall [--judge configs/judges/X.yaml] [--data DIR] [--keep DIR] [--splits 20] [--json]
+    python -m bench.waterfall [--judge configs/judges/X.yaml] [--data DIR] [--keep DIR] [--splits 20] [--json FILE]
 
-The stages of a night judge the traces. Of those that have chunks, people's labels of claims are read as `leadline
-calibrate --labels` reads them; an answer is wrong if one of its labeled claims is unsupported. The questions are split
-into halves by a hash: one half calibrates, the other one measures, then the other way round, for several splits. With
-`--keep`, the lake stays, and the next run judges nothing again.
+The stages of a night judge the traces. People's labels are read as `leadline calibrate --labels` reads them, for traces
+that have chunks; an answer is wrong if one of its labeled claims is unsupported. A hash splits the questions in halves:
+one half calibrates, the other one measures, then the other way round, for several splits. `--keep` keeps the lake, and
+the next run judges nothing again.
 """
 
 import json
@@ -18,59 +18,40 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import yaml
 from rich.console import Console
-from rich.table import Table
 
 from bench import common
-from bench.labeled import ROOT, SUPPORT, default_data, read_jsonl
+from bench.common import ROOT, spread
+from bench.labeled import SUPPORT, default_data, traces_and_labels
+from bench.nights import STAGES as NIGHT
+from bench.nights import configure
 from tasks.analysis.calibrate import Traces, labeled
-from tasks.claims import extract as claims
 from tasks.core import keys
-from tasks.ingest import ingest
-from tasks.judging import pairs, relevance, verdicts
 from tasks.review.load import read
 from tasks.run.build import build_context
-from tasks.scoring import score
 from tasks.stats.calibration import STAGES, best_stages, calibrate, places
 from tasks.stats.risk import area, auc, latest_cut, printed
 
 JUDGE = ROOT / "configs/judges/nli.yaml"
-NIGHT = (
-    ingest.ingest,
-    claims.extract_claims,
-    pairs.plan_pairs,
-    verdicts.judge_pairs,
-    verdicts.judge_joint_pairs,
-    relevance.score_relevance,
-    score.score_traces,
-)
 TARGETS = (0.1, 0.2, 0.3, 0.4)
 CONFIDENCES = (0.5, 0.9)
 Halves = Iterator[tuple[Traces, Traces]]
 
 
 def night(data: Path, judge: Path, folder: Path) -> Traces:
-    """Labeled traces as a recipe with this judge scores them; what is judged already is not judged again."""
-    rows = read_jsonl(data / "traces.jsonl")
+    """Labeled traces as a recipe with this judge scores them; stored verdicts are used again."""
+    rows, labels = traces_and_labels(data)
     days = sorted(row["timestamp"][:10] for row in rows)
     shown = {row["trace_id"] for row in rows if row["chunks"]}
-    config = {
-        "lake": "lake",
-        "warehouse": "leadline.duckdb",
-        "report": {"dir": "report", "max_trace_pages": 0},
-        "sources": [{"kind": "jsonl", "paths": [str(data.resolve() / "traces.jsonl")]}],
-        "recipe": {"extractor": {"kind": "sentences", "citation_style": "numeric"}, "judge": str(judge.resolve())},
-    }
-    folder.mkdir(parents=True, exist_ok=True)
-    path, reviews = folder / "nightly.yaml", folder / "reviews.jsonl"
-    path.write_text(yaml.safe_dump(config), encoding="utf-8")
-    given = (review(row) for row in read_jsonl(data / "labels.jsonl") if row["trace_id"] in shown)
+    recipe = {"extractor": {"kind": "sentences", "citation_style": "numeric"}, "judge": str(judge.resolve())}
+    path = configure(folder, data.resolve() / "traces.jsonl", recipe)
+    reviews = folder / "reviews.jsonl"
+    given = (review(row) for row in labels if row["trace_id"] in shown)
     reviews.write_text("".join(json.dumps(row) + "\n" for row in given if row), encoding="utf-8")
     first, last = date.fromisoformat(days[0]), date.fromisoformat(days[-1])
     ctx = build_context(path, first, last, today=last)
     with ctx.lake.lock("bench.waterfall"):
-        for stage in NIGHT:
+        for stage in NIGHT.values():
             stage(ctx)
     ctx.close()
     with ctx.queries() as queries:
@@ -82,7 +63,7 @@ def night(data: Path, judge: Path, folder: Path) -> Traces:
 
 
 def review(row: dict[str, Any]) -> dict[str, Any] | None:
-    """A label of the set as a line of `leadline review import`; None where it says nothing."""
+    """A label of the set as a line of `leadline review import`; None for an unusable label."""
     label = SUPPORT.get(row["support"])
     return None if label is None else {"trace_id": row["trace_id"], "claim": row["claim"].strip(), "label": label}
 
@@ -114,15 +95,15 @@ def areas(traces: Traces, splits: int) -> list[dict[str, float]]:
     """AURC on the half that did not choose the stages: the waterfall's, retrieval's alone, at random."""
     rows = []
     for known, new in halves(traces, splits):
-        (seen, said), (values, wrong) = whole(known), whole(new)
-        placed = places(values, seen, best_stages(seen, said))
+        (seen, seen_wrong), (values, wrong) = whole(known), whole(new)
+        placed = places(values, seen, best_stages(seen, seen_wrong))
         one = {"waterfall": area(placed, wrong), "retrieval": area(-values[:, 0], wrong), "random": wrong.mean()}
         rows.append({name: float(value) for name, value in one.items()})
     return rows
 
 
 def whole(traces: Traces) -> tuple[Any, Any]:
-    """Signals and labels of the traces that lack none."""
+    """Signals and labels of the traces that have all signals."""
     there = ~np.isnan(traces.signals).any(axis=1)
     return printed(traces.signals[there]), traces.wrong[there]
 
@@ -142,11 +123,11 @@ def measured(traces: Traces, splits: int, target: float, confidence: float) -> d
 
 
 def _unguarded(known: Traces, new: Traces, target: float) -> tuple[float, float]:
-    """The laxest cut that meets the target on the very labels that the order was chosen by."""
-    (seen, said), (values, wrong) = whole(known), whole(new)
-    stages = best_stages(seen, said)
+    """The laxest cut that meets the target on the same labels that the order was chosen by."""
+    (seen, seen_wrong), (values, wrong) = whole(known), whole(new)
+    stages = best_stages(seen, seen_wrong)
     own = places(seen, seen, stages)
-    met = [c for c in np.unique(own) if said[own <= c].mean() <= target]
+    met = [c for c in np.unique(own) if seen_wrong[own <= c].mean() <= target]
     passes = places(values, seen, stages) <= (max(met) if met else -1)
     return float(passes.sum() / len(new.ids)), float(wrong[passes].mean()) if passes.any() else float("nan")
 
@@ -163,15 +144,16 @@ def show(traces: Traces, splits: int) -> dict[str, Any]:
     console.print(f"signals; {len(set(traces.questions))} questions; {splits} splits, both ways round")
     signals = {s: auc(-values[:, i], wrong) for i, s in enumerate(STAGES)}
     missing = {s: int(np.isnan(traces.signals[:, i]).sum()) for i, s in enumerate(STAGES)}
-    table = Table("signal", "area under ROC for wrong", "missing")
+    table = common.table("signals", ("signal", "area under ROC for wrong", "missing"))
     for stage in STAGES:
         table.add_row(stage, f"{signals[stage]:.3f}", str(missing[stage]))
     console.print(table)
     by_area = areas(traces, splits)
-    curves = {name: _spread([row[name] for row in by_area]) for name in ("waterfall", "retrieval", "random")}
+    curves = {name: spread([row[name] for row in by_area], 3) for name in ("waterfall", "retrieval", "random")}
     better = sum(row["waterfall"] < row["retrieval"] for row in by_area) / len(by_area)
     console.print("AURC: " + "; ".join(f"{name} {text}" for name, text in curves.items()) + f"; better {better:.0%}")
-    table = Table("target", "confidence", "by", "sends", "coverage", "wrong among those sent", "above the target")
+    columns = ("target", "confidence", "by", "sends", "coverage", "wrong among those sent", "above the target")
+    table = common.table("measured on the other half", columns, left=(2,))
     rows = []
     for target in TARGETS:
         for confidence in CONFIDENCES:
@@ -182,8 +164,8 @@ def show(traces: Traces, splits: int) -> dict[str, Any]:
                     "confidence": confidence,
                     "by": name,
                     "sends": len(risks) / len(runs),
-                    "coverage": _spread([coverage for coverage, _ in runs]),
-                    "wrong": _spread(risks),
+                    "coverage": spread([coverage for coverage, _ in runs], 3),
+                    "wrong": spread(risks, 3),
                     "above": sum(risk > target for risk in risks) / len(runs),
                 }
                 rows.append(row)
@@ -191,12 +173,6 @@ def show(traces: Traces, splits: int) -> dict[str, Any]:
                 table.add_row(*share, row["coverage"], row["wrong"], f"{row['above']:.0%}")
     console.print(table)
     return {"signals": signals, "missing": missing, "aurc": curves, "better": better, "measured": rows}
-
-
-def _spread(found: Sequence[float]) -> str:
-    if not found:
-        return "n/a"
-    return f"{np.median(found):.3f} [{min(found):.3f}, {max(found):.3f}]"
 
 
 def main() -> None:
@@ -208,12 +184,9 @@ def main() -> None:
     parser.add_argument("--splits", type=int, default=20)
     parser.add_argument("--json", type=Path, help="write the numbers too")
     args = parser.parse_args()
-    if not (args.data / "labels.jsonl").exists():
-        raise SystemExit(f"{args.data} has no labeled traces. Name a folder with --data, or set LEADLINE_SHARED.")
     with tempfile.TemporaryDirectory() as scratch:
         traces = night(args.data, args.judge, args.keep or Path(scratch))
-    found = show(traces, args.splits)
-    common.save(args.json, found)
+    common.save(args.json, show(traces, args.splits))
 
 
 if __name__ == "__main__":

@@ -191,7 +191,7 @@ def keys_table(model: type[BaseModel], at: str = "") -> str:
 
 
 def meaning(model: type[BaseModel], name: str) -> str:
-    """What a key means: from the model's docstring, or else from `MEANINGS`; empty where nobody says it."""
+    """What a key means: from the model's docstring, or else from `MEANINGS`; empty if there is none."""
     if text := attributes(model).get(name) or MEANINGS.get(f"{model.__name__}.{name}"):
         return text
     field = model.model_fields[name]

@@ -73,7 +73,6 @@ ELSEWHERE = {
     "tasks/distill/verdicts.py": "flows/test_distill.py",
     "tasks/engines/generator.py": "engines/test_vllm_generator.py",
     "tasks/engines/gpus.py": "engines/test_vllm_offline.py",
-    "tasks/judging/claims.py": "judging/test_verdicts.py",
     "tasks/judging/open_parts.py": "judging/test_verdicts.py",
     "tasks/judging/stored_verdicts.py": "judging/test_verdicts.py",
     "tasks/review/agreement.py": "flows/review/test_export.py",

@@ -7,11 +7,11 @@ Four are graded; positive acceptance and negative rejection follow from the firs
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Literal, Protocol
+from typing import Literal, Protocol, get_args
 
 GradeName = Literal["answer_relevancy", "completeness", "faithfulness", "usefulness"]
 Status = Literal["scored", "na", "unparsable", "failed"]
-GRADED: tuple[GradeName, ...] = ("answer_relevancy", "completeness", "faithfulness", "usefulness")
+GRADED: tuple[GradeName, ...] = get_args(GradeName)
 DERIVED = ("positive_acceptance", "negative_rejection")
 GRADES: tuple[str, ...] = (*GRADED, *DERIVED)
 RANGES: Mapping[str, tuple[int, int]] = {

@@ -11,7 +11,7 @@ OF_CLAIMS: Mapping[str, str] = {
     "contradicted": "The chunks say otherwise",
     "cant_tell": "It can't be told",
 }
-"""Labels of a claim, held against all chunks of its trace, each with what it means to a person."""
+"""Labels of a claim, by all chunks of its trace, each with its meaning for a person."""
 OF_ANSWERS = ("right", "wrong")
 SAMPLING = ("random", "misused", "uncertain", "disputed")
 """How a claim comes to be labeled; except for `random`, because of earlier labels or verdicts."""

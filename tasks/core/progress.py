@@ -6,7 +6,7 @@ from typing import Protocol
 
 
 class Progress(Protocol):
-    """Told of a stage's size when it starts and of every step."""
+    """Gets a stage's size when it starts, and every step."""
 
     def start(self, stage: str, total: int | None) -> None:
         """`total` units of work lie ahead; None if that can't be known."""

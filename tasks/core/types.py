@@ -1,24 +1,24 @@
 """Rows that are handled one at a time, and the trace format as it is read.
 
-The Arrow schemas of the tables stand in `schemas.py`; these are their counterparts where a row needs behavior.
-The structs of the trace format leave out defaults when they are encoded, so that a field that is added to the format
-later does not change the content hash of traces that do without it.
+The Arrow schemas of the tables are in `schemas/`; these are their counterparts where a row needs behavior. The structs
+of the trace format leave out defaults when they are encoded, so a new field does not change the content hash of traces
+without it.
 """
 
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Annotated, Literal, Protocol
+from typing import Annotated, Literal, Protocol, get_args
 
 import msgspec
 from msgspec import Meta, Struct
 
 Label = Literal["supported", "partially_supported", "unsupported", "contradicted", "abstained"]
 OUTAGE = "outage"
-LABELS: tuple[Label, ...] = ("supported", "partially_supported", "unsupported", "contradicted", "abstained")
+LABELS: tuple[Label, ...] = get_args(Label)
 
 Kind = Literal["claim", "heading", "lead-in", "greeting", "pointer", "question", "refusal", "reasoning"]
-KINDS: tuple[Kind, ...] = ("claim", "heading", "lead-in", "greeting", "pointer", "question", "refusal", "reasoning")
+KINDS: tuple[Kind, ...] = get_args(Kind)
 
 Id = Annotated[str, Meta(min_length=1, max_length=512)]
 
@@ -118,7 +118,7 @@ class ClaimDraft:
 
 @dataclass(frozen=True, slots=True)
 class Extraction:
-    """What came of one answer.
+    """The claims of one answer, and what they cost.
 
     Attributes:
         claims: In order of their spans, with what is no claim. Spans don't overlap, but several claims may share one.
@@ -188,7 +188,7 @@ class Request:
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """What a judge says of one request: exactly one of `label` and `failure` is set.
+    """A judge's answer to one request: exactly one of `label` and `failure` is set.
 
     Attributes:
         p_supported: Probability in [0, 1] that the premise entails the hypothesis; None if the judge gives none.
@@ -196,10 +196,10 @@ class Verdict:
         passages: Numbers, from 1, of the passages that decide the label, the deciding one first; empty where the judge
             names none.
         failure: Short machine-readable reason (`unparsable`, `truncated`, `too_long`, …). `OUTAGE`: the model could not
-            be asked; it is never stored, so that the next run asks again.
+            be reached; it is never stored, so the next run repeats the request.
         raw: The reply as it came, kept with a failure only.
         tokens_in: Tokens of what was read, those of `tokens_cached` included.
-        tokens_cached: Tokens that a prefix cache spared the model.
+        tokens_cached: Tokens that the model did not read, thanks to a prefix cache.
     """
 
     key: str

@@ -15,8 +15,7 @@ from tasks.core.types import Request, Verdict
 from tasks.distill.examples import Examples, Row
 from tasks.engines.generator import Example, Prompt
 from tasks.judges.llm import Llm
-from tasks.judging.claims import trace_texts
-from tasks.judging.evidence import passages, premise
+from tasks.judging.claims import passages, premise, trace_texts
 from tasks.store.lake import Part, empty
 
 

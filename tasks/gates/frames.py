@@ -58,7 +58,7 @@ def trace_frame(table: pa.Table, last_day: date, today: date) -> pl.DataFrame:
 
     Args:
         table: Columns of `TRACES.stored` (others are ignored).
-        last_day: Last day that the run was asked for, UTC.
+        last_day: Last requested day of the run, UTC.
         today: The day on which the run happens, UTC.
 
     Returns:

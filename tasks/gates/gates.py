@@ -51,7 +51,7 @@ class GateKeeper:
 
         Args:
             traces: Columns of `TRACES.stored` (others are ignored).
-            last_day: Last day that the run was asked for, UTC.
+            last_day: Last requested day of the run, UTC.
             today: The day on which the run happens, UTC.
 
         Returns:

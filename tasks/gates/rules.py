@@ -97,9 +97,9 @@ def trace_rules(gates: Gates) -> tuple[Rule, ...]:
     window = "timestamp_out_of_window"
     return (
         between(window, "days_before_range", None, gates.max_age_days,
-                "The trace is not older than max_age_days before the last day asked for.", "date"),
+                "The trace is not older than max_age_days before the last requested day.", "date"),
         between(window, "days_ahead", None, gates.max_ahead_days,
-                "The trace is not later than max_ahead_days after today or the last day asked for.", "date"),
+                "The trace is not later than max_ahead_days after today or the last requested day.", "date"),
         between("empty_question", "question_chars", 1, None, "The question holds more than white space."),
         between("question_too_long", "question_chars", None, gates.max_question_chars,
                 "The question has at most max_question_chars characters."),

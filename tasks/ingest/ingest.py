@@ -219,7 +219,7 @@ class _Ingest:
         return fresh.append_column("date", fresh["timestamp"].cast(pa.date32()))
 
     def _without_redacted(self, rows: pa.Table, state: _File) -> pa.Table:
-        """The rows of traces whose text nobody asked to redact; the others are refused without it."""
+        """The rows of traces without a request to redact their text; the others are refused without it."""
         numbered = _numbered(rows)
         redacted = numbered.filter(pl.col("trace_id").is_in(self._redacted))
         if redacted.is_empty():

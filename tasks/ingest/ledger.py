@@ -28,8 +28,8 @@ def name_of(file: SourceFile) -> str:
 
 def ledger(lake: Lake) -> dict[tuple[str, str], int]:
     """Rows of every file that was read, by its path and fingerprint."""
-    found = [part.frame(["source", "fingerprint", "rows"]).drop_nulls("source") for part in lake.parts(SOURCES)]
-    return {(source, fingerprint): rows for table in found for source, fingerprint, rows in table.iter_rows()}
+    found = lake.frame(SOURCES, columns=["source", "fingerprint", "rows"]).drop_nulls("source")
+    return {(source, fingerprint): rows for source, fingerprint, rows in found.iter_rows()}
 
 
 def parts_by_file(lake: Lake) -> Mapping[str, Sequence[Part]]:

@@ -1,6 +1,10 @@
-"""The claims of a part of `traces`, as judging reads them: what was cut from its answers, and which of it is judged."""
+"""What judging reads of a part of `traces`: the claims that were cut from its answers, and the texts of its chunks.
 
-from collections.abc import Sequence
+Planning a pair and judging it read the evidence with the same functions, so a key is always the hash of exactly the
+texts that the judge sees.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
 
 import polars as pl
 import pyarrow as pa
@@ -14,6 +18,8 @@ from tasks.run.redacted import unredacted
 from tasks.run.scope import ALL, Scope
 from tasks.store.lake import Part, empty
 
+Window = tuple[str, int, int]  # of a chunk: its id, first character, one past the last
+JOINT_SEPARATOR = "\n\n"
 TRACE_COLUMNS = ["trace_id", "chunks.list.element.chunk_id", "chunks.list.element.text"]
 
 
@@ -80,3 +86,17 @@ def trace_texts(part: Part) -> dict[str, dict[str, str]]:
     """The text of each chunk, by trace and chunk id, of a part of `traces`."""
     traces = pl.DataFrame(unredacted(part, part.read(TRACE_COLUMNS)))
     return {trace: {c["chunk_id"]: c["text"] for c in chunks} for trace, chunks in traces.iter_rows()}
+
+
+def passages(evidence: Iterable[Window], texts: Mapping[str, str]) -> tuple[str, ...]:
+    """The evidence of one pair, window by window.
+
+    Args:
+        texts: Text of each chunk of the trace.
+    """
+    return tuple(texts[chunk][start:end] for chunk, start, end in evidence)
+
+
+def premise(shown: Sequence[str]) -> str:
+    """Passages as one text."""
+    return JOINT_SEPARATOR.join(shown)

@@ -20,8 +20,7 @@ from tasks.core import keys
 from tasks.core.config import Pairing
 from tasks.core.progress import tracked
 from tasks.core.schemas import EVIDENCE, PAIRS
-from tasks.judging.claims import cut_claims, has_claims, single_name, trace_texts, within
-from tasks.judging.evidence import Window, passages
+from tasks.judging.claims import Window, cut_claims, has_claims, passages, single_name, trace_texts, within
 from tasks.run import scope
 from tasks.run.cascade import CascadeJudge
 from tasks.run.context import Context

@@ -10,9 +10,8 @@ import polars as pl
 import pyarrow as pa
 
 from tasks.core import keys
-from tasks.judging.claims import covered_claims, single_name
+from tasks.judging.claims import covered_claims, passages, single_name
 from tasks.judging.escalate import claim_count
-from tasks.judging.evidence import passages
 from tasks.judging.pairs import PairRows, packs, pair_parts, planned_part
 from tasks.judging.stored_verdicts import all_verdicts, claim_results, planned_on
 from tasks.run.cascade import CascadeJudge

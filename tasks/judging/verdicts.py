@@ -19,9 +19,8 @@ import pyarrow.compute as pc
 
 from tasks.core.schemas import VERDICTS
 from tasks.core.types import LABELS, Request, Verdict
-from tasks.judging.claims import cut_claims, trace_texts
+from tasks.judging.claims import Window, cut_claims, passages, premise, trace_texts
 from tasks.judging.escalate import plan_escalated
-from tasks.judging.evidence import Window, passages, premise
 from tasks.judging.pairs import joint_name, joint_pairs, left_out_name, pair_parts, planned_part
 from tasks.judging.second_pass import plan_second_pass
 from tasks.judging.stored_verdicts import state_of, verdicts_for

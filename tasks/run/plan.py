@@ -1,7 +1,5 @@
 """What a run has to compute: parts of `traces`, those without a result, and late traces that stay without one."""
 
-import polars as pl
-
 from tasks.core.schemas import CURRENT_RECIPES, TRACE_SCORES, TRACES, Table
 from tasks.run.context import Context
 from tasks.run.variants import Variant
@@ -45,8 +43,6 @@ def _scored(lake: Lake, part: Part, variant: Variant) -> bool:
     if not any(map(variant.scope.takes, part.read(["app"])["app"].unique().to_pylist())):
         return True
     day = part.partition[-1]
-    nights = [pl.DataFrame(night.read()) for night in lake.parts(CURRENT_RECIPES, day)]
-    counted = (row for night in nights for row in night.iter_rows(named=True))
-    name = variant.chosen.recipe.name
-    recipes = {r["recipe"] for r in counted if r["recipe_name"] == name and variant.scope.takes(r["app"])}
+    counted = lake.frame(CURRENT_RECIPES, day).filter(recipe_name=variant.chosen.recipe.name)
+    recipes = {recipe for app, recipe in counted.select("app", "recipe").iter_rows() if variant.scope.takes(app)}
     return any(lake.find(TRACE_SCORES, part.name, recipe, day) for recipe in recipes)

@@ -11,8 +11,6 @@ from dataclasses import asdict, dataclass
 from datetime import UTC, date, datetime
 from pathlib import Path
 
-import polars as pl
-
 from tasks.core.errors import UsageError
 from tasks.core.schemas import PROMOTIONS
 from tasks.store.lake import Lake, from_rows
@@ -38,8 +36,8 @@ class Promotion:
 
 def log(lake: Lake) -> tuple[Promotion, ...]:
     """Every decision, the oldest first."""
-    rows = (row for part in lake.parts(PROMOTIONS) for row in pl.DataFrame(part.read()).iter_rows(named=True))
-    return tuple(sorted((Promotion(**row) for row in rows), key=lambda p: p.promoted_at))
+    rows = lake.frame(PROMOTIONS).sort("promoted_at", maintain_order=True)
+    return tuple(Promotion(**row) for row in rows.iter_rows(named=True))
 
 
 def add(lake: Lake, promotion: Promotion) -> None:

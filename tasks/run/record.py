@@ -3,13 +3,13 @@
 import secrets
 from collections.abc import Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from datetime import UTC, date, datetime
 
 from tasks.core.errors import LeadlineError, interruption
 from tasks.core.schemas import QUARANTINE, RUNS
 from tasks.run.context import Context
-from tasks.run.result import StageResult
+from tasks.run.result import StageResult, token_counts
 from tasks.store.lake import Part, from_rows
 
 BACKFILL = "backfill"  # the flow that has a lock of its own
@@ -71,26 +71,11 @@ class Record:
             "recipe": ctx.recipe,
             "recipes": list(self.recipes) or [ctx.recipe],
             "judge_version": ctx.judge_version,
-            "stages": [
-                {
-                    "stage": s.stage,
-                    "seconds": s.seconds,
-                    "computed": s.computed,
-                    "reused": s.reused,
-                    "tokens_in": s.tokens_in,
-                    "tokens_cached": s.tokens_cached,
-                    "tokens_out": s.tokens_out,
-                    "judge_version": s.judge,
-                    "gpus": s.gpus,
-                }
-                for s in self.stages
-            ],
-            "traces_ingested": _total(self.stages, "ingest"),
+            "stages": [{**asdict(s), "judge_version": s.judge} for s in self.stages],
+            "traces_ingested": sum(s.computed for s in self.stages if s.stage == "ingest"),
             "rows_quarantined": len(self.refused(ctx)),
             "verdicts_computed": sum(s.computed for s in self.stages if s.judge),
-            "tokens_in": sum(s.tokens_in for s in self.stages),
-            "tokens_cached": sum(s.tokens_cached for s in self.stages),
-            "tokens_out": sum(s.tokens_out for s in self.stages),
+            **token_counts(self.stages),
             "gpu_seconds": sum(s.seconds * s.gpus for s in self.stages),
             "notes": list(dict.fromkeys(note for s in self.stages for note in s.notes)),
         }
@@ -127,10 +112,6 @@ def measured_rates(ctx: Context, judge_version: str) -> Rates | None:
         if rates.verdicts and rates.seconds:
             return rates
     return None
-
-
-def _total(stages: Sequence[StageResult], name: str) -> int:
-    return sum(s.computed for s in stages if s.stage == name)
 
 
 def _refused(ctx: Context) -> dict[tuple[str, int], Part]:

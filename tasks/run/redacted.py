@@ -63,4 +63,4 @@ def all_columns(part: Part, table: Table) -> pa.Table:
 
 def requested_redactions(lake: Lake) -> frozenset[str]:
     """Ids of all traces whose text was ever requested to be redacted."""
-    return frozenset(t for part in lake.parts(REDACTIONS) for t in part.read(["trace_id"])["trace_id"].to_pylist())
+    return frozenset(lake.frame(REDACTIONS, columns=["trace_id"])["trace_id"])

@@ -1,4 +1,4 @@
-"""The work loop of every stage that runs a model: take a shard of what is open, ask the model, store, count.
+"""The work loop of every stage that runs a model: take an open shard, run the model, store, count.
 
 A kill loses at most the shard in flight. The budget is checked between two shards. A request that could not be made (an
 outage) is counted and not stored, so that the next run makes it again.
@@ -136,4 +136,4 @@ def answered(shard: Sequence[T], replies: Sequence[ReplyT]) -> list[tuple[T, Rep
 
 def outage_notes(lost: int) -> tuple[str, ...]:
     """A note about requests that could not be made."""
-    return (f"{lost:,} requests could not be asked (outage); the next run asks them again.",) if lost else ()
+    return (f"{lost:,} requests could not be made (outage); the next run makes them again.",) if lost else ()

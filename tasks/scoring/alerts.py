@@ -11,7 +11,6 @@ from itertools import groupby
 from typing import Any
 
 import polars as pl
-import pyarrow as pa
 
 from tasks.core import keys
 from tasks.core.progress import tracked
@@ -41,7 +40,7 @@ from tasks.stats.alerting import (
     watch,
 )
 from tasks.stats.intervals import Z
-from tasks.store.lake import Part, empty, from_rows
+from tasks.store.lake import Part, from_rows
 from tasks.store.query import Queries
 
 STAGE = "alerts"
@@ -79,8 +78,7 @@ def find_alerts(ctx: Context) -> StageResult:
 
 def alerts(ctx: Context) -> list[Row]:
     """All alerts of the recipe, by night."""
-    found = _frame(ALERTS, ctx.lake.parts(ALERTS, ctx.recipe))
-    return found.sort("date", "app", "generator", "number").rows(named=True)
+    return ctx.lake.frame(ALERTS, ctx.recipe).sort("date", "app", "generator", "number").rows(named=True)
 
 
 def alerts_on(ctx: Context, *days: date) -> list[Row]:
@@ -238,10 +236,6 @@ def _parts(ctx: Context, table: Table, days: Sequence[date]) -> list[Part]:
     return [part for day in days for part in ctx.lake.parts(table, ctx.recipe, str(day))]
 
 
-def _frame(table: Table, parts: Sequence[Part]) -> pl.DataFrame:
-    return pl.DataFrame(pa.concat_tables([empty(table), *(p.read() for p in parts)], promote_options="default"))
-
-
 def _layer(ctx: Context, queries: Queries, key: Key, seen: Change) -> str | None:
     relations = {NIGHTLY_TRIAD.name: _parts(ctx, NIGHTLY_TRIAD, [*seen.days_before, *seen.days])}
     params = {"app": key[0], "generator": key[1], "days": list(seen.days), "days_before": list(seen.days_before)}
@@ -264,7 +258,7 @@ def _noise(ctx: Context) -> dict[str, float]:
     variances add up.
     """
     latest = (
-        _frame(JUDGE_NOISE, ctx.lake.parts(JUDGE_NOISE))
+        ctx.lake.frame(JUDGE_NOISE)
         .filter(pl.col("recipe") == ctx.recipe, pl.col("trace_sd").is_not_null())
         .sort("measured_at")
         .unique(["number", "judge_version"], keep="last", maintain_order=True)

@@ -27,7 +27,7 @@ from tasks.run.context import Context
 from tasks.run.result import StageResult
 from tasks.scoring.intervals import of_waterfall
 from tasks.scoring.score import parameters
-from tasks.stats.intervals import Numbers, corrected_mean
+from tasks.stats.intervals import corrected_mean
 from tasks.store.lake import Part, empty, from_rows
 from tasks.store.query import Queries
 
@@ -46,8 +46,7 @@ def correct_nights(ctx: Context) -> StageResult:
     with tracked(ctx.progress, STAGE, len(nights)), ctx.queries() as queries:
         for day, parts in nights:
             token = keys.version([state, [[p.name, p.inputs()] for p in parts]])
-            existing = [ctx.lake.find(table, "night", ctx.recipe, day) for table in NIGHTLY]
-            if all(e and e.inputs() == token for e in existing):
+            if ctx.lake.has(NIGHTLY, "night", ctx.recipe, day, inputs=token):
                 reused += 1
             else:
                 if found is None:
@@ -109,7 +108,7 @@ def corrected(queries: Queries, scores: Sequence[Part] | pa.Table, traces: pa.Ta
                 "n_scored": int(counts.sum()),
                 "raw_mean": _rounded(found.raw),
                 "n_reviewed": int(seen.sum()),
-                "n_reviewed_questions": _questions(seen),
+                "n_reviewed_questions": int((seen > 0).sum()),
                 "rectifier": _rounded(found.rectifier),
                 "corrected_mean": _rounded(found.mean),
                 "corrected_low": _rounded(found.low),
@@ -119,19 +118,15 @@ def corrected(queries: Queries, scores: Sequence[Part] | pa.Table, traces: pa.Ta
 
 
 def _state(ctx: Context, reviews: pa.Table) -> str:
-    """Changes with people's labels, and with the results that they are held against."""
+    """Changes with people's labels, and with the results that they are compared with."""
     labels = [[p.name, p.inputs()] for p in ctx.lake.parts(REVIEWS)]
-    held = [[*p.partition, p.name, p.inputs()] for p in _of_days(ctx, TRACE_SCORES, ctx.recipe, reviews)]
-    return keys.version([labels, held])
+    compared = [[*p.partition, p.name, p.inputs()] for p in _of_days(ctx, TRACE_SCORES, ctx.recipe, reviews)]
+    return keys.version([labels, compared])
 
 
 def _of_days(ctx: Context, table: Table, version: str, reviews: pa.Table) -> list[Part]:
     days = sorted(map(str, pl.DataFrame(reviews)["date"].unique()))
     return [part for day in days for part in ctx.lake.parts(table, version, day)]
-
-
-def _questions(counts: Numbers) -> int:
-    return int((counts > 0).sum())
 
 
 def _rounded(value: float) -> float:

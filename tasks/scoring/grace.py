@@ -74,14 +74,14 @@ def score_grace(ctx: Context) -> StageResult:
 
 def _outcomes(ctx: Context, queries: Queries, part: Part, scopes: Sequence[Scope]) -> pa.Table:
     traces = part.read(COLUMNS)
-    gold = traces.schema.get_field_index("gold_chunk_ids")  # of a trace without text nobody can say what it cites
+    gold = traces.schema.get_field_index("gold_chunk_ids")  # unknown for a trace without text
     unknown = pc.is_in(traces["trace_id"], redacted_traces(part))
     hidden = pc.if_else(unknown, pa.scalar(None, traces.schema.field(gold).type), traces["gold_chunk_ids"])
     traces = traces.set_column(gold, "gold_chunk_ids", hidden)
     if ALL not in scopes:
         traces = traces.filter(scope.mask(scopes, traces))
     found: list[dict[str, object]] = []
-    if ctx.annotations.gold:  # else no question need be read
+    if ctx.annotations.gold:  # otherwise no question is needed
         questions = unredacted(part, part.read(["trace_id", "question"]))
         found = of_traces(ctx.annotations, pl.DataFrame(questions).select("trace_id", "question").iter_rows())
     relations: dict[str, Relation] = {
@@ -96,8 +96,7 @@ def _outcomes(ctx: Context, queries: Queries, part: Part, scopes: Sequence[Scope
 def _night(ctx: Context, queries: Queries, day: str) -> None:
     outcomes = ctx.lake.parts(TRACE_GRACE, ctx.recipe, day)
     token = keys.version([[p.name, p.inputs()] for p in outcomes])
-    existing = [ctx.lake.find(table, "night", ctx.recipe, day) for table in NIGHTLY]
-    if all(part and part.inputs() == token for part in existing):
+    if ctx.lake.has(NIGHTLY, "night", ctx.recipe, day, inputs=token):
         return
     traces = ctx.lake.parts(TRACES, day)
     sums = queries.run("sums/grace_sums", {TRACE_GRACE.name: outcomes, TRACES.name: traces})

@@ -94,8 +94,7 @@ def _token(scores: Sequence[Part], grades: Sequence[Part]) -> str:
 
 
 def _aggregated(ctx: Context, day: date, token: str) -> bool:
-    existing = [ctx.lake.find(table, "night", ctx.recipe, str(day)) for table in nightly_tables(ctx)]
-    return all(e and e.inputs() == token for e in existing)
+    return ctx.lake.has(nightly_tables(ctx), "night", ctx.recipe, str(day), inputs=token)
 
 
 def _night(

@@ -2,7 +2,7 @@
 
 A part is visible whole or not at all. Parts of `traces` are the unit of work: what later stages make of a part
 bears its name, so that "what is missing" is a comparison of file names. A part that depends on rows which may still
-change (a repaired verdict) carries an `inputs` token in its metadata; a differing token means "compute again".
+change (a repaired verdict) carries an `inputs` token in its metadata; a different token means "compute again".
 Nothing here knows what the tables mean.
 """
 
@@ -27,7 +27,7 @@ SALT = ".salt"
 
 @dataclass(frozen=True, slots=True, order=True)
 class Part:
-    """One Parquet file of a table; whatever reads it raises DamagedError where it is not whole.
+    """One Parquet file of a table; reading it raises DamagedError if it is damaged.
 
     Attributes:
         name: File name without suffix.
@@ -50,7 +50,7 @@ class Part:
         return metadata.get(INPUTS, b"").decode()
 
     def stamp(self) -> tuple[int, int]:
-        """What tells this file from one that was put in its place."""
+        """What distinguishes this file from one that replaced it."""
         found = self.path.stat()
         return found.st_ino, found.st_mtime_ns
 
@@ -71,7 +71,7 @@ class Part:
 
 @contextmanager
 def _whole(path: Path) -> Iterator[None]:
-    """Say of a part that can't be read what to do; one that is gone, or may not be read, is not damaged."""
+    """Name the remedy for a part that can't be read; one that is gone, or may not be read, is not damaged."""
     try:
         yield
     except (pa.ArrowInvalid, OSError) as error:
@@ -84,10 +84,10 @@ def _whole(path: Path) -> Iterator[None]:
 
 
 def check(paths: Iterable[Path]) -> None:
-    """Read parts to their ends: for whoever could not, and does not know which of them it was.
+    """Read parts to their ends, to find out which of them is damaged.
 
     Raises:
-        DamagedError: Of the first that is damaged; parts that are gone by now are passed over.
+        DamagedError: Of the first that is damaged; parts that are gone by now are skipped.
     """
     for path in paths:
         with suppress(FileNotFoundError), _whole(path), pq.ParquetFile(path) as file:
@@ -134,8 +134,18 @@ class Lake:
                 return Part(path, name, partition)
         return None
 
+    def frame(self, table: Table, *partition: str, columns: list[str] | None = None) -> pl.DataFrame:
+        """Rows of all parts of a table, see `parts`; columns that a part lacks are null."""
+        none = frame(empty(table).select(columns or table.schema.names))
+        return pl.concat([none, *(part.frame(columns) for part in self.parts(table, *partition))], how="diagonal")
+
+    def has(self, tables: Iterable[Table], name: str, *partition: str, inputs: str) -> bool:
+        """Whether each of these tables has the part, made from these inputs."""
+        found = (self.find(table, name, *partition) for table in tables)
+        return all(part is not None and part.inputs() == inputs for part in found)
+
     def salt(self) -> str:
-        """What this lake's hashes of texts begin with, so that nobody can confirm a guess of a text; made once."""
+        """The beginning of this lake's hashes of texts, so that nobody can confirm a guess of a text; made once."""
         for base in (self.root, self.overlay):
             if base is not None and (path := base / SALT).exists():
                 return path.read_text(encoding="ascii")
@@ -198,7 +208,7 @@ class Lake:
         return (self.overlay or self.root) / (f".{name}" if self.writer == "run" else f".{name}-{self.writer}")
 
     def alone(self) -> BaseFileLock:
-        """A moment for looking at a part and putting another in its place, with no other writer between the two.
+        """A lock for reading a part and replacing it, without another writer in between.
 
         For the parts that a nightly and a backfill may both write; not to be nested.
         """
@@ -210,7 +220,7 @@ class Lake:
         """The right to change this lake, for one process of this kind of writer at a time.
 
         Args:
-            holder: What to tell others, such as the command and the process id.
+            holder: Shown to other processes: for example, the command and the process id.
             wait: Wait until whoever has it is done, instead of failing.
         """
         return RunLock(self.root, holder, "" if self.writer == "run" else f"-{self.writer}", self._suffix, wait=wait)
@@ -221,12 +231,12 @@ class Lake:
 
 
 class RunLock:
-    """An advisory lock that ends with its process, however that ends, and tells who holds it.
+    """An advisory lock that ends with its process, however that ends, and names its holder.
 
     Args:
         root: The lake.
-        holder: What to tell others, such as the command and the process id.
-        of: What its files are told apart by from those of other locks.
+        holder: Shown to other processes: for example, the command and the process id.
+        of: What distinguishes its files from those of other locks.
         leftovers: Suffix of the temporary files that its process may leave.
         wait: Wait for it.
     """

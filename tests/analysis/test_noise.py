@@ -142,7 +142,7 @@ def test_failures_are_counted_and_stay_while_an_outage_is_asked_again(tmp_path: 
     judge.rule = lambda r: Verdict("", failure="unparsable" if "Pears" in r.hypothesis else OUTAGE, raw="")
     done, row = measure(ctx, ctx.judges, 2)
     assert (done.computed, done.lost, row["n_failed"], row["n"], row["n_scored"]) == (1, 1, 2, 0, 0)
-    assert done.notes == ("1 requests could not be asked (outage); the next run asks them again.",)
+    assert done.notes == ("1 requests could not be made (outage); the next run makes them again.",)
     assert [row[c] for c in ("agreement", "agreement_low", "kappa", "p_change", "trace_sd", "night_sd")] == [None] * 6
     judge.rule = lambda r: "unsupported"
     done, row = measure(ctx, ctx.judges, 2)

@@ -24,16 +24,16 @@ BOTH = st.lists(ROW, min_size=2, max_size=60).filter(lambda rows: {r[0] for r in
 
 
 def columns(rows):
-    truth, said, scores, weights = map(np.array, zip(*rows, strict=True))
-    return truth, said, scores, weights.astype(float)
+    truth, predicted, scores, weights = map(np.array, zip(*rows, strict=True))
+    return truth, predicted, scores, weights.astype(float)
 
 
 def drawn(count, seed=0):
     """Truth, labels that are right three times in four, and scores that go with them."""
     rng = np.random.default_rng(seed)
     truth = rng.integers(0, 2, count)
-    said = np.where(rng.random(count) < 0.75, truth, 1 - truth)
-    return truth, said, said + rng.normal(size=count)
+    predicted = np.where(rng.random(count) < 0.75, truth, 1 - truth)
+    return truth, predicted, predicted + rng.normal(size=count)
 
 
 # Measures -------------------------------------------------------------------------------------------------------------
@@ -41,28 +41,36 @@ def drawn(count, seed=0):
 
 @given(BOTH)
 def test_the_measures_are_those_of_scikit_learn(rows):
-    truth, said, scores, _ = columns(rows)
-    found = agreement._measures(truth, said, scores, np.ones(len(truth)))
-    expected = balanced_accuracy_score(truth, said), cohen_kappa_score(truth, said), roc_auc_score(truth, scores)
+    truth, predicted, scores, _ = columns(rows)
+    found = agreement._measures(truth, predicted, scores, np.ones(len(truth)))
+    expected = (
+        balanced_accuracy_score(truth, predicted),
+        cohen_kappa_score(truth, predicted),
+        roc_auc_score(truth, scores),
+    )
     assert found == pytest.approx(expected)
 
 
 @given(BOTH)
 def test_a_weight_counts_a_claim_so_many_times(rows):
-    truth, said, scores, weights = columns(rows)
-    found = agreement._measures(truth, said, scores, weights)
+    truth, predicted, scores, weights = columns(rows)
+    found = agreement._measures(truth, predicted, scores, weights)
     again = np.repeat(np.arange(len(truth)), weights.astype(int))
     if len(set(truth[again].tolist())) < 2:
-        assert np.isnan(found).all()  # nothing can be said of one class alone
+        assert np.isnan(found).all()  # one class alone has no measures
     else:
-        expected = agreement._measures(truth[again], said[again], scores[again], np.ones(len(again)))
+        expected = agreement._measures(truth[again], predicted[again], scores[again], np.ones(len(again)))
         assert found == pytest.approx(expected)
 
 
 def test_what_agreement_reports_are_these_measures():
-    truth, said, scores = drawn(300)
-    found = agreement.agreement(truth, said, scores, [str(i) for i in range(300)])
-    expected = balanced_accuracy_score(truth, said), cohen_kappa_score(truth, said), roc_auc_score(truth, scores)
+    truth, predicted, scores = drawn(300)
+    found = agreement.agreement(truth, predicted, scores, [str(i) for i in range(300)])
+    expected = (
+        balanced_accuracy_score(truth, predicted),
+        cohen_kappa_score(truth, predicted),
+        roc_auc_score(truth, scores),
+    )
     assert tuple(found) == MEASURES
     assert [row[0] for row in found.values()] == pytest.approx(expected)
     assert all(low < estimate < high for estimate, low, high in found.values())
@@ -80,10 +88,10 @@ def test_perfect_agreement_is_certain():
 def test_claims_that_belong_together_count_as_one_draw():
     # Ten copies of every claim tell nothing new: where each ten belong together the interval stays as it was, where they
     # are taken for independent it shrinks by about the root of ten.
-    truth, said, scores = drawn(100)
+    truth, predicted, scores = drawn(100)
     names = [f"{i:03d}" for i in range(100)]
-    once = agreement.agreement(truth, said, scores, names)
-    copies = [np.tile(x, 10) for x in (truth, said, scores)]
+    once = agreement.agreement(truth, predicted, scores, names)
+    copies = [np.tile(x, 10) for x in (truth, predicted, scores)]
     together = agreement.agreement(*copies, names * 10)
     apart = agreement.agreement(*copies, [f"{i:04d}" for i in range(1000)])
     for measure in MEASURES:
@@ -93,9 +101,11 @@ def test_claims_that_belong_together_count_as_one_draw():
 
 
 def test_an_interval_is_as_wide_as_theory_has_it():
-    truth, said, scores = drawn(400)
-    estimate, low, high = agreement.agreement(truth, said, scores, [str(i) for i in range(400)])["balanced_accuracy"]
-    found, rejected = said[truth == 1].mean(), 1 - said[truth == 0].mean()
+    truth, predicted, scores = drawn(400)
+    estimate, low, high = agreement.agreement(truth, predicted, scores, [str(i) for i in range(400)])[
+        "balanced_accuracy"
+    ]
+    found, rejected = predicted[truth == 1].mean(), 1 - predicted[truth == 0].mean()
     variance = found * (1 - found) / (truth == 1).sum() + rejected * (1 - rejected) / (truth == 0).sum()
     # Half the sum of two shares, each binomial; 1.96 standard deviations on either side.
     assert high - low == pytest.approx(2 * 1.96 * variance**0.5 / 2, rel=0.1)
@@ -119,10 +129,10 @@ def few_draws(monkeypatch):
 
 
 def recorded(tmp_path, *found):
-    """Claims with chunks that a judge has said this of, each `(label of people, verdicts)`, and that judge."""
+    """Claims `(label of people, verdicts by chunk)`, and a judge that gives these verdicts."""
     requests, owners, verdicts = [], [], []
-    for i, (_, said) in enumerate(found):
-        for k, fields in enumerate(said):
+    for i, (_, predicted) in enumerate(found):
+        for k, fields in enumerate(predicted):
             key = keys.request_key(f"chunk {k}", f"claim {i}")
             requests.append(Request(key, f"chunk {k}", f"claim {i}"))
             owners.append(i)
@@ -133,14 +143,14 @@ def recorded(tmp_path, *found):
     return claims, ReplayJudge(Config(records="records.jsonl"), tmp_path)
 
 
-def told(label, p=None):
+def verdict(label, p=None):
     return {"label": label, "p_supported": p}
 
 
 NO, YES, UNSURE, FAILED = (
-    told("unsupported", 0.2),
-    told("supported", 0.9),
-    told("abstained", 0.5),
+    verdict("unsupported", 0.2),
+    verdict("supported", 0.9),
+    verdict("abstained", 0.5),
     {"failure": "too_long"},
 )
 
@@ -151,7 +161,7 @@ def test_a_claim_is_supported_if_the_judge_says_so_of_any_chunk(tmp_path, few_dr
         ("supported", [NO, YES]),
         ("unsupported", [NO, NO]),
         ("supported", [FAILED, YES]),
-        ("partially_supported", [told("partially_supported", 0.4), told("contradicted", 0.1)]),
+        ("partially_supported", [verdict("partially_supported", 0.4), verdict("contradicted", 0.1)]),
         ("supported", [UNSURE, NO]),  # one chunk does not say it, the other is not read: not supported
     )
     row, cost = agreement.judged(claims, judge)
@@ -179,9 +189,9 @@ def test_claims_that_the_judge_leaves_unanswered_are_counted_and_not_measured(tm
 def test_a_judge_without_probabilities_is_ranked_by_its_labels(tmp_path, few_draws):
     claims, judge = recorded(
         tmp_path,
-        ("supported", [told("supported")]),
-        ("supported", [told("unsupported")]),
-        ("unsupported", [told("unsupported"), told("contradicted")]),
+        ("supported", [verdict("supported")]),
+        ("supported", [verdict("unsupported")]),
+        ("unsupported", [verdict("unsupported"), verdict("contradicted")]),
     )
     # One of two pairs in the right order, the other tied: (1 + 1/2) / 2.
     assert agreement.judged(claims, judge)[0]["auc"][0] == 0.75
@@ -190,12 +200,12 @@ def test_a_judge_without_probabilities_is_ranked_by_its_labels(tmp_path, few_dra
 # What it has to beat --------------------------------------------------------------------------------------------------
 
 
-def planted(count, seed, told_by, sign=1.0):
-    """Claims of two chunks each, of which one feature of the better chunk tells the label."""
+def planted(count, seed, feature, sign=1.0):
+    """Claims of two chunks each, where one feature of the better chunk has the label."""
     rng = np.random.default_rng(seed)
     truth = rng.integers(0, 2, count)
     table = rng.normal(size=(2 * count, len(FEATURES))) * 0.1
-    table[::2, FEATURES.index(told_by)] += sign * truth
+    table[::2, FEATURES.index(feature)] += sign * truth
     labels = ["supported" if t else "unsupported" for t in truth]
     owners = np.repeat(np.arange(count), 2)
     return fuse.Sample(Claims(labels, [str(i) for i in range(count)], [], owners, Counter()), table)
@@ -207,7 +217,7 @@ def test_a_fusion_is_measured_on_a_set_that_it_has_not_seen(few_draws):
     # Where the other sets say the reverse, the fit has it the wrong way round: that it does well would be a leak.
     samples["two"] = planted(150, 2, "overlap", sign=-1.0)
     assert agreement.fused(samples, "one", ("overlap",))["auc"][0] < 0.5
-    # A feature that is not asked for does not help.
+    # A feature that is not used does not help.
     assert agreement.fused(samples, "one", ("bigrams",))["auc"][0] < 0.65
 
 

@@ -3,6 +3,7 @@
 import json
 
 import numpy as np
+import polars as pl
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -75,9 +76,9 @@ def test_correlation_of_orders():
     assert found["p"] == pytest.approx(8 / 24)  # of 24 orders, 4 have at most one pair turned, and 4 at least five
 
 
-def rows(**scores):
-    return {
-        t: {
+def a_run(**scores):
+    rows = [
+        {
             "trace_id": t,
             "generator": g,
             "question_id": t,
@@ -87,11 +88,9 @@ def rows(**scores):
             "segments_cited_true": None if score is None else 1,
         }
         for t, (g, score) in scores.items()
-    }
-
-
-def a_run(**scores):
-    return {"scores": rows(**scores), "verdicts": {"k": ("supported", 0.7)}, "seconds": 1.0, "rounds": []}
+    ]
+    verdicts = pl.DataFrame({"request_key": ["k"], "label": ["supported"], "p_supported": [0.7]})
+    return {"scores": pl.DataFrame(rows), "verdicts": verdicts, "seconds": 1.0, "rounds": []}
 
 
 def test_generators_are_ranked_beside_people_and_those_without_a_score_are_listed_last():
@@ -103,7 +102,7 @@ def test_generators_are_ranked_beside_people_and_those_without_a_score_are_liste
         "b3": ("b", None),
         "c1": ("c", None),
     }
-    people = {"a": {"a1": (2, 2), "a2": (1, 2)}, "b": {"b1": (1, 4), "b2": (1, 1)}}
+    people = pl.DataFrame({"trace_id": ["a1", "a2", "b1", "b2"], "complete": [2, 1, 1, 1], "n": [2, 2, 4, 1]})
     again = {**traces, "a1": ("a", 0.3)}
     found = citations.measure([a_run(**traces), a_run(**again)], people)
     b, a, c = found["generators"]
@@ -133,7 +132,7 @@ def test_people_are_counted_by_trace_where_a_claim_cites_chunks_of_it(tmp_path):
         )
     )
     # The cited chunk of u is not there: nobody can say what it was checked against.
-    assert citations.of_people(tmp_path, {"t": "g", "u": "h"}) == {"g": {"t": (1, 2)}}
+    assert citations.of_people(tmp_path).rows() == [("t", 1, 2)]
 
 
 def test_data_that_are_not_there_end_the_command_with_a_remedy(tmp_path):

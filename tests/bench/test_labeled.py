@@ -103,8 +103,8 @@ def test_a_folder_of_traces_gives_each_claim_the_chunks_that_it_cites(tmp_path):
     assert found.labels == ["supported", "partially_supported", "unsupported"]
     assert found.truth.tolist() == [1, 0, 0]
     assert found.clusters == ["t1", "t2", "t1"]
-    asked = [(owner, r.premise, r.hypothesis) for owner, r in zip(found.owners.tolist(), found.requests, strict=True)]
-    assert asked == [
+    pairs = [(owner, r.premise, r.hypothesis) for owner, r in zip(found.owners.tolist(), found.requests, strict=True)]
+    assert pairs == [
         (0, DOG, "Claim 0."),
         (1, "Tea is hot.", "Claim 1."),
         (1, "Milk is cold.", "Claim 1."),
@@ -113,14 +113,14 @@ def test_a_folder_of_traces_gives_each_claim_the_chunks_that_it_cites(tmp_path):
     assert not found.skipped
 
 
-def test_labels_that_say_nothing_and_claims_that_cite_nothing_are_left_out_and_counted(tmp_path):
+def test_unusable_labels_and_claims_without_chunks_are_left_out_and_counted(tmp_path):
     found = traces(
         tmp_path,
         *[("t1", "Complete", ["1"]), ("t1", "Missing", []), ("t2", "N/A", ["1"]), ("t2", "N/A", [])],
         *[("t1", "Complete", []), ("t2", "Partial", ["2"])],  # chunk 2 is another trace's
     )
     assert found.labels == ["supported"]
-    assert found.skipped == {"label Missing": 1, "label N/A": 2, "cites nothing in the trace": 2}
+    assert found.skipped == {"label Missing": 1, "label N/A": 2, "no chunks": 2}
 
 
 # Authored documents ---------------------------------------------------------------------------------------------------

@@ -1,4 +1,4 @@
-"""Configs: every kind of mistake is told with file, key, value and remedy, and paths start at the file."""
+"""Configs: every kind of mistake names file, key, value and remedy, and paths start at the file."""
 
 from pathlib import Path
 
@@ -28,7 +28,7 @@ def mistake(tmp_path: Path, text: str | bytes) -> str:
 
 
 @pytest.mark.parametrize(
-    ("change", "said"),
+    ("change", "message"),
     [
         ({"extra": 1}, ": extra is not a known key. The keys here are lake, warehouse, report, sources, recipe, recipes, gates, limits, alerts, retention, promotion."),
         ({"gate": {}}, ": gate is not a known key. Did you mean 'gates'."),
@@ -45,8 +45,8 @@ def mistake(tmp_path: Path, text: str | bytes) -> str:
         ({"gates": None}, ": gates is None. It should be a valid dictionary or instance of Gates."),
     ],
 )  # fmt: skip
-def test_a_wrong_key_or_value_is_told_with_place_value_and_remedy(tmp_path: Path, change: dict, said: str) -> None:
-    assert mistake(tmp_path, yaml.safe_dump({**GOOD, **change})).startswith(said)
+def test_a_wrong_key_or_value_names_place_value_and_remedy(tmp_path: Path, change: dict, message: str) -> None:
+    assert mistake(tmp_path, yaml.safe_dump({**GOOD, **change})).startswith(message)
 
 
 def test_a_misspelt_required_key_is_called_misspelt_rather_than_missing(tmp_path: Path) -> None:
@@ -59,12 +59,12 @@ def test_a_misspelt_required_key_is_called_misspelt_rather_than_missing(tmp_path
 def test_only_finite_numbers_enter_a_formula(tmp_path: Path, key: str, number: float) -> None:
     # an infinite penalty times no misuse is no number, and would be clamped to the best score
     recipe = {"judge": "j", "scoring": {key: number}}
-    said = mistake(tmp_path, yaml.safe_dump({**GOOD, "recipe": recipe}))
-    assert said.startswith(f": recipe.scoring.{key} is {number}. It should be")
+    message = mistake(tmp_path, yaml.safe_dump({**GOOD, "recipe": recipe}))
+    assert message.startswith(f": recipe.scoring.{key} is {number}. It should be")
 
 
 @pytest.mark.parametrize(
-    ("text", "said"),
+    ("text", "message"),
     [
         (
             "lake: [1\nwarehouse: 2",
@@ -76,8 +76,8 @@ def test_only_finite_numbers_enter_a_formula(tmp_path: Path, key: str, number: f
         (b"lake: \xff\xfe\n", " can't be read ('utf-8' codec can't decode byte 0xff"),
     ],
 )
-def test_a_file_that_is_no_config(tmp_path: Path, text: str | bytes, said: str) -> None:
-    assert mistake(tmp_path, text).startswith(said)
+def test_a_file_that_is_no_config(tmp_path: Path, text: str | bytes, message: str) -> None:
+    assert mistake(tmp_path, text).startswith(message)
 
 
 def test_a_missing_file_is_told_with_the_nearest_name(tmp_path: Path) -> None:

@@ -43,7 +43,7 @@ def test_settings_come_back_as_the_kinds_own_config(package: ModuleType) -> None
 
 
 @pytest.mark.parametrize(
-    ("settings", "said"),
+    ("settings", "message"),
     [
         ({}, "s.yaml: a.kind is missing. Write one of: round_one, square."),
         ({"kind": "sqare"}, "s.yaml: a.kind is 'sqare', which is no kind of shape. Did you mean 'square'."),
@@ -53,7 +53,7 @@ def test_settings_come_back_as_the_kinds_own_config(package: ModuleType) -> None
         ({"kind": "square", "size": "x"}, "s.yaml: a.size is 'x'. It should be a valid integer"),
     ],
 )  # fmt: skip
-def test_mistakes(package: ModuleType, settings: dict[str, object], said: str) -> None:
+def test_mistakes(package: ModuleType, settings: dict[str, object], message: str) -> None:
     with pytest.raises(ConfigError) as caught:
         configured(package, settings, "shape", "s.yaml", "a")
-    assert str(caught.value).startswith(said)
+    assert str(caught.value).startswith(message)

@@ -110,8 +110,8 @@ class TestAccounts:
         # the first sound content of an id stays; the same again is known, anything else is refused
         assert outcomes[0][0] == {i: a for i, (a, _) in first.items()}
         sound = [(i, (a, d)) for i, a, d in given_ if a.strip()]
-        assert outcomes[0][2] == sum(first[i] == said for i, said in sound) - len(first)
-        assert outcomes[0][1]["conflicting_duplicate"] == sum(first[i] != said for i, said in sound)
+        assert outcomes[0][2] == sum(first[i] == text for i, text in sound) - len(first)
+        assert outcomes[0][1]["conflicting_duplicate"] == sum(first[i] != text for i, text in sound)
 
     def test_parts_are_filled_before_the_next_one_begins(self, tmp_path: Path) -> None:
         log(tmp_path, "a.jsonl", [trace(f"t{i}") for i in range(7)])
@@ -216,8 +216,8 @@ class TestShare:
         log(tmp_path, "b.jsonl", [trace("t2"), trace("t3", question=""), "{"])
         ctx = context(tmp_path, gates={"max_quarantined_share": 0.4})
         ctx = replace(ctx, gates=GateKeeper(ctx.config.gates, tmp_path / "gates"))
-        said = r"2 of 4 new rows were refused \(50\.0%; most: .*\), more than gates\.max_quarantined_share = 40\.0%"
-        with pytest.raises(DataError, match=said) as caught:
+        message = r"2 of 4 new rows were refused \(50\.0%; most: .*\), more than gates\.max_quarantined_share = 40\.0%"
+        with pytest.raises(DataError, match=message) as caught:
             ingest(ctx)
         assert caught.value.exit_code == 3
         assert "Tea" not in str(caught.value)

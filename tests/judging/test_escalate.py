@@ -37,26 +37,26 @@ BAND = [0.3, 0.7]
 
 def cheap(request: Request) -> Verdict:
     """A claim says by its words how sure the cheap judge is of it."""
-    said = request.hypothesis
-    if "Broken" in said:
+    claim = request.hypothesis
+    if "Broken" in claim:
         return Verdict("", failure="too_long", raw="")
-    if "Down" in said:
+    if "Down" in claim:
         return Verdict("", failure=OUTAGE)
-    if "Unsure" in said:
+    if "Unsure" in claim:
         return Verdict("", "abstained", p_supported=0.9, p_contradicted=0.0)
-    p = 0.5 if "Maybe" in said else 0.9
+    p = 0.5 if "Maybe" in claim else 0.9
     return Verdict("", "supported" if p > 0.6 else "unsupported", p_supported=p, p_contradicted=0.0, tokens_in=1)
 
 
 def cascade(
-    root: Path, dear: Watched, first: Watched | None = None, *, band: list[float] = BAND, **more: Any
+    root: Path, expensive: Watched, first: Watched | None = None, *, band: list[float] = BAND, **more: Any
 ) -> Context:
     pairing = more.pop("pairing", {"kind": "all_chunks"})
     recipe = {"pairing": {"joint_words": 0}, "cascade": [{"band": band, "judge": "judge2.yaml", "pairing": pairing}]}
-    return context(root, judge=first or Watched(cheap), later=[dear], recipe=recipe, **more)
+    return context(root, judge=first or Watched(cheap), later=[expensive], recipe=recipe, **more)
 
 
-def dearest(rule: Any = lambda request: "supported", **more: Any) -> Watched:
+def expensive_judge(rule: Any = lambda request: "supported", **more: Any) -> Watched:
     return Watched(rule, version="d" * 16, **more)
 
 
@@ -70,20 +70,20 @@ def complete(ctx: Context, *, retry_failures: bool = False) -> dict[str, StageRe
 
 def results(ctx: Context) -> dict[str, dict[str, Any]]:
     """Result of each claim, by its first word."""
-    said = {c["claim_id"]: c["hypothesis"].split()[0] for c in rows(ctx, CLAIMS)}
-    return {said[r["claim_id"]]: r for r in rows(ctx, CLAIM_RESULTS, ctx.recipe)}
+    first_words = {c["claim_id"]: c["hypothesis"].split()[0] for c in rows(ctx, CLAIMS)}
+    return {first_words[r["claim_id"]]: r for r in rows(ctx, CLAIM_RESULTS, ctx.recipe)}
 
 
 ANSWER = "Sure it is. Maybe it is. Unsure it is. Broken it is. Down it is."
 
 
 def test_only_uncertain_claims_go_on_and_the_last_label_counts(tmp_path: Path) -> None:
-    dear = dearest()
-    ctx = cascade(tmp_path, dear)
+    expensive = expensive_judge()
+    ctx = cascade(tmp_path, expensive)
     put(ctx, trace("t", ANSWER, CHUNKS))
     done = complete(ctx)
-    assert {r.hypothesis.split()[0] for r in dear.asked} == {"Maybe", "Unsure", "Broken"}
-    assert [len(r.passages) for r in dear.asked] == [2, 2, 2]  # each judge has its own pairing
+    assert {r.hypothesis.split()[0] for r in expensive.asked} == {"Maybe", "Unsure", "Broken"}
+    assert [len(r.passages) for r in expensive.asked] == [2, 2, 2]  # each judge has its own pairing
     found = results(ctx)
     assert {w: (r["status"], r["label"], r["stage"], r["stage_asked"]) for w, r in found.items()} == {
         "Sure": ("judged", "supported", 1, 1),
@@ -93,7 +93,7 @@ def test_only_uncertain_claims_go_on_and_the_last_label_counts(tmp_path: Path) -
         "Down": ("unjudged", None, 1, 1),  # the next run asks again
     }
     assert done["verdicts 2"].notes == ("Escalated 60.0% of 5 claims to judge judge2.",)
-    assert done["verdicts 2"].judge == dear.version
+    assert done["verdicts 2"].judge == expensive.version
     (score,) = rows(ctx, TRACE_SCORES)
     assert (score["claims_escalated"], score["claims_unjudged"], score["claims_supported"]) == (3, 1, 4)
     (night,) = rows(ctx, NIGHTLY_GROUNDEDNESS)
@@ -106,26 +106,26 @@ def test_a_band_has_its_lower_end_and_not_its_upper(tmp_path: Path) -> None:
     asked = []
     for i, band in enumerate(([0.5, 0.6], [0.4, 0.5])):
         (tmp_path / str(i)).mkdir()
-        dear = dearest()
-        ctx = cascade(tmp_path / str(i), dear, band=band)
+        expensive = expensive_judge()
+        ctx = cascade(tmp_path / str(i), expensive, band=band)
         put(ctx, trace("t", "Maybe it is.", CHUNKS))
         complete(ctx)
-        asked.append(len(dear.asked))
+        asked.append(len(expensive.asked))
     assert asked == [1, 0]
 
 
 def test_a_judge_without_probabilities_hands_on_only_what_it_could_not_say(tmp_path: Path) -> None:
     silent = Watched(lambda r: Verdict("", "abstained" if "Unsure" in r.hypothesis else "unsupported"))
-    dear = dearest()
-    ctx = cascade(tmp_path, dear, silent, band=[0.0, 1.0])
+    expensive = expensive_judge()
+    ctx = cascade(tmp_path, expensive, silent, band=[0.0, 1.0])
     put(ctx, trace("t", ANSWER, CHUNKS))
     complete(ctx)
-    assert {r.hypothesis.split()[0] for r in dear.asked} == {"Unsure"}
+    assert {r.hypothesis.split()[0] for r in expensive.asked} == {"Unsure"}
 
 
 def test_where_the_later_judge_fails_the_earlier_label_stays_and_is_marked(tmp_path: Path) -> None:
-    dear = dearest(lambda request: Verdict("", failure="unparsable", raw="{"))
-    ctx = cascade(tmp_path, dear)
+    expensive = expensive_judge(lambda request: Verdict("", failure="unparsable", raw="{"))
+    ctx = cascade(tmp_path, expensive)
     put(ctx, trace("t", "Maybe it is. Broken it is.", CHUNKS))
     complete(ctx)
     maybe, broken = (results(ctx)[w] for w in ("Maybe", "Broken"))
@@ -135,8 +135,8 @@ def test_where_the_later_judge_fails_the_earlier_label_stays_and_is_marked(tmp_p
 
 
 def test_a_second_run_asks_nobody_anything(tmp_path: Path) -> None:
-    dear = dearest()
-    ctx = cascade(tmp_path, dear, last=NEXT)
+    expensive = expensive_judge()
+    ctx = cascade(tmp_path, expensive, last=NEXT)
     put(ctx, trace("t", "Maybe it is. Sure it is.", CHUNKS))
     put(ctx, trace("u", "Maybe it was.", CHUNKS, day=NEXT))
     complete(ctx)
@@ -148,22 +148,22 @@ def test_a_second_run_asks_nobody_anything(tmp_path: Path) -> None:
 
 
 def test_after_an_outage_the_claim_finds_its_way(tmp_path: Path) -> None:
-    first, dear = Watched(cheap), dearest()
-    ctx = cascade(tmp_path, dear, first)
+    first, expensive = Watched(cheap), expensive_judge()
+    ctx = cascade(tmp_path, expensive, first)
     put(ctx, trace("t", "Maybe it is. Down it is. Or Down or Maybe it is.", CHUNKS))
     complete(ctx)
-    assert len(dear.asked) == 1
+    assert len(expensive.asked) == 1
     first.rule = lambda r: cheap(Request(r.key, r.premise, r.hypothesis.replace("Down", "")))
     complete(ctx)
-    assert [r.hypothesis for r in dear.asked[1:]] == ["Or Down or Maybe it is."]
+    assert [r.hypothesis for r in expensive.asked[1:]] == ["Or Down or Maybe it is."]
     assert {(r["label"], r["stage"]) for r in results(ctx).values()} >= {("supported", 2), ("supported", 1)}
     (score,) = rows(ctx, TRACE_SCORES)
     assert (score["claims_unjudged"], score["claims_escalated"]) == (0, 2)
 
 
 def test_a_repaired_failure_no_longer_goes_on(tmp_path: Path) -> None:
-    first, dear = Watched(cheap), dearest(lambda request: "contradicted")
-    ctx = cascade(tmp_path, dear, first)
+    first, expensive = Watched(cheap), expensive_judge(lambda request: "contradicted")
+    ctx = cascade(tmp_path, expensive, first)
     put(ctx, trace("t", "Broken it is.", CHUNKS))
     complete(ctx)
     assert results(ctx)["Broken"]["stage"] == 2
@@ -171,13 +171,15 @@ def test_a_repaired_failure_no_longer_goes_on(tmp_path: Path) -> None:
     complete(ctx, retry_failures=True)
     found = results(ctx)["Broken"]
     assert (found["label"], found["stage"], found["stage_asked"]) == ("supported", 1, 1)
-    assert len(rows(ctx, VERDICTS)) == 2 + 1 + 2  # what the dear judge said stays paid for
+    assert len(rows(ctx, VERDICTS)) == 2 + 1 + 2  # verdicts of the expensive judge stay paid for
 
 
 def test_second_looks_follow_the_claims_that_go_on_when_others_come_in_their_place(tmp_path: Path) -> None:
     first = Watched(cheap)
-    dear = dearest(lambda request: "supported" if len(request.shown) > 1 else "unsupported")  # by both chunks together
-    ctx = cascade(tmp_path, dear, first, pairing={"kind": "per_chunk"})
+    expensive = expensive_judge(
+        lambda request: "supported" if len(request.shown) > 1 else "unsupported"
+    )  # by both chunks together
+    ctx = cascade(tmp_path, expensive, first, pairing={"kind": "per_chunk"})
     put(ctx, trace("t", "Broken it is. Down it is.", CHUNKS))
     complete(ctx)
     assert results(ctx)["Broken"]["stage"] == 2
@@ -190,7 +192,7 @@ def test_second_looks_follow_the_claims_that_go_on_when_others_come_in_their_pla
 
 
 def test_a_wider_scope_sends_on_claims_whose_first_verdict_is_that_of_another_trace(tmp_path: Path) -> None:
-    ctx = cascade(tmp_path, dearest())
+    ctx = cascade(tmp_path, expensive_judge())
     # The same answer twice: the second trace's requests have their verdicts from the first one's.
     put(ctx, trace("t", "Maybe it is.", CHUNKS), trace("u", "Maybe it is.", CHUNKS, app="help"))
     for scope in (Scope(("shop",)), ALL):
@@ -201,29 +203,29 @@ def test_a_wider_scope_sends_on_claims_whose_first_verdict_is_that_of_another_tr
 
 def test_the_first_model_is_freed_before_the_second_is_asked(tmp_path: Path) -> None:
     first = Watched(cheap)
-    dear = dearest(lambda request: "supported" if first.closed else "unsupported")
-    ctx = cascade(tmp_path, dear, first)
+    expensive = expensive_judge(lambda request: "supported" if first.closed else "unsupported")
+    ctx = cascade(tmp_path, expensive, first)
     put(ctx, trace("t", "Maybe it is.", CHUNKS))
     complete(ctx)
     assert results(ctx)["Maybe"]["label"] == "supported"
-    assert dear.closed == 1
+    assert expensive.closed == 1
 
 
 def test_what_the_first_judge_said_is_kept_when_the_second_is_down(tmp_path: Path) -> None:
-    dear = dearest(up_for=0)
-    ctx = cascade(tmp_path, dear)
+    expensive = expensive_judge(up_for=0)
+    ctx = cascade(tmp_path, expensive)
     put(ctx, trace("t", "Maybe it is.", CHUNKS))
     with pytest.raises(EngineError):
         complete(ctx)
     assert len(rows(ctx, VERDICTS)) == 2
-    dear.up_for = None
+    expensive.up_for = None
     assert complete(ctx)["verdicts"].computed == 0
-    assert len(dear.asked) == 1
+    assert len(expensive.asked) == 1
 
 
 def test_three_judges(tmp_path: Path) -> None:
     second = Watched(cheap, version="b" * 16)
-    third = dearest()
+    third = expensive_judge()
     recipe = {"cascade": [
         {"band": [0.0, 0.95], "judge": "judge2.yaml"}, {"band": BAND, "judge": "judge3.yaml", "pairing": {"kind": "cited"}},
     ]}  # fmt: skip
@@ -239,29 +241,29 @@ def test_three_judges(tmp_path: Path) -> None:
 
 class TestVersions:
     def test_a_cascade_is_a_judge_version_of_its_own_and_says_of_whom(self, tmp_path: Path) -> None:
-        dear = dearest()
-        ctx = cascade(tmp_path, dear)
+        expensive = expensive_judge()
+        ctx = cascade(tmp_path, expensive)
         put(ctx, trace("t", "Maybe it is.", CHUNKS))
         complete(ctx)
         first = ctx.judges[0].judge.version
-        judges = [{"judge": first, "band": None}, {"judge": dear.version, "band": BAND}]
+        judges = [{"judge": first, "band": None}, {"judge": expensive.version, "band": BAND}]
         assert ctx.judge_version == keys.version({"kind": "cascade", "judges": judges})
         known = {j["judge_version"]: (j["kind"], j["name"]) for j in rows(ctx, JUDGES)}
         assert known == {
-            first: ("watched", "judge"), dear.version: ("watched", "judge2"),
+            first: ("watched", "judge"), expensive.version: ("watched", "judge2"),
             ctx.judge_version: ("cascade", "judge → judge2"),
         }  # fmt: skip
         (recipe,) = rows(ctx, RECIPES)
-        assert (recipe["judge_version"], recipe["judge_versions"]) == (ctx.judge_version, [first, dear.version])
+        assert (recipe["judge_version"], recipe["judge_versions"]) == (ctx.judge_version, [first, expensive.version])
         assert {r["judge_version"] for t in (CLAIM_RESULTS, TRACE_SCORES) for r in rows(ctx, t)} == {ctx.judge_version}
 
     def test_judges_bands_and_pairings_are_in_the_recipe(self, tmp_path: Path) -> None:
         found = {
             context(tmp_path).recipe,
-            cascade(tmp_path, dearest()).recipe,
+            cascade(tmp_path, expensive_judge()).recipe,
             cascade(tmp_path, Watched(version="e" * 16)).recipe,
-            cascade(tmp_path, dearest(), band=[0.3, 0.8]).recipe,
-            cascade(tmp_path, dearest(), pairing={"kind": "cited"}).recipe,
+            cascade(tmp_path, expensive_judge(), band=[0.3, 0.8]).recipe,
+            cascade(tmp_path, expensive_judge(), pairing={"kind": "cited"}).recipe,
         }
         assert len(found) == 5
 
@@ -270,7 +272,7 @@ class TestVersions:
         assert ctx.judge_version == ctx.judges[0].judge.version
 
     @pytest.mark.parametrize(
-        ("change", "said"),
+        ("change", "message"),
         [
             ({"band": [0.7, 0.3]}, r"recipe\.cascade\.0 .*lo above hi"),
             ({"band": [0.3]}, r"recipe\.cascade\.0\.band"),
@@ -278,15 +280,15 @@ class TestVersions:
             ({"judge": "none.yaml"}, r"none\.yaml does not exist"),
         ],
     )
-    def test_mistakes_name_the_key(self, tmp_path: Path, change: dict[str, Any], said: str) -> None:
+    def test_mistakes_name_the_key(self, tmp_path: Path, change: dict[str, Any], message: str) -> None:
         step = {"band": BAND, "judge": "judge2.yaml", **change}
-        with pytest.raises(ConfigError, match=said):
-            context(tmp_path, later=[dearest()], recipe={"cascade": [step]})
+        with pytest.raises(ConfigError, match=message):
+            context(tmp_path, later=[expensive_judge()], recipe={"cascade": [step]})
 
 
 class TestEstimate:
-    def ready(self, root: Path, dear: Watched) -> Context:
-        ctx = cascade(root, dear)
+    def ready(self, root: Path, expensive: Watched) -> Context:
+        ctx = cascade(root, expensive)
         put(ctx, trace("t", "Sure it is. Maybe it is. Unsure it is.", CHUNKS), trace("u", "Sure it is.", CHUNKS))
         extract_claims(ctx)
         plan_pairs(ctx)
@@ -296,16 +298,16 @@ class TestEstimate:
         return [(j.verdicts, j.share) for j in estimate(ctx).judges]
 
     def test_all_claims_may_go_on_until_it_is_known_which(self, tmp_path: Path) -> None:
-        dear = dearest()
-        ctx = self.ready(tmp_path, dear)
+        expensive = expensive_judge()
+        ctx = self.ready(tmp_path, expensive)
         assert self.judged(ctx) == [(6, None), (3, 1.0)]  # 3 texts × 2 chunks, then 3 packs at most
-        assert dear.calls == []
+        assert expensive.calls == []
         complete(ctx)
         assert self.judged(ctx) == [(0, None), (0, None)]
-        assert len(dear.asked) == 2
+        assert len(expensive.asked) == 2
 
     def test_then_as_many_as_on_the_latest_night(self, tmp_path: Path) -> None:
-        ctx = self.ready(tmp_path, dearest())
+        ctx = self.ready(tmp_path, expensive_judge())
         complete(ctx)  # 2 of 4 claims went on
         put(ctx, trace("v", "Sure it was. Perhaps. Indeed it was. Never.", CHUNKS), name="ffffffffffffffff-00000")
         extract_claims(ctx)
@@ -313,8 +315,8 @@ class TestEstimate:
         assert self.judged(ctx) == [(8, None), (2, 0.5)]
 
     def test_after_the_first_judge_it_is_known_which(self, tmp_path: Path) -> None:
-        dear = dearest(up_for=0)
-        ctx = self.ready(tmp_path, dear)
+        expensive = expensive_judge(up_for=0)
+        ctx = self.ready(tmp_path, expensive)
         with pytest.raises(EngineError):
             complete(ctx)
         assert self.judged(ctx) == [(0, None), (2, None)]
@@ -324,6 +326,6 @@ class TestEstimate:
         put(ctx, trace("t", "Sure it is [1]. Maybe it is.", CHUNKS))
         extract_claims(ctx)
         plan_pairs(ctx)
-        (told,) = estimate(ctx).judges
-        assert isinstance(told, JudgeEstimate)
-        assert (told.verdicts, told.joint_pairs) == (2, 2)  # a pack a claim; for each at most the cited ones alone
+        (found,) = estimate(ctx).judges
+        assert isinstance(found, JudgeEstimate)
+        assert (found.verdicts, found.joint_pairs) == (2, 2)  # a pack a claim; for each at most the cited ones alone

@@ -38,14 +38,14 @@ def ready(root: Path, judge: Watched, **config) -> Context:
 @pytest.mark.parametrize("label", ["supported", "unsupported", "abstained"])
 def test_counts_equal_what_is_then_done(tmp_path: Path, label: str) -> None:
     ctx = ready(tmp_path, Watched(lambda request: label))
-    told = estimate(ctx)
+    found = estimate(ctx)
     assert ctx.judges[0].judge.calls == []  # type: ignore[attr-defined]
     done = judge_pairs(ctx)
-    assert told.judges[0].verdicts == done.computed == 2 * 2 + 2 + 1  # t1; t3; t6: t2 and t5 say nothing new
-    assert judge_joint_pairs(ctx).computed <= told.judges[0].joint_pairs
+    assert found.judges[0].verdicts == done.computed == 2 * 2 + 2 + 1  # t1; t3; t6: t2 and t5 say nothing new
+    assert judge_joint_pairs(ctx).computed <= found.judges[0].joint_pairs
     # an answer each, the chunks, and answerability where there are chunks
-    assert told.relevance == score_relevance(ctx).computed == 6 + 9 + 5
-    assert told.scores == 6
+    assert found.relevance == score_relevance(ctx).computed == 6 + 9 + 5
+    assert found.scores == 6
 
 
 def test_half_done_work_is_not_counted_again(tmp_path: Path) -> None:
@@ -54,9 +54,9 @@ def test_half_done_work_is_not_counted_again(tmp_path: Path) -> None:
     whole = estimate(ctx).judges[0].verdicts
     with pytest.raises(Exception, match="down"):
         judge_pairs(ctx)
-    told = estimate(ctx)
+    found = estimate(ctx)
     judge.up_for = None
-    assert told.judges[0].verdicts == whole - 3 == judge_pairs(ctx).computed
+    assert found.judges[0].verdicts == whole - 3 == judge_pairs(ctx).computed
 
 
 def test_second_looks_are_never_more_than_told(tmp_path: Path) -> None:
@@ -68,10 +68,10 @@ def test_second_looks_are_never_more_than_told(tmp_path: Path) -> None:
         put(ctx, trace(f"t{i}", "Tea is hot [1][2].", chunks), name=f"000000000000000{i}-00000")
     extract_claims(ctx)
     plan_pairs(ctx)
-    told = estimate(ctx)
+    found = estimate(ctx)
     judge_pairs(ctx)
     between = estimate(ctx)  # all single pairs are judged, the second ones not yet planned
-    assert judge_joint_pairs(ctx).computed == 6 == told.judges[0].joint_pairs == between.judges[0].joint_pairs
+    assert judge_joint_pairs(ctx).computed == 6 == found.judges[0].joint_pairs == between.judges[0].joint_pairs
 
 
 def test_after_the_run_nothing_is_left(tmp_path: Path) -> None:
@@ -79,17 +79,22 @@ def test_after_the_run_nothing_is_left(tmp_path: Path) -> None:
     judge_pairs(ctx)
     judge_joint_pairs(ctx)
     score_relevance(ctx)
-    told = estimate(ctx)
-    assert (told.judges[0].verdicts, told.judges[0].joint_pairs, told.relevance, told.judges[0].tokens) == (0, 0, 0, 0)
+    found = estimate(ctx)
+    assert (found.judges[0].verdicts, found.judges[0].joint_pairs, found.relevance, found.judges[0].tokens) == (
+        0,
+        0,
+        0,
+        0,
+    )
 
 
 def test_a_recipe_with_new_second_looks_counts_them_though_all_first_ones_are_known(tmp_path: Path) -> None:
     judge = Watched(lambda request: "unsupported")
     judge_pairs(ready(tmp_path, judge, recipe={"pairing": {"joint_words": 0}}))
     ctx = ready(tmp_path, judge)
-    told = estimate(ctx)
-    assert told.judges[0].verdicts == 0
-    assert 0 < judge_joint_pairs(ctx).computed <= told.judges[0].joint_pairs
+    found = estimate(ctx)
+    assert found.judges[0].verdicts == 0
+    assert 0 < judge_joint_pairs(ctx).computed <= found.judges[0].joint_pairs
     none = ready(tmp_path, judge, recipe={"pairing": {"joint_words": 0}})
     assert estimate(none).judges[0].joint_pairs == 0
 

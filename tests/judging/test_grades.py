@@ -246,7 +246,7 @@ class TestMissing:
         done = grade_answers(ctx)
         # of t2, neither completeness nor what follows from it is known
         assert (done.computed, done.lost) == (6 + 3, 1)
-        assert done.notes == ("1 requests could not be asked (outage); the next run asks them again.",)
+        assert done.notes == ("1 requests could not be made (outage); the next run makes them again.",)
         assert {g for t, g in grades(ctx) if t == "t2"} == {*GRADED} - {"completeness"}
         before = grades(ctx)
         grader.rule = lambda a: given(dict.fromkeys(GRADED, 1))  # whatever it says now of what is known does not count
@@ -429,12 +429,12 @@ def test_a_retired_grader_is_refused_and_one_that_is_named_is_not_retired(tmp_pa
 
 
 @pytest.mark.parametrize(
-    ("grader", "said"),
+    ("grader", "message"),
     [
         ("none.yaml", r"none\.yaml does not exist"),
         ("judge.yaml", r"judge\.yaml: kind is 'replay', which is no kind of grader"),
     ],
 )
-def test_mistakes_name_the_graders_file(tmp_path: Path, grader: str, said: str) -> None:
-    with pytest.raises(ConfigError, match=said):
+def test_mistakes_name_the_graders_file(tmp_path: Path, grader: str, message: str) -> None:
+    with pytest.raises(ConfigError, match=message):
         context(tmp_path, recipe={"grades": {"grader": grader}})

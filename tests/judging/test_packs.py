@@ -37,8 +37,8 @@ def run(ctx: Context, *traces: dict) -> Context:
 
 def naming(request: Request) -> Verdict:
     """Supported by every passage that has a word of the claim, which it names."""
-    said = {w for w in request.hypothesis.rstrip(".").split() if w[0].isupper()}
-    found = [n for n, text in enumerate(request.shown, start=1) if said & set(text.split())]
+    names = {w for w in request.hypothesis.rstrip(".").split() if w[0].isupper()}
+    found = [n for n, text in enumerate(request.shown, start=1) if names & set(text.split())]
     if not found:
         return Verdict("", "unsupported", p_supported=0.1, p_contradicted=0.1)
     return Verdict("", "supported", p_supported=0.9, p_contradicted=0.0, passages=tuple(found))

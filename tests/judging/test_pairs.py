@@ -23,8 +23,8 @@ CHUNKS = {"a": "Apples are red.", "b": "Bananas are yellow.", "c": "Cherries are
 
 def planned(ctx: Context) -> list[tuple[str, list[str], bool]]:
     """Claim's words, chunks shown, cited: of every pair, in the order of the pairs."""
-    said = {c["claim_id"]: c["hypothesis"].rstrip(".") for c in rows(ctx, CLAIMS)}
-    return [(said[p["claim_id"]], [e["chunk_id"] for e in p["evidence"]], p["cited"]) for p in rows(ctx, PAIRS)]
+    hypotheses = {c["claim_id"]: c["hypothesis"].rstrip(".") for c in rows(ctx, CLAIMS)}
+    return [(hypotheses[p["claim_id"]], [e["chunk_id"] for e in p["evidence"]], p["cited"]) for p in rows(ctx, PAIRS)]
 
 
 def single_pairs(ctx: Context, *traces: dict) -> list[tuple[str, list[str], bool]]:
@@ -106,7 +106,7 @@ class TestTopK:
         ctx = context(tmp_path, recipe={"pairing": {"kind": "top_k", "k": 1}}, embedder=Directions(self.of))
         one = trace("t", "Fruit is good. Apples are nice.", {"a": CHUNKS["a"], "b": CHUNKS["b"]})
         two = trace("u", "Fruit is good.", {"c": CHUNKS["c"], "d": CHUNKS["d"]})
-        found = {(said, *chunks) for said, chunks, _ in single_pairs(ctx, one, two)}
+        found = {(claim, *chunks) for claim, chunks, _ in single_pairs(ctx, one, two)}
         assert found == {("Fruit is good", "b"), ("Apples are nice", "a"), ("Fruit is good", "d")}
 
     def test_its_tokens_are_counted(self, tmp_path: Path) -> None:

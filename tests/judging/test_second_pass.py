@@ -55,16 +55,16 @@ ENTAILED = {
 
 def person(request: Request) -> str | Verdict:
     """A judge that knows `ENTAILED`, and can't say of what begins with `Broken`, `Lost` or `Unsure`."""
-    said = request.hypothesis
-    if said.startswith("Broken"):
+    claim = request.hypothesis
+    if claim.startswith("Broken"):
         return Verdict("", failure="unparsable", raw="")
-    if said.startswith("Lost"):
+    if claim.startswith("Lost"):
         return Verdict("", failure=OUTAGE)
-    if said.startswith("Unsure"):
+    if claim.startswith("Unsure"):
         return "abstained"
-    if said.startswith("Partly"):
+    if claim.startswith("Partly"):
         return "partially_supported"
-    return "supported" if (said, request.shown) in ENTAILED else "unsupported"
+    return "supported" if (claim, request.shown) in ENTAILED else "unsupported"
 
 
 def two_passes(root: Path, judge: Watched | None = None, **more: Any) -> Context:
@@ -154,8 +154,8 @@ class TestNotApplicable:
         )
         assert judge.asked == []
         for name, row in found.items():
-            said = (row["citation_status"], row["citation_groundedness"], row["segments_total"])
-            assert said == ("na", None, None), name
+            found = (row["citation_status"], row["citation_groundedness"], row["segments_total"])
+            assert found == ("na", None, None), name
             assert row["answer_relevance_status"] == "scored"  # it is about the question, and applies
         assert {r["status"] for r in rows(ctx, CLAIM_RESULTS)} == {"na"}
 
@@ -310,8 +310,8 @@ class TestEstimate:
         )
         extract_claims(ctx)
         plan_pairs(ctx)
-        told = [(j.judge, j.verdicts, j.joint_pairs, j.share) for j in estimate(ctx).judges]
-        assert told == [("judge, pass 1", 3, 0, None), ("judge, pass 2", 2, 0, None)]
+        found = [(j.judge, j.verdicts, j.joint_pairs, j.share) for j in estimate(ctx).judges]
+        assert found == [("judge, pass 1", 3, 0, None), ("judge, pass 2", 2, 0, None)]
         judge_pairs(ctx)
         assert judge_pairs(ctx, stage=2).computed == 1
         assert [j.verdicts for j in estimate(ctx).judges] == [0, 0]

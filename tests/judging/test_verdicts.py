@@ -159,7 +159,7 @@ class TestOutage:
         first = judge_pairs(ready(ctx))
         # What was read for those that are lost is paid for too.
         assert (first.computed, first.reused, first.tokens_in) == (4, 0, 4 * 7 + 2 * 9)
-        assert first.notes == ("2 requests could not be asked (outage); the next run asks them again.",)
+        assert first.notes == ("2 requests could not be made (outage); the next run makes them again.",)
         assert judge_joint_pairs(ctx).computed == 2  # the claim of those two waits
         assert OUTAGE not in {v["failure"] for v in rows(ctx, VERDICTS)}
         judge.calls.clear()
@@ -249,8 +249,8 @@ class TestFailures:
 
 
 def test_tokens_and_engine_are_on_record(tmp_path: Path) -> None:
-    said = Verdict("", "unsupported", tokens_in=7, tokens_cached=5, tokens_out=2)
-    ctx = context(tmp_path, judge=Watched(lambda request: said, gpus=2))
+    verdict = Verdict("", "unsupported", tokens_in=7, tokens_cached=5, tokens_out=2)
+    ctx = context(tmp_path, judge=Watched(lambda request: verdict, gpus=2))
     put(ctx, trace("t", "One. Two.", CHUNKS))
     found = judge_pairs(ready(ctx))
     assert (found.tokens_in, found.tokens_cached, found.tokens_out) == (4 * 7, 4 * 5, 4 * 2)

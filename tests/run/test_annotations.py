@@ -1,4 +1,4 @@
-"""Files of right sources: what they say, and that a bad row is told of and costs no good one."""
+"""Files of right sources: their rows; a bad row is reported and no good row is lost."""
 
 import csv
 import io

@@ -87,7 +87,7 @@ class TestRecipe:
 
     @pytest.mark.parametrize("name", SCORING_SQL)
     def test_so_is_the_text_of_every_query_that_scores(self, name: str) -> None:
-        assert hash_of(text=lambda asked: sql(asked) + (" " if asked == name else "")) != hash_of()
+        assert hash_of(text=lambda query: sql(query) + (" " if query == name else "")) != hash_of()
 
     def test_every_query_in_the_folders_that_score_is_hashed(self) -> None:
         folders = ("judging", "scoring", "sums", "nightly")
@@ -134,7 +134,7 @@ class TestLoad:
         assert [f.path for f in source.files(DAY, DAY)] == ["x.jsonl"]
 
     @pytest.mark.parametrize(
-        ("recipe", "said"),
+        ("recipe", "message"),
         [
             ({"extractor": {"kind": "sentence"}}, r"nightly\.yaml: recipe\.extractor\.kind is 'sentence'.*Did you mean 'sentences'"),
             ({"apps": {"shop": {"kind": "x"}}}, r"nightly\.yaml: recipe\.apps\.shop\.kind is 'x'"),
@@ -142,8 +142,8 @@ class TestLoad:
             ({"relevance": {"max_tokens": 3}}, r"nightly\.yaml: recipe\.relevance\.max_tokens is 3"),
         ],
     )  # fmt: skip
-    def test_mistakes_name_the_file_and_the_key(self, tmp_path: Path, recipe: dict, said: str) -> None:
-        with pytest.raises(ConfigError, match=said):
+    def test_mistakes_name_the_file_and_the_key(self, tmp_path: Path, recipe: dict, message: str) -> None:
+        with pytest.raises(ConfigError, match=message):
             context(tmp_path, recipe=recipe)
 
     def test_an_app_is_cut_by_its_own_extractor(self, tmp_path: Path) -> None:

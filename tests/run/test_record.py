@@ -96,7 +96,7 @@ INTERRUPTED_QUERY.__cause__ = KeyboardInterrupt()
 
 
 @pytest.mark.parametrize(
-    ("error", "status", "told"),
+    ("error", "status", "recorded"),
     [
         (SourceError("s.jsonl: gone. Look for it."), "failed", "s.jsonl: gone. Look for it."),
         (ValueError("'What the user asked' is no number"), "failed", "ValueError"),  # it may quote a trace
@@ -104,13 +104,13 @@ INTERRUPTED_QUERY.__cause__ = KeyboardInterrupt()
         (INTERRUPTED_QUERY, "interrupted", None),
     ],
 )
-def test_a_run_that_fails_says_why(tmp_path: Path, error: BaseException, status: str, told: str | None) -> None:
+def test_a_run_that_fails_says_why(tmp_path: Path, error: BaseException, status: str, recorded: str | None) -> None:
     ctx = context(tmp_path)
     run = Record("nightly", started=at(0))
     run.start(ctx)
     run.fail(ctx, error)
     (row,) = records(ctx)
-    assert (row["status"], row["error"], row["ended_at"] is None) == (status, told, False)
+    assert (row["status"], row["error"], row["ended_at"] is None) == (status, recorded, False)
 
 
 def test_a_run_that_never_ended_is_called_interrupted_by_the_next_one(tmp_path: Path) -> None:

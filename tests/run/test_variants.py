@@ -142,7 +142,7 @@ def test_a_judge_that_counts_no_more_stops_no_night_after_it(config: Path, gone:
         (config.parent / "second.yaml").unlink()
     # A run of LATER catches up with the night before it, for which `second` counted: that stays as it is.
     assert contexts(config, LATER, LATER) == [("third", ALL, DateRange(LATER, LATER), False)]
-    # Who asks for those nights by name is told.
+    # A request for those nights by name gets the reason.
     with pytest.raises((UsageError, ConfigError), match=r"second"):
         contexts(config, NEXT, LATER)
 
@@ -181,7 +181,7 @@ def test_an_application_whose_judge_is_gone_is_noted_alone(config: Path) -> None
     (note,) = plan.unusable_notes(found[0])
     assert "judge 'second' counted for them" in note
     assert "second.yaml" in note
-    assert [ctx.unusable for ctx in found[1:]] == [()] * (len(found) - 1)  # told once
+    assert [ctx.unusable for ctx in found[1:]] == [()] * (len(found) - 1)  # reported once
 
 
 def test_a_backfill_without_a_judge_takes_the_one_that_counts_for_its_applications(config: Path) -> None:

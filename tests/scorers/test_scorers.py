@@ -290,7 +290,7 @@ class TestFailures:
     def test_an_outage_stores_nothing_and_the_next_run_asks_again(self, tmp_path: Path) -> None:
         ctx, done = self.run(tmp_path, 503)
         assert done.lost == 1
-        assert done.notes == ("1 requests could not be asked (outage); the next run asks them again.",)
+        assert done.notes == ("1 requests could not be made (outage); the next run makes them again.",)
         assert ("context", "b") not in scores(ctx)
         assert self.context_of(ctx) == {"t": ("unjudged", None), "u": ("scored", 1.0)}
         ctx, done = self.run(tmp_path, {"context_relevance": 1})

@@ -1,4 +1,4 @@
-"""Alerts from nightly tables on: told once, with their end; a night that is run again or late tells nothing twice."""
+"""Alerts from nightly tables: each fires once, with its end; a repeated or late night fires nothing twice."""
 
 import zlib
 from dataclasses import replace
@@ -48,7 +48,7 @@ def put_night(
     aside: float = 0,
 ) -> None:
     """One night's tables as the stages before leave them: groundedness by generator, and how many of 100 diagnosed
-    traces the generator failed (20, if nothing is said). The middle of an interval lies so far `aside` of the mean."""
+    traces the generator failed (20, by default). The middle of an interval lies so far `aside` of the mean."""
     key = {"recipe": ctx.recipe, "date": day, "app": "shop", "judge_version": ctx.judge_version}
     counts = {"n": n, "n_scored": n, "n_na": 0, "n_unjudged": 0, "n_abstained": 0}
     grounded, relevant, triad = [], [], []
@@ -142,11 +142,11 @@ def test_while_it_lasts_it_is_not_told_again_and_a_night_that_is_run_again_chang
     for n in range(3):
         fallen(ctx, FELL + timedelta(days=n))
     first = find_alerts(over(ctx, FELL, FELL + timedelta(days=2)))
-    told = rows(ctx, ALERTS)
+    fired = rows(ctx, ALERTS)
     again = find_alerts(over(ctx, FELL, FELL + timedelta(days=2)))
     assert (first.computed, again.computed, again.reused) == (1, 0, 1)
-    assert rows(ctx, ALERTS) == told
-    assert len(told) == 1
+    assert rows(ctx, ALERTS) == fired
+    assert len(fired) == 1
 
 
 def test_the_end_of_a_change_is_recorded_on_the_alert(ctx: Context) -> None:
@@ -184,11 +184,11 @@ def test_a_late_night_tells_nothing_that_a_later_one_has_told(ctx: Context) -> N
     after = FELL + timedelta(days=1)
     fallen(ctx, after)
     find_alerts(over(ctx, after))
-    told = alerts(ctx)
+    fired = alerts(ctx)
     fallen(ctx, FELL)
     assert find_alerts(over(ctx, FELL)).computed == 0
     find_alerts(over(ctx, after))  # may see the drop begin a night earlier, in the same alert
-    assert [a["date"] for a in alerts(ctx)] == [a["date"] for a in told] == [after]
+    assert [a["date"] for a in alerts(ctx)] == [a["date"] for a in fired] == [after]
 
 
 def test_a_late_night_tells_what_no_later_one_has_told(ctx: Context) -> None:

@@ -14,7 +14,7 @@ from tasks.scoring.backfill import days
 
 
 class Counting:
-    """Progress that adds up what it is told."""
+    """Progress that adds up its steps."""
 
     def __init__(self) -> None:
         self.stages: list[str] = []

@@ -44,17 +44,17 @@ def test_patterns_are_named_placed_and_counted(tmp_path: Path) -> None:
     # Without chunks no figure can be missing from them, and every reference dangles.
     assert [r["pattern"] for r in rows(ctx, CLAIM_PATTERNS) if r["trace_id"] == "bare"] == ["dangling_citation"]
 
-    def said(name: str) -> list[str]:
+    def in_answer(name: str) -> list[str]:
         return [ANSWER[s["start"] : s["end"]] for s in found[name]["answer_spans"]]
 
     def shown(name: str) -> list[str]:
         return [CHUNKS[p["chunk_id"]][p["start"] : p["end"]] for p in found[name]["chunk_spans"]]
 
-    assert (said("ghost_number"), shown("ghost_number")) == (["17"], [])
-    assert said("stitched_facts") == ["The mill museum opened in 1998", "attracts two million visitors a year"]
+    assert (in_answer("ghost_number"), shown("ghost_number")) == (["17"], [])
+    assert in_answer("stitched_facts") == ["The mill museum opened in 1998", "attracts two million visitors a year"]
     assert shown("stitched_facts") == [CHUNKS["a"], CHUNKS["b"]]
-    assert (said("citation_drift"), shown("citation_drift")) == ([], [CHUNKS["b"]])
-    assert said("dangling_citation") == ["9"]
+    assert (in_answer("citation_drift"), shown("citation_drift")) == ([], [CHUNKS["b"]])
+    assert in_answer("dangling_citation") == ["9"]
     night = {r["pattern"]: (r["n"], r["claims_judged"]) for r in rows(ctx, NIGHTLY_PATTERNS)}
     assert night == dict.fromkeys(found, (1, 4)) | {"generalized_particular": (0, 4), "reverse_direction": (0, 4)}
 

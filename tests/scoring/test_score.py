@@ -37,17 +37,17 @@ CHUNKS = {"a": "alpha facts.", "b": "beta facts."}
 
 def rule(request: Request) -> str | Verdict:
     """A claim says by its words what becomes of it; `Alpha` is supported by chunk a alone, `Both` by a and b together."""
-    said = request.hypothesis
-    if "Broken" in said:
+    claim = request.hypothesis
+    if "Broken" in claim:
         return Verdict("", failure="unparsable", raw="")
-    if "Unsure" in said:
+    if "Unsure" in claim:
         return "abstained"
-    if "Partly" in said:
+    if "Partly" in claim:
         return "partially_supported"
-    if "Denied" in said:
+    if "Denied" in claim:
         return "contradicted"
     alpha, beta = "alpha" in request.premise, "beta" in request.premise
-    return "supported" if ("Alpha" in said and alpha) or ("Both" in said and alpha and beta) else "unsupported"
+    return "supported" if ("Alpha" in claim and alpha) or ("Both" in claim and alpha and beta) else "unsupported"
 
 
 def complete(ctx: Context, *, retry_failures: bool = False) -> dict[str, StageResult]:
@@ -310,11 +310,11 @@ class TestGate:
     def test_too_many_of_them_stop_the_run_however_often_it_is_tried(self, tmp_path: Path) -> None:
         ctx = self.ready(tmp_path, 0.05)
         ctx = replace(ctx, gates=GateKeeper(ctx.config.gates, tmp_path / "gates"))
-        said = (
+        message = (
             "the results of 1 of 2 traces break the rules of their tables, more than gates.max_quarantined_share = 5.0%"
         )
         for _ in range(2):  # the second time the good trace's score is there already
-            with pytest.raises(DataError, match=said) as caught:
+            with pytest.raises(DataError, match=message) as caught:
                 complete(ctx)
             assert caught.value.exit_code == 3
             assert rows(ctx, NIGHTLY_GROUNDEDNESS) == []
@@ -331,8 +331,8 @@ class TestGate:
         complete(ctx)
         for part in ctx.lake.parts(VERDICTS):
             part.path.unlink()
-        mended = Watched(rule)
-        sound = judged_by(ctx, mended)
+        repaired = Watched(rule)
+        sound = judged_by(ctx, repaired)
         for table in (CLAIM_RESULTS, TRACE_SCORES):
             for part in ctx.lake.parts(table):
                 part.path.unlink()

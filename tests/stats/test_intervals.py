@@ -1,6 +1,6 @@
 """The one interval of all numbers: by hand, what must hold whatever the data, and what nobody can know.
 
-How often it holds the truth is simulated in `tests/bench/test_coverage.py`.
+How often it holds the truth is simulated in `tests/bench/test_intervals.py`.
 """
 
 import math

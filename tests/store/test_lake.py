@@ -65,6 +65,25 @@ class TestParts:
         assert lake.parts(RELEVANCE) == []
         assert lake.find(RELEVANCE, "p", VERSION, DAY) is None
         assert lake.values(RELEVANCE) == lake.values(RELEVANCE, VERSION) == []
+        assert lake.frame(RELEVANCE, columns=["score"]).shape == (0, 1)
+
+    def test_a_frame_has_the_rows_of_all_parts_and_nulls_for_columns_that_an_older_part_lacks(
+        self, tmp_path: Path
+    ) -> None:
+        lake = Lake(tmp_path)
+        lake.write(RELEVANCE, "p", scores(0.5), VERSION, DAY)
+        lake.write(RELEVANCE, "q", scores(0.7), VERSION, "2026-11-02")
+        old = lake.path(RELEVANCE, "r", VERSION, "2026-11-02")
+        pq.write_table(lake.parts(RELEVANCE)[0].read().drop_columns(["score"]), old)
+        assert lake.frame(RELEVANCE)["score"].to_list() == [0.5, 0.7, None]
+        assert lake.frame(RELEVANCE, VERSION, DAY, columns=["trace_id", "score"]).rows() == [("t", 0.5)]
+
+    def test_tables_have_a_part_if_all_have_it_from_the_same_inputs(self, tmp_path: Path) -> None:
+        lake = Lake(tmp_path)
+        lake.write(JUDGES, "p", judges(), inputs="x")
+        assert lake.has([JUDGES], "p", inputs="x")
+        assert not lake.has([JUDGES], "p", inputs="y")
+        assert not lake.has([JUDGES, SOURCES], "p", inputs="x")
 
     def test_what_is_not_a_whole_part_is_never_listed(self, tmp_path: Path) -> None:
         lake = Lake(tmp_path)

@@ -92,7 +92,7 @@ def test_nothing_is_fetched_and_days_are_those_of_utc(queries: Queries) -> None:
         "SELECT current_setting('autoinstall_known_extensions') AS fetches, current_setting('TimeZone') AS zone,"
         " current_setting('memory_limit') AS memory"
     )
-    # 500 MB are 476.8 MiB, which is how DuckDB tells it
+    # 500 MB are 476.8 MiB, as DuckDB shows it
     assert queries.select(text, {}).to_pylist() == [{"fetches": False, "zone": "UTC", "memory": "476.8 MiB"}]
 
 

@@ -330,7 +330,7 @@ class TestViews:
         )
         assert found == [
             ("k0", ["b"], "j", "supported", None, 0.9),  # the label, not the failure before it
-            ("k1", ["a"], "j", "unsupported", None, 0.1),  # not what another judge said
+            ("k1", ["a"], "j", "unsupported", None, 0.1),  # not the verdict of another judge
             ("k2", ["b", "a"], "j", None, None, None),  # not judged yet, and shown all the same
         ]  # fmt: skip
 

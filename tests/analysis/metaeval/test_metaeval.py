@@ -120,7 +120,7 @@ def test_what_could_not_be_asked_is_left_out_told_and_asked_again(lake: Lake, su
 
     stage, results = measure(lake, "knowing", Knowing(suite, down), suite)
     assert (stage.computed, stage.lost) == (15, 1)
-    assert "1 requests could not be asked" in stage.notes[0]
+    assert "1 requests could not be made" in stage.notes[0]
     open_ = {(r.case_id, r.grade) for r in results if r.outcome == "unjudged"}
     assert open_ == {("tea:3", g) for g in ("completeness", "positive_acceptance", "negative_rejection")}
     assert rates(suite, results).grades[OVERALL].value == 1.0

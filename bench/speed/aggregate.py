@@ -1,11 +1,12 @@
 """The nightly tables of a million traces and eight million claims, beside bare DuckDB GROUP BYs over the same rows.
 
-    python -m bench.aggregate [--traces 1000000] [--claims 8] [--nights 1 10] [--rounds 3] [--memory 2GB] [--json FILE]
+    python -m bench.speed.aggregate [--traces 1000000] [--claims 8] [--nights 1 10] [--rounds 3] [--memory 2GB]
+                                    [--json FILE]
 
-Scores and claim results are drawn at random into Parquet parts of a lake, as `score_traces` leaves them. Every round
-runs, each in a process of its own: `aggregate_nights` with its intervals, and what a person would write by hand (means
-and percentiles of five scores by app and generator; labels of claims, joined to their traces, by app and generator).
-Ratios are taken inside a round; medians over the rounds are printed.
+Scores and claim results are drawn at random into Parquet parts of a lake, as `score_traces` writes them. Every round
+runs, each in its own process: `aggregate_nights` with its intervals, and what a person would query (means and
+percentiles of five scores by app and generator; labels of claims, joined to their traces, by app and generator).
+Ratios are computed inside a round; medians over the rounds are printed.
 
 Left out: the tables of method `citations`, which have the same shape over fewer columns, and those of annotations.
 """
@@ -13,8 +14,8 @@ Left out: the tables of method `citations`, which have the same shape over fewer
 import argparse
 import json
 import tempfile
-import time
-from collections.abc import Mapping
+from collections import defaultdict
+from collections.abc import Callable, Mapping, Sequence
 from datetime import date, timedelta
 from pathlib import Path
 from statistics import median
@@ -26,8 +27,9 @@ import pyarrow.compute as pc
 from rich.console import Console
 
 from bench import common
-from bench.common import ROOT
-from bench.pipeline import SCORES, measured
+from bench.common import ROOT, Meter, Stages, measured, ratios
+from bench.nights import configure
+from bench.speed.pipeline import bare_scores
 from tasks.core import schemas
 from tasks.patterns import DETECTORS
 from tasks.run.build import build_context
@@ -37,14 +39,6 @@ from tasks.store.lake import empty
 FIRST = date(2026, 11, 1)
 PART = 4_000  # traces, as limits.part_traces has it
 HOT, REPEATED = 2_000, 0.2  # questions that are asked again and again, and the share of traces that ask one of them
-CONFIG = """
-lake: lake
-warehouse: leadline.duckdb
-report: {{dir: report}}
-sources: [{{kind: jsonl, paths: [none/*.jsonl]}}]
-recipe: {{judge: {root}/configs/judges/replay.yaml}}
-limits: {{memory_limit: {memory}}}
-"""
 WORDS: Mapping[str, tuple[str | None, ...]] = {
     "app": ("docs", "help", "shop"),
     "generator": ("large", "small"),
@@ -58,7 +52,7 @@ WORDS: Mapping[str, tuple[str | None, ...]] = {
 }
 STATUS = ("scored",) * 8 + ("na", "unjudged")
 ANY = ("a", "b", "c", "d")
-# Columns that are null unless another one says this.
+# Columns that are null unless another one has this value.
 ONLY = {
     "groundedness_score": ("groundedness_status", "scored"),
     "faithfulness": ("groundedness_status", "scored"),
@@ -69,19 +63,6 @@ ONLY = {
     "citation_groundedness": ("citation_status", "scored"),
     "label": ("status", "judged"),
     "abstained_for": ("status", "abstained"),
-}
-BARE = {
-    "bare scores": """
-        SELECT date, app, generator, count(*), {numbers}
-        FROM read_parquet('{lake}/trace_scores/*/*/*.parquet')
-        GROUP BY date, app, generator
-    """,
-    "bare claims": """
-        SELECT s.date, s.app, s.generator, r.label, count(*)
-        FROM read_parquet('{lake}/claim_results/*/*/*.parquet') AS r
-        JOIN read_parquet('{lake}/trace_scores/*/*/*.parquet') AS s USING (trace_id)
-        GROUP BY ALL
-    """,
 }
 
 
@@ -104,7 +85,7 @@ def drawn(table: schemas.Table, n: int, rng: np.random.Generator, known: Mapping
 
 
 def column(field: "pa.Field[Any]", n: int, rng: np.random.Generator) -> pa.Array:
-    """Random values: of words, where it is a name whose values matter, else by type; never null but for words."""
+    """Random values: names whose values matter from `WORDS`, others by type; only words may be null."""
     kind = field.type
     if pa.types.is_string(kind):
         words = WORDS.get(field.name, STATUS if field.name.endswith("_status") else ANY)
@@ -119,7 +100,7 @@ def column(field: "pa.Field[Any]", n: int, rng: np.random.Generator) -> pa.Array
         return pa.ListArray.from_arrays(pa.array([0, *ends], pa.int32()), values).cast(kind)
     if pa.types.is_struct(kind):
         return pa.StructArray.from_arrays([column(f, n, rng) for f in kind], fields=list(kind))
-    return pa.array(rng.integers(0, 10, n)).cast(kind)  # a time is one of the first microseconds there were
+    return pa.array(rng.integers(0, 10, n)).cast(kind)  # a time is one of the first microseconds of the epoch
 
 
 def ids(n: int, rng: np.random.Generator) -> pa.Array:
@@ -133,14 +114,14 @@ def write(ctx: Context, traces: int, claims: int) -> None:
     rng = np.random.default_rng(0)
     hot, days = ids(HOT, rng), ctx.requested_days()
     for day in days:
-        ctx.lake.write(schemas.TRACES, "drawn", empty(schemas.TRACES), str(day))  # what tells that there are any
+        ctx.lake.write(schemas.TRACES, "drawn", empty(schemas.TRACES), str(day))  # so that the day has traces
         left = traces // len(days)
         for i, begin in enumerate(range(0, left, PART)):
             n = min(PART, left - begin)
             trace_ids, own = ids(n, rng), ids(n, rng)
-            asked = pc.if_else(pa.array(rng.random(n) < REPEATED), hot.take(pa.array(rng.integers(0, HOT, n))), own)
+            questions = pc.if_else(pa.array(rng.random(n) < REPEATED), hot.take(pa.array(rng.integers(0, HOT, n))), own)
             owner = trace_ids.take(pa.array(np.sort(rng.integers(0, n, n * claims))))
-            known = {"trace_id": trace_ids, "question_id": asked, "judge_version": pa.repeat(ctx.judge_version, n)}
+            known = {"trace_id": trace_ids, "question_id": questions, "judge_version": pa.repeat(ctx.judge_version, n)}
             whole = {"trace_id": owner, "claim_id": ids(len(owner), rng)}
             shows = rng.random(len(owner)) < 0.05  # one claim in twenty shows one pattern
             some = {name: values.filter(pa.array(shows)) for name, values in whole.items()}
@@ -160,94 +141,91 @@ def write(ctx: Context, traces: int, claims: int) -> None:
 # Measuring ------------------------------------------------------------------------------------------------------------
 
 
-def context(folder: Path, nights: int, overlay: Path | None = None) -> Context:
-    return build_context(folder / "nightly.yaml", FIRST, FIRST + timedelta(days=nights - 1), overlay=overlay)
+def context(folder: Path, nights: int, memory: str = "2GB", overlay: Path | None = None) -> Context:
+    recipe = {"judge": str(ROOT / "configs/judges/replay.yaml")}
+    config = configure(folder, "none/*.jsonl", recipe, limits={"memory_limit": memory})
+    return build_context(config, FIRST, FIRST + timedelta(days=nights - 1), overlay=overlay)
 
 
-def run_nightly(folder: Path, nights: int) -> list[dict[str, Any]]:
+def run_nightly(folder: Path, nights: int, memory: str) -> list[dict[str, Any]]:
     from tasks.scoring import intervals, nightly
     from tasks.store.query import Queries
 
-    seconds: dict[str, float] = {}
+    meters: defaultdict[str, Meter] = defaultdict(Meter)
     run, of_means, of_repeats = Queries.run, intervals.of_means, intervals.of_repeats
-
-    def noted(name: str, work: Any, *args: Any) -> Any:
-        begun = time.perf_counter()
-        try:
-            return work(*args)
-        finally:
-            seconds[name] = seconds.get(name, 0.0) + time.perf_counter() - begun
-
-    Queries.run = lambda self, name, *a: noted(name, run, self, name, *a)  # type: ignore[method-assign]
-    intervals.of_means = lambda *a: noted("the intervals themselves", of_means, *a)
-    nightly.of_repeats = lambda *a: noted("the intervals themselves", of_repeats, *a)  # type: ignore[attr-defined]
+    inside = meters["the intervals themselves"]
+    Queries.run = lambda self, name, *a: meters[name].run(run, self, name, *a)  # type: ignore[method-assign]
+    intervals.of_means = lambda *a: inside.run(of_means, *a)
+    nightly.of_repeats = lambda *a: inside.run(of_repeats, *a)  # type: ignore[attr-defined]
     with tempfile.TemporaryDirectory(prefix="leadline-nights-") as overlay:
-        ctx = context(folder, nights, Path(overlay))
+        ctx = context(folder, nights, memory, Path(overlay))
         found = [measured("nightly tables", lambda: nightly.aggregate_nights(ctx))]
-    return found + [{"stage": f"of it, {k}", "wall": v, "cpu": 0.0, "peak_mb": 0.0} for k, v in seconds.items()]
+    return found + [common.share_of(name, meter.wall) for name, meter in meters.items()]
 
 
-def run_bare(what: str, folder: Path) -> list[dict[str, Any]]:
+def bare_claims(lake: Path) -> None:
+    """Labels of claims, joined to their traces."""
     import duckdb
 
-    one = "avg({0}), stddev_samp({0}), count({0}), quantile_cont({0}, [0.05, 0.25, 0.5, 0.75, 0.95])"
-    query = BARE[what].format(numbers=", ".join(one.format(s) for s in SCORES), lake=folder / "lake")
-    return [measured(what, lambda: duckdb.connect().execute(query).fetchall())]
+    duckdb.connect().execute(f"""
+        SELECT s.date, s.app, s.generator, r.label, count(*)
+        FROM read_parquet('{lake}/claim_results/*/*/*.parquet') AS r
+        JOIN read_parquet('{lake}/trace_scores/*/*/*.parquet') AS s USING (trace_id)
+        GROUP BY ALL
+    """).fetchall()
 
 
-def rounds_of(args: argparse.Namespace, nights: int) -> list[dict[str, dict[str, Any]]]:
-    with tempfile.TemporaryDirectory(prefix="leadline-bench-") as made:
-        folder = Path(made)
-        (folder / "nightly.yaml").write_text(CONFIG.format(root=ROOT, memory=args.memory))
-        write(context(folder, nights), args.traces, args.claims)
-        found = []
-        for _ in range(args.rounds):
-            rows = [
-                r
-                for what in ("nightly tables", *BARE)
-                for r in common.child("bench.aggregate", "--child", what, folder, "--nights", nights)
-            ]
-            found.append({r["stage"]: r for r in rows})
-        return found
+BARE: dict[str, Callable[[Path], None]] = {
+    "bare scores": lambda lake: bare_scores(lake, "date, app, generator"),
+    "bare claims": bare_claims,
+}
 
 
-def ratios(rounds: list[dict[str, dict[str, Any]]], key: str) -> dict[str, float]:
-    """Of the nightly tables to each bare query and to both, medians over the rounds."""
+def rounds_of(args: argparse.Namespace, nights: int) -> list[Stages]:
+    with tempfile.TemporaryDirectory(prefix="leadline-bench-") as folder:
+        write(context(Path(folder), nights), args.traces, args.claims)
+        options = (folder, "--nights", nights, "--memory", args.memory)
+        children = [(what, *options) for what in ("nightly tables", *BARE)]
+        return [common.one_round("bench.speed.aggregate", *children) for _ in range(args.rounds)]
+
+
+def medians_of_ratios(rounds: Sequence[Stages], key: str) -> dict[str, float]:
+    """The nightly tables over each bare query and over both."""
     bare = {name: (name,) for name in BARE} | {"both": tuple(BARE)}
-    return {
-        name: median(r["nightly tables"][key] / sum(r[b][key] for b in which) for r in rounds)
-        for name, which in bare.items()
-    }
+    return {name: median(ratios(rounds, key, "nightly tables", *below)) for name, below in bare.items()}
 
 
-def show(args: argparse.Namespace, results: Mapping[int, list[dict[str, dict[str, Any]]]]) -> None:
+def show(args: argparse.Namespace, results: Mapping[int, Sequence[Stages]]) -> None:
     console = Console(width=110)
     for nights, rounds in results.items():
         size = f"{args.traces:,} traces and {args.traces * args.claims:,} claims"
         title = f"{size} in {nights} nights, memory_limit {args.memory}, median of {len(rounds)} rounds"
         table = common.table(title, ("what", "seconds", "CPU seconds", "peak MB"))
-        for stage in rounds[0]:
-            wall, cpu, peak = (median(r[stage][k] for r in rounds) for k in ("wall", "cpu", "peak_mb"))
+        for stage, m in common.medians(rounds).items():
+            wall, cpu, peak = m.values()
             table.add_row(stage, f"{wall:.2f}", f"{cpu:.2f}" if cpu else "", f"{peak:,.0f}" if peak else "")
         console.print(table)
         for key, name in (("wall", "seconds"), ("cpu", "CPU")):
-            shown = ", ".join(f"{what} {value:.1f}×" for what, value in ratios(rounds, key).items())
+            shown = ", ".join(f"{what} {value:.1f}×" for what, value in medians_of_ratios(rounds, key).items())
             console.print(f"nightly tables to, in {name}: {shown}")
 
 
 def main() -> None:
-    parser = common.parser(__doc__)
+    parser = common.parser(__doc__, rounds=3)
     parser.add_argument("--traces", type=int, default=1_000_000)
     parser.add_argument("--claims", type=int, default=8, help="of a trace, on average")
     parser.add_argument("--nights", type=int, nargs="+", default=[1, 10])
-    parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--memory", default="2GB", help="limits.memory_limit")
-    parser.add_argument("--json", type=Path)
     parser.add_argument("--child", nargs=2, metavar=("WHAT", "FOLDER"), help=argparse.SUPPRESS)
     args = parser.parse_args()
     if args.child:
         what, folder = args.child[0], Path(args.child[1])
-        print(json.dumps(run_bare(what, folder) if what in BARE else run_nightly(folder, args.nights[0])))
+        bare = BARE.get(what)
+        if bare:
+            rows = [measured(what, lambda: bare(folder / "lake"))]
+        else:
+            rows = run_nightly(folder, args.nights[0], args.memory)
+        print(json.dumps(rows))
         return
     results = {nights: rounds_of(args, nights) for nights in args.nights}
     common.save(args.json, results)

@@ -1,6 +1,6 @@
 """What the judge is shown: windows of chunks, one by one and as one text."""
 
-from tasks.judging.evidence import passages, premise
+from tasks.judging.claims import passages, premise
 
 TEXTS = {"a": "Tea is hot. Ice is not.", "b": "Water boils."}
 

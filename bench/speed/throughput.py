@@ -1,12 +1,12 @@
 """Pairs per second of a classifier on this machine's cores, in every dtype, beside what the processor can multiply.
 
-    python -m bench.throughput [--judge configs/judges/nli.yaml] [--model FOLDER] [--tokens 160] [--threads N]
-                               [--pairs 100] [--rounds 5] [--json FILE]
+    python -m bench.speed.throughput [--judge configs/judges/nli.yaml] [--model FOLDER] [--tokens 160] [--threads N]
+                                     [--pairs 100] [--rounds 5] [--json FILE]
 
 Pairs are made up and have exactly `--tokens` tokens. Every round multiplies matrices in each dtype (oneDNN, 2048 × 2048
 × 2048, and float32 by torch's own product) and then classifies all pairs with each engine; tokenization is part of it,
-loading is not. Medians and ranges over the rounds are printed. A path's share of the matrix rate is taken inside a
-round and over core seconds, so that other work on the machine hardly touches it; wall seconds it does touch.
+loading is not. Medians and ranges over the rounds are printed. A path's share of the matrix rate is computed inside a
+round and per core second, so other work on the machine hardly changes it. It does change wall seconds.
 """
 
 import os
@@ -32,7 +32,7 @@ PATHS = (
     ("int8", "onnx_cpu"),
 )
 SIZE = 2048  # of the matrices' sides
-SECONDS = 0.5  # that a matrix rate is measured for, at least
+SECONDS = 0.5  # a matrix rate is measured for at least so long
 HYPOTHESIS_WORDS = 15
 Rates = dict[str, tuple[float, float]]  # per wall second, per core second
 
@@ -137,7 +137,7 @@ def measure(config: ClassifierConfig, tokens: int, n: int, rounds: int, threads:
     multiply = products()
     gflop = flop_of(next(iter(classifiers.values())), pairs) / 1e9
     for classifier in classifiers.values():
-        classifier.classify(pairs[:10])  # loads, and has buffers made
+        classifier.classify(pairs[:10])  # loads the model and allocates buffers
     done = [one_round(multiply, classifiers, pairs) for _ in range(rounds)]
     for classifier in classifiers.values():
         classifier.close()
@@ -163,14 +163,12 @@ def show(result: dict[str, Any]) -> None:
 
 
 def main() -> None:
-    parser = common.parser(__doc__)
+    parser = common.parser(__doc__, rounds=5)
     parser.add_argument("--judge", type=Path, default=JUDGE)
     parser.add_argument("--model", help="a folder or package:NAME, in place of the judge's")
     parser.add_argument("--tokens", type=int, default=160)
     parser.add_argument("--pairs", type=int, default=100)
-    parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--threads", type=int, default=len(os.sched_getaffinity(0)), help="default: all cores")
-    parser.add_argument("--json", type=Path)
     args = parser.parse_args()
     try:
         result = measure(config_of(args.judge, args.model), args.tokens, args.pairs, args.rounds, args.threads)

@@ -1,12 +1,12 @@
-"""What the benchmark on the stub makes of what it measured, and the traces that it gives to a night."""
+"""The benchmark on the stub: its figures, and the traces of its nights."""
 
 import json
 
 import msgspec
 import pytest
 
-from bench import prefix, stub
-from bench.peers_stub import changed, differing, engine_seconds, per_trace, spread
+from bench.speed import stub
+from bench.speed.peers_stub import changed, differing, engine_seconds, per_trace
 from tasks.core.types import Trace
 from tasks.judges import rater_model
 from tasks.run.build import build_context
@@ -55,20 +55,6 @@ def test_figures_are_per_trace_and_seconds_are_of_all():
     assert engine_seconds(found) == 1.75
 
 
-def test_a_spread_is_the_median_between_least_and_most():
-    assert spread([3.0, 1000.0, 2.0]) == "3 [2, 1,000]"
-    assert spread([0.251, 0.249], 2) == "0.25"  # as it is shown they are the same
-
-
-def test_ratios_are_taken_inside_a_round():
-    rounds = [
-        {"sorted": {"seconds": 1.0, "x": 2.0}, "shuffled": {"seconds": 4.0, "x": 0.0}},
-        {"sorted": {"seconds": 3.0, "x": 2.0}, "shuffled": {"seconds": 6.0, "x": 1.0}},
-    ]
-    assert prefix.ratios(rounds, "sorted", "shuffled", "seconds") == [0.25, 0.5]
-    assert prefix.ratios(rounds, "sorted", "shuffled", "x") == [2.0]
-
-
 def test_traces_number_their_chunks_as_answers_refer_to_them():
     rows = [{"id": f"t{n}", "question": "q", "answer": "Tea [2].", "chunks": ["water", "tea"]} for n in range(70)]
     made = [msgspec.json.decode(line, type=Trace) for line in stub.as_traces(rows)]
@@ -90,10 +76,10 @@ def test_all_requests_go_to_the_stub(tmp_path, monkeypatch):
     (tmp_path / "data/stub").mkdir(parents=True)
     row = {"id": "t", "question": "q", "answer": "Tea [1].", "chunks": ["tea"]}
     (tmp_path / "data/stub/traces_200.jsonl").write_text(json.dumps(row) + "\n")
-    config = stub.world(tmp_path / "night", "http://127.0.0.1:9", 100)
+    config = stub.night(tmp_path / "night", "http://127.0.0.1:9", 100)
     day = stub.NIGHT.date()
     ctx = build_context(config, day, day, today=day)
-    assert ctx.config.recipe.pairing.kind == "all_chunks"
+    assert ctx.settings.pairing.kind == "all_chunks"
     assert ctx.config.limits.shard_requests == 100
     assert ctx.judges[0].judge.engine == "openai_server"
     graded = rater_model.load(tmp_path / "night/relevance.yaml", ("passages", "question", "answer"))

@@ -1,13 +1,13 @@
-"""Judging 200 traces by a language model that costs nothing but 50 ms: Leadline beside its peers and a bare client.
+"""Judging 200 traces by a language model that only costs 50 ms: Leadline beside its peers and a bare client.
 
-    python -m bench.peers_stub [--rounds 5] [--json FILE]       # seconds, calls, tokens, CPU, memory
-    python -m bench.peers_stub --faults [--json FILE]           # 5% of the replies malformed, 5% HTTP 500
-    python -m bench.peers_stub --kill [--json FILE]             # SIGKILL half-way, and run again
+    python -m bench.speed.peers_stub [--rounds 5] [--json FILE]       # seconds, calls, tokens, CPU, memory
+    python -m bench.speed.peers_stub --faults [--json FILE]           # 5% of the replies malformed, 5% HTTP 500
+    python -m bench.speed.peers_stub --kill [--json FILE]             # SIGKILL halfway, and run again
 
-The stub server and its traces come with the shared data (`bench.stub`), where the peers' figures were taken. Every
-round runs, one after another and each in a process of its own against a server with an empty prefix cache: a night
-(`bench.night_on_stub`), a bare client that sends the very same requests, and one that asks one question a trace.
-Ratios are taken inside a round; medians and ranges over the rounds are printed.
+The stub server and its traces come with the shared data (`bench.speed.stub`); the peers were measured with them. Every
+round runs, one after another and each in its own process against a server with an empty prefix cache: a night
+(`bench.speed.night_on_stub`), a bare client that sends the same requests, and one that sends one request per trace.
+Ratios are computed inside a round; medians and ranges over the rounds are printed.
 """
 
 import contextlib
@@ -23,8 +23,9 @@ from typing import Any
 
 from rich.console import Console
 
-from bench import common, stub
-from bench.common import spread
+from bench import common
+from bench.common import load_average, spread
+from bench.speed import stub
 
 # Wall seconds; calls, prompt tokens and CPU milliseconds per trace. From README.md of the shared data, section
 # "stub/traces_200.jsonl — the workload on which peers were measured", on the same server and traces, at 50 ms, 2 cores.
@@ -34,11 +35,11 @@ PEERS = {
     "GroUSE 0.4.2": (2.7, 3, 5_464, 10),
     "TruLens 2.16": (9.9, 13, 12_468, 37),
     "RAGChecker 0.1.9": (23.9, 11, 6_996, 32),
-    "bare client, one call a trace": (0.22, 1, 1_137, 0.2),
+    "bare client, one call per trace": (0.22, 1, 1_137, 0.2),
 }
 LATENCY_MS = 50
 FAULTS = {"malformed": 0.05, "error": 0.05}
-KILL_SHARD = 100  # requests between two writes where the run is killed; a night has 2,048 unless it is told otherwise
+KILL_SHARD = 100  # requests between two writes of the run that is killed; by default a night has 2,048
 ENGINE = ("single pairs", "joint pairs", "grades")
 Round = dict[str, Any]
 
@@ -47,19 +48,19 @@ Round = dict[str, Any]
 
 
 def night(folder: Path, server: stub.Stub, *options: str) -> Round:
-    """A night on the stub in a process of its own."""
-    found: Round = common.child("bench.night_on_stub", folder, server.url, *options)
+    """A night on the stub in its own process."""
+    found: Round = common.child("bench.speed.night_on_stub", folder, server.url, *options)
     return found
 
 
-def one_question_each(path: Path) -> Path:
-    """Bodies of requests that ask one question of a trace, with all its chunks, and nothing else."""
+def one_request_each(path: Path) -> Path:
+    """Write one request per trace, with all its chunks."""
     schema = {"type": "object", "properties": {"grounded": {"type": "boolean"}}, "required": ["grounded"]}
-    asked = {"type": "json_schema", "json_schema": {"name": "reply", "schema": schema}}
+    reply = {"type": "json_schema", "json_schema": {"name": "reply", "schema": schema}}
     with path.open("w") as out:
         for row in stub.rows():
             text = "\n".join([*row["chunks"], row["question"], row["answer"]])
-            body = {"model": "stub", "messages": [{"role": "user", "content": text}], "response_format": asked}
+            body = {"model": "stub", "messages": [{"role": "user", "content": text}], "response_format": reply}
             out.write(json.dumps(body) + "\n")
     return path
 
@@ -68,76 +69,74 @@ def one_question_each(path: Path) -> Path:
 
 
 def plain(rounds: int) -> dict[str, Any]:
-    """Nights and bare clients, interleaved; the first night, which only records its requests, is not counted."""
-    others = load()
+    """Nights and bare clients, interleaved; the first night only records its requests and is not counted."""
+    load = load_average()
     with tempfile.TemporaryDirectory(prefix="leadline-bench-") as name, stub.running(latency_ms=LATENCY_MS) as server:
         folder = Path(name)
-        same, single = folder / "same.jsonl", one_question_each(folder / "single.jsonl")
+        same, single = folder / "same.jsonl", one_request_each(folder / "single.jsonl")
         night(folder / "recorded", server, "--record", str(same))
         done: list[Round] = []
         for n in range(rounds):
-            server.forget()
+            server.reset()
             found = night(folder / str(n), server)
-            found.pop("claims")
-            found.pop("before")
-            found.pop("after")
-            for kind, path in (("bare, the same calls", same), ("bare, one call a trace", single)):
-                server.forget()
-                found[kind] = common.child("bench.bare_client", path, server.url)
+            found = {k: v for k, v in found.items() if k not in {"claims", "before", "after"}}
+            for kind, path in (("bare, the same calls", same), ("bare, one call per trace", single)):
+                server.reset()
+                found[kind] = common.child("bench.speed.bare_client", path, server.url)
                 found[kind] |= {k: server.stats()[v] for k, v in (("calls", "calls"), ("prompt", "prompt_tokens"))}
             found["failed"] = sum(1 for g in found.pop("grades").values() if g["failure"])
             found["judged"] = len(stub.rows())
             done.append(found)
-        return {"rounds": done, "load": others}
+        return {"rounds": done, "load": load}
 
 
-def faulty() -> dict[str, Any]:
+def with_faults() -> dict[str, Any]:
     """A night without faults, one with, and the repair of that one."""
-    others = load()
+    load = load_average()
     with tempfile.TemporaryDirectory(prefix="leadline-bench-") as name:
         folder = Path(name)
         with stub.running(latency_ms=LATENCY_MS) as server:
             clean = night(folder / "clean", server)
         with stub.running(latency_ms=LATENCY_MS, **FAULTS) as server:
-            spoilt = night(folder / "spoilt", server)
+            faulty = night(folder / "faulty", server)
             injected = server.stats()
             server.configure(**dict.fromkeys(FAULTS, 0))
-            server.forget()
-            mended = night(folder / "spoilt", server, "--retry-failures")
+            server.reset()
+            repaired = night(folder / "faulty", server, "--retry-failures")
             repair = server.stats()
-    grades = {"before": clean["grades"], "after": mended["grades"]}
-    failed = [key for key, failure in spoilt["after"].items() if failure]
-    no_grades = [trace for trace, g in spoilt["grades"].items() if g["failure"]]
+    grades = {"before": clean["grades"], "after": repaired["grades"]}
+    failed = [key for key, failure in faulty["after"].items() if failure]
+    no_grades = [trace for trace, g in faulty["grades"].items() if g["failure"]]
     return {
         "injected": {k: injected[k] for k in ("calls", "http_500", "malformed")},
-        "traces": [clean["traces"], spoilt["traces"], mended["traces"]],
-        "claims": [len(r["claims"]) for r in (clean, spoilt, mended)],
+        "traces": [clean["traces"], faulty["traces"], repaired["traces"]],
+        "claims": [len(r["claims"]) for r in (clean, faulty, repaired)],
         "failed requests": len(failed),
-        "failures": sorted({f for f in spoilt["after"].values() if f}),
-        "unjudged claims": sum(1 for status, _, _ in spoilt["claims"].values() if status == "unjudged"),
-        "labels changed": changed(clean["claims"], spoilt["claims"]),
+        "failures": sorted({f for f in faulty["after"].values() if f}),
+        "unjudged claims": sum(1 for status, _, _ in faulty["claims"].values() if status == "unjudged"),
+        "labels changed": changed(clean["claims"], faulty["claims"]),
         "misuse left open": sum(
             1
-            for claim, (status, _, misused) in spoilt["claims"].items()
+            for claim, (status, _, misused) in faulty["claims"].items()
             if status == "judged" and misused is None and clean["claims"][claim][2] is not None
         ),
         "grades failed": len(no_grades),
         "grades changed": sum(
-            1 for trace, g in spoilt["grades"].items() if not g["failure"] and g != clean["grades"][trace]
+            1 for trace, g in faulty["grades"].items() if not g["failure"] and g != clean["grades"][trace]
         ),
         "repair calls": repair["calls"],
-        "repair expected": len(failed) + len(no_grades) + len(set(mended["after"]) - set(spoilt["after"])),
-        "failed after repair": sum(1 for f in mended["after"].values() if f),
-        "differ after repair": differing(clean["claims"], mended["claims"]) + differing(**grades),
-        "seconds": [engine_seconds(r) for r in (clean, spoilt, mended)],
-        "load": others,
+        "repair expected": len(failed) + len(no_grades) + len(set(repaired["after"]) - set(faulty["after"])),
+        "failed after repair": sum(1 for f in repaired["after"].values() if f),
+        "differ after repair": differing(clean["claims"], repaired["claims"]) + differing(**grades),
+        "seconds": [engine_seconds(r) for r in (clean, faulty, repaired)],
+        "load": load,
     }  # fmt: skip
 
 
 def killed() -> dict[str, Any]:
-    """A night that is left alone, and one that is killed half-way through judging and run again."""
+    """A night that is left alone, and one that is killed halfway through judging and run again."""
     options = ("--shard-requests", str(KILL_SHARD))
-    others = load()
+    load = load_average()
     with tempfile.TemporaryDirectory(prefix="leadline-bench-") as name:
         folder = Path(name)
         with stub.running(latency_ms=LATENCY_MS) as server:
@@ -145,13 +144,13 @@ def killed() -> dict[str, Any]:
             needed = server.stats()["calls"]
         with stub.running(latency_ms=LATENCY_MS) as server:
             half = sum(whole["phases"][p]["calls"] for p in ENGINE[:2]) / 2
-            command = [sys.executable, "-m", "bench.night_on_stub", str(folder / "cut"), server.url, *options]
-            run = subprocess.Popen(command, stdout=subprocess.DEVNULL, cwd=stub.ROOT)
+            command = [sys.executable, "-m", "bench.speed.night_on_stub", str(folder / "cut"), server.url, *options]
+            run = subprocess.Popen(command, stdout=subprocess.DEVNULL, cwd=common.ROOT)
             while run.poll() is None and server.stats()["calls"] < half:
                 time.sleep(0.005)
             run.send_signal(signal.SIGKILL)
             status = run.wait(10)
-            time.sleep(2 * LATENCY_MS / 1000)  # what was under way when it died
+            time.sleep(2 * LATENCY_MS / 1000)  # for requests in progress when it died
             before = server.stats()
             again = night(folder / "cut", server, *options)
             after = server.stats()
@@ -167,7 +166,7 @@ def killed() -> dict[str, Any]:
         "paid twice": after["repaid_calls"],
         "traces": [whole["traces"], again["traces"]],
         "differ": differing(whole["claims"], again["claims"]) + differing(whole["grades"], again["grades"]),
-        "load": others,
+        "load": load,
     }
 
 
@@ -184,7 +183,7 @@ def changed(before: Mapping[str, Sequence[Any]], after: Mapping[str, Sequence[An
 
 
 def differing(before: Mapping[str, Any], after: Mapping[str, Any]) -> int:
-    """Keys that only one of them has, or that they disagree on."""
+    """How many keys only one of them has, or have different values."""
     absent = object()
     return sum(1 for key in {*before, *after} if before.get(key, absent) != after.get(key, absent))
 
@@ -195,7 +194,7 @@ def engine_seconds(found: Round) -> float:
 
 
 def per_trace(found: Round, phases: Sequence[str]) -> dict[str, float]:
-    """What these phases took: seconds in all, the rest per trace; `fresh` are tokens that the prefix cache had not."""
+    """Cost of these phases: total seconds, the rest per trace; `fresh` are tokens that were not in the prefix cache."""
     n = found["judged"]
     counts = {k: sum(found["phases"][p][k] for p in phases) / n for k in ("calls", "prompt", "cached", "written")}
     engine = {k: sum(found["engine"][p][k] for p in phases if p in ENGINE) for k in ("wall", "cpu")}
@@ -206,11 +205,6 @@ def per_trace(found: Round, phases: Sequence[str]) -> dict[str, float]:
         "fresh": counts["prompt"] - counts["cached"],
         "peak": max(found["phases"][p]["peak_mb"] for p in phases),
     }
-
-
-def load() -> float:
-    """Load average of the last minute: of other work, if it is asked for before one's own."""
-    return float(Path("/proc/loadavg").read_text().split()[0])
 
 
 # Tables -----------------------------------------------------------------------------------------------------------
@@ -233,19 +227,11 @@ def show(found: dict[str, Any]) -> None:
         rows = [per_trace(r, phases) for r in rounds]
         digits = {"wall": 2, "calls": 2, "prompt": 0, "cached": 0, "fresh": 0, "cpu": 2, "peak": 0}
         table.add_row(name, *(spread([r[k] for r in rows], d) for k, d in digits.items()))
-    for name in ("bare, the same calls", "bare, one call a trace"):
-        its = [r[name] for r in rounds]
-        n = rounds[0]["judged"]
-        table.add_row(
-            name,
-            spread([r["wall"] for r in its], 2),
-            spread([r["calls"] / n for r in its], 2),
-            spread([r["prompt"] / n for r in its]),
-            "",
-            "",
-            spread([1000 * r["cpu"] / n for r in its], 2),
-            spread([r["peak_mb"] for r in its]),
-        )
+    n = rounds[0]["judged"]
+    for name in ("bare, the same calls", "bare, one call per trace"):
+        shown = (("wall", 1, 2), ("calls", 1 / n, 2), ("prompt", 1 / n, 0), ("cpu", 1000 / n, 2), ("peak_mb", 1, 0))
+        cells = [spread([r[name][k] * factor for r in rounds], digits) for k, factor, digits in shown]
+        table.add_row(name, *cells[:3], "", "", *cells[3:])
     for name, (wall, calls, prompt, cpu) in PEERS.items():
         table.add_row(f"{name} (published)", f"{wall}", f"{calls}", f"{prompt:,}", "", "", f"{cpu}")
     console.print(table)
@@ -266,29 +252,25 @@ def show(found: dict[str, Any]) -> None:
 def show_facts(title: str, found: Mapping[str, Any]) -> None:
     table = common.table(title, ("", ""))
     for name, value in found.items():
-        rows = value.items() if isinstance(value, dict) else [("", value)]
-        for sub, one in rows:
+        for part, one in value.items() if isinstance(value, dict) else [("", value)]:
             items = one if isinstance(one, list) else [one]
-            table.add_row(
-                f"{name} {sub}".strip(), ", ".join(f"{i:.2f}" if isinstance(i, float) else str(i) for i in items)
-            )
+            text = ", ".join(f"{i:.2f}" if isinstance(i, float) else str(i) for i in items)
+            table.add_row(f"{name} {part}".strip(), text)
     Console(width=110).print(table)
 
 
 def main() -> None:
-    parser = common.parser(__doc__)
-    parser.add_argument("--rounds", type=int, default=5)
+    parser = common.parser(__doc__, rounds=5)
     what = parser.add_mutually_exclusive_group()
     what.add_argument("--faults", action="store_true")
     what.add_argument("--kill", action="store_true")
-    parser.add_argument("--json", type=Path)
     args = parser.parse_args()
-    result = faulty() if args.faults else killed() if args.kill else plain(args.rounds)
+    result = with_faults() if args.faults else killed() if args.kill else plain(args.rounds)
     common.save(args.json, result)
     if args.faults:
         show_facts("without faults, with, and repaired", result)
     elif args.kill:
-        show_facts("killed half-way and run again", result)
+        show_facts("killed halfway and run again", result)
     else:
         show(result)
 

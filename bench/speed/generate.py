@@ -1,4 +1,4 @@
-"""Generated traces for benchmarks: five cited sentences and five chunks of 120 words, plausible in shape alone."""
+"""Generated traces for benchmarks: five cited sentences and five chunks of 120 words, realistic only in shape."""
 
 import random
 from collections.abc import Iterator

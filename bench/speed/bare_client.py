@@ -1,9 +1,9 @@
-"""A bare client: request bodies from a file, all sent at once, nothing kept of the replies but their text.
+"""A bare client: request bodies from a file, all sent at once; of the replies it keeps only the text.
 
-    python -m bench.bare_client FILE URL [--concurrency 256]
+    python -m bench.speed.bare_client FILE URL [--concurrency 256]
 
-What is left of an engine's cost when it neither renders prompts, nor retries, nor reads probabilities. Prints one JSON
-object: wall and CPU seconds, peak MB, replies that hold a JSON object.
+This is the cost of an engine that renders no prompts, does not retry, and reads no probabilities. Prints one JSON
+object: wall and CPU seconds, peak MB, replies that contain a JSON object.
 """
 
 import asyncio
@@ -14,7 +14,6 @@ import aiohttp
 import msgspec
 
 from bench import common
-from bench.pipeline import measured
 
 
 class _Message(msgspec.Struct):
@@ -51,7 +50,7 @@ def main() -> None:
     args = parser.parse_args()
     bodies = args.file.read_bytes().splitlines()
     good: list[int] = []
-    found = measured("bare", lambda: good.append(asyncio.run(send(bodies, args.url, args.concurrency))))
+    found = common.measured("bare", lambda: good.append(asyncio.run(send(bodies, args.url, args.concurrency))))
     print(json.dumps({**found, "replies": good[0]}))
 
 

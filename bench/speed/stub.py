@@ -1,7 +1,6 @@
-"""A stub of a model server with answers out of nothing, and a night to judge against it.
+"""A stub of a model server that makes up its replies, and a night that is judged by it.
 
-The stub and its 200 traces stand in the folder of shared data (`bench.labeled.shared()`), not in this repository.
-Left out: what is measured.
+The stub and its 200 traces are in the folder of shared data (`bench.labeled.shared()`), not in this repository.
 """
 
 import contextlib
@@ -18,13 +17,14 @@ from pathlib import Path
 from typing import Any
 
 import msgspec
-import yaml
 
 from bench.common import ROOT
-from bench.labeled import shared
+from bench.labeled import needed, read_jsonl, shared
+from bench.nights import configure
 
 NIGHT = datetime(2026, 11, 1, tzinfo=UTC)
 STARTS_WITHIN_S = 30
+REMEDY = "Set LEADLINE_SHARED to the folder that holds tools/ and data/."
 MODEL = {
     "engine": "openai_server",
     "model": "stub",
@@ -41,18 +41,18 @@ class Stub:
         self.url = url
 
     def stats(self) -> dict[str, Any]:
-        """Its own account: calls, tokens, those of them in its prefix cache, failures that it was told to make."""
-        return self._ask("/stats")
+        """What it counts: calls, tokens, tokens in its prefix cache, failures that it injected."""
+        return self._request("/stats")
 
     def configure(self, **options: float) -> None:
-        """Change how it answers from now on: `latency_ms`, `malformed`, `error`."""
-        self._ask("/config", json.dumps(options).encode())
+        """Change its replies from now on: `latency_ms`, `malformed`, `error`."""
+        self._request("/config", json.dumps(options).encode())
 
-    def forget(self) -> None:
-        """Begin all counts anew, with an empty prefix cache."""
-        self._ask("/reset", b"")
+    def reset(self) -> None:
+        """Reset all counts and the prefix cache."""
+        self._request("/reset", b"")
 
-    def _ask(self, path: str, data: bytes | None = None) -> dict[str, Any]:
+    def _request(self, path: str, data: bytes | None = None) -> dict[str, Any]:
         with urllib.request.urlopen(self.url + path, data, timeout=10) as answer:
             found: dict[str, Any] = json.load(answer)
         return found
@@ -60,8 +60,8 @@ class Stub:
 
 @contextlib.contextmanager
 def running(**options: float) -> Iterator[Stub]:
-    """A stub in a process of its own, on a free port of loopback; options as its command line has them."""
-    script = needed(shared().parent / "tools/stub_server.py")
+    """A stub in its own process, on a free port of loopback; its command line has the same options."""
+    script = needed(shared().parent / "tools/stub_server.py", REMEDY)
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
@@ -71,7 +71,7 @@ def running(**options: float) -> Iterator[Stub]:
     try:
         stub = Stub(f"http://127.0.0.1:{port}")
         if not _answers(stub, process):
-            raise SystemExit(f"the stub server did not start. Run it by hand: {' '.join(command)}")
+            raise SystemExit(f"The stub server did not start. Run it by hand: {' '.join(command)}")
         yield stub
     finally:
         process.terminate()
@@ -88,21 +88,13 @@ def _answers(stub: Stub, process: "subprocess.Popen[bytes]") -> bool:
     return False
 
 
-def needed(path: Path) -> Path:
-    """A file of the shared data."""
-    if not path.is_file():
-        raise SystemExit(f"{path} does not exist. Set LEADLINE_SHARED to the folder that holds tools/ and data/.")
-    return path
-
-
-def rows(path: Path | None = None) -> list[dict[str, Any]]:
+def rows() -> list[dict[str, Any]]:
     """The stub's traces: `{id, question, answer, chunks[]}`, chunks in the order of the references `[1]`, `[2]`, …"""
-    text = needed(path or shared() / "stub/traces_200.jsonl").read_text(encoding="utf-8")
-    return [json.loads(line) for line in text.splitlines()]
+    return read_jsonl(needed(shared() / "stub/traces_200.jsonl", REMEDY))
 
 
 def as_traces(found: Iterable[Mapping[str, Any]]) -> Iterator[bytes]:
-    """The same as lines of Leadline's trace format, a second apart, chunks numbered from 1."""
+    """The same in Leadline's trace format: a second apart, chunks numbered from 1."""
     for n, row in enumerate(found):
         yield msgspec.json.encode({
             "trace_id": row["id"],
@@ -115,28 +107,19 @@ def as_traces(found: Iterable[Mapping[str, Any]]) -> Iterator[bytes]:
         })  # fmt: skip
 
 
-def world(folder: Path, url: str, shard_requests: int, concurrency: int = 256) -> Path:
-    """A night's config, its judge and its grader, all asking the server at `url`; returns the config's path."""
+def night(folder: Path, url: str, shard_requests: int, concurrency: int = 256) -> Path:
+    """A night's config with a judge and a grader that use the server at `url`; returns the config's path."""
     model = {**MODEL, "server": {"urls": [f"{url}/v1"], "concurrency": concurrency}}
     prompts = ROOT / "configs/prompts"
-    files: dict[str, dict[str, Any]] = {
-        "judge.yaml": {"kind": "llm", "prompt": str(prompts / "entailment/v1.md"), "model": model},
-        "relevance.yaml": {"kind": "rater_model", "prompt": str(prompts / "relevance/v1.md"), "model": model},
-        "nightly.yaml": {
-            "lake": "lake",
-            "warehouse": "leadline.duckdb",
-            "report": {"dir": "report"},
-            "sources": [{"kind": "jsonl", "paths": ["traces.jsonl"]}],
-            "recipe": {
-                "extractor": {"kind": "sentences"},
-                "pairing": {"kind": "all_chunks"},
-                "judge": "judge.yaml",
-            },
-            "limits": {"shard_requests": shard_requests},
-        },
-    }
     folder.mkdir(parents=True, exist_ok=True)
     (folder / "traces.jsonl").write_bytes(b"".join(line + b"\n" for line in as_traces(rows())))
-    for name, settings in files.items():
-        (folder / name).write_text(yaml.safe_dump(settings))
-    return folder / "nightly.yaml"
+    return configure(
+        folder,
+        "traces.jsonl",
+        {"extractor": {"kind": "sentences"}, "pairing": {"kind": "all_chunks"}, "judge": "judge.yaml"},
+        {
+            "judge.yaml": {"kind": "llm", "prompt": str(prompts / "entailment/v1.md"), "model": model},
+            "relevance.yaml": {"kind": "rater_model", "prompt": str(prompts / "relevance/v1.md"), "model": model},
+        },
+        limits={"shard_requests": shard_requests},
+    )

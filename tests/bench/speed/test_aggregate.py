@@ -1,4 +1,4 @@
-"""Rows drawn for the nightly tables: whole, of today's schema, and consistent where the tables rest on it."""
+"""Rows drawn for the nightly tables: complete, of today's schema, and consistent where the tables need it."""
 
 from datetime import date
 
@@ -6,7 +6,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from bench import aggregate
+from bench.speed import aggregate
 from tasks.core.schemas import CLAIM_RESULTS, NIGHTLY_GROUNDEDNESS, NIGHTLY_PATTERNS, NIGHTLY_REPEATS, TRACE_SCORES
 from tasks.scoring import nightly
 
@@ -32,8 +32,7 @@ def test_ids_are_32_characters_and_differ():
 
 
 def test_the_nights_that_are_drawn_are_aggregated(tmp_path):
-    (tmp_path / "nightly.yaml").write_text(aggregate.CONFIG.format(root=aggregate.ROOT, memory="1GB"))
-    ctx = aggregate.context(tmp_path, 2)
+    ctx = aggregate.context(tmp_path, 2, "1GB")
     aggregate.write(ctx, traces=600, claims=3)
     assert nightly.aggregate_nights(ctx).computed == 2
     day = str(date(2026, 11, 2))
@@ -52,12 +51,3 @@ def test_the_nights_that_are_drawn_are_aggregated(tmp_path):
     ]
     assert sum(r["n"] + r["n_not_judged"] for r in patterns) == sum(map(len, drawn)) > 0
     assert {r["number"] for r in repeats} == {"groundedness", "faithfulness"}
-
-
-def test_ratios_are_taken_inside_a_round():
-    def a_round(ours, scores, claims):
-        return {n: {"wall": w} for n, w in (("nightly tables", ours), ("bare scores", scores), ("bare claims", claims))}
-
-    # The machine is twice as slow in the second round, and the third has an outlier: 6 / 1, 12 / 2, 9 / 1.
-    rounds = [a_round(6, 1, 2), a_round(12, 2, 4), a_round(9, 1, 2)]
-    assert aggregate.ratios(rounds, "wall") == {"bare scores": 6, "bare claims": 3, "both": 2}

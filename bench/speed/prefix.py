@@ -1,43 +1,55 @@
-"""What order and a cheap first judge spare a language model: tokens, requests and seconds, side by side.
+"""What order and a cheap first judge save of a language model: tokens, requests and seconds, side by side.
 
-    python -m bench.prefix [order] [cascade] [--rounds 3] [--traces 40] [--cache-tokens 32768] [--json FILE]
+    python -m bench.speed.prefix [order] [cascade] [--rounds 3] [--traces 40] [--cache-tokens 32768] [--json FILE]
 
-Real vLLM on the CPU runs the tiny random model of the tests, so tokens and requests are what a model of any size would
-be asked for; seconds are this one's, and reading costs it next to nothing. Order: the pipeline's requests about
-generated traces, sorted as the pipeline sorts them and shuffled, with a cache that holds few of the traces, emptied
-before each. Cascade: the bundled sample by the language model alone, and by `configs/judges/nli.yaml` first and
-its most uncertain claims by the language model; models are loaded beforehand. Ratios are taken inside a round; medians
-and ranges over the rounds are printed.
+Real vLLM on the CPU runs the tiny random model of the tests. A model of any size would get the same tokens and
+requests; seconds are those of this model, which reads at almost no cost. Order: the pipeline's requests about generated
+traces, sorted as the pipeline sorts them and shuffled. The cache holds few of the traces and is emptied before each.
+Cascade: the bundled sample by the language model alone, and by `configs/judges/nli.yaml` first and its most uncertain
+claims by the language model; models are loaded beforehand. Ratios are computed inside a round; medians and ranges over
+the rounds are printed.
 """
 
 import json
 import random
 import sys
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from datetime import date
+from itertools import count
 from operator import attrgetter
 from pathlib import Path
 from typing import Any
 
-import yaml
 from rich.console import Console
 
 from bench import common
-from bench.common import ROOT, Metered, spread
-from bench.generate import traces
-from bench.peers_stub import load
-from bench.pipeline import FreeEmbedder
+from bench.common import ROOT, Metered, load_average, ratios, spread
+from bench.nights import STAGES, configure, without_embedding
+from bench.speed.generate import traces
+from tasks import judges
+from tasks.core import keys
+from tasks.core.types import Request
+from tasks.engines import _vllm
+from tasks.judging.pairs import pair_parts
+from tasks.judging.stored_verdicts import all_verdicts, claim_results
+from tasks.judging.verdicts import open_requests
+from tasks.run.build import build_context
 from tasks.run.plan import trace_parts
+from tasks.run.work import shards
 
-DAYS = date(2026, 11, 1), date(2026, 11, 3)  # of the bundled sample; generated traces are of the first
-BANDS = ([0.2, 0.8], [0.35, 0.65], [0.4, 0.6], [0.45, 0.55])  # the last one is measured, of the others only the share
-POSITIONS = 8192  # the tests' model reads fewer, which a pack does not fit in
-CACHE_BYTES = 1024  # of a token of that model: 2 layers, keys and values, 2 heads of 32 numbers of 4 bytes
+DAYS = date(2026, 11, 1), date(2026, 11, 3)  # of the bundled sample; generated traces have the first
+BANDS = (
+    [0.2, 0.8],
+    [0.35, 0.65],
+    [0.4, 0.6],
+    [0.45, 0.55],
+)  # the last one is measured; of the others, only the share of claims is
+POSITIONS = 8192  # the tests' model reads fewer; a pack would not fit
+CACHE_BYTES = 1024  # per token of that model: 2 layers, keys and values, 2 heads of 32 numbers of 4 bytes
 SEQUENCES = 8  # at a time: their prompts must fit into the cache
 PARTS = {"order": ("sorted", "shuffled"), "cascade": ("cascade", "llm alone")}
-PAIRS = ("single pairs", "joint pairs")
 
 
 def built(folder: Path) -> Path:
@@ -54,7 +66,6 @@ def built(folder: Path) -> Path:
 
 def written(folder: Path, source: Path, recipe: dict[str, Any]) -> Path:
     """A night's config, with the language model's judge beside it."""
-    folder.mkdir(parents=True)
     model = {
         "model": str(folder.parent / "model"),
         "dtype": "float32",
@@ -62,44 +73,32 @@ def written(folder: Path, source: Path, recipe: dict[str, Any]) -> Path:
         "offline": {"max_sequences": SEQUENCES},
     }
     judge = {"kind": "llm", "prompt": str(ROOT / "configs/prompts/entailment/v1.md"), "model": model}
-    (folder / "llm.yaml").write_text(yaml.safe_dump(judge))
-    night = {
-        "lake": "lake",
-        "warehouse": "leadline.duckdb",
-        "report": {"dir": "report"},
-        "sources": [{"kind": "jsonl", "paths": [str(source)]}],
-        "recipe": recipe,
-    }
-    (folder / "nightly.yaml").write_text(yaml.safe_dump(night))
-    return folder / "nightly.yaml"
+    return configure(folder, source, recipe, {"llm.yaml": judge})
 
 
 class Kept(Metered):
     """A judge that stays loaded from round to round."""
 
-    def close(self) -> None:
-        """Not yet."""
+    def __init__(self, judge: Any) -> None:
+        super().__init__(judge, "judge")
 
-    def forget(self) -> None:
-        """Count anew, from an empty prefix cache."""
+    def close(self) -> None:
+        """Does nothing; see `Kept`."""
+
+    def reset(self) -> None:
+        """Empty the counts and the prefix cache."""
         self.meter.take()
-        if hasattr(self._judge, "_generator"):
-            self._judge._generator._host.llm.reset_prefix_cache()  # noqa: SLF001 - vLLM's own way of it
+        if hasattr(self._inner, "_generator"):
+            self._inner._generator._host.llm.reset_prefix_cache()  # noqa: SLF001 - there is no public way
 
 
 def planned(config: Path, days: tuple[date, date], judges: dict[str, Kept] | None = None) -> Any:
     """A context whose traces are ingested, cut into claims and paired."""
-    from tasks.claims import extract as claims
-    from tasks.ingest import ingest
-    from tasks.judging import pairs
-    from tasks.run.build import build_context
-
     ctx: Any = build_context(config, *days, today=days[-1])
     cascade = tuple(replace(j, judge=judges[j.name]) for j in ctx.judges) if judges else ctx.judges
-    ctx = replace(ctx, embedder=FreeEmbedder(), judges=cascade)
-    ingest.ingest(ctx)
-    claims.extract_claims(ctx)
-    pairs.plan_pairs(ctx)
+    ctx = without_embedding(ctx, judges=cascade)
+    for stage in ("ingest", "claims", "pairs"):
+        STAGES[stage](ctx)
     return ctx
 
 
@@ -108,10 +107,6 @@ def planned(config: Path, days: tuple[date, date], judges: dict[str, Kept] | Non
 
 def orders(ctx: Any) -> dict[str, list[Any]]:
     """The single pairs' requests as the pipeline sorts them, and shuffled."""
-    from tasks.judging.pairs import pair_parts
-    from tasks.judging.verdicts import open_requests
-    from tasks.run.work import shards
-
     member = ctx.judges[0]
     with ctx.queries() as queries:
         found = [
@@ -130,18 +125,23 @@ def order(folder: Path, llm: Kept, rounds: int, n: int) -> list[dict[str, dict[s
     source.write_bytes(b"".join(line + b"\n" for line in traces(n)))
     recipe = {"judge": "llm.yaml", "pairing": {"kind": "all_chunks"}}
     ctx = planned(written(folder / "order", source, recipe), (DAYS[0], DAYS[0]))
-    asked = orders(ctx)
-    done = []
-    for number in range(rounds):
-        found = {}
-        for name in sorted(asked, reverse=number % 2 == 1):  # neither is always the first
-            llm.forget()
-            verdicts = llm.judge(asked[name])
-            prompt = sum(v.tokens_in for v in verdicts)
-            computed = prompt - sum(v.tokens_cached for v in verdicts)
-            found[name] = {"requests": len(verdicts), "prompt": prompt, "computed": computed, "seconds": llm.meter.wall}
-        done.append(found)
-    return done
+    requests = orders(ctx)
+
+    def work(name: str) -> dict[str, float]:
+        llm.reset()
+        verdicts = llm.judge(requests[name])
+        prompt = sum(v.tokens_in for v in verdicts)
+        computed = prompt - sum(v.tokens_cached for v in verdicts)
+        return {"requests": len(verdicts), "prompt": prompt, "computed": computed, "seconds": llm.meter.wall}
+
+    return alternating(rounds, requests, work)
+
+
+def alternating(
+    rounds: int, names: Iterable[str], work: Callable[[str], dict[str, float]]
+) -> list[dict[str, dict[str, float]]]:
+    """Work on all names in each round; the order is reversed from round to round."""
+    return [{name: work(name) for name in sorted(names, reverse=n % 2 == 1)} for n in range(rounds)]
 
 
 # Cascade ----------------------------------------------------------------------------------------------------------
@@ -149,8 +149,6 @@ def order(folder: Path, llm: Kept, rounds: int, n: int) -> list[dict[str, dict[s
 
 def cascade(folder: Path, llm: Kept, rounds: int) -> list[dict[str, dict[str, float]]]:
     """The bundled sample's three nights, by each recipe."""
-    from tasks import judges
-
     nli = ROOT / "configs/judges/nli.yaml"
     packs = {"kind": "all_chunks"}
     recipes: dict[str, dict[str, Any]] = {
@@ -159,28 +157,25 @@ def cascade(folder: Path, llm: Kept, rounds: int) -> list[dict[str, dict[str, fl
     }
     kept = {"llm": llm, "nli": Kept(judges.load(nli))}
     kept["nli"].judge(warm_up())
-    done = []
-    for number in range(rounds):
-        found = {}
-        for name in sorted(recipes, reverse=number % 2 == 1):
-            config = written(folder / f"{name}-{number}", ROOT / "data/sample/2026-*.jsonl*", recipes[name])
-            found[name] = judged(planned(config, DAYS, kept), kept)
-        done.append(found)
-    kept["nli"]._judge.close()  # noqa: SLF001 - now
+    night = count(1)
+
+    def work(name: str) -> dict[str, float]:
+        config = written(folder / f"{name}-{next(night)}", ROOT / "data/sample/2026-*.jsonl*", recipes[name])
+        return judged(planned(config, DAYS, kept), kept)
+
+    done = alternating(rounds, recipes, work)
+    kept["nli"]._inner.close()  # noqa: SLF001
     return done
 
 
 def judged(ctx: Any, kept: dict[str, Kept]) -> dict[str, float]:
-    """What the language model was asked, and the seconds of both judges."""
-    from tasks.judging.pairs import pair_parts
-    from tasks.judging.verdicts import judge_joint_pairs, judge_pairs
-
+    """Requests and tokens of the language model, and the seconds of both judges."""
     for judge in kept.values():
-        judge.forget()
+        judge.reset()
     found: dict[str, float] = {}
     for member in ctx.judges:
-        for name, stage in zip(PAIRS, (judge_pairs, judge_joint_pairs), strict=True):
-            done = stage(ctx, stage=member.stage)
+        for name, stage in (("single pairs", "verdicts"), ("joint pairs", "joint pairs")):
+            done: Any = STAGES[stage](ctx, stage=member.stage)
             if member.name == "llm":
                 found |= {f"requests, {name}": done.computed, f"tokens, {name}": done.tokens_in}
                 found[f"computed, {name}"] = done.tokens_in - done.tokens_cached
@@ -194,9 +189,7 @@ def judged(ctx: Any, kept: dict[str, Kept]) -> dict[str, float]:
 
 
 def shares(ctx: Any) -> dict[str, float]:
-    """Of the judged claims, those that each band would send on."""
-    from tasks.judging.stored_verdicts import all_verdicts, claim_results
-
+    """Percent of the judged claims that each band would send on."""
     first = ctx.judges[:1]
     with ctx.queries() as queries:
         found = [
@@ -211,9 +204,6 @@ def shares(ctx: Any) -> dict[str, float]:
 
 def warm_up() -> list[Any]:
     """A request that loads a model."""
-    from tasks.core import keys
-    from tasks.core.types import Request
-
     return [Request(keys.request_key("Tea is hot.", "Tea is hot."), "Tea is hot.", "Tea is hot.")]
 
 
@@ -221,10 +211,7 @@ def warm_up() -> list[Any]:
 
 
 def measure(whats: Sequence[str], rounds: int, n: int, cache_tokens: int) -> dict[str, Any]:
-    from tasks import judges
-    from tasks.engines import _vllm
-
-    others = load()
+    load = load_average()
     with tempfile.TemporaryDirectory(prefix="leadline-bench-") as name:
         folder = Path(name)
         built(folder / "model")
@@ -238,14 +225,9 @@ def measure(whats: Sequence[str], rounds: int, n: int, cache_tokens: int) -> dic
                 llm.judge(warm_up())
                 found[what] = order(folder, llm, rounds, n) if what == "order" else cascade(folder, llm, rounds)
             finally:
-                llm._judge.close()  # noqa: SLF001 - now
+                llm._inner.close()  # noqa: SLF001
                 _vllm.CPU_CACHE_BYTES = before
-        return {**found, "traces": n, "cache_tokens": cache_tokens, "load": others}
-
-
-def ratios(rounds: Sequence[dict[str, dict[str, float]]], one: str, other: str, key: str) -> list[float]:
-    """A key of one over that of the other, round by round; rounds in which the other has none are left out."""
-    return [r[one][key] / r[other][key] for r in rounds if r[other].get(key)]
+        return {**found, "traces": n, "cache_tokens": cache_tokens, "load": load}
 
 
 def show(found: dict[str, Any]) -> None:
@@ -261,7 +243,7 @@ def show(found: dict[str, Any]) -> None:
             columns = (
                 spread([r[name][key] for r in rounds], digits) if key in rounds[0][name] else "" for name in names
             )
-            over = ratios(rounds, *names, key)
+            over = ratios(rounds, key, *names)
             table.add_row(key, *columns, spread(over, 2) if over else "")
         console.print(table)
     console.print(
@@ -272,11 +254,9 @@ def show(found: dict[str, Any]) -> None:
 
 
 def main() -> None:
-    parser = common.parser(__doc__)
-    parser.add_argument("--rounds", type=int, default=3)
+    parser = common.parser(__doc__, rounds=3)
     parser.add_argument("--traces", type=int, default=40)
     parser.add_argument("--cache-tokens", type=int, default=32_768)
-    parser.add_argument("--json", type=Path)
     parser.add_argument("parts", nargs="*", choices=[*PARTS, []], help="default: both")
     args = parser.parse_args()
     result = measure(args.parts or list(PARTS), args.rounds, args.traces, args.cache_tokens)

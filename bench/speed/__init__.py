@@ -1,0 +1,1 @@
+"""What a night costs: seconds, memory, requests and tokens."""

@@ -1,0 +1,143 @@
+"""The pipeline around a judge that costs nothing: traces/s, CPU and peak memory per stage, beside bare equivalents.
+
+    python -m bench.speed.pipeline [--traces 10000 100000] [--rounds 3] [--json FILE]
+
+Every round runs, one after another and each in its own process: a bare polars copy of the generated file from NDJSON to
+Parquet, the pipeline's stages on it, and one bare DuckDB GROUP BY over the resulting trace scores. Ratios are computed
+inside a round; medians over the rounds are printed. The judge draws verdicts of every label, abstentions and failures
+from request keys (`replay`), and the embedder returns a constant. So only Leadline's own work is left.
+"""
+
+import argparse
+import json
+import tempfile
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from datetime import date
+from pathlib import Path
+from statistics import median
+from typing import Any
+
+from rich.console import Console
+
+from bench import common
+from bench.common import Metered, Stages, measured, ratios
+from bench.speed.generate import write
+
+DAY = date(2026, 11, 1)
+JUDGE = {
+    "kind": "replay",
+    "shares": {
+        "supported": 0.55,
+        "partially_supported": 0.15,
+        "unsupported": 0.15,
+        "contradicted": 0.05,
+        "abstained": 0.05,
+        "failure": 0.05,
+    },
+}
+SCORES = ("groundedness_score", "faithfulness", "utilization", "answer_relevance", "context_relevance")
+
+
+def run_pipeline(source: Path, folder: Path) -> list[dict[str, Any]]:
+    from bench.nights import STAGES, configure, without_embedding
+    from tasks.publish import publish
+    from tasks.run.build import build_context
+    from tasks.scoring.nightly import aggregate_nights
+
+    report = {"dir": "report", "max_trace_pages": 100}
+    limits = {"shard_requests": 20_000}
+    models = {"judge.yaml": JUDGE}
+    config = configure(folder, source, {"judge": "judge.yaml"}, models, report=report, limits=limits)
+    ctx = build_context(config, DAY, DAY)
+    gates: Any = Metered(ctx.gates)
+    judge = Metered(ctx.judges[0].judge, "judge")
+    ctx = without_embedding(ctx, gates=gates, judges=(replace(ctx.judges[0], judge=judge),))
+    stages: dict[str, Callable[[Any], object]] = {
+        **STAGES,
+        "nightly": aggregate_nights,
+        "warehouse": publish.load_warehouse,
+        "report": publish.write_reports,
+        "publish": publish.publish_warehouse,
+    }
+    # What every run pays once, whatever its size: imports, and Great Expectations' first validation.
+    rows = [measured("imports", lambda: __import__("great_expectations.expectations"))]
+    for name, stage in stages.items():
+        rows.append(measured(name, lambda stage=stage: stage(ctx)))
+        if name == "ingest":
+            rows.append(common.share_of("the gate", gates.meter.wall))
+    return [*rows, common.share_of("the judge", judge.meter.cpu, judge.meter.cpu)]
+
+
+def run_copy(source: Path, folder: Path) -> list[dict[str, Any]]:
+    import polars as pl
+
+    def copy() -> None:
+        pl.scan_ndjson(source).sink_parquet(folder / "copy.parquet", compression="zstd", compression_level=1)
+
+    return [measured("bare copy", copy)]
+
+
+def run_aggregate(source: Path, folder: Path) -> list[dict[str, Any]]:  # noqa: ARG001 - one signature for all
+    return [measured("bare aggregate", lambda: bare_scores(folder / "lake"))]
+
+
+def bare_scores(lake: Path, by: str = "app, generator") -> None:
+    """Means and percentiles of the scores, as a person would query them."""
+    import duckdb
+
+    one = "avg({0}), stddev_samp({0}), count({0}), quantile_cont({0}, [0.05, 0.25, 0.5, 0.75, 0.95])"
+    numbers = ", ".join(one.format(score) for score in SCORES)
+    files = f"read_parquet('{lake}/trace_scores/*/*/*.parquet')"
+    duckdb.connect().execute(f"SELECT {by}, count(*), {numbers} FROM {files} GROUP BY {by}").fetchall()
+
+
+RUNS = {"copy": run_copy, "pipeline": run_pipeline, "aggregate": run_aggregate}
+
+
+def one_round(source: Path) -> Stages:
+    with tempfile.TemporaryDirectory(prefix="leadline-bench-") as folder:
+        return common.one_round("bench.speed.pipeline", *((what, source, folder) for what in RUNS))
+
+
+def show(results: Mapping[int, Sequence[Stages]]) -> None:
+    console = Console(width=110)
+    for n, rounds in results.items():
+        columns = ("stage", "seconds", "traces/s", "CPU ms/trace", "peak MB")
+        table = common.table(f"{n:,} traces, median of {len(rounds)} rounds", columns)
+        found = common.medians(rounds)
+        for stage, m in found.items():
+            rate = f"{n / m['wall']:,.0f}" if m["wall"] else ""
+            table.add_row(stage, f"{m['wall']:.2f}", rate, f"{1000 * m['cpu'] / n:.3f}", f"{m['peak_mb']:,.0f}")
+        console.print(table)
+        own = [s for s in found if not s.startswith(("bare", "imports", "of it"))]
+        total = median(sum(r[s]["cpu"] for s in own) - r["of it, the judge"]["cpu"] for r in rounds)
+        ingest = median(ratios(rounds, "wall", "ingest", "bare copy"))
+        ungated = median(ratios(rounds, "wall", "ingest", "bare copy", without="of it, the gate"))
+        console.print(
+            f"ingest / bare copy {ingest:.2f}× ({ungated:.2f}× without the gate), "
+            f"nightly / bare aggregate {median(ratios(rounds, 'wall', 'nightly', 'bare aggregate')):.2f}×, "
+            f"CPU without the judge {1000 * total / n:.3f} ms per trace, "
+            f"peak {max(found[s]['peak_mb'] for s in own):,.0f} MB"
+        )
+
+
+def main() -> None:
+    parser = common.parser(__doc__, rounds=3)
+    parser.add_argument("--traces", type=int, nargs="+", default=[10_000, 100_000])
+    parser.add_argument("--child", nargs=3, metavar=("WHAT", "SOURCE", "FOLDER"), help=argparse.SUPPRESS)
+    args = parser.parse_args()
+    if args.child:
+        what, source, folder = args.child
+        print(json.dumps(RUNS[what](Path(source), Path(folder))))
+        return
+    results: dict[int, list[Stages]] = {}
+    for n in args.traces:
+        source = write(Path(tempfile.gettempdir()) / f"leadline-bench-{n}.jsonl", n)
+        results[n] = [one_round(source) for _ in range(args.rounds)]
+    common.save(args.json, results)
+    show(results)
+
+
+if __name__ == "__main__":
+    main()
