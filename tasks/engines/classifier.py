@@ -13,8 +13,8 @@ from typing import Protocol
 import numpy as np
 import numpy.typing as npt
 
-from tasks.engines._classifiers import WHAT, ClassifierConfig, Labels, labels_of
-from tasks.engines._encoder import HASHED_FILES, Encoder
+from tasks.engines.shared.classifiers import WHAT, ClassifierConfig, Labels, labels_of
+from tasks.engines.shared.encoder import HASHED_FILES, Encoder
 
 __all__ = [
     "HASHED_FILES",

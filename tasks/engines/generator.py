@@ -13,7 +13,7 @@ from typing import Annotated, Literal, Protocol, Self
 from pydantic import Field, model_validator
 
 from tasks.core.config import Settings
-from tasks.engines import _models, gpus
+from tasks.engines.shared import gpus, model_files
 
 WHAT = "language model"
 ENGINES = {
@@ -70,7 +70,7 @@ class Server(Settings):
     retries: Annotated[int, Field(ge=0)] = 5
 
 
-class GeneratorConfig(_models.ModelConfig):
+class GeneratorConfig(model_files.ModelConfig):
     """Which language model, and how it runs.
 
     Attributes:
@@ -234,7 +234,7 @@ def describe(config: GeneratorConfig) -> dict[str, object]:
     """
     drawing = {"temperature": config.temperature, "top_p": config.top_p, "seed": config.seed}
     return {
-        **_models.identity(config, WHAT, HASHED_FILES),
+        **model_files.identity(config, WHAT, HASHED_FILES),
         "dtype": config.dtype,
         "quantization": config.offline.quantization,
         "max_tokens": config.max_tokens,
@@ -246,6 +246,6 @@ def describe(config: GeneratorConfig) -> dict[str, object]:
 
 
 HASHED_FILES = (
-    *_models.HASHED_FILES, "vocab.json", "merges.txt", "*.model", "tokenizer_config.json", "generation_config.json",
+    *model_files.HASHED_FILES, "vocab.json", "merges.txt", "*.model", "tokenizer_config.json", "generation_config.json",
     "chat_template.jinja", "*.py",
 )  # fmt: skip

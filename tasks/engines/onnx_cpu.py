@@ -22,9 +22,9 @@ import numpy as np
 
 from tasks.core import keys
 from tasks.core.errors import EngineError
-from tasks.engines import _models, _onnx_graph
-from tasks.engines._encoder import FromEncoder
 from tasks.engines.classifier import WHAT, Classified, ClassifierConfig, Encoder, softmax
+from tasks.engines.shared import model_files, onnx_graph
+from tasks.engines.shared.encoder import FromEncoder
 
 CACHE_VARIABLE = "LEADLINE_CACHE"
 READY = "model.int8.onnx"
@@ -58,7 +58,7 @@ class OnnxClassifier(FromEncoder):
         if ids:
             session = self._load()
             with ThreadPoolExecutor(self._config.threads or _cores()) as threads:
-                for i, logits in enumerate(threads.map(lambda tokens: _onnx_graph.run(session, tokens), ids)):
+                for i, logits in enumerate(threads.map(lambda tokens: onnx_graph.run(session, tokens), ids)):
                     probabilities[i] = softmax(logits)
         return Classified(probabilities, np.array([len(tokens) for tokens in ids], dtype=np.int64))
 
@@ -82,7 +82,7 @@ def write_graph(config: ClassifierConfig, path: Path) -> None:
         EngineError: The model can't be loaded or exported, a package is missing, or the file can't be written.
     """
     try:
-        _onnx_graph.write(config, Encoder(config), path)
+        onnx_graph.write(config, Encoder(config), path)
     except OSError as error:
         raise EngineError(
             f"the graph of {WHAT} {config.model!r} can't be written to {path} ({error.strerror}). Name another place."
@@ -91,13 +91,13 @@ def write_graph(config: ClassifierConfig, path: Path) -> None:
 
 def _open_cached(config: ClassifierConfig, encoder: Encoder) -> Any:  # noqa: ANN401
     """The session of the cached graph, which is made where it is missing or broken."""
-    _onnx_graph.package("onnxruntime")
+    onnx_graph.package("onnxruntime")
     path = _cached(config)
     if path.is_file():
         with contextlib.suppress(Exception):  # onnxruntime's errors have no common base
-            return _onnx_graph.session(path)
+            return onnx_graph.session(path)
     try:
-        _onnx_graph.write(config, encoder, path)
+        onnx_graph.write(config, encoder, path)
     except OSError as error:
         raise EngineError(
             f"the graph of {WHAT} {config.model!r} can't be kept in {path.parent} ({error.strerror}). "
@@ -108,25 +108,25 @@ def _open_cached(config: ClassifierConfig, encoder: Encoder) -> Any:  # noqa: AN
 
 def _open_ready(config: ClassifierConfig, path: Path) -> Any:  # noqa: ANN401
     session = _open(path, "Delete it, and it is made anew.")
-    if _onnx_graph.stamped(session) != _onnx_graph.stamp(config):
+    if onnx_graph.stamped(session) != onnx_graph.stamp(config):
         raise EngineError(f"{path} was not made from the weights beside it. Delete it, and it is made anew.")
     return session
 
 
 def _open(path: Path, remedy: str) -> Any:  # noqa: ANN401
     try:
-        return _onnx_graph.session(path)
+        return onnx_graph.session(path)
     except EngineError:
         raise
     except Exception as error:
-        raise EngineError(f"{path} can't be loaded ({_onnx_graph.reason(error)}). {remedy}") from error
+        raise EngineError(f"{path} can't be loaded ({onnx_graph.reason(error)}). {remedy}") from error
 
 
 def _ready(config: ClassifierConfig) -> Path | None:
     """The int8 graph that came with the weights."""
     if config.dtype != "int8" or config.on_hub:
         return None
-    path = _models.folder(config.model, WHAT) / READY
+    path = model_files.folder(config.model, WHAT) / READY
     return path if path.is_file() else None
 
 
@@ -134,7 +134,7 @@ def _quantization(config: ClassifierConfig) -> str:
     """How the weights became int8; a graph that came with them is what it is."""
     ready = _ready(config)
     if ready is None:
-        return _onnx_graph.SCHEME
+        return onnx_graph.SCHEME
     with ready.open("rb") as file:
         return f"{READY} {hashlib.file_digest(file, 'sha256').hexdigest()}"
 
@@ -144,15 +144,15 @@ def _cached(config: ClassifierConfig) -> Path:
     try:
         versions = {name: metadata.version(name) for name in VERSIONED}
     except metadata.PackageNotFoundError as error:
-        raise _onnx_graph.missing(error.name) from error
+        raise onnx_graph.missing(error.name) from error
     parts = {
-        "weights": _onnx_graph.weights(config),
+        "weights": onnx_graph.weights(config),
         "dtype": config.dtype,
-        "rules": _onnx_graph.RULES,
+        "rules": onnx_graph.RULES,
         "versions": versions,
     }
     own = os.environ.get(CACHE_VARIABLE)
-    folder = Path(own).expanduser() if own else Path(_onnx_graph.package("platformdirs").user_cache_dir("leadline"))
+    folder = Path(own).expanduser() if own else Path(onnx_graph.package("platformdirs").user_cache_dir("leadline"))
     return folder / "onnx" / keys.version(parts) / "model.onnx"
 
 

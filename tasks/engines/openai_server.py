@@ -21,10 +21,10 @@ from tenacity import AsyncRetrying, RetryCallState, retry_if_exception_type, sto
 
 from tasks.core.errors import EngineError
 from tasks.core.types import OUTAGE
-from tasks.engines import _openai_wire as wire
 from tasks.engines import generator
-from tasks.engines._openai_http import AgainError, NoAnswerError, Servers, Target
 from tasks.engines.generator import Generated, GeneratorConfig, Prompt, Server
+from tasks.engines.shared import openai_wire as wire
+from tasks.engines.shared.openai_http import AgainError, NoAnswerError, Servers, Target
 
 BEGINNING = 512  # characters: longer than what all prompts say first, shorter than most evidence
 GIVE_UP_AFTER = 20  # outages in a row

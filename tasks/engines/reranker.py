@@ -14,16 +14,16 @@ import numpy.typing as npt
 from pydantic import Field, model_validator
 
 from tasks.core.errors import EngineError
-from tasks.engines import _models, gpus
-from tasks.engines._classifiers import ClassifierConfig
-from tasks.engines._encoder import Encoder
+from tasks.engines.shared import gpus, model_files
+from tasks.engines.shared.classifiers import ClassifierConfig
+from tasks.engines.shared.encoder import Encoder
 
 RULES = 1  # raised when the way from a pair to its score changes
 WHAT = "reranker"
 ENGINES = {"transformers_cpu": "TransformersClassifier", "vllm_offline": "VllmClassifier"}
 
 
-class RerankerConfig(_models.ModelConfig):
+class RerankerConfig(model_files.ModelConfig):
     """Which cross-encoder, and how it runs.
 
     Attributes:

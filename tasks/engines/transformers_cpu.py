@@ -18,18 +18,18 @@ from pydantic import Field
 
 from tasks.core import keys
 from tasks.core.errors import EngineError
-from tasks.engines import _models
-from tasks.engines._batches import batches, padded
-from tasks.engines._classifiers import WHAT, ClassifierConfig, load_error
-from tasks.engines._encoder import Encoder, FromEncoder
 from tasks.engines.classifier import Classified, softmax
+from tasks.engines.shared import model_files
+from tasks.engines.shared.batches import batches, padded
+from tasks.engines.shared.classifiers import WHAT, ClassifierConfig, load_error
+from tasks.engines.shared.encoder import Encoder, FromEncoder
 
 RULES = 1  # raised when pooling or tokenization of texts to embed changes
 EMBEDDER = "embedding model"
 _Table = npt.NDArray[np.int64]
 
 
-class EmbedderConfig(_models.ModelConfig):
+class EmbedderConfig(model_files.ModelConfig):
     """Which embedding model, and how it runs.
 
     Attributes:
@@ -86,7 +86,7 @@ class Embedder:
         if self._description is None:
             c = self._config
             self._description = {
-                **_models.identity(c, EMBEDDER),
+                **model_files.identity(c, EMBEDDER),
                 "pooling": "mean",
                 "normalized": True,
                 "max_tokens": c.max_tokens,
@@ -136,7 +136,7 @@ class Embedder:
     def _read(self, texts: list[str]) -> tuple[list[npt.NDArray[np.float32]], list[int]]:
         """One vector and one token count per text, by the model."""
         tokenizer, model = self._load()
-        from tasks.engines import _torch_cpu as cpu  # noqa: PLC0415 - imports torch
+        from tasks.engines.shared import torch_cpu as cpu  # noqa: PLC0415 - imports torch
 
         ids: list[list[int]] = tokenizer(texts, truncation=True, max_length=self._config.max_tokens)["input_ids"]
         counts = [len(tokens) for tokens in ids]
@@ -150,15 +150,15 @@ class Embedder:
     def _load(self) -> tuple[Any, Any]:
         if self._loaded is not None:
             return self._loaded
-        library = _models.transformers()
+        library = model_files.transformers()
         c = self._config
-        name, options = _models.source(c, EMBEDDER)
+        name, options = model_files.source(c, EMBEDDER)
         try:
             tokenizer = library.AutoTokenizer.from_pretrained(name, **options)
             model = library.AutoModel.from_pretrained(name, dtype="float32", **options).eval()
         except Exception as error:  # the libraries below have no common error
-            raise _models.load_error(c, EMBEDDER, error) from error
-        _models.check_positions(c, EMBEDDER, model.config, c.max_tokens)
+            raise model_files.load_error(c, EMBEDDER, error) from error
+        model_files.check_positions(c, EMBEDDER, model.config, c.max_tokens)
         _use_threads(c.threads)
         self._loaded = (tokenizer, model)
         return self._loaded
@@ -189,7 +189,7 @@ class TransformersClassifier(FromEncoder):
             EngineError: See `classify`.
         """
         model = self._load()
-        from tasks.engines import _torch_cpu as cpu  # noqa: PLC0415 - imports torch
+        from tasks.engines.shared import torch_cpu as cpu  # noqa: PLC0415 - imports torch
 
         ids, types = self._encoder.encode(pairs)
         counts = [len(tokens) for tokens in ids]
@@ -209,8 +209,8 @@ class TransformersClassifier(FromEncoder):
     def _load(self) -> Any:  # noqa: ANN401
         if self._model is None:
             c = self._config
-            kind = _models.transformers().AutoModelForSequenceClassification
-            name, options = _models.source(c, WHAT)
+            kind = model_files.transformers().AutoModelForSequenceClassification
+            name, options = model_files.source(c, WHAT)
             options |= {"config": self._encoder.model_config, "trust_remote_code": c.trust_remote_code}
             try:
                 model, found = kind.from_pretrained(name, dtype=c.dtype, output_loading_info=True, **options)

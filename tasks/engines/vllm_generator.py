@@ -13,9 +13,10 @@ from collections.abc import Sequence
 from typing import Any
 
 from tasks.core.errors import EngineError
-from tasks.engines import _models, _vllm, generator
-from tasks.engines._chat import Chat
+from tasks.engines import generator
 from tasks.engines.generator import WHAT, Generated, GeneratorConfig, Prompt, Reply, Token
+from tasks.engines.shared import model_files, vllm_host
+from tasks.engines.shared.chat import Chat
 
 
 class VllmGenerator:
@@ -23,7 +24,7 @@ class VllmGenerator:
 
     def __init__(self, config: GeneratorConfig) -> None:
         self._config = config
-        self._host = _vllm.Host()
+        self._host = vllm_host.Host()
         self._chat: Chat | None = None
         self._tokenizer: Any = None
         self._description: dict[str, object] | None = None
@@ -129,13 +130,13 @@ class VllmGenerator:
     def _load_chat(self) -> Chat:
         if self._chat is None:
             c = self._config
-            name, options = _models.source(c, WHAT)
+            name, options = model_files.source(c, WHAT)
             try:
-                self._tokenizer = _models.transformers().AutoTokenizer.from_pretrained(
+                self._tokenizer = model_files.transformers().AutoTokenizer.from_pretrained(
                     name, trust_remote_code=c.offline.trust_remote_code, **options
                 )
             except Exception as error:  # a model's own code may raise anything
-                raise _models.load_error(c, WHAT, error) from error
+                raise model_files.load_error(c, WHAT, error) from error
             self._chat = Chat(self._tokenizer, f"{WHAT} {c.model!r}", c.thinking)
         return self._chat
 
@@ -148,8 +149,8 @@ class VllmGenerator:
             return ReasoningParserManager.get_reasoning_parser(name)(self._tokenizer)
         except Exception as error:  # none of that name, no such markers in the model, or a package that is not there
             raise EngineError(
-                f"vLLM's reasoning parser {name!r} can't read {WHAT} {self._config.model!r} ({_vllm.reason(error)}). "
-                "Check offline.reasoning_parser."
+                f"vLLM's reasoning parser {name!r} can't read {WHAT} {self._config.model!r} "
+                f"({vllm_host.reason(error)}). Check offline.reasoning_parser."
             ) from error
 
     def _load(self) -> Any:  # noqa: ANN401
@@ -192,19 +193,19 @@ def thought(parser: Any, prompt: Sequence[int], ids: Sequence[int]) -> int:  # n
 
 def _settings(config: GeneratorConfig) -> dict[str, Any]:
     own = config.offline
-    if own.batch_invariant and _vllm.on_cpu():
+    if own.batch_invariant and vllm_host.on_cpu():
         raise EngineError("offline.batch_invariant is set, which vLLM has for GPUs alone. Remove it.")
     chosen: dict[str, Any] = {
         "quantization": own.quantization,
         "max_num_seqs": own.max_sequences,
         "max_num_batched_tokens": own.batch_tokens,
     }
-    if config.temperature and _vllm.on_cpu():
+    if config.temperature and vllm_host.on_cpu():
         # vLLM 0.32 fails there on a prompt that is read in parts and has a seed.
         whole = max(own.batch_tokens or 0, config.max_tokens)
         chosen |= {"enable_chunked_prefill": False, "max_num_batched_tokens": whole}
     return {
-        **_vllm.settings(
+        **vllm_host.settings(
             dtype=config.dtype,
             max_tokens=config.max_tokens,
             tensor_parallel=own.tensor_parallel,
@@ -230,8 +231,10 @@ def _load_error(config: GeneratorConfig, error: Exception) -> EngineError:
     if "max_model_len" in str(error):
         return EngineError(f"{model} reads fewer tokens than max_tokens, which is {config.max_tokens}. Lower it.")
     if "architectures" in str(error):
-        return EngineError(f"vLLM does not serve {model} ({_vllm.reason(error)}). Use another model or a newer vLLM.")
+        return EngineError(
+            f"vLLM does not serve {model} ({vllm_host.reason(error)}). Use another model or a newer vLLM."
+        )
     return EngineError(
-        f"vLLM can't load {model} ({_vllm.reason(error)}). Its own messages say more; if it lacked memory, lower "
-        "max_tokens, fit offline.gpu_memory_share to what is free, or raise offline.tensor_parallel."
+        f"vLLM can't load {model} ({vllm_host.reason(error)}). Its own messages say more; if it lacked memory, "
+        "lower max_tokens, fit offline.gpu_memory_share to what is free, or raise offline.tensor_parallel."
     )

@@ -14,10 +14,10 @@ import numpy as np
 import numpy.typing as npt
 
 from tasks.core.errors import EngineError
-from tasks.engines import _vllm
-from tasks.engines._classifiers import WHAT, ClassifierConfig
-from tasks.engines._encoder import Encoder, FromEncoder
 from tasks.engines.classifier import Classified, softmax
+from tasks.engines.shared import vllm_host
+from tasks.engines.shared.classifiers import WHAT, ClassifierConfig
+from tasks.engines.shared.encoder import Encoder, FromEncoder
 
 
 class VllmClassifier(FromEncoder):
@@ -25,7 +25,7 @@ class VllmClassifier(FromEncoder):
 
     def __init__(self, config: ClassifierConfig, encoder: Encoder | None = None) -> None:
         super().__init__(config, encoder)
-        self._host = _vllm.Host()
+        self._host = vllm_host.Host()
 
     def classify(self, pairs: Sequence[tuple[str, str]]) -> Classified:
         """Probabilities of (premise, hypothesis) pairs, in their order.
@@ -59,7 +59,7 @@ class VllmClassifier(FromEncoder):
         """Logits (classes,) of each pair's token ids: the softmax is that of the other engines, and applied once."""
         llm = self._load()
         prompts = [{"prompt_token_ids": tokens} for tokens in ids]
-        parameters = _vllm.library().PoolingParams(use_activation=False)
+        parameters = vllm_host.library().PoolingParams(use_activation=False)
         try:
             outputs = llm.classify(prompts, pooling_params=parameters, use_tqdm=False)
         except Exception as error:  # vLLM's errors have no common base
@@ -90,14 +90,14 @@ class VllmClassifier(FromEncoder):
             family = self._encoder.model_config.model_type
             return EngineError(f"vLLM does not serve models of type {family}, as {model} is. Use transformers_cpu.")
         return EngineError(
-            f"vLLM can't load {model} ({_vllm.reason(error)}). Its own messages say more; if it lacked memory, lower "
-            "gpu_memory_share or free some, else check that engine transformers_cpu can load the model."
+            f"vLLM can't load {model} ({vllm_host.reason(error)}). Its own messages say more; if it lacked memory, "
+            "lower gpu_memory_share or free some, else check that engine transformers_cpu can load the model."
         )
 
 
 def _settings(config: ClassifierConfig) -> dict[str, Any]:
     return {
-        **_vllm.settings(
+        **vllm_host.settings(
             dtype=config.dtype,
             max_tokens=config.max_tokens,
             tensor_parallel=config.tensor_parallel,

@@ -21,8 +21,8 @@ from tasks.core.config import Settings, Share
 from tasks.core.errors import EngineError
 from tasks.core.keys import Versioned
 from tasks.core.types import Request, Verdict
-from tasks.engines import gpus
 from tasks.engines.classifier import ClassifierConfig, open_classifier
+from tasks.engines.shared import gpus
 from tasks.engines.transformers_cpu import Embedder, EmbedderConfig
 from tasks.judges import _surface
 from tasks.judges._base import JudgeConfig, check_bands, label_of

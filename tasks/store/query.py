@@ -7,10 +7,11 @@ were written) are null.
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from functools import cache
 from pathlib import Path
 from types import TracebackType
-from typing import Any, TypeAlias
+from typing import Any, ClassVar, TypeAlias
 
 import duckdb
 import pyarrow as pa
@@ -57,16 +58,33 @@ def connect(database: Path | str, memory_limit: str, scratch: Path) -> duckdb.Du
 
 
 class Queries:
-    """A private in-memory DuckDB to run SQL files in; use it as a context manager."""
+    """A private in-memory DuckDB to run SQL files in; use it as a context manager.
+
+    Starting DuckDB takes longer than most queries, so the last one is kept for whoever wants the same next.
+    """
+
+    _idle: ClassVar[list[tuple[object, duckdb.DuckDBPyConnection]]] = []  # with its settings; at most one
 
     def __init__(self, memory_limit: str, scratch: Path) -> None:
-        self._connection = connect(":memory:", memory_limit, scratch)
+        self._memory_limit, self._scratch = memory_limit, scratch
+        connection = None
+        with suppress(IndexError):  # another thread may have been faster
+            settings, idle = self._idle.pop()
+            connection = idle if settings == self._settings() else None
+        self._connection = connection or connect(":memory:", memory_limit, scratch)
+
+    def _settings(self) -> object:
+        # One that has spilled needs its directory, which the next run may have removed.
+        return self._memory_limit, self._scratch, self._scratch.exists()
 
     def __enter__(self) -> "Queries":
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, tb: TracebackType | None) -> None:
-        self._connection.close()
+        if error is None:
+            self._idle[:] = [(self._settings(), self._connection)]
+        else:
+            self._connection.close()
 
     def run(self, name: str, relations: Mapping[str, Relation], params: Mapping[str, object] | None = None) -> pa.Table:
         """Result of `sql/<name>.sql` over the given relations.

@@ -8,9 +8,10 @@ import numpy as np
 import pytest
 
 from tasks.core.errors import EngineError
-from tasks.engines import _onnx_graph, onnx_cpu
+from tasks.engines import onnx_cpu
 from tasks.engines.classifier import ClassifierConfig, Encoder, Labels, open_classifier
 from tasks.engines.onnx_cpu import OnnxClassifier, write_graph
+from tasks.engines.shared import onnx_graph
 
 for needed in ("onnx", "onnxscript", "onnxruntime"):
     pytest.importorskip(needed)
@@ -147,7 +148,7 @@ def test_description_is_other_engines_own_but_for_int8(folders):
     assert OnnxClassifier(own).describe() == Encoder(own).describe()
     assert made(folders["bert"], threads=2).describe() == made(folders["bert"]).describe()
     quantized = made(folders["bert"], dtype="int8").describe()
-    assert quantized == {**Encoder(own).describe(), "dtype": "int8", "quantization": _onnx_graph.SCHEME}
+    assert quantized == {**Encoder(own).describe(), "dtype": "int8", "quantization": onnx_graph.SCHEME}
 
 
 @pytest.fixture
@@ -169,7 +170,7 @@ def test_cached_graph_is_used_again(folders, own_cache, tmp_path, monkeypatch):
     def export(*_):
         raise AssertionError("exported")
 
-    monkeypatch.setattr(_onnx_graph, "_export", export)
+    monkeypatch.setattr(onnx_graph, "_export", export)
     found = made(copied, dtype="int8").classify(PAIRS).probabilities  # weights count, not paths
     assert np.array_equal(found, own_cache[1])
     with pytest.raises(AssertionError, match="exported"):
@@ -285,10 +286,10 @@ def test_model_that_does_not_export_names_the_other_engine(folders, tmp_path, mo
 
 
 def test_graph_that_answers_otherwise_than_the_model_is_never_kept(folders, tmp_path, monkeypatch):
-    right = _onnx_graph.run
+    right = onnx_graph.run
     monkeypatch.setenv(onnx_cpu.CACHE_VARIABLE, str(tmp_path))
     # Right on the length that it was exported with, wrong on others: what a misread shape looks like.
-    monkeypatch.setattr(_onnx_graph, "run", lambda session, ids: right(session, ids) + (len(ids) > 40))
+    monkeypatch.setattr(onnx_graph, "run", lambda session, ids: right(session, ids) + (len(ids) > 40))
     with pytest.raises(EngineError, match="other logits than the model, by 1"):
         made(folders["bert"]).classify(PAIRS)
     assert list(tmp_path.rglob("*.onnx")) == []
@@ -306,8 +307,8 @@ def test_failing_run_tells_lengths_and_no_text(folders):
     assert "customer" not in str(caught.value)
 
 
-@pytest.mark.skipif(not _onnx_graph._vnni(), reason="without VNNI there is one way only")
+@pytest.mark.skipif(not onnx_graph._vnni(), reason="without VNNI there is one way only")
 def test_processors_with_and_without_vnni_instructions_agree(folders, ready):
     ids = Encoder(config(folders["bert"])).ids(PAIRS)
-    fast, precise = (_onnx_graph.session(ready, vnni=vnni) for vnni in (True, False))
-    assert all(np.array_equal(_onnx_graph.run(fast, pair), _onnx_graph.run(precise, pair)) for pair in ids)
+    fast, precise = (onnx_graph.session(ready, vnni=vnni) for vnni in (True, False))
+    assert all(np.array_equal(onnx_graph.run(fast, pair), onnx_graph.run(precise, pair)) for pair in ids)

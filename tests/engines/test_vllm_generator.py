@@ -20,9 +20,9 @@ from hypothesis import strategies as st
 from kit.models.llms import END, POSITIONS, START, STOP, THINK, THOUGHT, build
 
 from tasks.core.errors import EngineError
-from tasks.engines import _vllm
-from tasks.engines._chat import SAME_DAY, Chat
 from tasks.engines.generator import TOP, Generated, GeneratorConfig, Prompt, open_generator
+from tasks.engines.shared import vllm_host
+from tasks.engines.shared.chat import SAME_DAY, Chat
 from tasks.engines.vllm_generator import VllmGenerator, thought
 
 VLLM = importlib.util.find_spec("vllm") is not None
@@ -369,7 +369,7 @@ def test_an_error_says_what_to_do_where_the_model_reads_less(folder):
 
 @real
 def test_an_error_says_what_to_do_where_batches_can_not_be_invariant(folder):
-    if not _vllm.on_cpu():
+    if not vllm_host.on_cpu():
         pytest.skip("a GPU can have invariant batches")
     own = VllmGenerator(config(folder, offline={"batch_invariant": True}))
     with pytest.raises(

@@ -23,8 +23,8 @@ from tasks import judges
 from tasks.core.errors import EngineError
 from tasks.core.keys import request_key
 from tasks.core.types import Request
-from tasks.engines._vllm import Host
 from tasks.engines.classifier import ClassifierConfig, open_classifier
+from tasks.engines.shared.vllm_host import Host
 from tasks.engines.vllm_offline import VllmClassifier
 
 pytestmark = [

@@ -9,7 +9,6 @@ row of these tables and takes longer than all the rest.
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cache
 from hashlib import sha256
 from pathlib import Path
 from typing import Any
@@ -22,7 +21,6 @@ from kit.stage_kit import DAY, TODAY, Directions, leaves, put, trace
 from tasks.claims import extract as claims
 from tasks.core.config import Recipe
 from tasks.core.schemas import CLAIM_RESULTS, PAIRS, TRACE_SCORES, VERDICTS, Table
-from tasks.engines import _models
 from tasks.judges import replay
 from tasks.judging import pairs, relevance, verdicts
 from tasks.judging.grades import grade_answers
@@ -154,7 +152,6 @@ def root(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     with pytest.MonkeyPatch.context() as patched, Kept("1GB", made / "scratch") as queries:
         queries._connection.execute("SET threads = 1")
         patched.setattr(Context, "queries", lambda _: queries)
-        patched.setattr(_models, "file_hashes", cache(_models.file_hashes))
         night(made, {})
         for base in (TOGETHER, {"cascade": {}}):
             night(made, base)

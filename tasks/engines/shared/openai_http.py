@@ -14,8 +14,8 @@ import aiohttp
 from yarl import URL
 
 from tasks.core.errors import EngineError
-from tasks.engines import _openai_wire as wire
 from tasks.engines.generator import Server
+from tasks.engines.shared import openai_wire as wire
 
 RESTS_S = 10.0  # how long a server that failed is spared, where others answer
 DEAD_AFTER = 20  # failures in a row

@@ -14,7 +14,7 @@ from typing import Any
 
 from tasks.core import leash
 from tasks.core.errors import EngineError
-from tasks.engines import _models
+from tasks.engines.shared import model_files
 
 # Nothing is reported to anyone; a log line is an error; worker processes start afresh, not as copies of this one.
 ENVIRONMENT = {
@@ -35,7 +35,7 @@ class Host:
         self._processes: list[Any] = []
 
     def start(
-        self, config: _models.ModelConfig, what: str, settings: dict[str, Any], own: Mapping[str, str] | None = None
+        self, config: model_files.ModelConfig, what: str, settings: dict[str, Any], own: Mapping[str, str] | None = None
     ) -> Any:  # noqa: ANN401
         """Load a model.
 
@@ -48,7 +48,7 @@ class Host:
             EngineError: Its folder is not there, or vLLM is not installed.
             Exception: Whatever vLLM raises; its errors have no common base.
         """
-        name, _ = _models.source(config, what)
+        name, _ = model_files.source(config, what)
         vllm = library()
         others = _children()
         with _environment(own or {}), _without_interrupts():

@@ -10,12 +10,12 @@ from collections.abc import Sequence
 from typing import Any
 
 from tasks.core.errors import EngineError
-from tasks.engines import _models
-from tasks.engines._classifiers import FIELDS, WHAT, ClassifierConfig, Labels, labels_of, load_error
+from tasks.engines.shared import model_files
+from tasks.engines.shared.classifiers import FIELDS, WHAT, ClassifierConfig, Labels, labels_of, load_error
 
 RULES = 1  # raised when the way from a pair to token ids changes
 # A tokenizer may live in several files, and a model with code of its own in Python files.
-HASHED_FILES = (*_models.HASHED_FILES, "vocab.json", "merges.txt", "*.model", "tokenizer_config.json", "*.py")
+HASHED_FILES = (*model_files.HASHED_FILES, "vocab.json", "merges.txt", "*.model", "tokenizer_config.json", "*.py")
 
 
 class Encoder:
@@ -57,7 +57,7 @@ class Encoder:
         if self._description is None:
             c = self._config
             self._description = {
-                **_models.identity(c, WHAT, HASHED_FILES),
+                **model_files.identity(c, WHAT, HASHED_FILES),
                 "dtype": c.dtype,
                 "max_tokens": c.max_tokens,
                 "template": c.template,
@@ -166,16 +166,16 @@ class Encoder:
 
     def _load(self) -> tuple[Any, Any, re.Pattern[str]]:
         if self._loaded is None:
-            library = _models.transformers()
+            library = model_files.transformers()
             c = self._config
-            name, options = _models.source(c, WHAT)
+            name, options = model_files.source(c, WHAT)
             options["trust_remote_code"] = c.trust_remote_code
             try:
                 own = library.AutoConfig.from_pretrained(name, **options)
                 tokenizer = library.AutoTokenizer.from_pretrained(name, **options)
             except Exception as error:  # the libraries below have no common error
                 raise load_error(c, error) from error
-            _models.check_positions(c, WHAT, own, c.max_tokens)
+            model_files.check_positions(c, WHAT, own, c.max_tokens)
             if c.own_types and getattr(own, "type_vocab_size", 0) < 2:
                 raise EngineError(f"{WHAT} {c.model!r} has no token types. Leave out token_types.")
             special = [re.escape(token) for token in tokenizer.all_special_tokens if len(token) > 1]

@@ -11,7 +11,7 @@ from typing import Annotated, Literal, Self
 from pydantic import Field, model_validator
 
 from tasks.core.errors import EngineError
-from tasks.engines import _models
+from tasks.engines.shared import model_files
 
 WHAT = "classifier"
 FIELDS = ("{premise}", "{hypothesis}")
@@ -31,7 +31,7 @@ NAMES: dict[str, frozenset[str]] = {
 }  # fmt: skip
 
 
-class ClassifierConfig(_models.ModelConfig):
+class ClassifierConfig(model_files.ModelConfig):
     """Which classifier, and how it runs.
 
     Attributes:
@@ -146,7 +146,7 @@ def load_error(config: ClassifierConfig, error: Exception) -> EngineError:
             f"{WHAT} {config.model!r} comes with Python code of its own. Read it, and if you trust it set "
             "trust_remote_code to true."
         )
-    return _models.load_error(config, WHAT, error)
+    return model_files.load_error(config, WHAT, error)
 
 
 def _meaning(name: str) -> str | None:

@@ -18,8 +18,8 @@ import numpy.typing as npt
 
 from tasks.core import keys
 from tasks.core.errors import EngineError
-from tasks.engines import _models
 from tasks.engines.classifier import HASHED_FILES, WHAT, ClassifierConfig, Encoder
+from tasks.engines.shared import model_files
 
 # Weights signed and one scale per output channel: one scale per matrix loses twice as much. Embeddings stay float32:
 # they are looked up, not multiplied, so that int8 would cost accuracy and buy no time.
@@ -91,7 +91,7 @@ def run(session: Any, ids: Sequence[int]) -> npt.NDArray[np.float64]:  # noqa: A
 
 def weights(config: ClassifierConfig) -> dict[str, str]:
     """Hashes of the model's files; of a hub model, its name and commit."""
-    found: Any = _models.identity(config, WHAT, HASHED_FILES)["weights"]
+    found: Any = model_files.identity(config, WHAT, HASHED_FILES)["weights"]
     return {str(name): str(digest) for name, digest in found.items()}
 
 
@@ -170,14 +170,14 @@ def _load(config: ClassifierConfig) -> Any:  # noqa: ANN401
     from transformers.utils import logging as progress  # noqa: PLC0415
 
     progress.disable_progress_bar()
-    name, options = _models.source(config, WHAT)
+    name, options = model_files.source(config, WHAT)
     options["trust_remote_code"] = config.trust_remote_code
     # Eager attention makes the plainest graph; the runtime fuses what it knows.
     options["attn_implementation"] = "eager"
     try:
         return AutoModelForSequenceClassification.from_pretrained(name, dtype=torch.float32, **options).eval()
     except Exception as error:
-        raise _models.load_error(config, WHAT, error) from error
+        raise model_files.load_error(config, WHAT, error) from error
 
 
 def _quantize(graph: Any, path: Path) -> None:  # noqa: ANN401
