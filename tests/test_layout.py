@@ -90,7 +90,7 @@ ELSEWHERE = {
     "tasks/run/result.py": "run/test_record.py",
     "tasks/run/selectors.py": "flows/analysis/test_compare.py",
     "tasks/scoring/nightly.py": "scoring/test_score.py",
-    "tasks/text/languages.py": "extractors/test_declines.py",
+    "tasks/text/languages.py": "extractors/cut/test_declines.py",
     "tasks/text/sentences.py": "extractors/test_sentences.py",
     "tasks/text/words.py": "text/test_overlap.py",
 }

@@ -13,10 +13,10 @@ from typing import Literal
 
 from tasks.core import keys
 from tasks.core.types import OUTAGE, Answer, ClaimDraft, Extraction, Extractor
-from tasks.extractors._writers import Writers
-from tasks.extractors.citations import Finder
+from tasks.extractors import Writers
+from tasks.extractors.cut.citations import CutSettings, Finder
 from tasks.extractors.segments import RULES as CUT_RULES
-from tasks.extractors.segments import CutSettings, Segments
+from tasks.extractors.segments import Segments
 from tasks.judges.generate import Writer, Written
 
 RULES = 2  # part of the version, beside those of the sentences

@@ -19,7 +19,7 @@ from tasks.core.grades import Answered, Grade, Grader
 from tasks.core.keys import Versioned
 from tasks.core.types import Judge, Verdict
 from tasks.engines.transformers_cpu import Embedder, EmbedderConfig
-from tasks.extractors import declines
+from tasks.extractors.cut import declines
 from tasks.graders import _completeness, _likeness, _reading, _slips, _support
 from tasks.graders._completeness import Completeness
 from tasks.graders._likeness import Likeness

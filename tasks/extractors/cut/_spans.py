@@ -8,10 +8,10 @@ from bisect import bisect_left
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
-from tasks.extractors import _sources
-from tasks.extractors._kinds import Language
-from tasks.extractors.citations import Reference
-from tasks.extractors.markdown import Block
+from tasks.extractors.cut import _sources
+from tasks.extractors.cut._kinds import Language
+from tasks.extractors.cut.citations import Reference
+from tasks.extractors.cut.markdown import Block
 
 SIGNS = "✓✔✗✘❌✅☑"  # all that some cells of tables say
 _TEXT = re.compile(r"[^\W_]")

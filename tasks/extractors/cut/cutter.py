@@ -14,13 +14,13 @@ from itertools import groupby
 from typing import NamedTuple
 
 from tasks.core.types import Answer, Chunk, Citation, Kind
-from tasks.extractors import _kinds, _sources, _spans, markdown
-from tasks.extractors._kinds import Language
-from tasks.extractors._resolve import Resolver, plain_digits
-from tasks.extractors._sentences import sentences
-from tasks.extractors._spans import Run
-from tasks.extractors.citations import Finder, Reference
-from tasks.extractors.markdown import Block
+from tasks.extractors.cut import _kinds, _sources, _spans, markdown
+from tasks.extractors.cut._kinds import Language
+from tasks.extractors.cut._resolve import Resolver, plain_digits
+from tasks.extractors.cut._sentences import sentences
+from tasks.extractors.cut._spans import Run
+from tasks.extractors.cut.citations import Finder, Reference
+from tasks.extractors.cut.markdown import Block
 from tasks.text import languages
 from tasks.text.languages import Detected
 

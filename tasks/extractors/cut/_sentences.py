@@ -8,7 +8,7 @@ from typing import TypeVar
 
 import sentencex
 
-from tasks.extractors.markdown import Block, encodable
+from tasks.extractors.cut.markdown import Block, encodable
 
 # sentencex takes time with the square of the length where quotes and brackets abound; a longer sentence is cut.
 _WINDOW = 4_000

@@ -3,7 +3,7 @@
 import pytest
 
 from tasks.core.grades import Statement
-from tasks.extractors import declines
+from tasks.extractors.cut import declines
 from tasks.graders import _reading
 
 DECLINES = (

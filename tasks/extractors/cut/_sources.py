@@ -10,9 +10,9 @@ from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 from tasks.core.types import Chunk
-from tasks.extractors._resolve import SUPERSCRIPTS, Resolver, plain_digits
-from tasks.extractors.citations import Reference
-from tasks.extractors.markdown import Block
+from tasks.extractors.cut._resolve import SUPERSCRIPTS, Resolver, plain_digits
+from tasks.extractors.cut.citations import Reference
+from tasks.extractors.cut.markdown import Block
 
 _WORDS = (
     r"(?:sources?(?: cited| used)?|references?|citations?|bibliography|works cited|footnotes|endnotes|notes|"

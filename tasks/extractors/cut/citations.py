@@ -9,13 +9,13 @@ covers: that is `segments.py`.
 import re
 from bisect import bisect_right
 from collections.abc import Mapping, Sequence
-from typing import NamedTuple
+from typing import Annotated, NamedTuple
 
 from pydantic import Field, ValidationInfo, field_validator
 
 from tasks.core.config import Settings, did_you_mean
-from tasks.extractors._resolve import HAS_ID, NUMBERS, SUPERSCRIPTS, Resolver
-from tasks.extractors.markdown import Block
+from tasks.extractors.cut._resolve import HAS_ID, NUMBERS, SUPERSCRIPTS, Resolver
+from tasks.extractors.cut.markdown import Block
 
 _NAMES = r"[^\[\]\n]{1,200}"
 # Style, the character it begins with, and the rest. At one place the first that fits counts.
@@ -51,17 +51,20 @@ _EXPONENTS = frozenset(
 )
 
 
-class StyleSettings(Settings):
-    """The settings that every model-free extractor shares.
+class CutSettings(Settings):
+    """The settings that all extractors share.
 
     Attributes:
         styles: The app's own styles: name to regular expression with a named group `ref`.
         citation_style: One built-in style or one of `styles`; `auto` for whatever is found; `structured` for the
             trace's `citations` field alone; `none` where references carry no meaning.
+        language: Language whose rules decide where a sentence ends and what kind it is, as an ISO 639 code; `auto` to
+            detect it in the answer.
     """
 
     styles: Mapping[str, str] = Field(default_factory=dict)
     citation_style: str = "auto"
+    language: Annotated[str, Field(pattern=r"^(?:auto|[a-z]{2,3})$")] = "auto"
 
     @field_validator("styles")
     @classmethod
@@ -98,7 +101,7 @@ class Reference(NamedTuple):
 class Finder:
     """Finds the references of one configured style. Built once per extractor."""
 
-    def __init__(self, settings: StyleSettings) -> None:
+    def __init__(self, settings: CutSettings) -> None:
         style = settings.citation_style
         everything = style in {"auto", "structured"}
         builtin = [b for b in _BUILTIN if everything or b[0] == style]

@@ -14,7 +14,7 @@ from typing import Literal, NamedTuple
 import numpy as np
 import pyromark
 
-from tasks.extractors import _html
+from tasks.extractors.cut import _html
 
 OPTIONS = pyromark.Options.ENABLE_TABLES | pyromark.Options.ENABLE_FOOTNOTES | pyromark.Options.ENABLE_TASKLISTS
 

@@ -16,7 +16,7 @@ from typing import Any
 import yaml
 
 from tasks.core.types import Kind
-from tasks.extractors import declines
+from tasks.extractors.cut import declines
 
 RULES = 1  # raised when the same sentence gets another kind
 LONGEST = 300  # characters; what is longer states something
