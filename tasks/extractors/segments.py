@@ -2,8 +2,7 @@
 
 A segment is the text that one run of references covers: the text before the run, back to the run before it. A run at
 the beginning of a block, with nothing before it, covers the text after it. What stands behind the last run of a block
-is an uncited segment. Nothing is joined across blocks, nor across what is no claim. Leaves out how an answer is cut
-(`cut`) and the facts in a segment.
+is an uncited segment. Nothing is joined across blocks, nor across what is no claim.
 """
 
 from collections.abc import Iterator, Sequence
@@ -14,9 +13,10 @@ from typing import Literal
 from tasks.core import keys
 from tasks.core.types import Answer, ClaimDraft, Extraction, Extractor
 from tasks.extractors import Writers
-from tasks.extractors.cut import _kinds, cutter, declines
+from tasks.extractors.cut import _kinds, cutter
+from tasks.extractors.cut._pieces import Piece
 from tasks.extractors.cut.citations import CutSettings, Finder
-from tasks.extractors.cut.cutter import Piece
+from tasks.text import declines
 
 RULES = [cutter.RULES, _kinds.RULES, declines.RULES]  # part of the version
 

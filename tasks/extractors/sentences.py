@@ -1,7 +1,7 @@
 """Extractor `sentences`: segments cut further into sentences, without a model (docs/methods.md#claims).
 
 Every sentence keeps the references that cover its segment. Sentence ends come from sentencex, by the rules of the
-language. Leaves out what a reference covers (`cut`) and the single facts inside a sentence.
+language.
 """
 
 from typing import Literal

@@ -1,17 +1,18 @@
 """The sources that many answers end with: lines and lists found here, so that nothing in them is taken for a claim.
 
 A list counts as one if a word such as "Sources" introduces it, or if it is the end of the answer and every entry is
-a reference with a link or a title, or a link alone (docs/methods.md#claims). What it names is handed out. Leaves out
-definitions of footnotes and links, which Markdown itself knows.
+a reference with a link or a title, or a link alone (docs/methods.md#claims). Markdown itself knows definitions of
+footnotes and links.
 """
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Sequence
+from itertools import groupby
 from typing import NamedTuple
 
 from tasks.core.types import Chunk
 from tasks.extractors.cut._resolve import SUPERSCRIPTS, Resolver, plain_digits
-from tasks.extractors.cut.citations import Reference
+from tasks.extractors.cut.citations import Reference, names
 from tasks.extractors.cut.markdown import Block
 
 _WORDS = (
@@ -88,173 +89,154 @@ def split(
     Args:
         found: The references of each block.
     """
-    headings = {at for at, block in enumerate(blocks) if block.kind == "heading"}
-    introduced = _introduced(answer, blocks, found, headings)
-    gone = set(introduced)
-    rest = [at for at in range(len(blocks)) if at not in gone and at not in headings]
-    titles = {t.casefold() for c in chunks for t in (c.title, c.doc_id) if t}
-    first: dict[str, int] = {}  # where a chunk is referred to for the first time
-    for at in rest:
-        for reference in found[at]:
-            for name in (*reference.ids, *reference.dangling):
-                first.setdefault(name, at)
-    trailing: list[int] = []
-    while rest:
-        size = 1
-        while size < len(rest) and blocks[rest[-size - 1]].group == blocks[rest[-1]].group:
-            size += 1
-        group = rest[-size:]
-        if not all(_is_entry(answer, blocks[at], found[at], titles, first, group[0]) for at in group) and not all(
-            _is_numbered_entry(answer, blocks[at], resolver, first) for at in group
-        ):
-            break
-        trailing = [*group, *trailing]
-        del rest[-size:]
-    line = [rest.pop()] if rest and _INTRODUCED.match(answer, blocks[rest[-1]].start, blocks[rest[-1]].end) else []
-    lists = [
-        Sources(part[0], tuple(r for at in part for r in _named(answer, blocks[at], found[at], resolver)), listed)
-        for part, listed in (
-            (sorted(gone), True),
-            (line, bool(line) and _is_list(answer, blocks[line[0]], found[line[0]], first, line[0])),
-            (trailing, True),
-        )
-        if part
-    ]
-    lost = {*gone, *trailing, *line}
-    return [at for at in range(len(blocks)) if at not in lost], sorted(lists)
+    return _Splitter(answer, blocks, found, resolver).split(chunks)
 
 
-def _is_list(answer: str, block: Block, references: Sequence[Reference], first: Mapping[str, int], at: int) -> bool:
-    """Whether a line lists the sources of the whole answer: it has titles, or several that are cited above in part."""
-    names = [name for r in references for name in (*r.ids, *r.dangling)]
-    if len(references) > 1 and any(first[name] < at for name in names):
-        return True
-    introduced = _INTRODUCED.match(answer, block.start, block.end)
-    ends = [introduced.end() if introduced else block.start, *(r.end for r in references)]
-    starts = [*(r.start for r in references), block.end]
-    return any(_TEXT.search(answer, a, b) for a, b in zip(ends, starts, strict=True))
+class _Splitter:
+    def __init__(
+        self, answer: str, blocks: Sequence[Block], found: Sequence[Sequence[Reference]], resolver: Resolver
+    ) -> None:
+        self.answer, self.blocks, self.found, self.resolver = answer, blocks, found, resolver
+        self.headings = {at for at, block in enumerate(blocks) if block.kind == "heading"}
+        # Filled when the lists that a word introduces are taken out: these need neither.
+        self.titles: set[str] = set()
+        self.first: dict[str, int] = {}  # block that refers to a chunk for the first time
 
-
-def _named(answer: str, block: Block, references: Sequence[Reference], resolver: Resolver) -> list[Reference]:
-    """What an entry refers to: its references, or else the documents that it names."""
-    if references:
-        return list(references)
-    named = []
-    start = block.start
-    for line in answer[block.start : block.end].split("\n"):
-        introduced = _INTRODUCED.match(line)
-        if ids := resolver.titled(line[introduced.end() if introduced else 0 :]):
-            named.append(Reference(start, start + len(line), ids))
-        start += len(line) + 1
-    return named
-
-
-def _introduced(
-    answer: str, blocks: Sequence[Block], found: Sequence[Sequence[Reference]], headings: set[int]
-) -> set[int]:
-    """Blocks that a word such as "Sources", standing alone, introduces, and that word."""
-    dropped: set[int] = set()
-    last_heading = max((at for at in headings if not _is_introduction(answer, blocks[at])), default=-1)
-    for at, block in enumerate(blocks):
-        if at in dropped or block.kind in {"cell", "head"} or not _is_introduction(answer, block):
-            continue
-        listed = False
-        entries: set[int] = set()
-        for next_ in range(at + 1, len(blocks)):
-            entry = _is_entry(answer, blocks[next_], found[next_], set(), {}, 0)
-            if blocks[next_].kind != "paragraph":
-                # Before another section, "References" may be what the section is about.
-                if next_ in headings or (at < last_heading and not entry):
-                    break
-                listed = True
-            elif not entry and (listed or at < last_heading or _covers_text(answer, blocks[next_], found[next_])):
+    def split(self, chunks: Sequence[Chunk]) -> tuple[list[int], list[Sources]]:
+        """See the function `split`."""
+        introduced = self._introduced()
+        rest = [at for at in range(len(self.blocks)) if at not in introduced and at not in self.headings]
+        self.titles = {t.casefold() for c in chunks for t in (c.title, c.doc_id) if t}
+        for at in rest:
+            for name in names(self.found[at]):
+                self.first.setdefault(name, at)
+        trailing: list[int] = []
+        for _, together in groupby(reversed(rest), key=lambda at: self.blocks[at].group):
+            group = sorted(together)
+            if not all(self._is_entry(at, group[0]) for at in group) and not all(map(self._is_numbered_entry, group)):
                 break
-            entries.add(next_)
-        if entries or at + 1 == len(blocks):  # else it is a heading like others
-            dropped |= {at, *entries}
-    return dropped
+            trailing = [*group, *trailing]
+        del rest[len(rest) - len(trailing) :]
+        line = [rest.pop()] if rest and self._introduction(rest[-1]) else []
+        lists = [
+            Sources(part[0], tuple(r for at in part for r in self._named(at)), listed)
+            for part, listed in (
+                (sorted(introduced), True),
+                (line, bool(line) and self._is_list(line[0])),
+                (trailing, True),
+            )
+            if part
+        ]
+        lost = {*introduced, *trailing, *line}
+        return [at for at in range(len(self.blocks)) if at not in lost], sorted(lists)
 
+    def _introduction(self, at: int) -> re.Match[str] | None:
+        """What introduces the list that a block holds itself: "Sources:"."""
+        return _INTRODUCED.match(self.answer, self.blocks[at].start, self.blocks[at].end)
 
-def _is_introduction(answer: str, block: Block) -> bool:
-    return block.end - block.start < 60 and bool(_INTRODUCTION.fullmatch(answer, block.start, block.end))
+    def _is_list(self, at: int) -> bool:
+        """Whether a line lists the sources of the whole answer: it has titles, or repeats a source among several."""
+        block, references = self.blocks[at], self.found[at]
+        if len(references) > 1 and any(self.first[name] < at for name in names(references)):
+            return True
+        introduced = self._introduction(at)
+        ends = [introduced.end() if introduced else block.start, *(r.end for r in references)]
+        starts = [*(r.start for r in references), block.end]
+        return any(_TEXT.search(self.answer, a, b) for a, b in zip(ends, starts, strict=True))
 
+    def _named(self, at: int) -> Sequence[Reference]:
+        """What an entry refers to: its references, or else the documents that it names."""
+        if self.found[at]:
+            return self.found[at]
+        named = []
+        for start, end in self._lines(at):
+            introduced = _INTRODUCED.match(self.answer, start, end)
+            if ids := self.resolver.titled(self.answer[introduced.end() if introduced else start : end]):
+                named.append(Reference(start, end, ids))
+        return named
 
-def _covers_text(answer: str, block: Block, references: Sequence[Reference]) -> bool:
-    """A reference stands behind text, as in a claim; in an entry of a list it would come first."""
-    return bool(references) and _TEXT.search(answer, block.start, references[0].start) is not None
+    def _lines(self, at: int) -> Iterator[tuple[int, int]]:
+        """The spans of a block's lines."""
+        start = self.blocks[at].start
+        for line in self.answer[start : self.blocks[at].end].split("\n"):
+            yield start, start + len(line)
+            start += len(line) + 1
 
+    def _introduced(self) -> set[int]:
+        """Blocks that a word such as "Sources", standing alone, introduces, and that word."""
+        dropped: set[int] = set()
+        last_heading = max((at for at in self.headings if not self._is_introduction(at)), default=-1)
+        for at, block in enumerate(self.blocks):
+            if at in dropped or block.kind in {"cell", "head"} or not self._is_introduction(at):
+                continue
+            listed = False
+            entries: set[int] = set()
+            for following in range(at + 1, len(self.blocks)):
+                entry = self._is_entry(following, 0)
+                if self.blocks[following].kind != "paragraph":
+                    # Before another section, "References" may be what the section is about.
+                    if following in self.headings or (at < last_heading and not entry):
+                        break
+                    listed = True
+                elif not entry and (listed or at < last_heading or self._covers_text(following)):
+                    break
+                entries.add(following)
+            if entries or at + 1 == len(self.blocks):  # else it is a heading like others
+                dropped |= {at, *entries}
+        return dropped
 
-def _is_entry(
-    answer: str,
-    block: Block,
-    references: Sequence[Reference],
-    titles: set[str],
-    first: Mapping[str, int],
-    group: int,
-) -> bool:
-    """Every line of the block is a reference with a link or a title, or a link alone."""
-    if block.kind in {"cell", "head"}:
-        return False
-    start = block.start
-    following = iter(references)
-    reference = next(following, None)
-    for line in answer[block.start : block.end].split("\n"):
-        end = start + len(line)
-        mine = []
-        while reference is not None and reference.start < end:
-            mine.append(reference)
-            reference = next(following, None)
-        if not _is_entry_line(answer, start, end, mine, titles, first, group):
+    def _is_introduction(self, at: int) -> bool:
+        block = self.blocks[at]
+        return block.end - block.start < 60 and bool(_INTRODUCTION.fullmatch(self.answer, block.start, block.end))
+
+    def _covers_text(self, at: int) -> bool:
+        """A reference stands behind text, as in a claim; in an entry of a list it would come first."""
+        found = self.found[at]
+        return bool(found) and _TEXT.search(self.answer, self.blocks[at].start, found[0].start) is not None
+
+    def _is_numbered_entry(self, at: int) -> bool:
+        """An item that is the title of a document to which the text above refers."""
+        block = self.blocks[at]
+        text = self.answer[block.start : block.end]
+        entry = block.kind == "item" and len(text.split()) <= _TITLE_WORDS
+        return entry and any(i in self.first for i in self.resolver.titled(text, least=0.5))
+
+    def _is_entry(self, at: int, group: int) -> bool:
+        """Every line of the block is a reference with a link or a title, or a link alone.
+
+        Args:
+            group: First block of the list that it would be in.
+        """
+        if self.blocks[at].kind in {"cell", "head"}:
             return False
-        start = end + 1
-    return True
+        found = self.found[at]  # one may begin with the line break before its line
+        lines = [(start, end, [r for r in found if start - 1 <= r.start < end]) for start, end in self._lines(at)]
+        return all(self._is_entry_line(*line, group) for line in lines)
 
+    def _is_entry_line(self, start: int, end: int, references: Sequence[Reference], group: int) -> bool:
+        lead = _LEAD.match(self.answer, start, end)
+        place = lead.end() if lead else start
+        leading = bool(references) and references[0].start == place
+        enumerated = None if leading else _ENUMERATOR.match(self.answer, place, end)
+        if leading or enumerated:
+            place = enumerated.end() if enumerated else references[0].end
+        rest, links = self.answer[place:end], 0
+        if "](" in rest or "://" in rest or "www." in rest:
+            rest, links = _LINK.subn("", rest)
+        title = rest.strip(" \t\r*_:.-–—\"“”'").casefold()
+        if enumerated and not links:
+            return title in self.titles
+        if not leading:
+            return bool(links) and not _TEXT.search(rest)
+        if not _TEXT.search(rest):
+            # A reference alone belongs to the text before it, unless it stands there already.
+            return bool(links) or self._are_known(references[0], group)
+        if len(title.split()) > _TITLE_WORDS:
+            return False
+        is_sentence = rest.rstrip().endswith((".", "!", "?", "。"))
+        return bool(links) or title in self.titles or (not is_sentence and self._are_known(references[0], group))
 
-def _is_numbered_entry(answer: str, block: Block, resolver: Resolver, first: Mapping[str, int]) -> bool:
-    """An item that is the title of a document to which the text above refers."""
-    text = answer[block.start : block.end]
-    ids = resolver.titled(text, least=0.5) if block.kind == "item" and len(text.split()) <= _TITLE_WORDS else ()
-    return bool(ids) and any(i in first for i in ids)
-
-
-def _is_entry_line(
-    answer: str,
-    start: int,
-    end: int,
-    references: Sequence[Reference],
-    titles: set[str],
-    first: Mapping[str, int],
-    group: int,
-) -> bool:
-    lead = _LEAD.match(answer, start, end)
-    place = lead.end() if lead else start
-    leading = bool(references) and references[0].start == place
-    enumerated = False
-    if leading:
-        place = references[0].end
-    elif number := _ENUMERATOR.match(answer, place, end):
-        place = number.end()
-        enumerated = True
-    rest, links = answer[place:end], 0
-    if "](" in rest or "://" in rest or "www." in rest:
-        rest, links = _LINK.subn("", rest)
-    title = rest.strip(" \t\r*_:.-–—\"“”'").casefold()
-    if enumerated and not links:
-        return title in titles
-    if not leading and not links:
-        return False
-    if not _TEXT.search(rest):
-        # A reference alone belongs to the text before it, unless it stands there already.
-        return bool(links) or (leading and _are_known(references[0], first, group))
-    if not leading:
-        return False
-    if len(title.split()) > _TITLE_WORDS:
-        return False
-    is_sentence = rest.rstrip().endswith((".", "!", "?", "。"))
-    return bool(links) or title in titles or (not is_sentence and _are_known(references[0], first, group))
-
-
-def _are_known(reference: Reference, first: Mapping[str, int], group: int) -> bool:
-    """Everything that it names was referred to before the list."""
-    names = (*reference.ids, *reference.dangling)
-    return bool(names) and all(first.get(name, group) < group for name in names)
+    def _are_known(self, reference: Reference, group: int) -> bool:
+        """Everything that it names was referred to before the list."""
+        named = names([reference])
+        return bool(named) and all(self.first.get(name, group) < group for name in named)
