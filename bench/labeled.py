@@ -21,7 +21,7 @@ import numpy.typing as npt
 from bench.common import ROOT
 from tasks.core import keys
 from tasks.core.types import Request
-from tasks.extractors.markdown import plain_text
+from tasks.extractors.cut.markdown import plain_text
 from training import authored
 
 Floats = npt.NDArray[np.float64]

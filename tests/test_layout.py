@@ -96,8 +96,9 @@ ELSEWHERE = {
     "tasks/run/result.py": "run/test_record.py",
     "tasks/run/selectors.py": "flows/analysis/test_compare.py",
     "tasks/scoring/nightly.py": "scoring/test_score.py",
-    "tasks/text/languages.py": "extractors/test_declines.py",
+    "tasks/text/languages.py": "text/test_declines.py",
     "tasks/text/sentences.py": "extractors/test_sentences.py",
+    "tasks/text/spans.py": "extractors/cut/test_markdown.py",
     "tasks/text/words.py": "text/test_overlap.py",
 }
 # Queries without a case of rows in a file: pages and views are tested with whole nights, the others with their verbs.

@@ -46,15 +46,10 @@ def cut(title: str, pages: Sequence[str], entries: Sequence[tuple[int, str, int 
     headings: list[tuple[int, str, int, int, bool]] = []  # level, title, start, end, certain
     at = 0
     for level, heading, page in entries:
-        begin, match = at, None
-        if page is not None:
-            begin = max(at, starts[page])
-            match = _line(heading).search(text, begin, starts[page + 1]) if heading else None
-        if match:
-            headings.append((level, heading, match.start(), match.end(), True))
-        else:
-            headings.append((level, heading, begin, begin, False))
-        at = headings[-1][3]
+        begin = at if page is None else max(at, starts[page])
+        match = _line(heading).search(text, begin, starts[page + 1]) if heading and page is not None else None
+        begin, at = match.span() if match else (begin, begin)
+        headings.append((level, heading, begin, at, match is not None))
     edges = [(0, title, 0, 0, True), *headings]
     ends = [begin for _, _, begin, _, _ in headings] + [len(text)]
     return [

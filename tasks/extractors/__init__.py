@@ -1,26 +1,50 @@
 """Claim extractors: how an answer is cut into claims (docs/methods.md#claims).
 
-One file per kind. A kind exposes a pydantic model `Config` and `build(config, writers) -> Extractor`; adding one is one
-file here. `markdown.py` and `citations.py` are what the kinds share. Leaves out what happens to the claims next.
+One file per kind: a pydantic model `Config` and `build(config, writers) -> Extractor`. All kinds share `cut`.
 """
 
 import sys
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from pathlib import Path
 from typing import Self, cast
 
 from tasks.core import keys
 from tasks.core.plugins import configured
 from tasks.core.types import Answer, Extraction, Extractor
-from tasks.extractors._cut import counts_from_zero, first_number
-from tasks.extractors._html import visible as visible
-from tasks.extractors._kinds import languages
-from tasks.extractors._writers import Writers
+from tasks.extractors.cut._html import visible as visible
+from tasks.extractors.cut._kinds import languages
+from tasks.extractors.cut.cutter import counts_from_zero, first_number
+from tasks.judges import generate
+from tasks.judges.generate import Writer
+
+
+class Writers:
+    """The models that break sentences into facts. Extractors that name the same file share a model.
+
+    Args:
+        where: The config file that names them; their paths are relative to it.
+    """
+
+    def __init__(self, where: str) -> None:
+        self._folder = Path(where).resolve().parent
+        self._open: dict[Path, Writer] = {}
+
+    def open(self, path: Path, gives: Sequence[str]) -> Writer:
+        """The writer of a file, whose prompt gets these inputs; its model is not loaded before the first call.
+
+        Raises:
+            ConfigError: The file or one of its keys is wrong.
+        """
+        at = (self._folder / path.expanduser()).resolve()
+        if at not in self._open:
+            self._open[at] = generate.load(at, gives)
+        return self._open[at]
 
 
 class ByApp:
-    """Extractors that follow each application's own settings."""
+    """An extractor that follows each application's own settings."""
 
     def __init__(self, default: Extractor, apps: Mapping[str, Extractor]) -> None:
         self._default = default
@@ -48,12 +72,10 @@ class ByApp:
         Raises:
             EngineError: A model is needed and can't be run.
         """
-        places: dict[int, list[int]] = {}
-        for at, (app, _) in enumerate(answers):
-            places.setdefault(id(self._of(app)), []).append(at)
+        own = [self._of(app) for app, _ in answers]
         found: dict[int, Extraction] = {}
-        for same in places.values():
-            extractor = self._of(answers[same[0]][0])
+        for extractor in {id(one): one for one in own}.values():
+            same = [at for at, one in enumerate(own) if one is extractor]
             found.update(zip(same, extractor.extract_many(_numbered([answers[at] for at in same])), strict=True))
         return [found[at] for at in range(len(answers))]
 
@@ -67,7 +89,7 @@ class ByApp:
 
 
 def _numbered(answers: Sequence[tuple[str, Answer]]) -> list[Answer]:
-    """The answers; what most of an app's show decides for those that leave open from which number they count."""
+    """The answers; where one leaves open from which number it counts, most others of its app decide."""
     shown = [(app, first_number(answer.text, answer.chunks)) for app, answer in answers]
     votes = Counter(one for one in shown if one[1] is not None)
     most: dict[str, int | None] = {}
@@ -82,7 +104,7 @@ def _numbered(answers: Sequence[tuple[str, Answer]]) -> list[Answer]:
 
 
 def covers(language: str | None) -> bool:
-    """Whether the phrases of a language are known; of what can't be told nobody can say."""
+    """Whether the phrases of a language are known; True where the language is unknown."""
     return language is None or language in languages()
 
 

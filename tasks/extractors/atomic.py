@@ -1,8 +1,7 @@
 """Extractor `atomic`: sentences broken by a model into self-contained facts (docs/methods.md#claims).
 
 A fact points to its sentence's span and keeps the sentence's references. A sentence that the model does not break (no
-readable reply, no fact in it, too long) stays one claim, as it stands in the answer: nothing is lost. Leaves out where
-sentences end (`sentences.py`) and what the model is told (the prompt).
+readable reply, no fact in it, too long) stays one claim, as it stands in the answer: nothing is lost.
 """
 
 from collections.abc import Iterator, Sequence
@@ -13,10 +12,10 @@ from typing import Literal
 
 from tasks.core import keys
 from tasks.core.types import OUTAGE, Answer, ClaimDraft, Extraction, Extractor
-from tasks.extractors._writers import Writers
-from tasks.extractors.citations import Finder
+from tasks.extractors import Writers
+from tasks.extractors.cut.citations import CutSettings, Finder
 from tasks.extractors.segments import RULES as CUT_RULES
-from tasks.extractors.segments import CutSettings, Segments
+from tasks.extractors.segments import Segments
 from tasks.judges.generate import Writer, Written
 
 RULES = 2  # part of the version, beside those of the sentences
@@ -54,20 +53,20 @@ class Atomic:
         return self.writer.gpus
 
     def extract_many(self, answers: Sequence[Answer]) -> list[Extraction]:
-        """The facts of each answer, in order; sentences are asked about `AT_ONCE` at a time.
+        """The facts of each answer, in order; the model reads `AT_ONCE` sentences at a time.
 
         Raises:
             EngineError: The model can't be run.
         """
         cut = [self.modelless.extract(a) for a in answers]
-        asked = [
+        inputs = [
             self._inputs(a, claim)
             for a, found in zip(answers, cut, strict=True)
             for claim in found.claims
             if claim.kind == "claim"
         ]
         written = chain.from_iterable(
-            self.writer.write(asked[start : start + AT_ONCE]) for start in range(0, len(asked), AT_ONCE)
+            self.writer.write(inputs[start : start + AT_ONCE]) for start in range(0, len(inputs), AT_ONCE)
         )
         return [_extraction(found, written) for found in cut]
 

@@ -2,36 +2,23 @@
 
 A segment is the text that one run of references covers: the text before the run, back to the run before it. A run at
 the beginning of a block, with nothing before it, covers the text after it. What stands behind the last run of a block
-is an uncited segment. Nothing is joined across blocks, nor across what is no claim. Leaves out how an answer is cut
-(`_cut.py`) and the facts in a segment.
+is an uncited segment. Nothing is joined across blocks, nor across what is no claim.
 """
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import groupby
-from typing import Annotated, Literal
-
-from pydantic import Field
+from typing import Literal
 
 from tasks.core import keys
 from tasks.core.types import Answer, ClaimDraft, Extraction, Extractor
-from tasks.extractors import _cut, _kinds, declines
-from tasks.extractors._cut import Piece
-from tasks.extractors._writers import Writers
-from tasks.extractors.citations import Finder, StyleSettings
+from tasks.extractors import Writers
+from tasks.extractors.cut import _kinds, cutter
+from tasks.extractors.cut._pieces import Piece
+from tasks.extractors.cut.citations import CutSettings, Finder
+from tasks.text import declines
 
-RULES = [_cut.RULES, _kinds.RULES, declines.RULES]  # part of the version
-
-
-class CutSettings(StyleSettings):
-    """What every extractor is told.
-
-    Attributes:
-        language: Whose rules tell where a sentence ends and what kind it is, as an ISO 639 code; `auto` to tell it from
-            the answer.
-    """
-
-    language: Annotated[str, Field(pattern=r"^(?:auto|[a-z]{2,3})$")] = "auto"
+RULES = [cutter.RULES, _kinds.RULES, declines.RULES]  # part of the version
 
 
 class Config(CutSettings):
@@ -65,7 +52,7 @@ class Segments:
 
     def extract(self, answer: Answer) -> Extraction:
         """The claims of one answer, and what is none."""
-        found = _cut.cut(answer, self.finder, self.language)
+        found = cutter.cut(answer, self.finder, self.language)
         pieces = found.pieces if self.by_sentence else _joined(found.pieces)
         drafts = [draft(piece) for piece in pieces]
         drafts += [ClaimDraft(start, end, kind="reasoning") for start, end in found.reasoning]

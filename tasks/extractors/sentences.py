@@ -1,16 +1,16 @@
 """Extractor `sentences`: segments cut further into sentences, without a model (docs/methods.md#claims).
 
 Every sentence keeps the references that cover its segment. Sentence ends come from sentencex, by the rules of the
-language. Leaves out what a reference covers (`_cut.py`) and the single facts inside a sentence.
+language.
 """
 
 from typing import Literal
 
 from tasks.core import keys
 from tasks.core.types import Extractor
-from tasks.extractors._writers import Writers
-from tasks.extractors.citations import Finder
-from tasks.extractors.segments import RULES, CutSettings, Segments
+from tasks.extractors import Writers
+from tasks.extractors.cut.citations import CutSettings, Finder
+from tasks.extractors.segments import RULES, Segments
 
 
 class Config(CutSettings):

@@ -1,7 +1,6 @@
 """Graders: the six grades of a whole answer (docs/methods.md#grades-of-a-grounded-answer). One module here is one kind.
 
-A kind's module has a pydantic model `Config` (the keys of its YAML file) and `build(config, where) -> Grader`. Modules
-with a leading underscore are helpers. Callers gather what a grader reads; `statements` cuts an answer.
+A kind's module has a pydantic model `Config` (the keys of its YAML file) and `build(config, where) -> Grader`.
 """
 
 import sys

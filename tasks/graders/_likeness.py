@@ -1,6 +1,6 @@
 """How near texts of an answer are to its question and its passages, by sentence embeddings and shared words.
 
-Every number depends on its texts alone. Left out: what a grader concludes.
+Every number depends on its texts alone.
 """
 
 import re

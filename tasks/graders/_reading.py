@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from tasks.core.grades import Statement
-from tasks.extractors import declines
+from tasks.text import declines
 
 RULES = 2  # raised when the same answer is read otherwise
 

@@ -1,7 +1,7 @@
 """Whether the passages that a statement cites support it: the requests to a judge, and the result of its verdicts.
 
 A statement is judged by each passage that it cites, by all of them together, and by the one sentence that shares most
-words with it, where a model detects a contradiction best. Left out: which statements there are.
+words with it, where a model detects a contradiction best.
 """
 
 from collections.abc import Mapping, Sequence

@@ -19,12 +19,12 @@ from tasks.core.grades import Answered, Grade, Grader
 from tasks.core.keys import Versioned
 from tasks.core.types import Judge, Verdict
 from tasks.engines.transformers_cpu import Embedder, EmbedderConfig
-from tasks.extractors import declines
 from tasks.graders import _completeness, _likeness, _reading, _slips, _support
 from tasks.graders._completeness import Completeness
 from tasks.graders._likeness import Likeness
 from tasks.graders._reading import Reading
 from tasks.graders._support import Check, Support, SupportResult
+from tasks.text import declines
 
 RULES = 1  # raised when the way from measures to a grade changes
 FEWEST = 0.3  # likeness of a passage below which none is about the question; relevance is then measured against this
@@ -173,13 +173,12 @@ class Entailment(Versioned):
         all_found = [*found, *(self._found(item, check, verdicts) for check in others)]
         addressed = any(one.addressed for one in all_found)
         failure = next((one.failure for one in all_found if one.failure is not None), None)
-        asked = {request.key for check in (*item.all_pairs, *others) for request in check.requests}
-        tokens = sum(verdicts[key].tokens_in for key in asked)
-        faithfulness = _faithfulness(item, found)
+        keys = {request.key for check in (*item.all_pairs, *others) for request in check.requests}
+        tokens = sum(verdicts[key].tokens_in for key in keys)
         return {
             "answer_relevancy": NA if item.declines else _relevancy(item, relevant),
             "completeness": self._completeness(item, verdicts, any(relevant), addressed, failure),
-            "faithfulness": replace(faithfulness, tokens_in=tokens),
+            "faithfulness": replace(_faithfulness(item, found), tokens_in=tokens),
             "usefulness": self._usefulness(item) if item.declines and item.reading.assertions else NA,
         }
 

@@ -2,7 +2,6 @@
 
 The prompts define what a grade means. They are files, checked when the grader is built; texts of an answer stand in
 them as data. All prompts about an answer follow one another, so that a prefix cache reads what they share once.
-Left out: running a model (`tasks.engines`), filling in a prompt and reading a reply (`tasks.judges.rater_model`).
 """
 
 from collections.abc import Mapping, Sequence
@@ -141,11 +140,11 @@ def _one(config: Config, generator: Generator, where: str, name: GradeName) -> R
         max_reply_tokens=config.max_reply_tokens,
     )
     one = RaterModel(settings, generator, where, GIVES, key)
-    asked = [field for field in one.prompt.output["properties"] if field != rater_model.EXPLANATION]
+    fields = [field for field in one.prompt.output["properties"] if field != rater_model.EXPLANATION]
     kind = "boolean" if RANGES[name] == (0, 1) else "integer"
     schema = one.prompt.output["properties"].get(name, {})
-    if asked != [name] or kind not in (schema.get("type"), *_listed(schema.get("type"))):
-        problem = f"names a prompt that asks for {', '.join(asked)}"
+    if fields != [name] or kind not in (schema.get("type"), *_listed(schema.get("type"))):
+        problem = f"names a prompt that asks for {', '.join(fields)}"
         raise ConfigError(where, key, problem, f"Name one that asks for {name}, of type {kind} or null, and no other.")
     return one
 

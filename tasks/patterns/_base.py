@@ -1,7 +1,4 @@
-"""What a detector reads and says: a claim with its verdicts, the chunks of its trace, and what was found where.
-
-Left out: which claims are looked at, and where the findings are kept (`tasks/scoring/patterns.py`).
-"""
+"""What a detector reads and returns: a claim with its verdicts, the chunks of its trace, and what was found where."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -60,7 +57,7 @@ class Claim:
         label: None unless judged.
         misused: It cites chunks, and none of them supports it.
         deciding: Chunks that decide the label, best first.
-        in_part: Chunks of which the judge said, each by itself, that they support a part of it.
+        in_part: Chunks that, each by itself, support a part of it according to the judge.
         dangling: References to chunks that are not in the trace, as written.
     """
 

@@ -1,4 +1,4 @@
-"""Generalized particular: the source tells of one instance, sample or time, the claim of a rule.
+"""Generalized particular: the source is about one instance, sample or time, the claim states a rule.
 
 Method: docs/methods.md#failure-patterns.
 
@@ -44,7 +44,7 @@ LIMIT = re.compile(
     r"that (?:user|person|file|case|customer|patient|group)|the \w+'s)\b",
     re.IGNORECASE,
 )
-# A claim with one of these is careful or tells of an instance itself.
+# A claim with one of these is careful or is about an instance itself.
 CAREFUL = re.compile(
     rf"\b(?:may|might|can|could|suggests?|suggested|appears?|seems?|possibly|potentially|perhaps|some|sometimes|often|"
     rf"several|certain|a few|many|one|according to|for example|for instance|{_YEAR}|reported|found that)\b|"
@@ -71,7 +71,7 @@ PARTICIPLE_AFTER = frozenset(
 
 
 def detect(claim: Claim, chunks: Sequence[Chunk]) -> Found | None:
-    """What makes it a rule, and the sentence that tells of one instance."""
+    """What makes it a rule, and the sentence that is about one instance."""
     if not claim.refuted:
         return None
     cue = UNIVERSAL.search(claim.text)
@@ -88,53 +88,51 @@ def detect(claim: Claim, chunks: Sequence[Chunk]) -> Found | None:
     if best < SHARED or best * len(claim_words) < FEWEST:
         return None
     closest = [(chunk, s) for share, chunk, s in near if share >= max(SHARED, best - NEAR)]
-    told = [(chunk, s, _instance(s, claim.text)) for chunk, s in closest]
-    if any(instance is None for _, _, instance in told):
+    if not all(_is_instance(s, claim.text) for _, s in closest):
         return None
-    chunk, sentence, _ = next(one for one in told if coverage(claim_words, one[1].stems) == best)
+    chunk, sentence = next((chunk, s) for chunk, s in closest if coverage(claim_words, s.stems) == best)
     rule = cue.span() if cue else next(_generic(claim.text, sentence), None)
     return Found((claim.where(*rule),), (chunk.place(sentence.start, sentence.end),)) if rule else None
 
 
-def _instance(sentence: Sentence, claim: str) -> Span | None:
-    """What in a sentence says that it is about one instance, and is not said in the claim too."""
-    told = _tells(sentence)
+def _is_instance(sentence: Sentence, claim: str) -> bool:
+    """Whether something in a sentence, and not in the claim, shows that it is about one instance."""
+    past = _is_past(sentence)
     rule = UNIVERSAL.search(sentence.text)
-    if rule and (not told or rule.group().casefold() in claim.casefold()):
-        return None  # it states a rule itself
-    cues = [PARTICULAR, *([PERHAPS] if told else []), *([LIMIT] if UNIVERSAL.search(claim) else [])]
-    for cue in (found for pattern in cues for found in pattern.finditer(sentence.text)):
-        if cue.group().casefold() not in claim.casefold():
-            return cue.span()
-    plural = _plural(claim) if told else None
-    for i, word in enumerate(sentence.words):
-        before = sentence.words[max(0, i - REACH) : i]
-        if plural and word.stem == stem(plural) and word.text != plural and any(w.text in SINGULAR for w in before):
-            return word.start - sentence.start, word.end - sentence.start
-    return None
-
-
-def _tells(sentence: Sentence) -> bool:
-    """Whether it has a verb in the past, rather than a participle only."""
-    claim_words = sentence.words
+    if rule and (not past or rule.group().casefold() in claim.casefold()):
+        return False  # it states a rule itself
+    cues = [PARTICULAR, *([PERHAPS] if past else []), *([LIMIT] if UNIVERSAL.search(claim) else [])]
+    if any(cue.group().casefold() not in claim.casefold() for c in cues for cue in c.finditer(sentence.text)):
+        return True
+    opening = _plural(claim) if past else None
+    if opening is None:
+        return False
+    plural = opening["plural"].casefold()
     return any(
-        word.text in AUXILIARIES or (word.past and (i == 0 or claim_words[i - 1].text not in PARTICIPLE_AFTER))
-        for i, word in enumerate(claim_words)
+        word.stem == stem(plural)
+        and word.text != plural
+        and any(w.text in SINGULAR for w in sentence.words[max(0, i - REACH) : i])
+        for i, word in enumerate(sentence.words)
     )
 
 
-def _plural(claim: str) -> str | None:
+def _is_past(sentence: Sentence) -> bool:
+    """Whether it has a verb in the past, rather than a participle only."""
+    return any(
+        word.text in AUXILIARIES or (word.past and (i == 0 or sentence.words[i - 1].text not in PARTICIPLE_AFTER))
+        for i, word in enumerate(sentence.words)
+    )
+
+
+def _plural(claim: str) -> re.Match[str] | None:
     """The bare plural that a claim opens with: "Hospitals", "Small farms"."""
-    found = None if DETERMINED.match(claim) else OPENING.match(claim)
-    return found["plural"].casefold() if found else None
+    return None if DETERMINED.match(claim) else OPENING.match(claim)
 
 
 def _generic(claim: str, sentence: Sentence) -> Iterator[Span]:
     """A present tense that makes a rule: under a bare plural, or of a verb that the source has in the past."""
-    if not PAST.search(claim):
-        found = None if DETERMINED.match(claim) else OPENING.match(claim)
-        if found:
-            yield found.span("plural")
+    if not PAST.search(claim) and (found := _plural(claim)):
+        yield found.span("plural")
     past = {w.stem for w in sentence.words if w.past}
     for word in words(claim):
         if word.stem in past and not word.past and not word.text.endswith("ing"):

@@ -1,4 +1,4 @@
-"""Reverse direction: "X reduces Y" told as "Y reduces X" (docs/methods.md#failure-patterns).
+"""Reverse direction: "Y reduces X" where the source has "X reduces Y" (docs/methods.md#failure-patterns).
 
 The same words stand on the other side of the same relation, in a claim that is not supported. A passive or the opposite
 relation turns the sides again: "Y is reduced by X" and "Y follows X" for "X precedes Y" are no reversal. Left out:
@@ -64,7 +64,7 @@ CLAUSE = frozenset({"which", "that", "who", "while", "whereas", "but"})
 
 
 @dataclass(frozen=True, slots=True)
-class _Told:
+class _Relation:
     """A relation: what it is, who has the effect, and on what."""
 
     family: object
@@ -79,7 +79,7 @@ def detect(claim: Claim, chunks: Sequence[Chunk]) -> Found | None:
     if claim.label not in ("unsupported", "contradicted"):
         return None
     claim_words = words(claim.text)
-    relations = list(_tells(claim.text, claim_words))
+    relations = list(_relations(claim.text, claim_words))
     if not relations:
         return None
     whole = stems(claim_words)
@@ -87,7 +87,7 @@ def detect(claim: Claim, chunks: Sequence[Chunk]) -> Found | None:
         for sentence in chunk.sentences:
             if coverage(whole, sentence.stems) < SHARED:
                 continue
-            there = list(_tells(sentence.text, sentence.words))
+            there = list(_relations(sentence.text, sentence.words))
             if any(_same(one, other) for one in relations for other in there):
                 continue
             for one in relations:
@@ -98,7 +98,7 @@ def detect(claim: Claim, chunks: Sequence[Chunk]) -> Found | None:
     return None
 
 
-def _reversed(one: _Told, other: _Told) -> bool:
+def _reversed(one: _Relation, other: _Relation) -> bool:
     """Whether what sets the sides of the claim apart stands on the other side in the source, on both sides."""
     if one.family != other.family or one.negated != other.negated:
         return False
@@ -107,8 +107,8 @@ def _reversed(one: _Told, other: _Told) -> bool:
     return min(coverage(agent, other.patient), coverage(patient, other.agent)) >= SIDE and swapped >= SWAPPED
 
 
-def _same(one: _Told, other: _Told) -> bool:
-    """Whether a source tells it as the claim does."""
+def _same(one: _Relation, other: _Relation) -> bool:
+    """Whether a source has it as the claim does."""
     return (
         one.family == other.family
         and min(coverage(one.agent - other.patient, other.agent), coverage(one.patient - other.agent, other.patient))
@@ -116,34 +116,28 @@ def _same(one: _Told, other: _Told) -> bool:
     )
 
 
-def _tells(text: str, claim_words: Sequence[Word]) -> list[_Told]:
-    """Everything with a direction that a sentence tells."""
-    found = list(_relations(claim_words))
-    if split := CONDITION_FIRST.match(text) or CONDITION_LAST.match(text):
-        agent, patient = stems(words(split["a"])), stems(words(split["b"]))
-        if agent and patient:
-            found.append(_Told("condition", agent, patient, False, claim_words[0]))
-    return found
-
-
-def _relations(claim_words: Sequence[Word]) -> Iterator[_Told]:
-    """Every relation of a sentence, with the content words before and behind it as its sides."""
-    for i, word in enumerate(claim_words):
-        family, turned = _relation(claim_words, i)
+def _relations(text: str, some: Sequence[Word]) -> Iterator[_Relation]:
+    """Every relation of a sentence, with the content words before and behind it as its sides; and its condition."""
+    for i, word in enumerate(some):
+        family, turned = _relation(some, i)
         if family is None:
             continue
-        left, right = stems(_until_clause(claim_words[:i], -1)), stems(_until_clause(claim_words[i + 1 :], 1))
+        left, right = stems(_until_clause(some[:i], -1)), stems(_until_clause(some[i + 1 :], 1))
         left, right = left - {word.stem}, right - {word.stem}
         if left and right:
             agent, patient = (right, left) if turned else (left, right)
-            negated = any(w.text in NEGATION or w.text.endswith(("n't", "n’t")) for w in claim_words[max(0, i - 4) : i])
-            yield _Told(family, agent, patient, negated, word)
+            negated = any(w.text in NEGATION or w.text.endswith(("n't", "n’t")) for w in some[max(0, i - 4) : i])
+            yield _Relation(family, agent, patient, negated, word)
+    if split := CONDITION_FIRST.match(text) or CONDITION_LAST.match(text):
+        agent, patient = stems(words(split["a"])), stems(words(split["b"]))
+        if agent and patient:
+            yield _Relation("condition", agent, patient, False, some[0])
 
 
-def _relation(claim_words: Sequence[Word], i: int) -> tuple[object, bool]:
+def _relation(some: Sequence[Word], i: int) -> tuple[object, bool]:
     """What relation a word names, if any, and whether its sides are turned round."""
-    word = claim_words[i]
-    before, behind = claim_words[max(0, i - 3) : i], claim_words[i + 1 : i + 8]
+    word = some[i]
+    before, behind = some[max(0, i - 3) : i], some[i + 1 : i + 8]
     if word.text in _ORDER:
         return _ORDER[word.text][0], bool(_ORDER[word.text][1])
     if COMPARATIVE.match(word.text) and any(w.text == "than" for w in behind):

@@ -26,7 +26,7 @@ FEWEST = 2  # content words of a part
 HELD = 0.75  # share of a part's content words that its chunk has in one place
 LONGEST = 240  # characters of that place: a long one holds any words
 LACKED = 0.5  # the other chunk has at most this share of them anywhere
-HELD_JUDGED, LACKED_JUDGED = 0.6, 0.6  # the same where the judge said of both chunks that they support a part
+HELD_JUDGED, LACKED_JUDGED = 0.6, 0.6  # the same where both chunks support a part according to the judge
 
 
 def detect(claim: Claim, chunks: Sequence[Chunk]) -> Found | None:

@@ -1,8 +1,7 @@
 """Trace sources: where the answered questions come from.
 
-One file per kind. A kind exposes a pydantic model `Config` and `build(config, base) -> Source`; adding a source is
-one file here and one file in `configs/sources/`. This module holds the `Source` protocol and what it hands out. Left
-out: what happens to the rows next. The ingest stage gates, deduplicates and stores them.
+One file per kind: a pydantic model `Config` and `build(config, base) -> Source`. Its settings are a file in
+`configs/sources/`. The ingest stage gates, deduplicates and stores the rows.
 """
 
 import sys

@@ -1,6 +1,6 @@
 """Files of a source, local or remote: which there are, and their bytes.
 
-All access goes through fsspec, and every failure is raised as a `SourceError`. Left out: what is in the files.
+All access goes through fsspec, and every failure is a `SourceError`.
 """
 
 import io

@@ -1,7 +1,6 @@
 """Why a line can't be a trace, in words that machines and people read.
 
-Details name JSON paths and types only. msgspec's messages are passed on because they do the same: they never quote a
-value, and leave out the keys of maps. Leaves out the reading itself.
+Details name JSON paths and types only. So do msgspec's messages: they never quote a value or the keys of maps.
 """
 
 import re
@@ -43,8 +42,6 @@ class _Dated(msgspec.Struct):
     timestamp: Annotated[datetime, msgspec.Meta(tz=True)]
 
 
-_IDENTIFIED = msgspec.json.Decoder(_Identified)
-_DATED = msgspec.json.Decoder(_Dated)
 T = TypeVar("T")
 
 
@@ -115,21 +112,22 @@ def _explain(line: bytes, exc: Exception) -> tuple[Reason, str]:
 
 def _trace_id(line: bytes) -> str | None:
     """The line's trace id, if it parses as a JSON object with a usable one."""
-    found = _decoded(_IDENTIFIED, line)
+    found = _decoded(line, _Identified)
     return None if found is None or "\0" in found.trace_id else found.trace_id
 
 
 def _day(line: bytes) -> date | None:
     """The day of the line's timestamp in UTC, if it parses as a JSON object with one that has a zone."""
-    found = _decoded(_DATED, line)
+    found = _decoded(line, _Dated)
     try:
         return None if found is None else found.timestamp.astimezone(UTC).date()
     except OverflowError:  # outside the years 1 to 9999
         return None
 
 
-def _decoded(decoder: msgspec.json.Decoder[T], line: bytes) -> T | None:
+def _decoded(line: bytes, form: type[T]) -> T | None:
+    """The line as this struct; None if it is something else."""
     try:
-        return decoder.decode(line)
+        return msgspec.json.decode(line, type=form)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
         return None

@@ -1,7 +1,7 @@
 """Traces as one Arrow table.
 
 Columns are built flat, one list per column, and lists of structs from their offsets: a dictionary per row would cost
-more than decoding the row. Leaves out reading and checking.
+more than decoding the row.
 """
 
 from collections.abc import Collection, Sequence

@@ -1,8 +1,7 @@
 """Traces as JSON lines: one object per line, plain or compressed, in files or in an object store.
 
 The format is described for its users in docs/trace-format.md. Every line that is not blank comes out exactly once,
-as a trace or as a reject with its reason, whatever is in it. Leaves out whether a well-formed trace is plausible, or
-a copy of another one: that is decided where traces are stored.
+as a trace or as a reject with its reason, whatever is in it.
 """
 
 from collections.abc import Iterable, Iterator

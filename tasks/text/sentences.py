@@ -1,6 +1,6 @@
 """Sentences and lines with their places, by punctuation alone. Tuned to English.
 
-Left out: abbreviations and the rules of other languages (`tasks/extractors/_sentences.py`).
+Left out: abbreviations and the rules of other languages (`tasks/extractors/cut/_sentences.py`).
 """
 
 import re

@@ -1,7 +1,8 @@
 """Long texts in windows of whole sentences, so that a model with a short memory reads all of them. Pure functions."""
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
+from itertools import pairwise
 
 import sentencex
 
@@ -39,24 +40,12 @@ def word_count(text: str) -> float:
 
 def _pieces(text: str, max_words: int) -> Iterable[tuple[int, int]]:
     """Sentences; those that are too long by themselves in pieces of at most `max_words`."""
-    boundaries = [(b["start_index"], b["end_index"]) for b in sentencex.get_sentence_boundaries("en", text)]
-    for start, end in _gapless(boundaries, len(text)):
+    ends = [boundary["end_index"] for boundary in sentencex.get_sentence_boundaries("en", text)]
+    for start, end in pairwise(sorted({0, *ends[:-1], len(text)})):  # without gaps
         if word_count(text[start:end]) <= max_words:
             yield start, end
         else:
             yield from _cut(text, start, end, max_words)
-
-
-def _gapless(spans: Sequence[tuple[int, int]], length: int) -> Iterable[tuple[int, int]]:
-    """Spans stretched so that each begins where the one before ended."""
-    at = 0
-    for i, (_, end) in enumerate(spans):
-        stop = length if i == len(spans) - 1 else max(end, at)
-        if stop > at:
-            yield at, stop
-        at = stop
-    if at < length:
-        yield at, length
 
 
 def _cut(text: str, start: int, end: int, max_words: int) -> Iterable[tuple[int, int]]:

@@ -55,7 +55,7 @@ def test_links_to_folders_are_not_followed(base: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("paths", "below", "told"),
+    ("paths", "below", "message"),
     [
         (["nowhere"], None, "nowhere does not exist"),
         (["logo.png"], None, "logo.png: no reader for files of this kind. Known ones: .md, "),
@@ -64,15 +64,15 @@ def test_links_to_folders_are_not_followed(base: Path) -> None:
         (["empty"], None, "empty: no documents there"),
     ],
 )
-def test_mistakes(base: Path, paths: list[str], below: str | None, told: str) -> None:
+def test_mistakes(base: Path, paths: list[str], below: str | None, message: str) -> None:
     (base / "empty").mkdir()
     given = [base / p for p in paths]
-    if not told:  # a hidden folder that is asked for by name is read
+    if not message:  # a hidden folder that is asked for by name is read
         assert names(given, base) == [".git/x.md"]
         return
     with pytest.raises(UsageError) as raised:
         find(given, base / below if below else None)
-    assert told in str(raised.value)
+    assert message in str(raised.value)
 
 
 def test_a_name_that_is_no_text_can_be_written_as_json(tmp_path: Path) -> None:

@@ -83,7 +83,7 @@ def test_encodings(tmp_path: Path, data: bytes, text: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("data", "told"),
+    ("data", "message"),
     [
         (b"<p>secret gr\xfcn", "byte 12"),
         (b'<meta charset="no-such"><p>secret gr\xfcn', "'no-such'"),
@@ -91,9 +91,9 @@ def test_encodings(tmp_path: Path, data: bytes, text: str) -> None:
         (b"<div>" * 5000 + b"secret", "too deep"),
     ],
 )
-def test_pages_that_cannot_be_read_say_why(tmp_path: Path, data: bytes, told: str) -> None:
+def test_pages_that_cannot_be_read_say_why(tmp_path: Path, data: bytes, message: str) -> None:
     (tmp_path / "a.html").write_bytes(data)
-    with pytest.raises(DocumentError, match=told) as raised:
+    with pytest.raises(DocumentError, match=message) as raised:
         read_html(tmp_path / "a.html")
     assert "secret" not in str(raised.value)
 

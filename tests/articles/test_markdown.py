@@ -69,16 +69,16 @@ def test_a_byte_order_mark_is_no_text(tmp_path: Path) -> None:
     assert read(tmp_path / "a.md").parts[1][:3] == (1, "Öne", "text")
 
 
-def test_a_file_that_is_not_utf_8_is_told_by_its_byte(tmp_path: Path) -> None:
+def test_a_file_that_is_not_utf_8_is_reported_with_its_byte(tmp_path: Path) -> None:
     (tmp_path / "a.md").write_bytes(b"secret gr\xfcn")
-    with pytest.raises(DocumentError, match=r"not UTF-8 \(byte 9\)") as told:
+    with pytest.raises(DocumentError, match=r"not UTF-8 \(byte 9\)") as raised:
         read(tmp_path / "a.md")
-    assert "secret" not in str(told.value)
+    assert "secret" not in str(raised.value)
 
 
 @st.composite
 def documents(draw: st.DrawFn) -> str:
-    """Markdown of all sorts of blocks; every word of it is told from the others by its number."""
+    """Markdown of all sorts of blocks; every word of it has a number of its own."""
     numbers = iter(range(10_000))
 
     def words(n: int) -> str:

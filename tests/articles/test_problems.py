@@ -87,16 +87,16 @@ TABLE = "\n\n| a | b |\n|---|---|\n| 1 | 2 |"
     ],
 )
 def test_what_is_pointed_at_must_be_there(phrase: str, shown: str) -> None:
-    told = f"You find all of the sizes in {phrase}."
-    assert kinds(article(told)) == [["leans_on_others"]]
-    assert kinds(article(told + shown)) == [[]]
+    text = f"You find all of the sizes in {phrase}."
+    assert kinds(article(text)) == [["leans_on_others"]]
+    assert kinds(article(text + shown)) == [[]]
     other = "\n\n- 1" if "list" not in phrase else TABLE
-    assert kinds(article(told + other)) == [["leans_on_others"]]
+    assert kinds(article(text + other)) == [["leans_on_others"]]
 
 
 def test_in_a_pdf_tables_cannot_be_seen_and_are_believed() -> None:
-    told = "You find all of the sizes in the following table."
-    assert kinds(article(told, page=3)) == [[]]
+    text = "You find all of the sizes in the following table."
+    assert kinds(article(text, page=3)) == [[]]
     assert kinds(article("You find all sizes here, see above.", page=3)) == [["leans_on_others"]]
 
 

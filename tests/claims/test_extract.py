@@ -145,14 +145,14 @@ class TestBudget:
         return model, extract_claims(replace(atomic(plain, model), budget=Budget(tokens)), answers_at_once=1)
 
     def test_it_ends_between_two_steps_and_what_is_asked_is_not_asked_again(self, plain: Context) -> None:
-        asked = []
+        shown = []
         # Of the newest day 2 answers, since one costs less than 20 tokens; then the last of it, and one of the older.
         for tokens, cut in ((20, []), (20, ["0-1"]), (None, ["0-0", "0-1"])):
             model, done = self.cut(plain, tokens)
-            asked.append([sentence(p).split("</")[0].strip() for p in model.asked])
+            shown.append([sentence(p).split("</")[0].strip() for p in model.asked])
             assert parts(plain) == cut
             assert done.tokens_in == 10 * len(model.asked)
-        assert asked == [["New 0.", "New 1."], ["New 2.", "Old 0."], ["Old 1."]]
+        assert shown == [["New 0.", "New 1."], ["New 2.", "Old 0."], ["Old 1."]]
         assert [(c["trace_id"], c["text"], c["ordinal"]) for c in rows(plain, CLAIMS)] == [
             ("t0", "Old 0.", 0), ("t1", "Old 1.", 0), ("u0", "New 0.", 0), ("u1", "New 1.", 0), ("u2", "New 2.", 0)
         ]  # fmt: skip

@@ -52,12 +52,12 @@ def shown(found: Extraction, text: str = ANSWER) -> list[tuple[str, str | None, 
 
 
 def test_facts_have_the_span_and_the_references_of_their_sentence() -> None:
-    said = {
+    replies = {
         "Tea is hot and it is wet": facts("Tea is hot.", "Tea is wet."),
         "It steams.": facts("Tea steams."),
         "Ice is cold": facts("Ice is cold."),
     }
-    found = cut(lambda p: said[sentence(p)])
+    found = cut(lambda p: replies[sentence(p)])
     assert shown(found) == [
         ("Tea is hot and it is wet", "Tea is hot.", "a", ""),
         ("Tea is hot and it is wet", "Tea is wet.", "a", ""),
@@ -102,10 +102,10 @@ def test_an_outage_is_said_so_that_nothing_is_kept() -> None:
 def test_the_model_reads_question_answer_and_the_sentence_without_its_references() -> None:
     model = Scripted(lambda _: facts("F."))
     atomic(model).extract_many([Answer("How hot?", "It is **very** hot [1].", CHUNKS), Answer("Cold?", "")])
-    (asked,) = model.asked  # an answer without sentences asks nothing
-    assert sentence(asked) == "It is very hot"  # what a judge would read of it
-    assert "<question>\nHow hot?\n</question>" in asked.user
-    assert "It is **very** hot [1]." in asked.user
+    (prompt,) = model.asked  # an answer without sentences asks nothing
+    assert sentence(prompt) == "It is very hot"  # what a judge would read of it
+    assert "<question>\nHow hot?\n</question>" in prompt.user
+    assert "It is **very** hot [1]." in prompt.user
 
 
 def test_all_sentences_of_all_answers_are_asked_about_at_once() -> None:

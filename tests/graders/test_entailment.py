@@ -1,7 +1,6 @@
-"""The model-free grader on answers made up for it, with its real models: docs/methods.md#grades-of-a-grounded-answer's rules, and no dependence on order.
+"""The model-free grader, with its real models, on answers made up for it.
 
-What each answer has to get is said by docs/methods.md#grades-of-a-grounded-answer of its plain meaning; none of the
-texts was used to choose a threshold.
+docs/methods.md#grades-of-a-grounded-answer defines what each answer should get; no threshold was chosen on these texts.
 """
 
 from collections.abc import Mapping, Sequence
@@ -112,8 +111,8 @@ def test_reasons_name_numbers_and_quote_nothing(grades: dict[int, Mapping[str, G
     assert reason is not None
     assert reason.startswith("statement 2 is not supported by passage 3 (p 0.")
     assert grades[id(UNCITED)]["faithfulness"].explanation == "statement 2 cites no passage"
-    said = " ".join(g.explanation or "" for found in grades.values() for g in found.values()).casefold()
-    assert not [word for word in ("observatory", "crowns", "bakery", "telescope", "cable") if word in said]
+    explanations = " ".join(g.explanation or "" for found in grades.values() for g in found.values()).casefold()
+    assert not [word for word in ("observatory", "crowns", "bakery", "telescope", "cable") if word in explanations]
 
 
 def test_values_are_in_range_or_none(grades: dict[int, Mapping[str, Grade]]) -> None:
@@ -215,17 +214,17 @@ def test_without_a_verdict_there_is_no_grade_that_needs_one(failure: str) -> Non
 
 def test_every_token_that_the_judge_read_is_counted() -> None:
     class Paid(Failing):
-        """Supports nothing, at a token for each request: then the passages that nobody cites are asked about too."""
+        """Supports nothing, at a token for each request: then the judge reads the passages that nobody cites too."""
 
-        asked = 0
+        requests_read = 0
 
         def judge(self, requests: Sequence[Request]) -> list[Verdict]:
-            self.asked += len(requests)
+            self.requests_read += len(requests)
             return [Verdict(r.key, "unsupported", 0.0, 0.0, tokens_in=1) for r in requests]
 
     judge = Paid("")
     (found,) = Entailment(Config(judge=Path("x")), judge).grade([INVENTED])
-    assert found["faithfulness"].tokens_in == judge.asked >= 2 * len(PASSAGES)
+    assert found["faithfulness"].tokens_in == judge.requests_read >= 2 * len(PASSAGES)
 
 
 def test_the_judge_may_be_any_judge_of_claims(tmp_path: Path) -> None:

@@ -29,9 +29,9 @@ def test_a_judge_of_claims_is_opened_as_the_grader_that_asks_it() -> None:
 
 
 def test_of_kind_llm_prompts_make_the_grader() -> None:
-    asked = graders.opened(ROOT / "configs" / "judges" / "qwen3-8b-24gb.yaml")
-    assert asked.describe()["judge"] == judges.load(ROOT / "configs" / "judges" / "qwen3-8b-24gb.yaml").version
-    assert not asked.asks
+    grader = graders.opened(ROOT / "configs" / "judges" / "qwen3-8b-24gb.yaml")
+    assert grader.describe()["judge"] == judges.load(ROOT / "configs" / "judges" / "qwen3-8b-24gb.yaml").version
+    assert not grader.asks
 
 
 @pytest.mark.parametrize(("text", "message"), [

@@ -143,7 +143,7 @@ def test_nothing_is_stitched_where_one_chunk_gives_what_there_is(label: str, chu
     assert detect("stitched_facts", MUSEUM, *chunks, label=label) is None
 
 
-# Generalized particular: one instance told as a rule
+# Generalized particular: one instance stated as a rule
 
 
 @pytest.mark.parametrize(
@@ -174,7 +174,7 @@ def test_no_rule_is_made_of_a_particular(text: str, chunk: str, label: str) -> N
     assert detect("generalized_particular", text, chunk, label=label) is None
 
 
-# Reverse direction: X reduces Y told as Y reduces X
+# Reverse direction: X reduces Y turned into Y reduces X
 
 
 @pytest.mark.parametrize(

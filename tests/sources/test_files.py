@@ -149,7 +149,7 @@ def test_fingerprint_follows_size_and_time(tmp_path: Path) -> None:
 
     states = [(b"1", 1), (b"2", 1), (b"11", 1), (b"1", 2), (b"1", 1)]
     prints = [fingerprint(*state) for state in states]
-    assert prints[0] == prints[1] == prints[4]  # same size, same time: not told apart
+    assert prints[0] == prints[1] == prints[4]  # same size, same time: indistinguishable
     assert len(set(prints)) == 3
 
 

@@ -1,4 +1,4 @@
-"""From a config to a source, and what is said when the config is wrong."""
+"""From a config to a source, and the error when the config is wrong."""
 
 import re
 from pathlib import Path

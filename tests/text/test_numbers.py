@@ -28,9 +28,9 @@ def test_a_whole_number_is_found_in_any_grouping(value: int, here: str, there: s
 
 @given(st.integers(1, 99), st.integers(1, 9), st.sampled_from(".,"), st.sampled_from([" million", "m", " mn", "M"]))
 def test_a_scaled_number_is_found_written_out(whole: int, tenth: int, point: str, scale: str) -> None:
-    said, written = f"{whole}{point}{tenth}{scale}", grouped(whole * 1_000_000 + tenth * 100_000, ",")
-    assert not ghost(f"It cost {said}.", f"Cost: {written}.")
-    assert not ghost(f"It cost {written}.", f"Cost: {said}.")
+    scaled, written = f"{whole}{point}{tenth}{scale}", grouped(whole * 1_000_000 + tenth * 100_000, ",")
+    assert not ghost(f"It cost {scaled}.", f"Cost: {written}.")
+    assert not ghost(f"It cost {written}.", f"Cost: {scaled}.")
 
 
 @given(
@@ -80,7 +80,7 @@ def test_any_text_can_be_read_and_every_place_is_in_it(text: str) -> None:
     ("text", "values"),
     [
         ("1,200", {1200}),
-        ("1.200", {1200, Decimal("1.2")}),  # thousands or decimals: it can't be told
+        ("1.200", {1200, Decimal("1.2")}),  # thousands or decimals: either is possible
         ("1.234,56", {Decimal("1234.56")}),
         ("12,34,567", {1234567}),
         ("3,5", {Decimal("3.5")}),
@@ -93,7 +93,7 @@ def test_what_a_figure_may_mean(text: str, values: set[object]) -> None:
     assert figure.values == values
 
 
-def test_the_last_of_a_range_tells_what_all_of_it_are() -> None:
+def test_the_last_of_a_range_shows_what_all_of_it_are() -> None:
     assert [f.percent for f in figures("10 to 12%")] == [True, True]
     assert [max(f.values) for f in figures("1.5 to 2 million")] == [1_500_000, 2_000_000]
     assert [f.percent for f in figures("in 2019, 12%")] == [False, True]  # a year is no share

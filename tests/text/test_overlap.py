@@ -109,8 +109,8 @@ def test_a_text_lacks_nothing_of_itself(text):
 
 @given(TEXT, TEXT, TEXT)
 def test_more_evidence_never_lowers_what_is_shared(premise, more, claim):
-    said = read(claim)
-    less, rest = lexical(read(premise), said), lexical(read(f"{premise}\n{more}"), said)
+    hypothesis = read(claim)
+    less, rest = lexical(read(premise), hypothesis), lexical(read(f"{premise}\n{more}"), hypothesis)
     assert rest["overlap"] >= less["overlap"]
     assert rest["bigrams"] >= less["bigrams"]
     assert rest["missing_numbers"] <= less["missing_numbers"]

@@ -2,7 +2,7 @@
 
 import pytest
 
-from tasks.extractors.markdown import parse, plain_text
+from tasks.extractors.cut.markdown import parse, plain_text
 
 
 def texts(answer: str) -> list[tuple[str, str]]:

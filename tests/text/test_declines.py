@@ -1,10 +1,10 @@
-"""Declining: sentences that say that nothing answers, those that only look so, and what is said beside it."""
+"""Declining: sentences that say that nothing answers, those that only look so, and what stands beside it."""
 
 import pytest
 
 from tasks.core.grades import Statement
-from tasks.extractors import declines
 from tasks.graders import _reading
+from tasks.text import declines
 
 DECLINES = (
     "The documents do not say what the lecture room costs.",

@@ -2,14 +2,16 @@
 
 Method: docs/methods.md#claims.
 
-A tag gives way to blanks and line breaks of the same length, so that every place in the text stays where it was; what
-the tags say of lists, tables and headings is handed out beside it. Tags inside code are text. Leaves out inline tags
-(`<b>`, `<sup>`), which Markdown knows by itself.
+Blanks and line breaks of the same length replace a tag, so every place in the text stays where it was; `Region` holds
+what the tags say of lists, tables and headings. Tags inside code are text. Markdown itself knows inline tags (`<b>`).
 """
 
 import re
 from bisect import bisect_left, bisect_right
+from itertools import chain
 from typing import Literal, NamedTuple
+
+from tasks.text.spans import around
 
 RegionKind = Literal["heading", "item", "cell", "head"]
 
@@ -65,7 +67,7 @@ class Page(NamedTuple):
     reasoning: list[tuple[int, int]]
 
 
-def reasoning_in(answer: str) -> list[tuple[int, int]]:
+def _reasoning_in(answer: str) -> list[tuple[int, int]]:
     """Spans of reasoning blocks, tags included.
 
     One that is never closed reaches to the end; before a closing tag that nothing opened, all is reasoning.
@@ -77,7 +79,7 @@ def reasoning_in(answer: str) -> list[tuple[int, int]]:
     found: list[tuple[int, int]] = []
     start = None
     for mark in marks:
-        if start is None and _inside(mark.start(), code):
+        if start is None and around(mark.start(), code):
             continue  # it is written about
         if mark["opens"]:
             start = mark.start() if start is None else start
@@ -91,18 +93,16 @@ def reasoning_in(answer: str) -> list[tuple[int, int]]:
 
 def visible(answer: str) -> str:
     """The answer without its reasoning blocks."""
-    spans = reasoning_in(answer)
+    spans = _reasoning_in(answer)
     if not spans:
         return answer
-    ends = [0, *(end for _, end in spans)]
-    return "".join(
-        answer[a:b] for a, b in zip(ends, [*(start for start, _ in spans), len(answer)], strict=True)
-    ).strip()
+    edges = [0, *chain.from_iterable(spans), len(answer)]
+    return "".join(answer[a:b] for a, b in zip(edges[::2], edges[1::2], strict=True)).strip()
 
 
 def read(answer: str) -> Page:
     """The answer as Markdown sees it, and what its tags say."""
-    reasoning = reasoning_in(answer)
+    reasoning = _reasoning_in(answer)
     text = answer
     for start, end in reasoning:
         text = text[:start] + _blank(end - start) + text[end:]
@@ -115,7 +115,7 @@ def read(answer: str) -> Page:
     open_ended: set[str] = set()
     breaks = False  # the text before `position` ends with a tag that ends a block
     for tag in _TAG.finditer(text):
-        if tag.start() < position or _inside(tag.start(), code):
+        if tag.start() < position or around(tag.start(), code):
             continue
         name, close = (tag["name"] or "").lower(), bool(tag["close"])
         end = tag.end()
@@ -123,27 +123,23 @@ def read(answer: str) -> Page:
             continue  # a line break would end the row
         before = text[position : tag.start()]
         pieces.append(_outdented(before) if breaks else before)
+        hides = tag["comment"] or re.fullmatch(_HIDDEN, name)
+        if hides and not close and tag[0] not in open_ended:
+            end = _end_of_hidden(text, tag, name) or end
+        is_text = bool(hides) and end == tag.end()  # nothing closes it: it is written about
         if name == "code":
             # What stands in it is code to Markdown too. Blanks at the beginning of a block would be code by themselves.
             padding = ("\n" if breaks and not before.strip() else " ") * (end - tag.start() - 1)
             pieces.append("`" + padding if close else padding + "`")
-            position, breaks = end, False
-            continue
-        if name == "br":
+        elif name == "br":
             pieces.append(" " * (end - tag.start() - 1) + "\n")  # with its blanks a line break that is meant
-            position, breaks = end, False
-            continue
-        if tag["comment"] or re.fullmatch(_HIDDEN, name):
-            hidden = None if close or tag[0] in open_ended else _end_of_hidden(text, tag, name)
-            if hidden is None:  # it is written about
-                open_ended.add(tag[0])  # nothing further on closes it either
-                pieces.append(text[tag.start() : end])
-                position, breaks = end, False
-                continue
-            end = hidden
-        outline.see(name, tag.start(), end, close=close)
-        pieces.append(_blank(end - tag.start()))
-        position, breaks = end, True
+        elif is_text:
+            open_ended.add(tag[0])  # nothing further on closes it either
+            pieces.append(tag[0])
+        else:
+            outline.see(name, tag.start(), end, close=close)
+            pieces.append(_blank(end - tag.start()))
+        position, breaks = end, not (is_text or name in {"code", "br"})
     if not position:
         return Page(text, [], reasoning)
     rest = text[position:]
@@ -169,11 +165,6 @@ def _end_of_hidden(text: str, tag: re.Match[str], name: str) -> int | None:
         return at + len(closing) if at >= 0 else None
     found = re.compile(rf"</{name}\s*>", re.IGNORECASE).search(text, tag.end())
     return found.end() if found else None
-
-
-def _inside(place: int, spans: list[tuple[int, int]]) -> bool:
-    at = bisect_right(spans, (place, len(spans) and spans[-1][1])) - 1
-    return at >= 0 and spans[at][0] <= place < spans[at][1]
 
 
 def _code(text: str) -> list[tuple[int, int]]:
@@ -261,18 +252,13 @@ class _Outline:
         found = [r._replace(kind="cell") if r.kind == "head" and r.group in labeled else r for r in found]
         return sorted(found, key=lambda r: (r.start, -r.end))
 
-    def _close(self, *kinds: RegionKind, at: int) -> None:
+    def _close(self, *kinds: RegionKind, at: int, group: int | None = None) -> None:
+        """End the first open region of these kinds, of a list if given, and what is open inside of it."""
         for i, region in enumerate(self._open):
-            if region.kind in kinds:
-                # What is open inside of it ends with it.
+            if region.kind in kinds and group in {None, region.group}:
                 self._found += [r._replace(end=at) for r in self._open[i:]]
                 del self._open[i:]
                 return
 
     def _close_item(self, at: int) -> None:
-        group = self._lists[-1][0] if self._lists else 0
-        for i, region in enumerate(self._open):
-            if region.kind == "item" and region.group == group:
-                self._found += [r._replace(end=at) for r in self._open[i:]]
-                del self._open[i:]
-                return
+        self._close("item", at=at, group=self._lists[-1][0] if self._lists else 0)

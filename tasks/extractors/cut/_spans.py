@@ -1,17 +1,14 @@
-"""Where claims begin and end: runs of references, the edges of a claim, and what structured citations cover.
-
-Works on places in the answer. Leaves out what a reference names, and the order in which blocks are cut.
-"""
+"""Where claims begin and end: runs of references, the edges of a claim, and what structured citations cover."""
 
 import re
 from bisect import bisect_left
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
-from tasks.extractors import _sources
-from tasks.extractors._kinds import Language
-from tasks.extractors.citations import Reference
-from tasks.extractors.markdown import Block
+from tasks.extractors.cut import _sources
+from tasks.extractors.cut._kinds import Language
+from tasks.extractors.cut.citations import Reference
+from tasks.extractors.cut.markdown import Block
 
 SIGNS = "✓✔✗✘❌✅☑"  # all that some cells of tables say
 _TEXT = re.compile(r"[^\W_]")
@@ -92,14 +89,9 @@ def parts(answer: str, blocks: Sequence[Block]) -> list[Block]:
             if part.kind in {"item", "paragraph"} and start > block.start and _IS_BOLD.fullmatch(answer, start, end):
                 part = first = part._replace(kind="paragraph", item=-1, lead=-1, group=-2 - len(found))
             elif part.kind == "paragraph" and _TYPED.match(answer, start, end):
-                before = found[-1] if found else None
-                lead = (
-                    len(found) - 1
-                    if before and before.kind in {"paragraph", "heading"}
-                    else before.lead
-                    if before
-                    else -1
-                )
+                lead = found[-1].lead if found else -1
+                if found and found[-1].kind in {"paragraph", "heading"}:
+                    lead = len(found) - 1
                 # Numbers of their own: those of Markdown are not negative.
                 part = part._replace(kind="item", item=-2 - len(found), lead=lead)
             found.append(part)
@@ -286,15 +278,10 @@ def with_ends(answer: str, block: Block, references: Sequence[Reference], ends: 
 def covering(spans: Sequence[tuple[int, int]], references: Sequence[Reference]) -> list[tuple[Reference, ...]]:
     """For each span, the structured references that overlap it; one that overlaps none goes to the span before it."""
     found: list[list[Reference]] = [[] for _ in spans]
-    starts = [start for start, _ in spans]
-    for reference in sorted(references):
-        at = max(bisect_left(starts, max(reference.end, reference.start + 1)) - 1, 0)
-        touched = False
-        while spans and at >= 0 and spans[at][1] > reference.start:
-            if spans[at][0] < max(reference.end, reference.start + 1):
-                found[at].append(reference)
-                touched = True
-            at -= 1
-        if spans and not touched:
-            found[max(bisect_left(starts, reference.start + 1) - 1, 0)].append(reference)
-    return [tuple(references) for references in found]
+    for reference in sorted(references) if spans else ():
+        end = max(reference.end, reference.start + 1)
+        overlapping = [own for own, (a, b) in zip(found, spans, strict=True) if a < end and reference.start < b]
+        before = sum(a <= reference.start for a, _ in spans) - 1
+        for own in overlapping or [found[max(before, 0)]]:
+            own.append(reference)
+    return [tuple(own) for own in found]

@@ -1,11 +1,12 @@
 """What a reference names: from the inside of `[1, 3]` or `(doc-3.md)` to chunks of the trace.
 
-Decides too whether something that has the shape of a reference is one: a year, an interval or an abbreviation in
-brackets is not. Leaves out where references stand in a text: that is `citations.py`.
+Also decides whether something that looks like a reference is one: a year, an interval or an abbreviation in brackets is
+not. `citations.py` finds where references stand.
 """
 
 import re
 from collections.abc import Mapping, Sequence
+from functools import cached_property
 
 from tasks.core.types import Chunk
 
@@ -54,7 +55,7 @@ def plain_digits(text: str) -> str:
 
 
 class Resolver:
-    """Finds the chunks that a reference names. Made once per trace; remembers what it was asked.
+    """Finds the chunks that a reference names. Made once per trace; remembers what it has resolved.
 
     By chunk id, else by document id or title (also without directory, extension or anchor, in any case; all chunks of
     the document), else a number by rank, or by position where no chunk has a rank. Where chunk ids are numbers with as
@@ -80,18 +81,12 @@ class Resolver:
         ranks = [c.rank for c in chunks if c.rank is not None]
         self._shift = 0 if first is None else min(ranks, default=1) - first
         self._numbered = {len(c.chunk_id) for c in chunks if c.chunk_id.isdecimal()}  # digits of numeric chunk ids
-        self._by_document: dict[str, list[str]] | None = None
-        self._by_number: dict[int, list[str]] | None = None
-        self._by_label: dict[str, tuple[str, ...]] | None = None  # only labels whose notes name a chunk
-        self._shapes: frozenset[str] | None = None
         self._known: dict[tuple[str, str], Named | None] = {}
 
     def ids(self, name: str) -> tuple[str, ...]:  # noqa: PLR0911 (one case a way to name a chunk)
         """The chunks that one name stands for; empty if none does."""
         if name in self._ids:
             return (name,)
-        if self._by_document is None:
-            self._by_document = _by_document(self._chunks)
         folded = name.casefold()
         if not name.isdecimal():
             return tuple(next((self._by_document[f] for f in _forms(folded) if f in self._by_document), ()))
@@ -106,15 +101,46 @@ class Resolver:
             return ()
         if found := self._by_document.get(folded):
             return tuple(found)
-        if self._by_number is None:
-            self._by_number = {}
-            ranked = any(c.rank is not None for c in self._chunks)
-            for position, chunk in enumerate(self._chunks, 1):
-                place = chunk.rank if ranked else position
-                if place is not None:
-                    place -= self._shift
-                    self._by_number.setdefault(place, []).append(chunk.chunk_id)
         return tuple(self._by_number.get(number, ()))
+
+    @cached_property
+    def _by_document(self) -> dict[str, list[str]]:
+        """Chunk ids by the names of their documents. A full name beats a shortened one, and any of them a title."""
+        by_title: dict[str, list[str]] = {}
+        by_short_name: dict[str, list[str]] = {}
+        by_name: dict[str, list[str]] = {}
+        for chunk in self._chunks:
+            names = [name.casefold() for name in (chunk.chunk_id, chunk.doc_id) if name]
+            titles = [chunk.title.casefold()] if chunk.title and len(chunk.title) > 3 else []
+            short_names = [form for name in names for form in _forms(name)[1:]]
+            for table, keys in ((by_title, titles), (by_short_name, short_names), (by_name, names)):
+                for key in keys:
+                    if chunk.chunk_id not in table.setdefault(key, [])[-1:]:
+                        table[key].append(chunk.chunk_id)
+        return by_title | by_short_name | by_name
+
+    @cached_property
+    def _by_number(self) -> dict[int, list[str]]:
+        """Chunk ids by rank, or by position where no chunk has a rank."""
+        ranked = any(c.rank is not None for c in self._chunks)
+        found: dict[int, list[str]] = {}
+        for position, chunk in enumerate(self._chunks, 1):
+            place = chunk.rank if ranked else position
+            if place is not None:
+                found.setdefault(place - self._shift, []).append(chunk.chunk_id)
+        return found
+
+    @cached_property
+    def _by_label(self) -> dict[str, tuple[str, ...]]:
+        """Chunk ids by footnote, for the footnotes that name a document or a title."""
+        read = {label: self.titled(note[:1000]) for label, note in self._notes.items()}
+        return {label: ids for label, ids in read.items() if ids}
+
+    @cached_property
+    def _shapes(self) -> frozenset[str]:
+        """What the ids of chunks and documents look like."""
+        ids = [i for c in self._chunks for i in (c.chunk_id, c.doc_id) if i and not i.isdecimal()]
+        return frozenset(_shape(f) for i in ids for f in _forms(i.casefold()))
 
     def read(self, style: str, ref: str) -> Named | None:
         """What the inside of a reference of a style names; None if this is no reference after all."""
@@ -228,15 +254,10 @@ class Resolver:
             return False
         if _FILE.fullmatch(part) or (label and (not label["id"] or _ID.fullmatch(label["id"]))):
             return True
-        if self._shapes is None:
-            ids = [i for c in self._chunks for i in (c.chunk_id, c.doc_id) if i and not i.isdecimal()]
-            self._shapes = frozenset(_shape(f) for i in ids for f in _forms(i.casefold()))
         shape = _shape(part.casefold())
         return "0" in shape and shape in self._shapes
 
     def _footnote(self, label: str) -> Named:
-        if self._by_label is None:
-            self._by_label = _read_notes(self._notes, self)
         ids = self._by_label.get(label, ())
         if not ids:  # by its number, unless another note says that it means that chunk
             named = {i for others in self._by_label.values() for i in others}
@@ -276,31 +297,5 @@ def _forms(name: str) -> list[str]:
     return [f for i, f in enumerate(forms) if f and (i == 0 or not f.isdecimal())]
 
 
-def _by_document(chunks: Sequence[Chunk]) -> dict[str, list[str]]:
-    """Chunk ids by the names of their documents. A full name beats a shortened one, and any of them a title."""
-    table: dict[str, list[str]] = {}
-    full = [(name.casefold(), c.chunk_id) for c in chunks for name in (c.chunk_id, c.doc_id) if name]
-    titles: dict[str, list[str]] = {}
-    for c in chunks:
-        if c.title and len(c.title) > 3:
-            titles.setdefault(c.title.casefold(), []).append(c.chunk_id)
-    for name, chunk_id in full:
-        table.setdefault(name, [])
-        if chunk_id not in table[name][-1:]:
-            table[name].append(chunk_id)
-    short: dict[str, list[str]] = {}
-    for name, chunk_id in full:
-        for form in _forms(name)[1:]:
-            if form not in table and chunk_id not in short.setdefault(form, [])[-1:]:
-                short[form].append(chunk_id)
-    return titles | short | table
-
-
 def _shape(name: str) -> str:
     return re.sub(r"\d+", "0", name)
-
-
-def _read_notes(notes: Mapping[str, str], resolver: Resolver) -> dict[str, tuple[str, ...]]:
-    """The chunks that each footnote's text names, by document id or title."""
-    read = {label: resolver.titled(note[:1000]) for label, note in notes.items()}
-    return {label: ids for label, ids in read.items() if ids}

@@ -1,21 +1,20 @@
 """References in an answer: how they look, and which chunks they name.
 
-A style is a pattern with a group `ref`. The built-in ones find much that only looks like a reference (a year, an
-interval, an abbreviation in brackets), so what they match must also be plausible; what an app's own pattern matches is
-taken at its word. A reference that names no chunk of the trace is kept, as dangling. Leaves out which text a reference
-covers: that is `segments.py`.
+A style is a pattern with a group `ref`. The built-in ones also match years, intervals and abbreviations in brackets, so
+their matches must be plausible. A match of an app's own pattern always counts. A reference that names no chunk of the
+trace is kept, as dangling.
 """
 
 import re
-from bisect import bisect_right
-from collections.abc import Mapping, Sequence
-from typing import NamedTuple
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Annotated, NamedTuple
 
 from pydantic import Field, ValidationInfo, field_validator
 
 from tasks.core.config import Settings, did_you_mean
-from tasks.extractors._resolve import HAS_ID, NUMBERS, SUPERSCRIPTS, Resolver
-from tasks.extractors.markdown import Block
+from tasks.extractors.cut._resolve import HAS_ID, NUMBERS, SUPERSCRIPTS, Resolver
+from tasks.extractors.cut.markdown import Block
+from tasks.text.spans import around
 
 _NAMES = r"[^\[\]\n]{1,200}"
 # Style, the character it begins with, and the rest. At one place the first that fits counts.
@@ -51,17 +50,20 @@ _EXPONENTS = frozenset(
 )
 
 
-class StyleSettings(Settings):
-    """The settings that every model-free extractor shares.
+class CutSettings(Settings):
+    """The settings that all extractors share.
 
     Attributes:
         styles: The app's own styles: name to regular expression with a named group `ref`.
         citation_style: One built-in style or one of `styles`; `auto` for whatever is found; `structured` for the
             trace's `citations` field alone; `none` where references carry no meaning.
+        language: Language whose rules decide where a sentence ends and what kind it is, as an ISO 639 code; `auto` to
+            detect it in the answer.
     """
 
     styles: Mapping[str, str] = Field(default_factory=dict)
     citation_style: str = "auto"
+    language: Annotated[str, Field(pattern=r"^(?:auto|[a-z]{2,3})$")] = "auto"
 
     @field_validator("styles")
     @classmethod
@@ -95,10 +97,15 @@ class Reference(NamedTuple):
     dangling: tuple[str, ...] = ()
 
 
+def names(references: Iterable[Reference]) -> list[str]:
+    """Everything that references name, in the trace or not."""
+    return [name for r in references for name in (*r.ids, *r.dangling)]
+
+
 class Finder:
     """Finds the references of one configured style. Built once per extractor."""
 
-    def __init__(self, settings: StyleSettings) -> None:
+    def __init__(self, settings: CutSettings) -> None:
         style = settings.citation_style
         everything = style in {"auto", "structured"}
         builtin = [b for b in _BUILTIN if everything or b[0] == style]
@@ -112,7 +119,7 @@ class Finder:
         """The references in a block, in order, never overlapping."""
         found = self._matches(answer, block, resolver)
         if block.code:
-            found = [r for r in found if not _around(r.start, block.code)]
+            found = [r for r in found if not around(r.start, block.code)]
         if block.links:
             found = [r for r in (_in_link(r, answer, block.links) for r in found) if r]
         return found
@@ -188,15 +195,9 @@ def _is_no_reference(answer: str, match: re.Match[str], block: Block) -> bool:
     return any(other[1] != match[0] for other in others)
 
 
-def _around(place: int, spans: Sequence[tuple[int, int]]) -> tuple[int, int] | None:
-    """The span that holds a place. Spans are sorted and apart."""
-    at = bisect_right(spans, place, key=lambda span: span[0]) - 1
-    return spans[at] if at >= 0 and place < spans[at][1] else None
-
-
 def _in_link(reference: Reference, answer: str, links: Sequence[tuple[int, int]]) -> Reference | None:
     """`[1](url)` is a reference if it names chunks; anything else inside a link is part of the link."""
-    link = _around(reference.start, links)
+    link = around(reference.start, links)
     if link is None:
         return reference
     label = answer[link[0] : reference.end]

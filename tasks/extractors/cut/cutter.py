@@ -1,28 +1,26 @@
-"""An answer cut into sentences, each with its kind, what it cites and what it is read with, without a model.
+"""An answer cut into sentences (docs/methods.md#claims).
 
-First references are found, and each block is cut where a run of them ends; then into sentences; then each sentence gets
-its kind, and at last lists of sources, lead-ins and headings hand on their references (docs/methods.md#claims). Leaves
-out
-what the extractors make of it: `segments.py`, `sentences.py`, `atomic.py`.
+The steps: find the references; cut each block where a run of references ends, then into sentences; find each sentence's
+kind; and pass on the references of source lists, lead-ins and headings.
 """
 
 import re
 from bisect import bisect_left, bisect_right
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import groupby
-from typing import NamedTuple
 
 from tasks.core.types import Answer, Chunk, Citation, Kind
-from tasks.extractors import _kinds, _sources, _spans, markdown
-from tasks.extractors._kinds import Language
-from tasks.extractors._resolve import Resolver, plain_digits
-from tasks.extractors._sentences import sentences
-from tasks.extractors._spans import Run
-from tasks.extractors.citations import Finder, Reference
-from tasks.extractors.markdown import Block
+from tasks.extractors.cut import _kinds, _sources, _spans, markdown
+from tasks.extractors.cut._kinds import Language
+from tasks.extractors.cut._pieces import Cut, Piece, Segment, hand_on
+from tasks.extractors.cut._resolve import Resolver, plain_digits
+from tasks.extractors.cut._sentences import sentences
+from tasks.extractors.cut._spans import Run
+from tasks.extractors.cut.citations import Finder, Reference
+from tasks.extractors.cut.markdown import Block
 from tasks.text import languages
 from tasks.text.languages import Detected
+from tasks.text.spans import within
 
 # Part of every version, and raised by whoever changes what is cut. The versions of the libraries are not: a patch
 # release of one must not make every stored claim a stranger.
@@ -39,72 +37,6 @@ _TERM = re.compile(
 _LEFT_OVER = re.compile(r"(?<![^\S\n])[^\S\n]++(?=[.,;:!?、。](?:\s|$)|$)")
 _EMPTY_BRACKETS = re.compile(r"[(\[（]\s*[)\]）]")
 _BARE_NUMBER = re.compile(r"[\[［【]\s*#?(\d{1,3})\s*[\]］】]|【\d+:(\d{1,3})†")
-
-
-class Segment(NamedTuple):
-    """The text that one run of references covers.
-
-    Attributes:
-        reach: End of the run that covers it; its own end where none follows it.
-    """
-
-    start: int
-    end: int
-    reach: int
-    references: tuple[Reference, ...]
-    block: int
-
-
-@dataclass(slots=True)
-class Piece:
-    """A sentence, a cell or a heading.
-
-    Attributes:
-        segment: Number of the segment that it is of.
-        block: Number of its block.
-        reach: As in `Segment`, for the last one of a segment.
-        cites: References that say where it comes from.
-        context: What it is read with: heads and label of a cell, lead-in and term of an item, question of a "yes".
-        text: Without markup and references.
-    """
-
-    start: int
-    end: int
-    kind: Kind
-    segment: int
-    block: int
-    reach: int
-    language: str | None = None
-    cites: tuple[Reference, ...] = ()
-    context: str = ""
-    text: str = ""
-
-    @property
-    def is_claim(self) -> bool:
-        """Whether it is judged."""
-        return self.kind == "claim"
-
-    @property
-    def hypothesis(self) -> str:
-        """What a judge reads."""
-        separator = "" if not self.context else " " if self.context[-1] in "?？" else ": "
-        return f"{self.context}{separator}{self.text}"
-
-
-@dataclass(slots=True)
-class Cut:
-    """What an answer was cut into.
-
-    Attributes:
-        language: ISO 639 code of the answer; None where it can't be told.
-        reasoning: Spans of blocks that are no part of the answer.
-        renumbered: Its numbers count chunks from another one than their ranks do.
-    """
-
-    pieces: list[Piece] = field(default_factory=list)
-    language: str | None = None
-    reasoning: Sequence[tuple[int, int]] = ()
-    renumbered: bool = False
 
 
 def cut(answer: Answer, finder: Finder, language: str) -> Cut:
@@ -189,7 +121,7 @@ class _Cutter:
         if self._is_logged:
             self._cite_as_logged(pieces)
         else:
-            self._hand_on(pieces, [*lines, *lists])
+            hand_on(pieces, [*lines, *lists], self.blocks, self.cells)
         for piece in pieces:
             piece.text = self.plain(piece)
         self._read_together(pieces)
@@ -293,6 +225,7 @@ class _Cutter:
         return segments
 
     def _clause(self, number: int, at: int) -> _spans.Clause:
+        """How the run `at` of a block stands in its sentence."""
         runs, block = self.runs[number], self.blocks[number]
         limit = runs[at + 1].start if at + 1 < len(runs) else block.end
         return _spans.clause(self.text, block, runs[at], limit, self.spoken)
@@ -383,9 +316,8 @@ class _Cutter:
         """A piece's text with a word in the place of code, whose names say nothing of the sentence's kind."""
         parts: list[str] = []
         at = piece.start
-        code = self.blocks[piece.block].code
-        for start, end in code[bisect_left(code, (piece.start,)) : bisect_left(code, (piece.end,))]:
-            if at <= start and end <= piece.end:
+        for start, end in within(self.blocks[piece.block].code, piece.start, piece.end):
+            if at <= start:
                 parts += (self.text[at:start], "it")
                 at = end
         return "".join((*parts, self.text[at : piece.end]))
@@ -431,67 +363,6 @@ class _Cutter:
         for piece, references in zip(pieces, covering, strict=True):
             piece.cites = references
 
-    def _hand_on(self, pieces: list[Piece], lists: Sequence[_sources.Sources]) -> None:
-        """Let lines and lists of sources, lead-ins and headings hand their references on to claims."""
-        claims = [p for p in pieces if p.is_claim]
-        end = max((p.block for p in pieces), default=-1)
-        self._hand_back(pieces)
-        if len(lists) == 1 and lists[0].at > end and not any(claim.cites for claim in claims):
-            for claim in claims:
-                claim.cites = lists[0].references
-            lists = ()
-        known = {name for p in claims for r in p.cites for name in (*r.ids, *r.dangling)}
-        blocks = [p.block for p in pieces]
-        for line in sorted(lists):
-            new = tuple(r for r in line.references if not {*r.ids, *r.dangling} <= known)
-            uncited: list[Piece] = []
-            nearest: Piece | None = None
-            for number in range(bisect_left(blocks, line.at) - 1, -1, -1):
-                piece = pieces[number]
-                nearest = nearest or (piece if piece.is_claim else None)
-                if piece.kind == "heading" or (piece.is_claim and piece.cites):
-                    break
-                if piece.is_claim:
-                    uncited.append(piece)
-            for piece in uncited:
-                piece.cites = new if line.listed else line.references
-            if not uncited and nearest is not None:
-                more = new if line.listed or line.at > end else line.references
-                nearest.cites = (*nearest.cites, *(r for r in more if r not in nearest.cites))
-            known |= {name for r in line.references for name in (*r.ids, *r.dangling)}
-        self._hand_down(pieces)
-
-    def _hand_back(self, pieces: Sequence[Piece]) -> None:
-        """What a pointer refers to covers the claims before it in its block, as other references do."""
-        for _, together in groupby(pieces, key=lambda p: p.block):
-            uncited: list[Piece] = []
-            for piece in together:
-                if piece.kind == "pointer" and piece.cites:
-                    for claim in uncited:
-                        claim.cites = piece.cites
-                if piece.cites:
-                    uncited = []
-                elif piece.is_claim:
-                    uncited.append(piece)
-
-    def _hand_down(self, pieces: Sequence[Piece]) -> None:
-        section: tuple[Reference, ...] = ()
-        leads: dict[int, tuple[Reference, ...]] = {}
-        for piece in pieces:
-            if piece.kind == "heading":
-                section = piece.cites
-            elif piece.kind == "lead-in" and piece.cites:
-                leads[piece.block] = piece.cites
-            elif piece.is_claim and not piece.cites:
-                piece.cites = leads.get(self._introduced_by(piece.block), ()) or section
-
-    def _introduced_by(self, number: int) -> int:
-        """The block that introduces what a block is part of."""
-        block = self.blocks[number]
-        if block.kind != "cell":
-            return block.lead
-        return min(n for n in (self.cells.get((block.group, 0, 0)), number) if n is not None) - 1
-
     # What is read -----------------------------------------------------------------------------------------------------
 
     def plain(self, piece: Piece) -> str:
@@ -517,9 +388,7 @@ class _Cutter:
 
     def _read_together(self, pieces: Sequence[Piece]) -> None:
         """Give each claim what it is read with."""
-        by_block: dict[int, list[Piece]] = {}
-        for piece in pieces:
-            by_block.setdefault(piece.block, []).append(piece)
+        last = {piece.block: piece for piece in pieces}
         heads = self._heads()
         terms: dict[int, str] = {}  # of each item, the term that its first sentence explains
         for piece in pieces:
@@ -527,23 +396,26 @@ class _Cutter:
             if block.kind == "item":
                 first = block.item not in terms
                 if first:
-                    term_ = _TERM.match(self.text, piece.start, piece.end + 3)
-                    terms[block.item] = markdown.plain_text(term_[1]) if term_ else ""
+                    found = _TERM.match(self.text, piece.start, piece.end + 3)
+                    terms[block.item] = markdown.plain_text(found[1]) if found else ""
                 term = "" if first else terms[block.item]
-                piece.context = ": ".join(t for t in (*self._leads(piece.block, by_block), term) if t)
+                piece.context = ": ".join(t for t in (*self._leads(piece.block, last), term) if t)
             elif block.kind == "cell":
                 piece.context = ", ".join(heads.get(piece.block, ()))
             elif piece.is_claim and _kinds.is_polar(piece.text, self.codes):
                 question = " ".join(self.answer.question.split())
                 piece.context = question if not question or question[-1] in "?？" else f"{question}?"
 
-    def _leads(self, number: int, by_block: dict[int, list[Piece]]) -> tuple[str, ...]:
-        """Lead-ins of the lists that an item is in, the outermost first."""
+    def _leads(self, number: int, last: Mapping[int, Piece]) -> tuple[str, ...]:
+        """Lead-ins of the lists that an item is in, the outermost first.
+
+        Args:
+            last: The last piece of each block.
+        """
         found: list[str] = []
         lead = self.blocks[number].lead
         while lead >= 0:
-            last = by_block.get(lead, [])[-1:]
-            for piece in last:
+            if piece := last.get(lead):
                 introduces = piece.kind in {"lead-in", "heading"} or not _kinds.ends(piece.text)
                 text = (piece.text or self.plain(piece)).rstrip(" :：.")
                 if introduces and text and not _kinds.is_empty_lead(text, self.codes):

@@ -1,8 +1,7 @@
 """Sentences that say that nothing answers the question: "The documents do not say …", "I could not find …".
 
-Rules of form, tuned to English. They tell a document that is silent from a rule that forbids: "The policy does not
-state a limit" declines, "The policy does not cover water damage" answers. Left out: whether it is right to decline, and
-what the answer as a whole does (`_reading.py`).
+Rules of form, tuned to English. They distinguish a document that is silent from a rule that forbids: "The policy does
+not state a limit" declines, "The policy does not cover water damage" answers.
 """
 
 import re
@@ -50,7 +49,7 @@ _HOLD = (
     r"(?:contains?|includes?|provides?|gives?|holds?|offers?|covers?|lists?|has|have(?!\s+to\b)|supply|supplies|"
     r"presents?|shows?|reports?|makes?)"
 )
-_SAID = (
+_STATED = (
     r"(?:mentioned|stated|specified|indicated|documented|said|told|disclosed|addressed|answered|described|discussed|"
     r"explained|named|quoted|noted|detailed|defined)"
 )
@@ -104,7 +103,7 @@ _FORMS = (
     r"\bthere(?:\s+(?:is|was)|['’]s)\s+nothing\s+(?:\w+\s+)?(?:in|about|on|regarding|concerning)\b",
     rf"^\W*(?:(?:sorry|unfortunately|regrettably|however)\W+)?{_NONE}\s+(?:\w+\s+){{0,3}}?{_INFORMATION}"
     rf"\s+(?:{_ABOUT}\s[^.;!?]{{0,120}}?)?(?:is|are|was|were|can be|could be|has been|have been)"
-    rf"\s+(?!recorded)(?:{_SAID}|{_HELD})(?!\s+to\b)",
+    rf"\s+(?!recorded)(?:{_STATED}|{_HELD})(?!\s+to\b)",
     r"^\W*(?:(?:sorry|unfortunately|regrettably)\W+)?(?:no|insufficient|not enough)\s+(?:\w+"
     r"\s+){0,2}?information\s+(?:about|on|regarding|concerning|available|found)\b",
     r"\b(?:nothing|not a word)\s+(?:\w+\s+){0,2}?(?:is|was|could be|can be)\s+(?:said|stated|mentioned|"
@@ -113,10 +112,10 @@ _FORMS = (
     r"(?:\b(?:have|had|is|was|due\s+to|because\s+of)|^\W*(?:(?:sorry|unfortunately|regrettably)\W+)?)\s*"
     r"\b(?:not\s+enough|insufficient|too\s+little|not\s+sufficient)\s+information\b",
     # It is not in them.
-    rf"\b{_ARE_NOT}\s+(?:{_SAID}|{_HELD}|clear|evident|apparent|known){_PLACE}{_EVIDENCES}\b",
-    rf"\b{_ARE_NOT}\s+(?:{_SAID}|{_FOUND}|clear|evident|apparent|known){_PLACE}{_MATTERS}\b",
+    rf"\b{_ARE_NOT}\s+(?:{_STATED}|{_HELD}|clear|evident|apparent|known){_PLACE}{_EVIDENCES}\b",
+    rf"\b{_ARE_NOT}\s+(?:{_STATED}|{_FOUND}|clear|evident|apparent|known){_PLACE}{_MATTERS}\b",
     rf"\b{_NOT}\s+(?:be\s+(?:{_HELD}|seen|taken)|appear|occur|emerge|come up)\b{_PLACE}{_EVIDENCES}\b",
-    rf"\b{_NOT}\s+(?:be\s+(?:{_SAID}|{_FOUND}|determined|established|inferred|derived|concluded)|follow)\b{_PLACED}\b",
+    rf"\b{_NOT}\s+(?:be\s+(?:{_STATED}|{_FOUND}|determined|established|inferred|derived|concluded)|follow)\b{_PLACED}\b",
     rf"\b(?:is|are)\s+(?:missing|absent)\s+from\s+(?:{_EVIDENCES}|{_MATTERS})\b",
     rf"^(?!.*\b(?:if|unless|where|when|whose|which|that)\b.*\bnot\b).*\b{_ARE_NOT}\s+(?:mentioned|stated|"
     rf"specified|indicated|documented|answered)\b"
@@ -181,7 +180,7 @@ _ATTRIBUTION = re.compile(
 )
 
 
-# "If there is not enough information, the claim is rejected" tells a rule, whatever its condition says.
+# "If there is not enough information, the claim is rejected" states a rule, whatever its condition says.
 _CONDITION = re.compile(r"^\W*(?:if|unless|whenever|should|in case|as long as)\b[^,;]*[,;]", re.IGNORECASE)
 
 

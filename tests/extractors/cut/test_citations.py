@@ -3,9 +3,9 @@
 import pytest
 
 from tasks.core.types import Chunk
-from tasks.extractors._resolve import Resolver
-from tasks.extractors.citations import Finder, StyleSettings
-from tasks.extractors.markdown import parse
+from tasks.extractors.cut._resolve import Resolver
+from tasks.extractors.cut.citations import CutSettings, Finder
+from tasks.extractors.cut.markdown import parse
 
 
 def chunks(*ids: str) -> list[Chunk]:
@@ -22,7 +22,7 @@ DOCS = [
 
 def found(answer: str, trace: list[Chunk], **settings: object) -> list[tuple[str, tuple[str, ...], tuple[str, ...]]]:
     """Every reference of an answer: as written, the chunks, and what dangles."""
-    finder = Finder(StyleSettings.model_validate(settings))
+    finder = Finder(CutSettings.model_validate(settings))
     document = parse(answer)
     resolver = Resolver(trace, document.notes)
     references = [r for block in document.blocks for r in finder.find(answer, block, resolver)]

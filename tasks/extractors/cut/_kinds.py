@@ -1,10 +1,7 @@
-"""What kind of thing a sentence of an answer is: a claim, or what is neither judged nor scored.
+"""The kind of a sentence of an answer: a claim, or what is neither judged nor scored (docs/methods.md#claims).
 
-Method: docs/methods.md#claims.
-
-By form (a heading, a colon, a question mark) and by phrases of its language (`languages.yaml`; English refusals:
-`declines.py`). A sentence that states something besides is a claim. Leaves out what
-only the sources can decide.
+Form decides (a heading, a colon, a question mark), and phrases of the language (`languages.yaml`; English refusals:
+`tasks/text/declines.py`). A sentence that also states something is a claim.
 """
 
 import re
@@ -16,10 +13,11 @@ from typing import Any
 import yaml
 
 from tasks.core.types import Kind
-from tasks.extractors import declines
+from tasks.text import declines
 
 RULES = 1  # raised when the same sentence gets another kind
 LONGEST = 300  # characters; what is longer states something
+_NEVER = re.compile("(?!)")
 _EDGE = r"[\s\W_]*"
 _QUESTION = re.compile(r"[?？؟][\s\"'”’»)\]*_]*\W*$")
 _COLON = re.compile(r"[:：]\W*$")
@@ -48,29 +46,27 @@ _BY_PHRASES: tuple[tuple[Kind, tuple[str, ...]], ...] = (
 
 
 class Language:
-    """Phrases of one language, compiled when they are first asked for."""
+    """Phrases of one language, compiled on first use."""
 
     def __init__(self, phrases: dict[str, Any]) -> None:
         self._phrases = phrases
 
     def fits(self, kind: str, text: str) -> bool:
         """Whether a sentence begins like one of that kind; see `languages.yaml`."""
-        pattern = self._compiled.get(kind)
-        return pattern is not None and pattern.match(text) is not None
+        return self._compiled.get(kind, _NEVER).match(text) is not None
 
     def unopened(self, text: str) -> str | None:
         """The sentence without what it opens with ("Hi,"); None where it opens with nothing of the kind."""
-        pattern = self._compiled.get("opener")
-        opened = pattern.match(text) if pattern else None
+        opened = self._compiled.get("opener", _NEVER).match(text)
         return text[opened.end() :] if opened else None
 
     def points(self, before: str) -> bool:
         """Whether a reference behind this text is where the reader is sent to."""
-        pattern = self._compiled.get("points")
-        return pattern is not None and pattern.search(before) is not None
+        return self._compiled.get("points", _NEVER).search(before) is not None
 
     @cached_property
     def _compiled(self) -> dict[str, re.Pattern[str]]:
+        """A pattern for each kind that the language has phrases of."""
         found = {}
         documents = self._phrases.get("documents", "(?!)")
         for kind, listed in self._phrases.items():
@@ -117,11 +113,12 @@ def kind_of(text: str, codes: Iterable[str | None]) -> Kind:
     if _QUESTION.search(text):
         return "question"
     kind = _phrased(text, spoken)
-    if kind == "claim":
-        rest = next((rest for language in spoken if (rest := language.unopened(text)) is not None), text)
-        if rest != text and (not _LETTERS.search(rest) or (kind := _phrased(rest, spoken)) == "claim"):
-            kind = "claim" if _LETTERS.search(rest) or is_polar(text, codes) else "greeting"
-    return kind
+    rest = next((rest for language in spoken if (rest := language.unopened(text)) is not None), None)
+    if kind != "claim" or rest is None:
+        return kind
+    if _LETTERS.search(rest):
+        return _phrased(rest, spoken)
+    return "claim" if is_polar(text, codes) else "greeting"
 
 
 def _phrased(text: str, spoken: Sequence[Language]) -> Kind:

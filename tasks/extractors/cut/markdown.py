@@ -2,19 +2,20 @@
 
 CommonMark is read by pulldown-cmark (through pyromark); block tags of HTML count as the Markdown that they stand for
 (`_html.py`). What carries no claim by its form alone is left out here: code blocks, rules, images alone, footnote
-definitions, reasoning. Headings and heads of tables are handed out marked as such, for what stands under them.
-References and claims are not known here.
+definitions, reasoning. Headings and heads of tables are marked as such, for what stands under them.
 """
 
 import re
-from bisect import bisect_left, bisect_right
+import string
+from bisect import bisect_right
 from collections.abc import Iterator, Sequence
 from typing import Literal, NamedTuple
 
 import numpy as np
 import pyromark
 
-from tasks.extractors import _html
+from tasks.extractors.cut import _html
+from tasks.text.spans import within
 
 OPTIONS = pyromark.Options.ENABLE_TABLES | pyromark.Options.ENABLE_FOOTNOTES | pyromark.Options.ENABLE_TASKLISTS
 
@@ -112,10 +113,7 @@ def parse(answer: str) -> Document:
     """Read an answer (docs/methods.md#claims, "The answer is Markdown")."""
     answer = encodable(answer)
     page = _html.read(answer)
-    source = page.text.encode()
-    document = _Reader(source).read(page.text)
-    if not page.text.isascii():
-        document = _to_characters(document, source)
+    document = _Reader(page.text).read()
     blocks = _tagged(document.blocks, page.regions) if page.regions else document.blocks
     return Document(list(_completed(answer, blocks)), document.notes, page.reasoning, page.text)
 
@@ -160,7 +158,7 @@ def _completed(answer: str, blocks: Sequence[Block]) -> Iterator[Block]:
     formulas = [m.span() for m in _MATH.finditer(answer)] if "$" in answer or "\\" in answer else []
     entities = [m.span() for m in _ENTITY.finditer(answer)] if "&" in answer or "<" in answer else []
     for block in blocks:
-        code, mute = _within(formulas, block), _within(entities, block)
+        code, mute = within(formulas, block.start, block.end), within(entities, block.start, block.end)
         marks = (Mark(start, end, start, opens=False) for start, end in mute)
         yield block._replace(
             code=sorted({*block.code, *code}) if code else block.code,
@@ -169,22 +167,16 @@ def _completed(answer: str, blocks: Sequence[Block]) -> Iterator[Block]:
         )
 
 
-def _within(spans: Sequence[tuple[int, int]], block: Block) -> Sequence[tuple[int, int]]:
-    """Of sorted spans, those inside a block."""
-    found = spans[bisect_left(spans, (block.start, 0)) : bisect_left(spans, (block.end, 0))]
-    return [span for span in found if span[1] <= block.end]
-
-
 def encodable(text: str) -> str:
     """The text with lone surrogates, which UTF-8 can't hold, replaced; one character for one, so offsets stay."""
     return text if text.isascii() else _SURROGATE.sub("\ufffd", text)
 
 
 class _Reader:
-    """One pass over the parser's events. Offsets are those of the parser: UTF-8 bytes."""
+    """One pass over the parser's events."""
 
-    def __init__(self, source: bytes) -> None:
-        self.source = source
+    def __init__(self, answer: str) -> None:
+        self.answer = answer
         self.document = Document([], {})
         self.kind: Kind | None = None  # set inside headings and rows
         self.group = 0
@@ -237,28 +229,30 @@ class _Reader:
             self.start = start
         self.end = max(self.end, end)
 
-    def read(self, answer: str) -> Document:
+    def read(self) -> Document:
         """Read the whole answer."""
-        for event, span in pyromark.events_with_range(answer, options=OPTIONS, merge_text=True):
+        characters = _characters(self.answer)
+        for event, span in pyromark.events_with_range(self.answer, options=OPTIONS, merge_text=True):
+            start, end = characters[span["start"]], characters[span["end"]]
             if event.__class__ is str:  # SoftBreak, HardBreak, Rule
                 if event == "Rule":
                     self.flush()
                 elif event == "HardBreak":
-                    self.breaks.append(span["start"])
+                    self.breaks.append(start)
                 continue
             ((tag, value),) = event.items()
             if tag in {"Start", "End"}:
                 name = value if value.__class__ is str else next(iter(value))
                 if name in _INLINE:
-                    self.inline(tag == "Start", name, value, span["start"], span["end"])
+                    self.inline(tag == "Start", name, value, start, end)
                 else:
                     self.flush()
                     if tag == "Start":
-                        self.enter(name, value, span["start"], span["end"])
+                        self.enter(name, value, start, end)
                     else:
                         self.leave(name)
             elif not self.skipped and not self.images:
-                self.text(tag, value, span["start"], span["end"])
+                self.text(tag, value, start, end)
         self.flush()
         return self.document
 
@@ -275,22 +269,20 @@ class _Reader:
             self.last_item += 1
             self.items.append(self.last_item)
         elif name == "Heading":
-            self.kind = "heading"
-            if self.source[start : start + 1] != b"#" and _is_underlined_prose(self.source[start:end]):
-                self.kind = None
+            underlined = self.answer[start] != "#" and _is_underlined_prose(self.answer[start:end])
+            self.kind = None if underlined else "heading"
         elif name in {"TableHead", "TableRow"}:
             self.kind = "head" if name == "TableHead" else "cell"
             self.place = (0 if name == "TableHead" else self.place[0] + 1, -1)
         elif name == "TableCell":
             self.place = (self.place[0], self.place[1] + 1)
         elif name == "FootnoteDefinition" and isinstance(value, dict):
-            note = self.source[start:end].decode("utf-8", "replace")
-            self.document.notes.setdefault(value[name], note.partition("]:")[2].strip())
+            self.document.notes.setdefault(value[name], self.answer[start:end].partition("]:")[2].strip())
         elif name == "CodeBlock" and value == {"CodeBlock": "Indented"}:
-            text = self.source[start:end]
-            if _PROSE.match(text.decode("utf-8", "replace")):
+            text = self.answer[start:end]
+            if _PROSE.match(text):
                 self.words = True
-                self.cover(start, start + len(text.rstrip()))
+                self.cover(start, start + len(text.rstrip(string.whitespace)))
                 self.flush()
 
     def leave(self, name: str) -> None:
@@ -318,7 +310,7 @@ class _Reader:
             if tag == "Code":
                 self.code.append((start, end))
             return
-        end = start + len(value.rstrip().encode("utf-8", "replace"))
+        end = start + len(value.rstrip())
         alone = match["name"] is None or match["name"].lower() in _VOID_TAGS
         if match["name"] and match["name"].lower() == "br":
             self.breaks.append(start)
@@ -345,42 +337,16 @@ class _Reader:
             self.marks.append(Mark(end - width, end, start, opens=False))
 
 
-def _is_underlined_prose(source: bytes) -> bool:
+def _is_underlined_prose(text: str) -> bool:
     """A sentence with a line of dashes under it: meant as a rule, though Markdown makes it a heading."""
-    text = source.decode("utf-8", "replace").rstrip().rstrip("-=").rstrip()
+    text = text.rstrip().rstrip("-=").rstrip()
     return "\n" in text or text.endswith((".", "!", "…", "。", "！", "]", "】"))
 
 
-def _to_characters(document: Document, source: bytes) -> Document:
-    """The same document with byte offsets turned into character offsets."""
-    # Offset of every character's first byte; the number of those before a byte is its character's offset.
-    firsts = np.flatnonzero((np.frombuffer(source, np.uint8) & 0xC0) != 0x80)
-    flat: list[int] = []
-    for b in document.blocks:
-        flat += (b.start, b.end, *b.breaks)
-        for spans in (b.code, b.links, b.silent):
-            for start, end in spans:
-                flat += (start, end)
-        for mark in b.marks:
-            flat += (mark.start, mark.end, max(mark.partner, 0))
-    chars = iter(np.searchsorted(firsts, np.asarray(flat, np.int64)).tolist())
-
-    def pairs(spans: Sequence[tuple[int, int]]) -> list[tuple[int, int]]:
-        return [(next(chars), next(chars)) for _ in spans]
-
-    blocks = []
-    for b in document.blocks:
-        start, end = next(chars), next(chars)
-        breaks = [next(chars) for _ in b.breaks]
-        code, links, silent = pairs(b.code), pairs(b.links), pairs(b.silent)
-        marks = []
-        for mark in b.marks:
-            at, to, partner = next(chars), next(chars), next(chars)
-            marks.append(Mark(at, to, -1 if mark.partner < 0 else partner, mark.opens))
-        blocks.append(
-            b._replace(start=start, end=end, code=code, links=links, silent=silent, marks=marks, breaks=breaks)
-        )
-    return Document(blocks, document.notes)
+def _characters(text: str) -> Sequence[int]:
+    """Of each byte of a text, and of its end, the number of characters before it."""
+    source = np.frombuffer(text.encode(), np.uint8)
+    return range(len(text) + 1) if text.isascii() else [0, *np.cumsum((source & 0xC0) != 0x80).tolist()]
 
 
 def plain_text(markdown: str) -> str:

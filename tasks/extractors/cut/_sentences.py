@@ -1,14 +1,13 @@
-"""Sentences of running text, by the rules of its language (sentencex). Leaves out what a sentence is."""
+"""Sentences of running text, by the rules of its language (sentencex)."""
 
 import re
-from bisect import bisect_left
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from itertools import pairwise
-from typing import TypeVar
 
 import sentencex
 
-from tasks.extractors.markdown import Block, encodable
+from tasks.extractors.cut.markdown import Block, encodable
+from tasks.text.spans import within
 
 # sentencex takes time with the square of the length where quotes and brackets abound; a longer sentence is cut.
 _WINDOW = 4_000
@@ -39,7 +38,6 @@ _GERMAN_START = re.compile(
     r"Können|Soll|Möchten|Danke|Viel|Gerne?)\b"
 )
 _ORDINAL = re.compile(r"(?<![\d.,])\d{1,2}\.\s*$")
-T = TypeVar("T", bound=tuple[int, ...])
 
 
 def sentences(answer: str, block: Block, start: int, end: int, language: str | None) -> list[tuple[int, int]]:
@@ -65,18 +63,13 @@ def _without_marks(answer: str, block: Block, start: int, end: int) -> str:
         return answer[start:end]
     pieces: list[str] = []
     position = start
-    hidden = [(m[0], m[1], "*") for m in _within(block.marks, start, end)]
-    hidden += [(span[0], span[1], "x") for span in _within(block.code, start, end)]
+    hidden = [(m[0], m[1], "*") for m in within(block.marks, start, end)]
+    hidden += [(span[0], span[1], "x") for span in within(block.code, start, end)]
     for left, right, filler in sorted(hidden):
-        if left >= position and right <= end:
+        if left >= position:
             pieces += (answer[position:left], filler * (right - left))
             position = right
     return "".join((*pieces, answer[position:end]))
-
-
-def _within(spans: Sequence[T], start: int, end: int) -> Sequence[T]:
-    """The sorted spans that begin between two places."""
-    return spans[bisect_left(spans, (start,)) : bisect_left(spans, (end,))]
 
 
 def _sentences(text: str, offset: int, language: str) -> Iterator[tuple[int, int]]:
