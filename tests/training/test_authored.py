@@ -358,3 +358,10 @@ def test_nearest_sentences_hold_all_that_an_entailed_claim_needs(leave, seed):
         needed = [leave.sentences[i] for c in leave.claims if c.hypothesis == p.hypothesis for i in c.needs]
         if p.label == "entailment" and p.kind in {"whole", "core"}:
             assert all(sentence in p.premise for sentence in needed)
+
+
+def test_twins_of_the_repository_point_at_each_other_and_one_of_them_is_right(repository):
+    paired = [(d, i, c) for d in repository for i, c in enumerate(d.claims) if c.twin is not None]
+    assert paired
+    assert not [d.group for d, i, c in paired if d.claims[c.twin].twin != i]
+    assert not [d.group for d, _, c in paired if (c.label == "S") == (d.claims[c.twin].label == "S")]
