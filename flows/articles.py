@@ -1,4 +1,4 @@
-"""`leadline articles`: a knowledge base as a file of articles, and what a person should mend in them."""
+"""`leadline articles`: a knowledge base as a file of articles, and what a person should fix in them."""
 
 import json
 import statistics
@@ -25,7 +25,7 @@ from tasks.articles.problems import KINDS, check
 from tasks.articles.split import Article, articles
 from tasks.core.errors import DataError, LeadlineError, UsageError
 
-SHOWN = 50  # articles to mend; more than that are read in the file
+SHOWN = 50  # articles to fix; more than that are read in the file
 _SCHEMA = pa.schema(
     [
         ("article_id", pa.string()),
@@ -111,15 +111,15 @@ def _show(
         for doc_id, reason in failed:
             table.add_row(Text(doc_id), Text(reason))
         console.print(table)
-    mend = [a for a in found if a.problems]
-    if mend:
-        table = _table("To mend", "article", "title", "document", "reasons")
-        for a in mend[:SHOWN]:
+    faulty = [a for a in found if a.problems]
+    if faulty:
+        table = _table("To fix", "article", "title", "document", "reasons")
+        for a in faulty[:SHOWN]:
             reasons = "\n".join(f"{p.kind}: {p.reason}" for p in a.problems)
             table.add_row(Text(a.article_id), Text(a.title or "(empty)"), Text(_place(a)), Text(reasons))
         console.print(table)
-        if len(mend) > SHOWN:
-            console.print(Text(f"… and {len(mend) - SHOWN:,} more: see `problems` in {target}\n"), soft_wrap=True)
+        if len(faulty) > SHOWN:
+            console.print(Text(f"… and {len(faulty) - SHOWN:,} more: see `problems` in {target}\n"), soft_wrap=True)
     table = _table("Articles", "", "number")
     table.show_header = False
     table.columns[1].justify = "right"
@@ -129,7 +129,7 @@ def _show(
         ("documents that could not be read", len(failed)),
         ("files of other kinds", others),
         ("articles", len(found)),
-        ("articles to mend", len(mend)),
+        ("articles to fix", len(faulty)),
         ("words", sum(lengths)),
         ("words of an article, median", round(statistics.median(lengths)) if lengths else 0),
     ):

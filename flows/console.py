@@ -11,8 +11,8 @@ from rich.table import Table as RichTable
 from rich.text import Text
 
 from tasks.core.errors import LeadlineError
-from tasks.publish.report import document
-from tasks.publish.report.document import Block, Document, Example, Note, Paste, Reasons, Table
+from tasks.publish.documents import document
+from tasks.publish.documents.document import Block, Document, Example, Note, Paste, Reasons, Table
 from tasks.publish.report.text import excerpt
 from tasks.stats.agreement import Interval
 
@@ -96,7 +96,7 @@ def _opinion(of: document.Opinion) -> Text:
 
 
 def show_result(of: Document, html: Path | None, results: Sequence[object] | None) -> None:
-    """Print a document, or its results as JSON lines, and write its page if asked for.
+    """Print a document, or its results as JSON lines, and write its page where one is wanted.
 
     Args:
         html: Where the page goes; None for no page.

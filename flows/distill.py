@@ -99,15 +99,15 @@ def _student(judge: str, file: Path | None, *, grades: bool) -> tuple[Llm | llm.
     """
     if file is None and not judge.endswith(FILES):
         raise UsageError(
-            f"--student is missing: --judge {judge} names no file whose prompts could be asked. Give the file of the "
+            f"--student is missing: --judge {judge} names no file with prompts. Give the file of the "
             "judge or grader to train."
         )
     path = file or Path(judge)
     model = graders.load(path) if graders.described(path) else judges.load(path)
     if not isinstance(model, llm.Llm if grades else Llm):
         what, who = ("grades", "a grader of kind llm") if grades else ("verdicts on claims", "a judge of kind llm")
-        problem = f"is of nobody who could learn {what} in words"
-        raise ConfigError(path, "kind", problem, f"Give {who}; docs/distillation.md tells how.")
+        problem = f"is no kind that learns {what} in words"
+        raise ConfigError(path, "kind", problem, f"Give {who}; see docs/distillation.md.")
     if model.config.model.thinking:
         problem = "is true, but examples hold no thoughts"
         raise ConfigError(path, "model.thinking", problem, "Give a student with thinking: false.")

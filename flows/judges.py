@@ -1,4 +1,4 @@
-"""`leadline judges`: which judges there are, what tells two versions apart, and which of them counts."""
+"""`leadline judges`: which judges there are, how two versions differ, and which of them counts."""
 
 import json
 from collections.abc import Iterator, Mapping, Sequence

@@ -39,10 +39,10 @@ class Outcome:
     Attributes:
         stages: What lost its text in this run.
         nights: Whose texts these were, and what of them a killed run had left.
-        unknown: Ids of traces that were asked for and that are not here.
+        unknown: Requested ids of traces that are not here.
         unwritten: Those of the nights that have no page any more: no recipe of the config, by a judge that can still be
             used, counts for them.
-        earlier: Ids of traces that an earlier run was asked for and did not complete.
+        earlier: Ids of traces in requests that an earlier run did not complete.
     """
 
     stages: tuple[StageResult, ...]
@@ -55,7 +55,7 @@ class Outcome:
 def run(config: Path, trace_ids: Sequence[str] = (), reason: str | None = None) -> Outcome:
     """Remove what is due by age, or, where ids are given, the texts of these traces alone; on record in `runs`.
 
-    Either completes what was asked for by id before and is still open.
+    Either completes open requests by id.
 
     Raises:
         BusyError: Another run works on the lake: no text may be read while it goes.
@@ -82,7 +82,7 @@ def run(config: Path, trace_ids: Sequence[str] = (), reason: str | None = None) 
 
 
 def _due(lake: Lake, settings: Nightly, trace_ids: Sequence[str], now: datetime) -> stage.Due:
-    """What a run takes: whoever asks for single traces did not ask for what is too old, and it can't be had back."""
+    """What a run removes: a request for single traces leaves what is too old, since it can't be restored."""
     return stage.due(lake, Retention() if trace_ids else settings.retention, now.date())
 
 
@@ -111,8 +111,8 @@ class Preview:
     Attributes:
         tables: By name: rows that would lose their text, and the days that they are of; None where it has no days.
         nights: Whose pages would be removed, and written again as far as the config's recipes cover them.
-        known: Ids of traces that were asked for and are here.
-        earlier: Ids of traces that an earlier run was asked for and did not complete.
+        known: Requested ids of traces that are here.
+        earlier: Ids of traces in requests that an earlier run did not complete.
     """
 
     tables: Mapping[str, tuple[int, Sequence[date] | None]]

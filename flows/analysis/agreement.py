@@ -11,7 +11,7 @@ from tasks.analysis.agreement.agreement import measure
 from tasks.core.config import load_nightly
 from tasks.core.errors import UsageError
 from tasks.core.paths import CONFIG
-from tasks.publish.report.agreement import document
+from tasks.publish.documents.agreement import document
 from tasks.run.selectors import Filters
 from tasks.store.warehouse import reading
 

@@ -15,7 +15,7 @@ from tasks.analysis.calibrate import Calibrated, Target, calibrate_recipe
 from tasks.core.config import did_you_mean
 from tasks.core.errors import DataError, UsageError
 from tasks.core.paths import CONFIG
-from tasks.publish.report.calibration import document
+from tasks.publish.documents.calibration import document
 from tasks.review.load import read
 from tasks.run.build import build_contexts
 from tasks.run.context import Context
@@ -95,7 +95,7 @@ def _too_few(found: list[Calibrated], target: Target, labels: Path | None) -> st
     return (
         f"{where} has too few labels of traces that are scored under the recipe ({counts}). --error {target.error} "
         f"with --confidence {target.confidence} takes at least {target.least} labeled answers for the waterfall, or "
-        f"as many claims for a judge.{picked} Have more reviewed, ask for less, or complete the labeled days with "
+        f"as many claims for a judge.{picked} Have more reviewed, require less, or complete the labeled days with "
         "`leadline nightly` first."
     )
 

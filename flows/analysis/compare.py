@@ -13,7 +13,7 @@ from flows.options import App, Config, FromAll, Html, Json, To, days_or_all, opt
 from tasks.analysis.compare import compare
 from tasks.core.config import load_nightly
 from tasks.core.paths import CONFIG
-from tasks.publish.report.comparison import document
+from tasks.publish.documents.comparison import document
 from tasks.run.selectors import Filters
 from tasks.store.warehouse import reading
 

@@ -21,7 +21,7 @@ from tasks.core.config import load_yaml
 from tasks.core.errors import UsageError
 from tasks.core.grades import Grader
 from tasks.core.paths import CONFIG, suite_dir
-from tasks.publish.report.metaeval import document
+from tasks.publish.documents.metaeval import document
 from tasks.run.build import build_contexts
 from tasks.run.result import StageResult
 

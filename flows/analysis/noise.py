@@ -16,7 +16,7 @@ from flows.runtime.run import Runner, locked, on_record
 from tasks.analysis.noise import STAGE, measure
 from tasks.core.errors import UsageError
 from tasks.core.paths import CONFIG
-from tasks.publish.report import document as doc
+from tasks.publish.documents import document as doc
 from tasks.publish.report.text import number
 from tasks.run.build import build_contexts
 from tasks.run.cascade import CascadeJudge

@@ -75,7 +75,7 @@ def _show(found: Selection, wanted: Wanted, output: Path | None) -> None:
     if found.enough:
         lines.append(f"{counted(found.enough, 'claim')} left out: labeled already.")
     if found.more:
-        lines.append(f"{counted(found.more, 'more claim')} wanted; --count asks for them.")
+        lines.append(f"{counted(found.more, 'more claim')} wanted; raise --count for them.")
     if found.redacted:
         lines.append(f"{counted(found.redacted, 'answer')} left out: text redacted.")
     if not found.answers:

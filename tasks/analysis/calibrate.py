@@ -2,7 +2,7 @@
 
 Answers and claims that were picked for review because of their labels are left out: errors are more common among them,
 and a target that holds there may not hold for a night. Nothing is written. Left out: how thresholds are chosen
-(`tasks/stats/calibration.py`), and how they are shown (`tasks/publish/report/calibration.py`).
+(`tasks/stats/calibration.py`), and how they are shown (`tasks/publish/documents/calibration.py`).
 """
 
 from collections.abc import Iterator

@@ -38,7 +38,7 @@ def gain(counts_a: Counts, counts_b: Counts, measure: Measure, least: float, *se
     """How much better B agrees with the truth than A.
 
     The interval comes from leaving out a cluster at a time. p is that of the paired permutation test: whole clusters
-    exchange what the two sides said, all ways up to PERMUTATIONS of them, else as many at random.
+    exchange the labels of the two sides, all ways up to PERMUTATIONS of them, else as many at random.
 
     Args:
         counts_a: (m, k, k) claims of each cluster by A's label and by the truth, as `tally` makes them (m is at most

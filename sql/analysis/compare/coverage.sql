@@ -1,4 +1,4 @@
--- grain: one row: the scored traces of two recipes in the days and app asked for
+-- grain: one row: the scored traces of two recipes in the selected days and app
 -- inputs: trace_scores
 -- parameters: $recipe_a, $recipe_b; $app, $first, $last (null: all)
 SELECT

@@ -1,4 +1,4 @@
--- grain: one recipe that has scores, with its judge and how much of the days and app asked for it has scored
+-- grain: one recipe that has scores, with its judge and how much of the selected days and app it has scored
 -- inputs: recipes, judges, trace_scores, runs
 -- parameters: $app, $first, $last (null: all)
 WITH score AS (

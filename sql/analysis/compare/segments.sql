@@ -1,4 +1,4 @@
--- grain: one generator or prompt version under one recipe, and its scored traces of the days and app asked for
+-- grain: one generator or prompt version under one recipe, and its scored traces of the selected days and app
 -- inputs: trace_scores
 -- parameters: $app, $first, $last (null: all)
 SELECT recipe, kind, value, count(*) FILTER (wanted) AS n

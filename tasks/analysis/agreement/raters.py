@@ -208,7 +208,7 @@ def no_overlap(selectors: tuple[str, str], a: Rater, b: Rater, of: Candidates) -
         reason = f"{silent or reason}: nothing of suite {of.suite['name']} is there."
         remedy = "Run leadline metaeval --judge FILE of each over it."
     elif silent:
-        reason = f"{silent}: no label or grade in the days and app asked for."
+        reason = f"{silent}: no label or grade in these days and this app."
         remedy = "Judge them first with leadline nightly or backfill, or widen --from, --to, --app and --recipe."
     elif a.people or b.people:
         remedy = (
@@ -216,7 +216,7 @@ def no_overlap(selectors: tuple[str, str], a: Rater, b: Rater, of: Candidates) -
             "(docs/reviews.md)."
         )
     elif suite := next((s["name"] for s in of.suites if {a.grader, b.grader} <= {*s["graders"]}), None):
-        remedy = f"Both were run over a suite: ask with --suite {suite}."
+        remedy = f"Both were run over a suite: add --suite {suite}."
     elif all(extractors) and not extractors[0] & extractors[1]:
         reason += " Their recipes cut answers into different claims."
         remedy = "Judge the same days by both under one recipe, with leadline backfill --judge."

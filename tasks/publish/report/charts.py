@@ -232,7 +232,7 @@ def _svg(
     """The rows come last: altair copies and checks whatever it holds again and again."""
     spec = {**chart.to_dict(validate=False), "datasets": datasets}
     svg = vlc.vegalite_to_svg(spec, config={**LOOK, "padding": padding}, allowed_base_urls=[])
-    # The page sets the size, and describes the whole chart: what Vega says of its marks would be read out twice.
+    # The page sets the size, and describes the whole chart: Vega's labels of its marks would be read out twice.
     svg = re.sub(r' (?:width|height)="[\d.]+"(?=[^>]*viewBox)', "", svg, count=2)
     ratio = ' preserveAspectRatio="none"' if stretch else ""
     svg = re.sub(r' (?:role|aria-\w+)="[^"]*"', "", svg).replace("<svg ", f'<svg aria-hidden="true"{ratio} ', 1)

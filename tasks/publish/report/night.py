@@ -152,7 +152,7 @@ def refused(reader: Reader, night: date) -> dict[str, Sequence[Row]]:
 
 
 def summary(recipe: Row, night: date, page: Mapping[str, Any]) -> dict[str, Any]:
-    """What the list of nights says of a night; kept as JSON beside its page."""
+    """The entry of a night in the list of nights; kept as JSON beside its page."""
     main = METRICS[page["method"]][0]
     return {
         "date": night.isoformat(),
@@ -211,7 +211,7 @@ def _trends(metrics: Sequence[Row], known: Sequence[Metric]) -> list[dict[str, A
 
 
 def _names(points: Sequence[Row], lines: Sequence[tuple[str, str]]) -> list[str]:
-    """What tells the lines apart: the generator, and the judge or else the recipe where there are several."""
+    """Unique names of the lines: the generator, and the judge or else the recipe where there are several."""
     judges = {p["recipe"]: p["judge_version"] for p in points}
     if len(judges) == 1:
         return [generator for generator, _ in lines]

@@ -1,4 +1,4 @@
-"""What the report asks of whoever holds the tables. It knows no database."""
+"""How the report reads tables. It knows no database."""
 
 from collections.abc import Mapping, Sequence
 from itertools import groupby

@@ -28,9 +28,9 @@ class Step:
     """One stage as one trace met it.
 
     Attributes:
-        of: What the number is of, where the stage does not say it.
+        of: What the number is of, where the stage's name leaves it open.
         value: The trace's signal; None where it is missing.
-        threshold: From where on the stage is passed; None where the recipe's definition does not tell.
+        threshold: From where on the stage is passed; None where the recipe's definition has none.
         outcome: `missing` stops the trace too.
         digits: Decimals to show value and threshold with.
     """
