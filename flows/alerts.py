@@ -9,6 +9,7 @@ from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
+from flows.console import counted
 from flows.runtime import notify
 from tasks.core.config import Alerts
 from tasks.run.context import Context
@@ -148,7 +149,9 @@ def _sent(ctx: Context, rows: Sequence[Row], send: Send) -> tuple[list[Row], lis
             continue
         message = _message(settings, ctx.settings.name, [(after[i], status) for i, status in due])
         if problem := send(place, *message):
-            notes.append(f"{_count(len(due))} could not be sent to {place}: {problem}. The next run tries again.")
+            notes.append(
+                f"{counted(len(due), 'alert')} could not be sent to {place}: {problem}. The next run tries again."
+            )
             continue
         now = datetime.now(UTC)
         for i, status in due:
@@ -175,7 +178,7 @@ def _message(settings: Alerts, recipe: str, due: Sequence[tuple[Row, str]]) -> t
     """Title and body, in Markdown, of one message about several alerts."""
     titles: Mapping[str, Callable[[Row], str]] = {"fired": title, "recovered": lambda r: f"Back to normal: {title(r)}"}
     (row, status), *more = due
-    head = f"Leadline: {titles[status](row)}" + (f", and {_count(len(more))} more" if more else "")
+    head = f"Leadline: {titles[status](row)}" + (f", and {counted(len(more), 'alert')} more" if more else "")
     parts = [
         markdown(row, recipe, settings.report_url)
         if status == "fired"
@@ -183,7 +186,3 @@ def _message(settings: Alerts, recipe: str, due: Sequence[tuple[Row, str]]) -> t
         for row, status in due
     ]
     return head, "\n\n".join(parts)
-
-
-def _count(n: int) -> str:
-    return "1 alert" if n == 1 else f"{n} alerts"

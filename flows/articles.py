@@ -12,12 +12,10 @@ from typing import Annotated
 import pyarrow as pa
 import pyarrow.parquet
 import typer
-from rich import box
 from rich.console import Console
 from rich.progress import track
-from rich.table import Table
-from rich.text import Text
 
+from flows.console import print_lines, table
 from flows.options import one_of, optional
 from tasks.articles import documents
 from tasks.articles.parts import DocumentError
@@ -41,22 +39,75 @@ _SCHEMA = pa.schema(
 )
 
 
-def run(
-    paths: Sequence[Path],
-    base: Path | None,
-    depth: int,
-    min_words: int,
-    max_words: int,
-    output_format: str,
-    output: Path | None,
-) -> None:
-    """Read the documents, write their articles, print what was found.
+def _save(found: Sequence[Article], output_format: str, target: Path) -> None:
+    """Write all articles, whole or not at all."""
+    beside = target.with_name(f"{target.name}.part")
+    rows = [asdict(a) for a in found]
+    try:
+        if output_format == "parquet":
+            pyarrow.parquet.write_table(pa.Table.from_pylist(rows, _SCHEMA), beside)
+        else:
+            with beside.open("w", encoding="utf-8") as out:
+                out.writelines(json.dumps(row, ensure_ascii=False) + "\n" for row in rows)
+        beside.replace(target)
+    except OSError as error:
+        raise LeadlineError(f"{target}: can't be written ({error.strerror}). Choose another place.") from error
 
-    Raises:
-        UsageError: A wrong option or path, or a folder without documents.
-        DataError: Some documents could not be read. What the others gave is written.
-        LeadlineError: The file can't be written.
-    """
+
+def _show(
+    found: Sequence[Article], failed: Sequence[tuple[str, str]], n_documents: int, others: int, target: Path
+) -> None:
+    console = Console(soft_wrap=False)
+    if failed:
+        console.print(table("Documents that could not be read", ("document", "reason"), failed))
+    faulty = [a for a in found if a.problems]
+    if faulty:
+        rows = [
+            (a.article_id, a.title or "(empty)", _place(a), "\n".join(f"{p.kind}: {p.reason}" for p in a.problems))
+            for a in faulty[:SHOWN]
+        ]
+        shown = table("To fix", ("article", "title", "document", "reasons"), rows)
+        shown.columns[0].no_wrap = True
+        console.print(shown)
+        if len(faulty) > SHOWN:
+            print_lines(f"… and {len(faulty) - SHOWN:,} more: see `problems` in {target}\n")
+    lengths = [a.words for a in found]
+    counts = {
+        "documents": n_documents,
+        "documents that could not be read": len(failed),
+        "files of other kinds": others,
+        "articles": len(found),
+        "articles to fix": len(faulty),
+        "words": sum(lengths),
+        "words of an article, median": round(statistics.median(lengths)) if lengths else 0,
+    }
+    kinds = Counter(p.kind for a in found for p in a.problems)
+    counts |= {f"{kind}: {KINDS[kind]}": kinds[kind] for kind in KINDS if kinds[kind]}
+    numbers = table("Articles", ("", "number"), [(name, f"{n:,}") for name, n in counts.items()], numbers={"number"})
+    numbers.show_header = False
+    console.print(numbers)
+    if found:
+        print_lines(f"articles  {target}")
+
+
+def _place(a: Article) -> str:
+    return f"{a.doc_id}, page {a.page}" if a.page else a.doc_id
+
+
+def command(
+    paths: Annotated[list[Path], typer.Argument(help="Folders and files: Markdown, HTML, DOCX, PDF.", metavar="PATH")],
+    base: Annotated[
+        Path | None, optional("Ids come from paths below it; by default the folder common to all.", "--base")
+    ] = None,
+    depth: Annotated[int, typer.Option("--depth", min=1, max=6, help="Deepest headings that begin an article.")] = 2,
+    min_words: Annotated[int, typer.Option("--min-words", min=0, help="Fewer are too short.")] = 30,
+    max_words: Annotated[int, typer.Option("--max-words", min=1, help="More are too long.")] = 800,
+    output_format: Annotated[str, one_of("jsonl", "parquet")] = "jsonl",
+    output: Annotated[
+        Path | None, optional("The file to write; `articles.jsonl` by default.", "--output", "-o")
+    ] = None,
+) -> None:
+    """Split a knowledge base into articles that stand alone, and list the problems of the others."""
     if min_words > max_words:
         raise UsageError(f"--min-words {min_words} is above --max-words {max_words}. Give a smaller one.")
     places, others = documents.find(paths, base)
@@ -74,98 +125,10 @@ def run(
     found = check(found, min_words, max_words)
     if found:
         _save(found, output_format, target)
-    _show(Console(soft_wrap=False), found, failed, len(places), others, target)
+    _show(found, failed, len(places), others, target)
     if failed:
         written = f"{target} has the articles of the others" if found else f"{target} was not written"
         raise DataError(
-            f"{len(failed):,} of {len(places):,} documents could not be read; {written}. Mend the listed ones, or leave"
+            f"{len(failed):,} of {len(places):,} documents could not be read; {written}. Fix the listed ones, or leave"
             " them out."
         )
-
-
-def _save(found: Sequence[Article], output_format: str, target: Path) -> None:
-    """Write all articles, whole or not at all."""
-    beside = target.with_name(f"{target.name}.part")
-    rows = [asdict(a) for a in found]
-    try:
-        if output_format == "parquet":
-            pyarrow.parquet.write_table(pa.Table.from_pylist(rows, _SCHEMA), beside)
-        else:
-            with beside.open("w", encoding="utf-8") as out:
-                out.writelines(json.dumps(row, ensure_ascii=False) + "\n" for row in rows)
-        beside.replace(target)
-    except OSError as error:
-        raise LeadlineError(f"{target}: can't be written ({error.strerror}). Choose another place.") from error
-
-
-def _show(
-    console: Console,
-    found: Sequence[Article],
-    failed: Sequence[tuple[str, str]],
-    n_documents: int,
-    others: int,
-    target: Path,
-) -> None:
-    if failed:
-        table = _table("Documents that could not be read", "document", "reason")
-        for doc_id, reason in failed:
-            table.add_row(Text(doc_id), Text(reason))
-        console.print(table)
-    faulty = [a for a in found if a.problems]
-    if faulty:
-        table = _table("To fix", "article", "title", "document", "reasons")
-        for a in faulty[:SHOWN]:
-            reasons = "\n".join(f"{p.kind}: {p.reason}" for p in a.problems)
-            table.add_row(Text(a.article_id), Text(a.title or "(empty)"), Text(_place(a)), Text(reasons))
-        console.print(table)
-        if len(faulty) > SHOWN:
-            console.print(Text(f"… and {len(faulty) - SHOWN:,} more: see `problems` in {target}\n"), soft_wrap=True)
-    table = _table("Articles", "", "number")
-    table.show_header = False
-    table.columns[1].justify = "right"
-    lengths = [a.words for a in found]
-    for name, number in (
-        ("documents", n_documents),
-        ("documents that could not be read", len(failed)),
-        ("files of other kinds", others),
-        ("articles", len(found)),
-        ("articles to fix", len(faulty)),
-        ("words", sum(lengths)),
-        ("words of an article, median", round(statistics.median(lengths)) if lengths else 0),
-    ):
-        table.add_row(name, f"{number:,}")
-    kinds = Counter(p.kind for a in found for p in a.problems)
-    for kind in KINDS:
-        if kinds[kind]:
-            table.add_row(Text(f"{kind}: {KINDS[kind]}"), f"{kinds[kind]:,}")
-    console.print(table)
-    if found:
-        console.print(Text(f"articles  {target}"), soft_wrap=True)
-
-
-def _place(a: Article) -> str:
-    return f"{a.doc_id}, page {a.page}" if a.page else a.doc_id
-
-
-def _table(title: str, *columns: str) -> Table:
-    table = Table(title=title, title_style="bold", title_justify="left", box=box.SIMPLE)
-    for name in columns:
-        table.add_column(name, overflow="fold", no_wrap=name == "article")
-    return table
-
-
-def command(
-    paths: Annotated[list[Path], typer.Argument(help="Folders and files: Markdown, HTML, DOCX, PDF.", metavar="PATH")],
-    base: Annotated[
-        Path | None, optional("Ids come from paths below it; by default the folder common to all.", "--base")
-    ] = None,
-    depth: Annotated[int, typer.Option("--depth", min=1, max=6, help="Deepest headings that begin an article.")] = 2,
-    min_words: Annotated[int, typer.Option("--min-words", min=0, help="Fewer are too short.")] = 30,
-    max_words: Annotated[int, typer.Option("--max-words", min=1, help="More are too long.")] = 800,
-    output_format: Annotated[str, one_of("jsonl", "parquet")] = "jsonl",
-    output: Annotated[
-        Path | None, optional("The file to write; `articles.jsonl` by default.", "--output", "-o")
-    ] = None,
-) -> None:
-    """Split a knowledge base into articles that stand alone, and list the problems of the others."""
-    run(paths, base, depth, min_words, max_words, output_format, output)

@@ -1,7 +1,7 @@
 """The terminal: documents, tables and JSON, and files that the user names. Texts are never read as markup."""
 
 import sys
-from collections.abc import Sequence
+from collections.abc import Collection, Iterable, Sequence
 from pathlib import Path
 
 import msgspec
@@ -37,6 +37,30 @@ def show(of: Document) -> None:
             out.print(Text(f"\n{section.title}", "bold"))
             for block in blocks:
                 out.print(block, soft_wrap=isinstance(block, Text))
+
+
+def table(
+    title: str, columns: Sequence[str], rows: Iterable[Sequence[str]], numbers: Collection[str] = ()
+) -> RichTable:
+    """A table of texts; those of the columns `numbers` stand on the right."""
+    found = RichTable(title=Text(title, "bold") if title else None, title_justify="left", box=box.SIMPLE)
+    for name in columns:
+        found.add_column(Text(name), justify="right" if name in numbers else "left", overflow="fold")
+    for row in rows:
+        found.add_row(*map(Text, row))
+    return found
+
+
+def print_lines(*lines: str, out: Console | None = None) -> None:
+    """Print lines as they are, on stdout by default."""
+    for line in lines:
+        (out or Console()).print(line, highlight=False, markup=False, soft_wrap=True)
+
+
+def note(text: str, out: Console | None = None) -> None:
+    """Print a remark, on stderr by default."""
+    line = Text.assemble(("note", "yellow"), f" {text}")
+    (out or Console(stderr=True)).print(line, soft_wrap=True)
 
 
 def print_json(*values: object) -> None:

@@ -11,10 +11,9 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
-from rich import box
 from rich.console import Console
-from rich.table import Table as RichTable
 
+from flows.console import print_lines, table
 from flows.options import Config, NoPrefect, optional, uses_prefect
 from flows.runtime.run import locked, on_record
 from flows.runtime.temporary_server import flows_with
@@ -146,26 +145,20 @@ def _days(lake: Lake, tables: Sequence[Table]) -> list[date] | None:
 
 def show_preview(found: Preview, trace_ids: Sequence[str] = ()) -> None:
     """Print what would be removed."""
-    console = Console()
-    table = RichTable(title="Texts to remove", title_style="bold", title_justify="left", box=box.SIMPLE)
-    for name in ("table", "rows", "days"):
-        table.add_column(name, justify="right" if name == "rows" else "left")
-    for name, (rows, days) in found.tables.items():
-        table.add_row(name, f"{rows:,}", "" if days is None else _range(days))
-    console.print(table)
+    rows = [(name, f"{n:,}", "" if days is None else _range(days)) for name, (n, days) in found.tables.items()]
+    Console().print(table("Texts to remove", ("table", "rows", "days"), rows, numbers={"rows"}))
     for trace in trace_ids:
         here = "is here" if trace in found.known else "no such trace is here; it would be refused when it comes"
-        console.print(f"{trace}: {here}.", highlight=False, markup=False)
-    _show_earlier(console, found.earlier)
+        print_lines(f"{trace}: {here}.")
+    _show_earlier(found.earlier)
     if found.nights:
-        console.print(f"Pages to write again: {_range(found.nights)}.", highlight=False)
-    console.print("Scores stay. Nothing was changed.", highlight=False)
+        print_lines(f"Pages to write again: {_range(found.nights)}.")
+    print_lines("Scores stay. Nothing was changed.")
 
 
-def _show_earlier(console: Console, trace_ids: Sequence[str]) -> None:
+def _show_earlier(trace_ids: Sequence[str]) -> None:
     if trace_ids:
-        named = ", ".join(trace_ids)
-        console.print(f"Open from an earlier request, and taken too: {named}.", highlight=False, markup=False)
+        print_lines(f"Open from an earlier request, and taken too: {', '.join(trace_ids)}.")
 
 
 def _range(days: Sequence[date]) -> str:
@@ -177,28 +170,23 @@ def _range(days: Sequence[date]) -> str:
 
 def show(outcome: Outcome) -> None:
     """Print what was removed, and what a person has to see to."""
-    console = Console()
     n = {s.stage: s.computed for s in outcome.stages}
-    console.print(
+    print_lines(
         f"Texts removed of {n['texts']:,} traces and {n['claims']:,} claims; {n['explanations']:,} explanations and "
-        f"{n['quarantine']:,} refused rows emptied. Scores stay.",
-        highlight=False,
+        f"{n['quarantine']:,} refused rows emptied. Scores stay."
     )
-    _show_earlier(console, outcome.earlier)
+    _show_earlier(outcome.earlier)
     if outcome.nights:
-        written = len(outcome.nights) - len(outcome.unwritten)
-        console.print(f"Pages written again: {written} nights.", highlight=False)
+        print_lines(f"Pages written again: {len(outcome.nights) - len(outcome.unwritten)} nights.")
     if outcome.unwritten:
-        console.print(
+        print_lines(
             f"Without pages now: {_range(outcome.unwritten)}. No recipe of the config has numbers of them, or the "
-            "judge that counted is gone.",
-            highlight=False,
+            "judge that counted is gone."
         )
     for trace in outcome.unknown:
-        console.print(f"{trace}: no such trace is here. It will be refused when it comes.", highlight=False)
-    console.print(
-        "Not touched: source files, backups, files made with --output, and copies of the warehouse that are open.",
-        highlight=False,
+        print_lines(f"{trace}: no such trace is here. It will be refused when it comes.")
+    print_lines(
+        "Not touched: source files, backups, files made with --output, and copies of the warehouse that are open."
     )
 
 

@@ -8,8 +8,7 @@ WITH trace AS (
     WHERE
         coalesce(list_contains($recipes::VARCHAR[], s.recipe), TRUE)
         AND coalesce(s.app = $app::VARCHAR, TRUE)
-        AND coalesce(s.date >= $first::DATE, TRUE)
-        AND coalesce(s.date <= $last::DATE, TRUE)
+        AND s.date BETWEEN coalesce($first::DATE, s.date) AND coalesce($last::DATE, s.date)
 )
 SELECT
     g.grader_version AS version,

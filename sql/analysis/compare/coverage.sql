@@ -11,7 +11,6 @@ FROM (
     WHERE
         recipe IN ($recipe_a, $recipe_b)
         AND coalesce(app = $app::VARCHAR, TRUE)
-        AND coalesce(date >= $first::DATE, TRUE)
-        AND coalesce(date <= $last::DATE, TRUE)
+        AND date BETWEEN coalesce($first::DATE, date) AND coalesce($last::DATE, date)
     GROUP BY date, trace_id
 )

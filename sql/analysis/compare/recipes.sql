@@ -7,8 +7,7 @@ WITH score AS (
         date,
         trace_id,
         coalesce(app = $app::VARCHAR, TRUE)
-        AND coalesce(date >= $first::DATE, TRUE)
-        AND coalesce(date <= $last::DATE, TRUE) AS wanted
+        AND date BETWEEN coalesce($first::DATE, date) AND coalesce($last::DATE, date) AS wanted
     FROM trace_scores
 ),
 scored AS (

@@ -8,8 +8,7 @@ FROM (
         unnest(['generator', 'prompt']) AS kind,
         unnest([generator, prompt_version]) AS value,
         coalesce(app = $app::VARCHAR, TRUE)
-        AND coalesce(date >= $first::DATE, TRUE)
-        AND coalesce(date <= $last::DATE, TRUE) AS wanted
+        AND date BETWEEN coalesce($first::DATE, date) AND coalesce($last::DATE, date) AS wanted
     FROM trace_scores
 )
 WHERE value IS NOT NULL

@@ -7,7 +7,6 @@ A rater is `judge:NAME` (labels of claims), `grader:NAME` (grades of answers), a
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import cast
 
 import polars as pl
 
@@ -17,6 +16,7 @@ from tasks.analysis.frames import select
 from tasks.core.config import did_you_mean
 from tasks.core.errors import UsageError
 from tasks.run.selectors import Filters, Row, ambiguous, matches, matching, parse, recipes_of, scored_version
+from tasks.store.lake import frame
 from tasks.store.query import over, sql
 from tasks.store.warehouse import Reader
 
@@ -86,8 +86,7 @@ def join_ratings(reader: Reader, name: str, ratings: Mapping[str, Ratings], **pa
     renamed = {f"ratings_{key}": given.renamed(key) for key, given in ratings.items()}
     text = over(sql(f"analysis/agreement/{name}"), {relation: given.select for relation, given in renamed.items()})
     given = {k: v for of in renamed.values() for k, v in of.params.items()}
-    table = reader.table(text, {**given, "labels": list(LABELS), **params})
-    return cast("pl.DataFrame", pl.from_arrow(table))
+    return frame(reader.table(text, {**given, "labels": list(LABELS), **params}))
 
 
 @dataclass(frozen=True, slots=True)

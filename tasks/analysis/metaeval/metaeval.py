@@ -10,7 +10,7 @@ promotion requires (`requirements.py`).
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
-from typing import Any, cast
+from typing import Any
 
 import polars as pl
 import pyarrow as pa
@@ -28,7 +28,7 @@ from tasks.core.types import OUTAGE, Answer, Chunk, Extractor
 from tasks.run.identity import as_json
 from tasks.run.result import TOKENS, StageResult
 from tasks.run.work import WorkLoop, shards, work_loop
-from tasks.store.lake import Lake, Part, empty, from_rows
+from tasks.store.lake import Lake, Part, empty, frame, from_rows
 
 STAGE = "metaeval"
 CASES_AT_ONCE = 32
@@ -134,7 +134,7 @@ def graded_before(lake: Lake, version: str) -> dict[str, Graded]:
     """Grades of a grader in the lake, by the key of the case; of several, the latest that was judged."""
     columns = ["case_key", "grade", "outcome", "value", "judged_at", *_KEPT]
     parts = [part.read(columns) for part in lake.parts(METAEVAL, version)]
-    rows = cast("pl.DataFrame", pl.from_arrow(pa.concat_tables([empty(METAEVAL).select(columns), *parts])))
+    rows = frame(pa.concat_tables([empty(METAEVAL).select(columns), *parts]))
     latest = (
         rows.filter(pl.col("grade").is_in(GRADED))
         .sort(pl.col("outcome") != "unjudged", "judged_at", descending=True, maintain_order=True)
