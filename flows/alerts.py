@@ -9,6 +9,7 @@ from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
+from flows.console import counted
 from flows.runtime import notify
 from tasks.core.config import Alerts
 from tasks.run.context import Context
@@ -133,7 +134,7 @@ def _details(ctx: Context, row: Row) -> tuple[str, dict[str, Any]]:
 
 
 def _sent(ctx: Context, rows: Sequence[Row], send: Send) -> tuple[list[Row], list[str]]:
-    """The rows once each place has been told of all that it was not told of yet."""
+    """The rows after each place has got the messages that it lacked."""
     settings, notes = ctx.config.alerts, list[str]()
     oldest = ctx.today - timedelta(days=settings.notify_days)
     after = list(rows)
@@ -148,7 +149,9 @@ def _sent(ctx: Context, rows: Sequence[Row], send: Send) -> tuple[list[Row], lis
             continue
         message = _message(settings, ctx.settings.name, [(after[i], status) for i, status in due])
         if problem := send(place, *message):
-            notes.append(f"{_count(len(due))} could not be sent to {place}: {problem}. The next run tries again.")
+            notes.append(
+                f"{counted(len(due), 'alert')} could not be sent to {place}: {problem}. The next run tries again."
+            )
             continue
         now = datetime.now(UTC)
         for i, status in due:
@@ -157,33 +160,29 @@ def _sent(ctx: Context, rows: Sequence[Row], send: Send) -> tuple[list[Row], lis
 
 
 def _due(row: Row, place: str, status: str) -> bool:
-    """Whether a place has yet to hear of an alert, or of the end of one that it has heard of."""
-    heard = {s["status"] for s in row["sent"] if s["place"] == place}
+    """Whether a place still lacks an alert, or the end of one that it has got."""
+    received = {s["status"] for s in row["sent"] if s["place"] == place}
     if status == "fired":
-        return "fired" not in heard and row["status"] == "fired"  # what is over is no news
-    return row["status"] == "recovered" and heard == {"fired"}
+        return "fired" not in received and row["status"] == "fired"  # what is over is no news
+    return row["status"] == "recovered" and received == {"fired"}
 
 
 def _complete(row: Row, settings: Alerts) -> Row:
     if row["sent_at"] is not None or not settings.notify:
         return row
-    heard = {s["place"] for s in row["sent"] if s["status"] == "fired"}
-    return {**row, "sent_at": datetime.now(UTC)} if heard.issuperset(settings.notify) else row
+    received = {s["place"] for s in row["sent"] if s["status"] == "fired"}
+    return {**row, "sent_at": datetime.now(UTC)} if received.issuperset(settings.notify) else row
 
 
 def _message(settings: Alerts, recipe: str, due: Sequence[tuple[Row, str]]) -> tuple[str, str]:
     """Title and body, in Markdown, of one message about several alerts."""
     titles: Mapping[str, Callable[[Row], str]] = {"fired": title, "recovered": lambda r: f"Back to normal: {title(r)}"}
     (row, status), *more = due
-    head = f"Leadline: {titles[status](row)}" + (f", and {_count(len(more))} more" if more else "")
+    head = f"Leadline: {titles[status](row)}" + (f", and {counted(len(more), 'alert')} more" if more else "")
     parts = [
         markdown(row, recipe, settings.report_url)
         if status == "fired"
-        else f"**{titles[status](row)}**\n\n- told on {row['date']}; the last night of it was {row['until']}"
+        else f"**{titles[status](row)}**\n\n- reported on {row['date']}; the last night of it was {row['until']}"
         for row, status in due
     ]
     return head, "\n\n".join(parts)
-
-
-def _count(n: int) -> str:
-    return "1 alert" if n == 1 else f"{n} alerts"

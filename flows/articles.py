@@ -1,4 +1,4 @@
-"""`leadline articles`: a knowledge base as a file of articles, and what a person should mend in them."""
+"""`leadline articles`: a knowledge base as a file of articles, and what a person should fix in them."""
 
 import json
 import statistics
@@ -12,12 +12,10 @@ from typing import Annotated
 import pyarrow as pa
 import pyarrow.parquet
 import typer
-from rich import box
 from rich.console import Console
 from rich.progress import track
-from rich.table import Table
-from rich.text import Text
 
+from flows.console import print_lines, table
 from flows.options import one_of, optional
 from tasks.articles import documents
 from tasks.articles.parts import DocumentError
@@ -25,7 +23,7 @@ from tasks.articles.problems import KINDS, check
 from tasks.articles.split import Article, articles
 from tasks.core.errors import DataError, LeadlineError, UsageError
 
-SHOWN = 50  # articles to mend; more than that are read in the file
+SHOWN = 50  # articles to fix; more than that are read in the file
 _SCHEMA = pa.schema(
     [
         ("article_id", pa.string()),
@@ -39,48 +37,6 @@ _SCHEMA = pa.schema(
         ("problems", pa.list_(pa.struct([("kind", pa.string()), ("reason", pa.string())]))),
     ]
 )
-
-
-def run(
-    paths: Sequence[Path],
-    base: Path | None,
-    depth: int,
-    min_words: int,
-    max_words: int,
-    output_format: str,
-    output: Path | None,
-) -> None:
-    """Read the documents, write their articles, print what was found.
-
-    Raises:
-        UsageError: A wrong option or path, or a folder without documents.
-        DataError: Some documents could not be read. What the others gave is written.
-        LeadlineError: The file can't be written.
-    """
-    if min_words > max_words:
-        raise UsageError(f"--min-words {min_words} is above --max-words {max_words}. Give a smaller one.")
-    places, others = documents.find(paths, base)
-    target = output or Path(f"articles.{output_format}")
-    if target.resolve() in {place.path.resolve() for place in places}:
-        raise UsageError(f"--output {target} is one of the documents. Give another file.")
-    found: list[Article] = []
-    failed: list[tuple[str, str]] = []
-    watched = Console(stderr=True)
-    for place in track(places, "documents", console=watched, transient=True, disable=not sys.stderr.isatty()):
-        try:
-            found += articles(place.doc_id, documents.read(place.path), depth)
-        except DocumentError as error:
-            failed.append((place.doc_id, str(error)))
-    found = check(found, min_words, max_words)
-    if found:
-        _save(found, output_format, target)
-    _show(Console(soft_wrap=False), found, failed, len(places), others, target)
-    if failed:
-        written = f"{target} has the articles of the others" if found else f"{target} was not written"
-        raise DataError(
-            f"{len(failed):,} of {len(places):,} documents could not be read; {written}. Mend the listed ones, or leave"
-            " them out."
-        )
 
 
 def _save(found: Sequence[Article], output_format: str, target: Path) -> None:
@@ -99,59 +55,43 @@ def _save(found: Sequence[Article], output_format: str, target: Path) -> None:
 
 
 def _show(
-    console: Console,
-    found: Sequence[Article],
-    failed: Sequence[tuple[str, str]],
-    n_documents: int,
-    others: int,
-    target: Path,
+    found: Sequence[Article], failed: Sequence[tuple[str, str]], n_documents: int, others: int, target: Path
 ) -> None:
+    console = Console(soft_wrap=False)
     if failed:
-        table = _table("Documents that could not be read", "document", "reason")
-        for doc_id, reason in failed:
-            table.add_row(Text(doc_id), Text(reason))
-        console.print(table)
-    mend = [a for a in found if a.problems]
-    if mend:
-        table = _table("To mend", "article", "title", "document", "reasons")
-        for a in mend[:SHOWN]:
-            reasons = "\n".join(f"{p.kind}: {p.reason}" for p in a.problems)
-            table.add_row(Text(a.article_id), Text(a.title or "(empty)"), Text(_place(a)), Text(reasons))
-        console.print(table)
-        if len(mend) > SHOWN:
-            console.print(Text(f"… and {len(mend) - SHOWN:,} more: see `problems` in {target}\n"), soft_wrap=True)
-    table = _table("Articles", "", "number")
-    table.show_header = False
-    table.columns[1].justify = "right"
+        console.print(table("Documents that could not be read", ("document", "reason"), failed))
+    faulty = [a for a in found if a.problems]
+    if faulty:
+        rows = [
+            (a.article_id, a.title or "(empty)", _place(a), "\n".join(f"{p.kind}: {p.reason}" for p in a.problems))
+            for a in faulty[:SHOWN]
+        ]
+        shown = table("To fix", ("article", "title", "document", "reasons"), rows)
+        shown.columns[0].no_wrap = True
+        console.print(shown)
+        if len(faulty) > SHOWN:
+            print_lines(f"… and {len(faulty) - SHOWN:,} more: see `problems` in {target}\n")
     lengths = [a.words for a in found]
-    for name, number in (
-        ("documents", n_documents),
-        ("documents that could not be read", len(failed)),
-        ("files of other kinds", others),
-        ("articles", len(found)),
-        ("articles to mend", len(mend)),
-        ("words", sum(lengths)),
-        ("words of an article, median", round(statistics.median(lengths)) if lengths else 0),
-    ):
-        table.add_row(name, f"{number:,}")
+    counts = {
+        "documents": n_documents,
+        "documents that could not be read": len(failed),
+        "files of other kinds": others,
+        "articles": len(found),
+        "articles to fix": len(faulty),
+        "words": sum(lengths),
+        "words of an article, median": round(statistics.median(lengths)) if lengths else 0,
+    }
     kinds = Counter(p.kind for a in found for p in a.problems)
-    for kind in KINDS:
-        if kinds[kind]:
-            table.add_row(Text(f"{kind}: {KINDS[kind]}"), f"{kinds[kind]:,}")
-    console.print(table)
+    counts |= {f"{kind}: {KINDS[kind]}": kinds[kind] for kind in KINDS if kinds[kind]}
+    numbers = table("Articles", ("", "number"), [(name, f"{n:,}") for name, n in counts.items()], numbers={"number"})
+    numbers.show_header = False
+    console.print(numbers)
     if found:
-        console.print(Text(f"articles  {target}"), soft_wrap=True)
+        print_lines(f"articles  {target}")
 
 
 def _place(a: Article) -> str:
     return f"{a.doc_id}, page {a.page}" if a.page else a.doc_id
-
-
-def _table(title: str, *columns: str) -> Table:
-    table = Table(title=title, title_style="bold", title_justify="left", box=box.SIMPLE)
-    for name in columns:
-        table.add_column(name, overflow="fold", no_wrap=name == "article")
-    return table
 
 
 def command(
@@ -168,4 +108,27 @@ def command(
     ] = None,
 ) -> None:
     """Split a knowledge base into articles that stand alone, and list the problems of the others."""
-    run(paths, base, depth, min_words, max_words, output_format, output)
+    if min_words > max_words:
+        raise UsageError(f"--min-words {min_words} is above --max-words {max_words}. Give a smaller one.")
+    places, others = documents.find(paths, base)
+    target = output or Path(f"articles.{output_format}")
+    if target.resolve() in {place.path.resolve() for place in places}:
+        raise UsageError(f"--output {target} is one of the documents. Give another file.")
+    found: list[Article] = []
+    failed: list[tuple[str, str]] = []
+    watched = Console(stderr=True)
+    for place in track(places, "documents", console=watched, transient=True, disable=not sys.stderr.isatty()):
+        try:
+            found += articles(place.doc_id, documents.read(place.path), depth)
+        except DocumentError as error:
+            failed.append((place.doc_id, str(error)))
+    found = check(found, min_words, max_words)
+    if found:
+        _save(found, output_format, target)
+    _show(found, failed, len(places), others, target)
+    if failed:
+        written = f"{target} has the articles of the others" if found else f"{target} was not written"
+        raise DataError(
+            f"{len(failed):,} of {len(places):,} documents could not be read; {written}. Fix the listed ones, or leave"
+            " them out."
+        )

@@ -10,11 +10,9 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import typer
-from rich import box
 from rich.console import Console
-from rich.markup import escape
-from rich.table import Table
 
+from flows.console import note, print_lines, table
 from flows.nightly.run import SCORING, judging
 from flows.nightly.summary import tokens
 from flows.options import Apps, Config, NoPrefect, RetryFailures, day_option, days_or_yesterday, optional, uses_prefect
@@ -170,7 +168,7 @@ def _publish(ctx: Context, runner: Runner) -> None:
         with locked(main.lake, doing):
             runner.stage("publish", publish_warehouse, main)
     except BusyError as busy:
-        Console(stderr=True).print(f"[yellow]note[/yellow] Waiting to publish: {escape(str(busy))}", highlight=False)
+        note(f"Waiting to publish: {busy}")
         with locked(main.lake, doing, wait=True):
             runner.stage("publish", publish_warehouse, main)
 
@@ -178,24 +176,23 @@ def _publish(ctx: Context, runner: Runner) -> None:
 def show(outcome: Outcome) -> None:
     """Print what was done, day by day, and what is left."""
     ctx, console = outcome.ctx, Console()
-    title = f"Backfill {ctx.first} to {ctx.last}, {escape(ctx.label)} by {escape(ctx.judges[0].name)}"
-    table = Table(title=title, title_style="bold", title_justify="left", box=box.SIMPLE)
-    for name in ("day", "verdicts", "reused", "tokens", "seconds", ""):
-        table.add_column(name, justify="left" if name in ("day", "") else "right")
+    rows = []
     for day, stages in outcome.days:
         verdicts, total = (sum(some, StageResult("day")) for some in ([s for s in stages if s.judge], stages))
         state = "complete" if day.done else "begun" if stages else "not begun"
         counts = f"{verdicts.computed:,}", f"{verdicts.reused:,}", tokens(total), f"{total.seconds:.1f}"
-        table.add_row(str(day.date), *counts, state)
-    console.print(table)
-    for note in dict.fromkeys(note for _, stages in outcome.days for s in stages for note in s.notes):
-        console.print(f"[yellow]note[/yellow] {escape(note)}", highlight=False)
+        rows.append((str(day.date), *counts, state))
+    title = f"Backfill {ctx.first} to {ctx.last}, {ctx.label} by {ctx.judges[0].name}"
+    numbers = ("verdicts", "reused", "tokens", "seconds")
+    console.print(table(title, ("day", *numbers, ""), rows, numbers))
+    for text in dict.fromkeys(text for _, stages in outcome.days for s in stages for text in s.notes):
+        note(text, console)
     left = sum(not day.done for day, _ in outcome.days)
     if outcome.spent:
-        console.print(f"Stopped: {outcome.spent}. {left} days are left: run the same command again.", highlight=False)
+        print_lines(f"Stopped: {outcome.spent}. {left} days are left: run the same command again.")
     if not outcome.days:
         sys.stderr.write(f"leadline: no traces from {ctx.first} to {ctx.last} are in the lake. Nothing to do.\n")
-    console.print(f"recipe {ctx.recipe}, judge {ctx.judge_version}", highlight=False)
+    print_lines(f"recipe {ctx.recipe}, judge {ctx.judge_version}")
 
 
 def command(

@@ -1,7 +1,7 @@
 """The terminal: documents, tables and JSON, and files that the user names. Texts are never read as markup."""
 
 import sys
-from collections.abc import Sequence
+from collections.abc import Collection, Iterable, Sequence
 from pathlib import Path
 
 import msgspec
@@ -11,8 +11,8 @@ from rich.table import Table as RichTable
 from rich.text import Text
 
 from tasks.core.errors import LeadlineError
-from tasks.publish.report import document
-from tasks.publish.report.document import Block, Document, Example, Note, Paste, Reasons, Table
+from tasks.publish.documents import document
+from tasks.publish.documents.document import Block, Document, Example, Note, Paste, Reasons, Table
 from tasks.publish.report.text import excerpt
 from tasks.stats.agreement import Interval
 
@@ -37,6 +37,30 @@ def show(of: Document) -> None:
             out.print(Text(f"\n{section.title}", "bold"))
             for block in blocks:
                 out.print(block, soft_wrap=isinstance(block, Text))
+
+
+def table(
+    title: str, columns: Sequence[str], rows: Iterable[Sequence[str]], numbers: Collection[str] = ()
+) -> RichTable:
+    """A table of texts; those of the columns `numbers` stand on the right."""
+    found = RichTable(title=Text(title, "bold") if title else None, title_justify="left", box=box.SIMPLE)
+    for name in columns:
+        found.add_column(Text(name), justify="right" if name in numbers else "left", overflow="fold")
+    for row in rows:
+        found.add_row(*map(Text, row))
+    return found
+
+
+def print_lines(*lines: str, out: Console | None = None) -> None:
+    """Print lines as they are, on stdout by default."""
+    for line in lines:
+        (out or Console()).print(line, highlight=False, markup=False, soft_wrap=True)
+
+
+def note(text: str, out: Console | None = None) -> None:
+    """Print a remark, on stderr by default."""
+    line = Text.assemble(("note", "yellow"), f" {text}")
+    (out or Console(stderr=True)).print(line, soft_wrap=True)
 
 
 def print_json(*values: object) -> None:
@@ -96,7 +120,7 @@ def _opinion(of: document.Opinion) -> Text:
 
 
 def show_result(of: Document, html: Path | None, results: Sequence[object] | None) -> None:
-    """Print a document, or its results as JSON lines, and write its page if asked for.
+    """Print a document, or its results as JSON lines, and write its page where one is wanted.
 
     Args:
         html: Where the page goes; None for no page.

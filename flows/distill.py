@@ -6,12 +6,8 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import typer
-from rich import box
-from rich.console import Console
-from rich.markup import escape
-from rich.table import Table
 
-from flows.console import console as wide
+from flows.console import console, note, print_lines, table
 from flows.judges import Known, find
 from flows.options import Apps, Config, FromAll, To, days_or_all, optional
 from tasks import graders, judges
@@ -33,62 +29,20 @@ from tasks.store.query import Queries
 FILES = (".yaml", ".yml")
 
 
-def run(config: Path, judge: str, student: Path | None, out: Path, wanted: Wanted, shares: Shares) -> None:
-    """Write the training set and print what it is made of.
-
-    Raises:
-        UsageError: Teacher or student is missing, or the folder holds something else.
-        ConfigError: The student's file is wrong, or it is no language model.
-        DataError: Nothing is left to learn from.
-    """
-    check(out)
-    settings = load_nightly(config)
-    lake = Lake(settings.lake)
-    teacher = find(config, judge)
-    grades = bool(lake.parts(GRADES, teacher.version))
-    if not grades and not lake.parts(VERDICTS, teacher.version):
-        raise UsageError(
-            f"--judge {judge}: {teacher.name} {teacher.version} has judged nothing by itself. Judge with it first, by "
-            "leadline nightly or leadline backfill. Of a cascade, name one of its judges."
-        )
-    if grades and wanted.min_confidence:
-        raise UsageError("--min-confidence is given, but grades come without a confidence. Leave it out.")
-    model, pupil = _student(judge, student, grades=grades)
-    about = {
-        "teacher": {"name": teacher.name, "kind": teacher.kind, "version": teacher.version},
-        "command": _command(config, judge, student, wanted, shares),
-    }
-    with Queries(settings.limits.memory_limit, lake.hidden("scratch")) as queries:
-        examples: Examples[Any]
-        if isinstance(model, llm.Llm):
-            examples = Grades(lake, queries, model, teacher.version, wanted)
-        else:
-            examples = Verdicts(lake, queries, model, teacher.version, wanted)
-        card = export(examples, pupil, shares, about, teacher.version, out)
-    show(card, teacher, out)
-
-
-def show(card: Mapping[str, Any], teacher: Known, out: Path) -> None:
-    """Print what a training set is made of."""
-    table = Table(title=f"Examples of {escape(teacher.name)} {teacher.version}", title_justify="left", box=box.SIMPLE)
-    for name in ("form", "answer", *SPLITS):
-        table.add_column(name, justify="right" if name in SPLITS else "left")
-    console = wide()
-    for form, its in card["examples"].items():
-        for answer in sorted({a for split in SPLITS for a in its["kept"][split]}):
-            table.add_row(form, answer, *(f"{its['kept'][split].get(answer, 0):,}" for split in SPLITS))
-    console.print(table)
+def _show(card: Mapping[str, Any], teacher: Known, out: Path) -> None:
+    rows = [
+        (form, answer, *(f"{its['kept'][split].get(answer, 0):,}" for split in SPLITS))
+        for form, its in card["examples"].items()
+        for answer in sorted({a for split in SPLITS for a in its["kept"][split]})
+    ]
+    title = f"Examples of {teacher.name} {teacher.version}"
+    console().print(table(title, ("form", "answer", *SPLITS), rows, numbers=SPLITS))
     for form, its in card["examples"].items():
         gone = ", ".join(f"{reason} {n:,}" for reason, n in its["left_out"].items())
-        console.print(f"{form}: of {its['judged']:,} judged, left out: {gone or 'none'}.", highlight=False)
+        print_lines(f"{form}: of {its['judged']:,} judged, left out: {gone or 'none'}.")
     if not card["questions"]["valid"]:
-        Console(stderr=True).print(
-            "[yellow]note[/yellow] No question is held out; raise --valid-share.", highlight=False
-        )
-    console.print(
-        f"{out}: the files hold texts of traces. Keep them as safe as the logs.", highlight=False, markup=False,
-        soft_wrap=True,
-    )  # fmt: skip
+        note("No question is held out; raise --valid-share.")
+    print_lines(f"{out}: the files hold texts of traces. Keep them as safe as the logs.")
 
 
 def _student(judge: str, file: Path | None, *, grades: bool) -> tuple[Llm | llm.Llm, Student]:
@@ -99,15 +53,15 @@ def _student(judge: str, file: Path | None, *, grades: bool) -> tuple[Llm | llm.
     """
     if file is None and not judge.endswith(FILES):
         raise UsageError(
-            f"--student is missing: --judge {judge} names no file whose prompts could be asked. Give the file of the "
+            f"--student is missing: --judge {judge} names no file with prompts. Give the file of the "
             "judge or grader to train."
         )
     path = file or Path(judge)
     model = graders.load(path) if graders.described(path) else judges.load(path)
     if not isinstance(model, llm.Llm if grades else Llm):
         what, who = ("grades", "a grader of kind llm") if grades else ("verdicts on claims", "a judge of kind llm")
-        problem = f"is of nobody who could learn {what} in words"
-        raise ConfigError(path, "kind", problem, f"Give {who}; docs/distillation.md tells how.")
+        problem = f"can't learn {what} in words"
+        raise ConfigError(path, "kind", problem, f"Give {who}; see docs/distillation.md.")
     if model.config.model.thinking:
         problem = "is true, but examples hold no thoughts"
         raise ConfigError(path, "model.thinking", problem, "Give a student with thinking: false.")
@@ -153,4 +107,29 @@ def command(
     """Write a strong judge's verdicts as training data for a smaller model."""
     days = DateRange(*days_or_all(None, start, end))
     wanted = Wanted(days, tuple(sorted(set(apps or ()))), min_confidence)
-    run(config, judge, student, output, wanted, Shares(valid_share, balance or None, most))
+    shares = Shares(valid_share, balance or None, most)
+    check(output)
+    settings = load_nightly(config)
+    lake = Lake(settings.lake)
+    teacher = find(config, judge)
+    grades = bool(lake.parts(GRADES, teacher.version))
+    if not grades and not lake.parts(VERDICTS, teacher.version):
+        raise UsageError(
+            f"--judge {judge}: {teacher.name} {teacher.version} has judged nothing by itself. Judge with it first, by "
+            "leadline nightly or leadline backfill. Of a cascade, name one of its judges."
+        )
+    if grades and min_confidence:
+        raise UsageError("--min-confidence is given, but grades come without a confidence. Leave it out.")
+    model, pupil = _student(judge, student, grades=grades)
+    about = {
+        "teacher": {"name": teacher.name, "kind": teacher.kind, "version": teacher.version},
+        "command": _command(config, judge, student, wanted, shares),
+    }
+    with Queries(settings.limits.memory_limit, lake.hidden("scratch")) as queries:
+        examples: Examples[Any]
+        if isinstance(model, llm.Llm):
+            examples = Grades(lake, queries, model, teacher.version, wanted)
+        else:
+            examples = Verdicts(lake, queries, model, teacher.version, wanted)
+        card = export(examples, pupil, shares, about, teacher.version, output)
+    _show(card, teacher, output)

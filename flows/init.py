@@ -13,12 +13,10 @@ from tasks.core.paths import CONFIG, SHIPPED
 COPIED = ("configs", "data/sample")
 
 
-def run(folder: Path) -> None:
-    """Copy the configs and the sample, and print what to do next.
-
-    Raises:
-        UsageError: The folder has some of it already. Nothing is written.
-    """
+def command(
+    folder: Annotated[Path, typer.Argument(help="The folder; this one by default.", show_default=False)] = Path(),
+) -> None:
+    """Copy the configs and the sample into a folder, for a first night."""
     if there := [folder / name for name in COPIED if (folder / name).exists()]:
         raise UsageError(f"{there[0]} already exists. Give another folder: leadline init FOLDER.")
     for name in COPIED:
@@ -29,10 +27,3 @@ def run(folder: Path) -> None:
         "For your own logs, name them in a file like configs/sources/sample.yaml.",
         soft_wrap=True, markup=False, highlight=False,
     )  # fmt: skip
-
-
-def command(
-    folder: Annotated[Path, typer.Argument(help="The folder; this one by default.", show_default=False)] = Path(),
-) -> None:
-    """Copy the configs and the sample into a folder, for a first night."""
-    run(folder)

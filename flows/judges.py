@@ -1,4 +1,4 @@
-"""`leadline judges`: which judges there are, what tells two versions apart, and which of them counts."""
+"""`leadline judges`: which judges there are, how two versions differ, and which of them counts."""
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
@@ -8,12 +8,9 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import typer
-from rich import box
 from rich.console import Console
-from rich.markup import escape
-from rich.table import Table
 
-from flows.console import console as wide
+from flows.console import console, note, print_lines, table
 from flows.options import Apps, Config, Json, day_option, optional
 from flows.runtime.run import locked
 from tasks import graders, judges
@@ -45,140 +42,6 @@ class Known:
     kind: str
     version: str
     definition: Mapping[str, Any]
-
-
-def show_all(config: Path) -> None:
-    """Print every judge that has judged, and what for it counts."""
-    settings = load_nightly(config)
-    lake = Lake(settings.lake)
-    log = promotions.log(lake)
-    gone = promotions.retired(log)
-    passed = _passed(settings, lake)
-    table = Table(box=box.SIMPLE)
-    for name in ("judge", "version", "kind", "verdicts", "nights", "suite", "counts for"):
-        table.add_column(name, justify="right" if name in ("verdicts", "nights", "suite") else "left")
-    for known in of_lake(lake):
-        parts = lake.parts(VERDICTS, known.version)
-        verdicts = f"{sum(p.rows() for p in parts):,}" if parts else ""
-        nights = f"{len({p.date for p in parts}):,}" if parts else ""
-        uses = [f"retired {gone[known.version].promoted_at:%Y-%m-%d}"] if known.version in gone else []
-        table.add_row(
-            escape(known.name),
-            known.version,
-            known.kind,
-            verdicts,
-            nights,
-            passed.get(known.version, ""),
-            "; ".join([*uses, *_uses(log, known)]),
-        )
-    console = wide()
-    console.print(table)
-    if not any(p.action == PROMOTE for p in log):
-        console.print("Nothing is promoted: the judges that the config names count.")
-
-
-def show_one(config: Path, judge: str) -> None:
-    """Print what a version stands for."""
-    known = find(config, judge)
-    Console().print_json(json.dumps({"judge": known.name, "judge_version": known.version, **known.definition}))
-
-
-def show_diff(config: Path, one: str, other: str) -> None:
-    """Print the fields in which two judges differ."""
-    a, b = find(config, one), find(config, other)
-    rows = list(differences(a.definition, b.definition))
-    console = wide()
-    if not rows:
-        console.print(f"{a.name} and {b.name} are the same version, {a.version}.")
-        return
-    table = Table(box=box.SIMPLE)
-    for name in ("field", f"{a.name} {a.version}", f"{b.name} {b.version}"):
-        table.add_column(escape(name), overflow="fold")
-    for row in rows:
-        table.add_row(*map(escape, row))
-    console.print(table)
-
-
-def promote(
-    config: Path, judge: Path, recipe: str | None, apps: Sequence[str], since: date | None, reason: str
-) -> None:
-    """Let a judge count for a recipe, from a night on.
-
-    Raises:
-        UsageError: No such recipe, or no reason; or it has not shown the pass rates that the config requires.
-        BusyError: A run holds the lake.
-    """
-    if not reason.strip():
-        raise UsageError("--reason is empty. Say why: it is kept with the promotion.")
-    settings = load_nightly(config)
-    name = recipe_named(settings, config, recipe).recipe.name
-    opened = judges.load(judge)
-    version = opened.version
-    opened.close()
-    night = since or promotions.now().date()
-    lake = Lake(settings.lake)
-    rate = requirements.check(settings.promotion, lake, judge, version, config)
-    made = [
-        Promotion(
-            promotions.now(), PROMOTE, name, app, judge.stem, version, promotions.written_path(judge, config), night,
-            reason.strip(), rate,
-        )
-        for app in (apps or (None,))
-    ]  # fmt: skip
-    judged = {d for r in lake.parts(RECIPES) for d in _nights(lake, r.read().to_pylist()[0], name, version)}
-    _write(lake, settings.warehouse, settings.limits.memory_limit, made)
-    console = wide()
-    whose = f" of {', '.join(map(escape, apps))}" if apps else ""
-    console.print(f"From {night} on, {escape(judge.stem)} ({version}) counts for recipe {escape(name)}{whose}.")
-    if not judged:
-        console.print(
-            "[yellow]note[/yellow] It has judged no night under this recipe yet: its line begins with the promotion. "
-            f"`leadline backfill --judge {judge}` gives it a past."
-        )
-
-
-def retire(config: Path, judge: str, reason: str) -> None:
-    """Let a judge not be used any more; what it judged stays.
-
-    Raises:
-        UsageError: It still counts for something, or there is no reason.
-        BusyError: A run holds the lake.
-    """
-    if not reason.strip():
-        raise UsageError("--reason is empty. Say why: it is kept.")
-    settings = load_nightly(config)
-    lake = Lake(settings.lake)
-    known = find(config, judge)
-    log = promotions.log(lake)
-    if uses := list(_uses(log, known)):
-        raise UsageError(f"{known.name} {known.version} still counts for {'; '.join(uses)}. Promote another one first.")
-    if names := _named(settings, config, log, known):
-        raise UsageError(
-            f"{known.name} {known.version} is what tonight's run takes for recipe {', '.join(names)}, which would be "
-            "refused. Promote another one, or name another one in the config, first."
-        )
-    decision = Promotion(promotions.now(), RETIRE, None, None, known.name, known.version, None, None, reason.strip())
-    _write(lake, settings.warehouse, settings.limits.memory_limit, [decision])
-    Console().print(f"{escape(known.name)} ({known.version}) is retired; what it judged stays.")
-
-
-def show_history(config: Path, *, as_lines: bool) -> None:
-    """Print every decision, the latest first."""
-    log = promotions.log(Lake(load_nightly(config).lake))
-    console = wide()
-    if as_lines:
-        for p in reversed(log):
-            row = {n: getattr(p, n) for n in Promotion.__slots__}
-            console.out(json.dumps(row, default=str, ensure_ascii=False), highlight=False)
-        return
-    table = Table(box=box.SIMPLE)
-    for name in ("decided", "action", "judge", "version", "recipe", "app", "since", "pass rate", "reason"):
-        table.add_column(name, overflow="fold")
-    for p in reversed(log):
-        since, rate = str(p.since or ""), "" if p.pass_rate is None else f"{p.pass_rate:.3f}"
-        cells = (p.action, p.judge, p.judge_version, p.recipe_name or "", p.app or "", since, rate, p.reason)
-        table.add_row(f"{p.promoted_at:%Y-%m-%d %H:%M}", *map(escape, cells))
-    console.print(table)
 
 
 def of_lake(lake: Lake) -> list[Known]:
@@ -284,17 +147,40 @@ Reason = Annotated[str, optional("Why; kept with the decision.", "--reason")]
 
 def list_(config: Config = CONFIG) -> None:
     """Every judge that has judged, how much, and what it counts for."""
-    show_all(config)
+    settings = load_nightly(config)
+    lake = Lake(settings.lake)
+    log = promotions.log(lake)
+    gone = promotions.retired(log)
+    passed = _passed(settings, lake)
+    rows = []
+    for known in of_lake(lake):
+        parts = lake.parts(VERDICTS, known.version)
+        verdicts = f"{sum(p.rows() for p in parts):,}" if parts else ""
+        nights = f"{len({p.date for p in parts}):,}" if parts else ""
+        uses = [f"retired {gone[known.version].promoted_at:%Y-%m-%d}"] if known.version in gone else []
+        uses += _uses(log, known)
+        suite = passed.get(known.version, "")
+        rows.append((known.name, known.version, known.kind, verdicts, nights, suite, "; ".join(uses)))
+    columns = ("judge", "version", "kind", "verdicts", "nights", "suite", "counts for")
+    console().print(table("", columns, rows, numbers={"verdicts", "nights", "suite"}))
+    if not any(p.action == PROMOTE for p in log):
+        print_lines("Nothing is promoted: the judges that the config names count.")
 
 
 def show_(judge: JudgeName, config: Config = CONFIG) -> None:
     """Everything that a version stands for, as JSON."""
-    show_one(config, judge)
+    known = find(config, judge)
+    Console().print_json(json.dumps({"judge": known.name, "judge_version": known.version, **known.definition}))
 
 
 def diff_(one: JudgeName, other: JudgeName, config: Config = CONFIG) -> None:
     """The fields in which two judges differ."""
-    show_diff(config, one, other)
+    a, b = find(config, one), find(config, other)
+    rows = list(differences(a.definition, b.definition))
+    if rows:
+        console().print(table("", ("field", f"{a.name} {a.version}", f"{b.name} {b.version}"), rows))
+    else:
+        print_lines(f"{a.name} and {b.name} are the same version, {a.version}.")
 
 
 def promote_(
@@ -310,14 +196,67 @@ def promote_(
     config: Config = CONFIG,
 ) -> None:
     """Let a judge count from a night on, in place of the judge before."""
-    promote(config, judge, recipe, apps or (), since and since.date(), reason)
+    if not reason.strip():
+        raise UsageError("--reason is empty. Say why: it is kept with the promotion.")
+    settings = load_nightly(config)
+    name = recipe_named(settings, config, recipe).recipe.name
+    opened = judges.load(judge)
+    version = opened.version
+    opened.close()
+    night = since.date() if since else promotions.now().date()
+    lake = Lake(settings.lake)
+    rate = requirements.check(settings.promotion, lake, judge, version, config)
+    path = promotions.written_path(judge, config)
+    made = [
+        Promotion(promotions.now(), PROMOTE, name, app, judge.stem, version, path, night, reason.strip(), rate)
+        for app in (apps or (None,))
+    ]
+    judged = {d for r in lake.parts(RECIPES) for d in _nights(lake, r.read().to_pylist()[0], name, version)}
+    _write(lake, settings.warehouse, settings.limits.memory_limit, made)
+    whose = f" of {', '.join(apps)}" if apps else ""
+    print_lines(f"From {night} on, {judge.stem} ({version}) counts for recipe {name}{whose}.")
+    if not judged:
+        note(
+            "It has judged no night under this recipe yet: its line begins with the promotion. "
+            f"`leadline backfill --judge {judge}` gives it a past.",
+            Console(),
+        )
 
 
 def retire_(judge: JudgeName, reason: Reason, config: Config = CONFIG) -> None:
     """Retire a judge: it is not used any more, and its verdicts stay."""
-    retire(config, judge, reason)
+    if not reason.strip():
+        raise UsageError("--reason is empty. Say why: it is kept.")
+    settings = load_nightly(config)
+    lake = Lake(settings.lake)
+    known = find(config, judge)
+    log = promotions.log(lake)
+    if uses := list(_uses(log, known)):
+        raise UsageError(f"{known.name} {known.version} still counts for {'; '.join(uses)}. Promote another one first.")
+    if names := _named(settings, config, log, known):
+        raise UsageError(
+            f"{known.name} {known.version} is what tonight's run takes for recipe {', '.join(names)}, which would be "
+            "refused. Promote another one, or name another one in the config, first."
+        )
+    decision = Promotion(promotions.now(), RETIRE, None, None, known.name, known.version, None, None, reason.strip())
+    _write(lake, settings.warehouse, settings.limits.memory_limit, [decision])
+    print_lines(f"{known.name} ({known.version}) is retired; what it judged stays.")
 
 
 def history_(config: Config = CONFIG, as_json: Json = False) -> None:
     """Every promotion and retirement with its reason, latest first."""
-    show_history(config, as_lines=as_json)
+    log = promotions.log(Lake(load_nightly(config).lake))[::-1]
+    if as_json:
+        for p in log:
+            print_lines(json.dumps({n: getattr(p, n) for n in Promotion.__slots__}, default=str, ensure_ascii=False))
+        return
+    rows = [
+        (
+            f"{p.promoted_at:%Y-%m-%d %H:%M}",
+            *(p.action, p.judge, p.judge_version, p.recipe_name or "", p.app or ""),
+            *(str(p.since or ""), "" if p.pass_rate is None else f"{p.pass_rate:.3f}", p.reason),
+        )
+        for p in log
+    ]
+    columns = ("decided", "action", "judge", "version", "recipe", "app", "since", "pass rate", "reason")
+    console().print(table("", columns, rows))

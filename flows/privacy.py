@@ -11,10 +11,9 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
-from rich import box
 from rich.console import Console
-from rich.table import Table as RichTable
 
+from flows.console import print_lines, table
 from flows.options import Config, NoPrefect, optional, uses_prefect
 from flows.runtime.run import locked, on_record
 from flows.runtime.temporary_server import flows_with
@@ -39,10 +38,10 @@ class Outcome:
     Attributes:
         stages: What lost its text in this run.
         nights: Whose texts these were, and what of them a killed run had left.
-        unknown: Ids of traces that were asked for and that are not here.
+        unknown: Requested ids of traces that are not here.
         unwritten: Those of the nights that have no page any more: no recipe of the config, by a judge that can still be
             used, counts for them.
-        earlier: Ids of traces that an earlier run was asked for and did not complete.
+        earlier: Ids of traces in requests that an earlier run did not complete.
     """
 
     stages: tuple[StageResult, ...]
@@ -55,7 +54,7 @@ class Outcome:
 def run(config: Path, trace_ids: Sequence[str] = (), reason: str | None = None) -> Outcome:
     """Remove what is due by age, or, where ids are given, the texts of these traces alone; on record in `runs`.
 
-    Either completes what was asked for by id before and is still open.
+    Either completes open requests by id.
 
     Raises:
         BusyError: Another run works on the lake: no text may be read while it goes.
@@ -82,7 +81,7 @@ def run(config: Path, trace_ids: Sequence[str] = (), reason: str | None = None) 
 
 
 def _due(lake: Lake, settings: Nightly, trace_ids: Sequence[str], now: datetime) -> stage.Due:
-    """What a run takes: whoever asks for single traces did not ask for what is too old, and it can't be had back."""
+    """What a run removes: a request for single traces leaves what is too old, since it can't be restored."""
     return stage.due(lake, Retention() if trace_ids else settings.retention, now.date())
 
 
@@ -111,8 +110,8 @@ class Preview:
     Attributes:
         tables: By name: rows that would lose their text, and the days that they are of; None where it has no days.
         nights: Whose pages would be removed, and written again as far as the config's recipes cover them.
-        known: Ids of traces that were asked for and are here.
-        earlier: Ids of traces that an earlier run was asked for and did not complete.
+        known: Requested ids of traces that are here.
+        earlier: Ids of traces in requests that an earlier run did not complete.
     """
 
     tables: Mapping[str, tuple[int, Sequence[date] | None]]
@@ -146,26 +145,20 @@ def _days(lake: Lake, tables: Sequence[Table]) -> list[date] | None:
 
 def show_preview(found: Preview, trace_ids: Sequence[str] = ()) -> None:
     """Print what would be removed."""
-    console = Console()
-    table = RichTable(title="Texts to remove", title_style="bold", title_justify="left", box=box.SIMPLE)
-    for name in ("table", "rows", "days"):
-        table.add_column(name, justify="right" if name == "rows" else "left")
-    for name, (rows, days) in found.tables.items():
-        table.add_row(name, f"{rows:,}", "" if days is None else _range(days))
-    console.print(table)
+    rows = [(name, f"{n:,}", "" if days is None else _range(days)) for name, (n, days) in found.tables.items()]
+    Console().print(table("Texts to remove", ("table", "rows", "days"), rows, numbers={"rows"}))
     for trace in trace_ids:
         here = "is here" if trace in found.known else "no such trace is here; it would be refused when it comes"
-        console.print(f"{trace}: {here}.", highlight=False, markup=False)
-    _show_earlier(console, found.earlier)
+        print_lines(f"{trace}: {here}.")
+    _show_earlier(found.earlier)
     if found.nights:
-        console.print(f"Pages to write again: {_range(found.nights)}.", highlight=False)
-    console.print("Scores stay. Nothing was changed.", highlight=False)
+        print_lines(f"Pages to write again: {_range(found.nights)}.")
+    print_lines("Scores stay. Nothing was changed.")
 
 
-def _show_earlier(console: Console, trace_ids: Sequence[str]) -> None:
+def _show_earlier(trace_ids: Sequence[str]) -> None:
     if trace_ids:
-        named = ", ".join(trace_ids)
-        console.print(f"Open from an earlier request, and taken too: {named}.", highlight=False, markup=False)
+        print_lines(f"Open from an earlier request, and taken too: {', '.join(trace_ids)}.")
 
 
 def _range(days: Sequence[date]) -> str:
@@ -177,28 +170,23 @@ def _range(days: Sequence[date]) -> str:
 
 def show(outcome: Outcome) -> None:
     """Print what was removed, and what a person has to see to."""
-    console = Console()
     n = {s.stage: s.computed for s in outcome.stages}
-    console.print(
+    print_lines(
         f"Texts removed of {n['texts']:,} traces and {n['claims']:,} claims; {n['explanations']:,} explanations and "
-        f"{n['quarantine']:,} refused rows emptied. Scores stay.",
-        highlight=False,
+        f"{n['quarantine']:,} refused rows emptied. Scores stay."
     )
-    _show_earlier(console, outcome.earlier)
+    _show_earlier(outcome.earlier)
     if outcome.nights:
-        written = len(outcome.nights) - len(outcome.unwritten)
-        console.print(f"Pages written again: {written} nights.", highlight=False)
+        print_lines(f"Pages written again: {len(outcome.nights) - len(outcome.unwritten)} nights.")
     if outcome.unwritten:
-        console.print(
+        print_lines(
             f"Without pages now: {_range(outcome.unwritten)}. No recipe of the config has numbers of them, or the "
-            "judge that counted is gone.",
-            highlight=False,
+            "judge that counted is gone."
         )
     for trace in outcome.unknown:
-        console.print(f"{trace}: no such trace is here. It will be refused when it comes.", highlight=False)
-    console.print(
-        "Not touched: source files, backups, files made with --output, and copies of the warehouse that are open.",
-        highlight=False,
+        print_lines(f"{trace}: no such trace is here. It will be refused when it comes.")
+    print_lines(
+        "Not touched: source files, backups, files made with --output, and copies of the warehouse that are open."
     )
 
 

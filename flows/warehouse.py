@@ -1,5 +1,6 @@
 """`leadline sql` and `leadline rebuild`: query the published warehouse, and make it again from the lake."""
 
+import io
 import json
 import sys
 from pathlib import Path
@@ -23,26 +24,6 @@ from tasks.store.lake import Lake
 from tasks.store.warehouse import Warehouse, query
 
 
-def run(config: Path, statement: str | None, file: Path | None, output_format: str, output: Path | None) -> None:
-    """Run one statement and write its rows.
-
-    Raises:
-        UsageError: No statement or two, or SQL that DuckDB refuses.
-    """
-    rows = query(load_nightly(config).warehouse, _statement(statement, file))
-    if output_format == "parquet" and output is None and sys.stdout.isatty():
-        raise UsageError("--format parquet writes bytes. Give --output FILE, or send them to a file.")
-    try:
-        if output is None:
-            _write(rows, output_format)
-        else:
-            _save(rows, output_format, output)
-    except BrokenPipeError:  # the reader has seen enough
-        sys.stderr.close()
-    except OSError as error:
-        raise LeadlineError(f"{output}: can't be written ({error.strerror}). Choose another place.") from error
-
-
 def _statement(statement: str | None, file: Path | None) -> str:
     if (statement is None) == (file is None):
         raise UsageError("Give a statement or --file FILE, and not both.")
@@ -54,34 +35,21 @@ def _statement(statement: str | None, file: Path | None) -> str:
         raise UsageError(f"--file {file}: can't be read ({error}). Give a readable UTF-8 file.") from None
 
 
-def _write(rows: pa.Table, output_format: str) -> None:
+def _encoded(rows: pa.Table, output_format: str) -> bytes:
+    """The rows as the content of a file."""
     if output_format == "table":
-        Console(soft_wrap=False).print(as_table(rows))
-    elif output_format == "json":
-        sys.stdout.write(_json(rows))
-    else:
-        sink = pa.BufferOutputStream()
-        _encode(rows, output_format, sink)
-        sys.stdout.buffer.write(sink.getvalue())
-    sys.stdout.flush()
-
-
-def _save(rows: pa.Table, output_format: str, output: Path) -> None:
-    if output_format == "table":
-        with output.open("w", encoding="utf-8") as out:
-            Console(file=out, width=200).print(as_table(rows))
-    elif output_format == "json":
-        output.write_text(_json(rows), encoding="utf-8")
-    else:
-        with output.open("wb") as sink:
-            _encode(rows, output_format, sink)
-
-
-def _encode(rows: pa.Table, output_format: str, sink: object) -> None:
+        console = Console(file=io.StringIO(), width=200)
+        with console.capture() as shown:
+            console.print(as_table(rows))
+        return shown.get().encode()
+    if output_format == "json":
+        return "".join(json.dumps(row, ensure_ascii=False, default=str) + "\n" for row in rows.to_pylist()).encode()
+    sink = pa.BufferOutputStream()
     if output_format == "parquet":
         pyarrow.parquet.write_table(rows, sink)
     else:
         pyarrow.csv.write_csv(_flat(rows), sink)
+    return bytes(sink.getvalue())
 
 
 def _flat(rows: pa.Table) -> pa.Table:
@@ -91,11 +59,6 @@ def _flat(rows: pa.Table) -> pa.Table:
             text = [None if v is None else json.dumps(v, ensure_ascii=False, default=str) for v in rows[i].to_pylist()]
             rows = rows.set_column(i, column.name, pa.array(text, pa.string()))
     return rows
-
-
-def _json(rows: pa.Table) -> str:
-    """One JSON object a line."""
-    return "".join(json.dumps(row, ensure_ascii=False, default=str) + "\n" for row in rows.to_pylist())
 
 
 def as_table(rows: pa.Table) -> Table:
@@ -126,7 +89,21 @@ def sql(
     config: Config = CONFIG,
 ) -> None:
     """Query the published warehouse at any hour, also while a nightly runs."""
-    run(config, statement, file, output_format, output)
+    rows = query(load_nightly(config).warehouse, _statement(statement, file))
+    if output_format == "parquet" and output is None and sys.stdout.isatty():
+        raise UsageError("--format parquet writes bytes. Give --output FILE, or send them to a file.")
+    try:
+        if output is not None:
+            output.write_bytes(_encoded(rows, output_format))
+        elif output_format == "table":
+            Console(soft_wrap=False).print(as_table(rows))
+        else:
+            sys.stdout.buffer.write(_encoded(rows, output_format))
+        sys.stdout.flush()
+    except BrokenPipeError:  # the reader has seen enough
+        sys.stderr.close()
+    except OSError as error:
+        raise LeadlineError(f"{output}: can't be written ({error.strerror}). Choose another place.") from error
 
 
 def rebuild(config: Config = CONFIG) -> None:

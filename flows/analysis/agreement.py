@@ -1,6 +1,5 @@
 """`leadline agreement`: how far two judges, graders or people agree, as tables, as JSON, or as a page."""
 
-from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -11,35 +10,9 @@ from tasks.analysis.agreement.agreement import measure
 from tasks.core.config import load_nightly
 from tasks.core.errors import UsageError
 from tasks.core.paths import CONFIG
-from tasks.publish.report.agreement import document
+from tasks.publish.documents.agreement import document
 from tasks.run.selectors import Filters
 from tasks.store.warehouse import reading
-
-
-def run(
-    config: Path,
-    selectors: tuple[str, str],
-    filters: Filters,
-    suite: str | None,
-    disagreements: int,
-    html: Path | None,
-    *,
-    as_json: bool = False,
-) -> None:
-    """Measure, and show or write the result.
-
-    Raises:
-        UsageError: A rater, recipe or suite is unknown, or ambiguous.
-        DataError: The raters have nothing in common.
-        LeadlineError: The page can't be written.
-    """
-    if suite is not None and filters != Filters():
-        raise UsageError(
-            "--suite: its cases have no recipe, app or day. Leave out --recipe, --app, --date, --from and --to."
-        )
-    with reading(load_nightly(config).warehouse) as reader:
-        result = measure(reader, selectors, filters, suite, disagreements)
-    show_result(document(result), html, [result] if as_json else None)
 
 
 def command(
@@ -65,4 +38,11 @@ def command(
     config: Config = CONFIG,
 ) -> None:
     """Measure how far two judges, graders or people agree, and show their worst disagreements."""
-    run(config, (one, other), Filters(recipe, app, *days_or_all(on, start, end)), suite, worst, html, as_json=as_json)
+    filters = Filters(recipe, app, *days_or_all(on, start, end))
+    if suite is not None and filters != Filters():
+        raise UsageError(
+            "--suite: its cases have no recipe, app or day. Leave out --recipe, --app, --date, --from and --to."
+        )
+    with reading(load_nightly(config).warehouse) as reader:
+        result = measure(reader, (one, other), filters, suite, worst)
+    show_result(document(result), html, [result] if as_json else None)

@@ -6,67 +6,19 @@ from typing import Annotated
 
 import pyarrow as pa
 import typer
-from rich.console import Console
-from rich.markup import escape
 
-from flows.console import counted, show_result
+from flows.console import counted, note, show_result
 from flows.options import Config, FromAll, To, days_or_yesterday, one_of, optional
 from tasks.analysis.calibrate import Calibrated, Target, calibrate_recipe
 from tasks.core.config import did_you_mean
 from tasks.core.errors import DataError, UsageError
 from tasks.core.paths import CONFIG
-from tasks.publish.report.calibration import document
+from tasks.publish.documents.calibration import document
 from tasks.review.load import read
 from tasks.run.build import build_contexts
 from tasks.run.context import Context
 
 EVER = date(1900, 1, 1), date(2999, 12, 31)
-
-
-def run(
-    config: Path,
-    first: date,
-    last: date,
-    error: float,
-    confidence: float,
-    recipe: str | None,
-    labels: Path | None,
-    output_format: str,
-    output: Path | None,
-) -> None:
-    """Calibrate every recipe that counts, or the one that is named; a shadow by the name that runs show it under.
-
-    Raises:
-        UsageError: No such recipe, or a target that is none.
-        DataError: Too few labels for anything.
-    """
-    target = Target(error, confidence)
-    _check(target)
-    if first > last:
-        raise UsageError(f"--from {first} is after --to {last}. Swap them.")
-    contexts = build_contexts(config, last, last)  # with the final judges, also of earlier days
-    chosen = [c for c in contexts if recipe == c.label or (not c.shadow and recipe in (None, c.settings.name))]
-    if not chosen:
-        names = sorted({name for ctx in contexts for name in (ctx.settings.name, ctx.label)})
-        raise UsageError(f"--recipe {recipe}: not in {config}. {did_you_mean(str(recipe), names, 'recipes')}")
-    reviews = None if labels is None else _read(chosen[0], labels)
-    found = [_calibrate(ctx, target, first, last, reviews) for ctx in chosen]
-    if not any(of.waterfall or any(b for _, b in of.judges) for of in found):
-        raise DataError(_too_few(found, target, labels))
-    results = [of.as_dict() for of in found] if output_format == "json" else None
-    show_result(document(found, target), output, results)
-
-
-def _check(target: Target) -> None:
-    if not 0 < target.error < 1:
-        raise UsageError(f"--error {target.error}: not between 0 and 1. Give a share, such as 0.1 for one in ten.")
-    if not 0.5 <= target.confidence < 1:
-        raise UsageError(f"--confidence {target.confidence}: not from 0.5 to below 1. Give a probability, such as 0.9.")
-
-
-def _calibrate(ctx: Context, target: Target, first: date, last: date, reviews: pa.Table | None) -> Calibrated:
-    with ctx.queries() as queries:
-        return calibrate_recipe(ctx, queries, target, first, last, reviews)
 
 
 def _read(ctx: Context, path: Path) -> pa.Table:
@@ -75,9 +27,7 @@ def _read(ctx: Context, path: Path) -> pa.Table:
         found, limit = read(ctx, queries, path), ctx.config.gates.max_quarantined_share
     if found.refused.num_rows:
         found.check(path, limit, f"The first is line {found.refused['line'][0]}. Fix the file or raise the limit.")
-        said = f"{found.refused.num_rows} of {found.lines} lines are no labels"
-        note = f"[yellow]note[/yellow] {escape(str(path))}: {said}."
-        Console(stderr=True).print(note, highlight=False, soft_wrap=True)
+        note(f"{path}: {found.refused.num_rows} of {found.lines} lines are no labels.")
     return found.reviews
 
 
@@ -95,7 +45,7 @@ def _too_few(found: list[Calibrated], target: Target, labels: Path | None) -> st
     return (
         f"{where} has too few labels of traces that are scored under the recipe ({counts}). --error {target.error} "
         f"with --confidence {target.confidence} takes at least {target.least} labeled answers for the waterfall, or "
-        f"as many claims for a judge.{picked} Have more reviewed, ask for less, or complete the labeled days with "
+        f"as many claims for a judge.{picked} Have more reviewed, require less, or complete the labeled days with "
         "`leadline nightly` first."
     )
 
@@ -117,4 +67,24 @@ def command(
 ) -> None:
     """Find thresholds from people's labels: what may be sent without review, and which labels are sure."""
     first, last = days_or_yesterday(None, start, end) if start or end else EVER
-    run(config, first, last, error, confidence, recipe, labels, output_format, output)
+    if not 0 < error < 1:
+        raise UsageError(f"--error {error}: not between 0 and 1. Give a share, such as 0.1 for one in ten.")
+    if not 0.5 <= confidence < 1:
+        raise UsageError(f"--confidence {confidence}: not from 0.5 to below 1. Give a probability, such as 0.9.")
+    if first > last:
+        raise UsageError(f"--from {first} is after --to {last}. Swap them.")
+    target = Target(error, confidence)
+    contexts = build_contexts(config, last, last)  # with the final judges, also of earlier days
+    chosen = [c for c in contexts if recipe == c.label or (not c.shadow and recipe in (None, c.settings.name))]
+    if not chosen:
+        names = sorted({name for ctx in contexts for name in (ctx.settings.name, ctx.label)})
+        raise UsageError(f"--recipe {recipe}: not in {config}. {did_you_mean(str(recipe), names, 'recipes')}")
+    reviews = None if labels is None else _read(chosen[0], labels)
+    found = []
+    for ctx in chosen:
+        with ctx.queries() as queries:
+            found.append(calibrate_recipe(ctx, queries, target, first, last, reviews))
+    if not any(of.waterfall or any(b for _, b in of.judges) for of in found):
+        raise DataError(_too_few(found, target, labels))
+    results = [of.as_dict() for of in found] if output_format == "json" else None
+    show_result(document(found, target), output, results)

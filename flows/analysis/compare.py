@@ -3,7 +3,6 @@
 As tables for a terminal, as JSON, or as a page. Texts of the flipped claims are shown, and never read as markup.
 """
 
-from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -13,30 +12,9 @@ from flows.options import App, Config, FromAll, Html, Json, To, days_or_all, opt
 from tasks.analysis.compare import compare
 from tasks.core.config import load_nightly
 from tasks.core.paths import CONFIG
-from tasks.publish.report.comparison import document
+from tasks.publish.documents.comparison import document
 from tasks.run.selectors import Filters
 from tasks.store.warehouse import reading
-
-
-def run(
-    config: Path,
-    selectors: tuple[str, str],
-    filters: Filters,
-    number: str | None,
-    flips: int,
-    html: Path | None,
-    *,
-    as_json: bool = False,
-) -> None:
-    """Compare, and show or write the result.
-
-    Raises:
-        UsageError: An arm is unknown or not scored, or nothing can be compared.
-        LeadlineError: The page can't be written.
-    """
-    with reading(load_nightly(config).warehouse) as reader:
-        result = compare.compare(reader, selectors, filters, number, flips)
-    show_result(document(result), html, [result] if as_json else None)
 
 
 def command(
@@ -62,4 +40,6 @@ def command(
 ) -> None:
     """Compare two judges, recipes, generators, prompt versions or ranges of days."""
     filters = Filters(recipe, app, *days_or_all(None, start, end))
-    run(config, (a, b), filters, number, flips, html, as_json=as_json)
+    with reading(load_nightly(config).warehouse) as reader:
+        result = compare.compare(reader, (a, b), filters, number, flips)
+    show_result(document(result), html, [result] if as_json else None)

@@ -4,7 +4,7 @@ As tables for a terminal, as JSON, or as a page with the suite's texts, which ar
 the grades are made (`tasks/analysis/metaeval/metaeval.py`).
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Annotated
@@ -21,28 +21,9 @@ from tasks.core.config import load_yaml
 from tasks.core.errors import UsageError
 from tasks.core.grades import Grader
 from tasks.core.paths import CONFIG, suite_dir
-from tasks.publish.report.metaeval import document
+from tasks.publish.documents.metaeval import document
 from tasks.run.build import build_contexts
 from tasks.run.result import StageResult
-
-
-def run(config: Path, judges: Sequence[Path], suite: Path | None, html: Path | None, *, as_json: bool = False) -> None:
-    """Run judges over a suite, keep their grades, and show the pass rates.
-
-    Raises:
-        UsageError: A judge is given twice, or needs what the suite does not have; there is no suite.
-        DataError: A line of the suite is no test case.
-        EngineError: A model can't be run.
-        BusyError: A run holds the lake.
-    """
-    found = read(suite or suite_dir())
-    opened = _opened(judges)
-    try:
-        reports = _measured(config, opened, found)
-    finally:
-        for grader in opened.values():
-            grader.close()
-    show_result(document(found, reports), html, reports if as_json else None)
 
 
 def _opened(judges: Sequence[Path]) -> dict[str, Grader]:
@@ -72,15 +53,13 @@ def _one(record: Run, name: str, grader: Grader, suite: Suite) -> JudgeReport:
             stage, results = measure(record.main.lake, name, grader, suite, bar_or_silent())
         finally:
             grader.close()
-        return stage, report(name, grader, suite, results, [*stage.notes, *_notes(suite)])
+        notes = list(stage.notes)
+        if found := impossible(suite):
+            notes.append(f"{len(found)} conditions of the suite can't be met by any grade; the first is {found[0]}.")
+        return stage, report(name, grader, suite, results, notes)
 
     with record.slot(grader.gpus, [grader]):
         return record.stage_with(STAGE, work)
-
-
-def _notes(suite: Suite) -> Iterator[str]:
-    if found := impossible(suite):
-        yield f"{len(found)} conditions of the suite can't be met by any grade; the first is {found[0]}."
 
 
 def command(
@@ -93,4 +72,11 @@ def command(
     config: Config = CONFIG,
 ) -> None:
     """Unit tests for judges: which share of a suite's conditions does a judge pass?"""
-    run(config, judge, suite, html, as_json=as_json)
+    found = read(suite or suite_dir())
+    opened = _opened(judge)
+    try:
+        reports = _measured(config, opened, found)
+    finally:
+        for grader in opened.values():
+            grader.close()
+    show_result(document(found, reports), html, reports if as_json else None)

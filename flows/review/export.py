@@ -1,14 +1,13 @@
 """`leadline review export`: claims for people to label, out of the published warehouse; nothing is locked."""
 
 import sys
-from datetime import date
 from pathlib import Path
 from typing import Annotated
 
 import typer
 from rich.console import Console
 
-from flows.console import counted, save
+from flows.console import counted, print_lines, save
 from flows.options import App, Config, FromAll, OneDay, Output, To, days_or_all, one_of, optional
 from tasks.core.config import did_you_mean, load_nightly, recipes_of
 from tasks.core.errors import UsageError
@@ -25,37 +24,6 @@ WRITERS = {
     "label-studio": review_formats.label_studio,
     "html": labeling.page,
 }
-
-
-def run(
-    config: Path,
-    wanted: Wanted,
-    recipe: str | None,
-    app: str | None,
-    days: tuple[date | None, date | None],
-    output_format: str,
-    output: Path | None,
-    labeling_config: Path | None,
-) -> None:
-    """Write the claims that people should label.
-
-    Raises:
-        UsageError: An option is wrong, or there is no such recipe, or no warehouse yet.
-    """
-    _check(wanted, output_format, labeling_config)
-    nightly = load_nightly(config)
-    with reading(nightly.warehouse) as reader:
-        word = recipe or recipes_of(nightly, config)[0].recipe.name
-        found = select(reader, scope_of(reader, word, app, *days), wanted)
-    text = WRITERS[output_format](found.tasks)
-    if labeling_config is not None:
-        save(labeling_config, review_formats.labeling_config(show_judge=wanted.show_judge))
-    if output is None:
-        sys.stdout.buffer.write(text.encode())
-        sys.stdout.flush()
-    else:
-        save(output, text)
-    _show(found, wanted, output)
 
 
 def _check(wanted: Wanted, output_format: str, labeling_config: Path | None) -> None:
@@ -75,7 +43,7 @@ def _show(found: Selection, wanted: Wanted, output: Path | None) -> None:
     if found.enough:
         lines.append(f"{counted(found.enough, 'claim')} left out: labeled already.")
     if found.more:
-        lines.append(f"{counted(found.more, 'more claim')} wanted; --count asks for them.")
+        lines.append(f"{counted(found.more, 'more claim')} wanted; raise --count for them.")
     if found.redacted:
         lines.append(f"{counted(found.redacted, 'answer')} left out: text redacted.")
     if not found.answers:
@@ -84,7 +52,7 @@ def _show(found: Selection, wanted: Wanted, output: Path | None) -> None:
         lines.append(f"On {counted(adjudicate, 'claim')} reviewers disagree: the next label decides.")
     if found.tasks and wanted.need != "random":
         lines.append(f"Labels of these are marked {wanted.need!r}, and enter no estimate.")
-    Console(stderr=True).print(" ".join(lines), highlight=False, markup=False, soft_wrap=True)
+    print_lines(" ".join(lines), out=Console(stderr=True))
 
 
 def command(
@@ -114,4 +82,18 @@ def command(
 ) -> None:
     """Write claims for people to label, with all that they need for it."""
     wanted = Wanted(need, count, reviewers, reviewer and reviewer.strip(), seed, show_judge)
-    run(config, wanted, recipe, app, days_or_all(on, start, end), output_format, output, labeling_config)
+    days = days_or_all(on, start, end)
+    _check(wanted, output_format, labeling_config)
+    nightly = load_nightly(config)
+    with reading(nightly.warehouse) as reader:
+        name = recipe or recipes_of(nightly, config)[0].recipe.name
+        found = select(reader, scope_of(reader, name, app, *days), wanted)
+    text = WRITERS[output_format](found.tasks)
+    if labeling_config is not None:
+        save(labeling_config, review_formats.labeling_config(show_judge=wanted.show_judge))
+    if output is None:
+        sys.stdout.buffer.write(text.encode())
+        sys.stdout.flush()
+    else:
+        save(output, text)
+    _show(found, wanted, output)

@@ -1,1 +1,1 @@
-"""Analysis: what the evaluator asks of the published warehouse and of a suite."""
+"""Analysis: comparisons and measurements of judges, on the published warehouse or a suite."""

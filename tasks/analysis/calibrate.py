@@ -2,13 +2,13 @@
 
 Answers and claims that were picked for review because of their labels are left out: errors are more common among them,
 and a target that holds there may not hold for a night. Nothing is written. Left out: how thresholds are chosen
-(`tasks/stats/calibration.py`), and how they are shown (`tasks/publish/report/calibration.py`).
+(`tasks/stats/calibration.py`), and how they are shown (`tasks/publish/documents/calibration.py`).
 """
 
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from datetime import date
-from typing import Any, cast
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -24,7 +24,7 @@ from tasks.run.context import Context
 from tasks.scoring.corrected import all_reviews, reviewed
 from tasks.stats.calibration import STAGES, Bands, Calibration, bands, calibrate
 from tasks.stats.risk import least
-from tasks.store.lake import empty
+from tasks.store.lake import empty, frame
 from tasks.store.query import Queries
 
 COLUMNS = dict(zip(STAGES, ("context_relevance", "answerability", "weakest_support", "answer_relevance"), strict=True))
@@ -162,15 +162,11 @@ def labeled(
     """
     given = all_reviews(ctx) if reviews is None else reviews
     given = given.filter(pc.and_(pc.greater_equal(given["date"], first), pc.less_equal(given["date"], last)))
-    claims, traces = map(_frame, reviewed(ctx, queries, given))
+    claims, traces = map(frame, reviewed(ctx, queries, given))
     traces = traces.with_columns(question=pl.coalesce("question_id", "trace_id"))  # the question's text may be gone
     questions = traces.select("trace_id", "question")
     by_judge = (_claims(*found, questions) for found in _by_judge(ctx, queries, given, claims))
     return _traces(ctx, traces), tuple(by_judge)
-
-
-def _frame(table: pa.Table) -> pl.DataFrame:
-    return cast("pl.DataFrame", pl.from_arrow(table))
 
 
 def _traces(ctx: Context, traces: pl.DataFrame) -> Traces:
@@ -179,7 +175,7 @@ def _traces(ctx: Context, traces: pl.DataFrame) -> Traces:
     kept = random.filter(pl.col("wrong").is_not_null())
     days = kept["date"].unique().sort().cast(pl.String)
     parts = [part for day in days for part in ctx.lake.parts(TRACE_SCORES, ctx.recipe, day)]
-    scores = _frame(pa.concat_tables([empty(TRACE_SCORES).select(columns), *(p.read(columns) for p in parts)]))
+    scores = frame(pa.concat_tables([empty(TRACE_SCORES).select(columns), *(p.read(columns) for p in parts)]))
     scores = scores.unique("trace_id", keep="last").cast(dict.fromkeys(COLUMNS.values(), pl.Float64))
     signals = kept.select("trace_id").join(scores, "trace_id", "left", maintain_order="left")
     return Traces(
@@ -199,14 +195,14 @@ def _by_judge(
     if not is_cascade(ctx.judges):
         yield ctx.judges[0], True, claims
         return
-    days = set(_frame(reviews)["date"])
+    days = set(frame(reviews)["date"])
     parts = [p for p in ctx.lake.parts(TRACES) if p.date in days and has_claims(ctx, p)]
     cut = [p for day in sorted(map(str, days)) for p in ctx.lake.parts(CLAIMS, ctx.extractor.version, day)]
     for judge in ctx.judges:
         results = [claim_results(ctx, queries, p, [judge], all_verdicts(ctx, queries, p, [judge])[0]) for p in parts]
         own = pa.concat_tables([empty(CLAIM_RESULTS), *results])
         found = queries.run("views/reviewed_claims", {"reviews": reviews, "claims": cut, "claim_results": own})
-        yield judge, judge is ctx.judges[-1], _frame(found)
+        yield judge, judge is ctx.judges[-1], frame(found)
 
 
 def _claims(judge: CascadeJudge, last: bool, claims: pl.DataFrame, questions: pl.DataFrame) -> Claims:

@@ -1,18 +1,18 @@
 """Queries of the published warehouse as frames, with sums and counts by question."""
 
 from collections.abc import Sequence
-from typing import cast
 
 import polars as pl
 
 from tasks.stats import agreement
+from tasks.store.lake import frame
 from tasks.store.query import sql
 from tasks.store.warehouse import Reader
 
 
 def select(reader: Reader, name: str, **params: object) -> pl.DataFrame:
     """Result of `sql/analysis/<name>.sql`; parameters that it does not use are left out."""
-    return cast("pl.DataFrame", pl.from_arrow(reader.table(sql(f"analysis/{name}"), params)))
+    return frame(reader.table(sql(f"analysis/{name}"), params))
 
 
 def groups(by: str, *frames: pl.DataFrame, common: bool = False) -> list[tuple[str, list[pl.DataFrame]]]:

@@ -11,7 +11,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
-from typing import Any, cast
+from typing import Any
 
 import numpy as np
 import polars as pl
@@ -34,7 +34,7 @@ from tasks.run.work import work_loop
 from tasks.scoring.score import TRACE_COLUMNS, results_of
 from tasks.stats import agreement as stats
 from tasks.stats.intervals import Numbers, interval, mean_of
-from tasks.store.lake import Part, empty, from_rows
+from tasks.store.lake import Part, empty, frame, from_rows
 from tasks.store.query import Queries
 
 STAGE = "noise"
@@ -87,7 +87,7 @@ def measure(ctx: Context, judge: Sequence[CascadeJudge], sample: int) -> tuple[S
         with work_loop(ctx.progress, total, result, budget=ctx.budget, gpus=judge[0].gpus) as loop:
             for work in works:
                 stored = verdicts_on(ctx, queries, judge[0], work.part, work.first, sample=AGAIN)
-                missing = set(_frame(work.first)["request_key"]) - set(_frame(stored)["request_key"])
+                missing = set(frame(work.first)["request_key"]) - set(frame(stored)["request_key"])
                 loop.reuse(work.first.num_rows - len(missing))
                 requests = requests_of(ctx, work.part, [work.pairs], missing)
                 judge_requests(ctx, loop, judge[0], work.part, requests, sample=AGAIN)
@@ -104,7 +104,7 @@ def measure(ctx: Context, judge: Sequence[CascadeJudge], sample: int) -> tuple[S
         "to_date": ctx.last,
         "measured_at": datetime.now(UTC),
         "n_traces": sum(len(w.traces) for w in works),
-        **agreement(_frame(pa.concat_tables(firsts)), _frame(pa.concat_tables(seconds)), pl.concat(questions)),
+        **agreement(frame(pa.concat_tables(firsts)), frame(pa.concat_tables(seconds)), pl.concat(questions)),
         **score_noise(np.concatenate(changes), _night_traces(ctx)),
         "number": _number(ctx),
     }
@@ -190,7 +190,7 @@ def _draw(ctx: Context, queries: Queries, judge: Sequence[CascadeJudge], sample:
         known = verdicts_on(ctx, queries, judge[0], part, pairs.select(["request_key"]))
         labeled = known.filter(pc.is_valid(known["label"]))
         pairs = unredacted(part, pairs.filter(pc.is_in(pairs["request_key"], labeled["request_key"])))
-        per_trace = _frame(pairs).group_by("trace_id", maintain_order=True).agg("request_key")
+        per_trace = frame(pairs).group_by("trace_id", maintain_order=True).agg("request_key")
         order += [(keys.key(STAGE, trace), len(found), trace, requests) for trace, requests in per_trace.iter_rows()]
         found.append((part, pairs, labeled))
     chosen: dict[int, list[str]] = {}
@@ -222,8 +222,8 @@ def _changes(
     instead = [second.append_column("stage", pa.repeat(pa.scalar(one.stage, pa.int32()), len(second))) for one in judge]
     again = pa.concat_tables([known.filter(pc.invert(replaced)), *instead])
     before, after = (_scores(ctx, queries, work.part, verdicts) for verdicts in (known, again))
-    pairs = _frame(work.pairs.select(["request_key", "trace_id"]))
-    lacking = pairs.join(_frame(second), "request_key", "anti")
+    pairs = frame(work.pairs.select(["request_key", "trace_id"]))
+    lacking = pairs.join(frame(second), "request_key", "anti")
     both = before.join(after, "trace_id", suffix="_again").filter(pl.col("trace_id").is_in(work.traces))
     both = both.join(lacking, "trace_id", "anti").drop_nulls(["score", "score_again"]).sort("trace_id")
     changes = (both["score_again"] - both["score"]).to_numpy()
@@ -236,7 +236,7 @@ def _scores(ctx: Context, queries: Queries, part: Part, verdicts: pa.Table) -> p
     traces = covered(ctx, part, marked(part, TRACE_COLUMNS))
     _, _, scores = results_of(ctx, queries, part, verdicts, covered_segments(ctx, part), traces)
     question = pl.coalesce("question_id", "trace_id")
-    return _frame(scores).select("trace_id", score=pl.col(column).cast(pl.Float64), question=question)
+    return frame(scores).select("trace_id", score=pl.col(column).cast(pl.Float64), question=question)
 
 
 def _number(ctx: Context) -> str:
@@ -249,7 +249,3 @@ def _night_traces(ctx: Context) -> float | None:
     nights = [p for p in ctx.lake.parts(table, ctx.recipe) if ctx.first <= p.date <= ctx.last]
     scored = [p.read(["n_scored"])["n_scored"].to_numpy() for p in nights]
     return float(np.concatenate(scored).mean()) if scored and sum(map(len, scored)) else None
-
-
-def _frame(table: pa.Table) -> pl.DataFrame:
-    return cast("pl.DataFrame", pl.from_arrow(table))

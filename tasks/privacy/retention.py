@@ -1,4 +1,4 @@
-"""Retention: texts and explanations that are too old, or that a person asked to delete, leave the lake.
+"""Retention: texts and explanations that are too old, or whose deletion a person requested, leave the lake.
 
 Scores, labels, spans and ids stay. `traces` records what was redacted, when and why. Parts are rewritten in place under
 their names and tokens, so that nothing is computed again. Each function acts on what is still there, so the next run
@@ -82,7 +82,7 @@ class Due:
     Attributes:
         texts: Traces of days before this one lose their texts; None for none.
         explanations: Verdicts and grades of days before this one lose their explanations.
-        traces: Ids of traces that a person asked to redact and that are not done yet.
+        traces: Ids of traces in open requests.
     """
 
     texts: date | None = None
@@ -270,7 +270,7 @@ def _requests(lake: Lake, traces: Collection[str]) -> set[str]:
 
 
 def _redact_quarantine(lake: Lake, what: Due) -> int:
-    """Refused rows of days that are too old, or of the traces that were asked for, as far as a row names one."""
+    """Refused rows of days that are too old, or of requested traces, as far as a row names one."""
     found = 0
     named = [json.dumps(trace, ensure_ascii=False) for trace in sorted(what.traces)]
     for part in lake.parts(QUARANTINE):

@@ -1,1 +1,1 @@
-"""Review: what people are asked to label, and their labels on the way into the lake."""
+"""Review: claims for people to label, and the import of their labels."""

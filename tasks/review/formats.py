@@ -59,7 +59,7 @@ def labeling_config(*, show_judge: bool = False) -> str:
     Args:
         show_judge: Its tasks have the judge's result.
     """
-    judge = '  <Header value="What the judge says"/>\n  <Text name="judge" value="$judge" valueType="text"/>\n'
+    judge = '  <Header value="Result of the judge"/>\n  <Text name="judge" value="$judge" valueType="text"/>\n'
     labels = "\n".join(
         f'    <Choice value={quoteattr(name.replace("_", " ") + ": " + meaning)} alias="{name}" hotkey="{key}"/>'
         for key, (name, meaning) in enumerate(OF_CLAIMS.items(), 1)

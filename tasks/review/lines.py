@@ -146,7 +146,7 @@ def _of_label(line: Line) -> Iterator[tuple[str, str]]:
     if line.label is UNSET:
         yield "missing_field", "Object missing required field `label`"
     if line.value is not UNSET:
-        yield "value_without_grade", "`value` is of a grade: say in `grade` of which"
+        yield "value_without_grade", "`value` is of a grade: name it in `grade`"
     if line.label is not None and line.label not in (*OF_CLAIMS, *OF_ANSWERS):
         yield "unknown_label", f"the label is none of {', '.join((*OF_CLAIMS, *OF_ANSWERS))}"
     if len(named) > 1:

@@ -34,7 +34,7 @@ class Rules:
 
     Attributes:
         nights: Most nights that the last ones are compared with.
-        least_nights: Fewer of them say nothing.
+        least_nights: With fewer, nothing is compared.
         least_change: A smaller change, in the number's unit, raises no alert.
         level: Only a difference less probable than this on quiet nights raises an alert; see `level`.
     """
@@ -119,7 +119,7 @@ def level(false_alerts_a_year: float, numbers: int) -> float:
 def watch(
     nights: Sequence[Night], past: Sequence[PastChange], rules: Rules, trace_noise: float = 0.0
 ) -> Change | Return | None:
-    """What there is to tell of the last of these nights.
+    """The change, or the end of one, on the last of these nights; None without either.
 
     The nights of a change that is over are compared with nothing. While a change lasts, the nights since are their own
     normal: a second change can fire when there are enough of them, and after `rules.nights` of them there is no return
@@ -237,7 +237,7 @@ def _variances(nights: Sequence[Night], trace_noise: float) -> tuple[Numbers, Nu
 
 @dataclass(frozen=True, slots=True)
 class _Compared:
-    """Differences for each of w windows and g standard deviations between nights; arrays are (w, g) unless said."""
+    """Differences for each of w windows and g standard deviations between nights; arrays are (w, g) by default."""
 
     weight: Numbers  # posterior of each standard deviation; sums to 1 in each window
     between: Numbers

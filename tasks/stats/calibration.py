@@ -103,8 +103,8 @@ def calibrate(signals: Floats, wrong: Bools, groups: Sequence[str], error: float
     """
     whole = ~np.isnan(signals).any(axis=1)
     values, missed = printed(signals[whole]), wrong[whole]
-    asked = [groups[i] for i in np.flatnonzero(whole).tolist()]
-    n, held, at = len(wrong), _folds(asked), np.unique(asked, return_inverse=True)[1]
+    questions = [groups[i] for i in np.flatnonzero(whole).tolist()]
+    n, held, at = len(wrong), _folds(questions), np.unique(questions, return_inverse=True)[1]
     placed = np.empty(len(missed))
     for fold in range(FOLDS):
         own = held == fold
@@ -185,11 +185,11 @@ def places(values: Floats, known: Floats, stages: Sequence[int]) -> Floats:
 
 
 def _steps(values: Floats, known: Floats, stages: Sequence[int]) -> Ints:
-    """Steps of strictness that each trace passes (n,); at step k each stage asks for the k-th lowest known value."""
+    """Steps of strictness that each trace passes (n,); at step k each stage requires the k-th lowest known value."""
     passed: Ints = np.full(len(values), len(known), np.int64)
     for stage in stages:
         passed = np.minimum(passed, np.searchsorted(np.sort(known[:, stage]), values[:, stage], side="right"))
-    at_least: Ints = np.maximum(passed, 1)  # step 0 asks for nothing
+    at_least: Ints = np.maximum(passed, 1)  # step 0 requires nothing
     return at_least
 
 
@@ -206,7 +206,7 @@ def _thresholds(values: Floats, stages: Sequence[int], share: float) -> Floats:
 
 
 def _folds(groups: Sequence[str]) -> Ints:
-    """Fold of each trace, by its group; sizes in groups differ by one at most, and the order of traces has no say."""
+    """Fold of each trace, by its group; sizes in groups differ by one at most, whatever the order of traces."""
     shuffled = sorted(set(groups), key=lambda g: keys.key("calibrate", g))
     fold = {group: at % FOLDS for at, group in enumerate(shuffled)}
     return np.array([fold[g] for g in groups], np.int64)

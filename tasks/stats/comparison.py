@@ -8,9 +8,12 @@ numbers come from.
 """
 
 import math
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Any, Literal
 
 import numpy as np
+import numpy.typing as npt
 from scipy import special, stats
 
 from tasks.core import keys
@@ -123,7 +126,7 @@ def unpaired(a: Sums, b: Sums, top: float, *seed: str) -> Estimate:
     difference = known.b - known.a
     of_a, of_b = (interval(means(side.totals, side.counts), 0.0, top) for side in (a, b))
     if of_a is None or of_b is None:
-        return Estimate(n_a, n_b, known.questions, known.a, known.b, difference)
+        return replace(known, difference=difference)
     low = difference - math.hypot(known.b - of_b[0], of_a[1] - known.a)
     high = difference + math.hypot(of_b[1] - known.b, known.a - of_a[0])
     if m_a + m_b <= MOST_PERMUTED:
@@ -131,7 +134,7 @@ def unpaired(a: Sums, b: Sums, top: float, *seed: str) -> Estimate:
     else:
         error, df = _welch([(float(_variance(s.totals, s.counts)), len(s.counts)) for s in (a, b)])
         p = float(2 * special.stdtr(df, -abs(difference) / error)) if error > 0 else _flat(difference)
-    return Estimate(n_a, n_b, known.questions, known.a, known.b, difference, low, high, p)
+    return replace(known, difference=difference, low=low, high=high, p=p)
 
 
 def product_change(before: Sums, after: Sums, overlap: Overlap, place: str) -> Estimate:
@@ -224,17 +227,12 @@ def _exchange_p(totals_a: Numbers, totals_b: Numbers, seed: tuple[str, ...]) -> 
         return 1.0
     if m > MOST_PERMUTED:
         return float(2 * special.ndtr(-abs(float(change.sum())) / size))
-    found = stats.permutation_test(
-        (totals_a, totals_b),
-        lambda a, b, axis: np.abs((b - a).sum(axis=axis)),
-        permutation_type="samples",
-        alternative="greater",
-        vectorized=True,
-        n_resamples=PERMUTATIONS,
-        batch=500,
-        rng=_rng("exchange", *seed),
-    )
-    return float(found.pvalue)
+
+    def moved(a: Numbers, b: Numbers, axis: int) -> Numbers:
+        found: Numbers = np.abs((b - a).sum(axis=axis))
+        return found
+
+    return permutation_p((totals_a, totals_b), moved, "samples", 500, "exchange", *seed)
 
 
 def _shuffle_p(a: Sums, b: Sums, seed: tuple[str, ...]) -> float:
@@ -247,18 +245,34 @@ def _shuffle_p(a: Sums, b: Sums, seed: tuple[str, ...]) -> float:
         found: Numbers = np.abs(difference) / np.maximum(error, TINY)
         return found
 
+    sides = np.arange(len(a.counts)), len(a.counts) + np.arange(len(b.counts))
+    return permutation_p(sides, studentized, "independent", 500, "shuffle", *seed)
+
+
+def permutation_p(
+    sides: tuple[npt.NDArray[Any], npt.NDArray[Any]],
+    statistic: Callable[..., Numbers],
+    kind: Literal["samples", "independent"],
+    batch: int,
+    *seed: str,
+) -> float:
+    """p-value of a permutation test: how often two exchanged sides give a statistic at least as large.
+
+    Args:
+        sides: The two samples, or the places of their observations.
+        statistic: A function of both, along an axis; larger is further from "no difference".
+        kind: Whether pairs exchange their sides, or observations move between the sides.
+        batch: Permutations at a time.
+        seed: What draws: the same arguments give the same p-value.
+    """
     found = stats.permutation_test(
-        (np.arange(len(a.counts)), len(a.counts) + np.arange(len(b.counts))),
-        studentized,
-        permutation_type="independent",
+        sides,
+        statistic,
+        permutation_type=kind,
         alternative="greater",
         vectorized=True,
         n_resamples=PERMUTATIONS,
-        batch=500,
-        rng=_rng("shuffle", *seed),
+        batch=batch,
+        rng=np.random.default_rng(int(keys.key(*seed), 16)),
     )
     return float(found.pvalue)
-
-
-def _rng(*seed: str) -> np.random.Generator:
-    return np.random.default_rng(int(keys.key(*seed), 16))

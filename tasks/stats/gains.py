@@ -8,12 +8,10 @@ Both are held against the same truth, question by question, so that what is hard
 from dataclasses import dataclass, replace
 
 import numpy as np
-from scipy import stats
 
-from tasks.core import keys
 from tasks.stats import intervals as statistics
 from tasks.stats.agreement import Counts, Interval, Measure, interval, moves
-from tasks.stats.comparison import PERMUTATIONS
+from tasks.stats.comparison import permutation_p
 from tasks.stats.intervals import Numbers
 
 
@@ -38,7 +36,7 @@ def gain(counts_a: Counts, counts_b: Counts, measure: Measure, least: float, *se
     """How much better B agrees with the truth than A.
 
     The interval comes from leaving out a cluster at a time. p is that of the paired permutation test: whole clusters
-    exchange what the two sides said, all ways up to PERMUTATIONS of them, else as many at random.
+    exchange the labels of the two sides, all ways up to PERMUTATIONS of them, else as many at random.
 
     Args:
         counts_a: (m, k, k) claims of each cluster by A's label and by the truth, as `tally` makes them (m is at most
@@ -69,14 +67,5 @@ def _exchange_p(a: Counts, b: Counts, measure: Measure, seed: tuple[str, ...]) -
         found: Numbers = np.nan_to_num(np.abs(change))  # an exchange that leaves it undefined counts as small
         return found
 
-    test = stats.permutation_test(
-        (np.arange(m), m + np.arange(m)),
-        size,
-        permutation_type="samples",
-        alternative="greater",
-        vectorized=True,
-        n_resamples=PERMUTATIONS,
-        batch=100,
-        rng=np.random.default_rng(int(keys.key("gain", *seed), 16)),
-    )
-    return float(test.pvalue)
+    sides = np.arange(m), m + np.arange(m)
+    return permutation_p(sides, size, "samples", 100, "gain", *seed)

@@ -77,7 +77,7 @@ def mean_of(values: Numbers | npt.NDArray[np.bool_], questions: Ints) -> Moves:
 def intervals(found: Moves, least: Numbers | float = 0.0, most: Numbers | float = 1.0) -> tuple[Numbers, Numbers]:
     """95% intervals of numbers that lie between two ends.
 
-    Wilson's interval, of as many yes-or-no answers as tell the number as well as the questions do: their variance is
+    Wilson's interval, of as many yes-or-no answers as give the number the precision that it has: their variance is
     the number's own, by the jackknife. The quantile lies between the normal one, which is right where nearly all values
     are at the two ends (the variance then follows from the mean), and Student's t, which is right where they are not.
 
@@ -124,7 +124,7 @@ def halves(found: Moves) -> Numbers:
 
 @dataclass(frozen=True, slots=True)
 class _Known:
-    """What questions tell of the error of g numbers; (g,) each.
+    """The errors of g numbers, estimated from their questions; (g,) each.
 
     Attributes:
         m: Questions.

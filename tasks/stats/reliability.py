@@ -23,7 +23,7 @@ def coincidences(
 
     Args:
         clusters: (n,) the cluster of each thing, such as its question.
-        given: (n,) its labels, one of each reviewer who gave one. A thing with fewer than two says nothing.
+        given: (n,) its labels, one of each reviewer who gave one. A thing with fewer than two does not count.
         labels: The k labels that there are.
 
     Returns:

@@ -34,7 +34,7 @@ class Point:
         n_wrong: Of these, wrong ones.
         coverage: n as a share of everything that is labeled.
         wrong: n_wrong / n.
-        low: Lower end of its 95% interval over questions; 0 of one question, which tells nothing of others.
+        low: Lower end of its 95% interval over questions; 0 of one question, which shows nothing of others.
         high: Upper end; 1 of one question.
     """
 
@@ -69,7 +69,7 @@ def latest_cut(order: Floats, wrong: Bools, error: float, confidence: float) -> 
     """The last value of an order up to which at most `error` is wrong, at this confidence; None where there is none.
 
     Args:
-        order: (n,) what goes first has the lowest value. Its labels must have no say in it.
+        order: (n,) what goes first has the lowest value. It must not depend on the labels.
         wrong: (n,) what is wrong.
     """
     if not len(order):
@@ -117,7 +117,7 @@ def auc(order: npt.NDArray[np.generic], wrong: Bools) -> float | None:
 
 
 def printed(values: Floats) -> Floats:
-    """Values as a threshold of `DIGITS` digits tells them apart: the full value passes it if this one does."""
+    """Values as a threshold of `DIGITS` digits distinguishes them: the full value passes it if this one does."""
     scale = 10.0**DIGITS
     rounded: Floats = np.floor(values * scale + 1e-9) / scale
     return rounded

@@ -80,7 +80,7 @@ def test_a_base_becomes_a_file_and_two_tables(base: Path, no_server: dict[str, s
         "documents 4",
         "files of other kinds 1",
         "articles 7",
-        "articles to mend 2",
+        "articles to fix 2",
         "articles articles.jsonl",
     ):
         assert told in lines

@@ -222,9 +222,9 @@ def test_grades_are_taught_by_a_prompt_each(judged: World, command: Command, tmp
     [
         ("replay", None, (), "--student is missing"),
         ("nobody", "student.yaml", (), "'nobody' is no judge"),
-        ("replay", "out/replay.yaml", (), "kind is of nobody who could learn verdicts on claims"),
-        ("replay", "grader.yaml", (), "kind is of nobody who could learn verdicts on claims"),
-        ("lot", "student.yaml", (), "kind is of nobody who could learn grades"),
+        ("replay", "out/replay.yaml", (), "kind can't learn verdicts on claims"),
+        ("replay", "grader.yaml", (), "kind can't learn verdicts on claims"),
+        ("lot", "student.yaml", (), "kind can't learn grades"),
         ("lot", "grader.yaml", ("--min-confidence", 0.5), "grades come without a confidence"),
         ("replay", "thinks.yaml", (), "model.thinking is true"),
         ("replay", "student.yaml", ("--balance", 0.5), "--balance 0.5 is below 1"),

@@ -21,7 +21,7 @@ def same(one: Path, other: Path) -> bool:
 
 
 def test_configs_and_sample_are_copied(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    init.run(tmp_path / "mine")
+    init.command(tmp_path / "mine")
     assert same(ROOT / "configs", tmp_path / "mine" / "configs")
     assert same(ROOT / "data" / "sample", tmp_path / "mine" / "data" / "sample")
     assert f"cd {tmp_path / 'mine'} && leadline nightly --from" in capsys.readouterr().out
@@ -33,7 +33,7 @@ def test_nothing_is_overwritten(tmp_path: Path, there: str) -> None:
     (tmp_path / there).parent.mkdir(parents=True)
     (tmp_path / there).touch()
     with pytest.raises(UsageError, match=f"{(tmp_path / there).parent} already exists"):
-        init.run(tmp_path)
+        init.command(tmp_path)
     assert [p for p in tmp_path.rglob("*") if p.is_file()] == [tmp_path / there]
 
 

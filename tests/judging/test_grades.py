@@ -11,7 +11,7 @@ import pytest
 import yaml
 from kit.stage_kit import DAY, NEXT, context, put, rows, trace
 
-from flows.judges import retire
+from flows.judges import retire_
 from tasks import graders
 from tasks.claims.extract import extract_claims
 from tasks.core.budget import Budget
@@ -421,7 +421,7 @@ def test_a_retired_grader_is_refused_and_one_that_is_named_is_not_retired(tmp_pa
     row = {"judge_version": grader.version, "name": "grader", "kind": "constant", "definition": "{}"}
     ctx.lake.write(JUDGES, grader.version, from_rows([row], JUDGES))
     with pytest.raises(UsageError, match=r"grader .* is what tonight's run takes for recipe claims"):
-        retire(config, "grader", "worse")
+        retire_("grader", "worse", config)
     gone = Promotion(datetime.now(UTC), RETIRE, None, None, "grader", grader.version, None, None, "worse")
     add(ctx.lake, gone)
     with pytest.raises(UsageError, match=rf"grader\.yaml: judge 'grader', version {grader.version}, was retired on"):

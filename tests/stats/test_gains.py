@@ -14,7 +14,7 @@ def test_one_that_is_always_right_against_one_that_never_is() -> None:
     found = gain(np.array([SWAPPED] * 4), np.array([RIGHT] * 4), balanced_accuracy, 0.0)
     assert (found.a.value, found.b.value, found.difference.value) == (0, 1, 1)
     assert found.p == pytest.approx(2 / 16)
-    # Every question says the same, so n = 3: of what lies between −1 and 1 the share z² / (3 + z²) may be otherwise.
+    # All questions agree, so n = 3: of what lies between −1 and 1 the share z² / (3 + z²) may be otherwise.
     unseen = 1.959964**2 / (3 + 1.959964**2)
     assert (found.difference.low, found.difference.high) == pytest.approx((1 - 2 * unseen, 1), abs=1e-6)
 

@@ -1,4 +1,4 @@
--- grain: one grader version that has graded traces, and how many of the days and app asked for
+-- grain: one grader version that has graded traces, and how many of the selected days and app
 -- inputs: grades, recipes, trace_scores, judges
 -- parameters: $recipes, $app, $first, $last (null: all)
 WITH trace AS (
@@ -8,8 +8,7 @@ WITH trace AS (
     WHERE
         coalesce(list_contains($recipes::VARCHAR[], s.recipe), TRUE)
         AND coalesce(s.app = $app::VARCHAR, TRUE)
-        AND coalesce(s.date >= $first::DATE, TRUE)
-        AND coalesce(s.date <= $last::DATE, TRUE)
+        AND s.date BETWEEN coalesce($first::DATE, s.date) AND coalesce($last::DATE, s.date)
 )
 SELECT
     g.grader_version AS version,

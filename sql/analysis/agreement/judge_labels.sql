@@ -16,6 +16,5 @@ JOIN trace_scores AS s USING (recipe, date, trace_id)
 WHERE
     r.recipe = $recipe
     AND coalesce(s.app = $app::VARCHAR, TRUE)
-    AND coalesce(r.date >= $first::DATE, TRUE)
-    AND coalesce(r.date <= $last::DATE, TRUE)
+    AND r.date BETWEEN coalesce($first::DATE, r.date) AND coalesce($last::DATE, r.date)
 ORDER BY r.date, r.claim_id

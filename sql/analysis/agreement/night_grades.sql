@@ -15,8 +15,7 @@ WITH trace AS (
     WHERE
         coalesce(list_contains($recipes::VARCHAR[], s.recipe), TRUE)
         AND coalesce(s.app = $app::VARCHAR, TRUE)
-        AND coalesce(s.date >= $first::DATE, TRUE)
-        AND coalesce(s.date <= $last::DATE, TRUE)
+        AND s.date BETWEEN coalesce($first::DATE, s.date) AND coalesce($last::DATE, s.date)
     GROUP BY s.date, s.trace_id, r.extractor_version
 )
 SELECT g.date, g.trace_id AS item, trace.app, trace.question, g.grade, g.status AS outcome, g.value, TRUE AS drawn

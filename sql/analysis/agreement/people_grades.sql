@@ -9,8 +9,7 @@ WITH trace AS (
     WHERE
         coalesce(list_contains($recipes::VARCHAR[], recipe), TRUE)
         AND coalesce(app = $app::VARCHAR, TRUE)
-        AND coalesce(date >= $first::DATE, TRUE)
-        AND coalesce(date <= $last::DATE, TRUE)
+        AND date BETWEEN coalesce($first::DATE, date) AND coalesce($last::DATE, date)
     GROUP BY date, trace_id
 ),
 reviewed AS (

@@ -24,6 +24,5 @@ JOIN trace_scores AS s USING (recipe, date, trace_id)
 WHERE
     ($reviewer::VARCHAR IS NULL OR len(own) > 0)
     AND coalesce(s.app = $app::VARCHAR, TRUE)
-    AND coalesce(reviewed.date >= $first::DATE, TRUE)
-    AND coalesce(reviewed.date <= $last::DATE, TRUE)
+    AND reviewed.date BETWEEN coalesce($first::DATE, reviewed.date) AND coalesce($last::DATE, reviewed.date)
 ORDER BY reviewed.date, reviewed.claim_id

@@ -11,8 +11,7 @@ WITH claim AS (
         AND coalesce(s.generator = $generator::VARCHAR, TRUE)
         AND ($prompt_version::VARCHAR IS NULL OR s.prompt_version = $prompt_version::VARCHAR)
         AND coalesce(s.app = $app::VARCHAR, TRUE)
-        AND coalesce(r.date >= $first::DATE, TRUE)
-        AND coalesce(r.date <= $last::DATE, TRUE)
+        AND r.date BETWEEN coalesce($first::DATE, r.date) AND coalesce($last::DATE, r.date)
 )
 SELECT 'outcome' AS kind, outcome AS name, count(*) AS n
 FROM claim

@@ -8,8 +8,7 @@ WITH shared AS (
     WHERE
         recipe = $recipe
         AND coalesce(app = $app::VARCHAR, TRUE)
-        AND coalesce(date >= $first::DATE, TRUE)
-        AND coalesce(date <= $last::DATE, TRUE)
+        AND date BETWEEN coalesce($first::DATE, date) AND coalesce($last::DATE, date)
     INTERSECT
     SELECT date, trace_id FROM trace_scores WHERE recipe = $other
 ),

@@ -1,4 +1,4 @@
--- grain: one row: the scored traces of two recipes in the days and app asked for
+-- grain: one row: the scored traces of two recipes in the selected days and app
 -- inputs: trace_scores
 -- parameters: $recipe_a, $recipe_b; $app, $first, $last (null: all)
 SELECT
@@ -11,7 +11,6 @@ FROM (
     WHERE
         recipe IN ($recipe_a, $recipe_b)
         AND coalesce(app = $app::VARCHAR, TRUE)
-        AND coalesce(date >= $first::DATE, TRUE)
-        AND coalesce(date <= $last::DATE, TRUE)
+        AND date BETWEEN coalesce($first::DATE, date) AND coalesce($last::DATE, date)
     GROUP BY date, trace_id
 )

@@ -19,8 +19,7 @@ WHERE
     a.recipe = $recipe_a
     AND a.label <> b.label
     AND coalesce(s.app = $app::VARCHAR, TRUE)
-    AND coalesce(a.date >= $first::DATE, TRUE)
-    AND coalesce(a.date <= $last::DATE, TRUE)
+    AND a.date BETWEEN coalesce($first::DATE, a.date) AND coalesce($last::DATE, a.date)
 ORDER BY
     least(coalesce(a.confidence, 0), coalesce(b.confidence, 0)) DESC,
     coalesce(a.confidence, 0) + coalesce(b.confidence, 0) DESC,

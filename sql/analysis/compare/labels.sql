@@ -15,7 +15,6 @@ JOIN trace_scores AS s ON s.recipe = a.recipe AND s.date = a.date AND s.trace_id
 WHERE
     a.recipe = $recipe_a
     AND coalesce(s.app = $app::VARCHAR, TRUE)
-    AND coalesce(a.date >= $first::DATE, TRUE)
-    AND coalesce(a.date <= $last::DATE, TRUE)
+    AND a.date BETWEEN coalesce($first::DATE, a.date) AND coalesce($last::DATE, a.date)
 GROUP BY ALL
 ORDER BY ALL

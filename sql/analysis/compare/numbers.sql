@@ -29,10 +29,9 @@ FROM (
             AND coalesce(generator = $generator::VARCHAR, TRUE)
             AND ($prompt_version::VARCHAR IS NULL OR prompt_version = $prompt_version::VARCHAR)
             AND coalesce(app = $app::VARCHAR, TRUE)
-            AND coalesce(date >= $first::DATE, TRUE)
-            AND coalesce(date <= $last::DATE, TRUE)
+            AND date BETWEEN coalesce($first::DATE, date) AND coalesce($last::DATE, date)
     )
-    ON groundedness, faithfulness, utilization, context_relevance, answer_relevance, answerability, citation_groundedness
+    ON COLUMNS(* EXCLUDE (app, generator, question))
     INTO NAME number VALUE score
 )
 GROUP BY number, app, generator, question

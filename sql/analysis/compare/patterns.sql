@@ -17,8 +17,7 @@ FROM (
     WHERE
         a.recipe = $recipe_a
         AND coalesce(s.app = $app::VARCHAR, TRUE)
-        AND coalesce(a.date >= $first::DATE, TRUE)
-        AND coalesce(a.date <= $last::DATE, TRUE)
+        AND a.date BETWEEN coalesce($first::DATE, a.date) AND coalesce($last::DATE, a.date)
 )
 GROUP BY pattern
 ORDER BY pattern

@@ -1,4 +1,4 @@
--- grain: one recipe that has scores, with its judge and how much of the days and app asked for it has scored
+-- grain: one recipe that has scores, with its judge and how much of the selected days and app it has scored
 -- inputs: recipes, judges, trace_scores, runs
 -- parameters: $app, $first, $last (null: all)
 WITH score AS (
@@ -7,8 +7,7 @@ WITH score AS (
         date,
         trace_id,
         coalesce(app = $app::VARCHAR, TRUE)
-        AND coalesce(date >= $first::DATE, TRUE)
-        AND coalesce(date <= $last::DATE, TRUE) AS wanted
+        AND date BETWEEN coalesce($first::DATE, date) AND coalesce($last::DATE, date) AS wanted
     FROM trace_scores
 ),
 scored AS (

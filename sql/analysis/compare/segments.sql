@@ -1,4 +1,4 @@
--- grain: one generator or prompt version under one recipe, and its scored traces of the days and app asked for
+-- grain: one generator or prompt version under one recipe, and its scored traces of the selected days and app
 -- inputs: trace_scores
 -- parameters: $app, $first, $last (null: all)
 SELECT recipe, kind, value, count(*) FILTER (wanted) AS n
@@ -8,8 +8,7 @@ FROM (
         unnest(['generator', 'prompt']) AS kind,
         unnest([generator, prompt_version]) AS value,
         coalesce(app = $app::VARCHAR, TRUE)
-        AND coalesce(date >= $first::DATE, TRUE)
-        AND coalesce(date <= $last::DATE, TRUE) AS wanted
+        AND date BETWEEN coalesce($first::DATE, date) AND coalesce($last::DATE, date) AS wanted
     FROM trace_scores
 )
 WHERE value IS NOT NULL

@@ -13,5 +13,4 @@ WHERE
     AND coalesce(s.generator = $generator::VARCHAR, TRUE)
     AND ($prompt_version::VARCHAR IS NULL OR s.prompt_version = $prompt_version::VARCHAR)
     AND coalesce(s.app = $app::VARCHAR, TRUE)
-    AND coalesce(s.date >= $first::DATE, TRUE)
-    AND coalesce(s.date <= $last::DATE, TRUE)
+    AND s.date BETWEEN coalesce($first::DATE, s.date) AND coalesce($last::DATE, s.date)

@@ -3,7 +3,7 @@
 docs/methods.md#judging-the-judges. It reads the published warehouse, and writes nothing. Of what people reviewed, only
 random
 samples enter the numbers: claims that were picked for their labels are no fair sample. Left out: who a selector means
-(`raters.py`), and how the results are shown (`tasks/publish/report/agreement.py`).
+(`raters.py`), and how the results are shown (`tasks/publish/documents/agreement.py`).
 """
 
 from collections.abc import Sequence

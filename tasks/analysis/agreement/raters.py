@@ -7,7 +7,6 @@ A rater is `judge:NAME` (labels of claims), `grader:NAME` (grades of answers), a
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import cast
 
 import polars as pl
 
@@ -17,6 +16,7 @@ from tasks.analysis.frames import select
 from tasks.core.config import did_you_mean
 from tasks.core.errors import UsageError
 from tasks.run.selectors import Filters, Row, ambiguous, matches, matching, parse, recipes_of, scored_version
+from tasks.store.lake import frame
 from tasks.store.query import over, sql
 from tasks.store.warehouse import Reader
 
@@ -86,8 +86,7 @@ def join_ratings(reader: Reader, name: str, ratings: Mapping[str, Ratings], **pa
     renamed = {f"ratings_{key}": given.renamed(key) for key, given in ratings.items()}
     text = over(sql(f"analysis/agreement/{name}"), {relation: given.select for relation, given in renamed.items()})
     given = {k: v for of in renamed.values() for k, v in of.params.items()}
-    table = reader.table(text, {**given, "labels": list(LABELS), **params})
-    return cast("pl.DataFrame", pl.from_arrow(table))
+    return frame(reader.table(text, {**given, "labels": list(LABELS), **params}))
 
 
 @dataclass(frozen=True, slots=True)
@@ -208,7 +207,7 @@ def no_overlap(selectors: tuple[str, str], a: Rater, b: Rater, of: Candidates) -
         reason = f"{silent or reason}: nothing of suite {of.suite['name']} is there."
         remedy = "Run leadline metaeval --judge FILE of each over it."
     elif silent:
-        reason = f"{silent}: no label or grade in the days and app asked for."
+        reason = f"{silent}: no label or grade in these days and this app."
         remedy = "Judge them first with leadline nightly or backfill, or widen --from, --to, --app and --recipe."
     elif a.people or b.people:
         remedy = (
@@ -216,7 +215,7 @@ def no_overlap(selectors: tuple[str, str], a: Rater, b: Rater, of: Candidates) -
             "(docs/reviews.md)."
         )
     elif suite := next((s["name"] for s in of.suites if {a.grader, b.grader} <= {*s["graders"]}), None):
-        remedy = f"Both were run over a suite: ask with --suite {suite}."
+        remedy = f"Both were run over a suite: add --suite {suite}."
     elif all(extractors) and not extractors[0] & extractors[1]:
         reason += " Their recipes cut answers into different claims."
         remedy = "Judge the same days by both under one recipe, with leadline backfill --judge."

@@ -113,7 +113,7 @@ def closest(
     notes = []
     if others := sorted({x["recipe_name"] for x, _ in candidates} - {best[0]["recipe_name"]}):
         also = ", ".join(map(repr, others))
-        notes.append(f"Compared under recipe {best[0]['recipe_name']!r}; --recipe asks for another: {also}.")
+        notes.append(f"Compared under recipe {best[0]['recipe_name']!r}; --recipe selects another: {also}.")
     if changes := definition_changes(*best):
         notes.append(f"The two recipes differ in more than the judge: {', '.join(changes)}.")
     version = "judge_version" if kind == "judge" else "recipe"
@@ -159,7 +159,7 @@ def _versions(kind: Kind, word: str, recipes: Sequence[Row]) -> list[Row]:
     found = [r for r in named if r["n"]]
     if not found:
         raise UsageError(
-            f"{kind}:{word}: has no scores in the days and app asked for. Score them first with leadline nightly or "
+            f"{kind}:{word}: has no scores in these days and this app. Score them first with leadline nightly or "
             "leadline backfill, or widen --from, --to and --app."
         )
     if len({r[version] for r in found}) > 1:
@@ -190,7 +190,7 @@ def _segments(
     both = [r for r in recipes if counts.get((r["recipe"], a)) and counts.get((r["recipe"], b))]
     if not both:
         raise UsageError(
-            f"no recipe has scored both {a} and {b} in the days and app asked for. Widen --from, --to and --app, or "
+            f"no recipe has scored both {a} and {b} in these days and this app. Widen --from, --to and --app, or "
             "leave out --recipe."
         )
     recipe = _latest(both, lambda r: min(counts[r["recipe"], a], counts[r["recipe"], b]))
@@ -200,7 +200,7 @@ def _segments(
         for v in (a, b)
     )
     others = ", ".join(f"{r['recipe_name']} {r['recipe']}" for r in both if r["recipe"] != recipe["recipe"])
-    return x, y, [f"Other recipes have scored both too; --recipe asks for one: {others}."] if others else []
+    return x, y, [f"Other recipes have scored both too; --recipe selects one: {others}."] if others else []
 
 
 def _latest(recipes: Sequence[Row], size: Callable[[Row], int]) -> Row:
@@ -238,7 +238,7 @@ def _date_ranges(reader: Reader, a: str, b: str, filters: Filters) -> tuple[Arm,
     (x, names), (y, _) = found
     notes = []
     if len(names) > 1:
-        notes.append(f"Several recipes have scored these days ({', '.join(names)}); --recipe asks for one.")
+        notes.append(f"Several recipes have scored these days ({', '.join(names)}); --recipe selects one.")
     notes += [
         f"{arm.value}: {r['n']:,} of {r['n_any']:,} scored traces are scored under recipe {r['recipe_name']} "
         f"{r['recipe']}; the others are left out."

@@ -4,7 +4,7 @@ docs/methods.md#noise-and-confidence; Judge versions and backfill. Judges and re
 and
 claims, generators and prompt versions on the same questions where both answered enough of them, ranges of days on
 their means. Left out: which arms a selector means (`arms.py`), and how the results are shown
-(`tasks/publish/report/comparison.py`).
+(`tasks/publish/documents/comparison.py`).
 """
 
 from collections.abc import Sequence
@@ -154,7 +154,7 @@ def _repeat_noise(both: Populations, difference: float | None) -> Noise:
     """How much repeated questions make identical runs differ."""
     (a, b), (size_a, size_b) = both.repeats(), both.sizes()
     noise = spread(a, size_a, b, size_b)
-    note = "Measured on questions that were asked more than once; the judge's noise is in it"
+    note = "Measured on repeated questions; the judge's noise is in it"
     if noise is None:
         note = "Measured where some questions have several traces, in both arms"
     return Noise("repeats", noise, signal_to_noise(difference, noise), note)

@@ -47,7 +47,7 @@ class Noise:
     """How much identical runs differ, and the difference in units of it.
 
     Attributes:
-        source: `judge`: the same judge judged the same requests again. `repeats`: the same question was asked again.
+        source: `judge`: the judge judged the same requests again. `repeats`: questions were repeated.
         spread: Standard deviation of the difference of two identical runs of this size; None where never measured.
         ratio: |difference| / spread; None where the spread is unknown or 0.
         note: What it was measured on, or how to measure it.

@@ -49,7 +49,7 @@ def parse(text: str) -> Condition:
     """The condition that is written as `==5`, `<4`, `>=3`, `==None`, ….
 
     Raises:
-        ValueError: It is none; the message says how one is written, and not what was found.
+        ValueError: It is none; the message shows how one is written, and not what was found.
     """
     found = _WRITTEN.fullmatch(text)
     if found is None or (found["value"] == "None" and found["operator"] != "=="):
@@ -66,8 +66,8 @@ def possible(grade: str) -> tuple[float | None, ...]:
 def of_derived(answer_relevancy: Condition, completeness: Condition) -> dict[str, Condition]:
     """The conditions of positive acceptance and negative rejection, which follow from those of the first two grades.
 
-    `==None` of answer relevancy says that the answer declines, `==None` of completeness that there is none to be had;
-    every other condition says the contrary, since N/A does not fulfil it. What follows is as in `grades.derived`.
+    `==None` of answer relevancy means that the answer declines, `==None` of completeness that there is no answer;
+    every other condition means the contrary, since N/A does not fulfil it. What follows is as in `grades.derived`.
     """
     accepts, exists = answer_relevancy != NA, completeness != NA
     right = RIGHT if accepts == exists else WRONG

@@ -1,6 +1,6 @@
 """Why a judge fails a suite, in plain words: what a corrupted, biased or careless judge looks like in its grades.
 
-Each diagnostic is a sentence with the counts that it rests on, worst first; no model is asked. A pattern is reported
+Each diagnostic is a sentence with the counts that it rests on, worst first; no model is involved. A pattern is reported
 where chance hardly explains it. Left out: rates (`pass_rates.py`).
 """
 
@@ -21,11 +21,11 @@ SURE = 0.01  # p below which grades count as reversed
 APART = 0.4  # difference of two pass rates that is reported
 MOST = 3  # test types that are named
 
-# What failing a test type says of a judge, by type of the bundled suite and grade.
+# What failing a test type means, by type of the bundled suite and grade.
 MEANINGS: Mapping[tuple[str, str], str] = {
     ("absurd_in_reference", "faithfulness"): "goes by its own knowledge instead of the references",
     ("missing_citation", "faithfulness"): "lets statements without a citation pass",
-    ("wrong_citation", "faithfulness"): "does not check that the cited reference is the one that says so",
+    ("wrong_citation", "faithfulness"): "does not check that the cited reference is the one with this content",
     ("unsupported_claim", "faithfulness"): "lets claims pass that are in no reference",
     ("distorted", "faithfulness"): "does not see that a reference's content is distorted",
     ("answers_without_source", "faithfulness"): "believes an answer that no reference holds",
@@ -51,7 +51,7 @@ class JudgeReport:
 
     Attributes:
         judge: Its name.
-        claims_judge_version: Version of the judge of claims that it asks; None if it asks none.
+        claims_judge_version: Version of the judge of claims inside it; None if it has none.
         diagnostics: Sentences on what seems to be wrong with it.
         notes: Remarks on the run and the suite.
     """
@@ -118,7 +118,7 @@ def _read(results: Sequence[Result]) -> list[Result]:
 
 
 def _constant(results: Sequence[Result]) -> str | None:
-    """The value, as people say it, that nearly all grades have though the conditions don't."""
+    """The value, in plain words, that nearly all grades have though the conditions don't."""
     read = _read(results)
     if len(read) < LEAST:
         return None
@@ -132,14 +132,14 @@ def _constant(results: Sequence[Result]) -> str | None:
 
 def _constants(found: Mapping[str, str], by_grade: Mapping[str, Sequence[Result]]) -> Iterator[str]:
     if len(found) > 1 and all(len({r.value for r in _read(by_grade[grade])}) == 1 for grade in found):
-        whole = "gives every answer the same grades" if len(found) == len(GRADED) else "says the same of every answer"
+        whole = "gives every answer the same grades" if len(found) == len(GRADED) else "grades every answer alike"
         yield f"It {whole}: {', '.join(f'{_name(grade)} {value}' for grade, value in found.items())}."
         return
     for grade, value in found.items():
         read = _read(by_grade[grade])
         times = sum(_words(r.value) == value for r in read)
         how_often = "always" if times == len(read) else "nearly always"
-        yield f"It {how_often} says {value} for {_name(grade)} ({times} of {len(read)})."
+        yield f"It {how_often} gives {_name(grade)} {value} ({times} of {len(read)})."
 
 
 def _reversed(grade: str, results: Sequence[Result]) -> str | None:
@@ -182,11 +182,11 @@ def _declining(grade: str, results: Sequence[Result]) -> Iterator[str]:
     others = [r for r in read if _calls_for(grade, r) != "na"]
     rightly, wrongly = (sum(r.value is None for r in some) for some in (called, others))
     if len(called) >= LEAST and not rightly and not wrongly:
-        yield f"It never says N/A for {_name(grade)}, which {len(called)} of {len(read)} cases call for."
+        yield f"It never gives N/A for {_name(grade)}, which {len(called)} of {len(read)} cases call for."
     elif len(called) >= LEAST and rightly < len(called) / 2:
-        yield f"It seldom says N/A for {_name(grade)} where that is right: {rightly} of {len(called)}."
+        yield f"It seldom gives N/A for {_name(grade)} where that is right: {rightly} of {len(called)}."
     if len(others) >= LEAST and wrongly > len(others) / 3:
-        yield f"It says N/A for {_name(grade)} in {wrongly} of {len(others)} cases that call for a grade."
+        yield f"It gives N/A for {_name(grade)} in {wrongly} of {len(others)} cases that call for a grade."
 
 
 def _leaning(grade: str, results: Sequence[Result]) -> Iterator[str]:
@@ -224,7 +224,7 @@ def _no_better(rates: Rates) -> Iterator[str]:
     overall = rates.grades[OVERALL]
     if overall.low is not None and overall.random is not None and overall.low <= overall.random:
         yield (
-            f"It is not told apart from a judge that draws its grades: that one is expected to pass "
+            f"It is no better than a judge that draws its grades at random, which is expected to pass "
             f"{overall.random:.0%}."
         )
 

@@ -10,7 +10,7 @@ promotion requires (`requirements.py`).
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
-from typing import Any, cast
+from typing import Any
 
 import polars as pl
 import pyarrow as pa
@@ -28,7 +28,7 @@ from tasks.core.types import OUTAGE, Answer, Chunk, Extractor
 from tasks.run.identity import as_json
 from tasks.run.result import TOKENS, StageResult
 from tasks.run.work import WorkLoop, shards, work_loop
-from tasks.store.lake import Lake, Part, empty, from_rows
+from tasks.store.lake import Lake, Part, empty, frame, from_rows
 
 STAGE = "metaeval"
 CASES_AT_ONCE = 32
@@ -57,11 +57,11 @@ def evaluate(grader: Grader, suite: Suite) -> list[Result]:
         UsageError: The grader needs a reference answer that a case lacks.
         EngineError: The model can't be run.
     """
-    asked = questions(suite, grader)
+    inputs = questions(suite, grader)
     found: dict[str, Graded] = {}
-    with work_loop(Silent(), len(asked.given), StageResult(STAGE)) as loop:
-        _grade_open(loop, grader, asked, found, lambda: None)
-    return results(suite, asked, found)
+    with work_loop(Silent(), len(inputs.given), StageResult(STAGE)) as loop:
+        _grade_open(loop, grader, inputs, found, lambda: None)
+    return results(suite, inputs, found)
 
 
 def measure(
@@ -82,22 +82,22 @@ def measure(
         UsageError: The grader needs a reference answer that a case lacks.
         EngineError: The model can't be run. What was graded before stays.
     """
-    asked = questions(suite, grader)
+    inputs = questions(suite, grader)
     found = graded_before(lake, grader.version)
-    before = [key for key in asked.given if key in found and not _open(found[key])]
+    before = [key for key in inputs.given if key in found and not _open(found[key])]
     if not lake.find(JUDGES, grader.version):
         its = grader.describe()
         row = {"judge_version": grader.version, "name": name, "kind": its.get("kind", ""), "definition": as_json(its)}
         lake.write(JUDGES, grader.version, from_rows([row], JUDGES))
 
     def keep() -> None:
-        lake.write(METAEVAL, suite.version, from_rows(_rows(grader, suite, asked, found), METAEVAL), grader.version)
+        lake.write(METAEVAL, suite.version, from_rows(_rows(grader, suite, inputs, found), METAEVAL), grader.version)
 
     start = StageResult(STAGE, reused=len(before) * len(GRADED), judge=grader.version, gpus=grader.gpus)
-    with work_loop(progress or Silent(), len(asked.given), start, gpus=grader.gpus) as loop:
-        _grade_open(loop, grader, asked, found, keep, at_once)
+    with work_loop(progress or Silent(), len(inputs.given), start, gpus=grader.gpus) as loop:
+        _grade_open(loop, grader, inputs, found, keep, at_once)
         keep()
-    return loop.result, results(suite, asked, found)
+    return loop.result, results(suite, inputs, found)
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,7 +134,7 @@ def graded_before(lake: Lake, version: str) -> dict[str, Graded]:
     """Grades of a grader in the lake, by the key of the case; of several, the latest that was judged."""
     columns = ["case_key", "grade", "outcome", "value", "judged_at", *_KEPT]
     parts = [part.read(columns) for part in lake.parts(METAEVAL, version)]
-    rows = cast("pl.DataFrame", pl.from_arrow(pa.concat_tables([empty(METAEVAL).select(columns), *parts])))
+    rows = frame(pa.concat_tables([empty(METAEVAL).select(columns), *parts]))
     latest = (
         rows.filter(pl.col("grade").is_in(GRADED))
         .sort(pl.col("outcome") != "unjudged", "judged_at", descending=True, maintain_order=True)
@@ -148,11 +148,11 @@ def graded_before(lake: Lake, version: str) -> dict[str, Graded]:
     return found
 
 
-def results(suite: Suite, asked: Questions, found: Mapping[str, Graded]) -> list[Result]:
+def results(suite: Suite, inputs: Questions, found: Mapping[str, Graded]) -> list[Result]:
     """The results of the cases that have been graded, in the suite's order."""
     held = []
     for case in suite.cases:
-        if (graded := found.get(asked.keys[case.case_id])) is not None:
+        if (graded := found.get(inputs.keys[case.case_id])) is not None:
             all_six = {**graded.grades, **derived(graded.grades)}
             held += [_result(case, grade, all_six[grade]) for grade in GRADES]
     return held
@@ -174,14 +174,14 @@ def outcome(grade: Grade, condition: Condition) -> Outcome:
 def _grade_open(
     loop: WorkLoop,
     grader: Grader,
-    asked: Questions,
+    inputs: Questions,
     found: dict[str, Graded],
     keep: Callable[[], None],
     at_once: int = CASES_AT_ONCE,
 ) -> None:
     """Grades what is missing or open, shard by shard, and adds it to `found`."""
-    missing = [key for key in asked.given if key not in found or _open(found[key])]
-    loop.progress.advance(len(asked.given) - len(missing))
+    missing = [key for key in inputs.given if key not in found or _open(found[key])]
+    loop.progress.advance(len(inputs.given) - len(missing))
 
     def store(keys_: list[str], given: Sequence[Mapping[str, Grade]]) -> int:
         now = datetime.now(UTC)
@@ -192,7 +192,7 @@ def _grade_open(
 
     loop.run(
         shards(missing, at_once),
-        lambda keys_: grader.grade([asked.given[key] for key in keys_]),
+        lambda keys_: grader.grade([inputs.given[key] for key in keys_]),
         store,
         lambda grades: grades.values(),
     )
@@ -203,7 +203,7 @@ def _open(graded: Graded) -> bool:
 
 
 def _closed(graded: Graded | None) -> dict[str, Grade]:
-    """Grades that are not asked for again."""
+    """Grades that stay."""
     return {} if graded is None else {g: one for g, one in graded.grades.items() if one.status != "failed"}
 
 
@@ -214,7 +214,7 @@ def _answered(case: Case, extractor: Extractor) -> Answered:
         case.answer,
         case.references,
         graders.statements(extractor, Answer(case.question, case.answer, chunks)),
-        case.expected,  # whether it counts is for the grader to say
+        case.expected,  # the grader decides whether it counts
     )
 
 
@@ -238,7 +238,7 @@ def _result(case: Case, grade: str, given: Grade) -> Result:
     )
 
 
-def _rows(grader: Grader, suite: Suite, asked: Questions, found: Mapping[str, Graded]) -> Iterator[dict[str, object]]:
+def _rows(grader: Grader, suite: Suite, inputs: Questions, found: Mapping[str, Graded]) -> Iterator[dict[str, object]]:
     inner = grader.describe().get("judge")
     of_suite = {
         "judge_version": grader.version,
@@ -246,8 +246,8 @@ def _rows(grader: Grader, suite: Suite, asked: Questions, found: Mapping[str, Gr
         "suite": suite.name,
         "suite_version": suite.version,
     }
-    for result in results(suite, asked, found):
-        key = asked.keys[result.case_id]
+    for result in results(suite, inputs, found):
+        key = inputs.keys[result.case_id]
         own = found[key].grades.get(result.grade, Grade("na"))  # derived ones cost nothing
         spent = {name: getattr(own, name) for name in TOKENS}
         yield {**of_suite, **asdict(result), **spent, "case_key": key, "judged_at": found[key].at}

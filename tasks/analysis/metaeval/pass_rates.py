@@ -86,7 +86,7 @@ class Rates:
 
 
 def rates(suite: Suite, results: Sequence[Result]) -> Rates:
-    """Pass rates of all that is to be told apart.
+    """Pass rates by grade, test type and topic.
 
     Args:
         results: Of the suite's cases; cases that have none yet count nowhere.

@@ -2,7 +2,7 @@
 
 Method: docs/methods.md#judging-the-judges.
 
-Results of a grader that asks a judge of claims are results of that judge too. Left out: how results come about
+Results of a grader with a judge of claims inside are results of that judge too. Left out: how results come about
 (`metaeval.py`).
 """
 
@@ -31,9 +31,9 @@ def suite_of(settings: Promotion) -> Suite:
 
 
 def shown(lake: Lake, suite: Suite) -> dict[str, list[Result]]:
-    """The results of each judge on a suite, by the versions of graders and of the judges of claims that they ask.
+    """The results of each judge on a suite, by the versions of graders and of the judges of claims inside them.
 
-    Of several graders that ask one judge, the one that graded last.
+    Of several graders with the same judge inside, the one that graded last.
     """
     found = []
     for part in lake.parts(METAEVAL):

@@ -55,7 +55,7 @@ class Case:
 
     Attributes:
         case_id: Where it stands: its file's name and line.
-        topic: What it is about; its file's name where it does not say.
+        topic: What it is about; its file's name by default.
         test_type: What it tests.
         references: Texts of the documents, `[1]` the first.
         expected: A good answer, for graders that need one.

@@ -31,7 +31,7 @@ class _Site:
     """The pages of one recipe of a night.
 
     Attributes:
-        name: What tells it from the others.
+        name: Unique among the recipes of the night.
         folder: Where they stand below the night's directory: `""`, or a name and a slash.
         listing: The traces that have a page.
     """
@@ -137,9 +137,8 @@ def _switch(site: _Site, sites: Sequence[_Site], trace_id: str | None = None) ->
 def _trace_pages(reader: Reader, folder: Path, night: date, site: _Site, sites: Sequence[_Site]) -> None:
     recipe = site.recipe
     ids = [r["trace_id"] for r in site.listing]
-    beside = dict(zip(ids, zip([None, *ids[:-1]], [*ids[1:], None], strict=True), strict=True)) if ids else {}
-    thresholds = nights.triad_thresholds(recipe)
-    stages = waterfall.thresholds(recipe)
+    beside = {id_: (before, after) for before, id_, after in zip([None, *ids], ids, [*ids[1:], None], strict=False)}
+    thresholds, stages = (nights.thresholds(recipe, check) for check in ("triad", "waterfall"))
     for view in load(reader, recipe, night, ids):
         before, after = (i and slug(i) for i in beside[view.row["trace_id"]])
         html = render(
@@ -159,7 +158,7 @@ def _trace_pages(reader: Reader, folder: Path, night: date, site: _Site, sites: 
 
 
 def _summaries(out: Path) -> list[dict[str, Any]]:
-    """What the nights that stand in `out` say of themselves, the latest first, and of each its first recipe."""
+    """The summaries of all nights in `out`, the latest night first, and of each its first recipe first."""
     files = [*out.glob(f"[0-9]*/{SUMMARY}"), *out.glob(f"[0-9]*/*/{SUMMARY}")]
     found = [
         {"metric": "Groundedness", "digits": 1, **json.loads(f.read_text(encoding="utf-8"))}

@@ -1,7 +1,7 @@
 """Every chart of the report: Vega-Lite rendered to SVG that stands in the page.
 
 Colors are the style sheet's variables, so that a chart follows light, dark and print. No text of the data enters an
-SVG: series go by their numbers, and their names stand in the page beside it. What the numbers mean is not known here.
+SVG: series go by their numbers, and their names stand in the page beside it.
 """
 
 import math
@@ -14,6 +14,8 @@ from typing import TYPE_CHECKING, Any
 from markupsafe import Markup
 
 from tasks.core.lazy import lazy
+from tasks.publish.report.pages import words
+from tasks.publish.report.text import count, listed
 
 if TYPE_CHECKING:
     import altair as alt
@@ -40,6 +42,15 @@ LOOK = {
         "tickColor": "var(--rule)", "labelFontSize": 11, "labelPadding": 5,
     },
 }  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class Chart:
+    """A chart in the page; `summary` describes it in words."""
+
+    title: str
+    svg: Markup
+    summary: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,6 +132,13 @@ def bar(parts: Mapping[str, int]) -> Markup:
         .properties(width=300, height=14)
     )
     return _svg(chart, {"rows": rows}, padding=0, stretch=True)
+
+
+def stacked(title: str, parts: Mapping[str, int], subject: str, nothing: str) -> Chart:
+    """A stacked bar; its summary is the subject and the counts, or `nothing` where all of them are 0."""
+    names = {name: "without a diagnosis" if name == "none" else words(name) for name in parts}
+    counts = listed([f"{count(n)} {names[name]}" for name, n in parts.items() if n])
+    return Chart(title, bar(parts), f"{subject}: {counts or nothing}.")
 
 
 def coverage_risk(
@@ -214,7 +232,7 @@ def _svg(
     """The rows come last: altair copies and checks whatever it holds again and again."""
     spec = {**chart.to_dict(validate=False), "datasets": datasets}
     svg = vlc.vegalite_to_svg(spec, config={**LOOK, "padding": padding}, allowed_base_urls=[])
-    # The page sets the size, and describes the whole chart: what Vega says of its marks would be read out twice.
+    # The page sets the size, and describes the whole chart: Vega's labels of its marks would be read out twice.
     svg = re.sub(r' (?:width|height)="[\d.]+"(?=[^>]*viewBox)', "", svg, count=2)
     ratio = ' preserveAspectRatio="none"' if stretch else ""
     svg = re.sub(r' (?:role|aria-\w+)="[^"]*"', "", svg).replace("<svg ", f'<svg aria-hidden="true"{ratio} ', 1)

@@ -1,7 +1,7 @@
 """A page on which people label claims: one file that needs no other and no network (docs/reviews.md).
 
 Texts of traces travel as JSON inside the page and become text nodes: none of them can become markup or script. Left
-out: which claims are asked for (`tasks/review/export.py`).
+out: which claims people label (`tasks/review/export.py`).
 """
 
 import base64

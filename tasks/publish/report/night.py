@@ -8,18 +8,17 @@ from datetime import date
 from itertools import groupby, pairwise
 from typing import Any
 
-from markupsafe import Markup
-
 from tasks.core.errors import LeadlineError
 from tasks.core.grades import GRADES, RANGES
 from tasks.publish.report import charts, waterfall
-from tasks.publish.report.pages import words
-from tasks.publish.report.reader import Reader, select
-from tasks.publish.report.text import count, listed, number
+from tasks.publish.report.charts import Chart
+from tasks.publish.report.reader import Reader, by_generator, select
+from tasks.publish.report.text import number
 from tasks.publish.report.traces import load
 from tasks.publish.report.views import Claim, Row, Trace
 
 LABELS = ("supported", "partially_supported", "unsupported", "contradicted", "abstained", "unjudged", "na")
+COLUMNS = {"partially_supported": "partial"}  # of `nightly_groundedness`, where they are named otherwise
 DIAGNOSES = ("healthy", "prompt", "generator", "retrieval", "none")
 OUTCOMES = ("hit", "cited_another", "cited_nothing", "retrieved_not_cited", "not_retrieved")
 CONFUSED_EACH = 5  # pairs of sources of each app and generator
@@ -53,16 +52,7 @@ METRICS = {  # by a recipe's method; its main number first
     "citations": (Metric("citation_groundedness", "Citation groundedness", 1, 2), *_RELEVANCE),
 }
 SCORES = {"claims": "groundedness_score", "citations": "citation_groundedness"}  # of one trace
-NO_TREND = ("faithfulness",)  # it would say the same again
-
-
-@dataclass(frozen=True, slots=True)
-class Chart:
-    """A chart in the page; `summary` says in words what it shows."""
-
-    title: str
-    svg: Markup
-    summary: str
+NO_TREND = ("faithfulness",)  # its chart would repeat groundedness
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,7 +64,7 @@ class Misuse:
 
 
 def recipe_row(reader: Reader, recipe: str) -> Row:
-    """The recipe with its judge.
+    """The recipe with its judge, and its definition as a dictionary.
 
     Raises:
         LeadlineError: No such recipe.
@@ -82,19 +72,18 @@ def recipe_row(reader: Reader, recipe: str) -> Row:
     rows = select(reader, "recipe", recipe=recipe)
     if not rows:
         raise LeadlineError(f"recipe {recipe!r} is not in the table `recipes`. Run the nightly flow with it first.")
-    return rows[0]
+    return {**rows[0], "definition": json.loads(rows[0]["definition"])}
 
 
 def method_of(recipe: Row) -> str:
     """The recipe's method; recipes from before there were several have none in their definition."""
-    method: str = json.loads(recipe["definition"]).get("method", "claims")
-    return method
+    return str(recipe["definition"].get("method", "claims"))
 
 
-def triad_thresholds(recipe: Row) -> Mapping[str, float]:
-    """From where on the triad's questions are answered with yes, as far as the recipe's definition tells."""
-    triad = json.loads(recipe["definition"]).get("triad")
-    return triad if isinstance(triad, dict) else {}
+def thresholds(recipe: Row, check: str) -> Mapping[str, float]:
+    """From where on each question of the triad or stage of the waterfall is passed; empty for older recipes."""
+    found = recipe["definition"].get(check)
+    return found if isinstance(found, dict) else {}
 
 
 def gather(reader: Reader, recipe: Row, night: date, listing: Sequence[Row]) -> dict[str, Any]:
@@ -105,9 +94,13 @@ def gather(reader: Reader, recipe: Row, night: date, listing: Sequence[Row]) -> 
         listing: Traces that get a page.
     """
     scope: dict[str, object] = {"recipe": recipe["recipe"], "night": night}
+
+    def nightly(table: str) -> list[dict[str, Any]]:
+        return select(reader, "nightly", table=f"nightly_{table}", **scope)
+
     metrics = select(reader, "metrics", **scope)
-    claims = select(reader, "claim_counts", **scope)
-    corrected = select(reader, "corrected", **scope)
+    claims = [_claims(row) for row in nightly("groundedness")]
+    corrected = [_mean(row, "corrected") for row in nightly("corrected")]
     tonight = [m for m in metrics if m["date"] == night and m["recipe"] == recipe["recipe"]]
     groups = _groups(tonight, claims, corrected)
     run = next(iter(select(reader, "run", **scope)), None)
@@ -124,18 +117,18 @@ def gather(reader: Reader, recipe: Row, night: date, listing: Sequence[Row]) -> 
         "stages": {s["stage"].removeprefix(own): s for s in (run["stages"] or ())} if run else {},
         "trends": _trends(metrics, METRICS[method]),
         "alerts": select(reader, "alerts", **scope),
-        "repeats": select(reader, "repeats", **scope),
-        "triad": _triad(select(reader, "triad", **scope)),
-        "waterfall": waterfall.night(select(reader, "waterfall", **scope)),
-        "passes_from": {s: number(t, waterfall.digits(t)) for s, t in waterfall.thresholds(recipe).items()},
-        "claims": [{**c, "chart": _claims_chart(c)} for c in claims],
-        "languages": select(reader, "languages", **scope),
-        "patterns": select(reader, "patterns", **scope),
-        "grades": _grades(select(reader, "grades", **scope)),
+        "repeats": [r for r in nightly("repeats") if r["number"] != "faithfulness" and r["questions_repeated"]],
+        "triad": _triad(nightly("triad")),
+        "waterfall": waterfall.night(nightly("waterfall")),
+        "passes_from": {s: number(t, waterfall.digits(t)) for s, t in thresholds(recipe, "waterfall").items()},
+        "claims": claims,
+        "languages": sorted(nightly("languages"), key=lambda r: (r["app"], r["generator"], -r["n"])),
+        "patterns": nightly("patterns"),
+        "grades": by_generator([_mean(row, "grade") for row in nightly("grades")], "grade"),
         "ranges": {grade: RANGES[grade] for grade in GRADES},
-        "passes": select(reader, "segment_counts", **scope),
+        "passes": nightly("citations"),
         "outcomes": OUTCOMES,
-        "grace": [{**g, "chart": _grace_chart(g)} for g in select(reader, "grace", **scope)],
+        "grace": [_grace(row) for row in nightly("grace")],
         "confused": select(reader, "grace_confusion", **scope, each=CONFUSED_EACH),
         "misuses": _misuses(reader, recipe, night),
         "redacted": select(reader, "redacted", recipe=recipe["recipe"], night=night)[0]["n"],
@@ -159,7 +152,7 @@ def refused(reader: Reader, night: date) -> dict[str, Sequence[Row]]:
 
 
 def summary(recipe: Row, night: date, page: Mapping[str, Any]) -> dict[str, Any]:
-    """What the list of nights says of a night; kept as JSON beside its page."""
+    """The entry of a night in the list of nights; kept as JSON beside its page."""
     main = METRICS[page["method"]][0]
     return {
         "date": night.isoformat(),
@@ -170,8 +163,8 @@ def summary(recipe: Row, night: date, page: Mapping[str, Any]) -> dict[str, Any]
         "metric": main.title,
         "digits": main.digits,
         "traces": page["total"],
-        "claims_judged": sum(c["judged"] for c in page["claims"]),
-        "claims_misused": sum(c["misused"] for c in page["claims"]),
+        "claims_judged": sum(c["claims_judged"] for c in page["claims"]),
+        "claims_misused": sum(c["claims_misused"] for c in page["claims"]),
         "quarantined": sum(q["n"] for q in page["quarantine"]),
         "groups": [
             {"app": g["app"], "generator": g["generator"]}
@@ -183,7 +176,7 @@ def summary(recipe: Row, night: date, page: Mapping[str, Any]) -> dict[str, Any]
 
 def _groups(tonight: Sequence[Row], claims: Sequence[Row], corrected: Sequence[Row]) -> list[dict[str, Any]]:
     counts = {(c["app"], c["generator"]): c for c in claims}
-    by_people = {(c["app"], c["generator"], c["metric"]): c for c in corrected}
+    by_people = {(c["app"], c["generator"], c["number"]): c for c in corrected}
     groups: dict[tuple[str, str], dict[str, Any]] = {}
     for row in tonight:
         at = (row["app"], row["generator"])
@@ -218,7 +211,7 @@ def _trends(metrics: Sequence[Row], known: Sequence[Metric]) -> list[dict[str, A
 
 
 def _names(points: Sequence[Row], lines: Sequence[tuple[str, str]]) -> list[str]:
-    """What tells the lines apart: the generator, and the judge or else the recipe where there are several."""
+    """Unique names of the lines: the generator, and the judge or else the recipe where there are several."""
     judges = {p["recipe"]: p["judge_version"] for p in points}
     if len(judges) == 1:
         return [generator for generator, _ in lines]
@@ -251,45 +244,41 @@ def _trend(
     ]
     if not points:
         return None
-    said = []
+    lines_in_words = []
     for i, name in enumerate(names):
         means = [number(p.mean, metric.digits) for p in points if p.series == i and p.mean is not None]
         nights = f"{means[0]} to {means[-1]} over {len(means)} nights" if len(means) > 1 else "".join(means)
-        said.append(f"{name}: {nights or 'n/a'}")
-    return Chart(
-        metric.title, charts.trend(points, metric.top, changed), f"{metric.title} by night. " + "; ".join(said)
-    )
+        lines_in_words.append(f"{name}: {nights or 'n/a'}")
+    summary = f"{metric.title} by night. " + "; ".join(lines_in_words)
+    return Chart(metric.title, charts.trend(points, metric.top, changed), summary)
 
 
-def _grades(rows: Sequence[Row]) -> list[dict[str, Any]]:
-    """By app and generator, each grade's row."""
-    found = groupby(rows, key=lambda r: (r["app"], r["generator"]))
-    return [{"app": a, "generator": g, "by": {r["grade"]: r for r in own}} for (a, g), own in found]
+def _mean(row: Row, name: str) -> Row:
+    """A row of a nightly table with the mean of a number, and its interval, as the other tables have them."""
+    return {**row, **{column: row[f"{name}_{column}"] for column in ("mean", "low", "high")}}
 
 
 def _triad(rows: Sequence[Row]) -> list[dict[str, Any]]:
-    groups = []
-    for (app, generator), found in groupby(rows, key=lambda r: (r["app"], r["generator"])):
-        by = {r["diagnosis"]: r for r in found}
-        parts = {d: by[d]["n"] if d in by else 0 for d in DIAGNOSES}
-        said = listed([f"{count(n)} {'without a diagnosis' if d == 'none' else d}" for d, n in parts.items() if n])
-        chart = Chart("Diagnoses", charts.bar(parts), f"Diagnoses of {app}, {generator}: {said or 'no traces'}.")
-        groups.append({"app": app, "generator": generator, "by": by, "chart": chart})
+    groups = by_generator(rows, "diagnosis")
+    for group in groups:
+        parts = {d: group["by"][d]["n"] if d in group["by"] else 0 for d in DIAGNOSES}
+        subject = f"Diagnoses of {group['app']}, {group['generator']}"
+        group["chart"] = charts.stacked("Diagnoses", parts, subject, "no traces")
     return groups
 
 
-def _claims_chart(row: Row) -> Chart:
-    parts = {label: row[label] for label in LABELS}
-    said = listed([f"{count(n)} {label.replace('_', ' ')}" for label, n in parts.items() if n])
-    words = f"Labels of the claims of {row['app']}, {row['generator']}: {said or 'no claims'}."
-    return Chart("Labels", charts.bar(parts), words)
+def _claims(row: Row) -> dict[str, Any]:
+    """Counts of claims by label, and a bar of them."""
+    labels = {label: row[f"claims_{COLUMNS.get(label, label)}"] for label in LABELS[:-1]}
+    labels["na"] = row["claims_total"] - row["claims_judged"] - labels["abstained"] - labels["unjudged"]
+    subject = f"Labels of the claims of {row['app']}, {row['generator']}"
+    return {**row, "labels": labels, "chart": charts.stacked("Labels", labels, subject, "no claims")}
 
 
-def _grace_chart(row: Row) -> Chart:
-    parts = {outcome: row[outcome] for outcome in OUTCOMES}
-    said = listed([f"{count(n)} {words(outcome)}" for outcome, n in parts.items() if n])
-    text = f"Whether {row['app']}, {row['generator']}, cites the right source: {said or 'nothing is annotated'}."
-    return Chart("Right sources", charts.bar(parts), text)
+def _grace(row: Row) -> dict[str, Any]:
+    parts = {outcome: row["hits" if outcome == "hit" else outcome] for outcome in OUTCOMES}
+    subject = f"Whether {row['app']}, {row['generator']}, cites the right source"
+    return {**row, "parts": parts, "chart": charts.stacked("Right sources", parts, subject, "nothing is annotated")}
 
 
 def _misuses(reader: Reader, recipe: Row, night: date) -> list[Misuse]:

@@ -1,4 +1,4 @@
-"""Templates into HTML. What a page says is gathered elsewhere; how it looks stands in `templates/`.
+"""Templates into HTML. Other modules gather what a page shows; `templates/` has its looks.
 
 Texts of traces are data: everything is escaped, a missing variable is an error, and null is shown as "n/a".
 """
@@ -55,7 +55,7 @@ def badge(label: str) -> Markup:
 
 
 def words(name: str) -> str:
-    """The name of a label, pattern or status as people say it."""
+    """The name of a label, pattern or status in plain words."""
     return WORDS.get(name, name.replace("_", " "))
 
 

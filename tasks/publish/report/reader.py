@@ -1,10 +1,10 @@
-"""What the report asks of whoever holds the tables. It knows no database."""
+"""How the report reads tables. It knows no database."""
 
-from collections.abc import Mapping
-from functools import cache
+from collections.abc import Mapping, Sequence
+from itertools import groupby
 from typing import Any, Protocol
 
-from tasks.core.paths import sql_dir
+from tasks.store.query import sql
 
 
 class Reader(Protocol):
@@ -14,11 +14,12 @@ class Reader(Protocol):
         """The rows of `sql` in order, its $parameters bound to `params`; exactly those it names are given."""
 
 
-@cache
-def _text(name: str) -> str:
-    return (sql_dir() / "report" / f"{name}.sql").read_text(encoding="utf-8")
-
-
 def select(reader: Reader, name: str, **params: object) -> list[dict[str, Any]]:
     """The rows of `sql/report/<name>.sql`."""
-    return reader.rows(_text(name), params)
+    return reader.rows(sql(f"report/{name}"), params)
+
+
+def by_generator(rows: Sequence[Mapping[str, Any]], column: str) -> list[dict[str, Any]]:
+    """One entry per app and generator, in which rows must be ordered, with its rows by the value of a column."""
+    groups = groupby(rows, key=lambda r: (r["app"], r["generator"]))
+    return [{"app": a, "generator": g, "by": {r[column]: r for r in own}} for (a, g), own in groups]

@@ -17,7 +17,7 @@ Piece = tuple[str, tuple[int, ...]]
 
 
 def slug(trace_id: str) -> str:
-    """A file name for a trace, safe on every file system: what is legible of its id, and a hash that tells it apart."""
+    """A file name for a trace, safe on every file system: the legible part of its id, and a hash of it."""
     legible = re.sub(r"[^A-Za-z0-9_]+", "-", trace_id)[:40].strip("-")
     digest = key(trace_id, size=SLUG_HEX)
     return f"{legible}-{digest}" if legible else digest

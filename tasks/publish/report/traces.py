@@ -27,13 +27,13 @@ def _batch(reader: Reader, recipe: Row, night: date, batch: list[str]) -> Iterat
     name, extractor, judges, scorers = (
         recipe[k] for k in ("recipe", "extractor_version", "judge_versions", "scorer_versions")
     )
-    rows = {r["trace_id"]: r for r in select(reader, "page_traces", recipe=name, **scope)}
-    claims = _by("trace_id", select(reader, "page_claims", recipe=name, extractor_version=extractor, **scope))
-    pairs = _by("claim_id", select(reader, "page_pairs", recipe=name, judge_versions=judges, **scope))
-    relevance = _by("trace_id", select(reader, "page_relevance", scorer_versions=scorers or [], **scope))
+    rows = {r["trace_id"]: r for r in select(reader, "traces/scores", recipe=name, **scope)}
+    claims = _by("trace_id", select(reader, "traces/claims", recipe=name, extractor_version=extractor, **scope))
+    pairs = _by("claim_id", select(reader, "traces/pairs", recipe=name, judge_versions=judges, **scope))
+    relevance = _by("trace_id", select(reader, "traces/relevance", scorer_versions=scorers or [], **scope))
     grader = recipe["grader_version"]
     own = {"grader_version": grader, "extractor_version": extractor}
-    grades = _by("trace_id", select(reader, "page_grades", **own, **scope) if grader else [])
+    grades = _by("trace_id", select(reader, "traces/grades", **own, **scope) if grader else [])
     for trace_id in batch:
         if trace_id in rows:
             yield trace(rows[trace_id], claims[trace_id], pairs, relevance[trace_id], grades[trace_id])

@@ -54,7 +54,7 @@ class Pair:
     """One sample of one pair.
 
     Attributes:
-        row: Its row of `page_pairs`; `label` is null where it failed or has no verdict.
+        row: Its row of `traces/pairs.sql`; `label` is null where it failed or has no verdict.
     """
 
     row: Row
@@ -79,7 +79,7 @@ class Claim:
     """One claim.
 
     Attributes:
-        row: Its row of `page_claims`. `stage` is the judge that decided, or the pass, from 1.
+        row: Its row of `traces/claims.sql`. `stage` is the judge that decided, or the pass, from 1.
         verdict: Its label, or `na`, `unjudged` or `abstained` where it has none.
         unread: The language that the judge does not read, where it abstained for that.
         deciding: The passages that decided it, best first.
@@ -110,7 +110,7 @@ class Chunk:
         row: The chunk as the trace holds it.
         pieces: Its text, cut where a deciding window begins or ends; tags are ordinals of the claims decided there.
         used: It decides a supported claim; None where groundedness is not scored.
-        relevance: Its row of `page_relevance`, where it has one.
+        relevance: Its row of `traces/relevance.sql`, where it has one.
         gold: It is annotated as a right source.
         decides: Ordinals of claims.
         cited_by: Ordinals of claims.
@@ -144,12 +144,12 @@ class Trace:
     """One trace.
 
     Attributes:
-        row: Its row of `page_traces`.
+        row: Its row of `traces/scores.sql`.
         answer: Its pieces; joined, they are the answer.
         marked: Ordinals of the claims that have a piece of the answer.
-        relevance: Kind to the row of `page_relevance` with its method and failure; of chunks, any.
-        others: Rows of `page_claims` that are no claims.
-        grades: Its rows of `page_grades`, in the order of `GRADES`.
+        relevance: Kind to the row of `traces/relevance.sql` with its method and failure; of chunks, any.
+        others: Rows of `traces/claims.sql` that are no claims.
+        grades: Its rows of `traces/grades.sql`, in the order of `GRADES`.
     """
 
     row: Row
@@ -192,10 +192,10 @@ def trace(
     """The view of one trace.
 
     Args:
-        rows: Its rows of `page_claims`, by ordinal.
-        pairs: Claim id to the claim's rows of `page_pairs`.
-        relevance: Its rows of `page_relevance`.
-        grades: Its rows of `page_grades`.
+        rows: Its rows of `traces/claims.sql`, by ordinal.
+        pairs: Claim id to the claim's rows of `traces/pairs.sql`.
+        relevance: Its rows of `traces/relevance.sql`.
+        grades: Its rows of `traces/grades.sql`.
     """
     chunks, unused = row["chunks"], row["chunks_unused"]
     claims = [r for r in rows if r["kind"] == "claim"]
@@ -269,7 +269,7 @@ def _evidence(found: Row, claim: Row, passages: _Passages, answer: str) -> Evide
 
     Args:
         found: One item of the claim's `evidence`.
-        claim: Its row of `page_claims`.
+        claim: Its row of `traces/claims.sql`.
     """
     marks, marked = found["answer_spans"], []
     if marks:

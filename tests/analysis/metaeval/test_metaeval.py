@@ -1,4 +1,4 @@
-"""A grader over a suite: what it is given, what is kept, and what is never asked for again."""
+"""A grader over a suite: what it is given, what is kept, and what is never graded again."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass

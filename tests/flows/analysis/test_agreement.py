@@ -184,7 +184,7 @@ def test_what_was_picked_for_review_is_told_and_in_no_number(command: Command) -
 
 
 def test_two_graders_on_a_suite(command: Command, tmp_path: Path) -> None:
-    """Drawn grades against full marks: who always says one thing agrees by chance alone."""
+    """Drawn grades against full marks: a constant grader agrees by chance alone."""
     graders = [arg for name in ("constant", "random") for arg in ("--judge", GRADERS / f"{name}.yaml")]
     assert command("metaeval", *graders, "--suite", SUITE)[0] == 0
     page = tmp_path / "page.html"
@@ -192,7 +192,7 @@ def test_two_graders_on_a_suite(command: Command, tmp_path: Path) -> None:
     by = {g["grade"]: g for g in result["grades"]["by_grade"]}
     assert len(by) == 6
     assert result["claims"] is None
-    usefulness = by["usefulness"]["whole"]  # of which the one always says N/A
+    usefulness = by["usefulness"]["whole"]  # of which the one is always N/A
     assert (usefulness["graded"]["n"], usefulness["n_applies"], usefulness["applies"]["value"]) == (0, 16, 0)
     assert by["faithfulness"]["whole"]["rank"]["value"] is None
     assert "judge_suite/train" in page.read_text()
@@ -250,9 +250,9 @@ def test_it_prints_tables_and_writes_a_page(command: Command, tmp_path: Path) ->
         (("old", "people", "--from", SECOND, "--to", FIRST), 2, f"--from {SECOND} is after --to {FIRST}. Swap them."),
         (("old", "people", "--date", FIRST, "--to", FIRST), 2, "--date and --from/--to exclude each other."),
         (("old", "new", "--suite", "x", "--app", "docs"), 2, "--suite: its cases have no recipe, app or day."),
-        (("old", "people", "--from", SECOND), 3, "old: no label or grade in the days and app asked for."),
+        (("old", "people", "--from", SECOND), 3, "old: no label or grade in these days and this app."),
         (("judge:old", "grader:kind"), 3, "have neither labeled a claim both nor graded an answer both."),
-        (("new", "people", "--app", "nobody"), 3, "no label or grade in the days and app asked for."),
+        (("new", "people", "--app", "nobody"), 3, "no label or grade in these days and this app."),
         (("new", "reviewer:bob", "--app", "docs"), 3, "Import people's labels or grades of what the other rater has"),
     ],
 )  # fmt: skip

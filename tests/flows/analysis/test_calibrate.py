@@ -13,7 +13,7 @@ from conftest import Command
 from kit.worlds import FIRST, World, all_stages, make_traces, make_world, read, write
 
 from tasks.analysis.calibrate import Calibrated, Claims, Traces
-from tasks.publish.report.calibration import shared
+from tasks.publish.documents.calibration import shared
 from tasks.review.load import import_reviews
 from tasks.run.build import build_context
 

@@ -203,7 +203,7 @@ def test_the_page_stands_alone_and_escapes_texts(command: Command, tmp_path: Pat
         (("generator:large", "generator:smal"), "generator:smal: no such generator has scores. Did you mean 'small'."),
         (("old", "new", "--recipe", "x"), "--recipe x: no such recipe. Known recipes: claims."),
         (("old", "new", "--number", "speed"), "--number speed: both arms don't have it. They have groundedness, "),
-        (("old", "new", "--from", SECOND), "judge:old: has no scores in the days and app asked for."),
+        (("old", "new", "--from", SECOND), "judge:old: has no scores in these days and this app."),
         (("old", "new", "--from", SECOND, "--to", FIRST), f"--from {SECOND} is after --to {FIRST}. Swap them."),
         (("dates:2026-13-01", "dates:2026-11-01"), "dates:2026-13-01: is no range of days."),
         (("dates:2026-11-02..2026-11-01", "dates:2026-11-01"), "2026-11-02 is after 2026-11-01. Swap them."),
@@ -245,4 +245,4 @@ def test_a_judge_that_repeats_itself_has_no_noise_to_divide_by(tmp_path: Path, c
     )
     assert (by_repeats["spread"], by_repeats["ratio"]) == (None, None)  # no generator was asked a question twice
     _, out, _ = command("large", "small", "--config", world.config)
-    assert "Signal to noise, the judge asked again: identical runs do not differ." in out
+    assert "Signal to noise, the same requests judged again: identical runs do not differ." in out

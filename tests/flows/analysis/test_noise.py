@@ -19,7 +19,7 @@ def command(command: Command) -> Command:
 
 @pytest.fixture
 def judged(tmp_path: Path) -> World:
-    """A night that a judge has judged which always says the same of the same."""
+    """A night that a judge has judged which always gives the same verdict."""
     world = make_world(tmp_path)
     write(tmp_path / "logs" / "a.jsonl", make_traces(1, 6, days=1))
     all_stages(build_context(world.config, FIRST, FIRST))

@@ -110,8 +110,8 @@ def test_a_line_has_all_that_a_person_needs_and_not_what_the_judge_says(built: W
     assert {k: shown[0]["context"]["judge"][k] for k in row} == row
 
 
-def test_what_is_labeled_is_not_asked_for_again(judged: World, command: Command, tmp_path: Path) -> None:
-    """Two reviewers are wanted: ann labels the first claim, and is not asked for it again; bob is, and then nobody."""
+def test_what_is_labeled_is_not_exported_again(judged: World, command: Command, tmp_path: Path) -> None:
+    """Two reviewers are wanted: ann labels the first claim, and does not get it again; bob does, and then nobody."""
     ask = ("--need", "random", "--count", "2", "--reviewers", "2")
     lines, _ = exported(command, judged, *ask, "--for", "ann")
     assert {line["reviewer"] for line in lines} == {"ann"}

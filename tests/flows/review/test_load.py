@@ -51,7 +51,7 @@ def test_labels_correct_the_night_and_its_page(judged: World, command: Command, 
     code, out, err = command(file, "--config", judged.config)
     assert (code, err) == (0, "note 1 lines have no label; they were left out.\n")
     assert f"{file}: imported 4 labels." in out
-    assert "1 night of the report written anew" in out
+    assert "1 night of the report written again" in out
     (row,) = query(judged.warehouse, "FROM nightly_corrected WHERE number = 'groundedness'").to_pylist()
     # All is right by people, so that the change is 100 − the judge's mean over the two answers, which are the same.
     assert (row["n_reviewed"], row["corrected_mean"]) == (2, pytest.approx(100))

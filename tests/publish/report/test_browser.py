@@ -65,7 +65,7 @@ def test_from_a_misuse_to_the_chunk_that_it_cites(browser, night, shots):
 def test_from_a_claim_in_the_answer_to_its_row(browser, night):
     page = browser.new_page(viewport={"width": 1280, "height": 500})
     page.goto((night.parent / "traces" / f"{slug('kinds')}.html").as_uri())
-    page.locator("#said-4 a").click()
+    page.locator("#mark-4 a").click()
     expect(page.locator("#claim-4")).to_be_in_viewport(ratio=0.9)
 
 

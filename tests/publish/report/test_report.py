@@ -61,7 +61,7 @@ def test_claims_are_marked_exactly(site, rows):
         marks = page(site, t["trace_id"]).one("div", "answer").all("mark")
         claims = [c for c in rows.tables["claims"] if c["trace_id"] == t["trace_id"] and c["kind"] == "claim"]
         assert [(m.attrs["id"], m.text()) for m in marks] == [
-            (f"said-{c['ordinal']}", t["answer"][c["span_start"] : c["span_end"]].replace("\0", "\ufffd"))
+            (f"mark-{c['ordinal']}", t["answer"][c["span_start"] : c["span_end"]].replace("\0", "\ufffd"))
             for c in claims
         ]
 
@@ -74,7 +74,7 @@ def test_no_text_of_a_trace_becomes_markup(site):
             )
             assert not [a for a in node.attrs if a.startswith("on")]
     hostile = page(site, HOSTILE)
-    assert hostile.one("p", "asked").text().startswith("</title><script>alert('q')</script>")
+    assert hostile.one("p", "question-text").text().startswith("</title><script>alert('q')</script>")
     assert "{{ 7 * 7 }}" in hostile.one("div", "answer").text()
     assert "<img src=http://evil.example/x.png" in hostile.one(id_="chunk-0").text()
 
@@ -97,7 +97,7 @@ def test_nothing_is_loaded_from_elsewhere(site):
 
 def test_texts_in_either_direction_are_kept_apart(site):
     hostile = page(site, HOSTILE)
-    for node in (hostile.one("p", "asked"), hostile.one("div", "answer"), *hostile.all("div", "plain")):
+    for node in (hostile.one("p", "question-text"), hostile.one("div", "answer"), *hostile.all("div", "plain")):
         assert node.attrs["dir"] == "auto"
 
 
@@ -433,7 +433,7 @@ def test_chunks_link_back_to_their_claims(site):
     tree = page(site, "kinds")
     assert tree.one(id_="chunk-0").links() == ["#claim-0", "#claim-3", "#claim-0", "#claim-1"]
     assert "unused" in tree.one(id_="chunk-1").one("ul", "meta").words()
-    assert tree.one(id_="claim-1").links() == ["#said-1", "#chunk-0", "#chunk-1", "#chunk-1", "#chunk-0", "#chunk-1"]
+    assert tree.one(id_="claim-1").links() == ["#mark-1", "#chunk-0", "#chunk-1", "#chunk-1", "#chunk-0", "#chunk-1"]
 
 
 def test_the_three_questions_stop_at_the_layer_that_failed(site):

@@ -73,7 +73,7 @@
     const found = order.find((i) => !done(tasks[i]));
     if (found === undefined) show(); else go(found);
   }
-  function say(change) {
+  function record(change) {
     const task = tasks[now];
     const it = { label: null, misused: null, ...state.claims[task.claim_id], ...change, at: new Date().toISOString() };
     if ("label" in change) {
@@ -94,7 +94,7 @@
   }
   function download() {
     if (!state.reviewer) {
-      at("notice").textContent = "Give your name first: labels of several reviewers are told apart by it.";
+      at("notice").textContent = "Give your name first: it goes with each of your labels.";
       at("reviewer").focus();
       return;
     }
@@ -111,10 +111,10 @@
     button.title = labels[name];
     button.dataset.label = name;
     button.append(el("kbd", String(i + 1)));
-    button.addEventListener("click", () => say({ label: name }));
+    button.addEventListener("click", () => record({ label: name }));
     at("labels").append(button);
   });
-  for (const button of at("misuse").querySelectorAll("button")) button.addEventListener("click", () => say({ misused: button.dataset.misused === "true" }));
+  for (const button of at("misuse").querySelectorAll("button")) button.addEventListener("click", () => record({ misused: button.dataset.misused === "true" }));
   at("reviewer").value = state.reviewer;
   at("reviewer").addEventListener("input", () => { state.reviewer = at("reviewer").value.trim(); keep(); });
   at("controls").addEventListener("submit", (event) => event.preventDefault());
@@ -132,8 +132,8 @@
     if (event.target.tagName === "INPUT" || event.ctrlKey || event.metaKey || event.altKey || !tasks.length) return;
     if (event.repeat && !event.key.startsWith("Arrow")) return; // a key held down would label the claims that follow
     const label = names[Number(event.key) - 1];
-    if (label) say({ label });
-    else if ((event.key === "y" || event.key === "n") && !at("misuse").hidden) say({ misused: event.key === "n" });
+    if (label) record({ label });
+    else if ((event.key === "y" || event.key === "n") && !at("misuse").hidden) record({ misused: event.key === "n" });
     else if (event.key === "ArrowRight") go(now + 1);
     else if (event.key === "ArrowLeft") go(now - 1);
     else if (event.key === "o") nextOpen();

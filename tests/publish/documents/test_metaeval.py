@@ -12,8 +12,8 @@ from tasks.analysis.metaeval.metaeval import evaluate
 from tasks.analysis.metaeval.suite import Suite, read
 from tasks.core.grades import GRADES, Grade
 from tasks.core.paths import suite_dir
-from tasks.publish.report.document import write_page
-from tasks.publish.report.metaeval import SHAPES, document, grid, picture
+from tasks.publish.documents.document import write_page
+from tasks.publish.documents.metaeval import SHAPES, document, grid, picture
 
 NASTY = '</div><script>alert("x")</script>&amp; \u202e \r\n'
 

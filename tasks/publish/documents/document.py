@@ -53,7 +53,7 @@ class Table:
         text_columns: The first so many columns are texts, the others numbers.
         matrix: Whether row i and column i + 1 are the same outcome.
         only: Where it is shown; everywhere by default.
-        folded: Whether a page hides it until it is asked for.
+        folded: Whether a page shows it only on a click.
     """
 
     title: str

@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Iterator, Sequence
 
 from tasks.analysis.compare.results import OUTCOMES, AgainstPeople, Comparison, Drift, Group, Labels, Noise
-from tasks.publish.report import document as doc
+from tasks.publish.documents import document as doc
 from tasks.publish.report.pages import words
 from tasks.publish.report.text import count, number, percent, plural
 from tasks.run.selectors import Row
@@ -23,7 +23,7 @@ PLACES = {
     "after": "measured on traces of the second range that both have judged",
     "elsewhere": "measured on traces of other days that both have judged",
 }
-SOURCES = {"judge": "the judge asked again", "repeats": "the same questions asked again"}
+SOURCES = {"judge": "the same requests judged again", "repeats": "the same questions answered again"}
 CHANGE = "B − A, 95% interval"
 
 

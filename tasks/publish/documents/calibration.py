@@ -8,8 +8,8 @@ import yaml
 from markupsafe import Markup
 
 from tasks.analysis.calibrate import COLUMNS, Calibrated, Claims, Target, Traces
+from tasks.publish.documents import document as doc
 from tasks.publish.report import charts
-from tasks.publish.report import document as doc
 from tasks.publish.report.text import number, percent, plural
 from tasks.stats.calibration import STAGES, Bands, Calibration
 from tasks.stats.risk import Curve, Point

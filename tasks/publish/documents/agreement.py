@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 
 from tasks.analysis.agreement.results import AgreementResult, Claims, GradeAgreement, Grades
-from tasks.publish.report import document as doc
+from tasks.publish.documents import document as doc
 from tasks.publish.report.pages import words
 from tasks.publish.report.text import number, percent, plural
 

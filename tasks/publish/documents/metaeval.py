@@ -15,7 +15,7 @@ from tasks.analysis.metaeval.diagnostics import JudgeReport
 from tasks.analysis.metaeval.pass_rates import OUTCOMES, OVERALL, Rate, Result
 from tasks.analysis.metaeval.suite import Case, Suite
 from tasks.core.grades import GRADES
-from tasks.publish.report import document as doc
+from tasks.publish.documents import document as doc
 from tasks.publish.report.pages import render, words
 from tasks.publish.report.text import number, percent, plural
 from tasks.stats.agreement import Interval
@@ -93,7 +93,7 @@ def document(suite: Suite, reports: Sequence[JudgeReport]) -> doc.Document:
         f"{'; '.join(met)} of the conditions.",
         details=(
             *(("judge", r.judge, r.judge_version) for r in reports),
-            *(("asks judge", r.judge, r.claims_judge_version) for r in reports if r.claims_judge_version),
+            *(("with judge", r.judge, r.claims_judge_version) for r in reports if r.claims_judge_version),
         ),
         sections=tuple(sections),
     )

@@ -5,8 +5,8 @@ from typing import Any
 import pytest
 
 from tasks.analysis.compare.results import Noise
-from tasks.publish.report import document as doc
-from tasks.publish.report.comparison import signal_to_noise, summary
+from tasks.publish.documents import document as doc
+from tasks.publish.documents.comparison import signal_to_noise, summary
 from tasks.stats.agreement import Interval
 from tasks.stats.comparison import Estimate
 
@@ -29,7 +29,7 @@ def test_signal_to_noise_is_measured_never_measured_or_zero() -> None:
     def sentence(spread: float | None, ratio: float | None) -> str:
         return signal_to_noise(Noise("judge", spread, ratio, "nli: 500 requests judged again"), "groundedness")
 
-    start, note = "Signal to noise, the judge asked again: ", " nli: 500 requests judged again."
+    start, note = "Signal to noise, the same requests judged again: ", " nli: 500 requests judged again."
     assert sentence(0.5, 10.0) == f"{start}10.0 (identical runs differ by ± 0.50).{note}"
     assert sentence(None, None) == f"{start}n/a.{note}"
     assert sentence(0.0, None) == f"{start}identical runs do not differ.{note}"
