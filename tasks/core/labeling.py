@@ -9,7 +9,7 @@ OF_CLAIMS: Mapping[str, str] = {
     "partially_supported": "They say a part of it, and nothing against the rest",
     "unsupported": "It is not in the chunks",
     "contradicted": "The chunks say otherwise",
-    "cant_tell": "It can't be told",
+    "cant_tell": "It can't be decided",
 }
 """Labels of a claim, by all chunks of its trace, each with its meaning for a person."""
 OF_ANSWERS = ("right", "wrong")

@@ -35,8 +35,8 @@ class Offline(Settings):
         prefix_caching: Whether a context that several prompts share is read once.
         batch_invariant: Asks vLLM for results that don't depend on what shares a batch, at some speed.
         trust_remote_code: Run Python code that comes with the model.
-        reasoning_parser: vLLM's name of what tells the model's thoughts from its reply (`qwen3`, `deepseek_r1`, …);
-            needed where `thinking` is true.
+        reasoning_parser: vLLM's name of the parser that separates the model's thoughts from its reply
+            (`qwen3`, `deepseek_r1`, …); needed where `thinking` is true.
     """
 
     quantization: str | None = None

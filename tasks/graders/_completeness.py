@@ -55,7 +55,7 @@ def of_refusal(likeness: Likeness, settings: Completeness) -> Grade:
 
 
 def of_answer(likeness: Likeness, relevant: bool, settings: Completeness) -> Grade:
-    """From 1 to 5, by the parts of the question that are answered and by how much of the nearest passage is said."""
+    """From 1 to 5, by the answered parts of the question and the covered share of the nearest passage."""
     if not relevant:
         return Grade("scored", 1, explanation="nothing in the answer bears on the question")
     parts = aspects(likeness.question)
@@ -65,7 +65,7 @@ def of_answer(likeness: Likeness, relevant: bool, settings: Completeness) -> Gra
     value = 5 if not missed else min(4, 1 + math.floor(4 * (1 - missed / len(parts))))
     if touched < settings.touched and not echoed:
         value = min(value, 2)
-    why = f"{len(parts) - missed} of {len(parts)} parts of the question answered, {touched:.2f} of the passage said"
+    why = f"{len(parts) - missed} of {len(parts)} parts of the question answered, {touched:.2f} of the passage covered"
     return Grade("scored", value, explanation=why)
 
 

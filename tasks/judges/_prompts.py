@@ -92,7 +92,7 @@ def load(
         optional: Variables that it may use besides; there are no others.
 
     Raises:
-        ConfigError: The file is missing or not as the module describes it; says what to mend.
+        ConfigError: The file is missing or not as the module describes it; the message states the fix.
     """
     try:
         data = path.read_bytes()

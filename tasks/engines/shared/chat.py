@@ -35,7 +35,7 @@ class Chat:
         Args:
             tokenizer: Of transformers.
             model: What it belongs to, for messages.
-            thinking: What the template is told by `enable_thinking`; None tells it nothing.
+            thinking: Value of the template's `enable_thinking`; None sets nothing.
 
         Raises:
             EngineError: The tokenizer or the template can't be used so.

@@ -90,7 +90,7 @@ class ClassifierConfig(model_files.ModelConfig):
     @model_validator(mode="after")
     def _read(self) -> Self:
         if self.template is not None and any(self.template.count(field) != 1 for field in FIELDS):
-            raise ValueError("has a template that does not hold {premise} and {hypothesis} once each; mend it")
+            raise ValueError("has a template that does not hold {premise} and {hypothesis} once each; correct it")
         if self.labels is not None and ("supported" not in self.labels or _repeats(list(self.labels.values()))):
             raise ValueError("has labels that lack 'supported' or give two of them one class; name each class once")
         return self

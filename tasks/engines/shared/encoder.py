@@ -49,7 +49,7 @@ class Encoder:
         return labels_of(own.id2label, own.num_labels, self._config.labels, f"{WHAT} {self._config.model!r}")
 
     def describe(self) -> dict[str, object]:
-        """Everything that is hashed into a version. Engines are not told apart: they read the same ids.
+        """Everything that is hashed into a version. The engine is no part of it: all read the same ids.
 
         Raises:
             EngineError: The model's files are not there.

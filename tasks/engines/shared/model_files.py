@@ -1,4 +1,4 @@
-"""Which model files an engine runs, how they are told apart, and how it says that they can't be had.
+"""Which model files an engine runs, their identity in versions, and the errors where they can't be loaded.
 
 Shared by every engine that loads a model. Left out: loading, which is each engine's own.
 """

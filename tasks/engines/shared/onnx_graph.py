@@ -96,7 +96,7 @@ def weights(config: ClassifierConfig) -> dict[str, str]:
 
 
 def stamp(config: ClassifierConfig) -> str:
-    """What a graph is told by to belong to the weights; tokenizer and names of classes may change without it."""
+    """What ties a graph to the weights; tokenizer and names of classes may change without it."""
     return keys.version({name: d for name, d in weights(config).items() if name.endswith((".safetensors", ".bin"))})
 
 
@@ -107,7 +107,7 @@ def stamped(session: Any) -> str | None:  # noqa: ANN401
 
 
 def package(name: str) -> Any:  # noqa: ANN401
-    """A module of the extra `onnx`, whose absence is told with its remedy."""
+    """A module of the extra `onnx`, whose absence is an error with a remedy."""
     try:
         return importlib.import_module(name)
     except ImportError as error:
@@ -153,9 +153,9 @@ def _export(config: ClassifierConfig, encoder: Encoder) -> Any:  # noqa: ANN401
         ) from error
     for ids in (short, long):
         with torch.inference_mode():
-            told = model(input_ids=torch.tensor([ids])).logits[0].numpy()
-        off = float(np.abs(run(made, ids) - told).max())
-        if not off <= CLOSE * max(1.0, float(np.abs(told).max())):
+            expected = model(input_ids=torch.tensor([ids])).logits[0].numpy()
+        off = float(np.abs(run(made, ids) - expected).max())
+        if not off <= CLOSE * max(1.0, float(np.abs(expected).max())):
             raise EngineError(
                 f"{WHAT} {config.model!r}, exported to ONNX, gives other logits than the model, by {off:.2g}. "
                 "Use engine transformers_cpu."
@@ -196,7 +196,7 @@ def _quantize(graph: Any, path: Path) -> None:  # noqa: ANN401
 
 
 def _vnni() -> bool:
-    """Whether the processor is known to have VNNI instructions (Linux tells)."""
+    """Whether the processor is known to have VNNI instructions (on Linux)."""
     try:
         return "vnni" in Path("/proc/cpuinfo").read_text()
     except OSError:

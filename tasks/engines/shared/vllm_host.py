@@ -116,12 +116,12 @@ def reason(error: Exception) -> str:
     """What an error of vLLM's says, on one line of at most 200 characters."""
     lines = [line.strip() for line in str(error).splitlines() if line.strip()]
     # pydantic's first line only counts its errors.
-    said = lines[1] if isinstance(error, ValueError) and len(lines) > 1 else (lines or [type(error).__name__])[0]
-    return said[:200]
+    line = lines[1] if isinstance(error, ValueError) and len(lines) > 1 else (lines or [type(error).__name__])[0]
+    return line[:200]
 
 
 def library() -> Any:  # noqa: ANN401
-    """The package, told what it reads when it is imported; what the caller's environment already says stays.
+    """The package, imported under the settings it reads then; what the caller's environment already sets stays.
 
     Raises:
         EngineError: It is not installed.
