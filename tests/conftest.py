@@ -164,8 +164,8 @@ def free_port() -> int:
 @contextlib.contextmanager
 def serving(command: Sequence[str], url: str, log: Path, env: Mapping[str, str]) -> Iterator[None]:
     """A server in a process of its own, with all that it starts, from when the URL answers."""
-    with log.open("wb") as said:
-        server = subprocess.Popen(command, env=env, stdout=said, stderr=said, start_new_session=True)
+    with log.open("wb") as output:
+        server = subprocess.Popen(command, env=env, stdout=output, stderr=output, start_new_session=True)
 
     def answers() -> bool:
         assert server.poll() is None, f"it ended:\n{log.read_text()[-3000:]}"

@@ -118,7 +118,7 @@ class _Encoder(Encoder):
         if typed and self._config.engine == "vllm_offline":
             raise EngineError(
                 f"{WHAT} {self._config.model!r} separates question and passage by token types, which vllm_offline does "
-                "not give it. Use engine transformers_cpu, or a model without them, such as one of the family XLM-RoBERTa."
+                "not give it. Use engine transformers_cpu, or a model without them, such as one of family XLM-RoBERTa."
             )
         encoded = self.tokenizer(
             [self._plain(question) for question, _ in pairs],

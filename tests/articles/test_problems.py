@@ -100,7 +100,7 @@ def test_in_a_pdf_tables_cannot_be_seen_and_are_believed() -> None:
     assert kinds(article("You find all sizes here, see above.", page=3)) == [["leans_on_others"]]
 
 
-def test_a_phrase_is_told_once_in_lower_case() -> None:
+def test_a_phrase_is_reported_once_in_lower_case() -> None:
     assert leans("See above. And see  above, and see below.", forms("")) == ["see above", "see below"]
 
 

@@ -109,7 +109,7 @@ def test_ids_are_these_in_every_release() -> None:
     assert ids(GUIDE)["Backups", "Retention"] == digest
 
 
-def test_equal_paths_are_told_apart_by_their_order() -> None:
+def test_equal_paths_are_reported_apart_by_their_order() -> None:
     text = "# A\n\n## Notes\n1\n\n## Notes\n2\n\n# B\n\n## Notes\n3\n"
     made = cut(text)
     assert [a.headings for a in made] == [("A", "Notes"), ("A", "Notes"), ("B", "Notes")]

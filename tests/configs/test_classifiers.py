@@ -294,7 +294,7 @@ def test_classes_are_read_in_the_published_order(path: Path, tiny) -> None:
 
 
 @pytest.mark.parametrize("path", [p for p in PUBLIC if p.stem.startswith("nli-")], ids=lambda p: p.stem)
-def test_contradiction_is_told_from_neutral(path: Path, tiny) -> None:
+def test_contradiction_is_reported_from_neutral(path: Path, tiny) -> None:
     """The shares of the test above with entailment and contradiction exchanged."""
     config, _ = tiny(path, ORDERS[path.stem][0][::-1])
     assert [v.label for v in judges.load(config).judge(requests())] == ["contradicted"] * len(PAIRS)

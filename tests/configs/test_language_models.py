@@ -104,7 +104,7 @@ def load(path: Path, config: Mapping[str, Any]) -> Judge | RaterModel | Writer:
     return rater_model.load(path, gives) if config["kind"] == "rater_model" else generate.load(path, gives)
 
 
-def said(pattern: str, path: Path) -> float:
+def output(pattern: str, path: Path) -> float:
     found = re.findall(pattern, text(path))
     assert len(found) == 1, f"{path.name} says {pattern!r} {len(found)} times"
     return float(found[0].replace(",", ""))
@@ -176,9 +176,9 @@ def test_there_is_a_judge_for_every_card_one_for_a_cpu_and_one_behind_a_server()
 @pytest.mark.parametrize("path", JUDGES, ids=lambda p: p.stem)
 def test_says_what_it_takes_of_memory(path: Path) -> None:
     shape, bits = SHAPES[READ[path]["model"]["model"]]
-    assert said(r"([\d.]+) billion parameters", path) == pytest.approx(shape.parameters / 1e9, abs=0.06)
-    assert said(r"([\d.]+) GB of weights", path) == pytest.approx(shape.weights(bits) / 1e9, abs=0.06)
-    assert said(r"([\d.]+) MB of cache", path) == pytest.approx(shape.cached / 1e6, abs=0.0006)
+    assert output(r"([\d.]+) billion parameters", path) == pytest.approx(shape.parameters / 1e9, abs=0.06)
+    assert output(r"([\d.]+) GB of weights", path) == pytest.approx(shape.weights(bits) / 1e9, abs=0.06)
+    assert output(r"([\d.]+) MB of cache", path) == pytest.approx(shape.cached / 1e6, abs=0.0006)
 
 
 @pytest.mark.parametrize("path", [p for p in JUDGES if not p.stem.endswith("cpu")], ids=lambda p: p.stem)
@@ -215,5 +215,5 @@ def test_the_server_is_started_with_what_its_judge_says() -> None:
 
 @pytest.mark.parametrize("path", MODELS, ids=lambda p: p.stem)
 def test_the_room_that_it_asks_for_is_within_what_the_model_reads(path: Path) -> None:
-    published = said(r"([\d,]+) tokens\. The commit", path)
+    published = output(r"([\d,]+) tokens\. The commit", path)
     assert READ[path]["model"]["max_tokens"] <= published

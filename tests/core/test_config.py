@@ -80,7 +80,7 @@ def test_a_file_that_is_no_config(tmp_path: Path, text: str | bytes, message: st
     assert mistake(tmp_path, text).startswith(message)
 
 
-def test_a_missing_file_is_told_with_the_nearest_name(tmp_path: Path) -> None:
+def test_a_missing_file_is_reported_with_the_nearest_name(tmp_path: Path) -> None:
     (tmp_path / "nightly.yaml").write_text("{}")
     with pytest.raises(ConfigError, match=r"nigthly\.yaml does not exist\. Did you mean 'nightly\.yaml'\."):
         load_yaml(tmp_path / "nigthly.yaml")

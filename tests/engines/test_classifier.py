@@ -98,7 +98,7 @@ def test_classes_are_found_by_name(names, expected):
         ["toxic", "safe"],
     ],
 )
-def test_names_that_do_not_tell_ask_for_labels(names):
+def test_names_that_do_not_show_ask_for_labels(names):
     with pytest.raises(EngineError, match=r"classifier 'x' calls its \d classes .* `labels: \{supported: 0"):
         labels_of(dict(enumerate(names)), len(names), None, "classifier 'x'")
 

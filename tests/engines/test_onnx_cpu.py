@@ -154,13 +154,13 @@ def test_description_is_other_engines_own_but_for_int8(folders):
 @pytest.fixture
 def own_cache(folders, tmp_path, monkeypatch):
     """A cache with one graph, the int8 one of BERT, and what a classifier that has it says of PAIRS."""
-    said = made(folders["bert"], dtype="int8").classify(PAIRS).probabilities
+    output = made(folders["bert"], dtype="int8").classify(PAIRS).probabilities
     full = onnx_cpu._cached(config(folders["bert"], dtype="int8"))
     monkeypatch.setenv(onnx_cpu.CACHE_VARIABLE, str(tmp_path / "cache"))
     own = onnx_cpu._cached(config(folders["bert"], dtype="int8"))
     own.parent.mkdir(parents=True)
     shutil.copy(full, own)
-    return own, said
+    return own, output
 
 
 def test_cached_graph_is_used_again(folders, own_cache, tmp_path, monkeypatch):
@@ -181,10 +181,10 @@ def test_cached_graph_is_used_again(folders, own_cache, tmp_path, monkeypatch):
 
 @pytest.mark.parametrize("kept", [0, 0.5])
 def test_broken_cached_graph_is_made_anew(folders, own_cache, kept):
-    graph, said = own_cache
+    graph, output = own_cache
     whole = graph.read_bytes()
     graph.write_bytes(whole[: int(kept * len(whole))])
-    assert np.array_equal(made(folders["bert"], dtype="int8").classify(PAIRS).probabilities, said)
+    assert np.array_equal(made(folders["bert"], dtype="int8").classify(PAIRS).probabilities, output)
     assert graph.stat().st_size == len(whole)
 
 
@@ -201,9 +201,9 @@ def test_two_processes_with_an_empty_cache_agree_and_say_nothing(folders, tmp_pa
     env = {"PATH": "", "LEADLINE_CACHE": str(tmp_path), "OMP_NUM_THREADS": "1"}
     pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
     both = [subprocess.Popen([sys.executable, "-c", code], env=env, **pipes) for _ in range(2)]
-    told = [process.communicate(timeout=120) for process in both]
+    reported = [process.communicate(timeout=120) for process in both]
     here = made(folders["bert"], dtype="int8").classify(PAIRS[:3]).probabilities.tobytes().hex()
-    assert told == [(f"{here}\n", "")] * 2
+    assert reported == [(f"{here}\n", "")] * 2
     (graph,) = tmp_path.rglob("*.onnx")
     assert list(graph.parent.iterdir()) == [graph]  # nothing half-written is left
 
@@ -295,7 +295,7 @@ def test_graph_that_answers_otherwise_than_the_model_is_never_kept(folders, tmp_
     assert list(tmp_path.rglob("*.onnx")) == []
 
 
-def test_failing_run_tells_lengths_and_no_text(folders):
+def test_failing_run_shows_lengths_and_no_text(folders):
     class Broken:
         def run(self, *_):
             raise RuntimeError("the order customer")

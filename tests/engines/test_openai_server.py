@@ -360,7 +360,7 @@ def test_a_server_without_room_for_anything_is_given_up_too():
         assert len(server.asked) <= 2 * (20 + 4)
 
 
-def test_a_malformed_server_is_an_outage_without_a_word_of_what_it_said():
+def test_a_malformed_server_is_an_outage_without_a_word_of_what_it_stated():
     with serve(always(lambda *_: web.Response(text=SECRET))) as server, generator(server, retries=0) as model:
         with pytest.raises(NoAnswerError, match="no chat completion") as caught:
             model.generate([prompt(1)])
@@ -446,9 +446,9 @@ def test_the_description_does_not_depend_on_where_the_model_runs(tmp_path):
 
 def tells_nothing(caught):
     """Neither the error nor what it came from quotes a trace or a key."""
-    told = "".join(traceback.format_exception(caught))
-    assert SECRET not in told
-    assert KEY not in told
+    reported = "".join(traceback.format_exception(caught))
+    assert SECRET not in reported
+    assert KEY not in reported
 
 
 STUB = labeled.shared().parent / "tools/stub_server.py"

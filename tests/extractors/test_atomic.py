@@ -91,7 +91,7 @@ def test_the_same_fact_twice_is_one() -> None:
     assert [c.text for c in cut(lambda _: facts("F.", "F.", "G."), "One.").claims] == ["F.", "G."]
 
 
-def test_an_outage_is_said_so_that_nothing_is_kept() -> None:
+def test_an_outage_is_stated_so_that_nothing_is_kept() -> None:
     extractor = atomic(lambda p: Generated(failure=OUTAGE) if "Tea" in sentence(p) else facts("F."))
     found = extractor.extract_many([Answer("Q", text, CHUNKS) for text in (ANSWER, "Ice is cold.")])
     assert [e.outage for e in found] == [True, False]

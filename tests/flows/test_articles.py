@@ -76,14 +76,14 @@ def test_a_base_becomes_a_file_and_two_tables(base: Path, no_server: dict[str, s
         [], ["too_short", "leans_on_others", "dangling_start"], [], ["too_short"], [], [], [],
     ]  # fmt: skip
     lines = [" ".join(line.split()) for line in done.stdout.splitlines()]
-    for told in (
+    for reported in (
         "documents 4",
         "files of other kinds 1",
         "articles 7",
         "articles to fix 2",
         "articles articles.jsonl",
     ):
-        assert told in lines
+        assert reported in lines
     assert any(line.startswith("too_short: ") and line.endswith(" 2") for line in lines)
     assert any(
         line.startswith(f"{found[1]['article_id']} Restore a.md too_short: 7 words, fewer than 30") for line in lines
@@ -143,7 +143,7 @@ def test_a_long_list_is_cut_off_and_says_where_the_rest_is(tmp_path: Path, no_se
 
 
 @pytest.mark.parametrize(
-    ("options", "told"),
+    ("options", "reported"),
     [
         (["kb/empty"], "no documents there"),
         (["kb/oot"], "does not exist"),
@@ -154,11 +154,11 @@ def test_a_long_list_is_cut_off_and_says_where_the_rest_is(tmp_path: Path, no_se
         ([], "Missing argument"),
     ],
 )
-def test_wrong_usage(base: Path, no_server: dict[str, str], options: list[str], told: str) -> None:
+def test_wrong_usage(base: Path, no_server: dict[str, str], options: list[str], reported: str) -> None:
     (base / "empty").mkdir()
     before = (base / "a.md").read_text()
     done = leadline(*options, env=no_server, cwd=base.parent)
-    assert (done.returncode, told in done.stderr) == (2, True)
+    assert (done.returncode, reported in done.stderr) == (2, True)
     assert (base / "a.md").read_text() == before
     assert not (base.parent / "articles.jsonl").exists()
 

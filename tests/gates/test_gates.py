@@ -521,7 +521,7 @@ class TestDocs:
         assert {p.suffix for p in written} == {".html", ".json"}
         assert not [p for p in written if self.SECRET in p.read_text()]
 
-    def test_the_list_tells_runs_and_reasons_and_its_links_work(self, tmp_path: Path) -> None:
+    def test_the_list_shows_runs_and_reasons_and_its_links_work(self, tmp_path: Path) -> None:
         keeper = GateKeeper(SMALL, tmp_path)
         for _ in range(3):
             check(keeper, trace(), trace(question=""))
@@ -559,7 +559,7 @@ class TestDocs:
         pages = (tmp_path / "docs" / "validations").rglob("*.html")
         assert sorted(p.parts[-3] for p in pages) == ["run2", "run4"]
 
-    def test_nothing_is_said_on_the_terminal(self, tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    def test_nothing_is_stated_on_the_terminal(self, tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
         keeper = GateKeeper(SMALL, tmp_path)
         assert check(keeper, trace(question=""))
         keeper.write_docs("run")

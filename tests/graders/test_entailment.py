@@ -166,7 +166,7 @@ class TestReference:
         ("The documents do not say when it is open.", None),
         ("Take the cable car, which runs until midnight and costs 4 crowns each way [2]. No cars are allowed [2].", 1),
     ])  # fmt: skip
-    def test_goes_by_what_people_said(self, by_reference: Grader, reference: str, value: int | None) -> None:
+    def test_goes_by_what_people_stated(self, by_reference: Grader, reference: str, value: int | None) -> None:
         (found,) = by_reference.grade([replace(PERFECT, reference=reference)])
         assert found["completeness"].value == value
 

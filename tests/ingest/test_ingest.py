@@ -438,7 +438,7 @@ class TestNotes:
         )
         assert sorted(stored(ctx)) == ["t1", "t2"]
 
-    def test_no_file_is_told(self, tmp_path: Path) -> None:
+    def test_no_file_is_reported(self, tmp_path: Path) -> None:
         (tmp_path / "logs").mkdir()
         assert ingest(context(tmp_path)).notes == ("No source file was found for these days.",)
 
@@ -448,7 +448,7 @@ class TestNotes:
             made = [trace(f"{day}-{i}", day=date(2026, 11, day)) for i in range(n)]
             log(root, f"2026-11-{day:02d}.jsonl", made)
 
-    def test_an_unusual_volume_is_told(self, tmp_path: Path) -> None:
+    def test_an_unusual_volume_is_reported(self, tmp_path: Path) -> None:
         daily = [{"kind": "jsonl", "paths": ["logs/{date}.jsonl"]}]
         self.nights(tmp_path, {1: 4, 2: 4, 3: 4, 4: 1, 5: 4})
         first = context(tmp_path, first=date(2026, 11, 1), last=date(2026, 11, 3), sources=daily)

@@ -57,14 +57,14 @@ def one(rule, asked=None, **settings):
     return verdict
 
 
-def said(label="supported", passages=(1,), explanation=None, **more):
+def output(label="supported", passages=(1,), explanation=None, **more):
     reasons = {} if explanation is None else {"explanation": explanation}
     return json.dumps({**reasons, "label": label, "passages": list(passages), **more}, separators=(",", ":"))
 
 
 def sure(chances, label="supported", passages=(1,), explanation=None):
     """A reply whose label was one of several, with these probabilities."""
-    text = said(label, passages, explanation)
+    text = output(label, passages, explanation)
     head, tail = text.split(f'"{label}"')
     top = tuple((name, math.log(p)) for name, p in chances.items())
     ends = [Token(t, ((t, 0.0),)) for t in (head + '"', '"' + tail)]
@@ -76,7 +76,7 @@ def sure(chances, label="supported", passages=(1,), explanation=None):
 
 def test_prompts_come_in_the_order_given_with_passages_numbered_and_the_claim_last():
     asked = [request(claim=c) for c in ("A.", "B.")] + [request("Only this.", claim="C.")]
-    model = Scripted(lambda _: said())
+    model = Scripted(lambda _: output())
     Llm(config(), model).judge(asked)
     assert len(model.calls) == 1
     assert model.asked[0].user == (
@@ -89,7 +89,7 @@ def test_prompts_come_in_the_order_given_with_passages_numbered_and_the_claim_la
 
 
 def test_schemas_follow_the_number_of_passages_and_equal_ones_are_one_object():
-    model = Scripted(lambda _: said())
+    model = Scripted(lambda _: output())
     made = Llm(config(), model)
     made.judge([request(), request("One."), request(claim="Other.")])
     made.judge([request(claim="Later.")])
@@ -102,7 +102,7 @@ def test_schemas_follow_the_number_of_passages_and_equal_ones_are_one_object():
 
 
 def test_nothing_is_asked_where_there_is_nothing_to_ask():
-    model = Scripted(lambda _: said())
+    model = Scripted(lambda _: output())
     assert Llm(config(), model).judge([]) == []
     assert model.calls == []
 
@@ -110,7 +110,7 @@ def test_nothing_is_asked_where_there_is_nothing_to_ask():
 @pytest.mark.parametrize("label", CHOICES)
 def test_a_reply_takes_few_tokens(label):
     # About four characters make a token; two of five passages named.
-    assert len(said(label, [] if label == "unsupported" else [1, 5])) / 4 <= 12
+    assert len(output(label, [] if label == "unsupported" else [1, 5])) / 4 <= 12
 
 
 ORDERS = [
@@ -128,7 +128,7 @@ ORDERS = [
 def test_an_order_in_a_text_changes_nothing_but_its_own_block(order, place):
     def asked(text):
         passages = [text if place == i else p for i, p in enumerate(PASSAGES)]
-        model = Scripted(lambda _: said())
+        model = Scripted(lambda _: output())
         Llm(config(), model).judge([request(*passages, claim=text if place == "claim" else "Tea.")])
         return model.asked[0]
 
@@ -150,24 +150,24 @@ def test_an_order_in_a_text_changes_nothing_but_its_own_block(order, place):
 
 @pytest.mark.parametrize("label", [label for label in CHOICES if label != "unsupported"])
 def test_label_and_passages_are_read(label):
-    verdict = one(said(label, [3, 1]))
+    verdict = one(output(label, [3, 1]))
     assert (verdict.label, verdict.passages, verdict.failure, verdict.raw) == (label, (3, 1), None, None)
     assert (verdict.key, verdict.explanation) == (request().key, None)
 
 
 def test_unsupported_names_no_passages():
-    assert one(said("unsupported", [])).passages == ()
-    assert one(said("unsupported", [2])).passages == ()  # nothing in a passage decides that it is in none
+    assert one(output("unsupported", [])).passages == ()
+    assert one(output("unsupported", [2])).passages == ()  # nothing in a passage decides that it is in none
 
 
 def test_a_passage_named_twice_counts_once():
-    assert one(said(passages=[2, 1, 2])).passages == (2, 1)
+    assert one(output(passages=[2, 1, 2])).passages == (2, 1)
 
 
 @pytest.mark.parametrize("named", [[], [1], [1, 1]])
 def test_a_single_passage_is_always_number_one(named):
-    assert one(said("contradicted", named), request("Only this.")).passages == (1,)
-    assert one(said("unsupported", named), request("Only this.")).passages == ()
+    assert one(output("contradicted", named), request("Only this.")).passages == (1,)
+    assert one(output("unsupported", named), request("Only this.")).passages == ()
 
 
 @pytest.mark.parametrize(
@@ -176,28 +176,28 @@ def test_a_single_passage_is_always_number_one(named):
         ("", "empty"),
         (" \n", "empty"),
         ("I think it is supported.", "unparsable"),
-        (said()[:-1], "unparsable"),
+        (output()[:-1], "unparsable"),
         ("null", "unparsable"),
         ('"supported"', "unparsable"),
         ('{"label":"supported"}', "unparsable"),
         ('{"label":["supported"],"passages":[1]}', "unparsable"),
         ('{"label":"supported","passages":["1"]}', "unparsable"),
         ('{"label":"supported","passages":1}', "unparsable"),
-        (said(why="so"), "unparsable"),
-        (said(explanation="so"), "unparsable"),
-        (said() + "\n" + said(), "unparsable"),
-        (said("\ud800"), "unparsable"),  # half a character is no text
+        (output(why="so"), "unparsable"),
+        (output(explanation="so"), "unparsable"),
+        (output() + "\n" + output(), "unparsable"),
+        (output("\ud800"), "unparsable"),  # half a character is no text
         ('{"label":"\ud800","passages":[]}', "unparsable"),
-        (said("true"), "unknown_label"),
-        (said("abstained"), "unknown_label"),
-        (said("Supported"), "unknown_label"),
-        (said(passages=[4]), "unknown_passage"),
-        (said(passages=[1, 0]), "unknown_passage"),
-        (said("unsupported", [-1]), "unknown_passage"),
-        (said(passages=[10**30]), "unknown_passage"),
-        (said("supported", []), "no_passage"),
-        (said("partially_supported", []), "no_passage"),
-        (said("contradicted", []), "no_passage"),
+        (output("true"), "unknown_label"),
+        (output("abstained"), "unknown_label"),
+        (output("Supported"), "unknown_label"),
+        (output(passages=[4]), "unknown_passage"),
+        (output(passages=[1, 0]), "unknown_passage"),
+        (output("unsupported", [-1]), "unknown_passage"),
+        (output(passages=[10**30]), "unknown_passage"),
+        (output("supported", []), "no_passage"),
+        (output("partially_supported", []), "no_passage"),
+        (output("contradicted", []), "no_passage"),
     ],
 )
 def test_a_bad_reply_is_a_failure_with_its_text(reply, failure):
@@ -207,7 +207,7 @@ def test_a_bad_reply_is_a_failure_with_its_text(reply, failure):
     assert (verdict.tokens_in, verdict.tokens_cached, verdict.tokens_out) == (10, 4, 3)
 
 
-@pytest.mark.parametrize("text", [said(), said()[:9], ""])
+@pytest.mark.parametrize("text", [output(), output()[:9], ""])
 def test_a_reply_that_was_cut_off_is_truncated_even_if_it_can_be_read(text):
     verdict = one(Reply(text, "length"))
     assert (verdict.failure, verdict.raw) == ("truncated", text)
@@ -221,7 +221,7 @@ def test_a_prompt_that_came_to_nothing_passes_its_failure_on(failure, explain):
 
 
 def test_a_failure_stays_with_its_own_request():
-    verdicts = judge(lambda p: said() if "good" in p.user else "?").judge(
+    verdicts = judge(lambda p: output() if "good" in p.user else "?").judge(
         [request(claim=c) for c in ("good", "bad", "good 2")]
     )
     assert [v.failure for v in verdicts] == [None, "unparsable", None]
@@ -229,7 +229,7 @@ def test_a_failure_stays_with_its_own_request():
 
 
 @given(
-    st.text(max_size=40) | st.builds(said, st.sampled_from([*CHOICES, "x"]), st.lists(st.integers(-1, 5), max_size=4))
+    st.text(max_size=40) | st.builds(output, st.sampled_from([*CHOICES, "x"]), st.lists(st.integers(-1, 5), max_size=4))
 )
 def test_every_verdict_is_well_formed(text):
     verdict = one(text)
@@ -248,8 +248,8 @@ def test_probabilities_are_those_of_the_labels_first_tokens():
     assert verdict.p_contradicted == pytest.approx(0.0667)
 
 
-def test_without_log_probabilities_nothing_is_said_of_them():
-    verdict = one(said())
+def test_without_log_probabilities_nothing_is_stated_of_them():
+    verdict = one(output())
     assert (verdict.p_supported, verdict.p_contradicted) == (None, None)
 
 
@@ -267,7 +267,7 @@ def test_it_is_the_labels_own_probability_that_counts():
 
 
 def test_without_probabilities_nothing_is_abstained():
-    assert one(said(), abstain_below=1.0).label == "supported"
+    assert one(output(), abstain_below=1.0).label == "supported"
 
 
 # Several replies
@@ -295,18 +295,20 @@ def test_the_likeliest_label_wins_over_the_most_frequent():
 
 def test_only_replies_that_can_be_read_are_averaged():
     verdict = one(
-        ["?", sure({"supported": 0.4, "contr": 0.6}, "contradicted", [2]), Reply(said(), "length")], samples=3
+        ["?", sure({"supported": 0.4, "contr": 0.6}, "contradicted", [2]), Reply(output(), "length")], samples=3
     )
     assert (verdict.label, verdict.p_contradicted, verdict.passages) == ("contradicted", 0.6, (2,))
 
 
 def test_the_first_failure_is_kept_where_no_reply_can_be_read():
-    verdict = one(["?", "", said("x")], samples=3)
+    verdict = one(["?", "", output("x")], samples=3)
     assert (verdict.failure, verdict.raw) == ("unparsable", "?")
 
 
 def test_without_log_probabilities_replies_are_counted():
-    verdict = one([said(), said("contradicted", [3]), said("contradicted", [2]), said("unsupported", [])], samples=4)
+    verdict = one(
+        [output(), output("contradicted", [3]), output("contradicted", [2]), output("unsupported", [])], samples=4
+    )
     assert (verdict.label, verdict.passages) == ("contradicted", (3,))
     assert (verdict.p_supported, verdict.p_contradicted) == (0.25, 0.5)
 
@@ -319,7 +321,7 @@ def explains(prompt):
 
 
 def test_always_explains_at_once():
-    model = Scripted(lambda _: said(explanation="It says so."))
+    model = Scripted(lambda _: output(explanation="It says so."))
     (verdict,) = Llm(config(explain="always", max_explained_tokens=300), model).judge([request()])
     assert (verdict.label, verdict.explanation) == ("supported", "It says so.")
     assert [explains(p) for p in model.asked] == [True]
@@ -328,17 +330,17 @@ def test_always_explains_at_once():
 
 
 def test_a_reply_without_the_explanation_asked_for_is_unparsable():
-    assert one(said(), explain="always").failure == "unparsable"
+    assert one(output(), explain="always").failure == "unparsable"
 
 
 def test_never_explains():
-    model = Scripted(lambda _: said("unsupported", []))
+    model = Scripted(lambda _: output("unsupported", []))
     Llm(config(max_reply_tokens=40), model).judge([request()])
     assert [(explains(p), p.max_tokens) for p in model.asked] == [(False, 40)]
 
 
 def test_an_explanation_reads_as_the_text_does_without_its_fence():
-    assert one(said(explanation=r"It says <\b>no<\/b>."), explain="always").explanation == "It says <b>no</b>."
+    assert one(output(explanation=r"It says <\b>no<\/b>."), explain="always").explanation == "It says <b>no</b>."
 
 
 def test_probabilities_come_from_the_label_behind_the_explanation():
@@ -347,10 +349,10 @@ def test_probabilities_come_from_the_label_behind_the_explanation():
 
 
 PLAIN = {
-    "yes": said(),
+    "yes": output(),
     "no": sure({"un": 0.6, "supported": 0.4}, "unsupported", []),
-    "part": said("partially_supported", [2]),
-    "against": said("contradicted", [2]),
+    "part": output("partially_supported", [2]),
+    "against": output("contradicted", [2]),
     "broken": "?",
 }
 
@@ -388,21 +390,21 @@ def test_on_failure_looks_again_at_an_abstention():
 
 
 def test_on_failure_asks_once_where_all_is_supported():
-    model = Scripted(lambda _: said())
+    model = Scripted(lambda _: output())
     Llm(config(explain="on_failure"), model).judge([request()])
     assert len(model.calls) == 1
 
 
 @pytest.mark.parametrize("second", [Reply('{"explanation":"so', "length"), "?", Generated(failure="too_long")])
 def test_a_verdict_stands_where_the_second_look_fails_for_good(second):
-    verdict = one(lambda p: second if explains(p) else said("contradicted", [2]), explain="on_failure")
+    verdict = one(lambda p: second if explains(p) else output("contradicted", [2]), explain="on_failure")
     assert (verdict.label, verdict.passages, verdict.explanation) == ("contradicted", (2,), None)
     assert (verdict.failure, verdict.raw, verdict.tokens_in) == (None, None, 20)
 
 
 def test_there_is_no_verdict_where_the_second_look_could_not_be_had():
     verdict = one(
-        lambda p: Generated(failure=OUTAGE) if explains(p) else said("contradicted", [2]), explain="on_failure"
+        lambda p: Generated(failure=OUTAGE) if explains(p) else output("contradicted", [2]), explain="on_failure"
     )
     assert (verdict.label, verdict.failure, verdict.tokens_in) == (None, OUTAGE, 20)
 
@@ -421,7 +423,7 @@ class Described(Scripted):
 
 def version(**settings):
     made = config(**settings)
-    model = Described(lambda _: said())
+    model = Described(lambda _: output())
     model.model = made.model
     return Llm(made, model).version
 
@@ -488,7 +490,7 @@ def test_every_byte_of_a_prompt_that_is_used_counts(tmp_path, key):
 
 
 def test_the_description_says_what_was_hashed_and_is_json():
-    made = judge(said(), explain="on_failure", abstain_below=0.4)
+    made = judge(output(), explain="on_failure", abstain_below=0.4)
     found = json.loads(json.dumps(made.describe()))
     assert found["kind"] == "llm"
     assert found["prompts"]["plain"]["output"]["properties"]["passages"]["maxItems"] == "$passages"
@@ -558,7 +560,7 @@ def test_a_prompt_that_is_not_used_is_not_needed(tmp_path):
 
 
 def test_closing_frees_the_model():
-    model = Scripted(lambda _: said())
+    model = Scripted(lambda _: output())
     Llm(config(), model).close()
     assert model.closed == 1
 

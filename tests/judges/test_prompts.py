@@ -150,15 +150,15 @@ def test_released_prompts_never_change():
 def test_the_entailment_prompts_load_and_their_schemas_hold(name):
     prompt = entailment(name)
     valid = Draft202012Validator(prompt.schema({"passages": 3})).is_valid
-    said = {"explanation": "Because."} if name.endswith("explained") else {}
-    assert valid({**said, "label": "supported", "passages": [3, 1]})
-    assert valid({**said, "label": "unsupported", "passages": []})
-    assert not valid({**said, "label": "supported", "passages": [4]})
-    assert not valid({**said, "label": "supported", "passages": [0]})
-    assert not valid({**said, "label": "supported", "passages": [1, 1, 1, 1]})
-    assert not valid({**said, "label": "abstained", "passages": []})
+    output = {"explanation": "Because."} if name.endswith("explained") else {}
+    assert valid({**output, "label": "supported", "passages": [3, 1]})
+    assert valid({**output, "label": "unsupported", "passages": []})
+    assert not valid({**output, "label": "supported", "passages": [4]})
+    assert not valid({**output, "label": "supported", "passages": [0]})
+    assert not valid({**output, "label": "supported", "passages": [1, 1, 1, 1]})
+    assert not valid({**output, "label": "abstained", "passages": []})
     assert not valid({"label": "supported", "passages": [1], "explanation": "a" * 601})
-    assert not valid({**said, "label": "supported"})
+    assert not valid({**output, "label": "supported"})
 
 
 @pytest.mark.parametrize("name", ENTAILMENT)

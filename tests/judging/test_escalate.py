@@ -211,7 +211,7 @@ def test_the_first_model_is_freed_before_the_second_is_asked(tmp_path: Path) -> 
     assert expensive.closed == 1
 
 
-def test_what_the_first_judge_said_is_kept_when_the_second_is_down(tmp_path: Path) -> None:
+def test_what_the_first_judge_stated_is_kept_when_the_second_is_down(tmp_path: Path) -> None:
     expensive = expensive_judge(up_for=0)
     ctx = cascade(tmp_path, expensive)
     put(ctx, trace("t", "Maybe it is.", CHUNKS))

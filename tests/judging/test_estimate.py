@@ -59,7 +59,7 @@ def test_half_done_work_is_not_counted_again(tmp_path: Path) -> None:
     assert found.judges[0].verdicts == whole - 3 == judge_pairs(ctx).computed
 
 
-def test_second_looks_are_never_more_than_told(tmp_path: Path) -> None:
+def test_second_looks_are_never_more_than_reported(tmp_path: Path) -> None:
     # every claim needs both joint pairs: the best chunks are not the cited ones, and the claims read alike
     judge = Watched(lambda request: "partially_supported" if "best" in request.premise else "unsupported")
     ctx = context(tmp_path, judge=judge)

@@ -110,7 +110,7 @@ class TestCitations:
         assert [r.shown for r in judge.asked[1:]] == [(CHUNKS["b"],)]
         assert (found["label"], found["misused"], found["deciding_chunk_id"]) == ("supported", False, "b")
 
-    def test_misuse_is_said_only_after_the_cited_chunks_were_seen_alone(self, tmp_path: Path) -> None:
+    def test_misuse_is_stated_only_after_the_cited_chunks_were_seen_alone(self, tmp_path: Path) -> None:
         judge = Watched(naming)
         ctx, (found,) = self.results(tmp_path, "Apples grow [4][2].", judge)
         assert [r.passages for r in judge.asked[1:]] == [(CHUNKS["b"], CHUNKS["d"])]  # in the order of the trace

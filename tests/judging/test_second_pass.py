@@ -299,7 +299,7 @@ def test_long_evidence_is_shown_in_packs_and_one_that_supports_it_is_enough(tmp_
 
 
 class TestEstimate:
-    def test_round_two_is_told_at_most_before_round_one_and_exactly_after(self, tmp_path: Path) -> None:
+    def test_round_two_is_reported_at_most_before_round_one_and_exactly_after(self, tmp_path: Path) -> None:
         judge = Watched(person)
         ctx = two_passes(tmp_path, judge)
         put(

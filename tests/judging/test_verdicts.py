@@ -238,7 +238,7 @@ class TestFailures:
         judge_all(ctx, retry_failures=True)
         assert [p["pair_kind"] for p in rows(ctx, PAIRS)] == ["single", "single", "joint"]
 
-    def test_a_failure_that_fails_again_is_asked_again_only_when_told_so(self, tmp_path: Path) -> None:
+    def test_a_failure_that_fails_again_is_asked_again_only_when_reported_so(self, tmp_path: Path) -> None:
         judge = Watched(self.fails_on("One"))
         ctx = context(tmp_path, judge=judge)
         put(ctx, trace("t", "One.", CHUNKS))

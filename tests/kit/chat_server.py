@@ -60,8 +60,8 @@ class ChatServer:
 
 def answer(body: dict[str, Any], text: str | None = None) -> web.Response:
     """A good answer: the last word of what was asked, or the given text."""
-    said = body["messages"][-1]["content"].split()[-1] if text is None else text
-    choices = [{"index": i, "message": {"content": said}, "finish_reason": "stop"} for i in range(body.get("n", 1))]
+    output = body["messages"][-1]["content"].split()[-1] if text is None else text
+    choices = [{"index": i, "message": {"content": output}, "finish_reason": "stop"} for i in range(body.get("n", 1))]
     return web.json_response({"choices": choices, "usage": {"prompt_tokens": 10, "completion_tokens": 2}})
 
 

@@ -95,14 +95,14 @@ def make_traces(seed: int, count: int, days: int) -> list[dict[str, Any]]:
     """Traces in time order; passages and sentences recur, so that some requests are the same in several traces."""
     rng = random.Random(seed)
     passages = [_sentences(rng, rng.randint(1, 4)) for _ in range(25)]
-    said = [_sentence(rng) for _ in range(40)]
+    output = [_sentence(rng) for _ in range(40)]
     found = []
     for i in range(count):
         # Every ninth trace has no context at all.
         chunks = [{"chunk_id": str(n + 1), "text": t} for n, t in enumerate(rng.sample(passages, rng.randint(1, 4)))]
         chunks = [] if i % 9 == 4 else chunks
         cited = [f" [{rng.randint(1, len(chunks) + 1)}]" if rng.random() < 0.7 else "" for _ in range(3)]
-        sentences = [rng.choice(said) if rng.random() < 0.6 else _sentence(rng) for _ in range(rng.randint(1, 3))]
+        sentences = [rng.choice(output) if rng.random() < 0.6 else _sentence(rng) for _ in range(rng.randint(1, 3))]
         answer = " ".join(f"{s[:-1]}{c}." for s, c in zip(sentences, cited, strict=False))
         at = datetime.combine(FIRST, datetime.min.time(), UTC) + timedelta(days=days) * (i / count)
         changes: dict[str, Any] = {"generator": rng.choice(["large", "small"]), "question": _sentence(rng)[:-1] + "?"}

@@ -94,7 +94,7 @@ def make(root: Path) -> World:
     and missed at two. Old nights are sent too, whenever this runs."""
     records = root / "records.jsonl"
     labels = [(GOOD, "supported"), (BAD, "unsupported")]
-    write(records, [{"key": keys.request_key(CHUNK, s), "label": label} for said, label in labels for s in said])
+    write(records, [{"key": keys.request_key(CHUNK, s), "label": label} for output, label in labels for s in output])
     world = make_world(
         root,
         judge={"records": str(records)},
@@ -180,9 +180,9 @@ def test_a_drop_is_found_announced_and_sent_once(
     assert "could not be sent to env:LEADLINE_HOOK" in refused.stdout.decode()
     receiver.status = 200
     for _ in range(2):
-        said = leadline(*again, env=env)
-        assert said.returncode == 0, said.stderr.decode()
-        assert "could not be sent" not in said.stdout.decode()
+        output = leadline(*again, env=env)
+        assert output.returncode == 0, output.stderr.decode()
+        assert "could not be sent" not in output.stdout.decode()
     (message,) = receiver.got
     assert message["title"].startswith("Leadline: Groundedness of docs · large fell by")
     assert "likely layer: generator" in message["message"]
@@ -194,7 +194,7 @@ def test_a_drop_is_found_announced_and_sent_once(
     assert len(filtered(prefect_server, "artifacts", {"artifacts": {"key": {"any_": [key]}}})) == 1
 
     # No text of a trace, and no secret, in what leaves the lake.
-    told = str([message, artifact, event, printed, refused.stdout, refused.stderr, said.stdout])
-    assert "backup" not in told.casefold()
-    assert "QXSECRET" not in told
+    reported = str([message, artifact, event, printed, refused.stdout, refused.stderr, output.stdout])
+    assert "backup" not in reported.casefold()
+    assert "QXSECRET" not in reported
     assert "QXSECRET" not in str(read(world.warehouse, "FROM runs")) + str(sent)

@@ -127,7 +127,7 @@ def test_every_bad_row_is_quarantined_with_its_reason(world: World) -> None:
     assert found == {i: reason for i, (reason, _) in enumerate(REFUSED)}
 
 
-def test_a_quarantined_row_can_be_told_and_read_again(world: World) -> None:
+def test_a_quarantined_row_can_be_reported_and_read_again(world: World) -> None:
     held = {r["trace_id"]: r for r in read(world.warehouse, "FROM quarantine WHERE trace_id IS NOT NULL")}
     assert {"no-zone", "null-answer", "ten-megabytes", "no-question", "plain"} <= held.keys()
     assert json.loads(held["no-zone"]["raw"]) == trace("no-zone", timestamp="2026-11-01T12:00:00")

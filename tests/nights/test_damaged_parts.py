@@ -127,9 +127,9 @@ REMADE = [t for t in TABLES.values() if t.remade and t.name not in UNUSED]
 def test_what_can_be_made_again_is(world: World, command: Command, table: Table) -> None:
     before = tables_of(world)
     parts = damage(world, table)
-    said = rebuild(command, world)
-    assert said.startswith(f"leadline: {parts[0]}: the part is damaged (")
-    assert said.strip().endswith(table.remedy)
+    output = rebuild(command, world)
+    assert output.startswith(f"leadline: {parts[0]}: the part is damaged (")
+    assert output.strip().endswith(table.remedy)
     for path in parts:
         path.unlink()
     for name, verb in COMMANDS.items():
@@ -162,9 +162,9 @@ def test_the_ledger_is_not_made_again_and_no_trace_is_lost(
     (part,) = damage(world, TABLES["sources"])
     shutil.rmtree(world.config.parent / "logs")
     (world.config.parent / "logs").mkdir()
-    said = rebuild(command, world)
+    output = rebuild(command, world)
     assert (
-        "Nothing can rebuild it: restore it from a backup. Removing the file loses which file its traces came" in said
+        "Nothing can rebuild it: restore it from a backup. Removing the file loses which file its traces came" in output
     )
     failed = leadline("nightly", "--config", world.config, "--date", LAST, env=without_prefect)
     assert (failed.returncode, b"Traceback" in failed.stderr) == (1, False)

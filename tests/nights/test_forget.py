@@ -308,18 +308,18 @@ def test_no_text_is_removed_while_somebody_reads_it(world: World, writer: str) -
     assert read(world.warehouse, "FROM redactions") == []
 
 
-def test_a_dry_run_tells_what_would_go_and_changes_nothing(world: World, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_dry_run_shows_what_would_go_and_changes_nothing(world: World, capsys: pytest.CaptureFixture[str]) -> None:
     before = tree(world.out)
     found = preview(world.config, ["b", "nobody"])
     show_preview(found, ["b", "nobody"])
-    said = capsys.readouterr().out
+    output = capsys.readouterr().out
     assert tree(world.out) == before
     assert (found.known, found.nights) == ({"b"}, (NEW.date(),))
-    assert "b: is here." in said
-    assert "nobody: no such trace is here; it would be refused when it comes." in said
-    assert f"Pages to write again: {NEW.date()}." in said
-    assert "Nothing was changed." in said
-    assert SECRET not in said
+    assert "b: is here." in output
+    assert "nobody: no such trace is here; it would be refused when it comes." in output
+    assert f"Pages to write again: {NEW.date()}." in output
+    assert "Nothing was changed." in output
+    assert SECRET not in output
     done = {s.stage: s.computed for s in run(world.config, ["b", "nobody"]).stages}  # what it really does is the same
     assert [rows for rows, _ in found.tables.values()] == list(done.values())
     assert found.tables["traces"] == (1, [NEW.date()])
@@ -394,18 +394,18 @@ def test_a_dry_run_waits_for_nobody(world: World) -> None:
 
 
 def test_the_verbs(world: World, environment: dict[str, str], no_server: dict[str, str]) -> None:
-    said = leadline("forget", "a/1", "--dry-run", "--config", world.config, env=no_server)
-    assert (said.returncode, "a/1: is here." in said.stdout.decode()) == (0, True)
+    output = leadline("forget", "a/1", "--dry-run", "--config", world.config, env=no_server)
+    assert (output.returncode, "a/1: is here." in output.stdout.decode()) == (0, True)
     assert found_in(world, SECRET)
-    said = leadline("forget", "a/1", "nobody", "--reason", "a letter", "--config", world.config, env=no_server)
-    assert said.returncode == 0, said.stderr.decode()
-    assert "Texts removed of 1 traces" in said.stdout.decode()
-    assert "nobody: no such trace is here. It will be refused when it comes." in said.stdout.decode()
+    output = leadline("forget", "a/1", "nobody", "--reason", "a letter", "--config", world.config, env=no_server)
+    assert output.returncode == 0, output.stderr.decode()
+    assert "Texts removed of 1 traces" in output.stdout.decode()
+    assert "nobody: no such trace is here. It will be refused when it comes." in output.stdout.decode()
     assert found_in(world, SECRET) == set()
     retain(world, text_days=5)
-    said = leadline("retention", "--config", world.config, env=environment)
-    assert said.returncode == 0, said.stderr.decode()
-    assert "Texts removed of 3 traces" in said.stdout.decode()  # the others of the old night
+    output = leadline("retention", "--config", world.config, env=environment)
+    assert output.returncode == 0, output.stderr.decode()
+    assert "Texts removed of 3 traces" in output.stdout.decode()  # the others of the old night
 
 
 def retain(world: World, **days: int) -> None:

@@ -38,16 +38,16 @@ def world(tmp_path_factory: pytest.TempPathFactory) -> World:
 def test_a_night_with_two_judges(
     world: World, without_prefect: dict[str, str], capsys: pytest.CaptureFixture[str]
 ) -> None:
-    told = measure(world.config, FIRST, FIRST).judging
-    assert [(j.judge, j.share) for j in told.judges] == [("replay", None), ("dear", 1.0)]
-    said = leadline("nightly", "--config", world.config, "--date", FIRST, env=without_prefect)
-    assert said.returncode == 0, said.stderr.decode()
+    reported = measure(world.config, FIRST, FIRST).judging
+    assert [(j.judge, j.share) for j in reported.judges] == [("replay", None), ("dear", 1.0)]
+    output = leadline("nightly", "--config", world.config, "--date", FIRST, env=without_prefect)
+    assert output.returncode == 0, output.stderr.decode()
     run = last_run(world.warehouse)
     computed = {name: stage["computed"] for name, stage in run["stages"].items()}
     looks = [name for name in computed if name.startswith(("verdicts", "joint pairs"))]
     assert looks == ["verdicts", "joint pairs", "verdicts 2", "joint pairs 2"]
-    assert computed["verdicts"] == told.judges[0].verdicts
-    assert 0 < computed["verdicts 2"] <= told.judges[1].verdicts
+    assert computed["verdicts"] == reported.judges[0].verdicts
+    assert 0 < computed["verdicts 2"] <= reported.judges[1].verdicts
 
     # who was asked, and what it cost
     paid = world.log.read_text().split()
@@ -86,7 +86,7 @@ def test_a_night_with_two_judges(
     (asked,) = read(world.warehouse, "SELECT count(*) AS n FROM claim_results WHERE n_pairs > 0")
     note = f"Escalated {went['n'] / asked['n']:.1%} of {asked['n']:,} claims to judge dear."
     assert note in run["notes"]
-    assert note in said.stdout.decode()
+    assert note in output.stdout.decode()
 
     # and again: nothing
     before = tables(world.warehouse, {})
@@ -118,7 +118,7 @@ def test_a_dry_run_says_what_it_assumes(world: World, tmp_path: Path, capsys: py
     assert "tokens if all claims go on to it: no measured rate yet. Nothing was changed." in printed
 
 
-def test_tokens_are_told_apart_where_a_model_writes() -> None:
+def test_tokens_are_reported_apart_where_a_model_writes() -> None:
     assert tokens(StageResult("verdicts", tokens_in=172_447)) == "172,447"
     assert (
         tokens(StageResult("verdicts", tokens_in=172_447, tokens_cached=90_000, tokens_out=512))

@@ -103,11 +103,11 @@ def test_no_text_of_a_trace_leaves_the_lake(
     assert CANARY not in json.dumps([r["detail"] for r in held])
     assert CANARY not in str(read(world.warehouse, "FROM runs"))
 
-    for said in (good, too_bad, outage):
-        assert CANARY.encode() not in said.stdout + said.stderr
-    told = {what: post(prefect_server, what) for what in ("flow_runs", "task_runs", "logs", "artifacts", "events")}
-    assert f"nightly {FIRST}..{FIRST}" in told["flow_runs"]  # these runs are among what Prefect tells
-    assert [what for what, text in told.items() if CANARY in text] == []
+    for output in (good, too_bad, outage):
+        assert CANARY.encode() not in output.stdout + output.stderr
+    reported = {what: post(prefect_server, what) for what in ("flow_runs", "task_runs", "logs", "artifacts", "events")}
+    assert f"nightly {FIRST}..{FIRST}" in reported["flow_runs"]  # these runs are among what Prefect tells
+    assert [what for what, text in reported.items() if CANARY in text] == []
     rows = database(prefect_server)
     assert str(world.config) in rows  # the same of its database
     assert CANARY not in rows

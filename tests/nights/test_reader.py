@@ -50,9 +50,9 @@ def test_a_reader_and_a_nightly_leave_each_other_alone(tmp_path: Path, without_p
     output, errors = reader.communicate(timeout=60)
 
     assert (nightly.returncode, reader.returncode, errors) == (0, 0, b""), nightly.stderr + errors
-    told = json.loads(output)
-    assert told["rounds"] > 10
-    (old,) = told["answers"]  # one and the same answer throughout
+    reported = json.loads(output)
+    assert reported["rounds"] > 10
+    (old,) = reported["answers"]  # one and the same answer throughout
     assert old[0] == 20
     assert old[3] == 1
     (new,) = read(world.warehouse, "SELECT count(*) AS n, (SELECT count(*) FROM runs) AS runs FROM trace_scores")

@@ -136,8 +136,8 @@ def test_dangling_citations_are_found(first: First) -> None:
 
 def test_every_claim_stands_in_its_answer_and_has_one_result(first: First) -> None:
     warehouse = first.world.warehouse
-    said = "substr(answer, span_start + 1, span_end - span_start)"
-    sql = f"SELECT claim_id FROM claims JOIN traces USING (trace_id) WHERE claims.text <> {said} OR claims.text = ''"
+    output = "substr(answer, span_start + 1, span_end - span_start)"
+    sql = f"SELECT claim_id FROM claims JOIN traces USING (trace_id) WHERE claims.text <> {output} OR claims.text = ''"
     wrong = read(warehouse, sql)
     assert wrong == []
     counts = "SELECT (SELECT count(*) FROM claims WHERE kind = 'claim') AS claims, count(*) AS results, count(DISTINCT claim_id) AS ids"
@@ -171,9 +171,9 @@ def test_what_is_printed_and_where_the_report_is(first: First) -> None:
 @pytest.fixture(scope="module")
 def figures(first: First) -> dict[str, str]:
     """What the pages have to show of the run."""
-    with redirect_stdout(io.StringIO()) as said:
+    with redirect_stdout(io.StringIO()) as output:
         show(first.missing, FIRST, LAST)
-    found: dict[str, str] = pages.figures(said.getvalue(), first.printed, first.world.warehouse)
+    found: dict[str, str] = pages.figures(output.getvalue(), first.printed, first.world.warehouse)
     return found
 
 
@@ -212,8 +212,8 @@ def test_a_dry_run_changes_nothing_and_counts_what_the_run_then_computes(first: 
 
 def test_a_second_run_computes_nothing(world: World, without_prefect: dict[str, str]) -> None:
     expected, before = tables(world.warehouse, {}), tree(world.out, OWN)
-    said = leadline("nightly", *DAYS, "-c", world.config, env=without_prefect)
-    assert said.returncode == 0, said.stderr.decode()
+    output = leadline("nightly", *DAYS, "-c", world.config, env=without_prefect)
+    assert output.returncode == 0, output.stderr.decode()
     run = last_run(world.warehouse)
     assert {name: run["stages"][name]["computed"] for name in WORK} == dict.fromkeys(WORK, 0)
     assert run["stages"]["ingest"]["reused"] == 122
@@ -234,8 +234,8 @@ def test_a_late_trace_makes_its_day_incomplete_and_no_other(world: World, withou
     assert (missing.judging.relevance, missing.judging.scores) == (1 + 2 + 1, 1)  # answer, two chunks, both together
 
     parts = tree(world.lake, (*OWN, "nightly_"))
-    said = leadline("nightly", *DAYS, "-c", world.config, env=without_prefect)
-    assert said.returncode == 0, said.stderr.decode()
+    output = leadline("nightly", *DAYS, "-c", world.config, env=without_prefect)
+    assert output.returncode == 0, output.stderr.decode()
     run = last_run(world.warehouse)
     computed = {name: run["stages"][name]["computed"] for name in WORK}
     expected = {"ingest": 1, "claims": 2, "pairs": 4, "verdicts": 4, "scores": 1, "nightly": 1}
@@ -298,14 +298,14 @@ def test_the_warehouse_is_made_again_from_the_lake(world: World, no_server: dict
     views = read(world.warehouse, "SELECT count(*) AS n FROM claim_details")
     world.warehouse.unlink()
     shutil.rmtree(world.lake / ".warehouse")
-    said = leadline("rebuild", "-c", world.config, env=no_server)
-    assert said.returncode == 0, said.stderr.decode()
+    output = leadline("rebuild", "-c", world.config, env=no_server)
+    assert output.returncode == 0, output.stderr.decode()
     assert tables(world.warehouse, {}) == expected
     assert read(world.warehouse, "FROM runs") == runs
     assert read(world.warehouse, "SELECT count(*) AS n FROM claim_details") == views
 
 
-def test_the_embedded_judge_tells_supported_from_contradicted_and_unsupported(first: First) -> None:
+def test_the_embedded_judge_shows_supported_from_contradicted_and_unsupported(first: First) -> None:
     labels = Counter(r["label"] for r in read(first.world.warehouse, "SELECT label FROM claim_results"))
     assert labels["supported"] > 0
     assert labels["unsupported"] > 0

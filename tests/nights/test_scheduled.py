@@ -48,8 +48,8 @@ def client(prefect_server: Any) -> Iterator[SyncPrefectClient]:
 def deployed(client: SyncPrefectClient, environment: dict[str, str]) -> dict[str, Any]:
     """The deployments of prefect.yaml, as the page has them put on the server."""
     for command in commands(3):
-        said = subprocess.run(command, env=environment, cwd=ROOT, capture_output=True, timeout=WITHIN_S, check=False)
-        assert said.returncode == 0, said.stdout.decode() + said.stderr.decode()
+        output = subprocess.run(command, env=environment, cwd=ROOT, capture_output=True, timeout=WITHIN_S, check=False)
+        assert output.returncode == 0, output.stdout.decode() + output.stderr.decode()
     flows = {f.id: f.name for f in client.read_flows()}
     return {f"{flows[d.flow_id]}/{d.name}": d for d in client.read_deployments()}
 
@@ -82,9 +82,11 @@ def world(tmp_path: Path) -> World:
     )
 
 
-def test_the_page_tells_what_prefect_yaml_schedules(deployed: dict[str, Any]) -> None:
-    told = {m[1]: (m[2], m[3]) for m in re.finditer(r"^\| `(\w+/\w+)` \| ([^|]+?) \| ([^|]+?) \|$", PAGE, re.MULTILINE)}
-    assert set(told) == set(deployed)
+def test_the_page_shows_what_prefect_yaml_schedules(deployed: dict[str, Any]) -> None:
+    reported = {
+        m[1]: (m[2], m[3]) for m in re.finditer(r"^\| `(\w+/\w+)` \| ([^|]+?) \| ([^|]+?) \|$", PAGE, re.MULTILINE)
+    }
+    assert set(reported) == set(deployed)
     # minute, hour and day of the week as the page has them in words
     expected = {
         "nightly/nightly": ("30 2 * * *", True, "daily, 02:30 UTC"),
@@ -95,7 +97,7 @@ def test_the_page_tells_what_prefect_yaml_schedules(deployed: dict[str, Any]) ->
         (schedule,) = deployed[name].schedules
         assert isinstance(schedule.schedule, CronSchedule)
         assert (schedule.schedule.cron, schedule.schedule.timezone, schedule.active) == (cron, "UTC", active)
-        assert told[name][0].startswith(words)
+        assert reported[name][0].startswith(words)
         assert deployed[name].global_concurrency_limit.limit == 1
 
 

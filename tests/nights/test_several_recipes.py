@@ -40,13 +40,13 @@ def world(tmp_path_factory: pytest.TempPathFactory) -> World:
 
 @pytest.mark.slow
 def test_a_night_with_two_recipes(world: World, without_prefect: dict[str, str]) -> None:
-    told = measure(world.config, FIRST, FIRST)
-    assert [j.judge for j in told.judging.judges] == [
+    reported = measure(world.config, FIRST, FIRST)
+    assert [j.judge for j in reported.judging.judges] == [
         "replay for claims", "replay, pass 1 for cited", "replay, pass 2 for cited",
     ]  # fmt: skip
-    said = leadline("nightly", "--config", world.config, "--date", FIRST, env=without_prefect)
-    assert said.returncode == 0, said.stderr.decode()
-    out = said.stdout.decode()
+    output = leadline("nightly", "--config", world.config, "--date", FIRST, env=without_prefect)
+    assert output.returncode == 0, output.stderr.decode()
+    out = output.stdout.decode()
     assert f"Groundedness {FIRST} to {FIRST}, recipe claims" in out
     assert f"Citation groundedness {FIRST} to {FIRST}, recipe cited" in out
 
@@ -61,8 +61,8 @@ def test_a_night_with_two_recipes(world: World, without_prefect: dict[str, str])
         "claims: reviewed", "cited: reviewed",
         "claims: alerts", "cited: alerts", "warehouse", "report",
     ]  # fmt: skip
-    assert computed["ingest"] == told.traces == 45
-    assert computed["claims: claims"] == told.claims
+    assert computed["ingest"] == reported.traces == 45
+    assert computed["claims: claims"] == reported.claims
     recipes = {r["name"]: r for r in read(world.warehouse, "FROM recipes")}
     assert (run["recipe"], run["recipes"]) == (
         recipes["claims"]["recipe"],
@@ -71,7 +71,7 @@ def test_a_night_with_two_recipes(world: World, without_prefect: dict[str, str])
 
     # what is shared is computed once: claims, relevance, and each request's verdict
     assert (computed["cited: claims"], computed["cited: relevance"], computed["cited: grades"]) == (0, 0, 0)
-    assert (told.judging.answers, computed["claims: grades"]) == (45, 45 * 6)
+    assert (reported.judging.answers, computed["claims: grades"]) == (45, 45 * 6)
     paid = world.log.read_text().split()
     assert len(paid) == len(set(paid)) == run["verdicts_computed"]
     (shared,) = read(
@@ -84,8 +84,8 @@ def test_a_night_with_two_recipes(world: World, without_prefect: dict[str, str])
         world.warehouse,
         f"SELECT count(DISTINCT request_key) AS n FROM pairs WHERE stage = 1 AND recipe = '{recipes['cited']['recipe']}'",
     )
-    assert computed["cited: verdicts"] == first["n"] - shared["n"] == told.judging.judges[1].verdicts
-    assert computed["cited: verdicts 2"] <= told.judging.judges[2].verdicts
+    assert computed["cited: verdicts"] == first["n"] - shared["n"] == reported.judging.judges[1].verdicts
+    assert computed["cited: verdicts 2"] <= reported.judging.judges[2].verdicts
 
     # each trace is accounted for under both, and the numbers do not mix
     counts = "SELECT recipe, count(*) AS n, count(groundedness_score) AS g, count(citation_groundedness) AS c FROM trace_scores GROUP BY ALL"
@@ -146,7 +146,7 @@ def config_with(world: World, tmp_path: Path, **changes: Any) -> Path:
 
 
 @pytest.mark.parametrize(
-    ("changes", "said"),
+    ("changes", "output"),
     [
         ({"recipe": {"judge": "out/replay.yaml"}}, ": recipes is beside recipe. Move that one into the list."),
         ({"recipes": []}, ": recipe is missing. Add it, or `recipes`"),
@@ -157,11 +157,13 @@ def config_with(world: World, tmp_path: Path, **changes: Any) -> Path:
         ({"recipes": [{"judge": "out/replay.yaml", "extractor": {"kind": "sentence"}}]}, ": recipes.0.extractor.kind is 'sentence'"),
     ],
 )  # fmt: skip
-def test_mistakes_are_told_with_their_place(world: World, tmp_path: Path, changes: dict[str, Any], said: str) -> None:
+def test_mistakes_are_reported_with_their_place(
+    world: World, tmp_path: Path, changes: dict[str, Any], output: str
+) -> None:
     path = config_with(world, tmp_path, **changes)
     with pytest.raises(ConfigError) as caught:
         build_contexts(path, FIRST, FIRST)
-    assert str(caught.value).startswith(f"{path}{said}")
+    assert str(caught.value).startswith(f"{path}{output}")
 
 
 def test_a_mistake_in_a_recipes_own_file_names_that_file(world: World, tmp_path: Path) -> None:

@@ -211,7 +211,7 @@ def test_too_many_bad_lines_stop_it_and_nothing_is_kept(ctx: Context) -> None:
 
 
 @pytest.mark.parametrize("name", ["missing.jsonl", "."])
-def test_a_file_that_can_t_be_read_is_told(ctx: Context, name: str) -> None:
+def test_a_file_that_can_t_be_read_is_reported(ctx: Context, name: str) -> None:
     with pytest.raises(SourceError, match=r"docs/reviews\.md"):
         import_reviews(ctx, ctx.config.lake.parent / name)
 

@@ -69,7 +69,7 @@ class TestJsonLines:
         assert "20 of 20" in note
         assert note.endswith("8: not JSON; …).")
 
-    def test_a_file_without_annotations_is_told(self, tmp_path: Path) -> None:
+    def test_a_file_without_annotations_is_reported(self, tmp_path: Path) -> None:
         assert read(tmp_path, "\n").notes == ("gold.jsonl: there are no annotations in it.",)
 
 
@@ -96,7 +96,7 @@ class TestCsv:
         assert set(found.gold) == {"before", "after"}
         assert found.notes == (f"gold.csv: 1 of 3 annotations can't be used and are left out (line 3: {wrong}).",)
 
-    def test_a_quote_that_is_never_closed_is_told_with_the_lines_that_it_swallowed(self, tmp_path: Path) -> None:
+    def test_a_quote_that_is_never_closed_is_reported_with_the_lines_that_it_swallowed(self, tmp_path: Path) -> None:
         found = read(tmp_path, 'question,gold_ids\nbefore,a\n"open,a\nlost,a\nlost too,a\n', "gold.csv")
         assert set(found.gold) == {"before"}
         assert "(line 3–5: 1 cells, not 2)" in found.notes[0]
@@ -116,7 +116,7 @@ def test_no_file_is_no_annotation() -> None:
     assert load(None, "nightly.yaml", "recipe.grace.annotations") == Annotations()
 
 
-def test_the_version_tells_what_is_annotated_and_nothing_else(tmp_path: Path) -> None:
+def test_the_version_shows_what_is_annotated_and_nothing_else(tmp_path: Path) -> None:
     a, b, bad = '{"question": "a", "gold_ids": ["x", "y"]}\n', '{"question": "b", "gold_ids": ["x"]}\n', "{\n"
     same = {read(tmp_path, content).version for content in (a + b, b + bad + a, a + a.replace('"x", "y"', '"y"') + b)}
     assert len(same) == 1

@@ -115,7 +115,7 @@ def test_the_width_of_an_interval_is_what_counts(tmp_path: Path) -> None:
     ]
 
 
-def test_a_drop_is_told_with_its_generator_layer_size_and_worst_traces(ctx: Context) -> None:
+def test_a_drop_is_reported_with_its_generator_layer_size_and_worst_traces(ctx: Context) -> None:
     fallen(ctx, FELL)
     put_scores(ctx, FELL, {"a": (90, "healthy"), "b": (0, "prompt"), "c": (10, "generator"), "d": (0, "generator")})
     result = find_alerts(over(ctx, FELL))
@@ -138,7 +138,7 @@ def test_a_drop_is_told_with_its_generator_layer_size_and_worst_traces(ctx: Cont
     assert (alert["status"], alert["announced_at"], alert["sent_at"], alert["sent"]) == ("fired", None, None, [])
 
 
-def test_while_it_lasts_it_is_not_told_again_and_a_night_that_is_run_again_changes_nothing(ctx: Context) -> None:
+def test_while_it_lasts_it_is_not_reported_again_and_a_night_that_is_run_again_changes_nothing(ctx: Context) -> None:
     for n in range(3):
         fallen(ctx, FELL + timedelta(days=n))
     first = find_alerts(over(ctx, FELL, FELL + timedelta(days=2)))
@@ -179,7 +179,7 @@ def test_a_return_that_is_not_there_any_more_is_taken_back(ctx: Context) -> None
     assert (alert["status"], alert["until"], alert["recovered_on"]) == ("fired", None, None)
 
 
-def test_a_late_night_tells_nothing_that_a_later_one_has_told(ctx: Context) -> None:
+def test_a_late_night_shows_nothing_that_a_later_one_has_reported(ctx: Context) -> None:
     """The night after the first bad one was computed before it: both nights show the same drop."""
     after = FELL + timedelta(days=1)
     fallen(ctx, after)
@@ -191,7 +191,7 @@ def test_a_late_night_tells_nothing_that_a_later_one_has_told(ctx: Context) -> N
     assert [a["date"] for a in alerts(ctx)] == [a["date"] for a in fired] == [after]
 
 
-def test_a_late_night_tells_what_no_later_one_has_told(ctx: Context) -> None:
+def test_a_late_night_shows_what_no_later_one_has_reported(ctx: Context) -> None:
     put_night(ctx, FELL + timedelta(days=1), {"large": 80, "small": 80})
     find_alerts(over(ctx, FELL + timedelta(days=1)))
     fallen(ctx, FELL)

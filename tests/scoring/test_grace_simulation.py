@@ -110,7 +110,7 @@ def test_the_planted_rates_lie_in_the_intervals(world) -> None:
     assert len(outside) <= 3, outside
 
 
-def test_generators_that_differ_are_told_apart(world) -> None:
+def test_generators_that_differ_are_reported_apart(world) -> None:
     """Planted accuracies are 0.94, 0.75 and 0.42; intervals are at most 0.062 wide."""
     by = {r["generator"]: r for r in world[1]["nightly_grace"]}
     assert by["careless"]["accuracy_high"] < by["average"]["accuracy_low"]

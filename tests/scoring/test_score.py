@@ -363,7 +363,7 @@ def test_judges_and_recipes_say_what_the_hashes_stand_for(tmp_path: Path) -> Non
     assert (scored["recipe"], scored["judge_version"], scored["date"]) == (ctx.recipe, ctx.judge_version, DAY)
 
 
-def test_a_night_without_traces_is_told(tmp_path: Path) -> None:
+def test_a_night_without_traces_is_reported(tmp_path: Path) -> None:
     """Logs that did not arrive must not look like a night on which all was well."""
     ctx = context(tmp_path, last=NEXT)
     put(ctx, trace("t", "Alpha.", {"a": "alpha"}))

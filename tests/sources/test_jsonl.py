@@ -95,7 +95,7 @@ def hash_of(tmp: Path, data: bytes) -> str:
         (b"[]", None),
     ],
 )
-def test_a_refused_row_tells_its_day_where_it_can_be_read(tmp_path: Path, data: bytes, day: date | None) -> None:
+def test_a_refused_row_shows_its_day_where_it_can_be_read(tmp_path: Path, data: bytes, day: date | None) -> None:
     assert only_reject(tmp_path, data).day == day
 
 

@@ -64,7 +64,7 @@ def test_a_hundred_quiet_nights_give_at_most_one_alert() -> None:
     assert sum(len(w.changes) for w in watchers) <= 1
 
 
-def test_a_lasting_drop_is_told_once_with_its_size_and_so_is_its_end() -> None:
+def test_a_lasting_drop_is_reported_once_with_its_size_and_so_is_its_end() -> None:
     """5 points at 200 traces a night are 2.4 sampling errors of a night: a few nights together show them."""
     rng = np.random.default_rng(1)
     watcher = Watcher()
@@ -128,19 +128,19 @@ def test_too_few_nights_say_nothing() -> None:
     assert isinstance(watch([*nights, night(13, 81), night(14, 10)], [], RULES), Change)
 
 
-def test_without_any_standard_error_nothing_is_told() -> None:
+def test_without_any_standard_error_nothing_is_reported() -> None:
     nights = [replace(n, se=None) for n in quiet()]
     assert watch([*nights, Night(FIRST + timedelta(days=30), 200, 10, None)], [], RULES) is None
 
 
-def test_a_small_change_is_not_told_however_sure() -> None:
+def test_a_small_change_is_not_reported_however_sure() -> None:
     nights = [night(d, 80 + d % 2 / 100, n=1_000_000) for d in range(30)]
     fallen = [*nights, night(30, 79.2, n=1_000_000)]
     assert watch(fallen, [], RULES) is None
     assert isinstance(watch(fallen, [], replace(RULES, least_change=0.5)), Change)
 
 
-def test_nothing_is_told_within_the_judges_own_noise() -> None:
+def test_nothing_is_reported_within_the_judges_own_noise() -> None:
     """All scores of a night are the same, so that sampling explains nothing; a judge that moves each trace by 60 moves
     the mean of 25 of them by 12, and a drop of 15 is little more than that."""
     nights = [night(d, 80.0, n=25, se=0.0) for d in range(30)]

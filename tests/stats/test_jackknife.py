@@ -83,6 +83,6 @@ def test_the_unit_of_the_scores_has_no_say() -> None:
     [([1.0, 2], [1.0, 1]), ([1.0, 2, 3], [0.0, 0, 0]), ([2.0, 2, 2], [1.0, 1, 1]), ([1.0, 2, 3], [0.0, 5, 0])],
     ids=["two questions", "repeats all alike", "questions all alike", "one question alone has repeats that differ"],
 )
-def test_where_it_can_t_be_told_there_is_none(mean: list[float], variance: list[float]) -> None:
+def test_where_it_can_t_be_reported_there_is_none(mean: list[float], variance: list[float]) -> None:
     found = share(np.full(len(mean), 2.0), np.array(mean), np.array(variance))
     assert np.isnan(found).all()

@@ -139,7 +139,7 @@ def garble(path: Path) -> None:
 
 class TestDamage:
     @pytest.mark.parametrize("read", [Part.read, Part.rows, Part.inputs, lambda part: check([part.path])])
-    def test_whoever_reads_a_damaged_part_is_told_what_to_do(
+    def test_whoever_reads_a_damaged_part_is_reported_what_to_do(
         self, tmp_path: Path, read: Callable[[Part], object]
     ) -> None:
         lake = Lake(tmp_path / "a=b")  # a lake may lie anywhere
@@ -332,7 +332,7 @@ Lake(Path(sys.argv[1])).write(JUDGES, "j", rows)
 
 
 class TestLock:
-    def test_one_process_at_a_time_and_the_other_is_told_who_holds_it(self, tmp_path: Path) -> None:
+    def test_one_process_at_a_time_and_the_other_is_reported_who_holds_it(self, tmp_path: Path) -> None:
         holder = subprocess.Popen(
             [sys.executable, "-c", HOLDER, str(tmp_path)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
         )

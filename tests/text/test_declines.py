@@ -100,7 +100,7 @@ def test_what_denies_something_answers(sentence: str) -> None:
     ("Clubs can hire the room, but the documents do not say what it costs.", "Clubs can hire the room"),
     ("The passages do not name the architect; they only state that it dates from 1900.", "It dates from 1900"),
 ])  # fmt: skip
-def test_what_is_said_beside_it_is_a_statement_of_its_own(sentence: str, rest: str) -> None:
+def test_what_is_stated_beside_it_is_a_statement_of_its_own(sentence: str, rest: str) -> None:
     found = _reading.read([Statement(sentence, (2,))])
     assert [(one.text, one.cited) for one in found.assertions] == [(rest, (2,))]
     assert found.declined == (sentence,)
@@ -112,7 +112,7 @@ def test_what_is_said_beside_it_is_a_statement_of_its_own(sentence: str, rest: s
     ("Yes, but the documents do not say what it costs.", (2,), 0),
     ("The documents do not say what it costs, but clubs can hire the room.", (2,), 0),
 ])  # fmt: skip
-def test_what_is_said_and_cited_first_stands_before(sentence: str, cited: tuple[int, ...], before: int) -> None:
+def test_what_is_stated_and_cited_first_stands_before(sentence: str, cited: tuple[int, ...], before: int) -> None:
     assert _reading.read([Statement(sentence, cited), Statement("It is big.", (2,))]).before == before
 
 

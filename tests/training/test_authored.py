@@ -123,12 +123,12 @@ def test_a_remedied_document_holds_the_remedy_or_the_claim_and_nothing_that_says
             made = [p for p in of(own, claim) if p.kind in {"remedied", "put_in"}]
             assert any(p.kind == "remedied" for p in made) == (claim.label != "S")
             for pair in made:
-                told = [t for t in (claim.remedy, claim.text) if t is not None and t in pair.premise]
-                assert len(told) == 1
+                reported = [t for t in (claim.remedy, claim.text) if t is not None and t in pair.premise]
+                assert len(reported) == 1
                 if pair.kind == "put_in" or claim.remedy is None:
-                    assert told == [claim.text]
+                    assert reported == [claim.text]
                 elif form == "sentences":
-                    assert told == [claim.remedy]
+                    assert reported == [claim.remedy]
                 gone = [s for s in document.sentences if s not in pair.premise]
                 if claim.label == "C":
                     assert set(needed(document, claim)) <= set(gone)

@@ -52,11 +52,11 @@ def examples(folder: Path, *, role: str = "judge", count: int = 16, **student: A
     """A folder as `leadline distill` writes it."""
     (folder / "prompts").mkdir(parents=True)
     (folder / "prompts/p.md").write_text(PROMPT)
-    told = [("supported", "[1]"), ("unsupported", "[]")]
+    reported = [("supported", "[1]"), ("unsupported", "[]")]
     for split, first in (("train", 0), ("valid", count)):
         rows = []
         for n in range(first, first + count // (1 if split == "train" else 4)):
-            label, passages = told[n % 2]
+            label, passages = reported[n % 2]
             texts = (SYSTEM, f"Claim {n}.", f'{{"label": "{label}", "passages": {passages}}}')
             roles = ("system", "user", "assistant")
             rows.append({"messages": [{"role": r, "content": t} for r, t in zip(roles, texts, strict=True)]})
@@ -105,7 +105,7 @@ def test_a_marker_in_a_text_is_no_token_of_its_own(base, tmp_path):
     assert text in tokenizer.decode(example.reply)
 
 
-def test_replies_end_together_and_nothing_else_is_told():
+def test_replies_end_together_and_nothing_else_is_reported():
     batch = distill.collated([Example([5, 6, 7], [8, 9]), Example([5], [8])])
     assert batch["input_ids"].tolist() == [[5, 6, 7, 8, 9], [0, 0, 0, 5, 8]]
     assert batch["attention_mask"].tolist() == [[1, 1, 1, 1, 1], [0, 0, 0, 1, 1]]

@@ -95,7 +95,7 @@ class Taught:
     labels: dict[str, str]  # of the claims of the night that the student judged
 
 
-def said(one: str, does: str, other: str) -> str:
+def sentence(one: str, does: str, other: str) -> str:
     return f"The {one} {does} the {other}."
 
 
@@ -106,7 +106,7 @@ def night(day: date, verbs: list[str], of: list[tuple[str, str]]) -> list[dict[s
             f"{day}-{n}",
             timestamp=f"{day}T12:00:00Z",
             question=f"What does the {one} do with the {other}?",
-            answer=said(one, verbs[n % len(verbs)], other),
+            answer=sentence(one, verbs[n % len(verbs)], other),
             chunks=[{"chunk_id": "1", "text": f"A {one} and the {other}."}],
         )
         for n, (one, other) in enumerate(of)
@@ -137,7 +137,7 @@ def cases(path: Path) -> suite.Suite:
         one, other = THINGS[n], THINGS[-1 - n]
         rows.append({
             "input": f"What does the {one} do with the {other}?",
-            "actual_output": f"{said(one, does, other)[:-1]} [1].",
+            "actual_output": f"{sentence(one, does, other)[:-1]} [1].",
             "references": [f"A {one} and the {other}."],
             "conditions": {
                 "answer_relevancy_condition": ">=1", "completeness_condition": ">=1",
@@ -169,7 +169,7 @@ def taught(tmp_path_factory: pytest.TempPathFactory) -> Taught:
         judged.close()
 
         (root / "prompt.md").write_text(PROMPT)
-        spoken = [PROMPT, *TEXTS, *(said(a, v, b) for v in RULE for a, b in pairs_of[:40])]
+        spoken = [PROMPT, *TEXTS, *(sentence(a, v, b) for v in RULE for a, b in pairs_of[:40])]
         build(root / "base", texts=spoken, vocabulary=1200, spread=0.6)
         student = {"kind": "llm", "prompt": "prompt.md", "max_reply_tokens": 32}
         model = {"model": "./base", "dtype": "float32", "max_tokens": 512}

@@ -175,9 +175,9 @@ def test_every_format_of_a_model_loads_again_and_their_sizes_add_up(model, base,
     for i, (name, (weights, _)) in enumerate(found.items()):
         assert {n: t.shape for n, t in weights.items()} == {n: t.shape for n, t in tensors.items()}
         assert {t.dtype for t in weights.values()} == {torch.float32}
-        told, _ = probabilities(export.write(weights, model, tmp_path / str(i)))
+        reported, _ = probabilities(export.write(weights, model, tmp_path / str(i)))
         # The encoder is three ranks away from its base, so sixteen hold all of that.
-        assert (told - expected).abs().max() < (0.1 if name.startswith("int8") else 0.01), name
+        assert (reported - expected).abs().max() < (0.1 if name.startswith("int8") else 0.01), name
     assert torch.equal(found["float32"][0]["classifier.weight"], tensors["classifier.weight"])
 
 

@@ -211,7 +211,7 @@ def test_features_are_computed_once_per_model_and_requests(tmp_path):
 # What is told of it ---------------------------------------------------------------------------------------------------
 
 
-def test_what_each_feature_is_worth_is_told_of_sets_that_were_not_fitted_to():
+def test_what_each_feature_is_worth_is_reported_of_sets_that_were_not_fitted_to():
     weights = np.zeros(len(FEATURES))
     weights[FEATURES.index("entailment")] = 3.0
     samples = {"one": drawn(300, 1, weights=weights), "two": drawn(300, 2, weights=weights)}

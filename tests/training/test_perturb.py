@@ -187,7 +187,7 @@ def test_a_near_miss_is_one_edit_away_from_being_entailed(seed):
         if claim is None:
             # A supported claim, or a sentence of the document, that was changed itself.
             assert pair.premise == PROSE
-            assert any(edits(said, pair.hypothesis, kind) for said in (*MILL.sentences, CLAIMS[0].text))
+            assert any(edits(output, pair.hypothesis, kind) for output in (*MILL.sentences, CLAIMS[0].text))
             continue
         # A false one, put in with the change: the document around it is whole but for what the claim contradicts.
         assert claim.label != "S"

@@ -74,7 +74,7 @@ def claims(count, seed=0):
     return [(f"{number:032x}", " ".join(rng.sample(words, 3))) for number in range(count)]
 
 
-def test_nothing_is_told_by_claims_that_stand_on_both_sides():
+def test_nothing_is_reported_by_claims_that_stand_on_both_sides():
     # Each claim once entailed and once not, its words in the premise both times: whatever a model says of it, the two
     # are tied, and ties count one half.
     found = [
@@ -85,14 +85,14 @@ def test_nothing_is_told_by_claims_that_stand_on_both_sides():
     assert areas["overlap_only"] == pytest.approx(0.5)
 
 
-def test_claims_drawn_without_regard_to_their_label_tell_next_to_nothing():
+def test_claims_drawn_without_regard_to_their_label_show_next_to_nothing():
     rng = random.Random(1)
     found = [pair(f"It says {c} here.", c, rng.choice(["entailment", "neutral"]), group) for group, c in claims(600)]
     # Standard deviation of an area that tells nothing: sqrt((n + 1) / (12 n1 n0)), 0.024 for 300 and 300; four of them.
     assert abs(prepare.shortcuts(found)["claim_only"] - 0.5) < 0.1
 
 
-def test_a_word_that_only_false_claims_have_tells_everything():
+def test_a_word_that_only_false_claims_have_shows_everything():
     found = [
         pair(
             f"It says {c} here.", f"{c} never" if i % 2 else f"{c} always", "neutral" if i % 2 else "entailment", group
@@ -103,7 +103,7 @@ def test_a_word_that_only_false_claims_have_tells_everything():
 
 
 @pytest.mark.parametrize(("entailed_shares", "area"), [(True, 1.0), (False, 0.0)])
-def test_shared_words_tell_everything_where_one_side_alone_has_them(entailed_shares, area):
+def test_shared_words_show_everything_where_one_side_alone_has_them(entailed_shares, area):
     found = [
         pair(c if (label == "entailment") == entailed_shares else "Quite another matter.", c, label, group)
         for group, c in claims(60)
@@ -112,7 +112,7 @@ def test_shared_words_tell_everything_where_one_side_alone_has_them(entailed_sha
     assert prepare.shortcuts(found)["overlap_only"] == pytest.approx(area)
 
 
-def test_claims_of_one_document_never_tell_of_each_other():
+def test_claims_of_one_document_never_show_of_each_other():
     # Two documents' worth of wording, each with one label: a model that had seen a document would know its label.
     rng = random.Random(2)
     found = []
@@ -266,13 +266,13 @@ def test_a_training_set_has_no_leak_into_the_sets_at_hand(built):
 
 def test_no_pair_stands_with_two_labels(built):
     for pairs in built.values():
-        told = {}
+        reported = {}
         for p in pairs:
-            told.setdefault((p.premise, p.hypothesis), set()).add(p.label)
+            reported.setdefault((p.premise, p.hypothesis), set()).add(p.label)
         # "neutral" says more than "not entailed" and is no contradiction of it.
         assert not [
             key
-            for key, labels in told.items()
+            for key, labels in reported.items()
             if len(labels - {"not_entailment"}) > 1 or labels >= {"entailment", "not_entailment"}
         ]
 

@@ -35,7 +35,7 @@ def test_a_recipe_needs_nothing_but_its_data(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("keys", "said"),
+    ("keys", "output"),
     [
         ({"data": {}, "learning_rat": 1e-4}, "Did you mean 'learning_rate'"),
         ({"data": {"form": "words"}}, "data.form is 'words'"),
@@ -46,11 +46,11 @@ def test_a_recipe_needs_nothing_but_its_data(tmp_path):
         ({"seed": 1}, "data is missing"),
     ],
 )
-def test_a_mistake_names_file_key_and_value(tmp_path, keys, said):
+def test_a_mistake_names_file_key_and_value(tmp_path, keys, output):
     path = written(tmp_path, **keys)
     with pytest.raises(ConfigError) as caught:
         recipe.load(path)
-    assert said in str(caught.value)
+    assert output in str(caught.value)
     assert str(path) in str(caught.value)
 
 

@@ -178,7 +178,7 @@ def test_what_the_model_is_shown_of_a_pair(whole, base):
     tokenizer = AutoTokenizer.from_pretrained(base)
     sep, names = tokenizer.sep_token_id, (*train.LABELS, "not_entailment")
     expected = {(p.premise, p.hypothesis): names.index(p.label) for p in PAIRS}
-    told = {
+    reported = {
         (
             tokenizer.decode(tokenizer.encode(premise, add_special_tokens=False)[: 64 - 3 - len(claim)]),
             tokenizer.decode(claim),
@@ -199,7 +199,7 @@ def test_what_the_model_is_shown_of_a_pair(whole, base):
             border = row.index(sep)
             # A long premise is cut at its end; the claim stays whole.
             found[tokenizer.decode(row[1:border]), tokenizer.decode(row[border + 1 : -1])] = label.item()
-    assert found == told
+    assert found == reported
 
 
 def test_training_learns(tmp_path):

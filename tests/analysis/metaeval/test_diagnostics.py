@@ -64,7 +64,7 @@ def test_labels_swapped(diagnose: Diagnose, at_most: bool) -> None:
     assert (found.grades["faithfulness"].value or 0) < 0.2  # but for N/A, everything is wrong
 
 
-def test_one_label_swapped_is_told_of_that_grade_alone(diagnose: Diagnose) -> None:
+def test_one_label_swapped_is_reported_of_that_grade_alone(diagnose: Diagnose) -> None:
     why, _ = diagnose(lambda n, name, grade: swapped(n, name, grade) if name == "faithfulness" else grade)
     assert why[0].startswith("Its faithfulness is upside down, as if 1 and 0 were swapped")
     assert not any("upside down" in line for line in why[1:])
@@ -128,7 +128,7 @@ def test_knowledge_of_its_own(diagnose: Diagnose, suite: Suite) -> None:
     assert not any("upside down" in w or "generous" in w for w in why)
 
 
-def test_drawing_lots_is_told(suite: Suite, tmp_path: Path) -> None:
+def test_drawing_lots_is_reported(suite: Suite, tmp_path: Path) -> None:
     (tmp_path / "random.yaml").write_text("kind: random\n")
     results = evaluate(graders.load(tmp_path / "random.yaml"), suite)
     found = rates(suite, results)

@@ -114,7 +114,7 @@ def test_another_version_is_asked_anew(lake: Lake, suite: Suite) -> None:
     assert len(other.asked) == 4
 
 
-def test_what_could_not_be_asked_is_left_out_told_and_asked_again(lake: Lake, suite: Suite) -> None:
+def test_what_could_not_be_asked_is_left_out_reported_and_asked_again(lake: Lake, suite: Suite) -> None:
     def down(n: int, name: str, grade: Grade) -> Grade:
         return Grade("failed", failure=OUTAGE) if (n, name) == (2, "completeness") else grade
 

@@ -377,7 +377,7 @@ class TestLanguages:
     def test_each_claim_has_its_language(self, answer: str, language: str) -> None:
         assert {d.language for d in cut(answer).claims} == {language}
 
-    def test_what_is_too_short_to_tell_has_that_of_the_whole(self) -> None:
+    def test_what_is_too_short_to_show_has_that_of_the_whole(self) -> None:
         answer = "Die Sicherung läuft jede Nacht um zwei Uhr morgens.\n\n- Neunzig Tage"
         assert [d.language for d in cut(answer).claims] == ["de", "de"]
         assert [d.language for d in cut("42").claims] == [None]

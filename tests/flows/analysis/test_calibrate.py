@@ -210,7 +210,7 @@ def test_a_shadow_is_left_out_unless_it_is_named(judged: World, command: Command
     assert (code, "recipe claims, shadow other: 0 answers" in err) == (3, True)  # it has judged nothing yet
 
 
-def test_what_holds_for_all_recipes_is_said_once(judged: World, command: Command, tmp_path: Path) -> None:
+def test_what_holds_for_all_recipes_is_stated_once(judged: World, command: Command, tmp_path: Path) -> None:
     settings = yaml.safe_load(judged.config.read_text())
     first = settings.pop("recipe")
     judge = str(judged.out / Path(first["judge"]).name)

@@ -39,12 +39,12 @@ def test_a_terminal_gets_a_bar_and_anything_else_artifacts(monkeypatch: pytest.M
     assert isinstance(bar_or_silent(), Silent)
 
 
-def test_a_bar_tells_stage_and_steps_on_standard_error(capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_bar_shows_stage_and_steps_on_standard_error(capsys: pytest.CaptureFixture[str]) -> None:
     bar = Bar()
     for stage, total in (("claims", 4), ("verdicts", None)):
-        with tracked(bar, stage, total) as told:
-            told.advance(3)
-            told.advance()
+        with tracked(bar, stage, total) as reported:
+            reported.advance(3)
+            reported.advance()
     shown = capsys.readouterr()
     assert shown.out == ""
     assert "claims" in shown.err
@@ -53,8 +53,8 @@ def test_a_bar_tells_stage_and_steps_on_standard_error(capsys: pytest.CaptureFix
 
 
 def test_a_stage_without_work_shows_no_bar(capsys: pytest.CaptureFixture[str]) -> None:
-    with tracked(Bar(), "claims", 0) as told:
-        told.advance()
+    with tracked(Bar(), "claims", 0) as reported:
+        reported.advance()
     assert "claims" not in capsys.readouterr().err
 
 
@@ -62,14 +62,14 @@ def test_a_stage_that_fails_leaves_its_bar_and_the_next_begins_anew(capsys: pyte
     bar = Bar()
 
     def fails() -> None:
-        with tracked(bar, "verdicts", 4) as told:
-            told.advance()
+        with tracked(bar, "verdicts", 4) as reported:
+            reported.advance()
             raise ValueError("down")
 
     with pytest.raises(ValueError, match="down"):
         fails()
-    with tracked(bar, "scores", 2) as told:
-        told.advance(2)
+    with tracked(bar, "scores", 2) as reported:
+        reported.advance(2)
     shown = capsys.readouterr().err
     assert "1/4" in shown
     assert "2/2" in shown
@@ -86,9 +86,9 @@ def artifacts(*stages: tuple[str, int | None, int], watched: Artifact | None = N
         seen["id"] = flow_run.id
         shown = watched or Artifact()
         for stage, total, steps in stages:
-            with tracked(shown, stage, total) as told:
+            with tracked(shown, stage, total) as reported:
                 for _ in range(steps):
-                    told.advance()
+                    reported.advance()
 
     nightly()
     with get_client(sync_client=True) as client:
@@ -131,5 +131,5 @@ def test_a_server_that_is_gone_stops_no_run(server: None, error: Exception) -> N
 
 
 def test_nobody_watching() -> None:
-    with tracked(Silent(), "claims", 3) as told:
-        told.advance(3)
+    with tracked(Silent(), "claims", 3) as reported:
+        reported.advance(3)

@@ -93,8 +93,8 @@ except LeadlineError as error:
     print(error, server.is_running())
 """
     nowhere = f"sqlite+aiosqlite:///{tmp_path / 'missing' / 'prefect.db'}"
-    told = printed(code, PREFECT_HOME=str(tmp_path), PREFECT_API_DATABASE_CONNECTION_URL=nowhere)
-    assert told == (
+    reported = printed(code, PREFECT_HOME=str(tmp_path), PREFECT_API_DATABASE_CONNECTION_URL=nowhere)
+    assert reported == (
         "Prefect's temporary server did not start: its process ended with code 3; what it printed stands above. Run the"
         " command again, start a server and name it in PREFECT_API_URL (docs/operations.md), or run with --no-prefect. False\n"
     )  # 3 is how uvicorn ends when the application fails to start

@@ -144,11 +144,11 @@ def test_traces_are_chained_in_the_order_of_the_list(site, night):
 
 
 def test_the_head_says_what_ran(night):
-    said = plain(night.one("p", "lede").words())
-    assert "5 answers scored under recipe claims" in said
-    assert "judged by nli-minilm" in said
+    output = plain(night.one("p", "lede").words())
+    assert "5 answers scored under recipe claims" in output
+    assert "judged by nli-minilm" in output
     for part in ("took 3 min 20 s", "computed 1234 verdicts", "had 77 already", "read 98765", "refused 3 rows"):
-        assert part in said
+        assert part in output
 
 
 def test_headline_numbers_carry_interval_and_what_was_left_out(tmp_path):

@@ -81,7 +81,7 @@ def test_the_bar_says_the_same_in_words(site: Path) -> None:
     assert second == "Where the answers of support, meridian-8b, stop: 10 sent."
 
 
-def test_the_thresholds_are_told(site: Path) -> None:
+def test_the_thresholds_are_reported(site: Path) -> None:
     note = section(site).one("p", "note").words()
     assert (
         "Each is passed from retrieval 0.34, answerability 0.00, faithfulness 0.50, answer relevance 0.4213 on." in note
