@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import Annotated, ClassVar, TypeVar
 
 import msgspec
-from jsonschema import Draft202012Validator  # type: ignore[import-untyped]
 from pydantic import Field
 
 from tasks.core import keys
@@ -166,6 +165,8 @@ def example(reply: Mapping[str, object], schema: Mapping[str, object]) -> Exampl
         reply: Its keys in that order.
         schema: Of the prompt, numbers filled in.
     """
+    from jsonschema import Draft202012Validator  # type: ignore[import-untyped]  # noqa: PLC0415 - most runs need none
+
     if not Draft202012Validator(schema).is_valid(reply):
         return Example(problem="not_in_schema")  # such as an explanation that is longer than the prompt allows
     return Example(json.dumps(reply, ensure_ascii=False))

@@ -10,7 +10,7 @@ import numpy as np
 from tasks.core import keys
 from tasks.core.progress import tracked
 from tasks.core.schemas import NIGHTLY_CORRECTED, NIGHTLY_GRACE, NIGHTLY_RELEVANCE, NIGHTLY_WATERFALL, TRACE_SCORES
-from tasks.publish import report
+from tasks.publish.report import site
 from tasks.run.context import Context
 from tasks.run.result import StageResult
 from tasks.scoring.alerts import alerts_on
@@ -34,13 +34,13 @@ def load_warehouse(ctx: Context) -> StageResult:
 
 
 def write_reports(
-    ctx: Context, *, others: Sequence[Context] = (), build: Callable[..., object] = report.build
+    ctx: Context, *, others: Sequence[Context] = (), build: Callable[..., object] = site.build
 ) -> StageResult:
     """The report of every night of the run's days whose numbers, or those of a night before it, have changed.
 
     Args:
         others: Contexts of the run's further recipes, whose pages stand beside those of the first.
-        build: See `report.build`.
+        build: See `site.build`.
     """
     contexts = (ctx, *others)
     days = sorted({date.fromisoformat(d) for c in contexts for d in ctx.lake.values(NIGHTS, c.recipe)})
@@ -52,7 +52,7 @@ def write_reports(
         for night in wanted:
             until = [d for d in days if d <= night]
             first, *beside = [c for c in contexts if c.covers(night)]
-            refused = report.refused(reader, night)
+            refused = site.refused(reader, night)
             token = keys.version([refused, *(_token(c, until) for c in (first, *beside))])
             mark = out / str(night) / MARK
             if not (mark.exists() and mark.read_text() == token):

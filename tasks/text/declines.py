@@ -5,6 +5,7 @@ not state a limit" declines, "The policy does not cover water damage" answers.
 """
 
 import re
+from functools import cache
 from typing import NamedTuple
 
 RULES = 2  # raised when the same sentence is read otherwise
@@ -160,7 +161,14 @@ _NEGATION = re.compile(
     r"insufficient|missing|absent|fails?|leaves?|open|beyond|outside|only|empty|short|blank)\b|n['’]t\b",
     re.IGNORECASE,
 )
-_DECLINES = re.compile("|".join(f"(?:{form})" for form in _FORMS), re.IGNORECASE)
+
+
+@cache
+def _declines() -> re.Pattern[str]:
+    """The forms as one pattern, compiled on first use: it takes longer than most runs' other patterns together."""
+    return re.compile("|".join(f"(?:{form})" for form in _FORMS), re.IGNORECASE)
+
+
 # Where a sentence that declines goes on to something else, or comes from it.
 _TURN = re.compile(
     r"\s*(?:[,;–—]\s*|\s)(?:but|however|although|though|yet|while|whereas|even though)\b,?\s*|\s*;\s*|\s*[–—]\s+",
@@ -202,14 +210,14 @@ def declined(sentence: str) -> Declined | None:
         return None
     condition = _CONDITION.match(sentence)
     begins = condition.end() if condition else 0
-    found = _DECLINES.search(sentence[begins:])
+    found = _declines().search(sentence[begins:])
     if found is None:
         return None
     turns = list(_TURN.finditer(sentence))
     after = next((turn.end() for turn in turns if turn.start() >= begins + found.end()), len(sentence))
     before = next((turn.start() for turn in reversed(turns) if turn.end() <= begins + found.start()), 0)
     parts = (sentence[:before], sentence[after:])
-    lead, tail = ("" if _DECLINES.search(part) else part.strip(" ,;.") for part in parts)
+    lead, tail = ("" if _declines().search(part) else part.strip(" ,;.") for part in parts)
     return Declined(_capital(f"{lead} {tail}".strip()), bool(lead))
 
 

@@ -8,7 +8,7 @@ from kit.report_nights import by_hand, more
 from kit.report_rows import NIGHT, RECIPE, nightly
 from playwright.sync_api import expect, sync_playwright
 
-from tasks.publish.report import build
+from tasks.publish.report.site import build
 from tasks.publish.report.text import slug
 
 CHROMIUM = Path("/usr/bin/chromium")

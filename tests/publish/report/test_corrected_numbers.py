@@ -7,7 +7,7 @@ from kit.html_tree import parse
 from kit.report_nights import by_hand
 from kit.report_rows import JUDGE, NIGHT, RECIPE, nightly
 
-from tasks.publish.report import build
+from tasks.publish.report.site import build
 
 OF = {"recipe": RECIPE, "date": NIGHT, "judge_version": JUDGE, "app": "support", "generator": "meridian-8b"}
 

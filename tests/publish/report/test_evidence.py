@@ -6,7 +6,7 @@ from kit.html_tree import Node, parse
 from kit.report_rows import EXTRACTOR, JUDGE, NIGHT, RECIPE, SCORER, Rows, chunk, nightly, trace
 
 from tasks.core.keys import claim_id
-from tasks.publish.report import build
+from tasks.publish.report.site import build
 from tasks.publish.report.text import slug
 
 ANSWER = "It has <b>17</b> rooms [9]. It is old."

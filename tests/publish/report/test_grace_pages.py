@@ -9,7 +9,7 @@ from kit.html_tree import Node, parse
 from kit.report_nights import HOSTILE, by_hand
 from kit.report_rows import NIGHT, RECIPE, Rows, nightly
 
-from tasks.publish.report import build
+from tasks.publish.report.site import build
 from tasks.publish.report.text import slug
 
 MISSES = {"not_retrieved": 4, "retrieved_not_cited": 1, "cited_another": 3, "cited_nothing": 2}

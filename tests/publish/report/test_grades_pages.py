@@ -9,7 +9,7 @@ from kit.report_nights import HOSTILE, by_hand
 from kit.report_rows import EXTRACTOR, JUDGE, NIGHT, RECIPE, Rows, nightly
 
 from tasks.core.grades import GRADES
-from tasks.publish.report import build
+from tasks.publish.report.site import build
 from tasks.publish.report.text import slug
 
 GRADER = "6b3f0d5c9a817e24"

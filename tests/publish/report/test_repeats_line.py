@@ -7,7 +7,7 @@ from kit.html_tree import parse
 from kit.report_nights import by_hand
 from kit.report_rows import JUDGE, NIGHT, RECIPE, nightly
 
-from tasks.publish.report import build
+from tasks.publish.report.site import build
 
 
 def lines(tmp_path: Path, *repeats: dict[str, Any]) -> list[str]:

@@ -11,7 +11,7 @@ from kit.report_nights import DRIFT_WINDOW, HOSTILE, RETURNS, SHIPPING, WARRANTY
 from kit.report_rows import JUDGE, NIGHT, RECIPE, DuckReader, Rows, nightly, pack, trace
 
 from tasks.core.errors import LeadlineError
-from tasks.publish.report import build
+from tasks.publish.report.site import build
 from tasks.publish.report.text import slug
 
 

@@ -7,7 +7,7 @@ from kit.html_tree import Node, parse
 from kit.report_nights import by_hand
 from kit.report_rows import JUDGE, NIGHT, RECIPE, Rows
 
-from tasks.publish.report import build
+from tasks.publish.report.site import build
 from tasks.publish.report.text import slug
 from tasks.publish.report.waterfall import digits
 

@@ -1,0 +1,170 @@
+"""The static report: a page per night, a page per trace, a list of nights. It opens from disk, without a server.
+
+A night is built beside its place and moved there whole. Texts of traces get into the pages and nowhere else; numbers
+are shown as the tables hold them: nothing is judged or averaged here.
+"""
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import date
+from pathlib import Path
+from typing import Any
+
+from tasks.publish.report import night as nights
+from tasks.publish.report import waterfall
+from tasks.publish.report.files import replacing, write
+from tasks.publish.report.night import refused
+from tasks.publish.report.pages import render, style
+from tasks.publish.report.reader import Reader, select
+from tasks.publish.report.text import slug
+from tasks.publish.report.traces import load
+from tasks.publish.report.views import Row
+
+__all__ = ["Reader", "build", "refused"]
+
+SUMMARY = "night.json"
+
+
+@dataclass(frozen=True, slots=True)
+class _Site:
+    """The pages of one recipe of a night.
+
+    Attributes:
+        name: Unique among the recipes of the night.
+        folder: Where they stand below the night's directory: `""`, or a name and a slash.
+        listing: The traces that have a page.
+    """
+
+    recipe: Row
+    name: str
+    folder: str
+    listing: list[dict[str, Any]]
+
+    @property
+    def paged(self) -> frozenset[str]:
+        """Ids of the traces that have a page."""
+        return frozenset(r["trace_id"] for r in self.listing)
+
+    @property
+    def back(self) -> str:
+        """The way from its night page to the night's directory."""
+        return "../" if self.folder else ""
+
+
+def build(
+    reader: Reader,
+    out: Path,
+    night: date,
+    recipe: str,
+    max_trace_pages: int,
+    others: Mapping[str, str] | None = None,
+    left_out: Mapping[str, Sequence[Row]] | None = None,
+) -> Path:
+    """Write the pages of one night, and refresh the list of nights.
+
+    Args:
+        reader: Whoever holds the tables.
+        out: The site's directory; made if it is not there.
+        recipe: The recipe whose results are shown.
+        others: Further recipes of the night by name; their pages stand in directories below it.
+        max_trace_pages: Traces that get a page of their own, the worst first.
+        left_out: What `refused` gives, where it is at hand.
+
+    Returns:
+        The night's page, `out/<night>/index.html`.
+
+    Raises:
+        LeadlineError: The recipe is unknown, or the site can't be written.
+    """
+    beside = (others or {}).items()
+    sites = [_site(reader, night, r, max_trace_pages, name) for name, r in (("", recipe), *beside)]
+    place = out / night.isoformat()
+    left_out = refused(reader, night) if left_out is None else left_out
+    write(out / "style.css", style())
+    with replacing(place) as fresh:
+        for site in sites:
+            _write_site(reader, fresh / site.folder, night, site, sites, left_out)
+    write(out / "index.html", render("index", nights=_summaries(out)))
+    return place / "index.html"
+
+
+def _site(reader: Reader, night: date, recipe: str, most: int, name: str) -> _Site:
+    known = nights.recipe_row(reader, recipe)
+    listing = select(reader, "listing", recipe=recipe, night=night, limit=most)
+    listing.sort(key=lambda r: (r["app"], r["generator"], r["turn"]))
+    return _Site(known, name or known["recipe_name"], f"{slug(name)}/" if name else "", listing)
+
+
+def _write_site(
+    reader: Reader,
+    folder: Path,
+    night: date,
+    site: _Site,
+    sites: Sequence[_Site],
+    left_out: Mapping[str, Sequence[Row]],
+) -> None:
+    _trace_pages(reader, folder / "traces", night, site, sites)
+    page = {**nights.gather(reader, site.recipe, night, site.listing), **left_out}
+    html = render(
+        "night",
+        recipe=site.recipe,
+        night=night,
+        listing=site.listing,
+        paged=site.paged,
+        up=f"../{site.back}",
+        switch=_switch(site, sites),
+        **page,
+    )
+    write(folder / "index.html", html)
+    write(folder / SUMMARY, json.dumps(nights.summary(site.recipe, night, page), ensure_ascii=False))
+
+
+def _switch(site: _Site, sites: Sequence[_Site], trace_id: str | None = None) -> list[tuple[str, str | None]]:
+    """The recipes of a night by name, each with the way to the same page of it; None to the page itself.
+
+    Args:
+        trace_id: The trace whose page it is; the other recipe's night page stands in where it has none there.
+    """
+    back = site.back if trace_id is None else f"../{site.back}"
+    found: list[tuple[str, str | None]] = []
+    for other in sites:
+        page = f"traces/{slug(trace_id)}.html" if trace_id is not None and trace_id in other.paged else "index.html"
+        found.append((other.name, None if other is site else f"{back}{other.folder}{page}"))
+    return found if len(sites) > 1 else []
+
+
+def _trace_pages(reader: Reader, folder: Path, night: date, site: _Site, sites: Sequence[_Site]) -> None:
+    recipe = site.recipe
+    ids = [r["trace_id"] for r in site.listing]
+    beside = {id_: (before, after) for before, id_, after in zip([None, *ids], ids, [*ids[1:], None], strict=False)}
+    thresholds, stages = (nights.thresholds(recipe, check) for check in ("triad", "waterfall"))
+    for view in load(reader, recipe, night, ids):
+        before, after = (i and slug(i) for i in beside[view.row["trace_id"]])
+        html = render(
+            "trace",
+            recipe=recipe,
+            night=night,
+            trace=view,
+            method=nights.method_of(recipe),
+            thresholds=thresholds,
+            waterfall=waterfall.steps(view.row, stages),
+            before=before,
+            after=after,
+            up=f"../../{site.back}",
+            switch=_switch(site, sites, view.row["trace_id"]),
+        )
+        write(folder / f"{view.slug}.html", html)
+
+
+def _summaries(out: Path) -> list[dict[str, Any]]:
+    """The summaries of all nights in `out`, the latest night first, and of each its first recipe first."""
+    files = [*out.glob(f"[0-9]*/{SUMMARY}"), *out.glob(f"[0-9]*/*/{SUMMARY}")]
+    found = [
+        {"metric": "Groundedness", "digits": 1, **json.loads(f.read_text(encoding="utf-8"))}
+        | {"folder": f.parent.relative_to(out).as_posix()}
+        for f in files
+    ]
+    found.sort(key=lambda n: ("/" in n["folder"], n["folder"]))
+    found.sort(key=lambda n: str(n["date"]), reverse=True)
+    return found
