@@ -14,6 +14,7 @@ import numpy.typing as npt
 from pydantic import Field, model_validator
 
 from tasks.core.errors import EngineError
+from tasks.core.keys import Versioned
 from tasks.engines import _models, gpus
 from tasks.engines._classifiers import ClassifierConfig
 from tasks.engines._encoder import Encoder
@@ -62,13 +63,18 @@ class RerankerConfig(_models.ModelConfig):
         return self
 
 
-class Reranker:
+class Reranker(Versioned):
     """A cross-encoder, loaded on first use. Not for use from several threads at once."""
 
     def __init__(self, config: RerankerConfig) -> None:
         self._config = config
         self._encoder = _Encoder(config.classifier)
         self._runner: Any = None
+
+    @property
+    def gpus(self) -> int:
+        """GPUs that the model holds."""
+        return self._config.gpus
 
     def describe(self) -> dict[str, object]:
         """Everything that decides a score, to be hashed into a version; not how it is run.
