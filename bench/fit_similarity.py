@@ -22,8 +22,7 @@ from bench import common
 from bench.common import ROOT
 from bench.labeled import Claims, Floats, Ints, default_data, load, read_jsonl
 from tasks.engines.transformers_cpu import Embedder, EmbedderConfig
-from tasks.judges._surface import FEATURES
-from tasks.judges.similarity import Coefficients, Config, Similarity, Thresholds
+from tasks.judges.similarity import FEATURES, Coefficients, Config, Similarity, Thresholds
 from tasks.scorers.embedding import answer_relevance, chunk_relevance
 from tasks.text.windows import windows
 

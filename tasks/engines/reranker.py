@@ -14,6 +14,7 @@ import numpy.typing as npt
 from pydantic import Field, model_validator
 
 from tasks.core.errors import EngineError
+from tasks.core.keys import Versioned
 from tasks.engines.shared import gpus, model_files
 from tasks.engines.shared.classifiers import ClassifierConfig
 from tasks.engines.shared.encoder import Encoder
@@ -62,13 +63,18 @@ class RerankerConfig(model_files.ModelConfig):
         return self
 
 
-class Reranker:
+class Reranker(Versioned):
     """A cross-encoder, loaded on first use. Not for use from several threads at once."""
 
     def __init__(self, config: RerankerConfig) -> None:
         self._config = config
         self._encoder = _Encoder(config.classifier)
         self._runner: Any = None
+
+    @property
+    def gpus(self) -> int:
+        """GPUs that the model holds."""
+        return self._config.gpus
 
     def describe(self) -> dict[str, object]:
         """Everything that decides a score, to be hashed into a version; not how it is run.
@@ -117,8 +123,8 @@ class _Encoder(Encoder):
         typed = getattr(self.model_config, "type_vocab_size", 0) > 1
         if typed and self._config.engine == "vllm_offline":
             raise EngineError(
-                f"{WHAT} {self._config.model!r} separates question and passage by token types, which vllm_offline does "
-                "not give it. Use engine transformers_cpu, or a model without them, such as one of family XLM-RoBERTa."
+                f"{WHAT} {self._config.model!r} tells question and passage by token types, which vllm_offline does not "
+                "give it. Use engine transformers_cpu, or a model without them, such as one of the family XLM-RoBERTa."
             )
         encoded = self.tokenizer(
             [self._plain(question) for question, _ in pairs],

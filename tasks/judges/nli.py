@@ -24,12 +24,12 @@ from tasks.core.types import Request, Verdict
 from tasks.engines.classifier import ClassifierConfig, open_classifier
 from tasks.engines.shared import gpus
 from tasks.engines.transformers_cpu import Embedder, EmbedderConfig
-from tasks.judges import _surface
+from tasks.judges import similarity
 from tasks.judges._base import JudgeConfig, check_bands, label_of
 from tasks.text.windows import windows
 
 RULES = 1  # raised when the way from probabilities to a verdict changes
-FEATURES = ("entailment", "contradiction", *_surface.FEATURES)
+FEATURES = ("entailment", "contradiction", *similarity.FEATURES)
 MOST_ODDS = 7.0  # log-odds are cut off here: beyond it a model's certainty says nothing more
 FEWEST_WORDS = 8  # of a window; a claim that leaves less room than that is too long for the model
 P_DECIMALS = 4
@@ -156,7 +156,7 @@ class Nli(Versioned):
         p_supported = probabilities[:, 0]
         if self._fusion is not None:
             fusion, embedder = self._fusion
-            cosine, embedded = _surface.cosines(fitting, embedder, fusion.window_words)
+            cosine, embedded = similarity.cosines(fitting, embedder, fusion.window_words)
             tokens = tokens + embedded
             odds = fusion.intercept + fusion.coefficients.entailment * log_odds(p_supported)
             odds = odds + fusion.coefficients.cosine * cosine
@@ -180,7 +180,7 @@ class Nli(Versioned):
         if not all(cuts):
             raise EngineError(f"{cuts.count([])} claims are too long for the classifier. Leave them out.")
         probabilities, _ = self._read(requests, cuts)
-        surface, _ = _surface.table(requests, embedder, fusion.window_words)
+        surface, _ = similarity.surface_features(requests, embedder, fusion.window_words)
         return np.column_stack([log_odds(np.nan_to_num(probabilities)), surface])
 
     def close(self) -> None:

@@ -4,16 +4,18 @@ For tests and for measuring the pipeline around a judge. Its verdicts mean nothi
 """
 
 import math
-from collections.abc import Sequence
+import os
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Annotated, Literal, Self
 
+import msgspec
 from pydantic import Field, model_validator
 
 from tasks.core import keys
 from tasks.core.config import Settings, Share
+from tasks.core.errors import EngineError
 from tasks.core.types import LABELS, Request, Verdict
-from tasks.engines.replay import Replay
 from tasks.judges._base import JudgeConfig
 
 RULES = 2  # raised when a key draws something else
@@ -62,22 +64,25 @@ class ReplayJudge(keys.Versioned):
 
     def __init__(self, config: Config, folder: Path) -> None:
         self._config, self.languages = config, config.languages
-        records, log = (path and folder / path.expanduser() for path in (config.records, config.log))
-        self._replay = Replay(Verdict, records, log)
+        records, self._log = (path and folder / path.expanduser() for path in (config.records, config.log))
+        data = _read(records) if records else b""
+        self._records_version = keys.key(data) if records else None
+        self._recorded = {verdict.key: verdict for verdict in _decoded(data, records)}
 
     def describe(self) -> dict[str, object]:
         """Everything that can change a verdict; where its records lie and what is logged can't."""
         drawn = self._config.model_dump(mode="json", include={"shares", "seed"})
-        return {"kind": "replay", "rules": RULES, "records": self._replay.version, **drawn}
+        return {"kind": "replay", "rules": RULES, "records": self._records_version, **drawn}
 
     def judge(self, requests: Sequence[Request]) -> list[Verdict]:
-        """One verdict per request, in order.
+        """One verdict per request, in order. All keys are logged before the first verdict.
 
         Raises:
             EngineError: The log can't be written.
         """
-        recorded = self._replay.ask(request.key for request in requests)
-        return [found or self._draw(request) for request, found in zip(requests, recorded, strict=True)]
+        if self._log is not None and requests:
+            _append(self._log, "".join(f"{request.key}\n" for request in requests))
+        return [self._recorded.get(request.key) or self._draw(request) for request in requests]
 
     def close(self) -> None:
         """No model to free."""
@@ -113,6 +118,37 @@ def _named(digest: str, shown: int) -> tuple[int, ...]:
     second, first = divmod(int(digest[2 * DIGITS :], 16), shown)
     both = (first + 1, (first + 1) % shown + 1)
     return both if second % 2 else both[:1]
+
+
+def _read(path: Path) -> bytes:
+    try:
+        return path.read_bytes()
+    except OSError as error:
+        raise EngineError(f"{path}: recorded verdicts can't be read ({error.strerror}). Check the path.") from error
+
+
+def _decoded(data: bytes, path: Path | None) -> Iterator[Verdict]:
+    """The recorded verdicts in order: a key's last line counts."""
+    decoder = msgspec.json.Decoder(Verdict)
+    for number, line in enumerate(data.splitlines(), start=1):
+        if line.strip():
+            try:
+                yield decoder.decode(line)
+            except msgspec.DecodeError as error:
+                problem = f"{path}: line {number} is no recorded verdict ({error})"
+                raise EngineError(f"{problem}. Write one Verdict as JSON a line.") from None
+
+
+def _append(path: Path, lines: str) -> None:
+    """One write to a file opened for appending: lines of several processes never mix."""
+    try:
+        file = os.open(path, os.O_APPEND | os.O_CREAT | os.O_WRONLY, 0o644)
+        try:
+            os.write(file, lines.encode())
+        finally:
+            os.close(file)
+    except OSError as error:
+        raise EngineError(f"{path}: the log can't be written ({error.strerror}). Check the folder.") from error
 
 
 def build(config: Config, where: str) -> ReplayJudge:

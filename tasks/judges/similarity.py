@@ -9,6 +9,7 @@ Left out: evidence spread over several requests. A premise is judged as it comes
 
 import math
 from collections.abc import Sequence
+from itertools import accumulate, pairwise
 from pathlib import Path
 from typing import Annotated, Literal, Self
 
@@ -20,13 +21,14 @@ from tasks.core import keys
 from tasks.core.config import Settings, Share
 from tasks.core.types import Request, Verdict
 from tasks.engines.transformers_cpu import Embedder, EmbedderConfig
-from tasks.judges import _surface
 from tasks.judges._base import JudgeConfig, check_bands, label_of
-from tasks.judges._surface import FEATURES
 from tasks.text import overlap
+from tasks.text.windows import windows
 from tasks.text.words import STOP_WORDS
 
 RULES = 1  # raised when the way from features to a verdict changes
+FEATURES = ("cosine", "overlap", "bigrams", "missing_numbers", "missing_names")
+COSINE_DECIMALS = 6
 P_DECIMALS = 4
 
 
@@ -126,12 +128,52 @@ class Similarity(keys.Versioned):
         return verdicts
 
     def features(self, requests: Sequence[Request]) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.int64]]:
-        """Features (requests, 5) in the order of `FEATURES`, and tokens newly read for each request (requests,)."""
-        return _surface.table(requests, self._embedder, self._config.window_words)
+        """Those of `surface_features`, by the judge's own settings."""
+        return surface_features(requests, self._embedder, self._config.window_words)
 
     def close(self) -> None:
         """Free the embedding model."""
         self._embedder.close()
+
+
+def surface_features(
+    requests: Sequence[Request], embedder: Embedder, window_words: int
+) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.int64]]:
+    """Features (requests, 5) in the order of `FEATURES`, and tokens newly embedded for each request (requests,).
+
+    A row depends on its request alone, to the last bit.
+
+    Raises:
+        EngineError: The embedding model can't be loaded or run.
+    """
+    cosine, tokens = cosines(requests, embedder, window_words)
+    texts = {text: overlap.read(text) for r in requests for text in (r.premise, r.hypothesis)}
+    shared = [overlap.lexical(texts[r.premise], texts[r.hypothesis]) for r in requests]
+    rows = [[c, *(found[f] for f in FEATURES[1:])] for c, found in zip(cosine.tolist(), shared, strict=True)]
+    return np.array(rows, dtype=np.float64).reshape(len(requests), len(FEATURES)), tokens
+
+
+def cosines(
+    requests: Sequence[Request], embedder: Embedder, window_words: int
+) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.int64]]:
+    """Cosine of each claim and the nearest window of its premise, and tokens newly embedded for each (requests,).
+
+    In [-1, 1]; 0 if either text is blank.
+
+    Raises:
+        EngineError: The embedding model can't be loaded or run.
+    """
+    cut = {text: [text[a:b] for a, b in windows(text, window_words)] for text in {r.premise for r in requests}}
+    groups = [[r.hypothesis, *cut[r.premise]] for r in requests]
+    embedded = embedder.embed([text for group in groups for text in group])
+    found = np.zeros(len(requests))
+    tokens = np.zeros(len(requests), dtype=np.int64)
+    for i, (start, end) in enumerate(pairwise(accumulate(map(len, groups), initial=0))):
+        claim, *evidence = embedded.vectors[start:end].astype(np.float64)
+        # Summed row by row, not by a matrix product, whose rounding may depend on how many rows there are.
+        found[i] = max((round(float((claim * window).sum()), COSINE_DECIMALS) for window in evidence), default=0.0)
+        tokens[i] = embedded.tokens[start:end].sum()
+    return found, tokens
 
 
 def build(config: Config, where: str) -> Similarity:

@@ -9,7 +9,8 @@ from collections.abc import Mapping, Sequence
 from tasks.core.config import Recipe
 from tasks.engines.generator import Generator
 from tasks.engines.transformers_cpu import Embedder
-from tasks.judges import generate, rater_model, reranker
+from tasks.judges import generate, rater_model
+from tasks.scorers import reranked
 from tasks.scorers.coverage import Coverage
 from tasks.scorers.embedding import BOTH, Embedding
 from tasks.scorers.items import Item, Kind, Scored, Scorer
@@ -40,7 +41,7 @@ def load(recipe: Recipe, embedder: Embedder, generators: dict[str, Generator] | 
     if recipe.answer_relevance.method == "questions" and (path := recipe.answer_relevance.writer):
         found.append(Questions(generate.load(path, ("answer",), shared), embedder))
     if recipe.context_relevance.method == "reranker" and (path := recipe.context_relevance.reranker):
-        found.append(Reranked(reranker.load(path), recipe.pairing.window_words))
+        found.append(Reranked(reranked.load(path), recipe.pairing.window_words))
     raters = {
         "answer": recipe.answer_relevance.rater,
         "context": recipe.context_relevance.rater,

@@ -7,41 +7,27 @@ question need not answer it, and one that answers it may use others. Tuned to En
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
-from tasks.core import keys
-from tasks.scorers.items import Item, Kind, Scored
+from tasks.scorers.items import Item, Scored, Scorer
 from tasks.text.words import WORD, coverage, stem, stems_of
 
 RULES = 1  # raised when the same texts get another score, also where the stemming of `tasks.text.words` changes
 NO_WORDS = "no_content_words"
 
 
-@dataclass(frozen=True, slots=True)
-class Coverage:
-    """The scorer; see `items.Scorer`."""
+class Coverage(Scorer):
+    """See the module. A question of stop words alone ("Why is it?") has no score."""
 
-    kinds: tuple[Kind, ...] = ("answerability",)
-    method: str = "coverage"
-    gpus: int = 0
-    model: object = None
-    asks: bool = False
+    kinds = ("answerability",)
+    method = "coverage"
 
-    @property
-    def version(self) -> str:
-        """Hash of the rules."""
-        return keys.version({"coverage": RULES})
-
-    def shows(self, item: Item) -> tuple[str, ...]:
-        """The question and the chunks."""
-        return (item.question, *item.passages)
+    def describe(self) -> dict[str, object]:
+        """The rules alone."""
+        return {"coverage": RULES}
 
     def score(self, items: Sequence[Item]) -> list[Scored]:
-        """Shares, to 4 decimals; a question of stop words alone ("Why is it?") has none."""
+        """Shares, to 4 decimals."""
         return [_covered(item) for item in items]
-
-    def close(self) -> None:
-        """Nothing is held."""
 
 
 def _covered(item: Item) -> Scored:

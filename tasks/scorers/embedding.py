@@ -5,45 +5,36 @@ windows' vectors: all of it should be about the question. Cosines below 0 count 
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from itertools import accumulate, groupby, pairwise
 
 import numpy as np
 import numpy.typing as npt
 
-from tasks.core import keys
 from tasks.engines.transformers_cpu import Embedder
-from tasks.scorers.items import Item, Kind, Scored
+from tasks.scorers.items import Item, Kind, Scored, Scorer
 from tasks.text.windows import windows
 
 Vectors = npt.NDArray[np.float32]
 BOTH: tuple[Kind, ...] = ("answer", "context")
 
 
-@dataclass(frozen=True, slots=True)
-class Embedding:
-    """The scorer; see `items.Scorer`. The embedding model is the recipe's, which closes it.
+class Embedding(Scorer):
+    """See the module. The embedding model is the recipe's, which closes it.
 
-    Attributes:
+    Args:
         words: Most words of a window.
     """
 
-    kinds: tuple[Kind, ...]
-    embedder: Embedder
-    words: int
-    method: str = "embedding"
-    gpus: int = 0
-    asks: bool = False
+    method = "embedding"
 
-    @property
-    def version(self) -> str:
-        """Hash of the embedding model and of how it is shown a long text."""
-        own = {"embedder": self.embedder.version, "window_words": self.words}
-        return keys.version(own if self.kinds == BOTH else {**own, "kinds": self.kinds})
+    def __init__(self, kinds: tuple[Kind, ...], embedder: Embedder, words: int) -> None:
+        self.kinds, self.model = kinds, embedder
+        self._embedder, self._words = embedder, words
 
-    @property
-    def model(self) -> object:
-        """The embedding model."""
-        return self.embedder
+    def describe(self) -> dict[str, object]:
+        """The embedding model, and how it is shown a long text."""
+        own = {"embedder": self._embedder.version, "window_words": self._words}
+        return own if self.kinds == BOTH else {**own, "kinds": self.kinds}
 
     def shows(self, item: Item) -> tuple[str, ...]:
         """The question, and the answer or the chunk."""
@@ -51,36 +42,23 @@ class Embedding:
 
     def score(self, items: Sequence[Item]) -> list[Scored]:
         """Cosines, to 4 decimals; a question is embedded once for the items of a trace that follow one another."""
-        texts: list[str] = []
-        spans: list[tuple[int, int, int]] = []  # first text of the question, first and one past the last of the item
-        before: str | None = None
-        first = 0
-        for item in items:
-            if item.trace_id != before:
-                before, first = item.trace_id, len(texts)
-                texts += self._cut(item.question)
-            start = len(texts)
-            texts += self._cut(self.shows(item)[1])
-            spans.append((first, start, len(texts)))
-        embedded = self.embedder.embed(texts)
+        traces = [list(group) for _, group in groupby(items, lambda item: item.trace_id)]
+        texts = [text for trace in traces for text in (trace[0].question, *(self.shows(item)[1] for item in trace))]
+        cut = [[text[a:b] for a, b in windows(text, self._words)] for text in texts]
+        embedded = self._embedder.embed([window for own in cut for window in own])
+        spans = pairwise(accumulate(map(len, cut), initial=0))
         found: list[Scored] = []
-        question: Vectors = embedded.vectors[:0]
-        counted = 0  # texts whose tokens are counted
-        for item, (first, start, end) in zip(items, spans, strict=True):
-            if first >= counted:
-                mean = embedded.vectors[first:start].mean(axis=0)
-                question = mean / (np.linalg.norm(mean) or 1.0)
-            relevance = answer_relevance if item.kind == "answer" else chunk_relevance
-            tokens = int(embedded.tokens[counted:end].sum())
-            found.append(Scored(relevance(question, embedded.vectors[start:end]), tokens_in=tokens))
-            counted = end
+        for trace in traces:
+            counted, end = next(spans)  # the first item of a trace pays for its question
+            mean = embedded.vectors[counted:end].mean(axis=0)
+            question = mean / (np.linalg.norm(mean) or 1.0)
+            for item in trace:
+                start, end = next(spans)
+                relevance = answer_relevance if item.kind == "answer" else chunk_relevance
+                tokens = int(embedded.tokens[counted:end].sum())
+                found.append(Scored(relevance(question, embedded.vectors[start:end]), tokens_in=tokens))
+                counted = end
         return found
-
-    def close(self) -> None:
-        """Nothing: the recipe closes the embedding model."""
-
-    def _cut(self, text: str) -> list[str]:
-        return [text[a:b] for a, b in windows(text, self.words)]
 
 
 def answer_relevance(question: Vectors, answer: Vectors) -> float:

@@ -1,8 +1,10 @@
-"""What a scorer is given and gives, and one request for what looks the same to the model."""
+"""The input and output of scorers, and one request for items that look the same to the model."""
 
 from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal, Protocol
+
+from tasks.core.keys import Versioned
 
 Kind = Literal["answer", "context", "answerability"]
 
@@ -53,45 +55,83 @@ class Scored:
     tokens_out: int = 0
 
 
-class Scorer(Protocol):
-    """Scores one kind, or several by one model; see `tasks.scorers`."""
+class Scorer(Versioned):
+    """Scores one kind, or several by one model; see `tasks.scorers`. The defaults are of a scorer without a model.
 
-    @property
-    def kinds(self) -> tuple[Kind, ...]:
-        """What it scores."""
+    Attributes:
+        version: `scorer_version`: hash of what can change a score.
+        kinds: What it scores.
+        method: Name of the method.
+        asks: Whether each score is a request to a language model.
+        model: What `close` frees; the same object for scorers that share a language model.
+    """
 
-    @property
-    def method(self) -> str:
-        """Name of the method."""
-
-    @property
-    def version(self) -> str:
-        """`scorer_version`: hash of what can change a score."""
+    kinds: tuple[Kind, ...]
+    method: str
+    asks: bool = False
+    model: object = None
 
     @property
     def gpus(self) -> int:
         """GPUs that it holds while it scores."""
-
-    @property
-    def model(self) -> object:
-        """What `close` frees; the same object for scorers that ask the same language model."""
-
-    @property
-    def asks(self) -> bool:
-        """Whether each score is a request to a language model."""
+        return 0
 
     def shows(self, item: Item) -> tuple[str, ...]:
         """The texts of an item that its model reads, in an order of the scorer's."""
+        return (item.question, *item.passages)
 
     def score(self, items: Sequence[Item]) -> list[Scored]:
-        """The scores of items of its kinds, in order.
+        """The scores of items of its kinds, in order, to 4 decimals.
 
         Raises:
             EngineError: The model can't be run; nothing is kept.
         """
+        raise NotImplementedError
 
     def close(self) -> None:
         """Free its model; a later call loads it again."""
+
+
+class Runner(Protocol):
+    """What runs the model of a scorer."""
+
+    @property
+    def gpus(self) -> int:
+        """GPUs that the model holds here."""
+
+    def close(self) -> None:
+        """Free the model."""
+
+
+class ModelScorer(Scorer):
+    """A scorer with a model of its own, which reads no blank text, and equal texts once."""
+
+    def __init__(self, runner: Runner, model: object) -> None:
+        self._runner, self.model = runner, model
+
+    @property
+    def gpus(self) -> int:
+        """GPUs that the model holds here."""
+        return self._runner.gpus
+
+    def score(self, items: Sequence[Item]) -> list[Scored]:
+        """The scores of items of its kinds, in order, to 4 decimals.
+
+        Raises:
+            EngineError: The model can't be run; nothing is kept.
+        """
+        return once(items, self._shown, self._ask)
+
+    def close(self) -> None:
+        """Free the model; a later call loads it again."""
+        self._runner.close()
+
+    def _shown(self, item: Item) -> Hashable:
+        """What decides the score of an item."""
+        return self.shows(item)
+
+    def _ask(self, items: list[Item]) -> list[Scored]:
+        raise NotImplementedError
 
 
 def once(

@@ -1,71 +1,72 @@
 """Answer relevance by question regeneration: a model writes questions that the answer would answer.
 
-A reply that can't be read is a failure, never a score.
+The model sees the answer alone. The nearer its questions come to the user's, the more relevant the answer
+(docs/methods.md#scores-of-one-trace). A reply that can't be read is a failure, never a score.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
-from tasks.core import keys
 from tasks.engines.transformers_cpu import Embedder
 from tasks.judges.generate import Writer
-from tasks.judges.regeneration import regenerated
-from tasks.scorers.items import Item, Kind, Scored, once
+from tasks.scorers.items import Item, ModelScorer, Scored
 
 RULES = 1  # raised when the same replies make another score
 NO_QUESTIONS = "no_questions"
 
 
-@dataclass(frozen=True, slots=True)
-class Questions:
-    """Question regeneration; see `items.Scorer` and `tasks.judges.regeneration`."""
+class Questions(ModelScorer):
+    """See the module. The recipe closes the embedding model."""
 
-    writer: Writer
-    embedder: Embedder
-    kinds: tuple[Kind, ...] = ("answer",)
-    method: str = "questions"
-    asks: bool = True
+    kinds = ("answer",)
+    method = "questions"
+    asks = True
 
-    @property
-    def version(self) -> str:
-        """Hash of the writer and the embedding model."""
-        return keys.version({"questions": RULES, "writer": self.writer.version, "embedder": self.embedder.version})
+    def __init__(self, writer: Writer, embedder: Embedder) -> None:
+        super().__init__(writer, writer.generator)
+        self._writer, self._embedder = writer, embedder
 
-    @property
-    def gpus(self) -> int:
-        """GPUs that the writer's model holds here."""
-        return self.writer.gpus
-
-    @property
-    def model(self) -> object:
-        """The language model."""
-        return self.writer.generator
+    def describe(self) -> dict[str, object]:
+        """The writer and the embedding model."""
+        return {"questions": RULES, "writer": self._writer.version, "embedder": self._embedder.version}
 
     def shows(self, item: Item) -> tuple[str, ...]:
         """The answer: the model that writes is not shown the question."""
         return (item.answer,)
 
-    def score(self, items: Sequence[Item]) -> list[Scored]:
-        """Mean cosines, to 4 decimals."""
-        return once(items, lambda i: (i.question, i.answer), self._ask)
-
-    def close(self) -> None:
-        """Free the model that writes; the recipe closes the embedding model."""
-        self.writer.close()
+    def _shown(self, item: Item) -> tuple[str, ...]:
+        return (item.question, item.answer)
 
     def _ask(self, items: list[Item]) -> list[Scored]:
-        if not items:
-            return []
         # The writer sees the answer alone: one request serves an answer to several questions.
         answers = list(dict.fromkeys(i.answer for i in items))
-        written = dict(zip(answers, self.writer.write([{"answer": a} for a in answers]), strict=True))
-        texts = [written[i.answer].texts for i in items]
-        cosines = regenerated(self.embedder, [i.question for i in items], texts)
+        written = dict(zip(answers, self._writer.write([{"answer": a} for a in answers]), strict=True))
+        cosines = mean_cosines(self._embedder, [(i.question, written[i.answer].texts) for i in items])
         found: list[Scored] = []
-        for item, cosine in zip(items, cosines, strict=True):
+        for item, (cosine, embedded) in zip(items, cosines, strict=True):
             own = written[item.answer]
             failure = own.failure or (None if own.texts else NO_QUESTIONS)
-            tokens = (own.tokens_in + cosine.tokens_in, own.tokens_cached, own.tokens_out)
-            found.append(Scored(cosine.score, failure, *tokens))
+            found.append(Scored(cosine, failure, own.tokens_in + embedded, own.tokens_cached, own.tokens_out))
             written[item.answer] = replace(own, tokens_in=0, tokens_cached=0, tokens_out=0)
         return found
+
+
+def mean_cosines(embedder: Embedder, questions: Sequence[tuple[str, Sequence[str]]]) -> list[tuple[float | None, int]]:
+    """Mean cosine of each question and those written for it, in [0, 1], and the tokens that were embedded for it.
+
+    To 4 decimals; below 0 counts as 0, and where no question was written there is none. A text that was read before
+    costs no tokens.
+
+    Raises:
+        EngineError: The embedding model can't be loaded or run.
+    """
+    embedded = embedder.embed([text for question, written in questions for text in (question, *written)])
+    scores: list[tuple[float | None, int]] = []
+    at = 0
+    for _, written in questions:
+        end = at + 1 + len(written)
+        cosines = embedded.vectors[at + 1 : end] @ embedded.vectors[at]
+        score = round(max(0.0, float(cosines.mean())), 4) if written else None
+        scores.append((score, int(embedded.tokens[at:end].sum())))
+        at = end
+    return scores

@@ -1,13 +1,10 @@
 """Relevance and answerability by a language model's rating. A reply that can't be read is a failure, never a score."""
 
-from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
-from tasks.core import keys
 from tasks.core.errors import ConfigError
 from tasks.judges.rater_model import RaterModel, Rating
-from tasks.scorers.items import Item, Kind, Scored, once
+from tasks.scorers.items import Item, Kind, ModelScorer, Scored
 
 RULES = 1  # raised when the same ratings make another score
 NOT_APPLICABLE = "not_applicable"
@@ -24,52 +21,30 @@ GIVES: dict[Kind, tuple[str, ...]] = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class Rated:
-    """A language model's rating; see `items.Scorer`."""
+class Rated(ModelScorer):
+    """A language model's rating, as a share of the scale."""
 
-    kind: Kind
-    rater: RaterModel
-    method: str = "rated"
-    asks: bool = True
+    method = "rated"
+    asks = True
 
-    @property
-    def kinds(self) -> tuple[Kind, ...]:
-        """The one kind."""
-        return (self.kind,)
+    def __init__(self, kind: Kind, rater: RaterModel) -> None:
+        super().__init__(rater, rater.generator)
+        self.kinds = (kind,)
+        self._kind, self._rater = kind, rater
 
-    @property
-    def version(self) -> str:
-        """Hash of the rater model and of which rating counts."""
-        return keys.version({"rated": RULES, "rating": RATINGS[self.kind], "rater": self.rater.version})
-
-    @property
-    def gpus(self) -> int:
-        """GPUs that the model holds here."""
-        return self.rater.gpus
-
-    @property
-    def model(self) -> object:
-        """The language model."""
-        return self.rater.generator
+    def describe(self) -> dict[str, object]:
+        """The rater model, and which rating counts."""
+        return {"rated": RULES, "rating": RATINGS[self._kind], "rater": self._rater.version}
 
     def shows(self, item: Item) -> tuple[str, ...]:
         """The question, the answer where it is rated, and the chunk or chunks."""
-        return (item.question, *((item.answer,) if self.kind == "answer" else ()), *item.passages)
-
-    def score(self, items: Sequence[Item]) -> list[Scored]:
-        """Ratings as shares of the scale, to 4 decimals."""
-        return once(items, self.shows, self._ask)
-
-    def close(self) -> None:
-        """Free the model."""
-        self.rater.close()
+        return (item.question, *((item.answer,) if self._kind == "answer" else ()), *item.passages)
 
     def _ask(self, items: list[Item]) -> list[Scored]:
         inputs = [{"passages": i.passages, "question": i.question, "answer": i.answer} for i in items]
         found: list[Scored] = []
-        for ratings in self.rater.rate(inputs):
-            score = share(ratings.values.get(RATINGS[self.kind]))
+        for ratings in self._rater.rate(inputs):
+            score = share(ratings.values.get(RATINGS[self._kind]))
             failure = ratings.failure or (NOT_APPLICABLE if score is None else None)
             found.append(Scored(score, failure, ratings.tokens_in, ratings.tokens_cached, ratings.tokens_out))
         return found

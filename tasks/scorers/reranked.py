@@ -1,65 +1,63 @@
-"""Chunk relevance by a cross-encoder."""
+"""Chunk relevance by a reranker: a cross-encoder scores how relevant a passage is to a question.
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+A config file of kind `reranker` names the model (`tasks/engines/reranker.py`), a recipe's `context_relevance` the file.
+Method: docs/methods.md#scores-of-one-trace.
+"""
 
-from tasks.core import keys
-from tasks.judges.reranker import Reranker
-from tasks.scorers.items import Item, Kind, Scored, once
+from itertools import accumulate, pairwise
+from pathlib import Path
+from typing import Literal
+
+from tasks.core.config import Settings, load_yaml, validate
+from tasks.engines.reranker import Reranker, RerankerConfig
+from tasks.scorers.items import Item, ModelScorer, Scored
 from tasks.text.windows import windows
 
 RULES = 1  # raised when the same scores of windows make another score
 
 
-@dataclass(frozen=True, slots=True)
-class Reranked:
-    """A cross-encoder's score of a chunk, that of its best window; see `items.Scorer`.
+class Config(Settings):
+    """The whole of a reranker's file. Paths are relative to the file.
 
     Attributes:
+        model: The cross-encoder, and the engine that runs it.
+    """
+
+    kind: Literal["reranker"]
+    model: RerankerConfig
+
+
+def load(path: Path) -> Reranker:
+    """The reranker that a YAML file describes; its model is not loaded before the first call.
+
+    Raises:
+        ConfigError: The file or one of its keys is wrong.
+    """
+    config = validate(Config, load_yaml(path), path)
+    return Reranker(config.model.relative_to(path.resolve().parent))
+
+
+class Reranked(ModelScorer):
+    """A cross-encoder's score of a chunk, that of its best window.
+
+    Args:
         words: Most words of a window.
     """
 
-    reranker: Reranker
-    words: int
-    kinds: tuple[Kind, ...] = ("context",)
-    method: str = "reranker"
-    asks: bool = False
+    kinds = ("context",)
+    method = "reranker"
 
-    @property
-    def version(self) -> str:
-        """Hash of the reranker and of how it is shown a long chunk."""
-        return keys.version({"reranked": RULES, "reranker": self.reranker.version, "window_words": self.words})
+    def __init__(self, reranker: Reranker, words: int) -> None:
+        super().__init__(reranker, reranker)
+        self._reranker, self._words = reranker, words
 
-    @property
-    def gpus(self) -> int:
-        """GPUs that the model holds."""
-        return self.reranker.gpus
-
-    @property
-    def model(self) -> object:
-        """The cross-encoder."""
-        return self.reranker
-
-    def shows(self, item: Item) -> tuple[str, ...]:
-        """The question and the chunk."""
-        return (item.question, *item.passages)
-
-    def score(self, items: Sequence[Item]) -> list[Scored]:
-        """Scores, to 4 decimals."""
-        return once(items, self.shows, self._ask)
-
-    def close(self) -> None:
-        """Free the model."""
-        self.reranker.close()
+    def describe(self) -> dict[str, object]:
+        """The reranker, and how it is shown a long chunk."""
+        return {"reranked": RULES, "reranker": self._reranker.version, "window_words": self._words}
 
     def _ask(self, items: list[Item]) -> list[Scored]:
-        cut = [[text[a:b] for a, b in windows(text, self.words)] for text in (i.passages[0] for i in items)]
+        cut = [[text[a:b] for a, b in windows(text, self._words)] for text in (i.passages[0] for i in items)]
         pairs = [(item.question, window) for item, own in zip(items, cut, strict=True) for window in own]
-        scores, tokens = self.reranker.score(pairs)
-        found: list[Scored] = []
-        at = 0
-        for own in cut:
-            end = at + len(own)
-            found.append(Scored(round(float(scores[at:end].max()), 4), tokens_in=int(tokens[at:end].sum())))
-            at = end
-        return found
+        scores, tokens = self._reranker.score(pairs)
+        ends = accumulate(map(len, cut), initial=0)
+        return [Scored(round(float(scores[a:b].max()), 4), tokens_in=int(tokens[a:b].sum())) for a, b in pairwise(ends)]

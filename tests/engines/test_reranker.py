@@ -16,7 +16,7 @@ from pydantic import ValidationError
 
 from tasks.core.errors import ConfigError, EngineError
 from tasks.engines.reranker import Reranker, RerankerConfig
-from tasks.judges import reranker
+from tasks.scorers import reranked
 
 PAIRS = [
     ("Did the customer cancel?", "The customer canceled the order on March 14, 2024."),
@@ -107,9 +107,9 @@ def test_a_file_says_which_and_a_mistake_in_it_is_reported(tmp_path: Path) -> No
     file = tmp_path / "r.yaml"
     file.write_text(yaml.safe_dump({"kind": "reranker", "model": {"model": "some/model"}}))
     with pytest.raises(ConfigError, match=r"r\.yaml: model is .* names the hub model 'some/model' without a revision"):
-        reranker.load(file)
+        reranked.load(file)
     for path in sorted((ROOT / "configs" / "judges").glob("reranker-*.yaml")):
-        assert len(reranker.load(path).version) == 16  # pinned: no file of the model is needed for it
+        assert len(reranked.load(path).version) == 16  # pinned: no file of the model is needed for it
 
 
 @pytest.mark.slow

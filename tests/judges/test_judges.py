@@ -35,7 +35,7 @@ def test_misspelt_kind_gets_a_suggestion(tmp_path):
         judges.load(write(tmp_path, "kind: similarty\n"))
 
 
-@pytest.mark.parametrize("kind", ["_surface", "quantum", "3", "[a]", "os"])
+@pytest.mark.parametrize("kind", ["_base", "quantum", "3", "[a]", "os"])
 def test_unknown_kind_is_a_config_error(tmp_path, kind):
     with pytest.raises(ConfigError, match="kind is"):
         judges.load(write(tmp_path, f"kind: {kind}\n"))

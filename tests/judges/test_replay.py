@@ -1,5 +1,6 @@
 """The judge that costs nothing: pure, seeded, distributed as configured, logged."""
 
+import multiprocessing
 from collections import Counter
 
 import pytest
@@ -88,10 +89,50 @@ def test_recorded_verdicts_win_and_count_for_the_version(tmp_path):
     assert made.version != judge(tmp_path).version
 
 
-def test_unknown_label_in_the_records_is_an_error(tmp_path):
-    (tmp_path / "recorded.jsonl").write_text('{"key": "a", "label": "true"}\n')
-    with pytest.raises(EngineError, match="line 1"):
+def test_of_equal_keys_the_last_line_counts(tmp_path):
+    line = '{"key": "a", "label": "%s"}\n'
+    (tmp_path / "recorded.jsonl").write_text(line % "supported" + "\n" + line % "contradicted")
+    (verdict,) = judge(tmp_path, records="recorded.jsonl").judge([Request("a", "p", "h")])
+    assert verdict.label == "contradicted"
+
+
+def test_the_version_depends_on_the_bytes_of_the_records(tmp_path):
+    for name, label in (("x", "supported"), ("y", "supported"), ("z", "contradicted")):
+        (tmp_path / name).write_text(f'{{"key": "a", "label": "{label}"}}\n')
+    x, y, z = (judge(tmp_path, records=name).version for name in "xyz")
+    assert x == y != z
+
+
+@pytest.mark.parametrize("wrong", ['{"key": "b", "label": "true"}', '{"key": "b", "label": 3, "raw": "private words"}'])
+def test_a_wrong_line_is_named_by_file_and_number_but_not_quoted(tmp_path, wrong):
+    (tmp_path / "recorded.jsonl").write_text(f'{{"key": "a", "label": "supported"}}\n{wrong}\n')
+    with pytest.raises(EngineError, match=r"recorded\.jsonl: line 2 .*Verdict as JSON") as caught:
         judge(tmp_path, records="recorded.jsonl")
+    assert "private words" not in str(caught.value)
+
+
+def test_missing_records_and_an_unwritable_log_are_engine_errors(tmp_path):
+    with pytest.raises(EngineError, match="can't be read"):
+        judge(tmp_path, records="none.jsonl")
+    with pytest.raises(EngineError, match="can't be written"):
+        judge(tmp_path, log="no/folder").judge(REQUESTS[:1])
+
+
+def _judge_many(folder, name):
+    logged = judge(folder, log="log")
+    for i in range(200):
+        logged.judge([Request(f"{name}{i:04}", "p", "h")] * 3)
+
+
+def test_lines_of_several_processes_do_not_mix(tmp_path):
+    fork = multiprocessing.get_context("fork")
+    running = [fork.Process(target=_judge_many, args=(tmp_path, name)) for name in "pq"]
+    for process in running:
+        process.start()
+    for process in running:
+        process.join()
+    lines = (tmp_path / "log").read_text().splitlines()
+    assert sorted(lines) == sorted(f"{name}{i:04}" for name in "pq" for i in range(200) for _ in range(3))
 
 
 def test_log_beside_the_config_counts_requests_and_stays_out_of_the_version(tmp_path):
@@ -100,6 +141,7 @@ def test_log_beside_the_config_counts_requests_and_stays_out_of_the_version(tmp_
     logged = judges.load(file)
     logged.judge(REQUESTS[:3])
     logged.judge(REQUESTS[1:2])
+    logged.judge([])
     assert (tmp_path / "paid.txt").read_text().split() == [r.key for r in [*REQUESTS[:3], REQUESTS[1]]]
     assert logged.version == judge(tmp_path).version
 

@@ -90,7 +90,7 @@ def test_the_same_is_asked_once_and_the_blank_not_at_all() -> None:
 
 class TestConfig:
     @pytest.mark.parametrize(
-        ("key", "settings", "output"),
+        ("key", "settings", "message"),
         [
             ("answer_relevance", {"method": "rated"}, "has method rated and no rater"),
             ("answer_relevance", {"method": "questions", "rater": "g"}, "has method questions and no writer"),
@@ -101,8 +101,8 @@ class TestConfig:
             ("answerability", {"writer": "w"}, "is not a known key"),
         ],
     )
-    def test_a_wrong_combination_is_reported(self, key: str, settings: dict[str, Any], output: str) -> None:
-        with pytest.raises(ConfigError, match=output) as caught:
+    def test_a_wrong_combination_is_refused(self, key: str, settings: dict[str, Any], message: str) -> None:
+        with pytest.raises(ConfigError, match=message) as caught:
             validate(Recipe, {"judge": "j.yaml", key: settings}, "n.yaml", "recipe")
         assert str(caught.value).startswith(f"n.yaml: recipe.{key}")
 
@@ -165,7 +165,7 @@ def files(root: Path, url: str) -> None:
     (root / "questions.yaml").write_text(yaml.safe_dump(own))
 
 
-def output(body: dict[str, Any]) -> str:
+def last_message(body: dict[str, Any]) -> str:
     return str(body["messages"][-1]["content"])
 
 
@@ -174,7 +174,7 @@ def model(root: Path, rule: Callable[[str], object]) -> Iterator[ChatServer]:
     """A server whose replies follow a rule over what it is asked; a number is an HTTP error."""
 
     async def handle(server: ChatServer, body: dict[str, Any]) -> web.StreamResponse:
-        found = rule(output(body))
+        found = rule(last_message(body))
         if isinstance(found, int):
             return error(found)
         return answer(body, found if isinstance(found, str) else json.dumps(found))
@@ -204,7 +204,7 @@ def test_a_model_grades_answer_chunks_and_answerability(tmp_path: Path) -> None:
     with model(tmp_path, grades) as server:
         ctx = context(tmp_path, recipe=RATED)
         put(ctx, trace("t", chunks=CHUNKS))
-        reported = estimate(ctx)
+        estimated = estimate(ctx)
         done = score_relevance(ctx)
     assert scores(ctx) == {
         ("answer", None): (0.75, None),  # 4 of 1 to 5
@@ -215,15 +215,15 @@ def test_a_model_grades_answer_chunks_and_answerability(tmp_path: Path) -> None:
     }
     assert {r["method"] for r in rows(ctx, RELEVANCE)} == {"rated"}
     assert len(server.asked) == 4
-    assert {a.stage: a.requests for a in reported.requests} == {
+    assert {a.stage: a.requests for a in estimated.requests} == {
         "answer relevance": 1, "context relevance": 2, "answerability": 1,
     }  # fmt: skip
-    assert reported.relevance == 0  # nothing is scored without a model
+    assert estimated.relevance == 0  # nothing is scored without a model
     assert (done.computed, done.reused, done.lost) == (5, 0, 0)
-    assert (done.tokens_in, done.tokens_out) == (4 * 10, 4 * 2)  # what the server says
+    assert (done.tokens_in, done.tokens_out) == (4 * 10, 4 * 2)  # as the server counts
     for body in server.asked:  # the evidence first, the question after it
-        assert output(body).startswith("<passage 1>\n")
-        assert output(body).index("<passage 1>") < output(body).index("<question>\nHow hot is tea?")
+        assert last_message(body).startswith("<passage 1>\n")
+        assert last_message(body).index("<passage 1>") < last_message(body).index("<question>\nHow hot is tea?")
     again = score_relevance(ctx)
     assert (again.computed, again.reused) == (0, 5)
     assert len(server.asked) == 4
@@ -336,7 +336,7 @@ def test_a_scorer_that_the_next_one_shares_its_model_with_is_not_closed(tmp_path
 
     ctx = context(tmp_path, embedder=Directions())
     put(ctx, trace("t"))
-    shared = (Closing(), replace(Closing(), kinds=("answerability",)))
+    shared = (Closing(), Closing())
     score_relevance(replace(ctx, scorers=shared))  # both have the model None
     assert closed == ["answerability"]
     score_by(ctx, scorer=shared[0])

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from tasks.engines.transformers_cpu import Embedded, Embedder, EmbedderConfig
-from tasks.judges.regeneration import Regenerated, regenerated
+from tasks.scorers.questions import mean_cosines
 
 # Unit vectors: their cosines with "east" are 1, 0, -1, 0.6 and 0.8.
 VECTORS = {"east": (1, 0), "north": (0, 1), "west": (-1, 0), "up": (0.6, 0.8), "flat": (0.8, 0.6), "": (0, 0)}
@@ -30,33 +30,27 @@ class Compass:
     ],
 )  # fmt: skip
 def test_mean_cosine(written: list[str], score: float | None) -> None:
-    assert regenerated(Compass(), ["east"], [written]) == [Regenerated(score, 1 + len(written))]
+    assert mean_cosines(Compass(), [("east", written)]) == [(score, 1 + len(written))]
 
 
 def test_each_answer_is_held_against_its_own_question() -> None:
-    found = regenerated(Compass(), ["east", "north", "west"], [["up"], [], ["up", "west"]])
-    assert [r.score for r in found] == [0.6, None, 0.2]
-    assert regenerated(Compass(), [], []) == []
-
-
-def test_lists_that_do_not_match_are_refused() -> None:
-    with pytest.raises(ValueError, match="shorter"):
-        regenerated(Compass(), ["east", "north"], [["up"]])
+    found = mean_cosines(Compass(), [("east", ["up"]), ("north", []), ("west", ["up", "west"])])
+    assert [score for score, _ in found] == [0.6, None, 0.2]
+    assert mean_cosines(Compass(), []) == []
 
 
 def test_with_the_real_model_a_dodge_scores_below_an_answer() -> None:
-    """What answers the question would also be asked for by it; "try again later" answers something else."""
+    """What answers the question would also be question for by it; "try again later" answers something else."""
     embedder = Embedder(EmbedderConfig(threads=1))
-    asked = "How long does a refund take?"
-    near, far = regenerated(
+    question = "How long does a refund take?"
+    (near, _), (far, _) = mean_cosines(
         embedder,
-        [asked, asked],
         [
-            ["How many days do refunds take?", "When will I get my money back?"],
-            ["What should I do if the chat is down?"],
+            (question, ["How many days do refunds take?", "When will I get my money back?"]),
+            (question, ["What should I do if the chat is down?"]),
         ],
     )
     embedder.close()
-    assert near.score is not None
-    assert far.score is not None
-    assert far.score < 0.3 < 0.6 < near.score <= 1
+    assert near is not None
+    assert far is not None
+    assert far < 0.3 < 0.6 < near <= 1
