@@ -141,7 +141,7 @@ def test_a_prefect_that_does_not_answer_is_noted_and_tried_again(tmp_path: Path)
 
 
 @pytest.mark.parametrize(
-    ("urls", "said"),
+    ("urls", "message"),
     [
         ("", "the file is empty"),
         ("nosuchservice://SECRET", "URL 1 of 1 is of no service that Apprise knows"),
@@ -149,11 +149,11 @@ def test_a_prefect_that_does_not_answer_is_noted_and_tried_again(tmp_path: Path)
     ],
 )
 def test_what_went_wrong_is_said_without_the_url(
-    tmp_path: Path, caplog: pytest.LogCaptureFixture, capfd: pytest.CaptureFixture[str], urls: str, said: str
+    tmp_path: Path, caplog: pytest.LogCaptureFixture, capfd: pytest.CaptureFixture[str], urls: str, message: str
 ) -> None:
     (tmp_path / "urls").write_text(urls)
     with caplog.at_level(logging.DEBUG):
-        assert notify.send(f"file:{tmp_path / 'urls'}", "title", "body") == said
+        assert notify.send(f"file:{tmp_path / 'urls'}", "title", "body") == message
     assert "SECRET" not in caplog.text + str(capfd.readouterr())
 
 

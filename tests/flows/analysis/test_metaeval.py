@@ -132,7 +132,7 @@ def test_the_page_is_written(world: World, command: Command, tmp_path: Path) -> 
 
 
 @pytest.mark.parametrize(
-    ("given", "code", "said"),
+    ("given", "code", "message"),
     [
         ({"judge": ["none"]}, 2, "none.yaml does not exist"),
         ({"judge": ["full", "full"]}, 2, "is the same judge as full"),
@@ -142,7 +142,7 @@ def test_the_page_is_written(world: World, command: Command, tmp_path: Path) -> 
         ({"suite": "."}, 0, ""),
     ],
 )
-def test_exit_codes(world: World, command: Command, given: dict[str, Any], code: int, said: str) -> None:
+def test_exit_codes(world: World, command: Command, given: dict[str, Any], code: int, message: str) -> None:
     here = world.out.parent
     if "bad" in given.get("suite", ""):
         write_suite(here / "bad.jsonl", ["{}"])
@@ -151,7 +151,7 @@ def test_exit_codes(world: World, command: Command, given: dict[str, Any], code:
     ended_with, _, err = command(
         "metaeval", *chosen, "--suite", here / given.get("suite", "tea.jsonl"), "--config", world.config
     )
-    assert (ended_with, said in err) == (code, True)
+    assert (ended_with, message in err) == (code, True)
     assert "Traceback" not in err
     assert "How hot is tea" not in err
 

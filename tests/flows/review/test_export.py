@@ -228,7 +228,7 @@ def test_grades_come_in_and_leave_labels_alone(judged: World, tmp_path: Path) ->
 
 
 @pytest.mark.parametrize(
-    ("args", "said"),
+    ("args", "message"),
     [
         (["--need", "misusd"], "Did you mean 'misused'"),
         (["--need", "random", "--format", "jsnl"], "Did you mean 'jsonl'"),
@@ -240,10 +240,10 @@ def test_grades_come_in_and_leave_labels_alone(judged: World, tmp_path: Path) ->
         (["--need", "random", "-o", "/nowhere/x.jsonl"], "can't be written"),
     ],
 )
-def test_mistakes_of_an_export(built: World, command: Command, args: list[object], said: str) -> None:
+def test_mistakes_of_an_export(built: World, command: Command, args: list[object], message: str) -> None:
     code, out, err = command("review", "export", "-c", built.config, *args)
     assert (code, out) == (1 if "nowhere" in str(args) else 2, "")
-    assert said in err
+    assert message in err
 
 
 def test_scope(built: World, command: Command) -> None:

@@ -23,7 +23,7 @@ def lines(tmp_path: Path, *repeats: dict[str, Any]) -> list[str]:
 
 def test_repeats_are_told_with_their_spread(tmp_path: Path) -> None:
     compared = {"questions": 9, "questions_repeated": 2, "n": 1005, "n_scored": 5, "questions_compared": 2}
-    said = lines(
+    shown = lines(
         tmp_path,
         {
             "number": "groundedness",
@@ -41,7 +41,7 @@ def test_repeats_are_told_with_their_spread(tmp_path: Path) -> None:
         {"number": "groundedness", "generator": "<b>h</b>", "questions": 3, "questions_repeated": 1, "n": 2},
         {"number": "groundedness", "generator": "never", "questions": 3},
     )
-    assert said == [
+    assert shown == [
         "<b>h</b> (support) was asked 1 question more than once, 2 times in all."
         " Of none of them are two answers scored.",
         "g (support) was asked 2 questions more than once, 1005 times in all. Answers to the same question differ in"

@@ -72,11 +72,11 @@ def test_moments_are_shown_in_utc():
 
 
 @pytest.mark.parametrize(
-    ("seconds", "said"), [(0.25, "0.2 s"), (59.9, "59.9 s"), (200, "3 min 20 s"), (7260, "2 h 1 min")]
+    ("seconds", "expected"), [(0.25, "0.2 s"), (59.9, "59.9 s"), (200, "3 min 20 s"), (7260, "2 h 1 min")]
 )
-def test_durations_read_well(seconds, said):
-    assert text.duration(seconds) == said
-    assert text.duration(timedelta(seconds=seconds)) == said
+def test_durations_read_well(seconds, expected):
+    assert text.duration(seconds) == expected
+    assert text.duration(timedelta(seconds=seconds)) == expected
 
 
 def test_words_make_a_list():
