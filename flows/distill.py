@@ -60,7 +60,7 @@ def _student(judge: str, file: Path | None, *, grades: bool) -> tuple[Llm | llm.
     model = graders.load(path) if graders.described(path) else judges.load(path)
     if not isinstance(model, llm.Llm if grades else Llm):
         what, who = ("grades", "a grader of kind llm") if grades else ("verdicts on claims", "a judge of kind llm")
-        problem = f"can't learn {what} in words"
+        problem = f"is not one that learns {what} in words"
         raise ConfigError(path, "kind", problem, f"Give {who}; see docs/distillation.md.")
     if model.config.model.thinking:
         problem = "is true, but examples hold no thoughts"

@@ -176,9 +176,9 @@ def test_a_verdict_that_two_days_share_is_asked_again_once(tmp_path: Path) -> No
 
 
 def test_a_later_judge_of_a_cascade_is_measured_by_itself(tmp_path: Path) -> None:
-    cheap, dear = Watched(lambda r: "partially_supported"), Watched(Moody(1), version="f" * 16)
+    cheap, expensive = Watched(lambda r: "partially_supported"), Watched(Moody(1), version="f" * 16)
     recipe = {"cascade": [{"judge": "judge2.yaml", "band": [0.2, 0.8]}]}
-    ctx = context(tmp_path, judge=cheap, later=[dear], recipe=recipe)
+    ctx = context(tmp_path, judge=cheap, later=[expensive], recipe=recipe)
     put(ctx, trace("t1", "Pears are ripe.", CHUNKS), trace("t2", "Plums are blue.", CHUNKS))
     extract_claims(ctx)
     plan_pairs(ctx)

@@ -64,7 +64,7 @@ def prepared(
     return ctx
 
 
-def test_a_place_that_is_down_is_reported_later_and_the_others_once(tmp_path: Path) -> None:
+def test_a_place_that_is_down_is_told_later_and_the_others_once(tmp_path: Path) -> None:
     places = Places("env:B")
     ctx = prepared(tmp_path)
     first = notify_all([ctx], announced, places)
@@ -112,17 +112,17 @@ OVER = {"status": "recovered", "until": FIRST, "recovered_on": FIRST + timedelta
 
 
 @pytest.mark.parametrize("recoveries", [False, True])
-def test_the_end_is_sent_to_who_was_reported_where_it_is_asked_for(tmp_path: Path, recoveries: bool) -> None:
+def test_the_end_is_sent_to_who_was_told_where_it_is_asked_for(tmp_path: Path, recoveries: bool) -> None:
     places = Places()
-    reported = [{"place": "env:A", "status": "fired", "at": datetime(2026, 11, 2, tzinfo=UTC)}]
-    ctx = prepared(tmp_path, [{**OVER, "sent": reported}], recoveries=recoveries)
+    told = [{"place": "env:A", "status": "fired", "at": datetime(2026, 11, 2, tzinfo=UTC)}]
+    ctx = prepared(tmp_path, [{**OVER, "sent": told}], recoveries=recoveries)
     for _ in range(2):
         notify_all([ctx], announced, places)
     ended = [("env:A", "Leadline: Back to normal: Groundedness of docs · large fell by 5.1 (80.0 → 74.9)")]
     assert [(p, t) for p, t, _ in places.got] == (ended if recoveries else [])
 
 
-def test_what_is_over_before_it_could_be_reported_is_no_news(tmp_path: Path) -> None:
+def test_what_is_over_before_it_could_be_told_is_no_news(tmp_path: Path) -> None:
     places = Places()
     notify_all([prepared(tmp_path, [OVER], recoveries=True)], announced, places)
     assert places.got == []
@@ -141,19 +141,19 @@ def test_a_prefect_that_does_not_answer_is_noted_and_tried_again(tmp_path: Path)
 
 
 @pytest.mark.parametrize(
-    ("urls", "output"),
+    ("urls", "message"),
     [
         ("", "the file is empty"),
         ("nosuchservice://SECRET", "URL 1 of 1 is of no service that Apprise knows"),
         ("json://127.0.0.1:9/SECRET", "the service did not take it, or could not be reached"),
     ],
 )
-def test_what_went_wrong_is_stated_without_the_url(
-    tmp_path: Path, caplog: pytest.LogCaptureFixture, capfd: pytest.CaptureFixture[str], urls: str, output: str
+def test_what_went_wrong_is_said_without_the_url(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture, capfd: pytest.CaptureFixture[str], urls: str, message: str
 ) -> None:
     (tmp_path / "urls").write_text(urls)
     with caplog.at_level(logging.DEBUG):
-        assert notify.send(f"file:{tmp_path / 'urls'}", "title", "body") == output
+        assert notify.send(f"file:{tmp_path / 'urls'}", "title", "body") == message
     assert "SECRET" not in caplog.text + str(capfd.readouterr())
 
 

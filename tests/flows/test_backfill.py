@@ -34,8 +34,8 @@ def judged(tmp_path_factory: pytest.TempPathFactory, without_prefect: dict[str, 
         row["app"] = ("docs", "shop")[i % 2]
     write(root / "logs" / "a.jsonl", rows)
     world = make_world(root, "judged", judge={"shares": SHARES}, limits=LIMITS)
-    output = leadline("nightly", "--config", world.config, *DAYS, env=without_prefect)
-    assert output.returncode == 0, output.stderr.decode()
+    ended = leadline("nightly", "--config", world.config, *DAYS, env=without_prefect)
+    assert ended.returncode == 0, ended.stderr.decode()
     return world
 
 
@@ -61,9 +61,9 @@ def version_of(world: World) -> str:
 
 
 def backfill(world: World, env: Mapping[str, str], *more: object) -> str:
-    output = leadline("backfill", "--config", world.config, *DAYS, "--judge", judge_of(world), *more, env=env)
-    assert output.returncode == 0, output.stderr.decode()
-    return output.stdout.decode()
+    ended = leadline("backfill", "--config", world.config, *DAYS, "--judge", judge_of(world), *more, env=env)
+    assert ended.returncode == 0, ended.stderr.decode()
+    return ended.stdout.decode()
 
 
 def scored(world: World, *columns: str) -> list[dict[str, object]]:
@@ -145,16 +145,16 @@ def test_a_nightly_beside_it_ends_as_it_would_alone(judged: World, environment: 
 @pytest.mark.slow
 def test_newest_days_first_until_the_budget_is_spent(judged: World, without_prefect: dict[str, str]) -> None:
     world = copy(judged, "budget")
-    output = backfill(world, without_prefect, "--max-tokens", 1)
+    out = backfill(world, without_prefect, "--max-tokens", 1)
     # The replay judge takes tokens for every request: one shard is judged, of the newest day.
-    assert "Stopped" in output
+    assert "Stopped" in out
     assert 0 < len(paid(log_of(world))) <= SHARD
     days = read(world.warehouse, f"SELECT DISTINCT date FROM verdicts WHERE judge_version = '{version_of(world)}'")
     assert days == [{"date": LAST}]
     assert not scored(world, "date")
 
-    output = backfill(world, without_prefect)
-    assert "Stopped" not in output
+    out = backfill(world, without_prefect)
+    assert "Stopped" not in out
     assert len(scored(world, "trace_id")) == TRACES
     assert len(paid(log_of(world))) == len(set(paid(log_of(world))))
 
@@ -183,17 +183,17 @@ def test_a_sample_of_one_application_and_then_all_of_it(judged: World, without_p
 
 
 @pytest.mark.parametrize(
-    ("given", "output"),
+    ("given", "message"),
     [
         (["--sample", "0"], "--sample 0 is no share"),
         (["--recipe", "other"], "'other' is not one of the recipes"),
         (["--judge", "nowhere.yaml"], "nowhere.yaml"),
     ],
 )
-def test_a_mistake_is_reported_before_anything_runs(
-    judged: World, no_server: dict[str, str], given: list[str], output: str
+def test_a_mistake_is_told_before_anything_runs(
+    judged: World, no_server: dict[str, str], given: list[str], message: str
 ) -> None:
     ended = leadline("backfill", "--config", judged.config, *DAYS, *given, env=no_server)
     assert ended.returncode == 2
-    assert output in ended.stderr.decode()
+    assert message in ended.stderr.decode()
     assert "Traceback" not in ended.stderr.decode()

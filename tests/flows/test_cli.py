@@ -46,7 +46,7 @@ def change(world: World, **settings: Any) -> None:
 
 
 @pytest.mark.parametrize(
-    ("settings", "reported"),
+    ("settings", "message"),
     [
         ({"lak": "x"}, ["lak is not a known key", "Did you mean 'lake'"]),
         (
@@ -63,58 +63,58 @@ def change(world: World, **settings: Any) -> None:
 )
 @pytest.mark.parametrize("verb", [["nightly"], ["nightly", "--dry-run"]])
 def test_a_wrong_config_names_file_key_and_remedy(
-    world: World, command: Command, verb: list[str], settings: dict[str, Any], reported: list[str]
+    world: World, command: Command, verb: list[str], settings: dict[str, Any], message: list[str]
 ) -> None:
     change(world, **settings)
-    output = command(*verb, "--config", world.config)
-    assert output.code == 2
-    assert output.err.startswith(f"leadline: {world.config}: ")
-    assert [word for word in reported if word not in output.err] == []
+    ended = command(*verb, "--config", world.config)
+    assert ended.code == 2
+    assert ended.err.startswith(f"leadline: {world.config}: ")
+    assert [word for word in message if word not in ended.err] == []
     assert not world.lake.exists()
 
 
 @pytest.mark.parametrize(
-    ("text", "reported"),
+    ("text", "message"),
     [("lake: [", "is not valid YAML at line"), ("- lake", "not a mapping"), ("", "not a mapping")],
 )
-def test_a_file_that_is_no_config(world: World, command: Command, text: str, reported: str) -> None:
+def test_a_file_that_is_no_config(world: World, command: Command, text: str, message: str) -> None:
     world.config.write_text(text)
-    output = command("nightly", "--config", world.config)
-    assert (output.code, reported in output.err, str(world.config) in output.err) == (2, True, True)
+    ended = command("nightly", "--config", world.config)
+    assert (ended.code, message in ended.err, str(world.config) in ended.err) == (2, True, True)
 
 
 def test_a_missing_key(world: World, command: Command) -> None:
     settings = yaml.safe_load(world.config.read_text())
     del settings["warehouse"]
     world.config.write_text(yaml.safe_dump(settings))
-    output = command("nightly", "--config", world.config)
-    assert (output.code, f"{world.config}: warehouse is missing. Add it" in output.err) == (2, True)
+    ended = command("nightly", "--config", world.config)
+    assert (ended.code, f"{world.config}: warehouse is missing. Add it" in ended.err) == (2, True)
 
 
 @pytest.mark.parametrize("verb", [["nightly"], ["nightly", "--dry-run"], ["rebuild"], ["sql", "SELECT 1"]])
 def test_a_missing_config(world: World, command: Command, verb: list[str]) -> None:
     missing = world.config.with_name("oot.yaml")
-    output = command(*verb, "--config", missing)
-    assert output.code == 2
-    assert f"{missing} does not exist. Did you mean 'out.yaml'." in output.err
+    ended = command(*verb, "--config", missing)
+    assert ended.code == 2
+    assert f"{missing} does not exist. Did you mean 'out.yaml'." in ended.err
 
 
 def test_a_missing_judge(world: World, command: Command) -> None:
     change(world, recipe={"judge": "judges/nobody.yaml"})
-    output = command("nightly", "--config", world.config)
-    assert (output.code, "nobody.yaml does not exist" in output.err) == (2, True)
+    ended = command("nightly", "--config", world.config)
+    assert (ended.code, "nobody.yaml does not exist" in ended.err) == (2, True)
 
 
 def test_an_unknown_judge(world: World, command: Command) -> None:
     (world.out / "replay.yaml").write_text("kind: repley\n")
-    output = command("nightly", "--config", world.config)
-    assert output.code == 2
-    assert "replay.yaml: kind is 'repley'" in output.err
-    assert "Did you mean 'replay'" in output.err
+    ended = command("nightly", "--config", world.config)
+    assert ended.code == 2
+    assert "replay.yaml: kind is 'repley'" in ended.err
+    assert "Did you mean 'replay'" in ended.err
 
 
 @pytest.mark.parametrize(
-    ("options", "reported"),
+    ("options", "message"),
     [
         (["--date", "yesterday"], "yesterday"),
         (["--date", "2026-02-30"], "2026-02-30"),
@@ -128,22 +128,22 @@ def test_an_unknown_judge(world: World, command: Command) -> None:
 )
 @pytest.mark.parametrize("dry", [[], ["--dry-run"]])
 def test_days_that_make_no_sense(
-    world: World, command: Command, dry: list[str], options: list[str], reported: str
+    world: World, command: Command, dry: list[str], options: list[str], message: str
 ) -> None:
-    output = command("nightly", "--config", world.config, *options, *dry)
-    assert (output.code, reported in output.err) == (2, True), output
+    ended = command("nightly", "--config", world.config, *options, *dry)
+    assert (ended.code, message in ended.err) == (2, True), ended
     assert not world.lake.exists()
 
 
 def test_sql_before_there_is_a_warehouse(world: World, command: Command) -> None:
-    output = command("sql", "SELECT 1", "--config", world.config)
-    assert output.code == 2
-    assert f"{world.warehouse}: there is no warehouse yet. Run `leadline nightly`" in output.err
+    ended = command("sql", "SELECT 1", "--config", world.config)
+    assert ended.code == 2
+    assert f"{world.warehouse}: there is no warehouse yet. Run `leadline nightly`" in ended.err
     assert not world.warehouse.exists()
 
 
 @pytest.mark.parametrize(
-    ("statement", "reported"),
+    ("statement", "message"),
     [
         ("FROM trace_score", "trace_scores"),
         ("SELECT groundednes FROM trace_scores", "groundedness"),
@@ -151,36 +151,34 @@ def test_sql_before_there_is_a_warehouse(world: World, command: Command) -> None
         ("DELETE FROM trace_scores", "read-only"),
     ],
 )
-def test_sql_that_is_wrong(published: World, command: Command, statement: str, reported: str) -> None:
-    output = command("sql", statement, "--config", published.config)
-    assert output.code == 2
-    assert reported in output.err
-    assert "docs/tables.md" in output.err
+def test_sql_that_is_wrong(published: World, command: Command, statement: str, message: str) -> None:
+    ended = command("sql", statement, "--config", published.config)
+    assert ended.code == 2
+    assert message in ended.err
+    assert "docs/tables.md" in ended.err
 
 
 @pytest.mark.parametrize("options", [[], ["SELECT 1", "--file", "also.sql"]])
 def test_sql_wants_one_statement(published: World, command: Command, options: list[str]) -> None:
-    output = command("sql", *options, "--config", published.config)
-    assert (output.code, "Give a statement or --file FILE, and not both." in output.err) == (2, True)
+    ended = command("sql", *options, "--config", published.config)
+    assert (ended.code, "Give a statement or --file FILE, and not both." in ended.err) == (2, True)
 
 
 def test_sql_from_a_file(published: World, command: Command, tmp_path: Path) -> None:
     (tmp_path / "count.sql").write_text("-- how many\nSELECT count(*) AS n FROM traces\n")
-    output = command("sql", "-f", tmp_path / "count.sql", "--format", "csv", "--config", published.config)
-    assert (output.code, output.out) == (0, '"n"\n5\n')
-    output = command("sql", "-f", tmp_path / "none.sql", "--config", published.config)
-    assert (output.code, "none.sql" in output.err) == (2, True)
+    ended = command("sql", "-f", tmp_path / "count.sql", "--format", "csv", "--config", published.config)
+    assert (ended.code, ended.out) == (0, '"n"\n5\n')
+    ended = command("sql", "-f", tmp_path / "none.sql", "--config", published.config)
+    assert (ended.code, "none.sql" in ended.err) == (2, True)
 
 
 def test_sql_with_an_unknown_format_or_an_output_that_cannot_be(
     published: World, command: Command, tmp_path: Path
 ) -> None:
-    output = command("sql", "SELECT 1", "--format", "jsno", "--config", published.config)
-    assert (output.code, "Did you mean 'json'" in output.err) == (2, True)
-    output = command(
-        "sql", "SELECT 1", "-o", tmp_path / "no" / "x.csv", "--format", "csv", "--config", published.config
-    )
-    assert (output.code, "can't be written" in output.err) == (1, True)
+    ended = command("sql", "SELECT 1", "--format", "jsno", "--config", published.config)
+    assert (ended.code, "Did you mean 'json'" in ended.err) == (2, True)
+    ended = command("sql", "SELECT 1", "-o", tmp_path / "no" / "x.csv", "--format", "csv", "--config", published.config)
+    assert (ended.code, "can't be written" in ended.err) == (1, True)
 
 
 STATEMENT = "SELECT trace_id, answer, chunks, 7 AS n, NULL AS nothing FROM traces WHERE trace_id = 'markup'"
@@ -209,16 +207,16 @@ def _check(name: str, data: bytes) -> None:
 
 @pytest.mark.parametrize("name", ["table", "csv", "json", "parquet"])
 def test_sql_formats_to_standard_output(published: World, no_server: dict[str, str], name: str) -> None:
-    output = leadline("sql", STATEMENT, "--format", name, "--config", published.config, env=no_server)
-    assert (output.returncode, output.stderr) == (0, b"")
-    _check(name, output.stdout)
+    ended = leadline("sql", STATEMENT, "--format", name, "--config", published.config, env=no_server)
+    assert (ended.returncode, ended.stderr) == (0, b"")
+    _check(name, ended.stdout)
 
 
 @pytest.mark.parametrize("name", ["table", "csv", "json", "parquet"])
 def test_sql_formats_to_a_file(published: World, command: Command, tmp_path: Path, name: str) -> None:
     target = tmp_path / "rows"
-    output = command("sql", STATEMENT, "--format", name, "-o", target, "--config", published.config)
-    assert (output.code, output.out) == (0, "")
+    ended = command("sql", STATEMENT, "--format", name, "-o", target, "--config", published.config)
+    assert (ended.code, ended.out) == (0, "")
     _check(name, target.read_bytes())
 
 
@@ -249,10 +247,10 @@ def test_a_second_nightly_says_who_holds_the_lake(
     world: World, holder: None, command: Command, without_prefect: dict[str, str]
 ) -> None:
     write(world.config.parent / "logs" / "a.jsonl", [trace("a")])
-    reported = f"{world.lake}: locked by leadline nightly 2026-11-01..2026-11-01, process 4711."
-    output = leadline("nightly", "--config", world.config, "--date", FIRST, env=without_prefect)
-    assert (output.returncode, reported in output.stderr.decode()) == (4, True), output
-    assert b"Traceback" not in output.stdout + output.stderr
+    message = f"{world.lake}: locked by leadline nightly 2026-11-01..2026-11-01, process 4711."
+    ended = leadline("nightly", "--config", world.config, "--date", FIRST, env=without_prefect)
+    assert (ended.returncode, message in ended.stderr.decode()) == (4, True), ended
+    assert b"Traceback" not in ended.stdout + ended.stderr
     assert command("rebuild", "--config", world.config).code == 4
     looked = command("nightly", "--dry-run", "--config", world.config, "--date", FIRST)  # looking is free
     assert looked.code == 0
@@ -265,10 +263,10 @@ def test_data_worse_than_the_limits_ends_with_3_and_can_be_queried(
 ) -> None:
     bad = [{"trace_id": f"b{i}"} for i in range(3)]
     write(world.config.parent / "logs" / "a.jsonl", [*make_traces(1, 7, days=1), *bad])
-    output = leadline("nightly", "--config", world.config, "--date", FIRST, env=without_prefect)
-    errors = output.stderr.decode()
-    assert output.returncode == 3, errors
-    assert "Traceback" not in errors + output.stdout.decode()
+    ended = leadline("nightly", "--config", world.config, "--date", FIRST, env=without_prefect)
+    errors = ended.stderr.decode()
+    assert ended.returncode == 3, errors
+    assert "Traceback" not in errors + ended.stdout.decode()
     assert "3 of 10 new rows were refused (30.0%; most: missing_field 3)" in errors
     assert "gates.max_quarantined_share = 5.0%" in errors
     assert f'Read the refused rows with leadline sql -c {world.config} "FROM quarantine"' in errors
@@ -296,14 +294,14 @@ def test_the_end_of_a_run_says_what_was_refused_and_how_to_read_it(
     change(world, sources=[{"kind": "jsonl", "paths": ["logs/{date}.jsonl"]}])
     answers = make_traces(1, 5, days=1)
     write(root / "logs" / f"{FIRST}.jsonl", [*answers, "{not json", '{"trace_id": "cut', "[1, 2]"])
-    output = leadline("nightly", "--config", world.config, "--date", FIRST, env=without_prefect)
-    assert output.returncode == 0, output.stderr.decode()
+    ended = leadline("nightly", "--config", world.config, "--date", FIRST, env=without_prefect)
+    assert ended.returncode == 0, ended.stderr.decode()
     # As each line begins: an object that breaks off, another one, and a list.
     note = (
         f"3 rows were refused (malformed_json 2, wrong_type 1): logs/{FIRST}.jsonl:6, logs/{FIRST}.jsonl:7, "
         f"logs/{FIRST}.jsonl:8."
     )
-    printed = output.stdout.decode()
+    printed = ended.stdout.decode()
     assert note in " ".join(printed.split())
     (shown,) = [line for line in printed.splitlines() if line.startswith("refused ")]
     program, *args = shlex.split(shown.removeprefix("refused "))
@@ -321,10 +319,10 @@ def test_the_end_of_a_run_says_what_was_refused_and_how_to_read_it(
 @pytest.mark.slow
 def test_a_source_that_is_not_there_ends_with_1(world: World, without_prefect: dict[str, str]) -> None:
     change(world, sources=[{"kind": "jsonl", "paths": ["logs/missing.jsonl"]}])
-    output = leadline("nightly", "--config", world.config, "--date", FIRST + timedelta(days=1), env=without_prefect)
-    assert output.returncode == 1
-    assert "logs/missing.jsonl" in output.stderr.decode()
-    assert b"Traceback" not in output.stdout + output.stderr
+    ended = leadline("nightly", "--config", world.config, "--date", FIRST + timedelta(days=1), env=without_prefect)
+    assert ended.returncode == 1
+    assert "logs/missing.jsonl" in ended.stderr.decode()
+    assert b"Traceback" not in ended.stdout + ended.stderr
 
 
 def test_a_verb_runs_in_a_process_that_showed_the_help_page(published: World, command: Command) -> None:

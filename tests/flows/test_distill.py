@@ -124,14 +124,14 @@ def test_every_look_is_kept_or_left_out_for_a_reason(judged: World, command: Com
     assert (tmp_path / "set").stat().st_mode & 0o077 == 0  # nobody else may read them
 
 
-def test_a_lesson_says_what_the_teacher_stated_to_what_the_student_is_asked(
+def test_a_lesson_says_what_the_teacher_said_to_what_the_student_is_asked(
     judged: World, command: Command, tmp_path: Path
 ) -> None:
     assert command(*options(judged, tmp_path / "set"), "--balance", 0, "--valid-share", 0)[0] == 0
     student = judges.load(judged.config.parent / "student.yaml")
     assert isinstance(student, Llm)
     found = rows(tmp_path / "set/train.jsonl")
-    output = {r["request_key"]: r for r in read(judged.warehouse, "FROM verdicts WHERE label IS NOT NULL")}
+    labeled = {r["request_key"]: r for r in read(judged.warehouse, "FROM verdicts WHERE label IS NOT NULL")}
     (marked,) = [r for r in found if r["provenance"]["trace_id"] == "marked"]
     (prompt,) = student.prompts("plain", [Request("k", MARKED, MARKED[:-1])])
     system, user, _ = (m["content"] for m in marked["messages"])
@@ -139,7 +139,7 @@ def test_a_lesson_says_what_the_teacher_stated_to_what_the_student_is_asked(
     assert (system, user) == (prompt.system, prompt.user)
     assert "<|im_end|>" not in user
     for row in found:
-        verdict = output[row["provenance"]["request_key"]]
+        verdict = labeled[row["provenance"]["request_key"]]
         reply = json.loads(row["messages"][2]["content"])
         assert reply["label"] == verdict["label"] == row["provenance"]["label"]
         assert row["provenance"]["judge_version"] == verdict["judge_version"]
@@ -169,9 +169,9 @@ def test_days_applications_and_a_limit(judged: World, command: Command, tmp_path
     code, _, err = command(*options(judged, tmp_path / "set"), "--app", "nobody")
     assert (code, "nothing is left to learn from" in err) == (3, True)
     card = tmp_path / "set/card.json"
-    reported = json.loads(card.read_text())["command"]
-    assert reported.startswith(f"leadline distill --config {judged.config} --judge ")
-    assert reported.endswith("--max 20")  # what was there stays
+    told = json.loads(card.read_text())["command"]
+    assert told.startswith(f"leadline distill --config {judged.config} --judge ")
+    assert told.endswith("--max 20")  # what was there stays
 
 
 def test_only_what_the_teacher_was_sure_of(judged: World, command: Command, tmp_path: Path) -> None:
@@ -218,13 +218,13 @@ def test_grades_are_taught_by_a_prompt_each(judged: World, command: Command, tmp
 
 
 @pytest.mark.parametrize(
-    ("judge", "student", "more", "output"),
+    ("judge", "student", "more", "message"),
     [
         ("replay", None, (), "--student is missing"),
         ("nobody", "student.yaml", (), "'nobody' is no judge"),
-        ("replay", "out/replay.yaml", (), "kind can't learn verdicts on claims"),
-        ("replay", "grader.yaml", (), "kind can't learn verdicts on claims"),
-        ("lot", "student.yaml", (), "kind can't learn grades"),
+        ("replay", "out/replay.yaml", (), "kind is not one that learns verdicts on claims"),
+        ("replay", "grader.yaml", (), "kind is not one that learns verdicts on claims"),
+        ("lot", "student.yaml", (), "kind is not one that learns grades"),
         ("lot", "grader.yaml", ("--min-confidence", 0.5), "grades come without a confidence"),
         ("replay", "thinks.yaml", (), "model.thinking is true"),
         ("replay", "student.yaml", ("--balance", 0.5), "--balance 0.5 is below 1"),
@@ -234,11 +234,17 @@ def test_grades_are_taught_by_a_prompt_each(judged: World, command: Command, tmp
     ],
 )
 def test_mistakes(
-    judged: World, command: Command, tmp_path: Path, judge: str, student: str | None, more: tuple[Any, ...], output: str
+    judged: World,
+    command: Command,
+    tmp_path: Path,
+    judge: str,
+    student: str | None,
+    more: tuple[Any, ...],
+    message: str,
 ) -> None:
     own = ["--student", judged.config.parent / student] if student else []
     code, _, err = command("--config", judged.config, "--judge", judge, *own, "-o", tmp_path / "set", *more)
-    assert (code, output in err) == (2, True), err
+    assert (code, message in err) == (2, True), err
     assert not (tmp_path / "set").exists()
 
 

@@ -68,11 +68,11 @@ def test_from_the_list_to_promotion_and_back(
     assert refused.returncode == 2
     assert "is what tonight's run takes for recipe claims" in refused.stderr.decode()
 
-    output = judge(
+    message = judge(
         world, no_server, "promote", world.out / "second.yaml", "--since", FIRST, "--reason", "[b]better[/b]"
     )
-    assert f"From {FIRST} on, second ({version(world, 'second')}) counts for recipe claims." in output
-    assert "has judged no night" not in output  # the backfill gave it a past
+    assert f"From {FIRST} on, second ({version(world, 'second')}) counts for recipe claims." in message
+    assert "has judged no night" not in message  # the backfill gave it a past
     assert f"claims since {FIRST}" in judge(world, no_server, "list")
     history = [json.loads(line) for line in judge(world, no_server, "history", "--json").splitlines()]
     assert [(h["action"], h["judge"], h["reason"]) for h in history] == [("promote", "second", "[b]better[/b]")]
@@ -100,7 +100,7 @@ def test_from_the_list_to_promotion_and_back(
 
 
 @pytest.mark.parametrize(
-    ("args", "output"),
+    ("args", "message"),
     [
         (["show", "nobody"], "'nobody' is no judge that has judged (replay, second)"),
         (["diff", "replay", "none.yaml"], "none.yaml does not exist"),
@@ -108,14 +108,14 @@ def test_from_the_list_to_promotion_and_back(
         (["retire", "second", "--reason", " "], "--reason is empty"),
     ],
 )
-def test_mistakes_are_reported(world: World, no_server: dict[str, str], args: list[str], output: str) -> None:
+def test_mistakes_are_reported(world: World, no_server: dict[str, str], args: list[str], message: str) -> None:
     ended = leadline("judges", *args, "--config", world.config, env=no_server)
     assert ended.returncode == 2
-    assert output in ended.stderr.decode()
+    assert message in ended.stderr.decode()
     assert "Traceback" not in ended.stderr.decode()
 
 
-def test_an_unknown_recipe_is_reported(world: World, no_server: dict[str, str]) -> None:
+def test_an_unknown_recipe_is_told(world: World, no_server: dict[str, str]) -> None:
     given = ["promote", world.out / "second.yaml", "--recipe", "other", "--reason", "x", "--config", world.config]
     ended = leadline("judges", *given, env=no_server)
     assert ended.returncode == 2

@@ -82,14 +82,14 @@ def check(sheet: Sheet, found: list[Entry]) -> None:
             assert entry.content.reason == "unknown_label"
         else:
             assert isinstance(entry.content, Line)
-            output = (
+            line = (
                 entry.content.trace_id,
                 entry.content.claim_id,
                 entry.content.label,
                 entry.content.misused,
                 entry.content.reviewer,
             )
-            assert output == (task.trace_id, task.claim_id, label, misused, task.reviewer)
+            assert line == (task.trace_id, task.claim_id, label, misused, task.reviewer)
             assert (entry.content.sampling, bool(entry.content.adjudicated)) == (task.sampling, task.adjudicated)
 
 
@@ -197,9 +197,9 @@ def test_a_column_that_is_unknown_is_refused() -> None:
     assert (entry.content.reason, entry.content.trace_id) == ("unknown_field", "t")
 
 
-@pytest.mark.parametrize(("text", "output"), [("claim,label\nx,supported\n", "no column trace_id"), ("trace_id,label,label\n", "two columns")])  # fmt: skip
-def test_a_csv_that_is_none(text: str, output: str) -> None:
-    with pytest.raises(DataError, match=output):
+@pytest.mark.parametrize(("text", "message"), [("claim,label\nx,supported\n", "no column trace_id"), ("trace_id,label,label\n", "two columns")])  # fmt: skip
+def test_a_csv_that_is_none(text: str, message: str) -> None:
+    with pytest.raises(DataError, match=message):
         read(text, "labels.csv")
 
 
@@ -249,7 +249,7 @@ def annotation(label: str | None, misused: str | None = None, **more: Any) -> di
     }
 
 
-def output(found: Iterable[Entry]) -> list[dict[str, Any] | None]:
+def contents(found: Iterable[Entry]) -> list[dict[str, Any] | None]:
     names = ("trace_id", "claim_id", "label", "misused", "reviewer", "sampling", "adjudicated")
     return [{n: getattr(e.content, n) for n in names} if e.content else None for e in found]
 
@@ -271,7 +271,7 @@ def test_label_studios_tasks_come_back_as_labels() -> None:
     ]
     found = read(json.dumps(export), "project-3.json")
     base = {"trace_id": "t", "claim_id": "c", "sampling": "random", "adjudicated": None}
-    assert output(found) == [
+    assert contents(found) == [
         {**base, "label": "supported", "misused": False, "reviewer": "label-studio:4"},
         {**base, "label": "unsupported", "misused": True, "reviewer": "ann@example.com"},
         None,
@@ -293,7 +293,7 @@ def test_a_label_that_was_starred_as_ground_truth_is_an_adjudication() -> None:
 
 
 @pytest.mark.parametrize("item", [3, {"id": 1, "claim": "x", "label": "supported", "annotator": 1}, {"data": {}, "annotations": 1}])  # fmt: skip
-def test_another_export_of_label_studio_is_reported(item: object) -> None:
+def test_another_export_of_label_studio_is_told(item: object) -> None:
     (entry,) = read(json.dumps([item]))
     assert isinstance(entry.content, Refusal)
     assert "not as JSON-MIN" in entry.content.detail
@@ -322,9 +322,9 @@ def test_the_labeling_config_asks_for_what_the_import_reads() -> None:
 
 def test_label_studio_shows_what_the_judge_says_where_that_is_asked_for() -> None:
     """A tag Text shows a string, so that is what the tasks hold."""
-    output = {"label": "supported", "p_supported": 0.9}
-    (made,) = json.loads(label_studio([task(context={**task().context, "judge": output})]))
-    assert json.loads(made["data"]["judge"]) == output
+    verdict = {"label": "supported", "p_supported": 0.9}
+    (made,) = json.loads(label_studio([task(context={**task().context, "judge": verdict})]))
+    assert json.loads(made["data"]["judge"]) == verdict
     root = ElementTree.fromstring(labeling_config(show_judge=True))
     assert [e.get("value") for e in root.iter("Text")] == ["$question", "$claim", "$judge"]
 

@@ -20,7 +20,7 @@ def of(table: list[list[int]]) -> Counts:
     return np.array([table])
 
 
-def output(table: Counts) -> tuple[list[int], list[int]]:
+def ratings(table: Counts) -> tuple[list[int], list[int]]:
     """What A and what B said of each thing of a table."""
     k, m = table.shape
     pairs = [(i, j) for i in range(k) for j in range(m) for _ in range(table[i, j])]
@@ -79,7 +79,7 @@ def test_what_always_holds(rows: list[list[int]]) -> None:
         if found_one.value is not None and found_one.low is not None and found_one.high is not None:
             assert least <= found_one.low <= found_one.value + 1e-12
             assert found_one.value - 1e-12 <= found_one.high <= 1
-    first, second = output(counts.sum(axis=0))
+    first, second = ratings(counts.sum(axis=0))
     if len({*first, *second}) > 1:
         assert found.kappa.value == pytest.approx(cohen_kappa_score(first, second))
         weighted = interval(counts, core.weighted_kappa).value
@@ -93,7 +93,7 @@ def test_what_always_holds(rows: list[list[int]]) -> None:
 @settings(deadline=None)
 @given(MATRICES)
 def test_ranks_are_those_of_scipy(rows: list[list[int]]) -> None:
-    first, second = output(np.array(rows).reshape(-1, 3, 3).sum(axis=0))
+    first, second = ratings(np.array(rows).reshape(-1, 3, 3).sum(axis=0))
     assume(len({*first}) > 1)
     assume(len({*second}) > 1)
     counts = tally(np.zeros(len(first)), np.array(first), np.array(second), (3, 3))

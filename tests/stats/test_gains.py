@@ -41,8 +41,8 @@ def two_judges(rng: np.random.Generator, right_a: float, right_b: float) -> tupl
     at = np.repeat(np.arange(11), 8)
     truth = rng.integers(0, 2, 88)
     hard = rng.normal(0, 0.15, 11)[at]
-    output = [np.where(rng.random(88) < right + hard, truth, 1 - truth) for right in (right_a, right_b)]
-    first, second = (tally(at, s, truth, (2, 2)) for s in output)
+    given = [np.where(rng.random(88) < right + hard, truth, 1 - truth) for right in (right_a, right_b)]
+    first, second = (tally(at, s, truth, (2, 2)) for s in given)
     return first, second
 
 

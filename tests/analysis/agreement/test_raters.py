@@ -63,7 +63,7 @@ def test_graders_of_a_suite_alone_are_found_there() -> None:
         rater("lots", candidates(recipe("nli", "aaaa1111"), suites=(suite,)))
     of = candidates(grader("lots", "g1"), grader("other", "g2"), suites=(suite,))
     raters = rater("lots", of), rater("other", of)
-    assert no_overlap(("lots", "other"), *raters, of).endswith("ask with --suite mine/test.")
+    assert no_overlap(("lots", "other"), *raters, of).endswith("add --suite mine/test.")
 
 
 def test_what_to_do_where_claims_are_others() -> None:

@@ -60,11 +60,11 @@ def test_one_that_does_not_is_refused_with_rate_interval_and_requirement(
     run(lake, suite)
     with pytest.raises(UsageError) as error:
         check(required(tmp_path, overall=0.9, faithfulness=0.85, usefulness=1), lake, JUDGE, VERSION, CONFIG)
-    output = str(error.value)
-    assert "judges/x.yaml is below what promotion.pass_rates of configs/nightly.yaml requires" in output
-    assert "faithfulness 0.800 [0.474, 0.947], required 0.85" in output  # Wilson's of 8 in 10 at n = 9
-    assert "overall" not in output
-    assert "usefulness" not in output
+    message = str(error.value)
+    assert "judges/x.yaml is below what promotion.pass_rates of configs/nightly.yaml requires" in message
+    assert "faithfulness 0.800 [0.474, 0.947], required 0.85" in message  # Wilson's of 8 in 10 at n = 9
+    assert "overall" not in message
+    assert "usefulness" not in message
 
 
 def test_one_without_results_is_refused_with_the_command(lake: Lake, suite: Suite, tmp_path: Path) -> None:

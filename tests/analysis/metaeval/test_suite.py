@@ -78,7 +78,7 @@ def test_a_case_that_moves_is_another_one(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("row", "output"),
+    ("row", "message"),
     [
         ('{"input": "x"', "line 2 is no test case: "),
         ("[1]", "line 2 is no test case: Expected `object`"),
@@ -92,12 +92,12 @@ def test_a_case_that_moves_is_another_one(tmp_path: Path) -> None:
         ),
     ],
 )
-def test_a_bad_line_refuses_the_suite_and_names_its_place(tmp_path: Path, row: Any, output: str) -> None:
+def test_a_bad_line_refuses_the_suite_and_names_its_place(tmp_path: Path, row: Any, message: str) -> None:
     path = write_suite(tmp_path / "tea.jsonl", [line(), row])
     with pytest.raises(DataError) as error:
         suite.read(path)
     assert str(error.value).startswith(f"{path}, line 2")
-    assert output in str(error.value)
+    assert message in str(error.value)
     assert "How hot" not in str(error.value)
 
 

@@ -175,7 +175,7 @@ def test_a_grader_and_people(command: Command) -> None:
     assert found(command, "strict", "reviewer:ann")["grades"]["by_grade"][0]["whole"] == of["whole"]
 
 
-def test_what_was_picked_for_review_is_reported_and_in_no_number(command: Command) -> None:
+def test_what_was_picked_for_review_is_told_and_in_no_number(command: Command) -> None:
     """All that cat has graded is one answer that was picked."""
     grades = found(command, "strict", "reviewer:cat")["grades"]
     assert (grades["by_grade"], grades["picked"], [w["item"] for w in grades["disagreements"]]) == ([], 1, ["t1-3"])
@@ -227,12 +227,12 @@ def test_it_prints_tables_and_writes_a_page(command: Command, tmp_path: Path) ->
     page = tmp_path / "page.html"
     code, out, err = command("agreement", "old", "people", "--worst", 2, "--html", page)
     assert (code, f"page  {page}" in err) == (0, True)
-    for output in (
+    for message in (
         "Of 11 claims that both labeled, 64% have the same label",
         "Each label against the rest",
         "because of their labels: 1 claim.",
     ):
-        assert output in out
+        assert message in out
     assert out.count("t1-") == 2
     html = page.read_text()
     assert "<script>" not in html
@@ -242,7 +242,7 @@ def test_it_prints_tables_and_writes_a_page(command: Command, tmp_path: Path) ->
 
 
 @pytest.mark.parametrize(
-    ("args", "code", "output"),
+    ("args", "code", "message"),
     [
         (("odl", "people"), 2, "odl: no such judge or grader has labels or grades here. Did you mean 'old'."),
         (("reviewer:an", "people"), 2, "reviewer:an: nothing of such a reviewer was imported. Did you mean 'ann'."),
@@ -256,10 +256,10 @@ def test_it_prints_tables_and_writes_a_page(command: Command, tmp_path: Path) ->
         (("new", "reviewer:bob", "--app", "docs"), 3, "Import people's labels or grades of what the other rater has"),
     ],
 )  # fmt: skip
-def test_mistakes(command: Command, args: Sequence[object], code: int, output: str) -> None:
+def test_mistakes(command: Command, args: Sequence[object], code: int, message: str) -> None:
     found, out, err = command("agreement", *args)
     assert (found, out) == (code, "")
-    assert output in err
+    assert message in err
 
 
 def test_a_warehouse_of_an_earlier_version(command: Command, world: World, tmp_path: Path) -> None:
@@ -270,7 +270,7 @@ def test_a_warehouse_of_an_earlier_version(command: Command, world: World, tmp_p
     shutil.copy(world.warehouse, tmp_path / "old.duckdb")
     with duckdb.connect(str(tmp_path / "old.duckdb")) as connection:
         connection.execute("DROP TABLE metaeval; DROP VIEW reviewed_claims")
-    output = f"{tmp_path / 'old.duckdb'}: another version of Leadline has published it"
+    message = f"{tmp_path / 'old.duckdb'}: another version of Leadline has published it"
     for args in (("agreement", "old", "people"), ("compare", "judge:old", "judge:new")):
         code, out, err = command(*args, "--config", old)
-        assert (code, out, output in err, "Run `leadline rebuild` first." in err) == (2, "", True, True)
+        assert (code, out, message in err, "Run `leadline rebuild` first." in err) == (2, "", True, True)

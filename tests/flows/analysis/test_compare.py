@@ -194,7 +194,7 @@ def test_the_page_stands_alone_and_escapes_texts(command: Command, tmp_path: Pat
 
 
 @pytest.mark.parametrize(
-    ("args", "output"),
+    ("args", "message"),
     [
         (("judge:odl", "judge:new"), "judge:odl: no such judge has scores. Did you mean 'old'."),
         (("nwe", "new"), "nwe: no judge, recipe, generator or prompt version of this name has scores."),
@@ -211,10 +211,10 @@ def test_the_page_stands_alone_and_escapes_texts(command: Command, tmp_path: Pat
         ((f"dates:{FIRST}", f"dates:{SECOND}", "--from", FIRST), "here the arms are the days. Leave them out."),
     ],
 )  # fmt: skip
-def test_mistakes(command: Command, args: Sequence[object], output: str) -> None:
+def test_mistakes(command: Command, args: Sequence[object], message: str) -> None:
     code, out, err = command(*args)
     assert (code, out) == (2, "")
-    assert output in err
+    assert message in err
 
 
 def test_a_word_that_could_be_two_things(tmp_path: Path, command: Command) -> None:

@@ -85,7 +85,7 @@ def test_a_judge_of_claims_is_asked_by_a_grader(world: World, command: Command) 
     assert f"{found['rates']['grades']['overall']['value']:.3f}" in row
 
 
-def test_a_graders_file_is_shown_and_reported_apart(world: World, command: Command) -> None:
+def test_a_graders_file_is_shown_and_told_apart(world: World, command: Command) -> None:
     """Before it has graded anything, as a judge's file is."""
     full, lots = (world.out / f"{name}.yaml" for name in ("full", "lots"))
     code, out, _ = command("judges", "show", full, "--config", world.config)
@@ -132,7 +132,7 @@ def test_the_page_is_written(world: World, command: Command, tmp_path: Path) -> 
 
 
 @pytest.mark.parametrize(
-    ("given", "code", "output"),
+    ("given", "code", "message"),
     [
         ({"judge": ["none"]}, 2, "none.yaml does not exist"),
         ({"judge": ["full", "full"]}, 2, "is the same judge as full"),
@@ -142,7 +142,7 @@ def test_the_page_is_written(world: World, command: Command, tmp_path: Path) -> 
         ({"suite": "."}, 0, ""),
     ],
 )
-def test_exit_codes(world: World, command: Command, given: dict[str, Any], code: int, output: str) -> None:
+def test_exit_codes(world: World, command: Command, given: dict[str, Any], code: int, message: str) -> None:
     here = world.out.parent
     if "bad" in given.get("suite", ""):
         write_suite(here / "bad.jsonl", ["{}"])
@@ -151,7 +151,7 @@ def test_exit_codes(world: World, command: Command, given: dict[str, Any], code:
     ended_with, _, err = command(
         "metaeval", *chosen, "--suite", here / given.get("suite", "tea.jsonl"), "--config", world.config
     )
-    assert (ended_with, output in err) == (code, True)
+    assert (ended_with, message in err) == (code, True)
     assert "Traceback" not in err
     assert "How hot is tea" not in err
 

@@ -177,13 +177,9 @@ def test_disputes_go_to_an_adjudicator_whose_label_counts(judged: World, command
     imported(judged, label(tmp_path / "a.jsonl", lines, reviewer="ann"))
     imported(judged, label(tmp_path / "b.jsonl", lines[:1], reviewer="bob", label="contradicted"))
     code, out, _ = command("review", "agreement", "-c", judged.config, "--json")
-    reported = json.loads(out)
-    assert (code, reported["claims"], reported["by_reviewers"]) == (0, len(lines), {"1": len(lines) - 1, "2": 1})
-    assert (reported["outcomes"]["tied"], reported["open"], reported["share"]["value"]) == (
-        1,
-        [lines[0]["claim_id"]],
-        0.0,
-    )
+    told = json.loads(out)
+    assert (code, told["claims"], told["by_reviewers"]) == (0, len(lines), {"1": len(lines) - 1, "2": 1})
+    assert (told["outcomes"]["tied"], told["open"], told["share"]["value"]) == (1, [lines[0]["claim_id"]], 0.0)
     code, out, _ = command("review", "agreement", "-c", judged.config)
     assert "1 open dispute" in out
     assert "ann" in out
@@ -196,8 +192,8 @@ def test_disputes_go_to_an_adjudicator_whose_label_counts(judged: World, command
     assert exported(command, judged, "--need", "disputed")[0] == []
     (row,) = read(judged.warehouse, f"FROM reviewed_claims WHERE claim_id = '{lines[0]['claim_id']}'")
     assert (row["people"], row["adjudicated"], row["disputed"], row["n_reviewers"], row["random"]) == ("contradicted", True, False, 3, True)  # fmt: skip
-    reported = json.loads(command("review", "agreement", "-c", judged.config, "--json")[1])
-    assert (reported["open"], reported["adjudicated"]) == ([], 1)
+    told = json.loads(command("review", "agreement", "-c", judged.config, "--json")[1])
+    assert (told["open"], told["adjudicated"]) == ([], 1)
 
 
 def test_texts_that_were_removed_are_left_out_and_don_t_come_back(judged: World, command: Command, tmp_path: Path) -> None:  # fmt: skip
@@ -232,7 +228,7 @@ def test_grades_come_in_and_leave_labels_alone(judged: World, tmp_path: Path) ->
 
 
 @pytest.mark.parametrize(
-    ("args", "output"),
+    ("args", "message"),
     [
         (["--need", "misusd"], "Did you mean 'misused'"),
         (["--need", "random", "--format", "jsnl"], "Did you mean 'jsonl'"),
@@ -244,10 +240,10 @@ def test_grades_come_in_and_leave_labels_alone(judged: World, tmp_path: Path) ->
         (["--need", "random", "-o", "/nowhere/x.jsonl"], "can't be written"),
     ],
 )
-def test_mistakes_of_an_export(built: World, command: Command, args: list[object], output: str) -> None:
+def test_mistakes_of_an_export(built: World, command: Command, args: list[object], message: str) -> None:
     code, out, err = command("review", "export", "-c", built.config, *args)
     assert (code, out) == (1 if "nowhere" in str(args) else 2, "")
-    assert output in err
+    assert message in err
 
 
 def test_scope(built: World, command: Command) -> None:

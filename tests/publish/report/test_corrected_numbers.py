@@ -24,12 +24,12 @@ def page(tmp_path: Path, *corrected: dict[str, Any]) -> Any:
 def test_a_corrected_number_stands_beside_the_raw_one(tmp_path: Path) -> None:
     row = {"number": "groundedness", "n_reviewed": 12, "n_reviewed_questions": 11}
     found = page(tmp_path, {**row, "corrected_mean": 41.2, "corrected_low": 30.0, "corrected_high": 52.54})
-    (output,) = found.all("small", "corrected")
-    assert " ".join(output.words().split()) == "41.2 [30.0, 52.5] corrected by 12 reviewed answers"
+    (note_,) = found.all("small", "corrected")
+    assert " ".join(note_.words().split()) == "41.2 [30.0, 52.5] corrected by 12 reviewed answers"
     assert "Corrected: what people's labels would give" in found.words()
 
 
-def test_without_labels_nothing_is_stated(tmp_path: Path) -> None:
+def test_without_labels_nothing_is_said(tmp_path: Path) -> None:
     found = page(tmp_path)
     assert found.all("small", "corrected") == []
     assert "Corrected" not in found.words()

@@ -71,11 +71,11 @@ def test_the_night_page_counts_each_pattern_that_was_looked_for(tmp_path: Path) 
     section = next(s for s in parse(site(tmp_path) / "index.html").all("section") if s.attrs.get("id") == "patterns")
     head = [th.words() for th in section.one("table").all("th")][:3]
     assert head == ["Generator", "ghost number", "stitched facts"]
-    output = [td.words().replace("\u202f", " ") for td in section.one("table").all("td")]
-    assert output[0].startswith("1")
-    assert "50.0% [9.4, 90.5]" in output[0] or "50.0% [9.5, 90.5]" in output[0]
-    assert "and 3 not judged" in output[0]
-    assert output[1].startswith("0")
+    texts = [td.words().replace("\u202f", " ") for td in section.one("table").all("td")]
+    assert texts[0].startswith("1")
+    assert "50.0% [9.4, 90.5]" in texts[0] or "50.0% [9.5, 90.5]" in texts[0]
+    assert "and 3 not judged" in texts[0]
+    assert texts[1].startswith("0")
 
 
 def test_a_night_on_which_none_were_looked_for_says_so(tmp_path: Path) -> None:

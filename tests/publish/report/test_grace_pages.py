@@ -47,7 +47,7 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return out / str(NIGHT)
 
 
-def output(tree: Node) -> list[list[str]]:
+def texts(tree: Node) -> list[list[str]]:
     return [[plain(c.words()) for c in r.children if isinstance(c, Node)] for r in tree.all("tr")]
 
 
@@ -63,18 +63,18 @@ def sources_of(site: Path, trace_id: str) -> dict[str, str]:
 def test_a_night_shows_accuracy_and_the_split(site: Path) -> None:
     section = parse(site / "index.html").one(id_="grace")
     table, confused = section.all("table")
-    rows = output(table)
+    rows = texts(table)
     at = next(i for i, r in enumerate(rows) if r[0] == "g support")
     assert rows[0][1:6] == ["hit", "cited another", "cited nothing", "retrieved but not cited", "not retrieved"]
     assert rows[at + 1] == ["10 50%", "3 15%", "2 10%", "1 5%", "4 20%", "50.0% [30, 70] n=20, 5 n/a", "0.46 [0.22, 0.72]", "0.35 3 sources"]  # fmt: skip
     (bare, chart) = [d.attrs["aria-label"] for d in table.all("div", "stack")]
     assert chart.endswith("10 hit, 3 cited another, 2 cited nothing, 1 retrieved but not cited and 4 not retrieved.")
     assert bare.endswith("nothing is annotated.")
-    assert output(confused)[1:] == [["a", "b", "g support", "2 of 12"], [EVIL, "c", "g support", "1 of 12"]]
+    assert texts(confused)[1:] == [["a", "b", "g support", "2 of 12"], [EVIL, "c", "g support", "1 of 12"]]
 
 
 def test_what_is_not_annotated_is_never_zero_percent(site: Path) -> None:
-    rows = output(parse(site / "index.html").one(id_="grace").one("table", "bars"))
+    rows = texts(parse(site / "index.html").one(id_="grace").one("table", "bars"))
     at = next(i for i, r in enumerate(rows) if r[0] == "bare support")
     assert rows[at + 1] == ["0", "0", "0", "0", "0", "n/a n=0, 7 n/a", "n/a", "n/a 0 sources"]
 

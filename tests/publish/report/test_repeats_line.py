@@ -21,9 +21,9 @@ def lines(tmp_path: Path, *repeats: dict[str, Any]) -> list[str]:
     return [" ".join(p.words().replace("\u202f", "").split()) for p in found]
 
 
-def test_repeats_are_reported_with_their_spread(tmp_path: Path) -> None:
+def test_repeats_are_told_with_their_spread(tmp_path: Path) -> None:
     compared = {"questions": 9, "questions_repeated": 2, "n": 1005, "n_scored": 5, "questions_compared": 2}
-    output = lines(
+    shown = lines(
         tmp_path,
         {
             "number": "groundedness",
@@ -41,7 +41,7 @@ def test_repeats_are_reported_with_their_spread(tmp_path: Path) -> None:
         {"number": "groundedness", "generator": "<b>h</b>", "questions": 3, "questions_repeated": 1, "n": 2},
         {"number": "groundedness", "generator": "never", "questions": 3},
     )
-    assert output == [
+    assert shown == [
         "<b>h</b> (support) was asked 1 question more than once, 2 times in all."
         " Of none of them are two answers scored.",
         "g (support) was asked 2 questions more than once, 1005 times in all. Answers to the same question differ in"
@@ -50,5 +50,5 @@ def test_repeats_are_reported_with_their_spread(tmp_path: Path) -> None:
     ]
 
 
-def test_without_repeats_nothing_is_stated(tmp_path: Path) -> None:
+def test_without_repeats_nothing_is_said(tmp_path: Path) -> None:
     assert lines(tmp_path) == []

@@ -144,11 +144,11 @@ def test_traces_are_chained_in_the_order_of_the_list(site, night):
 
 
 def test_the_head_says_what_ran(night):
-    output = plain(night.one("p", "lede").words())
-    assert "5 answers scored under recipe claims" in output
-    assert "judged by nli-minilm" in output
+    lede = plain(night.one("p", "lede").words())
+    assert "5 answers scored under recipe claims" in lede
+    assert "judged by nli-minilm" in lede
     for part in ("took 3 min 20 s", "computed 1234 verdicts", "had 77 already", "read 98765", "refused 3 rows"):
-        assert part in output
+        assert part in lede
 
 
 def test_headline_numbers_carry_interval_and_what_was_left_out(tmp_path):
@@ -411,7 +411,7 @@ def test_a_cited_chunk_that_was_seen_among_others_only_has_no_label_of_its_own(t
 def test_pairs_of_each_judge_of_a_cascade_are_shown_and_the_deciding_ones_count(tmp_path):
     rows = by_hand()
     (recipe,) = rows.tables["recipes"]
-    recipe["judge_versions"] = [JUDGE, "dear"]
+    recipe["judge_versions"] = [JUDGE, "expensive"]
     (claim,) = [c for c in rows.tables["claims"] if c["trace_id"] == "lost"]
     (result,) = [r for r in rows.tables["claim_results"] if r["trace_id"] == "lost"]
     result |= {"status": "judged", "label": "supported", "stage": 2, "stage_asked": 2, "deciding_chunk_ids": ["ship-3"]}
@@ -420,9 +420,9 @@ def test_pairs_of_each_judge_of_a_cascade_are_shown_and_the_deciding_ones_count(
         "pairs", recipe=RECIPE, claim_id=claim["claim_id"], trace_id="lost", stage=2, pair_kind="single", evidence=evidence,
         request_key="again", cited=False,
     )  # fmt: skip
-    dear = {"request_key": "again", "label": "supported", "explanation": "Yes."}
-    rows.add("verdicts", judge_version="dear", **dear)
-    rows.add("verdicts", judge_version=JUDGE, **{**dear, "explanation": "No."})  # of another judge
+    expensive = {"request_key": "again", "label": "supported", "explanation": "Yes."}
+    rows.add("verdicts", judge_version="expensive", **expensive)
+    rows.add("verdicts", judge_version=JUDGE, **{**expensive, "explanation": "No."})  # of another judge
     build(rows.reader(), tmp_path, NIGHT, RECIPE, 100)
     shown = page(tmp_path, "lost").one(id_="claim-0")
     assert [r[1] for r in cells(shown.one("table", "pairs"))[1:]] == ["single", "single, judge 2"]

@@ -39,7 +39,7 @@ def test_slugs_are_safe_file_names(trace_id):
     assert not slug(trace_id).startswith("-")
 
 
-def test_slugs_show_apart_ids_that_look_alike_once_made_safe():
+def test_slugs_tell_apart_ids_that_look_alike_once_made_safe():
     assert len({slug(i) for i in ("a/b", "a:b", "a b", "A b", "../a/b")}) == 5
 
 
@@ -72,11 +72,11 @@ def test_moments_are_shown_in_utc():
 
 
 @pytest.mark.parametrize(
-    ("seconds", "output"), [(0.25, "0.2 s"), (59.9, "59.9 s"), (200, "3 min 20 s"), (7260, "2 h 1 min")]
+    ("seconds", "expected"), [(0.25, "0.2 s"), (59.9, "59.9 s"), (200, "3 min 20 s"), (7260, "2 h 1 min")]
 )
-def test_durations_read_well(seconds, output):
-    assert text.duration(seconds) == output
-    assert text.duration(timedelta(seconds=seconds)) == output
+def test_durations_read_well(seconds, expected):
+    assert text.duration(seconds) == expected
+    assert text.duration(timedelta(seconds=seconds)) == expected
 
 
 def test_words_make_a_list():
