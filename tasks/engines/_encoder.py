@@ -24,7 +24,6 @@ class Encoder:
     def __init__(self, config: ClassifierConfig) -> None:
         self._config = config
         self._loaded: tuple[Any, Any, re.Pattern[str]] | None = None  # tokenizer, configuration, special tokens
-        self._description: dict[str, object] | None = None
 
     @property
     def tokenizer(self) -> Any:  # noqa: ANN401
@@ -44,28 +43,22 @@ class Encoder:
 
     @property
     def labels(self) -> Labels:
-        """Which class says what (see `labels_of`)."""
+        """Which class means what (see `labels_of`)."""
         own = self.model_config
         return labels_of(own.id2label, own.num_labels, self._config.labels, f"{WHAT} {self._config.model!r}")
 
     def describe(self) -> dict[str, object]:
-        """Everything that is hashed into a version. Engines are not told apart: they read the same ids.
+        """Everything that is hashed into a version. All engines have the same: they read the same ids.
 
         Raises:
             EngineError: The model's files are not there.
         """
-        if self._description is None:
-            c = self._config
-            self._description = {
-                **_models.identity(c, WHAT, HASHED_FILES),
-                "dtype": c.dtype,
-                "max_tokens": c.max_tokens,
-                "template": c.template,
-                "token_types": c.token_types,
-                "labels": c.labels,
-                "rules": RULES,
-            }
-        return self._description
+        c = self._config
+        return {
+            **_models.identity(c, WHAT, HASHED_FILES),
+            **c.model_dump(include={"dtype", "max_tokens", "template", "token_types", "labels"}),
+            "rules": RULES,
+        }
 
     def count(self, texts: Sequence[str]) -> list[int]:
         """Tokens of each text by itself, without special ones."""
@@ -181,28 +174,3 @@ class Encoder:
             special = [re.escape(token) for token in tokenizer.all_special_tokens if len(token) > 1]
             self._loaded = (tokenizer, own, re.compile("|".join(special) or "(?!)"))
         return self._loaded
-
-
-class FromEncoder:
-    """What a classifier answers from its encoder alone; an engine adds `classify` and `close`."""
-
-    def __init__(self, config: ClassifierConfig, encoder: Encoder | None = None) -> None:
-        self._config = config
-        self._encoder = encoder or Encoder(config)
-
-    @property
-    def labels(self) -> Labels:
-        """Which class says what."""
-        return self._encoder.labels
-
-    def describe(self) -> dict[str, object]:
-        """Everything that decides a pair's probabilities, to be hashed into a version."""
-        return self._encoder.describe()
-
-    def count(self, texts: Sequence[str]) -> list[int]:
-        """Tokens of each text by itself, without special ones."""
-        return self._encoder.count(texts)
-
-    def room(self) -> int:
-        """Tokens that are left for premise and hypothesis together."""
-        return self._encoder.room()

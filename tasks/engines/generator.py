@@ -1,26 +1,30 @@
-"""Generators: what a language model is asked, what it answers, and how one is opened.
+"""Generators: language models, their prompts and their replies.
 
-A prompt asks for a JSON object of a given schema; every engine makes the model keep to it. Left out: what the prompt
-says and what the object means (judges know), and how many prompts are sent at once (each engine's own). torch and vLLM
-are never imported here.
+A prompt asks for a JSON object of a given schema; every engine makes the model keep to it. Left out: the text of the
+prompt and the meaning of the object (judges know), and how many prompts are sent at once (each engine's own). torch and
+vLLM are never imported here.
 """
 
 import importlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Annotated, Literal, Protocol, Self
+from typing import Annotated, Literal, Self
 
 from pydantic import Field, model_validator
 
 from tasks.core.config import Settings
-from tasks.engines import _models, gpus
+from tasks.engines import _models
 
 WHAT = "language model"
 ENGINES = {
-    "vllm_offline": ("tasks.engines.vllm_generator", "VllmGenerator"),
-    "openai_server": ("tasks.engines.openai_server", "ServerGenerator"),
+    "vllm_offline": ("tasks.engines.vllm.generator", "VllmGenerator"),
+    "openai_server": ("tasks.engines.openai.server", "ServerGenerator"),
 }
-TOP = 20  # alternatives of each token whose log-probabilities are asked for: what OpenAI-compatible servers allow
+TOP = 20  # alternatives of each token whose log-probabilities are requested: the most that OpenAI's API allows
+HASHED_FILES = (
+    *_models.HASHED_FILES, "vocab.json", "merges.txt", "*.model", "tokenizer_config.json", "generation_config.json",
+    "chat_template.jinja", "*.py",
+)  # fmt: skip
 
 
 class Offline(Settings):
@@ -101,7 +105,28 @@ class GeneratorConfig(_models.ModelConfig):
     @property
     def gpus(self) -> int:
         """GPUs that the model holds here: none where a server has them."""
-        return gpus.held(self.offline.tensor_parallel) if self.engine == "vllm_offline" else 0
+        return _models.gpus_held(self.offline.tensor_parallel) if self.engine == "vllm_offline" else 0
+
+    def describe(self) -> dict[str, object]:
+        """The part of a version that stands for a generator, whatever its engine: model, numbers and drawing.
+
+        Raises:
+            EngineError: The model's files are not there.
+        """
+        return {
+            **_models.identity(self, WHAT, HASHED_FILES),
+            "dtype": self.dtype,
+            "quantization": self.offline.quantization,
+            "max_tokens": self.max_tokens,
+            "thinking": self.thinking,
+            "thinking_tokens": self.thinking_tokens if self.thinking else None,
+            "reasoning_parser": self.offline.reasoning_parser if self.thinking else None,
+            "drawing": self.model_dump(include={"temperature", "top_p", "seed"}) if self.temperature else None,
+        }
+
+    def reply_tokens(self, prompt: "Prompt") -> int:
+        """Most tokens that the reply to a prompt may have, a thought included."""
+        return self.thinking_tokens if self.thinking else prompt.max_tokens
 
     def check_samples(self, samples: int) -> None:
         """Refuse to draw several replies that are bound to be the same.
@@ -184,6 +209,11 @@ class Generated:
     tokens_cached: int = 0
     tokens_out: int = 0
 
+    @property
+    def tokens(self) -> dict[str, int]:
+        """The three counts by name, as every result that is made of a reply has them."""
+        return {"tokens_in": self.tokens_in, "tokens_cached": self.tokens_cached, "tokens_out": self.tokens_out}
+
 
 @dataclass(frozen=True, slots=True)
 class Example:
@@ -198,8 +228,11 @@ class Example:
     problem: str | None = None
 
 
-class Generator(Protocol):
+class Generator:
     """A language model, loaded (or connected to) on first use. Not for use from several threads at once."""
+
+    def __init__(self, config: GeneratorConfig) -> None:
+        self._config = config
 
     def describe(self) -> dict[str, object]:
         """Everything that decides a reply, to be hashed into a version; not how it is run. Loads no model.
@@ -207,13 +240,17 @@ class Generator(Protocol):
         Raises:
             EngineError: The model's files are not there.
         """
+        return self._config.describe()
 
     def generate(self, prompts: Sequence[Prompt], samples: int = 1) -> list[Generated]:
-        """The replies to each prompt, in order.
+        """The replies to each prompt, in order. At temperature 0 samples are the same reply, written once.
+
+        A prompt that leaves less room than its reply may take is `too_long`.
 
         Raises:
             EngineError: The model can't be loaded, no server answers, or one refuses everything: nothing is kept.
         """
+        raise NotImplementedError
 
     def close(self) -> None:
         """Free the model; a later call loads it again."""
@@ -224,28 +261,3 @@ def open_generator(config: GeneratorConfig) -> Generator:
     module, name = ENGINES[config.engine]
     made: Generator = getattr(importlib.import_module(module), name)(config)
     return made
-
-
-def describe(config: GeneratorConfig) -> dict[str, object]:
-    """What a version says of a generator, whatever its engine: model, numbers and drawing.
-
-    Raises:
-        EngineError: The model's files are not there.
-    """
-    drawing = {"temperature": config.temperature, "top_p": config.top_p, "seed": config.seed}
-    return {
-        **_models.identity(config, WHAT, HASHED_FILES),
-        "dtype": config.dtype,
-        "quantization": config.offline.quantization,
-        "max_tokens": config.max_tokens,
-        "thinking": config.thinking,
-        "thinking_tokens": config.thinking_tokens if config.thinking else None,
-        "reasoning_parser": config.offline.reasoning_parser if config.thinking else None,
-        "drawing": drawing if config.temperature else None,
-    }
-
-
-HASHED_FILES = (
-    *_models.HASHED_FILES, "vocab.json", "merges.txt", "*.model", "tokenizer_config.json", "generation_config.json",
-    "chat_template.jinja", "*.py",
-)  # fmt: skip

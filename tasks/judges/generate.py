@@ -82,7 +82,7 @@ class Writer(_model.Asker):
             else:
                 (written,) = msgspec.structs.astuple(found)
                 texts = tuple(filter(None, (_fence.unescape(text).strip() for text in written)))
-        return Written(texts, failure, generated.tokens_in, generated.tokens_cached, generated.tokens_out)
+        return Written(texts, failure, **generated.tokens)
 
 
 def load(path: Path, gives: Sequence[str], shared: dict[str, Generator] | None = None) -> Writer:

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from pathlib import Path
-from typing import Annotated, Literal, Self
+from typing import Annotated, Literal, Self, cast
 
 import msgspec
 from pydantic import Field, model_validator
@@ -26,10 +26,8 @@ RULES = 1  # raised when the way from replies to a verdict changes
 P_DECIMALS = 4
 INPUTS = ("passages", "claim")
 PLAIN = ("label", "passages")
-EXPLAINED = (
-    "explanation",
-    *PLAIN,
-)  # the model decides after it has explained (docs/methods.md#citation-groundedness-two-passes)
+# The model decides after it has explained (docs/methods.md#citation-groundedness-two-passes).
+EXPLAINED = ("explanation", *PLAIN)
 CHOICES: tuple[Label, ...] = ("supported", "partially_supported", "unsupported", "contradicted")
 
 
@@ -238,7 +236,7 @@ class Llm(ModelUser):
         low = self._config.abstain_below
         return replace(
             paid,
-            label="abstained" if sure is not None and low is not None and sure < low else _label(label),
+            label="abstained" if sure is not None and low is not None and sure < low else cast("Label", label),
             p_supported=p.get("supported"),
             p_contradicted=p.get("contradicted"),
             passages=tuple(answer.passages),
@@ -296,10 +294,6 @@ def _second(first: Verdict, second: Verdict) -> Verdict:
         tokens_cached=first.tokens_cached + second.tokens_cached,
         tokens_out=first.tokens_out + second.tokens_out,
     )
-
-
-def _label(text: str) -> Label:
-    return next(label for label in CHOICES if label == text)
 
 
 def build(config: Config, where: str) -> Llm:

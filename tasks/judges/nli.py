@@ -21,7 +21,6 @@ from tasks.core.config import Settings, Share
 from tasks.core.errors import EngineError
 from tasks.core.keys import Versioned
 from tasks.core.types import Request, Verdict
-from tasks.engines import gpus
 from tasks.engines.classifier import ClassifierConfig, open_classifier
 from tasks.engines.transformers_cpu import Embedder, EmbedderConfig
 from tasks.judges import similarity
@@ -114,9 +113,8 @@ class Nli(Versioned):
 
     @property
     def gpus(self) -> int:
-        """Those that vLLM cuts the model across, where there are any; the other engines use none."""
-        classifier = self._config.classifier
-        return gpus.held(classifier.tensor_parallel) if classifier.engine == "vllm_offline" else 0
+        """GPUs that the classifier holds."""
+        return self._config.classifier.gpus
 
     @property
     def fused(self) -> bool:

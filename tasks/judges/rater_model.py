@@ -131,9 +131,7 @@ class RaterModel(_model.Asker):
             failure=failure,
             explanation=None if explanation is None else _fence.unescape(explanation),
             raw=raw,
-            tokens_in=generated.tokens_in,
-            tokens_cached=generated.tokens_cached,
-            tokens_out=generated.tokens_out,
+            **generated.tokens,
         )
 
 

@@ -83,7 +83,7 @@ def test_too_long_is_cut_whichever_is_longer(one: str) -> None:
 
 
 def test_more_classes_do_not_tell_relevance(tmp_path: Path) -> None:
-    with pytest.raises(EngineError, match="has 3 classes, which do not tell how relevant a passage is"):
+    with pytest.raises(EngineError, match="has 3 classes, which are no measure of relevance"):
         Reranker(config(make(tmp_path / "nli", "roberta"))).score(PAIRS)
 
 

@@ -15,7 +15,6 @@ from pydantic import BaseModel
 
 from tasks.core.config import validate
 from tasks.core.grades import GRADED
-from tasks.engines import generator
 from tasks.graders import entailment as entailment_grader
 from tasks.graders import llm as llm_grader
 from tasks.judges import llm, nli
@@ -96,7 +95,7 @@ class Described(Scripted):
     model: Any = None
 
     def describe(self) -> dict[str, object]:
-        return generator.describe(self.model)
+        return self.model.describe()
 
 
 def llm_version(settings: dict[str, Any]) -> str:

@@ -24,7 +24,6 @@ from tasks.core import keys
 from tasks.core.config import validate
 from tasks.core.errors import ConfigError
 from tasks.core.types import OUTAGE, Request
-from tasks.engines import generator
 from tasks.engines.generator import Generated, Reply, Token
 from tasks.judges import _fence
 from tasks.judges.llm import CHOICES, Config, Llm
@@ -416,7 +415,7 @@ class Described(Scripted):
     model = None
 
     def describe(self):
-        return generator.describe(self.model)
+        return self.model.describe()
 
 
 def version(**settings):

@@ -1,7 +1,7 @@
 """A classifier as an ONNX graph: exported from the model's own files, checked against it, quantized, and run.
 
 The graph takes the token ids of one pair, unpadded, and gives its logits. Left out: where graphs are kept
-(`onnx_cpu` knows), token types other than zero, and graphs above 2 GB, which ONNX can't hold in one file.
+(`classifier.py` knows), token types other than zero, and graphs above 2 GB, which ONNX can't hold in one file.
 """
 
 import contextlib
@@ -19,7 +19,8 @@ import numpy.typing as npt
 from tasks.core import keys
 from tasks.core.errors import EngineError
 from tasks.engines import _models
-from tasks.engines.classifier import HASHED_FILES, WHAT, ClassifierConfig, Encoder
+from tasks.engines._classifiers import WHAT, ClassifierConfig
+from tasks.engines._encoder import HASHED_FILES, Encoder
 
 # Weights signed and one scale per output channel: one scale per matrix loses twice as much. Embeddings stay float32:
 # they are looked up, not multiplied, so that int8 would cost accuracy and buy no time.
@@ -96,7 +97,7 @@ def weights(config: ClassifierConfig) -> dict[str, str]:
 
 
 def stamp(config: ClassifierConfig) -> str:
-    """What a graph is told by to belong to the weights; tokenizer and names of classes may change without it."""
+    """Which weights a graph belongs to; tokenizer and names of classes may change without it."""
     return keys.version({name: d for name, d in weights(config).items() if name.endswith((".safetensors", ".bin"))})
 
 
@@ -107,7 +108,7 @@ def stamped(session: Any) -> str | None:  # noqa: ANN401
 
 
 def package(name: str) -> Any:  # noqa: ANN401
-    """A module of the extra `onnx`, whose absence is told with its remedy."""
+    """A module of the extra `onnx`; its absence is an error with its remedy."""
     try:
         return importlib.import_module(name)
     except ImportError as error:
@@ -115,7 +116,7 @@ def package(name: str) -> Any:  # noqa: ANN401
 
 
 def missing(name: str) -> EngineError:
-    """A package of the extra `onnx` is not there."""
+    """The error for a package of the extra `onnx` that is not there."""
     return EngineError(f"engine onnx_cpu needs the package {name!r}. Run: pip install 'leadline[onnx]'")
 
 
@@ -153,9 +154,9 @@ def _export(config: ClassifierConfig, encoder: Encoder) -> Any:  # noqa: ANN401
         ) from error
     for ids in (short, long):
         with torch.inference_mode():
-            told = model(input_ids=torch.tensor([ids])).logits[0].numpy()
-        off = float(np.abs(run(made, ids) - told).max())
-        if not off <= CLOSE * max(1.0, float(np.abs(told).max())):
+            expected = model(input_ids=torch.tensor([ids])).logits[0].numpy()
+        off = float(np.abs(run(made, ids) - expected).max())
+        if not off <= CLOSE * max(1.0, float(np.abs(expected).max())):
             raise EngineError(
                 f"{WHAT} {config.model!r}, exported to ONNX, gives other logits than the model, by {off:.2g}. "
                 "Use engine transformers_cpu."
@@ -165,17 +166,12 @@ def _export(config: ClassifierConfig, encoder: Encoder) -> Any:  # noqa: ANN401
 
 
 def _load(config: ClassifierConfig) -> Any:  # noqa: ANN401
-    import torch  # noqa: PLC0415
-    from transformers import AutoModelForSequenceClassification  # noqa: PLC0415
-    from transformers.utils import logging as progress  # noqa: PLC0415
-
-    progress.disable_progress_bar()
+    kind = _models.transformers().AutoModelForSequenceClassification
     name, options = _models.source(config, WHAT)
-    options["trust_remote_code"] = config.trust_remote_code
     # Eager attention makes the plainest graph; the runtime fuses what it knows.
-    options["attn_implementation"] = "eager"
+    options |= {"trust_remote_code": config.trust_remote_code, "attn_implementation": "eager"}
     try:
-        return AutoModelForSequenceClassification.from_pretrained(name, dtype=torch.float32, **options).eval()
+        return kind.from_pretrained(name, dtype="float32", **options).eval()
     except Exception as error:
         raise _models.load_error(config, WHAT, error) from error
 
@@ -196,7 +192,7 @@ def _quantize(graph: Any, path: Path) -> None:  # noqa: ANN401
 
 
 def _vnni() -> bool:
-    """Whether the processor is known to have VNNI instructions (Linux tells)."""
+    """Whether the processor is known to have VNNI instructions (on Linux)."""
     try:
         return "vnni" in Path("/proc/cpuinfo").read_text()
     except OSError:

@@ -1,4 +1,4 @@
-"""Replies of a language model by vLLM, offline: on GPUs, and on the CPU where vLLM is built for it.
+"""The engine `vllm_offline` for language models: on GPUs, and on the CPU where vLLM is built for it.
 
 A grammar made of the prompt's schema lets the model write nothing else, in one line. Log-probabilities are those of
 the model after that grammar and before temperature and top_p: they compare the tokens that were possible there, and
@@ -13,30 +13,25 @@ from collections.abc import Sequence
 from typing import Any
 
 from tasks.core.errors import EngineError
-from tasks.engines import _models, _vllm, generator
+from tasks.engines import _models
 from tasks.engines._chat import Chat
-from tasks.engines.generator import WHAT, Generated, GeneratorConfig, Prompt, Reply, Token
+from tasks.engines.generator import TOP, WHAT, Generated, Generator, GeneratorConfig, Prompt, Reply, Token
+from tasks.engines.vllm import _host
+
+MEMORY = (
+    "lower max_tokens, offline.batch_tokens or offline.max_sequences, fit offline.gpu_memory_share to what is free, or "
+    "raise offline.tensor_parallel"
+)
 
 
-class VllmGenerator:
-    """A language model that vLLM runs (see `generator.Generator`)."""
+class VllmGenerator(Generator):
+    """A language model that vLLM runs."""
 
     def __init__(self, config: GeneratorConfig) -> None:
-        self._config = config
-        self._host = _vllm.Host()
+        super().__init__(config)
+        self._host = _host.Host(config, WHAT, MEMORY, "another model or a newer vLLM")
         self._chat: Chat | None = None
         self._tokenizer: Any = None
-        self._description: dict[str, object] | None = None
-
-    def describe(self) -> dict[str, object]:
-        """Everything that decides a reply.
-
-        Raises:
-            EngineError: The model's files are not there.
-        """
-        if self._description is None:  # hashing large models takes a while
-            self._description = generator.describe(self._config)
-        return self._description
 
     def generate(self, prompts: Sequence[Prompt], samples: int = 1) -> list[Generated]:
         """The replies to each prompt, in order. At temperature 0 samples are the same reply, written once.
@@ -50,40 +45,32 @@ class VllmGenerator:
             return []
         ids = list(self._load_chat().encode([(prompt.system, prompt.user) for prompt in prompts]))
         made = [Generated(failure="too_long")] * len(prompts)
-        asked = [n for n, prompt in enumerate(prompts) if len(ids[n]) + self._room(prompt) <= self._config.max_tokens]
-        if asked:
-            outputs = self._run([prompts[n] for n in asked], [ids[n] for n in asked], samples)
-            for n, output in zip(asked, outputs, strict=True):
+        c = self._config
+        fitting = [n for n, prompt in enumerate(prompts) if len(ids[n]) + c.reply_tokens(prompt) <= c.max_tokens]
+        if fitting:
+            outputs = self._run([prompts[n] for n in fitting], [ids[n] for n in fitting], samples)
+            for n, output in zip(fitting, outputs, strict=True):
                 made[n] = self._generated(output, samples)
         return made
 
     def close(self) -> None:
-        """End vLLM's processes, and with them what they hold of memory; a later call loads the model again."""
+        """End vLLM's processes, which frees their memory; a later call loads the model again."""
         self._host.close()
 
-    def _room(self, prompt: Prompt) -> int:
-        return self._config.thinking_tokens if self._config.thinking else prompt.max_tokens
-
     def _run(self, prompts: Sequence[Prompt], ids: Sequence[list[int]], samples: int) -> list[Any]:
-        llm = self._load()
-        parameters: dict[tuple[int, int], Any] = {}  # one for all prompts that ask for the same
+        if self._host.llm is None:
+            self._load()
+        parameters: dict[tuple[int, int], Any] = {}  # one object for all prompts with the same schema and length
         for prompt in prompts:
             key = id(prompt.schema), prompt.max_tokens
             if key not in parameters:
                 parameters[key] = self._parameters(prompt, samples)
-        try:
-            found: list[Any] = llm.generate(
-                [{"prompt_token_ids": tokens} for tokens in ids],
-                [parameters[id(prompt.schema), prompt.max_tokens] for prompt in prompts],
-                use_tqdm=False,
-            )
-        except Exception as error:  # vLLM's errors have no common base
-            self.close()
-            raise EngineError(
-                f"vLLM failed on {len(ids)} prompts ({type(error).__name__}); its own messages say why. If it lacked "
-                "memory, lower offline.batch_tokens, offline.max_sequences or offline.gpu_memory_share, or free some."
-            ) from error
-        return found
+        inputs = [{"prompt_token_ids": tokens} for tokens in ids]
+        each = [parameters[id(prompt.schema), prompt.max_tokens] for prompt in prompts]
+        outputs: list[Any] = self._host.run(
+            lambda llm: llm.generate(inputs, each, use_tqdm=False), f"{len(ids)} prompts"
+        )
+        return outputs
 
     def _parameters(self, prompt: Prompt, samples: int) -> Any:  # noqa: ANN401
         from vllm.sampling_params import SamplingParams, StructuredOutputsParams  # noqa: PLC0415
@@ -93,8 +80,8 @@ class VllmGenerator:
         return SamplingParams(
             **drawing,
             temperature=c.temperature,
-            max_tokens=self._room(prompt),
-            logprobs=generator.TOP,
+            max_tokens=c.reply_tokens(prompt),
+            logprobs=TOP,
             flat_logprobs=True,  # many small objects otherwise
             detokenize=False,  # vLLM would decode every alternative of every token anew
             structured_outputs=StructuredOutputsParams(json=json.dumps(prompt.schema)),
@@ -140,7 +127,7 @@ class VllmGenerator:
         return self._chat
 
     def _parser(self) -> Any:  # noqa: ANN401
-        """What vLLM's grammar waits for, made anew for each reply: some keep a state."""
+        """The parser that vLLM's grammar waits for, made anew for each reply: some keep a state."""
         from vllm.reasoning import ReasoningParserManager  # noqa: PLC0415
 
         name = self._config.offline.reasoning_parser
@@ -148,23 +135,40 @@ class VllmGenerator:
             return ReasoningParserManager.get_reasoning_parser(name)(self._tokenizer)
         except Exception as error:  # none of that name, no such markers in the model, or a package that is not there
             raise EngineError(
-                f"vLLM's reasoning parser {name!r} can't read {WHAT} {self._config.model!r} ({_vllm.reason(error)}). "
+                f"vLLM's reasoning parser {name!r} can't read {WHAT} {self._config.model!r} ({_host.reason(error)}). "
                 "Check offline.reasoning_parser."
             ) from error
 
-    def _load(self) -> Any:  # noqa: ANN401
-        if self._host.llm is None:
-            c = self._config
-            settings = _settings(c)
-            if c.thinking:
-                self._parser()  # says now what it would say after the model is loaded
-            try:
-                self._host.start(c, WHAT, settings, {"VLLM_BATCH_INVARIANT": "1"} if c.offline.batch_invariant else {})
-            except EngineError:
-                raise
-            except Exception as error:  # vLLM's errors have no common base
-                raise _load_error(c, error) from error
-        return self._host.llm
+    def _load(self) -> None:
+        c, own = self._config, self._config.offline
+        cpu = _host.on_cpu()
+        if own.batch_invariant and cpu:
+            raise EngineError("offline.batch_invariant is set, which vLLM has for GPUs alone. Remove it.")
+        if c.thinking:
+            self._parser()  # an unusable one fails now, not after the model is loaded
+        chosen: dict[str, Any] = {
+            "quantization": own.quantization,
+            "max_num_seqs": own.max_sequences,
+            "max_num_batched_tokens": own.batch_tokens,
+        }
+        if c.temperature and cpu:
+            # vLLM 0.32 fails there on a prompt that is read in parts and has a seed.
+            chosen |= {"enable_chunked_prefill": False}
+            chosen |= {"max_num_batched_tokens": max(own.batch_tokens or 0, c.max_tokens)}
+        self._host.load(
+            {"VLLM_BATCH_INVARIANT": "1"} if own.batch_invariant else {},
+            runner="generate",
+            seed=c.seed,
+            enable_prefix_caching=own.prefix_caching,
+            max_logprobs=TOP,
+            logprobs_mode="raw_logprobs",
+            structured_outputs_config={
+                "backend": "xgrammar",
+                "disable_any_whitespace": True,
+                "reasoning_parser": own.reasoning_parser if c.thinking else "",
+            },
+            **{name: value for name, value in chosen.items() if value is not None},
+        )
 
 
 def thought(parser: Any, prompt: Sequence[int], ids: Sequence[int]) -> int:  # noqa: ANN401
@@ -188,50 +192,3 @@ def thought(parser: Any, prompt: Sequence[int], ids: Sequence[int]) -> int:  # n
         if parser.is_reasoning_end_streaming(read, [token]):
             return n
     return len(ids)
-
-
-def _settings(config: GeneratorConfig) -> dict[str, Any]:
-    own = config.offline
-    if own.batch_invariant and _vllm.on_cpu():
-        raise EngineError("offline.batch_invariant is set, which vLLM has for GPUs alone. Remove it.")
-    chosen: dict[str, Any] = {
-        "quantization": own.quantization,
-        "max_num_seqs": own.max_sequences,
-        "max_num_batched_tokens": own.batch_tokens,
-    }
-    if config.temperature and _vllm.on_cpu():
-        # vLLM 0.32 fails there on a prompt that is read in parts and has a seed.
-        whole = max(own.batch_tokens or 0, config.max_tokens)
-        chosen |= {"enable_chunked_prefill": False, "max_num_batched_tokens": whole}
-    return {
-        **_vllm.settings(
-            dtype=config.dtype,
-            max_tokens=config.max_tokens,
-            tensor_parallel=own.tensor_parallel,
-            gpu_memory_share=own.gpu_memory_share,
-            trust_remote_code=own.trust_remote_code,
-        ),
-        "runner": "generate",
-        "seed": config.seed,
-        "enable_prefix_caching": own.prefix_caching,
-        "max_logprobs": generator.TOP,
-        "logprobs_mode": "raw_logprobs",
-        "structured_outputs_config": {
-            "backend": "xgrammar",
-            "disable_any_whitespace": True,
-            "reasoning_parser": own.reasoning_parser if config.thinking else "",
-        },
-        **{name: value for name, value in chosen.items() if value is not None},
-    }
-
-
-def _load_error(config: GeneratorConfig, error: Exception) -> EngineError:
-    model = f"{WHAT} {config.model!r}"
-    if "max_model_len" in str(error):
-        return EngineError(f"{model} reads fewer tokens than max_tokens, which is {config.max_tokens}. Lower it.")
-    if "architectures" in str(error):
-        return EngineError(f"vLLM does not serve {model} ({_vllm.reason(error)}). Use another model or a newer vLLM.")
-    return EngineError(
-        f"vLLM can't load {model} ({_vllm.reason(error)}). Its own messages say more; if it lacked memory, lower "
-        "max_tokens, fit offline.gpu_memory_share to what is free, or raise offline.tensor_parallel."
-    )

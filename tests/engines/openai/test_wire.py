@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tasks.engines import _openai_wire as wire
 from tasks.engines.generator import TOP, GeneratorConfig, Prompt, Reply, Token
+from tasks.engines.openai import _wire as wire
 
 SCHEMA = {"type": "object", "properties": {"label": {"enum": ["yes", "no"]}}, "required": ["label"]}
 PROMPT = Prompt("Be short.", "Evidence. Claim ü?", SCHEMA, 64)

@@ -21,9 +21,9 @@ from kit.chat_server import answer, error, serve
 from bench import labeled
 from tasks.core.errors import EngineError
 from tasks.core.types import OUTAGE
-from tasks.engines._openai_http import NoAnswerError
 from tasks.engines.generator import GeneratorConfig, Prompt, open_generator
-from tasks.engines.openai_server import Pauses, Queues, ServerGenerator, home
+from tasks.engines.openai._connections import NoAnswerError
+from tasks.engines.openai.server import Pauses, Queues, ServerGenerator, home
 
 SCHEMA = {
     "type": "object",
