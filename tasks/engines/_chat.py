@@ -1,4 +1,4 @@
-"""Prompts in, token ids out: a model's chat template around texts that can say nothing to the template.
+"""Prompts in, token ids out: a model's chat template around texts that can't act as markup.
 
 A passage may hold `<|im_end|>` or `</think>`, by accident or by design. Only the template's own markers become special
 tokens of the model; in a text they are read letter by letter. The template is rendered once, around placeholders, and
@@ -17,7 +17,7 @@ from tokenizers import Tokenizer, decoders
 from tasks.core.errors import EngineError
 
 SYSTEM, USER = "Leadline-System-Text", "Leadline-User-Text"
-# Some templates tell the model what day it is: equal prompts would differ from one night to the next.
+# Some templates contain the date: equal prompts would differ from one night to the next.
 SAME_DAY = "{% macro strftime_now(format) %}{{ {'%d %b %Y': '01 Jan 2025'}.get(format, '2025-01-01') }}{% endmacro %}"
 AT_ONCE = 256  # texts encoded together: an encoding takes far more memory than its ids
 
@@ -35,7 +35,7 @@ class Chat:
         Args:
             tokenizer: Of transformers.
             model: What it belongs to, for messages.
-            thinking: What the template is told by `enable_thinking`; None tells it nothing.
+            thinking: The template's `enable_thinking`; None leaves it out.
 
         Raises:
             EngineError: The tokenizer or the template can't be used so.

@@ -36,7 +36,7 @@ class CrossEncoderConfig(_models.ModelConfig):
 
     Attributes:
         trust_remote_code: Run Python code that comes with the model.
-        batch_tokens: Tokens in one forward pass (onnx_cpu reads one pair at a time).
+        batch_tokens: Tokens in one forward pass.
         threads: CPU threads, process-wide; None leaves the engine's choice (not for vllm_offline).
         gpu_memory_share: Share of a GPU's memory that vllm_offline takes; None leaves vLLM's choice.
         tensor_parallel: GPUs that vllm_offline splits the model across.
@@ -69,6 +69,7 @@ class ClassifierConfig(CrossEncoderConfig):
         token_types: `zero`, or `model` for the tokenizer's own (transformers_cpu only).
         labels: Class number of `supported` and, where there are such, `contradicted` and `neutral`; None reads the
             names in the model's configuration.
+        batch_tokens: Tokens in one forward pass (onnx_cpu reads one pair at a time).
     """
 
     engine: Literal["transformers_cpu", "onnx_cpu", "vllm_offline"] = "transformers_cpu"

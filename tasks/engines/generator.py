@@ -39,7 +39,7 @@ class Offline(Settings):
         prefix_caching: Whether a context that several prompts share is read once.
         batch_invariant: Asks vLLM for results that don't depend on what shares a batch, at some speed.
         trust_remote_code: Run Python code that comes with the model.
-        reasoning_parser: vLLM's name of what tells the model's thoughts from its reply (`qwen3`, `deepseek_r1`, …);
+        reasoning_parser: vLLM's name of the parser that separates thoughts from the reply (`qwen3`, `deepseek_r1`, …);
             needed where `thinking` is true.
     """
 
@@ -55,7 +55,7 @@ class Offline(Settings):
 
 
 class Server(Settings):
-    """Where OpenAI-compatible servers are and how they are asked.
+    """Where OpenAI-compatible servers are, and the limits of requests to them.
 
     Attributes:
         urls: Base URLs, such as `http://gpu-1:8000/v1`; several share the work.
@@ -148,7 +148,7 @@ class GeneratorConfig(_models.ModelConfig):
             raise ValueError(f"names servers, which {self.engine} does not ask; remove server")
         if self.engine == "vllm_offline" and self.thinking and self.offline.reasoning_parser is None:
             raise ValueError(
-                "lets the model think and does not say how its thoughts end; add offline.reasoning_parser, "
+                "lets the model think without a parser for its thoughts; add offline.reasoning_parser, "
                 "vLLM's name for it, such as qwen3 or deepseek_r1"
             )
         return self
@@ -159,9 +159,9 @@ class Prompt:
     """One question to the model.
 
     Attributes:
-        user: Evidence first, what is asked of it last: prompts with a common beginning should follow one another.
+        user: Evidence first, the question about it last: prompts with a common beginning should follow one another.
         schema: JSON schema of the reply, an object. Equal schemas should be the same object: engines compile each once.
-        max_tokens: Of the reply; one that needs more is cut off, and `finish` says so.
+        max_tokens: Of the reply; one that needs more is cut off, with `finish` as `length`.
     """
 
     system: str

@@ -1,9 +1,9 @@
 """The language-model judge: an open-weights model is shown numbered passages and a claim and answers with a label.
 
-The reply is a JSON object of a fixed schema: the label, the numbers of the passages that decide it and, where asked
-for, an explanation. The confidence is what the model gave to each label's first token. The prompt is a file
+The reply is a JSON object of a fixed schema: the label, the numbers of the passages that decide it and, where the
+prompt wants it, an explanation. The confidence is what the model gave to each label's first token. The prompt is a file
 (`_prompts.py`), texts of the trace are fenced in it (`_fence.py`), engines run it. Left out: which passages are shown
-together, and in what order requests come, which decides what a prefix cache spares.
+together, and the order of requests, which decides what a prefix cache saves.
 """
 
 from collections.abc import Sequence
@@ -131,16 +131,16 @@ class Llm(ModelUser):
         good, the first verdict stays, unexplained; in an outage there is no verdict.
 
         Raises:
-            EngineError: The model can't be loaded or asked: nothing is kept.
+            EngineError: The model can't be loaded or reached: nothing is kept.
         """
         first = self._plain or self._explained
         if first is None:
             raise ValueError("a judge without a prompt")
-        verdicts = self._ask(first, requests)
+        verdicts = self._verdicts(first, requests)
         if self._explained is None or first is self._explained:
             return verdicts
         again = [i for i, v in enumerate(verdicts) if v.label not in {None, "supported"}]
-        for i, second in zip(again, self._ask(self._explained, [requests[i] for i in again]), strict=True):
+        for i, second in zip(again, self._verdicts(self._explained, [requests[i] for i in again]), strict=True):
             verdicts[i] = _second(verdicts[i], second)
         return verdicts
 
@@ -160,7 +160,7 @@ class Llm(ModelUser):
         return {name: form.prompt.hash for name, form in self._forms().items()}
 
     def prompts(self, form: str, requests: Sequence[Request]) -> list[Prompt]:
-        """What the model is asked about each request, in order."""
+        """The prompt about each request, in order."""
         return self._prompts(self._forms()[form], requests)
 
     def example(self, form: str, shown: int, verdict: Verdict) -> Example:
@@ -201,7 +201,7 @@ class Llm(ModelUser):
     def _prompts(self, form: _Form, requests: Sequence[Request]) -> list[Prompt]:
         passages = lru_cache(maxsize=1)(_passages)  # requests that share them follow one another
         return [
-            form.prompt.ask(
+            form.prompt.fill(
                 form.max_tokens,
                 {"passages": len(r.shown)},
                 passages=passages(r.shown),
@@ -210,7 +210,7 @@ class Llm(ModelUser):
             for r in requests
         ]
 
-    def _ask(self, form: _Form, requests: Sequence[Request]) -> list[Verdict]:
+    def _verdicts(self, form: _Form, requests: Sequence[Request]) -> list[Verdict]:
         prompts = self._prompts(form, requests)
         generated = self._generator.generate(prompts, self._config.samples) if prompts else []
         return [self._verdict(form, r, g) for r, g in zip(requests, generated, strict=True)]
@@ -273,8 +273,8 @@ def _named(answer: _Answer, shown: int) -> list[int] | str:
 def _average(answers: Sequence[tuple[Reply, _Answer]]) -> dict[str, float]:
     """Mean probability of each label over the replies (docs/methods.md#noise-and-confidence).
 
-    Without log-probabilities, the share of the replies that gave it; for a single reply that would say nothing, and
-    the result is empty.
+    Without log-probabilities, the share of the replies that gave it; a single reply has no such share, and the result
+    is empty.
     """
     found = [_labels.distribution(reply, "label", CHOICES) for reply, _ in answers]
     given = [p for p in found if p is not None]

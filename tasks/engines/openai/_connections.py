@@ -17,7 +17,7 @@ from tasks.core.errors import EngineError
 from tasks.engines.generator import Server
 from tasks.engines.openai import _wire as wire
 
-RESTS_S = 10.0  # how long a server that failed is spared, where others answer
+RESTS_S = 10.0  # how long a server that failed gets no requests, where others answer
 DEAD_AFTER = 20  # failures in a row
 CONNECTS_WITHIN_S = 10.0
 LISTS_WITHIN_S = 30.0
@@ -33,7 +33,7 @@ class NoAnswerError(EngineError):
 
 
 class AgainError(Exception):
-    """A request got no answer for now; says why, and how long the server asks to wait."""
+    """A request got no answer for now; with the reason, and how long the server wants to wait."""
 
     def __init__(self, problem: str, pause_s: float = 0) -> None:
         super().__init__(problem)
@@ -46,7 +46,7 @@ class Target:
 
     Attributes:
         failures: Requests in a row that it did not answer.
-        rests_until: Time of the loop before which it is spared.
+        rests_until: Time of the loop before which it gets no requests.
     """
 
     url: URL

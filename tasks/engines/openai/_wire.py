@@ -186,8 +186,8 @@ def without_thought(text: str) -> str:
 def tokens_of(text: str, given: Sequence[tuple[str, tuple[tuple[str, float], ...]]]) -> tuple[Token, ...]:
     """The tokens that make up a reply, found from its end: what stands before it is thought, behind it an end mark.
 
-    Servers may strip a token of the white space that it adds; it is put back. What can't be found (a character cut in
-    two, say) becomes one first token without alternatives, so that the tokens' texts always make the reply.
+    Servers may strip a token of the white space that it adds; it is put back. What can't be found (such as a character
+    cut in two) becomes one first token without alternatives, so that the tokens' texts always make the reply.
 
     Args:
         given: Tokens as the server names them, with their alternatives.

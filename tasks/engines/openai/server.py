@@ -1,7 +1,7 @@
 """The engine `openai_server`: a language model on servers that speak OpenAI's chat completions, vLLM's or any other.
 
 Several servers share the work. Prompts with the same system text and the same first `BEGINNING` characters go to the
-same server, whose prefix cache then spares it reading them again; a server that runs out of such prompts takes from
+same server, whose prefix cache then saves reading them again; a server that runs out of such prompts takes from
 the one with most left, so that all are busy to the end. What a server does not answer is sent again, after growing
 pauses, to one that does.
 

@@ -102,7 +102,7 @@ def test_the_prompt_is_what_the_template_makes_of_it(own):
     assert own.decode(ids) == own.apply_chat_template(messages, tokenize=False, add_generation_prompt=True)
 
 
-def test_the_prompt_tells_the_template_whether_to_think(thinker):
+def test_the_template_gets_the_setting_of_thinking(thinker):
     own = tokenizer(thinker)
     ends = {t: own.decode(next(Chat(own, "model", t).encode([("s", "u")]))) for t in (None, True, False)}
     assert ends[None] == ends[True] == ends[False].removesuffix("<think>\n\n</think>\n\n")
