@@ -15,6 +15,7 @@ from typing import Any
 from tokenizers import Tokenizer, decoders
 
 from tasks.core.errors import EngineError
+from tasks.engines import _models
 
 SYSTEM, USER = "Leadline-System-Text", "Leadline-User-Text"
 # Some templates contain the date: equal prompts would differ from one night to the next.
@@ -125,7 +126,7 @@ def _render(tokenizer: Any, model: str, options: dict[str, bool]) -> list[str]: 
                 **options,
             )
         except Exception as error:  # jinja's errors, and those of templates' own
-            problem = (str(error).strip().splitlines() or [type(error).__name__])[0][:200]
+            problem = _models.reason(error)
             continue
         pieces = re.split(f"({SYSTEM}|{USER})", text)
         if pieces[1::2] == expected:

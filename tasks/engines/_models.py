@@ -142,15 +142,19 @@ def _sha256(path: Path, *_state: int) -> str:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
 
+def reason(error: Exception) -> str:
+    """The first line of an error of the libraries, at most 200 characters; its class where it has no text."""
+    return (str(error).strip().splitlines() or [type(error).__name__])[0][:200]
+
+
 def load_error(config: ModelConfig, what: str, error: Exception) -> EngineError:
     """The error for whatever the libraries raise."""
-    reason = str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__
     remedy = (
         "Check the name and the revision and that the hub can be reached, or give a folder or 'package:NAME'."
         if config.on_hub
         else "Give a folder with config.json, model.safetensors and tokenizer.json."
     )
-    return EngineError(f"{what} {config.model!r} can't be loaded ({reason[:200]}). {remedy}")
+    return EngineError(f"{what} {config.model!r} can't be loaded ({reason(error)}). {remedy}")
 
 
 def check_positions(config: ModelConfig, what: str, model_config: Any, max_tokens: int) -> None:  # noqa: ANN401

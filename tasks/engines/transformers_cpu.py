@@ -158,11 +158,7 @@ class TransformersClassifier(Classifier):
         self._model: Any = None
 
     def logits(self, pairs: Sequence[tuple[str, str]]) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.int64]]:
-        """Of each class, (pairs, classes), and the tokens that were read of each pair, (pairs,).
-
-        Raises:
-            EngineError: See `classify`.
-        """
+        """See `Classifier`."""
         model = self._load()
         from tasks.engines import _torch_cpu as cpu  # noqa: PLC0415 - imports torch
 

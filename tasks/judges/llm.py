@@ -105,10 +105,13 @@ class Llm(ModelUser):
         """
         super().__init__(config.model, generator)
         self._config, self._where, self.languages = config, where, config.languages
-        self._plain = self._form("prompt", config.prompt, PLAIN, _Answer, config.max_reply_tokens)
-        self._explained = self._form(
-            "explained_prompt", config.explained_prompt, EXPLAINED, _ExplainedAnswer, config.max_explained_tokens
-        )
+        self._forms: dict[str, _Form] = {}  # a prompt that `explain` does not need is not even read
+        if config.prompt is not None and config.explain in NEEDED_BY["prompt"]:
+            self._forms["plain"] = self._form("prompt", config.prompt, PLAIN, _Answer, config.max_reply_tokens)
+        if config.explained_prompt is not None and config.explain in NEEDED_BY["explained_prompt"]:
+            self._forms["explained"] = self._form(
+                "explained_prompt", config.explained_prompt, EXPLAINED, _ExplainedAnswer, config.max_explained_tokens
+            )
 
     def describe(self) -> dict[str, object]:
         """Everything that can change a verdict; not where servers are nor how many GPUs run the model."""
@@ -118,7 +121,7 @@ class Llm(ModelUser):
             "model": self._generator.describe(),
             "prompts": {
                 name: {"prompt": form.prompt.hash, "output": form.prompt.output, "max_tokens": form.max_tokens}
-                for name, form in self._forms().items()
+                for name, form in self._forms.items()
             },
             **self._config.model_dump(mode="json", include={"explain", "samples", "abstain_below"}),
         }
@@ -133,15 +136,12 @@ class Llm(ModelUser):
         Raises:
             EngineError: The model can't be loaded or reached: nothing is kept.
         """
-        first = self._plain or self._explained
-        if first is None:
-            raise ValueError("a judge without a prompt")
+        first, *explained = self._forms.values()
         verdicts = self._verdicts(first, requests)
-        if self._explained is None or first is self._explained:
-            return verdicts
-        again = [i for i, v in enumerate(verdicts) if v.label not in {None, "supported"}]
-        for i, second in zip(again, self._verdicts(self._explained, [requests[i] for i in again]), strict=True):
-            verdicts[i] = _second(verdicts[i], second)
+        for form in explained:
+            again = [i for i, v in enumerate(verdicts) if v.label not in {None, "supported"}]
+            for i, second in zip(again, self._verdicts(form, [requests[i] for i in again]), strict=True):
+                verdicts[i] = _second(verdicts[i], second)
         return verdicts
 
     @property
@@ -152,16 +152,16 @@ class Llm(ModelUser):
     @property
     def forms(self) -> tuple[str, ...]:
         """Names of its prompts: `plain`, `explained`, or both where failures are judged again."""
-        return tuple(self._forms())
+        return tuple(self._forms)
 
     @property
     def prompt_hashes(self) -> dict[str, str]:
         """Hash of the prompt file of each of them."""
-        return {name: form.prompt.hash for name, form in self._forms().items()}
+        return {name: form.prompt.hash for name, form in self._forms.items()}
 
     def prompts(self, form: str, requests: Sequence[Request]) -> list[Prompt]:
         """The prompt about each request, in order."""
-        return self._prompts(self._forms()[form], requests)
+        return self._prompts(self._forms[form], requests)
 
     def example(self, form: str, shown: int, verdict: Verdict) -> Example:
         """The reply to a prompt that reads as the verdict of another judge.
@@ -170,7 +170,7 @@ class Llm(ModelUser):
             shown: How many passages the request has.
             verdict: With a label.
         """
-        explains = self._forms()[form].answer is _ExplainedAnswer
+        explains = self._forms[form].answer is _ExplainedAnswer
         if explains and verdict.label == "supported" and self._config.explain == "on_failure":
             return Example(problem="not_asked")
         if explains and not verdict.explanation:
@@ -182,18 +182,9 @@ class Llm(ModelUser):
             return Example(problem=passages)
         explanation = {"explanation": _fence.escape(str(verdict.explanation))} if explains else {}
         reply = {**explanation, "label": verdict.label, "passages": passages}
-        return _model.example(reply, self._forms()[form].prompt.schema({"passages": shown}))
+        return _model.example(reply, self._forms[form].prompt.schema({"passages": shown}))
 
-    def _forms(self) -> dict[str, _Form]:
-        found = {"plain": self._plain, "explained": self._explained}
-        return {name: form for name, form in found.items() if form is not None}
-
-    def _form(
-        self, key: str, path: Path | None, fields: Sequence[str], answer: type[_Answer], max_tokens: int
-    ) -> _Form | None:
-        """A prompt, None where `explain` does not need it: such a file is not even read."""
-        if path is None or self._config.explain not in NEEDED_BY[key]:
-            return None
+    def _form(self, key: str, path: Path, fields: Sequence[str], answer: type[_Answer], max_tokens: int) -> _Form:
         at = Path(self._where).parent / path.expanduser()
         prompt = _prompts.load(at, INPUTS, fields, ("passages",), where=self._where, key=key)
         return _Form(prompt, answer, max_tokens)

@@ -115,11 +115,7 @@ class ModelScorer(Scorer):
         return self._runner.gpus
 
     def score(self, items: Sequence[Item]) -> list[Scored]:
-        """The scores of items of its kinds, in order, to 4 decimals.
-
-        Raises:
-            EngineError: The model can't be run; nothing is kept.
-        """
+        """See `Scorer`."""
         return once(items, self._shown, self._request)
 
     def close(self) -> None:

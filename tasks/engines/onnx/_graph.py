@@ -121,9 +121,8 @@ def missing(name: str) -> EngineError:
 
 
 def reason(error: Exception) -> str:
-    """The first line of an error of the libraries."""
-    lines = str(error).strip().splitlines()
-    return f"{type(error).__name__}: {lines[0][:200]}" if lines else type(error).__name__
+    """Class and first line of an error of the libraries."""
+    return f"{type(error).__name__}: {_models.reason(error)}"
 
 
 def _export(config: ClassifierConfig, encoder: Encoder) -> Any:  # noqa: ANN401

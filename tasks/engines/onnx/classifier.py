@@ -46,11 +46,7 @@ class OnnxClassifier(Classifier):
         return described | {"quantization": _quantization(self._config)} if self._config.dtype == "int8" else described
 
     def logits(self, pairs: Sequence[tuple[str, str]]) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.int64]]:
-        """Of each class, (pairs, classes), and the tokens that were read of each pair, (pairs,).
-
-        Raises:
-            EngineError: See `classify`.
-        """
+        """See `Classifier`."""
         ids = self._encoder.ids(pairs)
         found = np.empty((len(pairs), self._encoder.model_config.num_labels))
         if ids:

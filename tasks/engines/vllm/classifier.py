@@ -27,11 +27,7 @@ class VllmClassifier(Classifier):
         self._host = _host.Host(config, WHAT, memory, "engine transformers_cpu")
 
     def logits(self, pairs: Sequence[tuple[str, str]]) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.int64]]:
-        """Of each class, (pairs, classes), and the tokens that were read of each pair, (pairs,).
-
-        Raises:
-            EngineError: See `classify`.
-        """
+        """See `Classifier`."""
         ids = self._encoder.ids(pairs)
         classes = self._encoder.model_config.num_labels
         if not ids:

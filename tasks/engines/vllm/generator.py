@@ -34,13 +34,7 @@ class VllmGenerator(Generator):
         self._tokenizer: Any = None
 
     def generate(self, prompts: Sequence[Prompt], samples: int = 1) -> list[Generated]:
-        """The replies to each prompt, in order. At temperature 0 samples are the same reply, written once.
-
-        A prompt that leaves less room than its reply may take is `too_long`.
-
-        Raises:
-            EngineError: The model can't be loaded or fails to run: nothing is kept.
-        """
+        """See `Generator`."""
         if not prompts:
             return []
         ids = list(self._load_chat().encode([(prompt.system, prompt.user) for prompt in prompts]))
