@@ -14,7 +14,7 @@ from rich.table import Table
 from bench import labeled
 from tasks.core.config import validate
 from tasks.core.errors import LeadlineError
-from tasks.engines.shared.model_files import ModelConfig
+from tasks.engines._models import ModelConfig
 from training import prepare as preparing
 from training import recipe as recipes
 

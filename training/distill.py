@@ -24,7 +24,7 @@ from transformers import AutoConfig, AutoModelForCausalLM, AutoTokenizer, Traine
 from tasks.core import keys
 from tasks.core.errors import DataError
 from tasks.distill.export import PROMPTS
-from tasks.engines.shared import model_files
+from tasks.engines import _models
 from training import examples as reading
 from training.examples import Example, Folder
 from training.recipe import Distillation
@@ -84,7 +84,7 @@ class _Trainer(Trainer):  # type: ignore[misc]
 
 def run(
     folders: Sequence[Folder],
-    base: model_files.ModelConfig,
+    base: _models.ModelConfig,
     recipe: Distillation,
     out: Path,
     loop: type[_Trainer] = _Trainer,
@@ -102,13 +102,13 @@ def run(
         EngineError: The model is not there, or can't be loaded.
     """
     set_seed(recipe.seed)
-    name, options = model_files.source(base, WHAT)
+    name, options = _models.source(base, WHAT)
     try:
         tokenizer = AutoTokenizer.from_pretrained(name, **options)
         own = AutoConfig.from_pretrained(name, **options)
     except Exception as error:  # the libraries' many kinds
-        raise model_files.load_error(base, WHAT, error) from error
-    model_files.check_positions(base, WHAT, own, recipe.max_tokens)
+        raise _models.load_error(base, WHAT, error) from error
+    _models.check_positions(base, WHAT, own, recipe.max_tokens)
     shown = f"{WHAT} {base.model!r}"
     train, too_long = reading.encoded(folders, "train", tokenizer, shown, recipe.max_tokens)
     valid, too_long_valid = reading.encoded(folders, "valid", tokenizer, shown, recipe.max_tokens)
@@ -266,7 +266,7 @@ def _judge_file(folder: Folder, recipe: Distillation, dtype: str, out: Path) -> 
 
 
 def _record(
-    trained: Trained, folders: Sequence[Folder], base: model_files.ModelConfig, recipe: Distillation, out: Path
+    trained: Trained, folders: Sequence[Folder], base: _models.ModelConfig, recipe: Distillation, out: Path
 ) -> None:
     """What was trained on what, and what came of it."""
     record = {
@@ -282,10 +282,10 @@ def _record(
     (out / "training.json").write_text(json.dumps(record, indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
 
 
-def _decides(recipe: Distillation, examples: Sequence[Example], base: model_files.ModelConfig) -> str:
+def _decides(recipe: Distillation, examples: Sequence[Example], base: _models.ModelConfig) -> str:
     """Hash of the recipe, the examples and the weights to start from."""
     digest = hashlib.sha256()
     for example in examples:
         digest.update(json.dumps([example.prompt, example.reply]).encode())
     settings = recipe.model_dump(mode="json", exclude={"save_every"})
-    return keys.version([settings, model_files.identity(base, WHAT), digest.hexdigest()])
+    return keys.version([settings, _models.identity(base, WHAT), digest.hexdigest()])

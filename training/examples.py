@@ -1,6 +1,6 @@
 """Distillation examples that `leadline distill` wrote, as the token ids that a judge's model reads and must write.
 
-The code that prompts a model at night (`tasks/engines/shared/chat.py`) encodes them, so that nothing in a text of a
+The code that prompts a model at night (`tasks/engines/_chat.py`) encodes them, so that nothing in a text of a
 trace can be a control token here either. Left out: training on them (`distill.py`).
 """
 
@@ -12,7 +12,7 @@ from typing import Any
 
 from tasks.core.errors import DataError, UsageError
 from tasks.distill.export import CARD, FORMAT, PROMPTS
-from tasks.engines.shared.chat import Chat
+from tasks.engines._chat import Chat
 
 NAMES = {"judge": "judge.yaml", "grader": "grader.yaml"}
 USER, REPLY = "Leadline-User-Text", "Leadline-Reply-Text"

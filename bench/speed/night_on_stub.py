@@ -18,7 +18,7 @@ from bench.common import Meter, Metered, measured
 from bench.nights import STAGES, without_embedding
 from bench.speed import stub
 from tasks.core.schemas import CLAIM_RESULTS, TRACE_SCORES, TRACES, VERDICTS
-from tasks.engines.shared.openai_wire import Wire
+from tasks.engines.openai._wire import Wire
 from tasks.judges import rater_model
 from tasks.run.build import build_context
 from tasks.text.windows import windows

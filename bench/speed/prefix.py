@@ -31,7 +31,7 @@ from bench.speed.generate import traces
 from tasks import judges
 from tasks.core import keys
 from tasks.core.types import Request
-from tasks.engines.shared import vllm_host
+from tasks.engines.vllm import _host
 from tasks.judging.pairs import pair_parts
 from tasks.judging.stored_verdicts import all_verdicts, claim_results
 from tasks.judging.verdicts import open_requests
@@ -218,15 +218,15 @@ def measure(whats: Sequence[str], rounds: int, n: int, cache_tokens: int) -> dic
         file = written(folder / "judge", folder, {}).with_name("llm.yaml")
         found: dict[str, Any] = {}
         for what in whats:
-            before = vllm_host.CPU_CACHE_BYTES
-            vllm_host.CPU_CACHE_BYTES = cache_tokens * CACHE_BYTES if what == "order" else before
+            before = _host.CPU_CACHE_BYTES
+            _host.CPU_CACHE_BYTES = cache_tokens * CACHE_BYTES if what == "order" else before
             llm = Kept(judges.load(file))
             try:
                 llm.judge(warm_up())
                 found[what] = order(folder, llm, rounds, n) if what == "order" else cascade(folder, llm, rounds)
             finally:
                 llm._inner.close()  # noqa: SLF001
-                vllm_host.CPU_CACHE_BYTES = before
+                _host.CPU_CACHE_BYTES = before
         return {**found, "traces": n, "cache_tokens": cache_tokens, "load": load}
 
 

@@ -1,1 +1,1 @@
-"""Engines run a model on inputs; what the outputs mean is for judges and stages to say."""
+"""Engines run a model on inputs; judges and stages interpret the outputs."""

@@ -1,4 +1,4 @@
-"""Classifiers of (premise, hypothesis) pairs: what they are asked, what they answer, and how one is opened.
+"""Classifiers of (premise, hypothesis) pairs: their interface, and how one is opened.
 
 All engines get the same token ids from one `Encoder`, so that a model's verdicts hardly depend on where it runs, and
 its version not at all. Left out: choosing which part of a long premise is read (callers know what a window should
@@ -8,36 +8,24 @@ be; beyond `max_tokens` the premise is truncated), and what the probabilities me
 import importlib
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Protocol
 
 import numpy as np
 import numpy.typing as npt
 
-from tasks.engines.shared.classifiers import WHAT, ClassifierConfig, Labels, labels_of
-from tasks.engines.shared.encoder import HASHED_FILES, Encoder
+from tasks.engines._classifiers import ClassifierConfig, Labels
+from tasks.engines._encoder import Encoder
 
-__all__ = [
-    "HASHED_FILES",
-    "WHAT",
-    "Classified",
-    "Classifier",
-    "ClassifierConfig",
-    "Encoder",
-    "Labels",
-    "labels_of",
-    "open_classifier",
-    "softmax",
-]
+__all__ = ["ENGINES", "Classified", "Classifier", "ClassifierConfig", "Encoder", "Labels", "open_classifier", "softmax"]
 ENGINES = {
-    "onnx_cpu": "OnnxClassifier",
-    "transformers_cpu": "TransformersClassifier",
-    "vllm_offline": "VllmClassifier",
+    "onnx_cpu": ("tasks.engines.onnx.classifier", "OnnxClassifier"),
+    "transformers_cpu": ("tasks.engines.transformers_cpu", "TransformersClassifier"),
+    "vllm_offline": ("tasks.engines.vllm.classifier", "VllmClassifier"),
 }
 
 
 @dataclass(frozen=True, slots=True)
 class Classified:
-    """What one call to `Classifier.classify` gives.
+    """The result of one call to `Classifier.classify`.
 
     Attributes:
         probabilities: Of each class of the model, float64, (pairs, classes); rows sum to 1.
@@ -48,36 +36,60 @@ class Classified:
     tokens: npt.NDArray[np.int64]
 
 
-class Classifier(Protocol):
+class Classifier:
     """A classifier of (premise, hypothesis) pairs, loaded on first use. Not for use from several threads at once.
 
-    Every method but `close` raises EngineError where the model can't be loaded or run.
+    Every method but `close` raises EngineError where the model can't be loaded or run. An engine adds `logits`.
     """
+
+    def __init__(self, config: ClassifierConfig, encoder: Encoder | None = None) -> None:
+        self._config = config
+        self._encoder = encoder or Encoder(config)
 
     @property
     def labels(self) -> Labels:
-        """Which class says what."""
+        """Which class means what."""
+        return self._encoder.labels
 
     def describe(self) -> dict[str, object]:
         """Everything that decides a pair's probabilities, to be hashed into a version; not how it is run."""
+        return self._encoder.describe()
 
     def count(self, texts: Sequence[str]) -> list[int]:
         """Tokens of each text by itself, without special ones."""
+        return self._encoder.count(texts)
 
     def room(self) -> int:
         """Tokens that are left for premise and hypothesis together. A hypothesis has to be shorter than that."""
+        return self._encoder.room()
 
     def classify(self, pairs: Sequence[tuple[str, str]]) -> Classified:
-        """Probabilities of (premise, hypothesis) pairs, in their order."""
+        """Probabilities of (premise, hypothesis) pairs, in their order.
+
+        Raises:
+            EngineError: The model can't be loaded or fails to run, or a hypothesis leaves no room for a premise.
+        """
+        found, tokens = self.logits(pairs)
+        for i, row in enumerate(found):
+            found[i] = softmax(row)
+        return Classified(found, tokens)
+
+    def logits(self, pairs: Sequence[tuple[str, str]]) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.int64]]:
+        """Of each class, (pairs, classes), and the tokens that were read of each pair, (pairs,).
+
+        Raises:
+            EngineError: See `classify`.
+        """
+        raise NotImplementedError
 
     def close(self) -> None:
         """Free the model; a later call loads it again."""
 
 
-def open_classifier(config: ClassifierConfig) -> Classifier:
+def open_classifier(config: ClassifierConfig, encoder: Encoder | None = None) -> Classifier:
     """The classifier that a config describes; nothing is loaded before it is used."""
-    module = importlib.import_module(f"tasks.engines.{config.engine}")
-    made: Classifier = getattr(module, ENGINES[config.engine])(config)
+    module, name = ENGINES[config.engine]
+    made: Classifier = getattr(importlib.import_module(module), name)(config, encoder)
     return made
 
 

@@ -1,26 +1,30 @@
-"""Generators: what a language model is asked, what it answers, and how one is opened.
+"""Generators: language models, their prompts and their replies.
 
-A prompt asks for a JSON object of a given schema; every engine makes the model keep to it. Left out: what the prompt
-says and what the object means (judges know), and how many prompts are sent at once (each engine's own). torch and vLLM
-are never imported here.
+A prompt asks for a JSON object of a given schema; every engine makes the model keep to it. Left out: the text of the
+prompt and the meaning of the object (judges know), and how many prompts are sent at once (each engine's own). torch and
+vLLM are never imported here.
 """
 
 import importlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Annotated, Literal, Protocol, Self
+from typing import Annotated, Literal, Self
 
 from pydantic import Field, model_validator
 
 from tasks.core.config import Settings
-from tasks.engines.shared import gpus, model_files
+from tasks.engines import _models
 
 WHAT = "language model"
 ENGINES = {
-    "vllm_offline": ("tasks.engines.vllm_generator", "VllmGenerator"),
-    "openai_server": ("tasks.engines.openai_server", "ServerGenerator"),
+    "vllm_offline": ("tasks.engines.vllm.generator", "VllmGenerator"),
+    "openai_server": ("tasks.engines.openai.server", "ServerGenerator"),
 }
-TOP = 20  # alternatives of each token whose log-probabilities are asked for: what OpenAI-compatible servers allow
+TOP = 20  # alternatives of each token whose log-probabilities are requested: the most that OpenAI's API allows
+HASHED_FILES = (
+    *_models.HASHED_FILES, "vocab.json", "merges.txt", "*.model", "tokenizer_config.json", "generation_config.json",
+    "chat_template.jinja", "*.py",
+)  # fmt: skip
 
 
 class Offline(Settings):
@@ -35,8 +39,8 @@ class Offline(Settings):
         prefix_caching: Whether a context that several prompts share is read once.
         batch_invariant: Asks vLLM for results that don't depend on what shares a batch, at some speed.
         trust_remote_code: Run Python code that comes with the model.
-        reasoning_parser: vLLM's name of the parser that separates the model's thoughts from its reply
-            (`qwen3`, `deepseek_r1`, …); needed where `thinking` is true.
+        reasoning_parser: vLLM's name of the parser that separates thoughts from the reply (`qwen3`, `deepseek_r1`, …);
+            needed where `thinking` is true.
     """
 
     quantization: str | None = None
@@ -51,7 +55,7 @@ class Offline(Settings):
 
 
 class Server(Settings):
-    """Where OpenAI-compatible servers are and how they are asked.
+    """Where OpenAI-compatible servers are, and the limits of requests to them.
 
     Attributes:
         urls: Base URLs, such as `http://gpu-1:8000/v1`; several share the work.
@@ -70,7 +74,7 @@ class Server(Settings):
     retries: Annotated[int, Field(ge=0)] = 5
 
 
-class GeneratorConfig(model_files.ModelConfig):
+class GeneratorConfig(_models.ModelConfig):
     """Which language model, and how it runs.
 
     Attributes:
@@ -101,7 +105,28 @@ class GeneratorConfig(model_files.ModelConfig):
     @property
     def gpus(self) -> int:
         """GPUs that the model holds here: none where a server has them."""
-        return gpus.held(self.offline.tensor_parallel) if self.engine == "vllm_offline" else 0
+        return _models.gpus_held(self.offline.tensor_parallel) if self.engine == "vllm_offline" else 0
+
+    def describe(self) -> dict[str, object]:
+        """The part of a version that stands for a generator, whatever its engine: model, numbers and drawing.
+
+        Raises:
+            EngineError: The model's files are not there.
+        """
+        return {
+            **_models.identity(self, WHAT, HASHED_FILES),
+            "dtype": self.dtype,
+            "quantization": self.offline.quantization,
+            "max_tokens": self.max_tokens,
+            "thinking": self.thinking,
+            "thinking_tokens": self.thinking_tokens if self.thinking else None,
+            "reasoning_parser": self.offline.reasoning_parser if self.thinking else None,
+            "drawing": self.model_dump(include={"temperature", "top_p", "seed"}) if self.temperature else None,
+        }
+
+    def reply_tokens(self, prompt: "Prompt") -> int:
+        """Most tokens that the reply to a prompt may have, a thought included."""
+        return self.thinking_tokens if self.thinking else prompt.max_tokens
 
     def check_samples(self, samples: int) -> None:
         """Refuse to draw several replies that are bound to be the same.
@@ -123,7 +148,7 @@ class GeneratorConfig(model_files.ModelConfig):
             raise ValueError(f"names servers, which {self.engine} does not ask; remove server")
         if self.engine == "vllm_offline" and self.thinking and self.offline.reasoning_parser is None:
             raise ValueError(
-                "lets the model think and does not say how its thoughts end; add offline.reasoning_parser, "
+                "lets the model think without a parser for its thoughts; add offline.reasoning_parser, "
                 "vLLM's name for it, such as qwen3 or deepseek_r1"
             )
         return self
@@ -134,9 +159,9 @@ class Prompt:
     """One question to the model.
 
     Attributes:
-        user: Evidence first, what is asked of it last: prompts with a common beginning should follow one another.
+        user: Evidence first, the question about it last: prompts with a common beginning should follow one another.
         schema: JSON schema of the reply, an object. Equal schemas should be the same object: engines compile each once.
-        max_tokens: Of the reply; one that needs more is cut off, and `finish` says so.
+        max_tokens: Of the reply; one that needs more is cut off, with `finish` as `length`.
     """
 
     system: str
@@ -184,6 +209,11 @@ class Generated:
     tokens_cached: int = 0
     tokens_out: int = 0
 
+    @property
+    def tokens(self) -> dict[str, int]:
+        """The three counts by name, as every result that is made of a reply has them."""
+        return {"tokens_in": self.tokens_in, "tokens_cached": self.tokens_cached, "tokens_out": self.tokens_out}
+
 
 @dataclass(frozen=True, slots=True)
 class Example:
@@ -198,8 +228,11 @@ class Example:
     problem: str | None = None
 
 
-class Generator(Protocol):
+class Generator:
     """A language model, loaded (or connected to) on first use. Not for use from several threads at once."""
+
+    def __init__(self, config: GeneratorConfig) -> None:
+        self._config = config
 
     def describe(self) -> dict[str, object]:
         """Everything that decides a reply, to be hashed into a version; not how it is run. Loads no model.
@@ -207,13 +240,17 @@ class Generator(Protocol):
         Raises:
             EngineError: The model's files are not there.
         """
+        return self._config.describe()
 
     def generate(self, prompts: Sequence[Prompt], samples: int = 1) -> list[Generated]:
-        """The replies to each prompt, in order.
+        """The replies to each prompt, in order. At temperature 0 samples are the same reply, written once.
+
+        A prompt that leaves less room than its reply may take is `too_long`.
 
         Raises:
             EngineError: The model can't be loaded, no server answers, or one refuses everything: nothing is kept.
         """
+        raise NotImplementedError
 
     def close(self) -> None:
         """Free the model; a later call loads it again."""
@@ -224,28 +261,3 @@ def open_generator(config: GeneratorConfig) -> Generator:
     module, name = ENGINES[config.engine]
     made: Generator = getattr(importlib.import_module(module), name)(config)
     return made
-
-
-def describe(config: GeneratorConfig) -> dict[str, object]:
-    """What a version says of a generator, whatever its engine: model, numbers and drawing.
-
-    Raises:
-        EngineError: The model's files are not there.
-    """
-    drawing = {"temperature": config.temperature, "top_p": config.top_p, "seed": config.seed}
-    return {
-        **model_files.identity(config, WHAT, HASHED_FILES),
-        "dtype": config.dtype,
-        "quantization": config.offline.quantization,
-        "max_tokens": config.max_tokens,
-        "thinking": config.thinking,
-        "thinking_tokens": config.thinking_tokens if config.thinking else None,
-        "reasoning_parser": config.offline.reasoning_parser if config.thinking else None,
-        "drawing": drawing if config.temperature else None,
-    }
-
-
-HASHED_FILES = (
-    *model_files.HASHED_FILES, "vocab.json", "merges.txt", "*.model", "tokenizer_config.json", "generation_config.json",
-    "chat_template.jinja", "*.py",
-)  # fmt: skip

@@ -1,13 +1,12 @@
-"""Rerankers: cross-encoders that score how far a passage answers a question.
+"""Rerankers: cross-encoders that score how well a passage answers a question.
 
 A model with one class gives a logit, whose sigmoid is the score; of two classes, the second one's probability is. They
 run as classifiers do: on the CPU by transformers, on GPUs by vLLM. Left out: rerankers that generate text, and cutting
 passages into windows. torch and vLLM are imported on first use.
 """
 
-import importlib
 from collections.abc import Sequence
-from typing import Annotated, Any, Literal, Self
+from typing import Annotated, Literal, Self
 
 import numpy as np
 import numpy.typing as npt
@@ -15,42 +14,26 @@ from pydantic import Field, model_validator
 
 from tasks.core.errors import EngineError
 from tasks.core.keys import Versioned
-from tasks.engines.shared import gpus, model_files
-from tasks.engines.shared.classifiers import ClassifierConfig
-from tasks.engines.shared.encoder import Encoder
+from tasks.engines._classifiers import ClassifierConfig, CrossEncoderConfig
+from tasks.engines._encoder import Encoder
+from tasks.engines.classifier import Classifier, open_classifier
 
 RULES = 1  # raised when the way from a pair to its score changes
 WHAT = "reranker"
-ENGINES = {"transformers_cpu": "TransformersClassifier", "vllm_offline": "VllmClassifier"}
 
 
-class RerankerConfig(model_files.ModelConfig):
+class RerankerConfig(CrossEncoderConfig):
     """Which cross-encoder, and how it runs.
 
     Attributes:
         engine: `transformers_cpu`, or `vllm_offline` for GPUs.
         dtype: Numbers it computes in; `float16` with vllm_offline only.
         max_tokens: Tokens read of a question and a passage together, special ones included; the longer is cut to fit.
-        trust_remote_code: Run Python code that comes with the model.
-        batch_tokens: Tokens in one forward pass.
-        threads: CPU threads, process-wide; None leaves the engine's choice (not for vllm_offline).
-        gpu_memory_share: Share of a GPU's memory that vllm_offline takes; None leaves vLLM's choice.
-        tensor_parallel: GPUs that vllm_offline cuts the model across.
     """
 
     engine: Literal["transformers_cpu", "vllm_offline"] = "transformers_cpu"
     dtype: Literal["float32", "bfloat16", "float16"] = "float32"
     max_tokens: Annotated[int, Field(ge=16)] = 512
-    trust_remote_code: bool = False
-    batch_tokens: Annotated[int, Field(ge=64)] = 4096
-    threads: Annotated[int, Field(ge=1)] | None = None
-    gpu_memory_share: Annotated[float, Field(gt=0, le=1)] | None = None
-    tensor_parallel: Annotated[int, Field(ge=1)] = 1
-
-    @property
-    def gpus(self) -> int:
-        """GPUs that the model holds."""
-        return gpus.held(self.tensor_parallel) if self.engine == "vllm_offline" else 0
 
     @property
     def classifier(self) -> ClassifierConfig:
@@ -69,7 +52,7 @@ class Reranker(Versioned):
     def __init__(self, config: RerankerConfig) -> None:
         self._config = config
         self._encoder = _Encoder(config.classifier)
-        self._runner: Any = None
+        self._runner: Classifier | None = None
 
     @property
     def gpus(self) -> int:
@@ -95,12 +78,11 @@ class Reranker(Versioned):
         classes = self._encoder.model_config.num_labels
         if classes > 2:
             raise EngineError(
-                f"{WHAT} {self._config.model!r} has {classes} classes, which do not tell how relevant a passage is. "
+                f"{WHAT} {self._config.model!r} has {classes} classes, which are no measure of relevance. "
                 "Give a cross-encoder with one or two."
             )
         if self._runner is None:
-            module = importlib.import_module(f"tasks.engines.{self._config.engine}")
-            self._runner = getattr(module, ENGINES[self._config.engine])(self._config.classifier, self._encoder)
+            self._runner = open_classifier(self._config.classifier, self._encoder)
         logits, tokens = self._runner.logits(pairs)
         odds = logits[:, 0] if classes == 1 else logits[:, 1] - logits[:, 0]
         return 1 / (1 + np.exp(-np.clip(odds, -700, 700))), tokens  # beyond 700, exp overflows
@@ -123,8 +105,8 @@ class _Encoder(Encoder):
         typed = getattr(self.model_config, "type_vocab_size", 0) > 1
         if typed and self._config.engine == "vllm_offline":
             raise EngineError(
-                f"{WHAT} {self._config.model!r} tells question and passage by token types, which vllm_offline does not "
-                "give it. Use engine transformers_cpu, or a model without them, such as one of the family XLM-RoBERTa."
+                f"{WHAT} {self._config.model!r} separates question and passage by token types, which vllm_offline "
+                "does not give it. Use engine transformers_cpu, or a model without them, such as an XLM-RoBERTa."
             )
         encoded = self.tokenizer(
             [self._plain(question) for question, _ in pairs],

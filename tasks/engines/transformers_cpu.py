@@ -1,6 +1,6 @@
 """Sentence embeddings and pair classification on the CPU, through transformers.
 
-A text's vector, and a pair's probabilities, depend on that text or pair alone, to the last bit (see `_batches`). So
+A text's vector, and a pair's probabilities, depend on that text or pair alone, to the last bit (see `_torch_cpu`). So
 a resumed run, which batches differently, stores the numbers that an uninterrupted run would have stored.
 
 Left out: cutting long texts into windows (callers know what a window should be; beyond `max_tokens` a text is
@@ -18,24 +18,19 @@ from pydantic import Field
 
 from tasks.core import keys
 from tasks.core.errors import EngineError
-from tasks.engines.classifier import Classified, softmax
-from tasks.engines.shared import model_files
-from tasks.engines.shared.batches import batches, padded
-from tasks.engines.shared.classifiers import WHAT, ClassifierConfig, load_error
-from tasks.engines.shared.encoder import Encoder, FromEncoder
+from tasks.engines import _models
+from tasks.engines._classifiers import WHAT, ClassifierConfig, load_error
+from tasks.engines._encoder import Encoder
+from tasks.engines.classifier import Classifier
 
 RULES = 1  # raised when pooling or tokenization of texts to embed changes
 EMBEDDER = "embedding model"
-_Table = npt.NDArray[np.int64]
 
 
-class EmbedderConfig(model_files.ModelConfig):
+class EmbedderConfig(_models.ModelConfig):
     """Which embedding model, and how it runs.
 
     Attributes:
-        model: `package:NAME` (an installed package with `get_model_path()`), a folder (`/…`, `./…`, `../…`, `~/…`),
-            or a model's name on the Hugging Face hub, which needs `revision`.
-        revision: Commit hash of a hub model.
         max_tokens: Tokens read of a text, the two special ones included; the rest is cut off.
         batch_tokens: Padded tokens in one forward pass.
         threads: CPU threads of torch, process-wide; None leaves torch's choice.
@@ -51,7 +46,7 @@ class EmbedderConfig(model_files.ModelConfig):
 
 @dataclass(frozen=True, slots=True)
 class Embedded:
-    """What one call to `Embedder.embed` gives.
+    """The result of one call to `Embedder.embed`.
 
     Attributes:
         vectors: Unit rows, float32, (texts, dimensions); a blank text has a row of zeros.
@@ -63,37 +58,28 @@ class Embedded:
     tokens: npt.NDArray[np.int64]
 
 
-class Embedder:
+class Embedder(keys.Versioned):
     """An embedding model on this machine's CPU, loaded on first use. Not for use from several threads at once."""
 
     def __init__(self, config: EmbedderConfig) -> None:
         self._config = config
         self._loaded: tuple[Any, Any] | None = None  # (tokenizer, model)
-        self._description: dict[str, object] | None = None
         self._cache: OrderedDict[str, npt.NDArray[np.float32]] = OrderedDict()
 
-    @property
-    def version(self) -> str:
-        """Hash of weights, tokenizer, pooling and truncation.
+    def describe(self) -> dict[str, object]:
+        """Everything that is hashed into the version: weights, tokenizer, pooling and truncation.
 
         Raises:
             EngineError: The model's files are not there.
         """
-        return keys.version(self.describe())
-
-    def describe(self) -> dict[str, object]:
-        """Everything that is hashed into the version: the weights themselves, not the path that leads to them."""
-        if self._description is None:
-            c = self._config
-            self._description = {
-                **model_files.identity(c, EMBEDDER),
-                "pooling": "mean",
-                "normalized": True,
-                "max_tokens": c.max_tokens,
-                "dtype": "float32",
-                "rules": RULES,
-            }
-        return self._description
+        return {
+            **_models.identity(self._config, EMBEDDER),
+            "pooling": "mean",
+            "normalized": True,
+            "max_tokens": self._config.max_tokens,
+            "dtype": "float32",
+            "rules": RULES,
+        }
 
     def embed(self, texts: Sequence[str]) -> Embedded:
         """Vectors of `texts`, in their order; equal texts are read once.
@@ -136,71 +122,55 @@ class Embedder:
     def _read(self, texts: list[str]) -> tuple[list[npt.NDArray[np.float32]], list[int]]:
         """One vector and one token count per text, by the model."""
         tokenizer, model = self._load()
-        from tasks.engines.shared import torch_cpu as cpu  # noqa: PLC0415 - imports torch
+        from tasks.engines import _torch_cpu as cpu  # noqa: PLC0415 - imports torch
 
         ids: list[list[int]] = tokenizer(texts, truncation=True, max_length=self._config.max_tokens)["input_ids"]
-        counts = [len(tokens) for tokens in ids]
         rows: list[npt.NDArray[np.float32]] = [np.empty(0, np.float32)] * len(texts)
-        for length, batch in batches(counts, self._config.max_tokens, self._config.batch_tokens):
-            vectors = cpu.run(EMBEDDER, model, _inputs(ids, batch, length, 0), cpu.pooled)
-            for i, row in zip(batch, vectors, strict=True):
-                rows[i] = row.copy()  # a view would keep the whole batch alive in the cache
-        return rows, counts
+        c = self._config
+        for i, row in cpu.by_row(EMBEDDER, model, {"input_ids": (ids, 0)}, cpu.pooled, c.max_tokens, c.batch_tokens):
+            rows[i] = row.copy()  # a view would keep the whole batch alive in the cache
+        return rows, [len(tokens) for tokens in ids]
 
     def _load(self) -> tuple[Any, Any]:
         if self._loaded is not None:
             return self._loaded
-        library = model_files.transformers()
+        from tasks.engines import _torch_cpu as cpu  # noqa: PLC0415 - imports torch
+
+        library = _models.transformers()
         c = self._config
-        name, options = model_files.source(c, EMBEDDER)
+        name, options = _models.source(c, EMBEDDER)
         try:
             tokenizer = library.AutoTokenizer.from_pretrained(name, **options)
             model = library.AutoModel.from_pretrained(name, dtype="float32", **options).eval()
         except Exception as error:  # the libraries below have no common error
-            raise model_files.load_error(c, EMBEDDER, error) from error
-        model_files.check_positions(c, EMBEDDER, model.config, c.max_tokens)
-        _use_threads(c.threads)
+            raise _models.load_error(c, EMBEDDER, error) from error
+        _models.check_positions(c, EMBEDDER, model.config, c.max_tokens)
+        cpu.use_threads(c.threads)
         self._loaded = (tokenizer, model)
         return self._loaded
 
 
-class TransformersClassifier(FromEncoder):
-    """A classifier on this machine's CPU (see `classifier.Classifier`)."""
+class TransformersClassifier(Classifier):
+    """A classifier on this machine's CPU."""
 
     def __init__(self, config: ClassifierConfig, encoder: Encoder | None = None) -> None:
         super().__init__(config, encoder)
         self._model: Any = None
 
-    def classify(self, pairs: Sequence[tuple[str, str]]) -> Classified:
-        """Probabilities of (premise, hypothesis) pairs, in their order.
-
-        Raises:
-            EngineError: The model can't be loaded or fails to run, or a hypothesis leaves no room for a premise.
-        """
-        logits, tokens = self.logits(pairs)
-        for i, row in enumerate(logits):
-            logits[i] = softmax(row)
-        return Classified(logits, tokens)
-
-    def logits(self, pairs: Sequence[tuple[str, str]]) -> tuple[npt.NDArray[np.float64], _Table]:
-        """Of each class, (pairs, classes), and the tokens that were read of each pair, (pairs,).
-
-        Raises:
-            EngineError: See `classify`.
-        """
+    def logits(self, pairs: Sequence[tuple[str, str]]) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.int64]]:
+        """See `Classifier`."""
         model = self._load()
-        from tasks.engines.shared import torch_cpu as cpu  # noqa: PLC0415 - imports torch
+        from tasks.engines import _torch_cpu as cpu  # noqa: PLC0415 - imports torch
 
         ids, types = self._encoder.encode(pairs)
-        counts = [len(tokens) for tokens in ids]
+        inputs = {"input_ids": (ids, self._encoder.pad_id)}
+        if types is not None:
+            inputs["token_type_ids"] = (types, 0)
         found = np.zeros((len(pairs), self._encoder.model_config.num_labels))
-        for length, batch in batches(counts, self._config.max_tokens, self._config.batch_tokens):
-            inputs = _inputs(ids, batch, length, self._encoder.pad_id)
-            if types is not None:
-                inputs["token_type_ids"] = padded([types[i] for i in batch], length, 0)
-            for i, row in zip(batch, cpu.run(WHAT, model, inputs, cpu.logits), strict=True):
-                found[i] = row
-        return found, np.array(counts, dtype=np.int64)
+        c = self._config
+        for i, row in cpu.by_row(WHAT, model, inputs, cpu.logits, c.max_tokens, c.batch_tokens):
+            found[i] = row
+        return found, np.array([len(tokens) for tokens in ids], dtype=np.int64)
 
     def close(self) -> None:
         """Free the model; a later call loads it again."""
@@ -208,9 +178,11 @@ class TransformersClassifier(FromEncoder):
 
     def _load(self) -> Any:  # noqa: ANN401
         if self._model is None:
+            from tasks.engines import _torch_cpu as cpu  # noqa: PLC0415 - imports torch
+
             c = self._config
-            kind = model_files.transformers().AutoModelForSequenceClassification
-            name, options = model_files.source(c, WHAT)
+            kind = _models.transformers().AutoModelForSequenceClassification
+            name, options = _models.source(c, WHAT)
             options |= {"config": self._encoder.model_config, "trust_remote_code": c.trust_remote_code}
             try:
                 model, found = kind.from_pretrained(name, dtype=c.dtype, output_loading_info=True, **options)
@@ -222,19 +194,6 @@ class TransformersClassifier(FromEncoder):
                     f"{WHAT} {c.model!r} lacks weights, {min(found['missing_keys'])!r} among them: it is not trained "
                     "to classify. Give a model that is."
                 )
-            _use_threads(c.threads)
+            cpu.use_threads(c.threads)
             self._model = model.eval()
         return self._model
-
-
-def _inputs(ids: Sequence[Sequence[int]], batch: Sequence[int], length: int, fill: int) -> dict[str, _Table]:
-    """Arguments of a model for some of the texts, padded to `length` with the token `fill`."""
-    rows = [ids[i] for i in batch]
-    return {"input_ids": padded(rows, length, fill), "attention_mask": padded([[1] * len(r) for r in rows], length, 0)}
-
-
-def _use_threads(threads: int | None) -> None:
-    if threads is not None:
-        import torch  # noqa: PLC0415 - two seconds that most commands don't need
-
-        torch.set_num_threads(threads)

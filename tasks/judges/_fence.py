@@ -3,7 +3,7 @@ r"""How texts of a trace enter a prompt: as data between tags, where nothing in 
 A text may hold anything: an end tag, a chat template's control token such as `<|im_end|>` or `[INST]`, an order to the
 judge. What could end the fence or be read as a control token gets one backslash, which `unescape` takes out again:
 `<|im_end|>` becomes `<\|im_end|>`. Ordinary text, comparisons such as `<5` and references such as `[1]` and `[doc-7]`
-stay as they are. Left out: orders in plain words, which only the system text can tell the model to ignore.
+stay as they are. Left out: orders in plain words, against which only the system text can warn the model.
 """
 
 import re

@@ -17,7 +17,7 @@ from tasks.engines.generator import Example, Generated, Generator, GeneratorConf
 from tasks.judges import _fence, _prompts
 
 T = TypeVar("T")
-C = TypeVar("C", bound="AskerConfig")
+C = TypeVar("C", bound="PromptedConfig")
 Inputs = Mapping[str, str | Sequence[str]]
 # Grammars that engines make of a schema let control characters stand in a text as they are, which JSON does not.
 # Outside of texts there are none but white space.
@@ -50,7 +50,7 @@ class ModelUser(keys.Versioned):
         self._generator.close()
 
 
-class AskerConfig(Settings):
+class PromptedConfig(Settings):
     """Keys of every file that names a model and one prompt. Paths are relative to the file.
 
     Attributes:
@@ -64,8 +64,8 @@ class AskerConfig(Settings):
     max_reply_tokens: Annotated[int, Field(ge=16)] = 512
 
 
-class Asker(ModelUser):
-    """Puts one prompt about many inputs to a model.
+class Prompted(ModelUser):
+    """Prompts a model about many inputs.
 
     Args:
         where: The config file, for messages and for the prompt's path.
@@ -81,7 +81,7 @@ class Asker(ModelUser):
 
     def __init__(
         self,
-        config: AskerConfig,
+        config: PromptedConfig,
         generator: Generator,
         where: str,
         gives: Sequence[str],
@@ -104,11 +104,11 @@ class Asker(ModelUser):
             **self._config.model_dump(mode="json", exclude={"model", "prompt"}),
         }
 
-    def ask(self, inputs: Sequence[Inputs], samples: int = 1) -> list[Generated]:
+    def generate(self, inputs: Sequence[Inputs], samples: int = 1) -> list[Generated]:
         """The model's replies to each input, in order.
 
         Raises:
-            EngineError: The model can't be loaded or asked.
+            EngineError: The model can't be loaded or reached.
         """
         prompts = self.prompts(inputs)
         return self._generator.generate(prompts, samples) if prompts else []
@@ -118,7 +118,7 @@ class Asker(ModelUser):
         numbers = {name: str(n) for name, n in self._counts.items()}
         texts = [name for name in self.prompt.inputs if name not in numbers]
         return [
-            self.prompt.ask(
+            self.prompt.fill(
                 self._config.max_reply_tokens,
                 self._counts,
                 **numbers,
@@ -147,7 +147,7 @@ def opened(model: type[C], path: Path, shared: dict[str, Generator] | None = Non
 
 
 def read(reply: Reply, kind: type[T]) -> T | str:
-    """A reply as what it should be, or the failure that it is."""
+    """A reply as a value of the given type, or the failure that it is."""
     if reply.finish == "length":
         return "truncated"
     if not reply.text.strip():

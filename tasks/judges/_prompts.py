@@ -1,4 +1,4 @@
-"""Prompt files: what a model is asked and what it must answer, in one Markdown file that is data, not code.
+"""Prompt files: the text of a prompt and the schema of its reply, in one Markdown file that is data, not code.
 
     ---
     inputs: [passages, claim]      # the variables of the text below
@@ -49,11 +49,11 @@ class PromptFile:
         self.output = output
         self.inputs = tuple(inputs)
         self._system, self._user = _TEXTS.from_string(system), _TEXTS.from_string(user)
-        # Nearly all prompts of a file say the same there, and engines hold many prompts at a time.
-        self._said = None if _used(system) else self._system.render()
+        # Nearly all prompts of a file share the system text, and engines hold many prompts at a time.
+        self._constant_system = None if _used(system) else self._system.render()
         self._schemas: dict[tuple[tuple[str, int], ...], Mapping[str, object]] = {}
 
-    def ask(self, max_tokens: int, counts: Mapping[str, int], **inputs: str) -> Prompt:
+    def fill(self, max_tokens: int, counts: Mapping[str, int], **inputs: str) -> Prompt:
         """The prompt for one request.
 
         Args:
@@ -61,7 +61,7 @@ class PromptFile:
             counts: The numbers that the schema's `$names` stand for.
             inputs: The text of each variable, already fenced.
         """
-        system = self._system.render(inputs) if self._said is None else self._said
+        system = self._system.render(inputs) if self._constant_system is None else self._constant_system
         return Prompt(system, self._user.render(inputs), self.schema(counts), max_tokens)
 
     def schema(self, counts: Mapping[str, int]) -> Mapping[str, object]:
@@ -92,7 +92,7 @@ def load(
         optional: Variables that it may use besides; there are no others.
 
     Raises:
-        ConfigError: The file is missing or not as the module describes it; the message states the fix.
+        ConfigError: The file is missing or not as the module describes it; says what to correct.
     """
     try:
         data = path.read_bytes()
@@ -124,7 +124,7 @@ def load(
     _check_output(path, head["output"], fields, counts)
     try:
         prompt = PromptFile(data, head["output"], head["inputs"], system, user)
-        prompt.ask(1, dict.fromkeys(counts, 1), **dict.fromkeys(prompt.inputs, ""))
+        prompt.fill(1, dict.fromkeys(counts, 1), **dict.fromkeys(prompt.inputs, ""))
     except jinja2.TemplateError as error:
         raise ConfigError(path, "", f"can't be filled in ({error.message})", "Correct the text.") from None
     return prompt

@@ -1,7 +1,7 @@
 """Writers: a language model writes a list of texts about each input, such as the facts of a sentence.
 
 A config file of kind `generate` names the model and the prompt, whose output schema is an object with one list of
-texts. Left out: what the texts are for; that is the caller's, which says what the prompt is given.
+texts. Left out: the purpose of the texts, and the inputs of the prompt, which the caller chooses.
 """
 
 from collections.abc import Mapping, Sequence
@@ -18,7 +18,7 @@ from tasks.engines.generator import Generated, Generator
 from tasks.judges import _fence, _model
 
 
-class Config(_model.AskerConfig):
+class Config(_model.PromptedConfig):
     """The whole of a writer's file. Paths are relative to the file.
 
     Attributes:
@@ -48,7 +48,7 @@ class Written:
     tokens_out: int = 0
 
 
-class Writer(_model.Asker):
+class Writer(_model.Prompted):
     """See the module.
 
     Args:
@@ -68,9 +68,9 @@ class Writer(_model.Asker):
         """The texts about each input, in order.
 
         Raises:
-            EngineError: The model can't be loaded or asked.
+            EngineError: The model can't be loaded or reached.
         """
-        return [self._written(generated) for generated in self.ask(inputs)]
+        return [self._written(generated) for generated in self.generate(inputs)]
 
     def _written(self, generated: Generated) -> Written:
         failure = generated.failure
@@ -82,7 +82,7 @@ class Writer(_model.Asker):
             else:
                 (written,) = msgspec.structs.astuple(found)
                 texts = tuple(filter(None, (_fence.unescape(text).strip() for text in written)))
-        return Written(texts, failure, generated.tokens_in, generated.tokens_cached, generated.tokens_out)
+        return Written(texts, failure, **generated.tokens)
 
 
 def load(path: Path, gives: Sequence[str], shared: dict[str, Generator] | None = None) -> Writer:
@@ -101,8 +101,8 @@ def load(path: Path, gives: Sequence[str], shared: dict[str, Generator] | None =
 
 def _reply(output: Mapping[str, Any], most: int, path: Path) -> type[msgspec.Struct]:
     """What a reply must be: the one list that the prompt asks for."""
-    asked: list[tuple[str, Any]] = list(output["properties"].items())
-    name, schema = asked[0] if len(asked) == 1 else ("", {})
+    properties: list[tuple[str, Any]] = list(output["properties"].items())
+    name, schema = properties[0] if len(properties) == 1 else ("", {})
     is_list = schema.get("type") == "array" and schema.get("items", {}).get("type") == "string"
     if not is_list or schema.get("maxItems") != "$most":
         raise ConfigError(

@@ -1,16 +1,16 @@
 """The language-model judge: an open-weights model is shown numbered passages and a claim and answers with a label.
 
-The reply is a JSON object of a fixed schema: the label, the numbers of the passages that decide it and, where asked
-for, an explanation. The confidence is what the model gave to each label's first token. The prompt is a file
+The reply is a JSON object of a fixed schema: the label, the numbers of the passages that decide it and, where the
+prompt wants it, an explanation. The confidence is what the model gave to each label's first token. The prompt is a file
 (`_prompts.py`), texts of the trace are fenced in it (`_fence.py`), engines run it. Left out: which passages are shown
-together, and in what order requests come, which decides what a prefix cache spares.
+together, and the order of requests, which decides what a prefix cache saves.
 """
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from pathlib import Path
-from typing import Annotated, Literal, Self
+from typing import Annotated, Literal, Self, cast
 
 import msgspec
 from pydantic import Field, model_validator
@@ -26,10 +26,8 @@ RULES = 1  # raised when the way from replies to a verdict changes
 P_DECIMALS = 4
 INPUTS = ("passages", "claim")
 PLAIN = ("label", "passages")
-EXPLAINED = (
-    "explanation",
-    *PLAIN,
-)  # the model decides after it has explained (docs/methods.md#citation-groundedness-two-passes)
+# The model decides after it has explained (docs/methods.md#citation-groundedness-two-passes).
+EXPLAINED = ("explanation", *PLAIN)
 CHOICES: tuple[Label, ...] = ("supported", "partially_supported", "unsupported", "contradicted")
 
 
@@ -107,10 +105,13 @@ class Llm(ModelUser):
         """
         super().__init__(config.model, generator)
         self._config, self._where, self.languages = config, where, config.languages
-        self._plain = self._form("prompt", config.prompt, PLAIN, _Answer, config.max_reply_tokens)
-        self._explained = self._form(
-            "explained_prompt", config.explained_prompt, EXPLAINED, _ExplainedAnswer, config.max_explained_tokens
-        )
+        self._forms: dict[str, _Form] = {}  # a prompt that `explain` does not need is not even read
+        if config.prompt is not None and config.explain in NEEDED_BY["prompt"]:
+            self._forms["plain"] = self._form("prompt", config.prompt, PLAIN, _Answer, config.max_reply_tokens)
+        if config.explained_prompt is not None and config.explain in NEEDED_BY["explained_prompt"]:
+            self._forms["explained"] = self._form(
+                "explained_prompt", config.explained_prompt, EXPLAINED, _ExplainedAnswer, config.max_explained_tokens
+            )
 
     def describe(self) -> dict[str, object]:
         """Everything that can change a verdict; not where servers are nor how many GPUs run the model."""
@@ -120,7 +121,7 @@ class Llm(ModelUser):
             "model": self._generator.describe(),
             "prompts": {
                 name: {"prompt": form.prompt.hash, "output": form.prompt.output, "max_tokens": form.max_tokens}
-                for name, form in self._forms().items()
+                for name, form in self._forms.items()
             },
             **self._config.model_dump(mode="json", include={"explain", "samples", "abstain_below"}),
         }
@@ -133,17 +134,14 @@ class Llm(ModelUser):
         good, the first verdict stays, unexplained; in an outage there is no verdict.
 
         Raises:
-            EngineError: The model can't be loaded or asked: nothing is kept.
+            EngineError: The model can't be loaded or reached: nothing is kept.
         """
-        first = self._plain or self._explained
-        if first is None:
-            raise ValueError("a judge without a prompt")
-        verdicts = self._ask(first, requests)
-        if self._explained is None or first is self._explained:
-            return verdicts
-        again = [i for i, v in enumerate(verdicts) if v.label not in {None, "supported"}]
-        for i, second in zip(again, self._ask(self._explained, [requests[i] for i in again]), strict=True):
-            verdicts[i] = _second(verdicts[i], second)
+        first, *explained = self._forms.values()
+        verdicts = self._verdicts(first, requests)
+        for form in explained:
+            again = [i for i, v in enumerate(verdicts) if v.label not in {None, "supported"}]
+            for i, second in zip(again, self._verdicts(form, [requests[i] for i in again]), strict=True):
+                verdicts[i] = _second(verdicts[i], second)
         return verdicts
 
     @property
@@ -154,16 +152,16 @@ class Llm(ModelUser):
     @property
     def forms(self) -> tuple[str, ...]:
         """Names of its prompts: `plain`, `explained`, or both where failures are judged again."""
-        return tuple(self._forms())
+        return tuple(self._forms)
 
     @property
     def prompt_hashes(self) -> dict[str, str]:
         """Hash of the prompt file of each of them."""
-        return {name: form.prompt.hash for name, form in self._forms().items()}
+        return {name: form.prompt.hash for name, form in self._forms.items()}
 
     def prompts(self, form: str, requests: Sequence[Request]) -> list[Prompt]:
-        """What the model is asked about each request, in order."""
-        return self._prompts(self._forms()[form], requests)
+        """The prompt about each request, in order."""
+        return self._prompts(self._forms[form], requests)
 
     def example(self, form: str, shown: int, verdict: Verdict) -> Example:
         """The reply to a prompt that reads as the verdict of another judge.
@@ -172,7 +170,7 @@ class Llm(ModelUser):
             shown: How many passages the request has.
             verdict: With a label.
         """
-        explains = self._forms()[form].answer is _ExplainedAnswer
+        explains = self._forms[form].answer is _ExplainedAnswer
         if explains and verdict.label == "supported" and self._config.explain == "on_failure":
             return Example(problem="not_asked")
         if explains and not verdict.explanation:
@@ -184,18 +182,9 @@ class Llm(ModelUser):
             return Example(problem=passages)
         explanation = {"explanation": _fence.escape(str(verdict.explanation))} if explains else {}
         reply = {**explanation, "label": verdict.label, "passages": passages}
-        return _model.example(reply, self._forms()[form].prompt.schema({"passages": shown}))
+        return _model.example(reply, self._forms[form].prompt.schema({"passages": shown}))
 
-    def _forms(self) -> dict[str, _Form]:
-        found = {"plain": self._plain, "explained": self._explained}
-        return {name: form for name, form in found.items() if form is not None}
-
-    def _form(
-        self, key: str, path: Path | None, fields: Sequence[str], answer: type[_Answer], max_tokens: int
-    ) -> _Form | None:
-        """A prompt, None where `explain` does not need it: such a file is not even read."""
-        if path is None or self._config.explain not in NEEDED_BY[key]:
-            return None
+    def _form(self, key: str, path: Path, fields: Sequence[str], answer: type[_Answer], max_tokens: int) -> _Form:
         at = Path(self._where).parent / path.expanduser()
         prompt = _prompts.load(at, INPUTS, fields, ("passages",), where=self._where, key=key)
         return _Form(prompt, answer, max_tokens)
@@ -203,7 +192,7 @@ class Llm(ModelUser):
     def _prompts(self, form: _Form, requests: Sequence[Request]) -> list[Prompt]:
         passages = lru_cache(maxsize=1)(_passages)  # requests that share them follow one another
         return [
-            form.prompt.ask(
+            form.prompt.fill(
                 form.max_tokens,
                 {"passages": len(r.shown)},
                 passages=passages(r.shown),
@@ -212,7 +201,7 @@ class Llm(ModelUser):
             for r in requests
         ]
 
-    def _ask(self, form: _Form, requests: Sequence[Request]) -> list[Verdict]:
+    def _verdicts(self, form: _Form, requests: Sequence[Request]) -> list[Verdict]:
         prompts = self._prompts(form, requests)
         generated = self._generator.generate(prompts, self._config.samples) if prompts else []
         return [self._verdict(form, r, g) for r, g in zip(requests, generated, strict=True)]
@@ -238,7 +227,7 @@ class Llm(ModelUser):
         low = self._config.abstain_below
         return replace(
             paid,
-            label="abstained" if sure is not None and low is not None and sure < low else _label(label),
+            label="abstained" if sure is not None and low is not None and sure < low else cast("Label", label),
             p_supported=p.get("supported"),
             p_contradicted=p.get("contradicted"),
             passages=tuple(answer.passages),
@@ -275,8 +264,8 @@ def _named(answer: _Answer, shown: int) -> list[int] | str:
 def _average(answers: Sequence[tuple[Reply, _Answer]]) -> dict[str, float]:
     """Mean probability of each label over the replies (docs/methods.md#noise-and-confidence).
 
-    Without log-probabilities, the share of the replies that gave it; for a single reply that would say nothing, and
-    the result is empty.
+    Without log-probabilities, the share of the replies that gave it; a single reply has no such share, and the result
+    is empty.
     """
     found = [_labels.distribution(reply, "label", CHOICES) for reply, _ in answers]
     given = [p for p in found if p is not None]
@@ -296,10 +285,6 @@ def _second(first: Verdict, second: Verdict) -> Verdict:
         tokens_cached=first.tokens_cached + second.tokens_cached,
         tokens_out=first.tokens_out + second.tokens_out,
     )
-
-
-def _label(text: str) -> Label:
-    return next(label for label in CHOICES if label == text)
 
 
 def build(config: Config, where: str) -> Llm:

@@ -1,11 +1,11 @@
-"""The entailment judge: a cross-encoder reads evidence and claim together and says whether the one entails the other.
+"""The entailment judge: a cross-encoder reads evidence and claim together and decides whether one entails the other.
 
 Any sequence classifier with an entailment class serves. A small one is blind to some of what plain comparison sees, so
 its log-odds can be fused with the cosine of claim and evidence by a logistic regression fitted to people's labels
 (`python -m training fuse`). A long premise is read in windows of whole sentences, and the window that most entails the
 claim counts.
 
-Left out: evidence spread over several windows, and what a model was trained on (its card says).
+Left out: evidence spread over several windows, and what a model was trained on (see its card).
 """
 
 import math
@@ -22,7 +22,6 @@ from tasks.core.errors import EngineError
 from tasks.core.keys import Versioned
 from tasks.core.types import Request, Verdict
 from tasks.engines.classifier import ClassifierConfig, open_classifier
-from tasks.engines.shared import gpus
 from tasks.engines.transformers_cpu import Embedder, EmbedderConfig
 from tasks.judges import similarity
 from tasks.judges._base import JudgeConfig, check_bands, label_of
@@ -30,7 +29,7 @@ from tasks.text.windows import windows
 
 RULES = 1  # raised when the way from probabilities to a verdict changes
 FEATURES = ("entailment", "contradiction", *similarity.FEATURES)
-MOST_ODDS = 7.0  # log-odds are cut off here: beyond it a model's certainty says nothing more
+MOST_ODDS = 7.0  # log-odds are cut off here: beyond it a model's certainty means nothing more
 FEWEST_WORDS = 8  # of a window; a claim that leaves less room than that is too long for the model
 P_DECIMALS = 4
 
@@ -114,9 +113,8 @@ class Nli(Versioned):
 
     @property
     def gpus(self) -> int:
-        """Those that vLLM cuts the model across, where there are any; the other engines use none."""
-        classifier = self._config.classifier
-        return gpus.held(classifier.tensor_parallel) if classifier.engine == "vllm_offline" else 0
+        """GPUs that the classifier holds."""
+        return self._config.classifier.gpus
 
     @property
     def fused(self) -> bool:
@@ -211,7 +209,7 @@ class Nli(Versioned):
     ) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.int64]]:
         """Probabilities of supported and contradicted (requests, 2), and tokens read for each request (requests,).
 
-        Each is that of the window that says so most; the second is NaN for a model without a class for it.
+        Each is the highest of any window; the second is NaN for a model without a class for it.
         """
         first: dict[tuple[str, str], int] = {}
         for i, (request, cut) in enumerate(zip(requests, cuts, strict=True)):

@@ -26,7 +26,7 @@ EXPLANATION = "explanation"
 _KINDS: dict[str, Any] = {"integer": Annotated[int, Meta(ge=1, le=5)], "boolean": bool}
 
 
-class Config(_model.AskerConfig):
+class Config(_model.PromptedConfig):
     """The whole of a rater model's file. Paths are relative to the file.
 
     Attributes:
@@ -66,7 +66,7 @@ class Ratings:
     tokens_out: int = 0
 
 
-class RaterModel(_model.Asker):
+class RaterModel(_model.Prompted):
     """See the module.
 
     Args:
@@ -90,9 +90,9 @@ class RaterModel(_model.Asker):
         """The ratings of each input, in order.
 
         Raises:
-            EngineError: The model can't be loaded or asked.
+            EngineError: The model can't be loaded or reached.
         """
-        return [self.read(generated) for generated in self.ask(inputs, self._samples)]
+        return [self.read(generated) for generated in self.generate(inputs, self._samples)]
 
     def example(self, values: Mapping[str, Rating], explanation: str | None) -> Example:
         """The reply that reads as the ratings of another rater model.
@@ -131,9 +131,7 @@ class RaterModel(_model.Asker):
             failure=failure,
             explanation=None if explanation is None else _fence.unescape(explanation),
             raw=raw,
-            tokens_in=generated.tokens_in,
-            tokens_cached=generated.tokens_cached,
-            tokens_out=generated.tokens_out,
+            **generated.tokens,
         )
 
 
@@ -154,7 +152,7 @@ def load(path: Path, gives: Sequence[str], shared: dict[str, Generator] | None =
 def combined(samples: Sequence[Rating]) -> Rating:
     """One rating from several samples of it (docs/methods.md#noise-and-confidence).
 
-    It does not apply where more than half of them say so. Else the others count: numbers by their mean, yes or no by
+    It does not apply where more than half of them are null. Else the others count: numbers by their mean, yes or no by
     the majority; as many of the one as of the other is a no.
     """
     given = [rating for rating in samples if rating is not None]

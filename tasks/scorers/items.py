@@ -115,12 +115,8 @@ class ModelScorer(Scorer):
         return self._runner.gpus
 
     def score(self, items: Sequence[Item]) -> list[Scored]:
-        """The scores of items of its kinds, in order, to 4 decimals.
-
-        Raises:
-            EngineError: The model can't be run; nothing is kept.
-        """
-        return once(items, self._shown, self._ask)
+        """See `Scorer`."""
+        return once(items, self._shown, self._request)
 
     def close(self) -> None:
         """Free the model; a later call loads it again."""
@@ -130,12 +126,12 @@ class ModelScorer(Scorer):
         """What decides the score of an item."""
         return self.shows(item)
 
-    def _ask(self, items: list[Item]) -> list[Scored]:
+    def _request(self, items: list[Item]) -> list[Scored]:
         raise NotImplementedError
 
 
 def once(
-    items: Sequence[Item], shown: Callable[[Item], Hashable], ask: Callable[[list[Item]], list[Scored]]
+    items: Sequence[Item], shown: Callable[[Item], Hashable], request: Callable[[list[Item]], list[Scored]]
 ) -> list[Scored]:
     """The scores of items in order; one request for those that look the same to the model, none for blank ones.
 
@@ -150,7 +146,7 @@ def once(
         if not item.blank:
             first.setdefault(shown(item), i)
     order = sorted(first.values(), key=lambda i: items[i].passages)
-    found = dict(zip(order, ask([items[i] for i in order]), strict=True))
+    found = dict(zip(order, request([items[i] for i in order]), strict=True))
     return [
         Scored(0.0)
         if item.blank

@@ -37,7 +37,7 @@ class Questions(ModelScorer):
     def _shown(self, item: Item) -> tuple[str, ...]:
         return (item.question, item.answer)
 
-    def _ask(self, items: list[Item]) -> list[Scored]:
+    def _request(self, items: list[Item]) -> list[Scored]:
         # The writer sees the answer alone: one request serves an answer to several questions.
         answers = list(dict.fromkeys(i.answer for i in items))
         written = dict(zip(answers, self._writer.write([{"answer": a} for a in answers]), strict=True))

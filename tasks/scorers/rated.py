@@ -40,7 +40,7 @@ class Rated(ModelScorer):
         """The question, the answer where it is rated, and the chunk or chunks."""
         return (item.question, *((item.answer,) if self._kind == "answer" else ()), *item.passages)
 
-    def _ask(self, items: list[Item]) -> list[Scored]:
+    def _request(self, items: list[Item]) -> list[Scored]:
         inputs = [{"passages": i.passages, "question": i.question, "answer": i.answer} for i in items]
         found: list[Scored] = []
         for ratings in self._rater.rate(inputs):

@@ -55,7 +55,7 @@ class Reranked(ModelScorer):
         """The reranker, and how it is shown a long chunk."""
         return {"reranked": RULES, "reranker": self._reranker.version, "window_words": self._words}
 
-    def _ask(self, items: list[Item]) -> list[Scored]:
+    def _request(self, items: list[Item]) -> list[Scored]:
         cut = [[text[a:b] for a, b in windows(text, self._words)] for text in (i.passages[0] for i in items)]
         pairs = [(item.question, window) for item, own in zip(items, cut, strict=True) for window in own]
         scores, tokens = self._reranker.score(pairs)

@@ -12,7 +12,8 @@ from hypothesis import strategies as st
 from tasks.core import keys
 from tasks.core.config import validate
 from tasks.core.errors import ConfigError, EngineError
-from tasks.engines.classifier import ClassifierConfig, Encoder, Labels, labels_of, open_classifier
+from tasks.engines._classifiers import labels_of
+from tasks.engines.classifier import ClassifierConfig, Encoder, Labels, open_classifier
 
 FAMILIES = ("bert", "roberta", "modernbert", "deberta")
 TEMPLATE = "{premise}</s>{hypothesis}"  # as MiniCheck's RoBERTa reads a pair
@@ -98,7 +99,7 @@ def test_classes_are_found_by_name(names, expected):
         ["toxic", "safe"],
     ],
 )
-def test_names_that_do_not_show_ask_for_labels(names):
+def test_names_that_do_not_tell_ask_for_labels(names):
     with pytest.raises(EngineError, match=r"classifier 'x' calls its \d classes .* `labels: \{supported: 0"):
         labels_of(dict(enumerate(names)), len(names), None, "classifier 'x'")
 
@@ -305,7 +306,7 @@ def test_opening_loads_nothing_and_a_missing_model_is_an_error_on_first_use(engi
 
 def test_importing_the_interface_does_not_import_torch():
     code = (
-        "import sys, tasks.engines.classifier, tasks.engines.transformers_cpu, tasks.engines.vllm_offline\n"
+        "import sys, tasks.engines.classifier, tasks.engines.transformers_cpu, tasks.engines.vllm.classifier\n"
         "print({'torch', 'transformers', 'vllm', 'onnxruntime'} & set(sys.modules))"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)

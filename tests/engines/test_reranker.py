@@ -82,8 +82,8 @@ def test_too_long_is_cut_whichever_is_longer(one: str) -> None:
     assert np.isfinite(scores).all()
 
 
-def test_more_classes_do_not_show_relevance(tmp_path: Path) -> None:
-    with pytest.raises(EngineError, match="has 3 classes, which do not tell how relevant a passage is"):
+def test_more_classes_do_not_tell_relevance(tmp_path: Path) -> None:
+    with pytest.raises(EngineError, match="has 3 classes, which are no measure of relevance"):
         Reranker(config(make(tmp_path / "nli", "roberta"))).score(PAIRS)
 
 
@@ -103,7 +103,7 @@ def test_the_engine_is_not_in_the_version_and_the_weights_are(one: str, roberta:
     assert Reranker(config(roberta)).describe() != first
 
 
-def test_a_file_says_which_and_a_mistake_in_it_is_reported(tmp_path: Path) -> None:
+def test_a_file_names_the_model_and_a_mistake_in_it_is_reported(tmp_path: Path) -> None:
     file = tmp_path / "r.yaml"
     file.write_text(yaml.safe_dump({"kind": "reranker", "model": {"model": "some/model"}}))
     with pytest.raises(ConfigError, match=r"r\.yaml: model is .* names the hub model 'some/model' without a revision"):

@@ -10,12 +10,12 @@ from typing import Any, get_args
 import pytest
 import yaml
 from kit.root import ROOT
-from kit.rule_generator import MODEL, Scripted
+from kit.rule_generator import MODEL
 from pydantic import BaseModel
 
 from tasks.core.config import validate
 from tasks.core.grades import GRADED
-from tasks.engines import generator
+from tasks.engines.generator import Generator
 from tasks.graders import entailment as entailment_grader
 from tasks.graders import llm as llm_grader
 from tasks.judges import llm, nli
@@ -90,20 +90,9 @@ LLM_SERVED: dict[str, Any] = {
 LLM_ELSEWHERE = {"kind", "languages", "prompt", "explained_prompt", "model.engine"}
 
 
-class Described(Scripted):
-    """Says of the model what every engine says of it."""
-
-    model: Any = None
-
-    def describe(self) -> dict[str, object]:
-        return generator.describe(self.model)
-
-
 def llm_version(settings: dict[str, Any]) -> str:
     made = validate(llm.Config, settings, "judge.yaml")
-    model = Described(lambda _: "")
-    model.model = made.model
-    return llm.Llm(made, model).version
+    return llm.Llm(made, Generator(made.model)).version
 
 
 def test_no_field_of_a_language_model_is_forgotten() -> None:
@@ -235,9 +224,7 @@ GRADER_ENTAILMENT_SAME: dict[str, Any] = {
 def grader_version(settings: dict[str, Any]) -> str:
     if settings["kind"] == "llm":
         made = validate(llm_grader.Config, settings, "grader.yaml")
-        model = Described(lambda _: "")
-        model.model = made.model
-        return llm_grader.Llm(made, model, "grader.yaml").version
+        return llm_grader.Llm(made, Generator(made.model), "grader.yaml").version
     return entailment_grader.build(validate(entailment_grader.Config, settings, "grader.yaml"), "g.yaml").version
 
 

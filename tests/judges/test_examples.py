@@ -1,4 +1,4 @@
-"""Distillation examples: what a language-model judge would have to reply, to be read as what another judge has said."""
+"""Distillation examples: the reply of a language-model judge that reads as the verdict of another judge."""
 
 import json
 

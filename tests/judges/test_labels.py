@@ -54,7 +54,7 @@ def test_a_written_quotation_mark_is_followed_to_the_next_token():
     assert found == pytest.approx(dict(zip(LABELS, [0.4, 0, 0.6, 0], strict=True)))
 
 
-def test_values_that_begin_alike_are_reported_apart_where_they_differ():
+def test_values_that_begin_alike_are_separated_where_they_differ():
     values = ("high", "highest", "low")
     found = of(
         '{"label":"',
@@ -73,8 +73,8 @@ def test_a_drawn_token_that_is_not_listed_counts_as_what_the_list_leaves_over():
 
 
 def test_an_explanation_that_quotes_a_label_is_not_the_label():
-    output = r'{"explanation":"not \"label\":\"supported\", {\"label\": 1}","label":"'
-    found = of(output, ("un", {"un": 0.9, "supported": 0.1}), 'supported","passages":[]}')
+    prefix = r'{"explanation":"not \"label\":\"supported\", {\"label\": 1}","label":"'
+    found = of(prefix, ("un", {"un": 0.9, "supported": 0.1}), 'supported","passages":[]}')
     assert found == pytest.approx(dict(zip(LABELS, [0.1, 0, 0.9, 0], strict=True)))
 
 
@@ -145,13 +145,9 @@ def test_tokens_that_do_not_make_the_text_give_none():
 def test_the_written_label_gets_the_probability_of_its_own_tokens(data):
     label = data.draw(st.sampled_from(LABELS))
     explanation = data.draw(st.text(max_size=30))
-    output = {
-        "explanation": explanation,
-        "label": label,
-        "passages": data.draw(st.lists(st.integers(1, 9), max_size=3)),
-    }
+    reply = {"explanation": explanation, "label": label, "passages": data.draw(st.lists(st.integers(1, 9), max_size=3))}
     spaces = data.draw(st.sampled_from([(",", ":"), (", ", ": ")]))
-    text = json.dumps(output, separators=spaces, ensure_ascii=data.draw(st.booleans()))
+    text = json.dumps(reply, separators=spaces, ensure_ascii=data.draw(st.booleans()))
     cuts = sorted(data.draw(st.sets(st.integers(1, len(text) - 1))))
     at = text.rindex(f'"{label}"')  # where the value begins; its second character tells the four labels apart
     path, rest, tokens = 1.0, 0.0, []

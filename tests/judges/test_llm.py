@@ -1,6 +1,6 @@
-"""The language-model judge: what it asks, what it makes of replies, and what makes it another judge.
+"""The language-model judge: its prompts, the verdicts it reads from replies, and its version.
 
-What a model says is scripted here, reply by reply; the last tests ask a real one, tiny and random, through vLLM.
+Replies are scripted here, one by one; the last tests use a real model, tiny and random, through vLLM.
 """
 
 import contextlib
@@ -24,8 +24,7 @@ from tasks.core import keys
 from tasks.core.config import validate
 from tasks.core.errors import ConfigError
 from tasks.core.types import OUTAGE, Request
-from tasks.engines import generator
-from tasks.engines.generator import Generated, Reply, Token
+from tasks.engines.generator import Generated, Generator, Reply, Token
 from tasks.judges import _fence
 from tasks.judges.llm import CHOICES, Config, Llm
 
@@ -52,32 +51,32 @@ def judge(rule, **settings):
     return Llm(config(**settings), Scripted(rule if callable(rule) else lambda _: rule))
 
 
-def one(rule, asked=None, **settings):
-    (verdict,) = judge(rule, **settings).judge([asked or request()])
+def one(rule, about=None, **settings):
+    (verdict,) = judge(rule, **settings).judge([about or request()])
     return verdict
 
 
-def output(label="supported", passages=(1,), explanation=None, **more):
+def reply_of(label="supported", passages=(1,), explanation=None, **more):
     reasons = {} if explanation is None else {"explanation": explanation}
     return json.dumps({**reasons, "label": label, "passages": list(passages), **more}, separators=(",", ":"))
 
 
 def sure(chances, label="supported", passages=(1,), explanation=None):
     """A reply whose label was one of several, with these probabilities."""
-    text = output(label, passages, explanation)
+    text = reply_of(label, passages, explanation)
     head, tail = text.split(f'"{label}"')
     top = tuple((name, math.log(p)) for name, p in chances.items())
     ends = [Token(t, ((t, 0.0),)) for t in (head + '"', '"' + tail)]
     return Reply(text, "stop", (ends[0], Token(label, top), ends[1]))
 
 
-# What is asked
+# The prompts
 
 
 def test_prompts_come_in_the_order_given_with_passages_numbered_and_the_claim_last():
-    asked = [request(claim=c) for c in ("A.", "B.")] + [request("Only this.", claim="C.")]
-    model = Scripted(lambda _: output())
-    Llm(config(), model).judge(asked)
+    requests = [request(claim=c) for c in ("A.", "B.")] + [request("Only this.", claim="C.")]
+    model = Scripted(lambda _: reply_of())
+    Llm(config(), model).judge(requests)
     assert len(model.calls) == 1
     assert model.asked[0].user == (
         "<passage 1>\nOrder #4521 was canceled on March 14, 2024.\n</passage>\n"
@@ -89,7 +88,7 @@ def test_prompts_come_in_the_order_given_with_passages_numbered_and_the_claim_la
 
 
 def test_schemas_follow_the_number_of_passages_and_equal_ones_are_one_object():
-    model = Scripted(lambda _: output())
+    model = Scripted(lambda _: reply_of())
     made = Llm(config(), model)
     made.judge([request(), request("One."), request(claim="Other.")])
     made.judge([request(claim="Later.")])
@@ -101,8 +100,8 @@ def test_schemas_follow_the_number_of_passages_and_equal_ones_are_one_object():
     assert list(three["properties"]) == ["label", "passages"]
 
 
-def test_nothing_is_asked_where_there_is_nothing_to_ask():
-    model = Scripted(lambda _: output())
+def test_without_requests_there_is_no_prompt():
+    model = Scripted(lambda _: reply_of())
     assert Llm(config(), model).judge([]) == []
     assert model.calls == []
 
@@ -110,7 +109,7 @@ def test_nothing_is_asked_where_there_is_nothing_to_ask():
 @pytest.mark.parametrize("label", CHOICES)
 def test_a_reply_takes_few_tokens(label):
     # About four characters make a token; two of five passages named.
-    assert len(output(label, [] if label == "unsupported" else [1, 5])) / 4 <= 12
+    assert len(reply_of(label, [] if label == "unsupported" else [1, 5])) / 4 <= 12
 
 
 ORDERS = [
@@ -126,13 +125,13 @@ ORDERS = [
 @pytest.mark.parametrize("place", [0, 1, 2, "claim"])
 @pytest.mark.parametrize("order", ORDERS)
 def test_an_order_in_a_text_changes_nothing_but_its_own_block(order, place):
-    def asked(text):
+    def prompt_about(text):
         passages = [text if place == i else p for i, p in enumerate(PASSAGES)]
-        model = Scripted(lambda _: output())
+        model = Scripted(lambda _: reply_of())
         Llm(config(), model).judge([request(*passages, claim=text if place == "claim" else "Tea.")])
         return model.asked[0]
 
-    plain, hostile = asked("MARK"), asked(order)
+    plain, hostile = prompt_about("MARK"), prompt_about(order)
     assert hostile.user == plain.user.replace("MARK", _fence.escape(order))
     assert (hostile.system, hostile.schema) == (plain.system, plain.schema)
     for own in ("<passage 1>", "<passage 2>", "<passage 3>", "<claim>", "</claim>"):
@@ -150,24 +149,24 @@ def test_an_order_in_a_text_changes_nothing_but_its_own_block(order, place):
 
 @pytest.mark.parametrize("label", [label for label in CHOICES if label != "unsupported"])
 def test_label_and_passages_are_read(label):
-    verdict = one(output(label, [3, 1]))
+    verdict = one(reply_of(label, [3, 1]))
     assert (verdict.label, verdict.passages, verdict.failure, verdict.raw) == (label, (3, 1), None, None)
     assert (verdict.key, verdict.explanation) == (request().key, None)
 
 
 def test_unsupported_names_no_passages():
-    assert one(output("unsupported", [])).passages == ()
-    assert one(output("unsupported", [2])).passages == ()  # nothing in a passage decides that it is in none
+    assert one(reply_of("unsupported", [])).passages == ()
+    assert one(reply_of("unsupported", [2])).passages == ()  # nothing in a passage decides that it is in none
 
 
 def test_a_passage_named_twice_counts_once():
-    assert one(output(passages=[2, 1, 2])).passages == (2, 1)
+    assert one(reply_of(passages=[2, 1, 2])).passages == (2, 1)
 
 
 @pytest.mark.parametrize("named", [[], [1], [1, 1]])
 def test_a_single_passage_is_always_number_one(named):
-    assert one(output("contradicted", named), request("Only this.")).passages == (1,)
-    assert one(output("unsupported", named), request("Only this.")).passages == ()
+    assert one(reply_of("contradicted", named), request("Only this.")).passages == (1,)
+    assert one(reply_of("unsupported", named), request("Only this.")).passages == ()
 
 
 @pytest.mark.parametrize(
@@ -176,28 +175,28 @@ def test_a_single_passage_is_always_number_one(named):
         ("", "empty"),
         (" \n", "empty"),
         ("I think it is supported.", "unparsable"),
-        (output()[:-1], "unparsable"),
+        (reply_of()[:-1], "unparsable"),
         ("null", "unparsable"),
         ('"supported"', "unparsable"),
         ('{"label":"supported"}', "unparsable"),
         ('{"label":["supported"],"passages":[1]}', "unparsable"),
         ('{"label":"supported","passages":["1"]}', "unparsable"),
         ('{"label":"supported","passages":1}', "unparsable"),
-        (output(why="so"), "unparsable"),
-        (output(explanation="so"), "unparsable"),
-        (output() + "\n" + output(), "unparsable"),
-        (output("\ud800"), "unparsable"),  # half a character is no text
+        (reply_of(why="so"), "unparsable"),
+        (reply_of(explanation="so"), "unparsable"),
+        (reply_of() + "\n" + reply_of(), "unparsable"),
+        (reply_of("\ud800"), "unparsable"),  # half a character is no text
         ('{"label":"\ud800","passages":[]}', "unparsable"),
-        (output("true"), "unknown_label"),
-        (output("abstained"), "unknown_label"),
-        (output("Supported"), "unknown_label"),
-        (output(passages=[4]), "unknown_passage"),
-        (output(passages=[1, 0]), "unknown_passage"),
-        (output("unsupported", [-1]), "unknown_passage"),
-        (output(passages=[10**30]), "unknown_passage"),
-        (output("supported", []), "no_passage"),
-        (output("partially_supported", []), "no_passage"),
-        (output("contradicted", []), "no_passage"),
+        (reply_of("true"), "unknown_label"),
+        (reply_of("abstained"), "unknown_label"),
+        (reply_of("Supported"), "unknown_label"),
+        (reply_of(passages=[4]), "unknown_passage"),
+        (reply_of(passages=[1, 0]), "unknown_passage"),
+        (reply_of("unsupported", [-1]), "unknown_passage"),
+        (reply_of(passages=[10**30]), "unknown_passage"),
+        (reply_of("supported", []), "no_passage"),
+        (reply_of("partially_supported", []), "no_passage"),
+        (reply_of("contradicted", []), "no_passage"),
     ],
 )
 def test_a_bad_reply_is_a_failure_with_its_text(reply, failure):
@@ -207,7 +206,7 @@ def test_a_bad_reply_is_a_failure_with_its_text(reply, failure):
     assert (verdict.tokens_in, verdict.tokens_cached, verdict.tokens_out) == (10, 4, 3)
 
 
-@pytest.mark.parametrize("text", [output(), output()[:9], ""])
+@pytest.mark.parametrize("text", [reply_of(), reply_of()[:9], ""])
 def test_a_reply_that_was_cut_off_is_truncated_even_if_it_can_be_read(text):
     verdict = one(Reply(text, "length"))
     assert (verdict.failure, verdict.raw) == ("truncated", text)
@@ -221,7 +220,7 @@ def test_a_prompt_that_came_to_nothing_passes_its_failure_on(failure, explain):
 
 
 def test_a_failure_stays_with_its_own_request():
-    verdicts = judge(lambda p: output() if "good" in p.user else "?").judge(
+    verdicts = judge(lambda p: reply_of() if "good" in p.user else "?").judge(
         [request(claim=c) for c in ("good", "bad", "good 2")]
     )
     assert [v.failure for v in verdicts] == [None, "unparsable", None]
@@ -229,7 +228,8 @@ def test_a_failure_stays_with_its_own_request():
 
 
 @given(
-    st.text(max_size=40) | st.builds(output, st.sampled_from([*CHOICES, "x"]), st.lists(st.integers(-1, 5), max_size=4))
+    st.text(max_size=40)
+    | st.builds(reply_of, st.sampled_from([*CHOICES, "x"]), st.lists(st.integers(-1, 5), max_size=4))
 )
 def test_every_verdict_is_well_formed(text):
     verdict = one(text)
@@ -248,8 +248,8 @@ def test_probabilities_are_those_of_the_labels_first_tokens():
     assert verdict.p_contradicted == pytest.approx(0.0667)
 
 
-def test_without_log_probabilities_nothing_is_stated_of_them():
-    verdict = one(output())
+def test_without_log_probabilities_there_are_no_probabilities():
+    verdict = one(reply_of())
     assert (verdict.p_supported, verdict.p_contradicted) == (None, None)
 
 
@@ -267,7 +267,7 @@ def test_it_is_the_labels_own_probability_that_counts():
 
 
 def test_without_probabilities_nothing_is_abstained():
-    assert one(output(), abstain_below=1.0).label == "supported"
+    assert one(reply_of(), abstain_below=1.0).label == "supported"
 
 
 # Several replies
@@ -295,19 +295,20 @@ def test_the_likeliest_label_wins_over_the_most_frequent():
 
 def test_only_replies_that_can_be_read_are_averaged():
     verdict = one(
-        ["?", sure({"supported": 0.4, "contr": 0.6}, "contradicted", [2]), Reply(output(), "length")], samples=3
+        ["?", sure({"supported": 0.4, "contr": 0.6}, "contradicted", [2]), Reply(reply_of(), "length")], samples=3
     )
     assert (verdict.label, verdict.p_contradicted, verdict.passages) == ("contradicted", 0.6, (2,))
 
 
 def test_the_first_failure_is_kept_where_no_reply_can_be_read():
-    verdict = one(["?", "", output("x")], samples=3)
+    verdict = one(["?", "", reply_of("x")], samples=3)
     assert (verdict.failure, verdict.raw) == ("unparsable", "?")
 
 
 def test_without_log_probabilities_replies_are_counted():
     verdict = one(
-        [output(), output("contradicted", [3]), output("contradicted", [2]), output("unsupported", [])], samples=4
+        [reply_of(), reply_of("contradicted", [3]), reply_of("contradicted", [2]), reply_of("unsupported", [])],
+        samples=4,
     )
     assert (verdict.label, verdict.passages) == ("contradicted", (3,))
     assert (verdict.p_supported, verdict.p_contradicted) == (0.25, 0.5)
@@ -321,7 +322,7 @@ def explains(prompt):
 
 
 def test_always_explains_at_once():
-    model = Scripted(lambda _: output(explanation="It says so."))
+    model = Scripted(lambda _: reply_of(explanation="It says so."))
     (verdict,) = Llm(config(explain="always", max_explained_tokens=300), model).judge([request()])
     assert (verdict.label, verdict.explanation) == ("supported", "It says so.")
     assert [explains(p) for p in model.asked] == [True]
@@ -330,17 +331,17 @@ def test_always_explains_at_once():
 
 
 def test_a_reply_without_the_explanation_asked_for_is_unparsable():
-    assert one(output(), explain="always").failure == "unparsable"
+    assert one(reply_of(), explain="always").failure == "unparsable"
 
 
 def test_never_explains():
-    model = Scripted(lambda _: output("unsupported", []))
+    model = Scripted(lambda _: reply_of("unsupported", []))
     Llm(config(max_reply_tokens=40), model).judge([request()])
     assert [(explains(p), p.max_tokens) for p in model.asked] == [(False, 40)]
 
 
 def test_an_explanation_reads_as_the_text_does_without_its_fence():
-    assert one(output(explanation=r"It says <\b>no<\/b>."), explain="always").explanation == "It says <b>no</b>."
+    assert one(reply_of(explanation=r"It says <\b>no<\/b>."), explain="always").explanation == "It says <b>no</b>."
 
 
 def test_probabilities_come_from_the_label_behind_the_explanation():
@@ -349,10 +350,10 @@ def test_probabilities_come_from_the_label_behind_the_explanation():
 
 
 PLAIN = {
-    "yes": output(),
+    "yes": reply_of(),
     "no": sure({"un": 0.6, "supported": 0.4}, "unsupported", []),
-    "part": output("partially_supported", [2]),
-    "against": output("contradicted", [2]),
+    "part": reply_of("partially_supported", [2]),
+    "against": reply_of("contradicted", [2]),
     "broken": "?",
 }
 
@@ -390,87 +391,35 @@ def test_on_failure_looks_again_at_an_abstention():
 
 
 def test_on_failure_asks_once_where_all_is_supported():
-    model = Scripted(lambda _: output())
+    model = Scripted(lambda _: reply_of())
     Llm(config(explain="on_failure"), model).judge([request()])
     assert len(model.calls) == 1
 
 
 @pytest.mark.parametrize("second", [Reply('{"explanation":"so', "length"), "?", Generated(failure="too_long")])
 def test_a_verdict_stands_where_the_second_look_fails_for_good(second):
-    verdict = one(lambda p: second if explains(p) else output("contradicted", [2]), explain="on_failure")
+    verdict = one(lambda p: second if explains(p) else reply_of("contradicted", [2]), explain="on_failure")
     assert (verdict.label, verdict.passages, verdict.explanation) == ("contradicted", (2,), None)
     assert (verdict.failure, verdict.raw, verdict.tokens_in) == (None, None, 20)
 
 
 def test_there_is_no_verdict_where_the_second_look_could_not_be_had():
     verdict = one(
-        lambda p: Generated(failure=OUTAGE) if explains(p) else output("contradicted", [2]), explain="on_failure"
+        lambda p: Generated(failure=OUTAGE) if explains(p) else reply_of("contradicted", [2]), explain="on_failure"
     )
     assert (verdict.label, verdict.failure, verdict.tokens_in) == (None, OUTAGE, 20)
 
 
-# What makes it another judge
-
-
-class Described(Scripted):
-    """Says of the model what every engine says of it."""
-
-    model = None
-
-    def describe(self):
-        return generator.describe(self.model)
+# What makes it another judge (test_every_field.py has each field)
 
 
 def version(**settings):
     made = config(**settings)
-    model = Described(lambda _: output())
-    model.model = made.model
-    return Llm(made, model).version
+    return Llm(made, Generator(made.model)).version
 
 
-@pytest.mark.parametrize(
-    "change",
-    [
-        {"model": {**MODEL, "revision": "1" * 40}},
-        {"model": {**MODEL, "dtype": "bfloat16"}},
-        {"model": {**MODEL, "max_tokens": 4096}},
-        {"model": {**MODEL, "temperature": 0.5}},
-        {"model": {**MODEL, "thinking": False}},
-        {"model": {**MODEL, "offline": {"quantization": "fp8"}}},
-        {"explain": "on_failure"},
-        {"explain": "always"},
-        {"abstain_below": 0.5},
-        {"max_reply_tokens": 129},
-        {"samples": 2},
-    ],
-    ids=str,
-)
-def test_what_can_change_a_verdict_changes_the_version(change):
-    assert version(**change) != version()
-
-
-def test_more_samples_make_another_judge_at_the_same_temperature():
-    assert version(samples=2) != version(samples=3)
-
-
-@pytest.mark.parametrize(
-    "change",
-    [
-        {"model": {**MODEL, "engine": "openai_server", "server": {"urls": ["http://a/v1"]}}},
-        {
-            "model": {
-                **MODEL,
-                "engine": "openai_server",
-                "server": {"urls": ["http://b/v1"], "concurrency": 3, "retries": 1},
-            }
-        },
-        {"model": {**MODEL, "offline": {"tensor_parallel": 4, "max_sequences": 9, "gpu_memory_share": 0.5}}},
-        {"explained_prompt": None},
-        {"max_explained_tokens": 999},
-    ],
-    ids=str,
-)
-def test_how_it_is_run_and_what_is_not_used_stays_out_of_the_version(change):
+@pytest.mark.parametrize("change", [{"explained_prompt": None}, {"max_explained_tokens": 999}], ids=str)
+def test_what_is_not_used_stays_out_of_the_version(change):
     assert version(**change) == version()
 
 
@@ -489,8 +438,8 @@ def test_every_byte_of_a_prompt_that_is_used_counts(tmp_path, key):
     assert version(**settings, **{key: str(file)}) != version(**settings)
 
 
-def test_the_description_says_what_was_hashed_and_is_json():
-    made = judge(output(), explain="on_failure", abstain_below=0.4)
+def test_the_description_is_what_was_hashed_and_is_json():
+    made = judge(reply_of(), explain="on_failure", abstain_below=0.4)
     found = json.loads(json.dumps(made.describe()))
     assert found["kind"] == "llm"
     assert found["prompts"]["plain"]["output"]["properties"]["passages"]["maxItems"] == "$passages"
@@ -560,7 +509,7 @@ def test_a_prompt_that_is_not_used_is_not_needed(tmp_path):
 
 
 def test_closing_frees_the_model():
-    model = Scripted(lambda _: output())
+    model = Scripted(lambda _: reply_of())
     Llm(config(), model).close()
     assert model.closed == 1
 
@@ -570,7 +519,7 @@ def test_closing_frees_the_model():
 
 @pytest.fixture(scope="module")
 def real(tmp_path_factory):
-    """What a loaded judge says of three requests, in the order asked for and in another one."""
+    """The verdicts of a loaded judge on requests, in the order asked for and in another one."""
     if importlib.util.find_spec("vllm") is None:
         pytest.skip("vLLM is not installed: make .venv/vllm")
     from kit.models import llms  # noqa: PLC0415 - imports torch

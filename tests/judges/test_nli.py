@@ -169,13 +169,13 @@ def test_fusion_weighs_log_odds_and_cosine():
     verdict = only(judge, text, text)
     odds = 0.5 + 2 * math.log(4) - 1.5
     assert verdict.p_supported == pytest.approx(1 / (1 + math.exp(-odds)), abs=1e-3)
-    assert verdict.p_contradicted == 0.2  # as the model says it
+    assert verdict.p_contradicted == 0.2  # the model's own
 
 
-def test_fusion_shows_near_claims_from_far_ones():
+def test_fusion_separates_near_claims_from_far_ones():
     judge = judge_of(fusion=fused(cosine=4.0))
     near, far = (
-        only(judge, "It rained in Bergen. [0.5 0.0]", output) for output in ("Rain fell in Bergen.", "Cats purr.")
+        only(judge, "It rained in Bergen. [0.5 0.0]", claim) for claim in ("Rain fell in Bergen.", "Cats purr.")
     )
     assert near.p_supported > far.p_supported
 
@@ -249,11 +249,11 @@ def test_the_model_that_ships_judges_a_pair_alike_whatever_stands_beside_it(ship
         request(order * 20, "The order was canceled."),
         request("The lake lies at 400 m.", "The lake is deep."),
     ]
-    together = [output(v) for v in shipped.judge(pairs)]
-    assert [output(shipped.judge([pair])[0]) for pair in pairs] == together
-    assert [output(v) for v in shipped.judge(pairs[::-1])] == together[::-1]
+    together = [without_tokens(v) for v in shipped.judge(pairs)]
+    assert [without_tokens(shipped.judge([pair])[0]) for pair in pairs] == together
+    assert [without_tokens(v) for v in shipped.judge(pairs[::-1])] == together[::-1]
 
 
-def output(verdict):
+def without_tokens(verdict):
     """A verdict without its tokens: what was embedded before is not read again."""
     return (verdict.key, verdict.label, verdict.p_supported, verdict.p_contradicted)

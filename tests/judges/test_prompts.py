@@ -47,15 +47,15 @@ def entailment(name):
 
 
 def test_text_is_kept_to_the_character(tmp_path):
-    asked = load(tmp_path).ask(50, {"passages": 2}, passages="  <b>\n{{ x }} &amp;", claim="c\n")
-    assert asked.system == "Judge  it."
-    assert asked.user == "  <b>\n{{ x }} &amp;\n---\n# Not a part\n\nc\n"
-    assert asked.max_tokens == 50
+    prompts = load(tmp_path).fill(50, {"passages": 2}, passages="  <b>\n{{ x }} &amp;", claim="c\n")
+    assert prompts.system == "Judge  it."
+    assert prompts.user == "  <b>\n{{ x }} &amp;\n---\n# Not a part\n\nc\n"
+    assert prompts.max_tokens == 50
 
 
 def test_numbers_are_filled_in_and_equal_ones_share_a_schema(tmp_path):
     prompt = load(tmp_path)
-    three, again, four = (prompt.ask(9, {"passages": n}, passages="", claim="").schema for n in (3, 3, 4))
+    three, again, four = (prompt.fill(9, {"passages": n}, passages="", claim="").schema for n in (3, 3, 4))
     assert three is again
     assert three["properties"]["passages"] == {
         "type": "array", "items": {"type": "integer", "minimum": 1, "maximum": 3}, "maxItems": 3,
@@ -67,7 +67,7 @@ def test_numbers_are_filled_in_and_equal_ones_share_a_schema(tmp_path):
 def test_the_hash_is_of_every_byte(tmp_path):
     assert load(tmp_path).hash == load(tmp_path).hash
     assert load(tmp_path).hash != load(tmp_path, GOOD.replace("Judge  it", "Judge it")).hash
-    assert load(tmp_path).hash != load(tmp_path, GOOD + "\n").hash  # though the text asked is the same
+    assert load(tmp_path).hash != load(tmp_path, GOOD + "\n").hash  # though the text prompts is the same
 
 
 @pytest.mark.parametrize(
@@ -150,22 +150,22 @@ def test_released_prompts_never_change():
 def test_the_entailment_prompts_load_and_their_schemas_hold(name):
     prompt = entailment(name)
     valid = Draft202012Validator(prompt.schema({"passages": 3})).is_valid
-    output = {"explanation": "Because."} if name.endswith("explained") else {}
-    assert valid({**output, "label": "supported", "passages": [3, 1]})
-    assert valid({**output, "label": "unsupported", "passages": []})
-    assert not valid({**output, "label": "supported", "passages": [4]})
-    assert not valid({**output, "label": "supported", "passages": [0]})
-    assert not valid({**output, "label": "supported", "passages": [1, 1, 1, 1]})
-    assert not valid({**output, "label": "abstained", "passages": []})
+    reasons = {"explanation": "Because."} if name.endswith("explained") else {}
+    assert valid({**reasons, "label": "supported", "passages": [3, 1]})
+    assert valid({**reasons, "label": "unsupported", "passages": []})
+    assert not valid({**reasons, "label": "supported", "passages": [4]})
+    assert not valid({**reasons, "label": "supported", "passages": [0]})
+    assert not valid({**reasons, "label": "supported", "passages": [1, 1, 1, 1]})
+    assert not valid({**reasons, "label": "abstained", "passages": []})
     assert not valid({"label": "supported", "passages": [1], "explanation": "a" * 601})
-    assert not valid({**output, "label": "supported"})
+    assert not valid({**reasons, "label": "supported"})
 
 
 @pytest.mark.parametrize("name", ENTAILMENT)
 def test_the_entailment_prompts_end_with_the_claim_and_share_what_comes_before(name):
     passages = _fence.blocks("passage", ["A long text.", "Another."])
     one, other = (
-        entailment(name).ask(9, {"passages": 2}, passages=passages, claim=_fence.block("claim", c))
+        entailment(name).fill(9, {"passages": 2}, passages=passages, claim=_fence.block("claim", c))
         for c in ("It is.", "No.")
     )
     assert one.system == other.system
@@ -177,11 +177,11 @@ def test_the_entailment_prompts_end_with_the_claim_and_share_what_comes_before(n
 def test_tasks_that_read_the_same_passages_share_all_that_comes_before_what_is_asked():
     # So that an engine reads a trace's passages once for all of them.
     passages = _fence.blocks("passage", ["A long text.", "Another."])
-    asked = []
+    prompts = []
     for name, rest in {**dict.fromkeys(ENTAILMENT, ("claim",)), "relevance": ("question", "answer")}.items():
         file = RELEASED / name / "v1.md"
         prompt = _prompts.load(file, ("passages", *rest), None, ("passages",), where="", key="")
-        asked.append(prompt.ask(9, {"passages": 2}, passages=passages, **dict.fromkeys(rest, "x")))
-    assert len({a.system for a in asked}) == 1
-    assert {a.user.partition("Task:")[0] for a in asked} == {f"{passages}\n\n"}
-    assert len(asked[0].system) / 4 < 400  # tokens, at about four characters each
+        prompts.append(prompt.fill(9, {"passages": 2}, passages=passages, **dict.fromkeys(rest, "x")))
+    assert len({a.system for a in prompts}) == 1
+    assert {a.user.partition("Task:")[0] for a in prompts} == {f"{passages}\n\n"}
+    assert len(prompts[0].system) / 4 < 400  # tokens, at about four characters each

@@ -91,7 +91,7 @@ def test_a_missing_number_lowers_p(shipped):
     assert same.p_supported > other.p_supported
 
 
-def test_contradiction_is_never_stated(shipped):
+def test_contradicted_is_never_the_label(shipped):
     (verdict,) = shipped.judge([request(ORDER, "The customer did not cancel.")])
     assert verdict.p_contradicted is None
     assert verdict.label != "contradicted"

@@ -16,7 +16,7 @@ from transformers import AutoModelForCausalLM, AutoTokenizer
 from tasks import judges
 from tasks.core.errors import DataError, EngineError, UsageError
 from tasks.distill.export import FORMAT
-from tasks.engines.shared.model_files import ModelConfig
+from tasks.engines._models import ModelConfig
 from training import distill
 from training.examples import Example, encoded, ending, read
 from training.recipe import HERE, Distillation, Lora, load_distillation

@@ -1,4 +1,4 @@
-"""What goes over the wire to an OpenAI-compatible server, and what comes back: bytes and dataclasses, no connections.
+"""Requests to OpenAI-compatible servers and their answers, encoded and decoded; no connections.
 
 Of an answer only what a reply needs is decoded; log-probabilities are nine tenths of its bytes. Left out: streaming,
 tools, images.
@@ -15,7 +15,7 @@ from tasks.engines.generator import TOP, Generated, GeneratorConfig, Prompt, Rep
 
 MALFORMED = (msgspec.DecodeError, UnicodeDecodeError)
 BEFORE_REPLY = "</think>"  # what ends a thought, where the server leaves thoughts in the reply
-LEAST_LOGPROB = -9999.0  # JSON has no -inf: servers say so of a token that was impossible
+LEAST_LOGPROB = -9999.0  # JSON has no -inf: servers send this for an impossible token
 TOO_LONG = re.compile(
     r"context[_ ](length|window|size)|maximum (model|sequence) length|max_model_len|max_new_tokens` must be|too long",
     re.IGNORECASE,
@@ -23,16 +23,11 @@ TOO_LONG = re.compile(
 _encoder = msgspec.json.Encoder()
 
 
-class _Message(Struct):
-    role: str
-    content: str
-
-
 class _Body(Struct, omit_defaults=True):
     """A request. `max_tokens` is the older name of `max_completion_tokens`, and the one that every server knows."""
 
     model: str
-    messages: tuple[_Message, _Message]
+    messages: list[dict[str, str]]
     max_tokens: int
     response_format: Raw
     temperature: float
@@ -58,14 +53,14 @@ class _Logprobs(Struct, gc=False):
     content: list[_Token] | None = None
 
 
-class _Said(Struct, gc=False):
-    """A message: thoughts, which stand in fields of their own, are not read."""
+class _Message(Struct, gc=False):
+    """Thoughts, which stand in fields of their own, are not read."""
 
     content: str | None = None
 
 
 class _Choice(Struct, gc=False):
-    message: _Said
+    message: _Message
     finish_reason: str | None = None
     logprobs: _Logprobs | None = None
 
@@ -121,12 +116,12 @@ class Wire:
         self._formats: dict[int, tuple[object, Raw]] = {}  # by the schema's id, which stays its own while it is kept
 
     def encode(self, prompt: Prompt) -> bytes:
-        """A request's body. At temperature 0 samples are the same reply, which is asked for once."""
+        """A request's body. At temperature 0 samples are the same reply, which is requested once."""
         c = self._config
         body = _Body(
             model=self._model,
-            messages=(_Message("system", prompt.system), _Message("user", prompt.user)),
-            max_tokens=self._room(prompt),
+            messages=[{"role": "system", "content": prompt.system}, {"role": "user", "content": prompt.user}],
+            max_tokens=c.reply_tokens(prompt),
             response_format=self._format(prompt),
             temperature=c.temperature,
             logprobs=True,
@@ -139,10 +134,10 @@ class Wire:
         return _encoder.encode(body)
 
     def decode(self, prompt: Prompt, raw: bytes) -> Generated:
-        """What a server answered; a reply that it left out is empty.
+        """The replies in a server's answer; one that is missing is empty.
 
-        A prompt that leaves less room than its reply may take is `too_long`, also where the server has more: what a
-        judge says must not depend on how a server was started.
+        A prompt that leaves less room than its reply may take is `too_long`, also where the server has more: a verdict
+        must not depend on how a server was started.
 
         Raises:
             MALFORMED: It is no chat completion.
@@ -152,7 +147,7 @@ class Wire:
             raise msgspec.ValidationError("no choices")
         usage = answer.usage or _Usage()
         details = usage.prompt_tokens_details or _Details()
-        fits = usage.prompt_tokens + self._room(prompt) <= self._config.max_tokens
+        fits = usage.prompt_tokens + self._config.reply_tokens(prompt) <= self._config.max_tokens
         return Generated(
             replies=self._replies(answer.choices) if fits else (),
             failure=None if fits else "too_long",
@@ -166,9 +161,6 @@ class Wire:
             return (_reply(choices[0]),) * self._samples
         replies = [_reply(choice) for choice in choices[: self._samples]]
         return (*replies, *[Reply("", "stop")] * (self._samples - len(replies)))
-
-    def _room(self, prompt: Prompt) -> int:
-        return self._config.thinking_tokens if self._config.thinking else prompt.max_tokens
 
     def _format(self, prompt: Prompt) -> Raw:
         if id(prompt.schema) not in self._formats:
@@ -194,8 +186,8 @@ def without_thought(text: str) -> str:
 def tokens_of(text: str, given: Sequence[tuple[str, tuple[tuple[str, float], ...]]]) -> tuple[Token, ...]:
     """The tokens that make up a reply, found from its end: what stands before it is thought, behind it an end mark.
 
-    Servers may strip a token of the white space that it adds; it is put back. What can't be found (a character cut in
-    two, say) becomes one first token without alternatives, so that the tokens' texts always make the reply.
+    Servers may strip a token of the white space that it adds; it is put back. What can't be found (such as a character
+    cut in two) becomes one first token without alternatives, so that the tokens' texts always make the reply.
 
     Args:
         given: Tokens as the server names them, with their alternatives.
@@ -228,7 +220,7 @@ def tokens_of(text: str, given: Sequence[tuple[str, tuple[tuple[str, float], ...
 
 
 def is_too_long(raw: bytes) -> bool:
-    """Whether a server's refusal says that the prompt is longer than the model reads."""
+    """Whether a server refuses a prompt because it is longer than the model reads."""
     problem = _problem(raw)
     return problem.code == "context_length_exceeded" or TOO_LONG.search(problem.message or "") is not None
 
@@ -240,7 +232,7 @@ def refused_field(raw: bytes) -> str | None:
 
 
 def model_names(raw: bytes) -> list[str] | None:
-    """What a server says that it serves; None if it says nothing that can be read."""
+    """The models that a server lists; None where the list can't be read."""
     try:
         return [model.id for model in msgspec.json.decode(raw, type=_Models).data]
     except MALFORMED:

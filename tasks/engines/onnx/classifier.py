@@ -1,16 +1,15 @@
-"""Classifiers on the CPU through ONNX Runtime, in float32 or, at several times torch's speed, in int8.
+"""The engine `onnx_cpu`: classifiers through ONNX Runtime, in float32 or, at several times torch's speed, in int8.
 
 Pairs run one at a time and unpadded, one thread each, on as many threads as there are cores. So a pair's
 probabilities depend on the pair alone, to the last bit: int8 takes the scale of its activations over the whole tensor,
 which in a batch would be other pairs' too. A batch would be no faster: a pair of 160 tokens fills a core.
 
 The graph is made on first use and kept in a cache; a `model.int8.onnx` beside the weights, made by `write_graph`, is
-taken instead. Left out: what `_onnx_graph` leaves out, clearing the cache (it can be deleted at any time), and GPUs.
+taken instead. Left out: what `_graph` leaves out, clearing the cache (it can be deleted at any time), and GPUs.
 Needs the extra `onnx`; onnxruntime, torch and transformers are imported on first use.
 """
 
 import contextlib
-import hashlib
 import os
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -19,48 +18,43 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from tasks.core import keys
 from tasks.core.errors import EngineError
-from tasks.engines.classifier import WHAT, Classified, ClassifierConfig, Encoder, softmax
-from tasks.engines.shared import model_files, onnx_graph
-from tasks.engines.shared.encoder import FromEncoder
+from tasks.engines import _models
+from tasks.engines._classifiers import WHAT, ClassifierConfig
+from tasks.engines._encoder import Encoder
+from tasks.engines.classifier import Classifier
+from tasks.engines.onnx import _graph
 
 CACHE_VARIABLE = "LEADLINE_CACHE"
 READY = "model.int8.onnx"
 VERSIONED = ("torch", "transformers", "onnx", "onnxscript", "onnxruntime")
 
 
-class OnnxClassifier(FromEncoder):
-    """A classifier on this machine's CPU (see `classifier.Classifier`), loaded on first use."""
+class OnnxClassifier(Classifier):
+    """A classifier on this machine's CPU, loaded on first use."""
 
-    def __init__(self, config: ClassifierConfig) -> None:
-        super().__init__(config)
+    def __init__(self, config: ClassifierConfig, encoder: Encoder | None = None) -> None:
+        super().__init__(config, encoder)
         self._session: Any = None
-        self._description: dict[str, object] | None = None
 
     def describe(self) -> dict[str, object]:
-        """Everything that decides a pair's probabilities: in float32, what other engines would say."""
-        if self._description is None:
-            self._description = self._encoder.describe()
-            if self._config.dtype == "int8":
-                self._description = {**self._description, "quantization": _quantization(self._config)}
-        return self._description
+        """Everything that decides a pair's probabilities: in float32, the same as for other engines."""
+        described = self._encoder.describe()
+        return described | {"quantization": _quantization(self._config)} if self._config.dtype == "int8" else described
 
-    def classify(self, pairs: Sequence[tuple[str, str]]) -> Classified:
-        """Probabilities of (premise, hypothesis) pairs, in their order; equal pairs are read again.
-
-        Raises:
-            EngineError: The model can't be loaded or fails to run, or a hypothesis leaves no room for a premise.
-        """
+    def logits(self, pairs: Sequence[tuple[str, str]]) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.int64]]:
+        """See `Classifier`."""
         ids = self._encoder.ids(pairs)
-        probabilities = np.empty((len(pairs), self._encoder.model_config.num_labels))
+        found = np.empty((len(pairs), self._encoder.model_config.num_labels))
         if ids:
             session = self._load()
             with ThreadPoolExecutor(self._config.threads or _cores()) as threads:
-                for i, logits in enumerate(threads.map(lambda tokens: onnx_graph.run(session, tokens), ids)):
-                    probabilities[i] = softmax(logits)
-        return Classified(probabilities, np.array([len(tokens) for tokens in ids], dtype=np.int64))
+                for i, row in enumerate(threads.map(lambda tokens: _graph.run(session, tokens), ids)):
+                    found[i] = row
+        return found, np.array([len(tokens) for tokens in ids], dtype=np.int64)
 
     def close(self) -> None:
         """Free the model; a later call loads it again."""
@@ -76,13 +70,13 @@ class OnnxClassifier(FromEncoder):
 def write_graph(config: ClassifierConfig, path: Path) -> None:
     """Write the graph that a config's model and dtype (float32 or int8) make.
 
-    As `model.int8.onnx` beside the weights it spares users the export, and the packages that export.
+    As `model.int8.onnx` beside the weights it saves users the export, and the packages that export.
 
     Raises:
         EngineError: The model can't be loaded or exported, a package is missing, or the file can't be written.
     """
     try:
-        onnx_graph.write(config, Encoder(config), path)
+        _graph.write(config, Encoder(config), path)
     except OSError as error:
         raise EngineError(
             f"the graph of {WHAT} {config.model!r} can't be written to {path} ({error.strerror}). Name another place."
@@ -91,13 +85,13 @@ def write_graph(config: ClassifierConfig, path: Path) -> None:
 
 def _open_cached(config: ClassifierConfig, encoder: Encoder) -> Any:  # noqa: ANN401
     """The session of the cached graph, which is made where it is missing or broken."""
-    onnx_graph.package("onnxruntime")
+    _graph.package("onnxruntime")
     path = _cached(config)
     if path.is_file():
         with contextlib.suppress(Exception):  # onnxruntime's errors have no common base
-            return onnx_graph.session(path)
+            return _graph.session(path)
     try:
-        onnx_graph.write(config, encoder, path)
+        _graph.write(config, encoder, path)
     except OSError as error:
         raise EngineError(
             f"the graph of {WHAT} {config.model!r} can't be kept in {path.parent} ({error.strerror}). "
@@ -108,35 +102,32 @@ def _open_cached(config: ClassifierConfig, encoder: Encoder) -> Any:  # noqa: AN
 
 def _open_ready(config: ClassifierConfig, path: Path) -> Any:  # noqa: ANN401
     session = _open(path, "Delete it, and it is made anew.")
-    if onnx_graph.stamped(session) != onnx_graph.stamp(config):
+    if _graph.stamped(session) != _graph.stamp(config):
         raise EngineError(f"{path} was not made from the weights beside it. Delete it, and it is made anew.")
     return session
 
 
 def _open(path: Path, remedy: str) -> Any:  # noqa: ANN401
     try:
-        return onnx_graph.session(path)
+        return _graph.session(path)
     except EngineError:
         raise
     except Exception as error:
-        raise EngineError(f"{path} can't be loaded ({onnx_graph.reason(error)}). {remedy}") from error
+        raise EngineError(f"{path} can't be loaded ({_graph.reason(error)}). {remedy}") from error
 
 
 def _ready(config: ClassifierConfig) -> Path | None:
     """The int8 graph that came with the weights."""
     if config.dtype != "int8" or config.on_hub:
         return None
-    path = model_files.folder(config.model, WHAT) / READY
+    path = _models.folder(config.model, WHAT) / READY
     return path if path.is_file() else None
 
 
 def _quantization(config: ClassifierConfig) -> str:
-    """How the weights became int8; a graph that came with them is what it is."""
+    """How the weights became int8; of a graph that came with them, its hash."""
     ready = _ready(config)
-    if ready is None:
-        return onnx_graph.SCHEME
-    with ready.open("rb") as file:
-        return f"{READY} {hashlib.file_digest(file, 'sha256').hexdigest()}"
+    return _graph.SCHEME if ready is None else f"{READY} {_models.file_hashes(ready.parent, (READY,))[READY]}"
 
 
 def _cached(config: ClassifierConfig) -> Path:
@@ -144,15 +135,15 @@ def _cached(config: ClassifierConfig) -> Path:
     try:
         versions = {name: metadata.version(name) for name in VERSIONED}
     except metadata.PackageNotFoundError as error:
-        raise onnx_graph.missing(error.name) from error
+        raise _graph.missing(error.name) from error
     parts = {
-        "weights": onnx_graph.weights(config),
+        "weights": _graph.weights(config),
         "dtype": config.dtype,
-        "rules": onnx_graph.RULES,
+        "rules": _graph.RULES,
         "versions": versions,
     }
     own = os.environ.get(CACHE_VARIABLE)
-    folder = Path(own).expanduser() if own else Path(onnx_graph.package("platformdirs").user_cache_dir("leadline"))
+    folder = Path(own).expanduser() if own else Path(_graph.package("platformdirs").user_cache_dir("leadline"))
     return folder / "onnx" / keys.version(parts) / "model.onnx"
 
 

@@ -1,12 +1,12 @@
-"""Replies of a language model by servers that speak OpenAI's chat completions: vLLM's, and any other.
+"""The engine `openai_server`: a language model on servers that speak OpenAI's chat completions, vLLM's or any other.
 
 Several servers share the work. Prompts with the same system text and the same first `BEGINNING` characters go to the
-same server, whose prefix cache then spares it reading them again; a server that runs out of such prompts takes from
+same server, whose prefix cache then saves reading them again; a server that runs out of such prompts takes from
 the one with most left, so that all are busy to the end. What a server does not answer is sent again, after growing
 pauses, to one that does.
 
-Left out: what requests and answers say (`_openai_wire.py`), connections (`_openai_http.py`), and rate limits that a
-server does not tell by HTTP 429.
+Left out: the content of requests and answers (`_wire.py`), connections (`_connections.py`), and rate limits that a
+server does not signal by HTTP 429.
 """
 
 import asyncio
@@ -21,12 +21,11 @@ from tenacity import AsyncRetrying, RetryCallState, retry_if_exception_type, sto
 
 from tasks.core.errors import EngineError
 from tasks.core.types import OUTAGE
-from tasks.engines import generator
-from tasks.engines.generator import Generated, GeneratorConfig, Prompt, Server
-from tasks.engines.shared import openai_wire as wire
-from tasks.engines.shared.openai_http import AgainError, NoAnswerError, Servers, Target
+from tasks.engines.generator import TOP, Generated, Generator, GeneratorConfig, Prompt, Server
+from tasks.engines.openai import _wire as wire
+from tasks.engines.openai._connections import AgainError, NoAnswerError, Servers, Target
 
-BEGINNING = 512  # characters: longer than what all prompts say first, shorter than most evidence
+BEGINNING = 512  # characters: longer than the beginning that all prompts share, shorter than most evidence
 GIVE_UP_AFTER = 20  # outages in a row
 NEW_OBJECTS = 100_000  # that Python looks for garbage among; its own choice is 700, less than ten requests in flight
 
@@ -55,29 +54,19 @@ class _GaveUpError(Exception):
     """The rest of a call's prompts are not tried."""
 
 
-class ServerGenerator:
-    """A language model on servers (see `generator.Generator`). Connections are kept between calls."""
+class ServerGenerator(Generator):
+    """See the module. Connections are kept between calls."""
 
     def __init__(self, config: GeneratorConfig, pauses: Pauses | None = None) -> None:
+        super().__init__(config)
         if config.server is None:
             raise EngineError("engine openai_server is given no server. Add server.urls.")
-        self._config, self._pauses = config, pauses or Pauses()
+        self._pauses = pauses or Pauses()
         self._server: Server = config.server
         self._name = config.server.served_name or config.model
-        self._description: dict[str, object] | None = None
         self._runner: asyncio.Runner | None = None
         self._servers: Servers | None = None
-        self._accepted = False  # whether any prompt was: then a refused one is at fault, not how all are asked
-
-    def describe(self) -> dict[str, object]:
-        """Everything that decides a reply.
-
-        Raises:
-            EngineError: The model's files are not there.
-        """
-        if self._description is None:  # hashing large models takes a while
-            self._description = generator.describe(self._config)
-        return self._description
+        self._accepted = False  # whether any prompt was: then a refused one is at fault, not the form of all requests
 
     def generate(self, prompts: Sequence[Prompt], samples: int = 1) -> list[Generated]:
         """The replies to each prompt, in order; not to be called where an event loop runs.
@@ -120,7 +109,7 @@ class ServerGenerator:
 
 
 class _Call:
-    """The prompts of one call, on their way."""
+    """The prompts of one call of `generate`."""
 
     def __init__(
         self,
@@ -141,7 +130,7 @@ class _Call:
         self.accepted = accepted
 
     async def run(self, concurrency: int) -> list[Generated]:
-        """What comes of each prompt, so many of them at a time."""
+        """The result of each prompt, `concurrency` of them at a time."""
         try:
             async with asyncio.TaskGroup() as tasks:
                 for n in range(min(concurrency, len(self._prompts))):
@@ -149,7 +138,7 @@ class _Call:
         except BaseExceptionGroup as group:
             errors = group.split(_GaveUpError)[1]
             if errors is not None:
-                raise errors.exceptions[0] from None  # they all say the same
+                raise errors.exceptions[0] from None  # they are all alike
         if all(one.failure == OUTAGE for one in self._made):
             raise NoAnswerError(
                 f"no server answered any of {len(self._made)} prompts (the last: {self._problem}). Check that it "
@@ -158,7 +147,7 @@ class _Call:
         return self._made
 
     async def _work(self, server: int) -> None:
-        """Ask prompt after prompt, one at a time, until there are no more."""
+        """Send prompt after prompt, one at a time, until there are no more."""
         while (n := self._queues.take(server)) is not None:
             retrying = AsyncRetrying(
                 stop=stop_after_attempt(self._retries + 1),
@@ -194,10 +183,10 @@ class _Call:
         return made
 
     async def _check_refusal(self, target: Target, prompt: Prompt) -> None:
-        """Nothing was ever accepted: find out whether the prompt is refused or the way in which all are asked.
+        """Nothing was ever accepted: find out whether this prompt is refused or the form of all requests.
 
         Raises:
-            EngineError: The way in which all are asked.
+            EngineError: The form of all requests.
             AgainError: It can't be found out for now.
         """
         async with self._probing:
@@ -210,7 +199,7 @@ class _Call:
                 raise EngineError(
                     f"{target.url} refuses every request (HTTP {status}{f', because of {field}' if field else ''}). "
                     "Its log says why; it must accept a system message, response_format json_schema, n, and logprobs "
-                    f"with top_logprobs {generator.TOP}."
+                    f"with top_logprobs {TOP}."
                 )
             self.accepted = True
 

@@ -24,8 +24,8 @@ from tasks.core.errors import EngineError
 from tasks.core.keys import request_key
 from tasks.core.types import Request
 from tasks.engines.classifier import ClassifierConfig, open_classifier
-from tasks.engines.shared.vllm_host import Host
-from tasks.engines.vllm_offline import VllmClassifier
+from tasks.engines.vllm._host import Host
+from tasks.engines.vllm.classifier import VllmClassifier
 
 pytestmark = [
     pytest.mark.slow,
@@ -124,7 +124,7 @@ def test_after_a_signal_the_engine_is_not_waited_for():
     given = []
     engine = SimpleNamespace(engine_core=SimpleNamespace(shutdown=lambda **options: given.append(options)))
     for error in (KeyboardInterrupt, EngineError):
-        host = Host()
+        host = Host(config("."), "classifier", "", "")
         host.llm = SimpleNamespace(llm_engine=engine)
         with pytest.raises(error), contextlib.closing(host):
             raise error
@@ -139,7 +139,7 @@ def test_a_crash_is_an_engine_error_and_no_text_is_printed(tmp_path, capfd):
     with pytest.raises(EngineError, match=r"vLLM failed on 2 pairs \(EngineDeadError\)") as raised:
         own.classify([("the customer canceled", "secret"), ("pricing", "apples")])
     printed = "".join(capfd.readouterr())
-    assert "head_dim=16" in printed  # why, for whoever has to mend it
+    assert "head_dim=16" in printed  # the cause, for whoever has to fix it
     ids = str(own._encoder.ids([("the customer canceled", "secret")])[0])
     for text in ("secret", "pricing", "the customer canceled", ids, ids.strip("[]")):
         assert text not in printed
@@ -149,7 +149,7 @@ def test_a_crash_is_an_engine_error_and_no_text_is_printed(tmp_path, capfd):
 
 
 def test_a_model_that_vllm_does_not_serve_names_the_engine_that_does(tiny):
-    with pytest.raises(EngineError, match=r"does not serve models of type deberta-v2.*Use transformers_cpu"):
+    with pytest.raises(EngineError, match=r"does not serve classifier .*Deberta.*Use engine transformers_cpu"):
         VllmClassifier(config(tiny("deberta"))).classify(PAIRS)
 
 

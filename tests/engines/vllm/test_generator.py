@@ -20,10 +20,10 @@ from hypothesis import strategies as st
 from kit.models.llms import END, POSITIONS, START, STOP, THINK, THOUGHT, build
 
 from tasks.core.errors import EngineError
+from tasks.engines._chat import SAME_DAY, Chat
 from tasks.engines.generator import TOP, Generated, GeneratorConfig, Prompt, open_generator
-from tasks.engines.shared import vllm_host
-from tasks.engines.shared.chat import SAME_DAY, Chat
-from tasks.engines.vllm_generator import VllmGenerator, thought
+from tasks.engines.vllm import _host
+from tasks.engines.vllm.generator import VllmGenerator, thought
 
 VLLM = importlib.util.find_spec("vllm") is not None
 real = pytest.mark.skipif(not VLLM, reason="vLLM is not installed: make .venv/vllm")
@@ -102,7 +102,7 @@ def test_the_prompt_is_what_the_template_makes_of_it(own):
     assert own.decode(ids) == own.apply_chat_template(messages, tokenize=False, add_generation_prompt=True)
 
 
-def test_the_prompt_shows_the_template_whether_to_think(thinker):
+def test_the_template_gets_the_setting_of_thinking(thinker):
     own = tokenizer(thinker)
     ends = {t: own.decode(next(Chat(own, "model", t).encode([("s", "u")]))) for t in (None, True, False)}
     assert ends[None] == ends[True] == ends[False].removesuffix("<think>\n\n</think>\n\n")
@@ -363,13 +363,13 @@ def test_an_error_says_what_to_do_without_vllm(folder, monkeypatch):
 @real
 def test_an_error_says_what_to_do_where_the_model_reads_less(folder):
     own = VllmGenerator(config(folder, max_tokens=POSITIONS + 1))
-    with pytest.raises(EngineError, match=r"reads fewer tokens than max_tokens, which is 2049\. Lower it"):
+    with pytest.raises(EngineError, match=r"reads fewer tokens than max_tokens, 2049\. Lower it"):
         own.generate([prompt("x")])
 
 
 @real
 def test_an_error_says_what_to_do_where_batches_can_not_be_invariant(folder):
-    if not vllm_host.on_cpu():
+    if not _host.on_cpu():
         pytest.skip("a GPU can have invariant batches")
     own = VllmGenerator(config(folder, offline={"batch_invariant": True}))
     with pytest.raises(

@@ -10,12 +10,12 @@ from collections.abc import Sequence
 from typing import Any
 
 from tasks.core.errors import EngineError
-from tasks.engines.shared import model_files
-from tasks.engines.shared.classifiers import FIELDS, WHAT, ClassifierConfig, Labels, labels_of, load_error
+from tasks.engines import _models
+from tasks.engines._classifiers import FIELDS, WHAT, ClassifierConfig, Labels, labels_of, load_error
 
 RULES = 1  # raised when the way from a pair to token ids changes
 # A tokenizer may live in several files, and a model with code of its own in Python files.
-HASHED_FILES = (*model_files.HASHED_FILES, "vocab.json", "merges.txt", "*.model", "tokenizer_config.json", "*.py")
+HASHED_FILES = (*_models.HASHED_FILES, "vocab.json", "merges.txt", "*.model", "tokenizer_config.json", "*.py")
 
 
 class Encoder:
@@ -24,7 +24,6 @@ class Encoder:
     def __init__(self, config: ClassifierConfig) -> None:
         self._config = config
         self._loaded: tuple[Any, Any, re.Pattern[str]] | None = None  # tokenizer, configuration, special tokens
-        self._description: dict[str, object] | None = None
 
     @property
     def tokenizer(self) -> Any:  # noqa: ANN401
@@ -44,28 +43,22 @@ class Encoder:
 
     @property
     def labels(self) -> Labels:
-        """Which class says what (see `labels_of`)."""
+        """Which class means what (see `labels_of`)."""
         own = self.model_config
         return labels_of(own.id2label, own.num_labels, self._config.labels, f"{WHAT} {self._config.model!r}")
 
     def describe(self) -> dict[str, object]:
-        """Everything that is hashed into a version. The engine is no part of it: all read the same ids.
+        """Everything that is hashed into a version. All engines have the same: they read the same ids.
 
         Raises:
             EngineError: The model's files are not there.
         """
-        if self._description is None:
-            c = self._config
-            self._description = {
-                **model_files.identity(c, WHAT, HASHED_FILES),
-                "dtype": c.dtype,
-                "max_tokens": c.max_tokens,
-                "template": c.template,
-                "token_types": c.token_types,
-                "labels": c.labels,
-                "rules": RULES,
-            }
-        return self._description
+        c = self._config
+        return {
+            **_models.identity(c, WHAT, HASHED_FILES),
+            **c.model_dump(include={"dtype", "max_tokens", "template", "token_types", "labels"}),
+            "rules": RULES,
+        }
 
     def count(self, texts: Sequence[str]) -> list[int]:
         """Tokens of each text by itself, without special ones."""
@@ -166,43 +159,18 @@ class Encoder:
 
     def _load(self) -> tuple[Any, Any, re.Pattern[str]]:
         if self._loaded is None:
-            library = model_files.transformers()
+            library = _models.transformers()
             c = self._config
-            name, options = model_files.source(c, WHAT)
+            name, options = _models.source(c, WHAT)
             options["trust_remote_code"] = c.trust_remote_code
             try:
                 own = library.AutoConfig.from_pretrained(name, **options)
                 tokenizer = library.AutoTokenizer.from_pretrained(name, **options)
             except Exception as error:  # the libraries below have no common error
                 raise load_error(c, error) from error
-            model_files.check_positions(c, WHAT, own, c.max_tokens)
+            _models.check_positions(c, WHAT, own, c.max_tokens)
             if c.own_types and getattr(own, "type_vocab_size", 0) < 2:
                 raise EngineError(f"{WHAT} {c.model!r} has no token types. Leave out token_types.")
             special = [re.escape(token) for token in tokenizer.all_special_tokens if len(token) > 1]
             self._loaded = (tokenizer, own, re.compile("|".join(special) or "(?!)"))
         return self._loaded
-
-
-class FromEncoder:
-    """What a classifier answers from its encoder alone; an engine adds `classify` and `close`."""
-
-    def __init__(self, config: ClassifierConfig, encoder: Encoder | None = None) -> None:
-        self._config = config
-        self._encoder = encoder or Encoder(config)
-
-    @property
-    def labels(self) -> Labels:
-        """Which class says what."""
-        return self._encoder.labels
-
-    def describe(self) -> dict[str, object]:
-        """Everything that decides a pair's probabilities, to be hashed into a version."""
-        return self._encoder.describe()
-
-    def count(self, texts: Sequence[str]) -> list[int]:
-        """Tokens of each text by itself, without special ones."""
-        return self._encoder.count(texts)
-
-    def room(self) -> int:
-        """Tokens that are left for premise and hypothesis together."""
-        return self._encoder.room()

@@ -22,8 +22,8 @@ from bench import labeled
 from tasks.core.errors import EngineError
 from tasks.core.types import OUTAGE
 from tasks.engines.generator import GeneratorConfig, Prompt, open_generator
-from tasks.engines.openai_server import Pauses, Queues, ServerGenerator, home
-from tasks.engines.shared.openai_http import NoAnswerError
+from tasks.engines.openai._connections import NoAnswerError
+from tasks.engines.openai.server import Pauses, Queues, ServerGenerator, home
 
 SCHEMA = {
     "type": "object",
@@ -244,7 +244,7 @@ def test_a_server_that_refuses_everything_ends_the_call():
         with pytest.raises(EngineError, match=r"refuses every request \(HTTP 400, because of top_logprobs\)") as caught:
             model.generate([prompt(n) for n in range(500)])
         assert len(server.asked) <= 2 * 8
-        tells_nothing(caught.value)
+        quotes_nothing(caught.value)
 
 
 def test_a_server_that_lets_nobody_in_names_the_variable(monkeypatch):
@@ -255,7 +255,7 @@ def test_a_server_that_lets_nobody_in_names_the_variable(monkeypatch):
                 EngineError, match=r"does not accept the key \(HTTP 401\)\. Check the key in \$MY_KEY\."
             ) as caught:
                 model.generate([prompt(1)])
-            tells_nothing(caught.value)
+            quotes_nothing(caught.value)
         with generator(server) as model:
             with pytest.raises(EngineError, match=r"server\.api_key_env"):
                 model.generate([prompt(1)])
@@ -339,7 +339,7 @@ def test_no_server_at_all_is_worth_another_run():
         ) as caught:
             model.generate([prompt(1)])
         assert caught.value.transient
-        tells_nothing(caught.value)
+        quotes_nothing(caught.value)
 
 
 def test_what_nobody_answers_ends_soon_and_keeps_nothing():
@@ -350,7 +350,7 @@ def test_what_nobody_answers_ends_soon_and_keeps_nothing():
             model.generate([prompt(n) for n in range(1000)])
         # 20 failures in a row, and what 4 workers had under way.
         assert 20 <= len(server.asked) <= 20 + 2 * 4
-        tells_nothing(caught.value)
+        quotes_nothing(caught.value)
 
 
 def test_a_server_without_room_for_anything_is_given_up_too():
@@ -360,11 +360,11 @@ def test_a_server_without_room_for_anything_is_given_up_too():
         assert len(server.asked) <= 2 * (20 + 4)
 
 
-def test_a_malformed_server_is_an_outage_without_a_word_of_what_it_stated():
+def test_a_malformed_server_is_an_outage_that_is_not_quoted():
     with serve(always(lambda *_: web.Response(text=SECRET))) as server, generator(server, retries=0) as model:
         with pytest.raises(NoAnswerError, match="no chat completion") as caught:
             model.generate([prompt(1)])
-        tells_nothing(caught.value)
+        quotes_nothing(caught.value)
 
 
 def test_the_rest_is_left_when_all_servers_die_midway():
@@ -444,11 +444,11 @@ def test_the_description_does_not_depend_on_where_the_model_runs(tmp_path):
         assert one.describe() == two.describe() == offline.describe()
 
 
-def tells_nothing(caught):
+def quotes_nothing(caught):
     """Neither the error nor what it came from quotes a trace or a key."""
-    reported = "".join(traceback.format_exception(caught))
-    assert SECRET not in reported
-    assert KEY not in reported
+    shown = "".join(traceback.format_exception(caught))
+    assert SECRET not in shown
+    assert KEY not in shown
 
 
 STUB = labeled.shared().parent / "tools/stub_server.py"

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tasks.engines.generator import TOP, GeneratorConfig, Prompt, Reply, Token
-from tasks.engines.shared import openai_wire as wire
+from tasks.engines.openai import _wire as wire
 
 SCHEMA = {"type": "object", "properties": {"label": {"enum": ["yes", "no"]}}, "required": ["label"]}
 PROMPT = Prompt("Be short.", "Evidence. Claim ü?", SCHEMA, 64)
@@ -66,7 +66,7 @@ def test_drawing_is_described_only_where_there_is_one():
     assert not {"n", "seed", "top_p"} & set(json.loads(form(3).encode(PROMPT)))
 
 
-def test_a_model_that_can_think_is_reported_whether_to_and_given_room():
+def test_a_model_that_can_think_gets_the_setting_and_room():
     assert "chat_template_kwargs" not in json.loads(form().encode(PROMPT))
     off = json.loads(form(thinking=False).encode(PROMPT))
     assert (off["chat_template_kwargs"], off["max_tokens"]) == ({"enable_thinking": False}, 64)

@@ -1,21 +1,24 @@
 """Starting and ending vLLM, for every engine that runs a model in it.
 
-The model lives in processes of vLLM's own, so that ending them frees all its memory. Left out: what is asked of the
-model, and how. vLLM is imported on first use.
+The model lives in processes of vLLM's own: ending them frees all its memory. Left out: the requests to the model. vLLM
+is imported on first use.
 """
 
 import contextlib
 import os
 import signal
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from multiprocessing import resource_tracker
-from typing import Any
+from typing import Any, TypeVar
 
 from tasks.core import leash
 from tasks.core.errors import EngineError
-from tasks.engines.shared import model_files
+from tasks.engines import _models
+from tasks.engines._classifiers import ClassifierConfig
+from tasks.engines.generator import GeneratorConfig
 
+T = TypeVar("T")
 # Nothing is reported to anyone; a log line is an error; worker processes start afresh, not as copies of this one.
 ENVIRONMENT = {
     "VLLM_LOGGING_LEVEL": "ERROR",
@@ -28,41 +31,67 @@ CPU_CACHE_BYTES = 1 << 30  # for models that need a KV cache; vLLM's own choice 
 
 
 class Host:
-    """At most one model in vLLM, and the processes that it takes."""
+    """At most one model in vLLM, and the processes that it takes.
 
-    def __init__(self) -> None:
-        self.llm: Any = None  # vllm.LLM, or None before `start` and after `close`
-        self._processes: list[Any] = []
+    Attributes:
+        llm: `vllm.LLM`; None before it is loaded and after `close`.
+    """
 
-    def start(
-        self, config: model_files.ModelConfig, what: str, settings: dict[str, Any], own: Mapping[str, str] | None = None
-    ) -> Any:  # noqa: ANN401
-        """Load a model.
+    def __init__(self, config: ClassifierConfig | GeneratorConfig, what: str, memory: str, instead: str) -> None:
+        """Load nothing yet.
 
         Args:
             what: What the model is, for messages.
-            settings: Arguments of `vllm.LLM` beyond the model's name and revision.
-            own: Environment variables that hold for this model alone.
+            memory: How to make it take less memory.
+            instead: What to use where vLLM can't run it.
+        """
+        self._config, self._model = config, f"{what} {config.model!r}"
+        self._what, self._memory, self._instead = what, memory, instead
+        self.llm: Any = None
+        self._processes: list[Any] = []
+
+    def load(self, environment: Mapping[str, str], **own: Any) -> None:  # noqa: ANN401
+        """Load the model.
+
+        Args:
+            environment: Variables that hold for this model alone.
+            own: Arguments of `vllm.LLM` for this kind of model.
 
         Raises:
-            EngineError: Its folder is not there, or vLLM is not installed.
-            Exception: Whatever vLLM raises; its errors have no common base.
+            EngineError: Its folder is not there, vLLM is not installed, or it can't load the model.
         """
-        name, _ = model_files.source(config, what)
+        name, _ = _models.source(self._config, self._what)
         vllm = library()
         others = _children()
-        with _environment(own or {}), _without_interrupts():
-            self.llm = vllm.LLM(model=name, revision=config.revision, **settings)
+        try:
+            with _environment(environment), _without_interrupts():
+                self.llm = vllm.LLM(model=name, revision=self._config.revision, **{**_settings(self._config), **own})
+        except Exception as error:  # vLLM's errors have no common base
+            raise self._load_error(error) from error
         self._processes = [process for process in _children() if process not in others]
-        return self.llm
+
+    def run(self, work: Callable[[Any], T], amount: str) -> T:
+        """The result of some work by the loaded model.
+
+        Raises:
+            EngineError: vLLM fails; the model is freed.
+        """
+        try:
+            return work(self.llm)
+        except Exception as error:  # vLLM's errors have no common base
+            self.close()
+            raise EngineError(
+                f"vLLM failed on {amount} ({type(error).__name__}); its own messages say why. If it lacked memory, "
+                f"{self._memory}."
+            ) from error
 
     def close(self) -> None:
-        """End vLLM's processes, and with them what they hold of memory."""
+        """End vLLM's processes, which frees their memory."""
         if self.llm is not None:
             import psutil  # noqa: PLC0415 - vLLM brings it
 
             llm, self.llm = self.llm, None
-            # It ends by itself within five seconds or not at all; a signal asks for less.
+            # It ends by itself within five seconds or not at all; after a signal it gets less.
             interrupted = not isinstance(sys.exception(), Exception | None)
             with contextlib.suppress(Exception):  # it may have died before
                 llm.llm_engine.engine_core.shutdown(timeout=0 if interrupted else None)
@@ -73,26 +102,33 @@ class Host:
                     process.kill()
             psutil.wait_procs(left, timeout=ENDS_WITHIN_S)
 
+    def _load_error(self, error: Exception) -> EngineError:
+        if "max_model_len" in str(error):
+            return EngineError(
+                f"{self._model} reads fewer tokens than max_tokens, {self._config.max_tokens}. Lower it."
+            )
+        if "architectures" in str(error):
+            return EngineError(f"vLLM does not serve {self._model} ({reason(error)}). Use {self._instead}.")
+        return EngineError(
+            f"vLLM can't load {self._model} ({reason(error)}). Its own messages say more. If it lacked memory, "
+            f"{self._memory}; else use {self._instead}."
+        )
 
-def settings(
-    *, dtype: str, max_tokens: int, tensor_parallel: int, gpu_memory_share: float | None, trust_remote_code: bool
-) -> dict[str, Any]:
-    """Arguments of `vllm.LLM` that mean the same for every kind of model.
 
-    Raises:
-        EngineError: vLLM is not installed.
-    """
+def _settings(config: ClassifierConfig | GeneratorConfig) -> dict[str, Any]:
+    """Arguments of `vllm.LLM` that mean the same for every kind of model."""
+    placed = config.offline if isinstance(config, GeneratorConfig) else config
     cpu = on_cpu()
     memory: dict[str, Any] = {}
-    if gpu_memory_share is not None:
-        memory = {"gpu_memory_utilization": gpu_memory_share}
+    if placed.gpu_memory_share is not None:
+        memory = {"gpu_memory_utilization": placed.gpu_memory_share}
     elif cpu:
         memory = {"kv_cache_memory_bytes": CPU_CACHE_BYTES}
     return {
-        "dtype": dtype,
-        "max_model_len": max_tokens,
-        "tensor_parallel_size": tensor_parallel,
-        "trust_remote_code": trust_remote_code,
+        "dtype": config.dtype,
+        "max_model_len": config.max_tokens,
+        "tensor_parallel_size": placed.tensor_parallel,
+        "trust_remote_code": placed.trust_remote_code,
         "enforce_eager": cpu,  # compiling needs a C++ compiler there, and pays off on GPUs
         "use_tqdm_on_load": False,
         "worker_extension_cls": f"{leash.__name__}.{leash.Leash.__name__}",
@@ -113,7 +149,7 @@ def on_cpu() -> bool:
 
 
 def reason(error: Exception) -> str:
-    """What an error of vLLM's says, on one line of at most 200 characters."""
+    """The first line of an error of vLLM's that means something, at most 200 characters."""
     lines = [line.strip() for line in str(error).splitlines() if line.strip()]
     # pydantic's first line only counts its errors.
     line = lines[1] if isinstance(error, ValueError) and len(lines) > 1 else (lines or [type(error).__name__])[0]
@@ -121,7 +157,7 @@ def reason(error: Exception) -> str:
 
 
 def library() -> Any:  # noqa: ANN401
-    """The package, imported under the settings it reads then; what the caller's environment already sets stays.
+    """The package, imported with the variables of `ENVIRONMENT` that the caller's environment does not set.
 
     Raises:
         EngineError: It is not installed.

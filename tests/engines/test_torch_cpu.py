@@ -4,7 +4,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tasks.engines.shared.batches import PAD_TO, batches, padded
+from tasks.engines._torch_cpu import PAD_TO, batches, padded
 
 
 @given(

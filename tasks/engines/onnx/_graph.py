@@ -1,7 +1,7 @@
 """A classifier as an ONNX graph: exported from the model's own files, checked against it, quantized, and run.
 
 The graph takes the token ids of one pair, unpadded, and gives its logits. Left out: where graphs are kept
-(`onnx_cpu` knows), token types other than zero, and graphs above 2 GB, which ONNX can't hold in one file.
+(`classifier.py` knows), token types other than zero, and graphs above 2 GB, which ONNX can't hold in one file.
 """
 
 import contextlib
@@ -18,8 +18,9 @@ import numpy.typing as npt
 
 from tasks.core import keys
 from tasks.core.errors import EngineError
-from tasks.engines.classifier import HASHED_FILES, WHAT, ClassifierConfig, Encoder
-from tasks.engines.shared import model_files
+from tasks.engines import _models
+from tasks.engines._classifiers import WHAT, ClassifierConfig
+from tasks.engines._encoder import HASHED_FILES, Encoder
 
 # Weights signed and one scale per output channel: one scale per matrix loses twice as much. Embeddings stay float32:
 # they are looked up, not multiplied, so that int8 would cost accuracy and buy no time.
@@ -91,12 +92,12 @@ def run(session: Any, ids: Sequence[int]) -> npt.NDArray[np.float64]:  # noqa: A
 
 def weights(config: ClassifierConfig) -> dict[str, str]:
     """Hashes of the model's files; of a hub model, its name and commit."""
-    found: Any = model_files.identity(config, WHAT, HASHED_FILES)["weights"]
+    found: Any = _models.identity(config, WHAT, HASHED_FILES)["weights"]
     return {str(name): str(digest) for name, digest in found.items()}
 
 
 def stamp(config: ClassifierConfig) -> str:
-    """What ties a graph to the weights; tokenizer and names of classes may change without it."""
+    """Which weights a graph belongs to; tokenizer and names of classes may change without it."""
     return keys.version({name: d for name, d in weights(config).items() if name.endswith((".safetensors", ".bin"))})
 
 
@@ -107,7 +108,7 @@ def stamped(session: Any) -> str | None:  # noqa: ANN401
 
 
 def package(name: str) -> Any:  # noqa: ANN401
-    """A module of the extra `onnx`, whose absence is an error with a remedy."""
+    """A module of the extra `onnx`; its absence is an error with its remedy."""
     try:
         return importlib.import_module(name)
     except ImportError as error:
@@ -115,14 +116,13 @@ def package(name: str) -> Any:  # noqa: ANN401
 
 
 def missing(name: str) -> EngineError:
-    """A package of the extra `onnx` is not there."""
+    """The error for a package of the extra `onnx` that is not there."""
     return EngineError(f"engine onnx_cpu needs the package {name!r}. Run: pip install 'leadline[onnx]'")
 
 
 def reason(error: Exception) -> str:
-    """The first line of an error of the libraries."""
-    lines = str(error).strip().splitlines()
-    return f"{type(error).__name__}: {lines[0][:200]}" if lines else type(error).__name__
+    """Class and first line of an error of the libraries."""
+    return f"{type(error).__name__}: {_models.reason(error)}"
 
 
 def _export(config: ClassifierConfig, encoder: Encoder) -> Any:  # noqa: ANN401
@@ -165,19 +165,14 @@ def _export(config: ClassifierConfig, encoder: Encoder) -> Any:  # noqa: ANN401
 
 
 def _load(config: ClassifierConfig) -> Any:  # noqa: ANN401
-    import torch  # noqa: PLC0415
-    from transformers import AutoModelForSequenceClassification  # noqa: PLC0415
-    from transformers.utils import logging as progress  # noqa: PLC0415
-
-    progress.disable_progress_bar()
-    name, options = model_files.source(config, WHAT)
-    options["trust_remote_code"] = config.trust_remote_code
+    kind = _models.transformers().AutoModelForSequenceClassification
+    name, options = _models.source(config, WHAT)
     # Eager attention makes the plainest graph; the runtime fuses what it knows.
-    options["attn_implementation"] = "eager"
+    options |= {"trust_remote_code": config.trust_remote_code, "attn_implementation": "eager"}
     try:
-        return AutoModelForSequenceClassification.from_pretrained(name, dtype=torch.float32, **options).eval()
+        return kind.from_pretrained(name, dtype="float32", **options).eval()
     except Exception as error:
-        raise model_files.load_error(config, WHAT, error) from error
+        raise _models.load_error(config, WHAT, error) from error
 
 
 def _quantize(graph: Any, path: Path) -> None:  # noqa: ANN401

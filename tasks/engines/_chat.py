@@ -1,4 +1,4 @@
-"""Prompts in, token ids out: a model's chat template around texts that can say nothing to the template.
+"""Prompts in, token ids out: a model's chat template around texts that can't act as markup.
 
 A passage may hold `<|im_end|>` or `</think>`, by accident or by design. Only the template's own markers become special
 tokens of the model; in a text they are read letter by letter. The template is rendered once, around placeholders, and
@@ -15,9 +15,10 @@ from typing import Any
 from tokenizers import Tokenizer, decoders
 
 from tasks.core.errors import EngineError
+from tasks.engines import _models
 
 SYSTEM, USER = "Leadline-System-Text", "Leadline-User-Text"
-# Some templates tell the model what day it is: equal prompts would differ from one night to the next.
+# Some templates contain the date: equal prompts would differ from one night to the next.
 SAME_DAY = "{% macro strftime_now(format) %}{{ {'%d %b %Y': '01 Jan 2025'}.get(format, '2025-01-01') }}{% endmacro %}"
 AT_ONCE = 256  # texts encoded together: an encoding takes far more memory than its ids
 
@@ -35,7 +36,7 @@ class Chat:
         Args:
             tokenizer: Of transformers.
             model: What it belongs to, for messages.
-            thinking: Value of the template's `enable_thinking`; None sets nothing.
+            thinking: The template's `enable_thinking`; None leaves it out.
 
         Raises:
             EngineError: The tokenizer or the template can't be used so.
@@ -125,7 +126,7 @@ def _render(tokenizer: Any, model: str, options: dict[str, bool]) -> list[str]: 
                 **options,
             )
         except Exception as error:  # jinja's errors, and those of templates' own
-            problem = (str(error).strip().splitlines() or [type(error).__name__])[0][:200]
+            problem = _models.reason(error)
             continue
         pieces = re.split(f"({SYSTEM}|{USER})", text)
         if pieces[1::2] == expected:

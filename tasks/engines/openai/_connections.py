@@ -1,7 +1,7 @@
-"""Connections to OpenAI-compatible servers, and what is known of each: one request out, one answer or reason back.
+"""Connections to OpenAI-compatible servers, and the health of each: one request out, one answer or reason back.
 
-Left out: what requests and answers say (`_openai_wire.py`), sending a request again (`openai_server.py`), proxies. A
-message names a server and a status, never what was sent or answered, which may quote a trace, and never the key.
+Left out: the content of requests and answers (`_wire.py`), sending a request again (`server.py`), proxies. A message
+names a server and a status, never a request or an answer, which may quote a trace, and never the key.
 """
 
 import asyncio
@@ -15,9 +15,9 @@ from yarl import URL
 
 from tasks.core.errors import EngineError
 from tasks.engines.generator import Server
-from tasks.engines.shared import openai_wire as wire
+from tasks.engines.openai import _wire as wire
 
-RESTS_S = 10.0  # how long a server that failed is spared, where others answer
+RESTS_S = 10.0  # how long a server that failed gets no requests, where others answer
 DEAD_AFTER = 20  # failures in a row
 CONNECTS_WITHIN_S = 10.0
 LISTS_WITHIN_S = 30.0
@@ -33,7 +33,7 @@ class NoAnswerError(EngineError):
 
 
 class AgainError(Exception):
-    """A request got no answer for now; says why, and how long the server asks to wait."""
+    """A request got no answer for now; with the reason, and how long the server wants to wait."""
 
     def __init__(self, problem: str, pause_s: float = 0) -> None:
         super().__init__(problem)
@@ -42,11 +42,11 @@ class AgainError(Exception):
 
 @dataclass(eq=False)
 class Target:
-    """One server and how it does.
+    """One server and its health.
 
     Attributes:
         failures: Requests in a row that it did not answer.
-        rests_until: Time of the loop before which it is spared.
+        rests_until: Time of the loop before which it gets no requests.
     """
 
     url: URL
@@ -60,11 +60,11 @@ class Target:
         return self.failures >= DEAD_AFTER
 
     def answered(self) -> None:
-        """It does."""
+        """Note that it answered a request."""
         self.failures, self.rests_until = 0, 0
 
     def failed(self, times: int = 1) -> None:
-        """It doesn't."""
+        """Note that it did not."""
         self.failures += times
         self.rests_until = _now() + RESTS_S
 
@@ -76,7 +76,7 @@ class Servers:
         """Open no connection yet.
 
         Args:
-            name: What the servers call the model.
+            name: The model's name on the servers.
 
         Raises:
             EngineError: A URL is wrong, or the key's variable is not set.
@@ -96,7 +96,7 @@ class Servers:
         await self._session.close()
 
     async def check(self) -> None:
-        """Ask all servers for their models.
+        """List the models of all servers.
 
         Raises:
             NoAnswerError: None answers.
@@ -110,7 +110,7 @@ class Servers:
             raise NoAnswerError(f"no server answers: {'; '.join(map(str, found))}. Start it, or check server.urls.")
 
     def choose(self, target: Target) -> Target:
-        """The server itself, or the one that does best where it failed of late."""
+        """The server itself, or the healthiest one where it failed recently."""
         now = _now()
         if target.rests_until <= now:
             if target.failures:
@@ -119,7 +119,7 @@ class Servers:
         return min(self.targets, key=lambda t: (t.rests_until > now, t.failures, t.in_flight))
 
     async def post(self, target: Target, body: bytes) -> tuple[int, bytes]:
-        """Ask for a chat completion.
+        """Request a chat completion.
 
         Returns:
             Status and body of an answer (200) or of a refusal (`REFUSED`).

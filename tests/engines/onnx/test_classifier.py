@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 
 from tasks.core.errors import EngineError
-from tasks.engines import onnx_cpu
 from tasks.engines.classifier import ClassifierConfig, Encoder, Labels, open_classifier
-from tasks.engines.onnx_cpu import OnnxClassifier, write_graph
-from tasks.engines.shared import onnx_graph
+from tasks.engines.onnx import _graph
+from tasks.engines.onnx import classifier as onnx_cpu
+from tasks.engines.onnx.classifier import OnnxClassifier, write_graph
 
 for needed in ("onnx", "onnxscript", "onnxruntime"):
     pytest.importorskip(needed)
@@ -148,19 +148,19 @@ def test_description_is_other_engines_own_but_for_int8(folders):
     assert OnnxClassifier(own).describe() == Encoder(own).describe()
     assert made(folders["bert"], threads=2).describe() == made(folders["bert"]).describe()
     quantized = made(folders["bert"], dtype="int8").describe()
-    assert quantized == {**Encoder(own).describe(), "dtype": "int8", "quantization": onnx_graph.SCHEME}
+    assert quantized == {**Encoder(own).describe(), "dtype": "int8", "quantization": _graph.SCHEME}
 
 
 @pytest.fixture
 def own_cache(folders, tmp_path, monkeypatch):
-    """A cache with one graph, the int8 one of BERT, and what a classifier that has it says of PAIRS."""
-    output = made(folders["bert"], dtype="int8").classify(PAIRS).probabilities
+    """A cache with one graph, the int8 one of BERT, and its probabilities of PAIRS."""
+    expected = made(folders["bert"], dtype="int8").classify(PAIRS).probabilities
     full = onnx_cpu._cached(config(folders["bert"], dtype="int8"))
     monkeypatch.setenv(onnx_cpu.CACHE_VARIABLE, str(tmp_path / "cache"))
     own = onnx_cpu._cached(config(folders["bert"], dtype="int8"))
     own.parent.mkdir(parents=True)
     shutil.copy(full, own)
-    return own, output
+    return own, expected
 
 
 def test_cached_graph_is_used_again(folders, own_cache, tmp_path, monkeypatch):
@@ -170,7 +170,7 @@ def test_cached_graph_is_used_again(folders, own_cache, tmp_path, monkeypatch):
     def export(*_):
         raise AssertionError("exported")
 
-    monkeypatch.setattr(onnx_graph, "_export", export)
+    monkeypatch.setattr(_graph, "_export", export)
     found = made(copied, dtype="int8").classify(PAIRS).probabilities  # weights count, not paths
     assert np.array_equal(found, own_cache[1])
     with pytest.raises(AssertionError, match="exported"):
@@ -181,10 +181,10 @@ def test_cached_graph_is_used_again(folders, own_cache, tmp_path, monkeypatch):
 
 @pytest.mark.parametrize("kept", [0, 0.5])
 def test_broken_cached_graph_is_made_anew(folders, own_cache, kept):
-    graph, output = own_cache
+    graph, expected = own_cache
     whole = graph.read_bytes()
     graph.write_bytes(whole[: int(kept * len(whole))])
-    assert np.array_equal(made(folders["bert"], dtype="int8").classify(PAIRS).probabilities, output)
+    assert np.array_equal(made(folders["bert"], dtype="int8").classify(PAIRS).probabilities, expected)
     assert graph.stat().st_size == len(whole)
 
 
@@ -193,7 +193,7 @@ def test_two_processes_with_an_empty_cache_agree_and_say_nothing(folders, tmp_pa
     code = (
         "import sys\n"
         "from tasks.engines.classifier import ClassifierConfig\n"
-        "from tasks.engines.onnx_cpu import OnnxClassifier\n"
+        "from tasks.engines.onnx.classifier import OnnxClassifier\n"
         "assert not {'torch', 'transformers', 'onnx', 'onnxruntime'} & set(sys.modules)\n"
         f"own = ClassifierConfig(model={str(folders['bert'])!r}, engine='onnx_cpu', dtype='int8', max_tokens=48)\n"
         f"print(OnnxClassifier(own).classify({PAIRS[:3]!r}).probabilities.tobytes().hex())\n"
@@ -201,9 +201,9 @@ def test_two_processes_with_an_empty_cache_agree_and_say_nothing(folders, tmp_pa
     env = {"PATH": "", "LEADLINE_CACHE": str(tmp_path), "OMP_NUM_THREADS": "1"}
     pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
     both = [subprocess.Popen([sys.executable, "-c", code], env=env, **pipes) for _ in range(2)]
-    reported = [process.communicate(timeout=120) for process in both]
+    outputs = [process.communicate(timeout=120) for process in both]
     here = made(folders["bert"], dtype="int8").classify(PAIRS[:3]).probabilities.tobytes().hex()
-    assert reported == [(f"{here}\n", "")] * 2
+    assert outputs == [(f"{here}\n", "")] * 2
     (graph,) = tmp_path.rglob("*.onnx")
     assert list(graph.parent.iterdir()) == [graph]  # nothing half-written is left
 
@@ -286,16 +286,16 @@ def test_model_that_does_not_export_names_the_other_engine(folders, tmp_path, mo
 
 
 def test_graph_that_answers_otherwise_than_the_model_is_never_kept(folders, tmp_path, monkeypatch):
-    right = onnx_graph.run
+    right = _graph.run
     monkeypatch.setenv(onnx_cpu.CACHE_VARIABLE, str(tmp_path))
     # Right on the length that it was exported with, wrong on others: what a misread shape looks like.
-    monkeypatch.setattr(onnx_graph, "run", lambda session, ids: right(session, ids) + (len(ids) > 40))
+    monkeypatch.setattr(_graph, "run", lambda session, ids: right(session, ids) + (len(ids) > 40))
     with pytest.raises(EngineError, match="other logits than the model, by 1"):
         made(folders["bert"]).classify(PAIRS)
     assert list(tmp_path.rglob("*.onnx")) == []
 
 
-def test_failing_run_shows_lengths_and_no_text(folders):
+def test_failing_run_reports_lengths_and_no_text(folders):
     class Broken:
         def run(self, *_):
             raise RuntimeError("the order customer")
@@ -307,8 +307,8 @@ def test_failing_run_shows_lengths_and_no_text(folders):
     assert "customer" not in str(caught.value)
 
 
-@pytest.mark.skipif(not onnx_graph._vnni(), reason="without VNNI there is one way only")
+@pytest.mark.skipif(not _graph._vnni(), reason="without VNNI there is one way only")
 def test_processors_with_and_without_vnni_instructions_agree(folders, ready):
     ids = Encoder(config(folders["bert"])).ids(PAIRS)
-    fast, precise = (onnx_graph.session(ready, vnni=vnni) for vnni in (True, False))
-    assert all(np.array_equal(onnx_graph.run(fast, pair), onnx_graph.run(precise, pair)) for pair in ids)
+    fast, precise = (_graph.session(ready, vnni=vnni) for vnni in (True, False))
+    assert all(np.array_equal(_graph.run(fast, pair), _graph.run(precise, pair)) for pair in ids)

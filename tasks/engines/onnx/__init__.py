@@ -1,0 +1,1 @@
+"""Classifiers on the CPU through ONNX Runtime."""

@@ -1,0 +1,1 @@
+"""Language models on servers that speak OpenAI's chat completions."""

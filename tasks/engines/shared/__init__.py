@@ -1,1 +1,0 @@
-"""What several engines need: a model's files, token ids, batches, processes and requests."""
