@@ -1,13 +1,15 @@
 """`leadline noise`: a sample of past requests is judged again, and how far a judge agrees with itself is measured."""
 
 from collections.abc import Iterable, Mapping, Sequence
+from datetime import date
 from functools import partial
+from pathlib import Path
 from typing import Annotated, Any
 
 from flows.console import note, show_result
 from flows.options import Config, From, Json, Night, To, days_or_yesterday, optional
 from flows.runtime.progress import bar_or_silent
-from flows.runtime.run import locked, on_record
+from flows.runtime.run import Runner, locked, on_record
 from tasks.analysis.noise import STAGE, measure
 from tasks.core.errors import UsageError
 from tasks.core.paths import CONFIG
@@ -66,6 +68,36 @@ def _measured(ctx: Context, its: Sequence[CascadeJudge], sample: int) -> tuple[S
     return result, row
 
 
+def run(
+    config: Path,
+    first: date,
+    last: date,
+    sample: int,
+    judge: str | None = None,
+    *,
+    as_json: bool = False,
+    runner: Runner | None = None,
+) -> None:
+    """Measure every judge of every recipe, or the one that is named, and print a row of `judge_noise` for each.
+
+    Raises:
+        UsageError: No recipe has such a judge, or there is nothing to judge again.
+        BusyError: A run holds the lake.
+    """
+    contexts = build_contexts(config, first, last, progress=bar_or_silent())
+    chosen = [(ctx, its) for ctx in contexts for its in judges_of(ctx, judge)]
+    if not chosen:
+        known = sorted({m.name for ctx in contexts for m in ctx.judges})
+        raise UsageError(f"--judge {judge}: no recipe of {config} has this judge. They have {', '.join(known)}.")
+    rows = []
+    with locked(contexts[0].lake, f"noise {first}..{last}"), on_record("noise", contexts, runner) as record:
+        for ctx, its in chosen:
+            with record.slot(its[0].gpus, [ctx]):
+                row = record.stage_with(STAGE, partial(_measured, ctx, its, sample))
+            rows.append({"judge": its[0].name, "recipe_name": ctx.settings.name, **row})
+    show_result(document(rows), None, rows if as_json else None)
+
+
 def command(
     sample: Annotated[int, optional("Requests to judge again, at least.", "--sample", min=1)],
     judge: Annotated[str | None, optional("Name of a judge's file; every judge by default.", "--judge")] = None,
@@ -76,16 +108,4 @@ def command(
     as_json: Json = False,
 ) -> None:
     """Judge past requests again: how far does a judge agree with itself?"""
-    first, last = days_or_yesterday(one, start, end)
-    contexts = build_contexts(config, first, last, progress=bar_or_silent())
-    chosen = [(ctx, its) for ctx in contexts for its in judges_of(ctx, judge)]
-    if not chosen:
-        known = sorted({m.name for ctx in contexts for m in ctx.judges})
-        raise UsageError(f"--judge {judge}: no recipe of {config} has this judge. They have {', '.join(known)}.")
-    rows = []
-    with locked(contexts[0].lake, f"noise {first}..{last}"), on_record("noise", contexts) as record:
-        for ctx, its in chosen:
-            with record.slot(its[0].gpus, [ctx]):
-                row = record.stage_with(STAGE, partial(_measured, ctx, its, sample))
-            rows.append({"judge": its[0].name, "recipe_name": ctx.settings.name, **row})
-    show_result(document(rows), None, rows if as_json else None)
+    run(config, *days_or_yesterday(one, start, end), sample, judge, as_json=as_json)
