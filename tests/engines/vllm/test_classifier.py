@@ -124,7 +124,7 @@ def test_after_a_signal_the_engine_is_not_waited_for():
     given = []
     engine = SimpleNamespace(engine_core=SimpleNamespace(shutdown=lambda **options: given.append(options)))
     for error in (KeyboardInterrupt, EngineError):
-        host = Host(config("."), "classifier", "", "")
+        host = Host(config("./model"), "classifier", "", "")
         host.llm = SimpleNamespace(llm_engine=engine)
         with pytest.raises(error), contextlib.closing(host):
             raise error
