@@ -235,9 +235,11 @@ class _Maker:
         return Pair(premise, hypothesis, label, self.document.source, kind, self.document.group)
 
 
-def _question(claim: dict[str, Any]) -> str:
-    """The question of a claim that answers it by a word: "Yes."."""
-    return str(claim.get("q", "")) if claim["k"] == "yes_no" else ""
+def _context(claim: dict[str, Any], claims: Sequence[dict[str, Any]]) -> str:
+    """What a claim is read with: the sentence before, and the question of a "yes" or of one of two equal claims."""
+    equal = sum(c["t"] == claim["t"] for c in claims) > 1
+    question = claim.get("q", "") if claim["k"] == "yes_no" or equal else ""
+    return f"{question} {claim.get('b', '')}".strip()
 
 
 def _lines(path: Path) -> list[str]:
@@ -247,7 +249,7 @@ def _lines(path: Path) -> list[str]:
 def _document(line: str, path: Path) -> Document:
     row = json.loads(line)
     claims = [
-        Claim(c["t"], c["l"], tuple(c["s"]), c["k"], c.get("f"), c.get("b") or _question(c), c.get("w"))
+        Claim(c["t"], c["l"], tuple(c["s"]), c["k"], c.get("f"), _context(c, row["claims"]), c.get("w"))
         for c in row["claims"]
     ]
     source = next((name for name in ("natural", "twins") if path.stem.startswith(name)), "authored")

@@ -278,7 +278,7 @@ def test_documents_and_their_sentences_stand_in_the_repository_once(repository):
     assert len({d.group for d in repository}) == len(repository)
     # A sentence that stood twice would still be there when it is taken away.
     assert not [d.group for d in repository if len(set(d.sentences)) < len(d.sentences)]
-    assert not [d.group for d in repository if len({c.text for c in d.claims}) < len(d.claims)]
+    assert not [d.group for d in repository if len({c.hypothesis for c in d.claims}) < len(d.claims)]
 
 
 def test_labels_of_the_repository_are_known(rows):
