@@ -61,10 +61,10 @@ def test_what_is_measured_on_are_the_claims_answers_and_chunks_of_all_files_and_
     assert set(found) >= {"A claim.", "A chunk.", "Another.", "An answer.", "A chunk of a trace."}
     held = [d for d in authored.read(DATA) if authored.held_out(d)]
     assert {" ".join(d.sentences) for d in held} <= set(found)
-    assert {c.text for d in held for c in d.claims} <= set(found)
+    assert {c.hypothesis for d in held for c in d.claims} <= set(found)
 
 
-# Tells ----------------------------------------------------------------------------------------------------------------
+# Shortcuts ------------------------------------------------------------------------------------------------------------
 
 
 def claims(count, seed=0):
