@@ -105,16 +105,16 @@ class Queries:
         try:
             for relation, rows in relations.items():
                 bind(self._connection, relation, rows)
-            result = self._connection.execute(text, used(text, params or {})).to_arrow_table()
+            return self._connection.execute(text, used(text, params or {})).to_arrow_table()
         except duckdb.Error:
             check(part.path for rows in relations.values() if not isinstance(rows, pa.Table) for part in rows)
             raise
-        for relation, rows in relations.items():
-            if isinstance(rows, pa.Table) or not rows:
-                self._connection.unregister(relation)
-            else:
-                self._connection.execute(f'DROP VIEW "{relation}"')
-        return result
+        finally:
+            for relation, rows in relations.items():
+                if isinstance(rows, pa.Table) or not rows:
+                    self._connection.unregister(relation)
+                else:
+                    self._connection.execute(f'DROP VIEW IF EXISTS "{relation}"')
 
 
 def used(text: str, params: Mapping[str, object]) -> dict[str, object]:

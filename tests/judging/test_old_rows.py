@@ -7,7 +7,7 @@ before it is shared with the old rows. What a model would score is a constant, a
 row of these tables and takes longer than all the rest.
 """
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from hashlib import sha256
 from pathlib import Path
@@ -30,7 +30,6 @@ from tasks.run.plan import trace_parts
 from tasks.scorers import Item, Kind, Scored, Scorer
 from tasks.scoring import corrected as reviewed
 from tasks.scoring import grace, nightly, score
-from tasks.store.query import Queries
 
 CONFIGS = ROOT / "configs"
 SHOWN = {"a": "Water boils at one hundred degrees.", "b": "Tea is a plant. It is drunk hot."}
@@ -133,30 +132,19 @@ class Constant:
         """Nothing is held."""
 
 
-class Kept(Queries):
-    """One DuckDB for all nights: starting it takes longer than what it is asked here."""
-
-    def __exit__(self, *_: object) -> None:
-        """The next stage asks it too."""
-
-
 def constant(scorer: Scorer) -> Scorer:
     return Constant(scorer.kinds, scorer.method, scorer.version, scorer.asks)
 
 
 @pytest.fixture(scope="module")
-def root(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+def root(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A lake with a few traces, judged and scored under the recipes that the changes are made to."""
     made = tmp_path_factory.mktemp("lake")
     (made / "recorded.jsonl").write_text("")
-    with pytest.MonkeyPatch.context() as patched, Kept("1GB", made / "scratch") as queries:
-        queries._connection.execute("SET threads = 1")
-        patched.setattr(Context, "queries", lambda _: queries)
-        night(made, {})
-        for base in (TOGETHER, {"cascade": {}}):
-            night(made, base)
-        assert len(rows_of(made)) > 3 * 10
-        yield made
+    for base in ({}, TOGETHER, {"cascade": {}}):
+        night(made, base)
+    assert len(rows_of(made)) > 3 * 10
+    return made
 
 
 def changed(root: Path, recipe: Mapping[str, Any], judge: Mapping[str, Any] | None = None) -> Context:

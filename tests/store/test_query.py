@@ -109,3 +109,47 @@ def test_a_complaint_of_duckdb_becomes_a_usage_error() -> None:
     assert isinstance(error, UsageError)
     assert "SELEC" in str(error)
     assert "docs/tables.md" in str(error)
+
+
+class TestNext:
+    """DuckDB is kept for the next use, and nothing of the one before is."""
+
+    def opened(self, queries: Queries) -> str:
+        """A DuckDB's own number: its temporary tables are seen by nobody else."""
+        queries._connection.execute("CREATE TEMP TABLE IF NOT EXISTS own AS SELECT uuid()::VARCHAR AS id")
+        return str(queries._connection.execute("SELECT id FROM own").fetchone())
+
+    def test_one_after_the_other_share_a_duckdb_and_two_at_once_do_not(self, tmp_path: Path) -> None:
+        with Queries("500MB", tmp_path) as first:
+            used = self.opened(first)
+        with Queries("500MB", tmp_path) as second, Queries("500MB", tmp_path) as beside:
+            assert self.opened(second) == used != self.opened(beside)
+
+    def test_other_settings_a_directory_that_went_and_an_error_begin_anew(self, tmp_path: Path) -> None:
+        scratch = tmp_path / "scratch"
+        scratch.mkdir()
+        with Queries("500MB", scratch) as first:
+            used = {self.opened(first)}
+        scratch.rmdir()
+        with Queries("500MB", scratch) as gone:
+            used.add(self.opened(gone))
+        with Queries("400MB", scratch) as smaller:
+            used.add(self.opened(smaller))
+        with pytest.raises(ValueError, match="stop"), Queries("400MB", scratch):
+            raise ValueError("stop")
+        with Queries("400MB", scratch) as after:
+            used.add(self.opened(after))
+        assert len(used) == 4
+
+    @pytest.mark.parametrize("fails", [False, True])
+    def test_no_relation_of_the_one_before_is_left(self, tmp_path: Path, fails: bool) -> None:
+        relations = {"relevance": [part_of(tmp_path, "t1")], "own": pa.table({"x": [1]}), "claims": []}
+        with Queries("500MB", tmp_path) as first:
+            if fails:
+                with pytest.raises(duckdb.Error):
+                    first.select("SELECT nothing FROM relevance, own, claims", relations)
+            else:
+                first.select("SELECT 1 FROM relevance, own, claims", relations)
+        for name in relations:
+            with pytest.raises(duckdb.CatalogException), Queries("500MB", tmp_path) as second:
+                second.select(f"SELECT * FROM {name}", {})
