@@ -114,7 +114,7 @@ def pairs(documents: Sequence[Document], seed: int, form: Form) -> Iterator[Pair
             documents[i - 1] if documents[i - 1].source == document.source else documents[(i + 1) % len(documents)]
         )
         maker = _Maker(document, stranger, random.Random(f"{seed}:{document.group}"))  # noqa: S311
-        yield from maker.short() if form == "sentences" else maker.whole() if form == "documents" else maker.nearest()
+        yield from {"sentences": maker.short, "documents": maker.whole, "nearest": maker.nearest}[form]()
 
 
 def shortened(pair: Pair) -> Pair:

@@ -64,7 +64,8 @@ def build(recipe: Recipe, sets: Sequence[Path]) -> list[Pair]:
     labels: dict[tuple[str, str], set[str]] = {}
     for p in found:
         labels.setdefault((p.premise, p.hypothesis), set()).add(p.label)
-    clear = [p for p in found if "entailment" not in (both := labels[p.premise, p.hypothesis]) or len(both) == 1]
+    conflicts = {pair for pair, its in labels.items() if "entailment" in its and len(its) > 1}
+    clear = [p for p in found if (p.premise, p.hypothesis) not in conflicts]
     return sorted(clear, key=lambda p: keys.key(recipe.seed, p.premise, p.hypothesis))
 
 
