@@ -17,7 +17,7 @@ from tasks.text import overlap
 from tasks.text.nearest import nearest
 
 Label = Literal["entailment", "neutral", "contradiction", "not_entailment"]
-Form = Literal["sentences", "documents", "nearest"]
+Form = Literal["sentences", "documents"]
 HELD_OUT = 10  # one document in so many is kept for measuring
 PEOPLE = {"S": "supported", "P": "partially_supported", "U": "not_supported", "C": "contradicted"}
 LABELS: dict[str, Label] = {"P": "neutral", "U": "neutral", "C": "contradiction"}
@@ -33,6 +33,7 @@ class Pair:
         source: Which data it comes from.
         kind: How it was made.
         group: Pairs of one document share it: folds and held-out parts never cut through a group.
+        needs: Sentences of the premise without which the label would be wrong, where these are known.
     """
 
     premise: str
@@ -41,6 +42,7 @@ class Pair:
     source: str
     kind: str
     group: str
+    needs: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,12 +116,13 @@ def pairs(documents: Sequence[Document], seed: int, form: Form) -> Iterator[Pair
             documents[i - 1] if documents[i - 1].source == document.source else documents[(i + 1) % len(documents)]
         )
         maker = _Maker(document, stranger, random.Random(f"{seed}:{document.group}"))  # noqa: S311
-        yield from {"sentences": maker.short, "documents": maker.whole, "nearest": maker.nearest}[form]()
+        yield from maker.short() if form == "sentences" else maker.whole()
 
 
 def shortened(pair: Pair) -> Pair:
-    """The pair with the few sentences of its premise that are nearest to the claim."""
-    return replace(pair, premise=nearest(pair.premise, pair.hypothesis))
+    """The pair with the few sentences of its premise nearest to the claim, if these are enough for its label."""
+    premise = nearest(pair.premise, pair.hypothesis)
+    return replace(pair, premise=premise) if all(sentence in premise for sentence in pair.needs) else pair
 
 
 class _Maker:
@@ -169,17 +172,12 @@ class _Maker:
         for claim in self.document.claims:
             made = self.supported(claim) if claim.label == "S" else self.others(claim)
             for kind, premise, label in made:
-                yield self.pair(kind, premise, claim.hypothesis, label)
+                needs = claim.needs if claim.label == "S" and label == "entailment" else ()
+                pair = self.pair(kind, premise, claim.hypothesis, label)
+                yield replace(pair, needs=tuple(self.all[i] for i in needs))
         for i in self.rng.sample(self.long(), min(2, len(self.long()))):
             yield self.pair("verbatim", self.context(self.all), self.all[i], "entailment")
             yield self.pair("verbatim_gone", self.context(self.without([i])), self.all[i], "neutral")
-
-    def nearest(self) -> Iterator[Pair]:
-        """The pairs of whole documents by their nearest sentences, as far as these tell one label from another."""
-        needed = {c.hypothesis: [self.all[i] for i in c.needs] for c in self.document.claims if c.label == "S"}
-        for pair in map(shortened, self.whole()):
-            if pair.label != "entailment" or all(s in pair.premise for s in needed.get(pair.hypothesis, ())):
-                yield pair
 
     def supported(self, claim: Claim) -> Iterator[tuple[str, str, Label]]:
         yield "whole", self.context(self.all), "entailment"

@@ -79,11 +79,15 @@ def _draw(data: Data, used: Sequence[Document], sets: Sequence[Path], seed: int)
     if data.perturbed:
         prose = sorted({p.premise for p in others} | {" ".join(d.sentences) for d in used if d.source == "natural"})
         others += _sample(perturb.pairs(prose, seed), data.perturbed, seed)
-    if data.form == "nearest":
-        others = [authored.shortened(p) for p in others]
     lines = [*FRAME, *(s for d in used for s in d.sentences)]
-    found = [_noisy(p, lines, data.noise, seed) for p in made + others]
+    found = [_noisy(_cut(p, data.nearest, seed), lines, data.noise, seed) for p in made + others]
     return (p for p in found if len(p.premise.split()) >= SHORTEST_PREMISE)
+
+
+def _cut(pair: Pair, share: float, seed: int) -> Pair:
+    """The pair, in a share of cases with the sentences nearest to the claim alone: whatever its label is."""
+    rng = random.Random(f"{seed}:nearest:{pair.premise}{pair.hypothesis}")  # noqa: S311
+    return authored.shortened(pair) if rng.random() < share else pair
 
 
 def _noisy(pair: Pair, lines: Sequence[str], share: float, seed: int) -> Pair:

@@ -17,11 +17,12 @@ class Data(Settings):
     """Which pairs, and how many of them.
 
     Attributes:
-        form: What stands beside a claim: `documents` (whole), single `sentences`, or the few `nearest` sentences of a
-            document, which then holds for the labeled sets too.
+        form: What stands beside an authored claim: a whole document (`documents`) or single `sentences`.
         authored: Share of the authored documents' pairs that is used (whole documents), in [0, 1].
         natural: The same for the documents that were written as assistants write.
         twins: The same for the documents with minimal pairs of claims.
+        nearest: Share of the pairs, labeled sets included, whose premise is cut to the few sentences nearest to the
+            claim.
         noise: Share of the pairs whose premise gets a line of another document or of a page's frame at one end.
         near_misses: Share of the authored claims that also stand beside nearly their own words, one of them wrong.
         sets: Labeled sets by name, with the largest number of pairs taken from each.
@@ -33,6 +34,7 @@ class Data(Settings):
     authored: Annotated[float, Field(ge=0, le=1)] = 1
     natural: Annotated[float, Field(ge=0, le=1)] = 1
     twins: Annotated[float, Field(ge=0, le=1)] = 0
+    nearest: Annotated[float, Field(ge=0, le=1)] = 0
     noise: Annotated[float, Field(ge=0, le=1)] = 0
     near_misses: Annotated[float, Field(ge=0, le=1)] = 0
     sets: dict[str, Annotated[int, Field(ge=1)]] = Field(default_factory=dict)

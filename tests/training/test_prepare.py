@@ -199,6 +199,9 @@ def sets(tmp_path_factory):
     return folder
 
 
+WORDS = ("red", "green", "blue", "white", "black")
+
+
 @pytest.fixture(scope="module")
 def built(sets):
     """Every kind of pair, of all of the repository's documents. Edits are made of the same text in both forms."""
@@ -210,6 +213,18 @@ def built(sets):
 @pytest.fixture(scope="module")
 def documents():
     return authored.read(DATA)
+
+
+@pytest.mark.parametrize(("share", "least", "most"), [(0, 0, 0), (0.5, 60, 140), (1, 200, 200)])
+def test_a_share_of_the_premises_is_cut_to_the_nearest_sentences(tmp_path, share, least, most):
+    # 200 premises of five sentences, of which one is the claim. By halves 100 are cut, with a deviation of 7.
+    lines = [" ".join(f"Item {i} of list {n} is {word}." for i, word in enumerate(WORDS)) for n in range(200)]
+    rows = [{"premise": x, "hypothesis": x.split(". ")[1] + ".", "label": "entailment"} for x in lines]
+    (tmp_path / "begin.jsonl").write_text("\n".join(map(json.dumps, rows)), encoding="utf-8")
+    data = Data(authored=0, natural=0, nearest=share, sets={"begin": 200})
+    cut = [p for p in prepare.build(Recipe(data=data), [tmp_path]) if p.premise not in lines]
+    assert least <= len(cut) <= most
+    assert all(p.premise.count(".") == 3 and p.hypothesis in p.premise for p in cut)
 
 
 @pytest.mark.parametrize("name", ["healthver", "climate_fever", "covidfact", "unheard_of"])
