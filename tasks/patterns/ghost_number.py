@@ -6,181 +6,19 @@ Left out: whether the figure could be computed from others, and whether the user
 chunk states is in no chunk.
 """
 
-import re
-from collections.abc import Iterator, Sequence
-from decimal import Decimal
-from functools import cached_property, lru_cache
+from collections.abc import Sequence
 
-from tasks.patterns._base import Chunk, Claim, Found, Span
+from tasks.patterns._base import Chunk, Claim, Found
 from tasks.text import numbers
-from tasks.text.numbers import Day, Figure
+from tasks.text.missing_figures import missing
 
 RULES = 1  # raised when the same claim and chunks give another finding
-
-ADDRESS = r"https?://\S+|www\.\S+|\S+@\S+|\b10\.\d{4,}/\S+"
-# References to sources that a style did not know, and numbers that say where in a list something stands.
-REFERENCE = (
-    r"\[\^?[\w.:#-]{0,12}\d+(?:\s*[,;–-]\s*\d+)*\]|【[^】]*】|"
-    r"\b(?:[Ss]ource|[Dd]ocument|[Pp]assage|[Cc]hunk|[Rr]eference|[Cc]ontext|[Ss]nippet)s?\s*(?:ID\s*|[Nn]o\.?\s*)?#?\d+(?:(?:\s*,|\s*and)\s*\d+)*|"
-    r"^\W*(?:(?:[Ss]tep|[Pp]art|[Pp]oint|[Tt]ip|[Oo]ption|[Rr]eason|[Mm]ethod|[Aa]nswer)\s+)?\(?\d{1,2}(?:[.):]\s|\s?[:–—]\s)"
-)
-# Letters and digits that make one name: COVID-19, B12, GPT-4, v2.3. "mid-1990s" and "sub-10" are no names.
-NAME = (
-    r"\b(?!(?:mid|pre|post|sub|non|top|under|over|circa|ca|late|early|since|age|aged|grade|level|type|ages|max|min|approx)-)"
-    r"[^\W\d_]+[-–_./]?\d[\w.-]*\w|\b[^\W\d_]+[-–_]?\d\b|\b\d+[^\W\d_]+\d\w*"
-)
-MASKED = re.compile(f"{ADDRESS}|{REFERENCE}|{NAME}", re.MULTILINE)
-# "the two companies" points back to two things; "three main reasons" announces what is then listed.
-POINTING = re.compile(r"\b(?:the|these|those|all|its|their|his|her|our|your|other|between|of|first|last|any)\s+$", re.I)
-COUNTED = re.compile(
-    r"[\s-]+(?:\w+\s+){0,2}?(?:main|key|major|primary|important|different|distinct|types?|kinds?|ways?|reasons?|factors?|"
-    r"steps?|options?|points?|things?|aspects?|parts?|categor(?:y|ies)|approach(?:es)?|methods?|groups?|examples?|"
-    r"forms?|sides?|components?|elements?|stages?|phases?|areas?|levels?|strategies|theories|methods|sources?)\b",
-    re.IGNORECASE,
-)
-HIGHEST_COUNT = 12
-HEDGE = re.compile(
-    r"(?:\b(?:about|around|approximately|approx\.?|roughly|nearly|almost|some|circa|ca\.?|over|under|close to|"
-    r"more than|less than|fewer than|estimated)|[~≈<>])\s*(?:[$€£]|US\$)?\s*$",
-    re.IGNORECASE,
-)
-ABOUT = Decimal("0.2")  # how far off, as a share, a figure may be that says it is no exact one
-HEADING = re.compile(r"(?:\bin|\(|[$€£])\s*(?:US)?\s?[$€£]?\s*(thousand|million|billion|trillion|bn|mn|m|k)s?\b", re.I)
-PERCENT_HEADING = re.compile(r"(?<!\d)(?<!\d\s)(?:%|\bpercent(?:age)?s?\b|\bper cent\b|\bshare\b)", re.IGNORECASE)
-
-
-class _Source:
-    """What the chunks of one trace say in figures, each way of saying it read when it is first needed."""
-
-    def __init__(self, text: str) -> None:
-        self._text = text
-
-    @cached_property
-    def digits(self) -> list[Figure]:
-        return numbers.figures(self._text)
-
-    @cached_property
-    def words(self) -> list[Figure]:
-        return [*numbers.spelt(self._text), *numbers.hints(self._text)]
-
-    @cached_property
-    def dates(self) -> frozenset[Day]:
-        return frozenset(day for _, _, days in numbers.dates(self._text) for day in days)
-
-    @cached_property
-    def clocks(self) -> frozenset[int]:
-        return frozenset(minute for _, _, minutes in numbers.clocks(self._text) for minute in minutes)
-
-    @cached_property
-    def values(self) -> frozenset[Decimal]:
-        return frozenset(v for f in self.digits for v in f.values)
-
-    @cached_property
-    def percents(self) -> frozenset[Decimal]:
-        return frozenset(v for f in self.digits if f.percent for v in f.values)
-
-    @cached_property
-    def headings(self) -> frozenset[int]:
-        return frozenset(numbers.SCALES[m[1].casefold()] for m in HEADING.finditer(self._text))
-
-    @cached_property
-    def percent_heading(self) -> bool:
-        return PERCENT_HEADING.search(self._text) is not None
-
-    def has(self, figure: Figure, *, hedged: bool) -> bool:
-        """Whether the figure is here, in any format."""
-        if figure.suffix == "s" and any(0 <= v - low < 10 for low in figure.values for v in self.values):
-            return True  # the 1990s: any year of them
-        if figure.suffix in numbers.ORDINAL_SUFFIXES and any(
-            (n - 1) * 100 < v <= n * 100 for n in figure.values if n > 10 for v in self.values
-        ):
-            return True  # the 19th century: any year of it
-        return self._stated(figure) or self._in_words(figure) or self._rounded(figure, hedged=hedged)
-
-    def has_day(self, day: Day) -> bool:
-        """Whether the date is here: whole, or its month (and day) beside a year or a day that stands elsewhere."""
-        for other in self.dates:
-            pairs = list(zip(day, other, strict=True))
-            if all(a is None or b is None or a == b for a, b in pairs) and all(
-                b is not None or a is None or Decimal(a) in self.values for a, b in pairs
-            ):
-                return True
-        return False
-
-    def _stated(self, figure: Figure) -> bool:
-        if figure.scale in self.headings and any(v.scaleb(-figure.scale) in self.values for v in figure.values):
-            return True
-        if not figure.percent:
-            return bool(figure.values & self.values)
-        if figure.values & (self.values if self.percent_heading else self.percents):
-            return True
-        return any(v / 100 in self.values for v in figure.values if v < 100) or any(
-            v != v.to_integral_value() and v in self.values for v in figure.values
-        )
-
-    def _in_words(self, figure: Figure) -> bool:
-        return any(w.values & figure.values for w in self.words if w.percent == figure.percent)
-
-    def _rounded(self, figure: Figure, *, hedged: bool) -> bool:
-        """Whether it is a figure of the source that was rounded, to two digits or, where it says so, to one."""
-        values = self.values if not figure.percent or self.percent_heading else self.percents
-        for value in figure.values:
-            significant = (value / figure.step).normalize()
-            digits = len(significant.as_tuple().digits)
-            if figure.scale == 0 and not hedged and value == value.to_integral_value():
-                digits = len(str(int(value)))  # 500 is exact to the unit unless it says "about"
-                step = Decimal(1)
-            else:
-                step = figure.step.scaleb(int(significant.as_tuple().exponent))
-            reach = min(step, value * ABOUT) if hedged else step / 2
-            if (digits >= 2 or hedged) and any(abs(v - value) <= reach for v in values):
-                return True
-        return False
-
-
-@lru_cache(maxsize=4)
-def _source(texts: tuple[str, ...]) -> _Source:
-    """Claims of one trace come one after another."""
-    return _Source("\n".join(texts))
 
 
 def detect(claim: Claim, chunks: Sequence[Chunk]) -> Found | None:
     """Figures that are in no chunk's text or title."""
     if not chunks or not (any(c.isdigit() for c in claim.text) or numbers.SPELT.search(claim.text)):
         return None
-    source = _source(tuple(text for chunk in chunks for text in (chunk.title, chunk.text)))
-    ghosts = list(_ghosts(claim.text, source))
+    source = "\n".join(text for chunk in chunks for text in (chunk.title, chunk.text))
+    ghosts = list(missing(claim.text, source))
     return Found(answer_spans=tuple(claim.where(*span) for span in ghosts)) if ghosts else None
-
-
-def _ghosts(text: str, source: _Source) -> Iterator[Span]:
-    taken = [m.span() for m in MASKED.finditer(text)]
-
-    def free(start: int, end: int) -> bool:
-        return all(end <= a or b <= start for a, b in taken)
-
-    for start, end, days in numbers.dates(text):
-        if free(start, end):
-            taken.append((start, end))
-            if not any(source.has_day(day) for day in days):
-                yield start, end
-    for start, end, minutes in numbers.clocks(text):
-        if free(start, end):
-            taken.append((start, end))
-            if not minutes & source.clocks:
-                yield start, end
-    for figure in sorted([*numbers.figures(text), *numbers.spelt(text)], key=lambda f: f.start):
-        if free(figure.start, figure.end) and _counts(text, figure):
-            hedged = HEDGE.search(text, 0, figure.start) is not None
-            if not source.has(figure, hedged=hedged):
-                yield figure.start, figure.end
-
-
-def _counts(text: str, figure: Figure) -> bool:
-    """Whether it states a quantity, and is not a way of speaking or a count of what the claim itself lists."""
-    if figure.percent or figure.scale:
-        return True
-    value = max(figure.values)
-    if figure.spelt and (value < 2 or POINTING.search(text, 0, figure.start)):
-        return False
-    return not (value <= HIGHEST_COUNT and COUNTED.match(text, figure.end))
