@@ -95,7 +95,8 @@ LEADLINE = Verbs(
         "judges": Verbs(
             "judges",
             "Judges: which there are, how two versions differ, and which of them count.",
-            {name: f"flows.judges:{name}_" for name in ("list", "show", "diff", "promote", "retire", "history")},
+            {name: f"flows.judges:{name}_" for name in ("list", "show", "diff", "promote", "retire", "history")}
+            | {"check": "flows.judge_check:check"},
         ),
     },
 )

@@ -1,0 +1,81 @@
+"""`leadline judges check`: ten known claims, before a night depends on a judge."""
+
+import json
+import resource
+import sys
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from flows.console import console, print_lines, table
+from tasks import judges
+from tasks.core import keys
+from tasks.core.errors import LeadlineError
+from tasks.core.paths import suite_dir
+from tasks.core.types import OUTAGE, Request, Verdict
+
+PARSED = 0.9  # least share of replies with a verdict
+AGREED = 9  # of ten, half of them supported: who guesses gets there once in 93 times
+
+
+def known_claims() -> list[tuple[str, Request]]:
+    """The label and the request of each known claim."""
+    lines = (suite_dir().parent / "check" / "claims.jsonl").read_text(encoding="utf-8").splitlines()
+    rows = [json.loads(line) for line in lines]
+    return [(row["label"], _request(row["passages"], row["claim"])) for row in rows]
+
+
+def _request(passages: Sequence[str], claim: str) -> Request:
+    (key,) = keys.request_keys(passages, [claim])
+    return Request(key, "\n\n".join(passages), claim, tuple(passages) if len(passages) > 1 else ())
+
+
+def agrees(label: str, verdict: Verdict) -> bool:
+    """Whether a verdict has the claim as supported where it is, and as unsupported or contradicted where it is not."""
+    if label == "supported":
+        return verdict.label == "supported"
+    return verdict.label in {"unsupported", "contradicted"}
+
+
+def check(file: Annotated[Path, typer.Argument(help="The judge's file.", metavar="FILE")]) -> None:
+    """Ask a judge ten known claims. Fit: all answered, 9 of 10 replies have a verdict, 9 of 10 agree; else exit 1."""
+    known = known_claims()
+    requests = [request for _, request in known]
+    judge = judges.load(file)
+    try:
+        started = time.perf_counter()
+        verdicts = judge.judge(requests[:1])  # loads the model
+        loaded = time.perf_counter()
+        verdicts += judge.judge(requests[1:])
+        seconds = time.perf_counter() - loaded
+    finally:
+        judge.close()
+    rows = [
+        (label, v.label or f"failed: {v.failure}", "" if agrees(label, v) else "differs", request.hypothesis)
+        for (label, request), v in zip(known, verdicts, strict=True)
+    ]
+    console().print(table("", ("known", "verdict", "", "claim"), rows))
+    tokens = sum(v.tokens_in + v.tokens_out for v in verdicts[1:])
+    answered = sum(v.failure != OUTAGE for v in verdicts)
+    parsed = sum(v.label is not None for v in verdicts) / len(known)
+    agreed = sum(agrees(label, v) for (label, _), v in zip(known, verdicts, strict=True))
+    print_lines(
+        f"first claim, model loaded: {loaded - started:.1f} s; the others: {tokens / seconds:,.0f} tokens/s",
+        f"memory, peak: {_memory():.2f} GiB of this machine (not of a GPU or a server)",
+        f"answered {answered} of {len(known)}; parse rate {parsed:.2f}; agreement {agreed} of {len(known)}",
+    )
+    if answered < len(known) or parsed < PARSED or agreed < AGREED:
+        raise LeadlineError(
+            f"{file} is not fit for tonight: it needs all {len(known)} answered, a parse rate of {PARSED} and "
+            f"agreement on {AGREED}. Look at the table, and at the model and the prompt that the file names."
+        )
+    print_lines(f"{file} is fit for tonight.")
+
+
+def _memory() -> float:
+    """Most memory that this process, or one that it started and that has ended, has held, in GiB."""
+    most = max(resource.getrusage(who).ru_maxrss for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN))
+    return most / 2 ** (30 if sys.platform == "darwin" else 20)
