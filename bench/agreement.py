@@ -26,14 +26,19 @@ from bench.fit_similarity import best_threshold, folds
 from bench.labeled import Claims, Floats, Ints, load_all
 from tasks import judges
 from tasks.core.types import Judge
-from tasks.judges.nli import FEATURES, Coefficients, Nli
+from tasks.judges.nli import FEATURES, SURFACE, Nli
 from training import fuse
 
 JUDGE = ROOT / "configs/judges/nli.yaml"
 SIMILARITY = ROOT / "configs/judges/similarity.yaml"
 DRAWS = 1000
-BASELINES = {"cosine": ("cosine",), "overlap + numbers": ("overlap", "missing_numbers")}
-PARTS = {"fusion": tuple(Coefficients.model_fields), "all but entailment": FEATURES[2:]}
+PARTS = {
+    "fusion": tuple(FEATURES[i] for i in fuse.FUSED),
+    "windows": ("windows",),
+    "nearest sentences": ("nearest",),
+    "all but the model": SURFACE,
+    "overlap + numbers": ("overlap", "missing_numbers"),
+}
 Interval = tuple[float, float, float]  # estimate, low, high
 Row = dict[str, Interval]
 
@@ -119,14 +124,13 @@ def compare(sets: Mapping[str, Claims], path: Path) -> tuple[dict[str, dict[str,
         rows[name] = {f"{path.stem} as configured": row}
         if path != SIMILARITY:
             rows[name]["similarity as configured"], _ = judged(claims, plain)
-    reader = judge if isinstance(judge, Nli) and judge.fused else None
+    reader = judge if isinstance(judge, Nli) else None
     samples = {n: fuse.sample(c, reader, fuse.CACHE) for n, c in sets.items()} if reader is not None else {}
     for name, sample in samples.items():
-        rows[name]["entailment, p ≥ 0.5"] = by_odds(sample.claims, sample.table[:, FEATURES.index("entailment")])
-        for label, features in {**PARTS, **BASELINES}.items() if len(samples) > 1 else ():
+        rows[name]["the model alone"] = by_odds(sample.claims, sample.table[:, fuse.OWN].mean(axis=1))
+        for label, features in PARTS.items() if len(samples) > 1 else ():
             rows[name][f"{label}, other sets"] = fused(samples, name, features)
-        for label in ("cosine", "overlap"):
-            rows[name][f"{label}, own folds"] = out_of_fold(sample.claims, sample.table[:, FEATURES.index(label)])
+        rows[name]["overlap, own folds"] = out_of_fold(sample.claims, sample.table[:, FEATURES.index("overlap")])
     judge.close()
     plain.close()
     return rows, costs

@@ -28,6 +28,9 @@ Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
 REFERENCE = re.compile(r"\s*\[\d+(?:\s*[,;–-]\s*\d+)*\]")  # the only style of these data
 SUPPORT = {"Complete": "supported", "Partial": "partially_supported", "Incomplete": "unsupported"}
+DEVELOPMENT = (
+    "gensearch", "hagrid", "factcheck_gpt", "wice", "qags_cnndm", "fool_me_twice", "climate_fever", "covidfact"
+)  # fmt: skip
 USABLE = {"supported", "partially_supported", "unsupported", "not_supported", "contradicted"}
 
 
@@ -85,12 +88,13 @@ def traces_and_labels(folder: Path) -> tuple[list[dict[str, Any]], list[dict[str
 
 
 def default_sets() -> dict[str, Claims]:
-    """All available sets: real traces, files of claims, the authored documents by kind."""
-    files = [shared() / f"nli/dev/{name}.jsonl" for name in ("wice", "qags_cnndm", "climate_fever", "covidfact")]
+    """All available sets: real traces, files of claims, the authored documents by kind, the log of two assistants."""
+    files = [shared() / f"nli/dev/{name}.jsonl" for name in DEVELOPMENT]
     found = {_name(path): load(path) for path in (default_data(), *files) if path.exists()}
     documents = _held_out(ROOT / "training/data/authored")
-    for source in ("authored", "natural"):
+    for source in ("authored", "natural", "twins"):
         found[source] = _claims(authored.labeled(d for d in documents if d.source == source))
+    found["assistant"] = load(ROOT / "bench/assistant")
     return found
 
 

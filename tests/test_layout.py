@@ -95,6 +95,7 @@ ELSEWHERE = {
     "tasks/text/sentences.py": "extractors/test_sentences.py",
     "tasks/text/spans.py": "extractors/cut/test_markdown.py",
     "tasks/text/words.py": "text/test_overlap.py",
+    "tasks/text/missing_figures.py": "patterns/test_patterns.py",
 }
 # Queries without a case of rows in a file: pages and views are tested with whole nights, the others with their verbs.
 NO_ROWS = {

@@ -153,30 +153,25 @@ def fuse(
     data: Annotated[
         list[Path] | None, typer.Option(help="Labeled sets; all that are at hand if none is named.")
     ] = None,
-    engine: Annotated[
-        str, typer.Option(help="Engine that reads the features: transformers_cpu or onnx_cpu.")
-    ] = "transformers_cpu",
-    write: Annotated[bool, typer.Option("--write", help="Write configs/judges/nli.yaml and nli-int8.yaml.")] = False,
+    write: Annotated[bool, typer.Option("--write", help="Write configs/judges/nli.yaml.")] = False,
 ) -> None:
     """Fit the fusion of the shipped model, and measure what each of its parts is worth."""
     from training import fuse as fusing
 
     sets = labeled.load_all(data)
-    judge = fusing.unfitted(engine)
+    judge = fusing.unfitted()
     samples = {name: fusing.sample(claims, judge, fusing.CACHE) for name, claims in sets.items()}
     judge.close()
     table = Table("features", *samples, title="Fitted to the other sets: balanced accuracy / area")
     for label, found in fusing.ablation(samples).items():
         table.add_row(label, *(f"{accuracy:.3f} / {area:.3f}" for accuracy, area in found.values()))
     console.print(table)
-    bands = fusing.bands(samples)
-    console.print(bands)
-    fit = fusing.fit(samples.values(), fusing.FUSED)
-    for path, how in fusing.CONFIGS.items():
-        text = fusing.yaml_text(samples, fit, bands.threshold, *how)
-        console.print(text, highlight=False, markup=False)
-        if write:
-            path.write_text(text, encoding="utf-8")
+    console.print(fusing.bands(samples))
+    fitted = {name: sample for name, sample in samples.items() if name not in fusing.MEASURED_ONLY}
+    text = fusing.yaml_text(fitted, fusing.fit(fitted.values(), fusing.FUSED))
+    console.print(text, highlight=False, markup=False)
+    if write:
+        fusing.CONFIG.write_text(text, encoding="utf-8")
 
 
 def main(arguments: Sequence[str] | None = None) -> None:

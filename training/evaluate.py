@@ -7,11 +7,14 @@ from bench.agreement import Row, judged
 from bench.labeled import Claims
 from tasks.engines.classifier import ClassifierConfig
 from tasks.judges.nli import Config, Nli
+from tasks.text.nearest import COUNT
 
 
 def evaluate(model: Path, sets: Mapping[str, Claims], max_tokens: int = 320) -> dict[str, Row]:
     """Agreement with people per set, of the label that a model of this folder gives at probability one half."""
-    judge = Nli(Config(classifier=ClassifierConfig(model=str(model.resolve()), max_tokens=max_tokens)))
+    judge = Nli(
+        Config(classifier=ClassifierConfig(model=str(model.resolve()), max_tokens=max_tokens), nearest_sentences=COUNT)
+    )
     rows = {name: judged(claims, judge)[0] for name, claims in sets.items()}
     judge.close()
     return rows

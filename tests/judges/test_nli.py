@@ -19,11 +19,10 @@ from tasks.core import keys
 from tasks.core.config import validate
 from tasks.core.errors import ConfigError
 from tasks.core.types import Request
-from tasks.engines.classifier import Classified, ClassifierConfig, Labels
-from tasks.judges.nli import Coefficients, Config, Fusion, Nli, Thresholds, log_odds
+from tasks.engines.classifier import ENGINES, Classified, ClassifierConfig, Labels
+from tasks.judges.nli import FEATURES, Coefficients, Config, Fusion, Nli, Thresholds, log_odds
 
 SHIPPED = ROOT / "configs/judges/nli.yaml"
-ZERO = dict.fromkeys(Coefficients.model_fields, 0.0)
 
 
 class Written:
@@ -159,25 +158,64 @@ def test_equal_windows_are_read_once_and_paid_for_once():
 
 
 def fused(**weights):
-    return Fusion(intercept=0.5, coefficients=Coefficients(**{**ZERO, **weights}))
+    return Fusion(intercept=0.5, coefficients=Coefficients(**weights))
 
 
-def test_fusion_weighs_log_odds_and_cosine():
-    # log-odds of 0.8 are ln 4; a text has cosine 1 with itself, so the cosine adds its weight.
-    judge = judge_of(fusion=fused(entailment=2.0, cosine=-1.5))
-    text = "Sun [0.8 0.2]"
-    verdict = only(judge, text, text)
-    odds = 0.5 + 2 * math.log(4) - 1.5
-    assert verdict.p_supported == pytest.approx(1 / (1 + math.exp(-odds)), abs=1e-3)
-    assert verdict.p_contradicted == 0.2  # the model's own
+def logistic(odds):
+    return pytest.approx(1 / (1 + math.exp(-odds)), abs=1e-4)
 
 
-def test_fusion_separates_near_claims_from_far_ones():
-    judge = judge_of(fusion=fused(cosine=4.0))
-    near, far = (
-        only(judge, "It rained in Bergen. [0.5 0.0]", claim) for claim in ("Rain fell in Bergen.", "Cats purr.")
-    )
-    assert near.p_supported > far.p_supported
+# Five sentences, of which the second shares its words with "It rained in Bergen." and the first is of one mind.
+LONG = (
+    "Cats purr [0.8 0.1] here. It rained in Bergen [0.2 0.6] all day. Dogs bark. Fish swim in the sea. "
+    "Snow fell on the hills of Norway."
+)
+
+
+def test_the_nearest_sentence_is_read_by_itself_and_counts_as_much_as_the_windows():
+    classifier = Written()
+    verdict = only(judge_of(classifier, nearest_sentences=1), LONG, "It rained in Bergen.")
+    assert [premise for premise, _ in classifier.calls[0]] == [LONG, "It rained in Bergen [0.2 0.6] all day."]
+    # The mean of ln 4, which the whole text is of, and -ln 4, which the one sentence is of.
+    assert verdict.p_supported == logistic(0)
+    assert verdict.p_contradicted == 0.6  # of the sentence: the whole has 0.1
+
+
+def test_a_text_of_few_sentences_is_read_once():
+    classifier = Written()
+    only(judge_of(classifier, nearest_sentences=3), "It rained. [0.7 0.1] The sun set.")
+    assert len(classifier.calls[0]) == 1
+
+
+def test_fusion_weighs_the_log_odds_of_windows_and_nearest_sentences():
+    judge = judge_of(nearest_sentences=1, fusion=fused(windows=2.0, nearest=0.5))
+    odds = 0.5 + 2 * math.log(4) - 0.5 * math.log(4)
+    assert only(judge, LONG, "It rained in Bergen.").p_supported == logistic(odds)
+
+
+@pytest.mark.parametrize(
+    ("claim", "names", "figures"),
+    [
+        ("Ada came to Bergen on March 14 at 4:40 pm.", 0, 0),
+        ("Ada came to Bergen on 15 March at 16:40.", 0, 1),
+        ("Ada came to Oslo on March 14 at 4:40 pm.", 1, 0),
+        ("Eva came to Oslo on 1 May at 3 pm with 2 cats and 5 dogs, for EUR 70.", 2, 3),  # five, counted as three
+    ],
+)
+def test_fusion_counts_figures_and_names_that_the_premise_lacks(claim, names, figures):
+    judge = judge_of(Written(room=100), fusion=fused(missing_names=-0.25, missing_figures=-0.5))
+    premise = "Yesterday Ada came to Bergen. It was 2024-03-14, 16:40."
+    assert only(judge, premise, claim).p_supported == logistic(0.5 - 0.25 * names - 0.5 * figures)
+
+
+def test_features_are_those_that_a_fusion_weighs():
+    judge = judge_of(nearest_sentences=1)
+    (row,) = judge.features([request(LONG, "It rained in Bergen.")]).tolist()
+    found = dict(zip(FEATURES, row, strict=True))
+    assert found["windows"] == pytest.approx(math.log(4))
+    assert found["nearest"] == pytest.approx(-math.log(4))
+    assert found["contradiction"] == pytest.approx(math.log(0.6 / 0.4))
+    assert (found["overlap"], found["missing_names"], found["missing_figures"]) == (1, 0, 0)
 
 
 @given(st.floats(0, 1))
@@ -229,16 +267,19 @@ def test_whatever_decides_a_verdict_is_in_the_version_and_nothing_else(shipped, 
         {"thresholds": settings["thresholds"] | {"contradicted": 0.9}},
         {"fusion": None},
         {"fusion": fusion | {"intercept": 9.0}},
-        {"fusion": fusion | {"window_words": 50}},
-        {"fusion": fusion | {"coefficients": fusion["coefficients"] | {"cosine": 9.0}}},
+        {"nearest_sentences": 2},
+        {"fusion": fusion | {"coefficients": fusion["coefficients"] | {"missing_names": 9.0}}},
         classifier(max_tokens=256),
-        classifier(dtype="bfloat16"),
+        classifier(dtype="bfloat16", engine="transformers_cpu"),
+        classifier(dtype="float32"),
         classifier(labels={"supported": 1}),
     ]
     versions = [version(**change) for change in other]
     assert len({shipped.version, *versions}) == len(other) + 1
-    for same in (classifier(batch_tokens=1024), classifier(threads=1), classifier(engine="vllm_offline")):
+    for same in (classifier(batch_tokens=1024), classifier(threads=1)):
         assert version(**same) == shipped.version
+    whole = {version(**classifier(dtype="float32", engine=engine)) for engine in ENGINES}
+    assert whole == {version(**classifier(dtype="float32"))}
 
 
 def test_the_model_that_ships_judges_a_pair_alike_whatever_stands_beside_it(shipped):
@@ -255,5 +296,5 @@ def test_the_model_that_ships_judges_a_pair_alike_whatever_stands_beside_it(ship
 
 
 def without_tokens(verdict):
-    """A verdict without its tokens: what was embedded before is not read again."""
+    """A verdict without its tokens: equal texts are paid for once."""
     return (verdict.key, verdict.label, verdict.p_supported, verdict.p_contradicted)

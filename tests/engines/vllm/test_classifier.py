@@ -172,7 +172,8 @@ def test_the_embedded_judge_gives_the_same_verdicts(tmp_path):
     verdicts = {}
     for engine in ("transformers_cpu", "vllm_offline"):
         file = tmp_path / f"{engine}.yaml"
-        file.write_text(yaml.safe_dump(settings | {"classifier": settings["classifier"] | {"engine": engine}}))
+        classifier = settings["classifier"] | {"engine": engine, "dtype": "float32"}
+        file.write_text(yaml.safe_dump(settings | {"classifier": classifier}))
         with in_process(), contextlib.closing(judges.load(file)) as judge:
             verdicts[engine] = judge.version, judge.judge(requests)
     (version, expected), (version_too, found) = verdicts.values()
