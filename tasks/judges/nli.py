@@ -35,7 +35,6 @@ RULES = 2  # raised when the way from probabilities to a verdict changes
 MODEL = ("windows", "nearest", "contradiction")  # features that the model gives
 SURFACE = ("overlap", "bigrams", "missing_numbers", "missing_names", "missing_figures")
 FEATURES = (*MODEL, *SURFACE)
-MOST_MISSING = 3  # beyond three missing figures a claim gets no worse
 MOST_ODDS = 7.0  # log-odds are cut off here: beyond it a model's certainty means nothing more
 FEWEST_WORDS = 8  # of a window; a claim that leaves less room than that is too long for the model
 P_DECIMALS = 4
@@ -172,11 +171,10 @@ class Nli(Versioned):
         Raises:
             EngineError: A model can't be loaded or run, or a claim is too long for it.
         """
+        requests = [_plain(r) for r in requests]
         views = self._views(requests)
-        if not all(all(view) for view in views):
-            raise EngineError(
-                f"{sum(not cut for cut in views[0])} claims are too long for the classifier. Leave them out."
-            )
+        if long := sum(not all(texts) for texts in zip(*views, strict=True)):
+            raise EngineError(f"{long} claims are too long for the classifier. Leave them out.")
         entailed, contradicted, _ = self._read(requests, views)
         against = log_odds(np.nan_to_num(contradicted))
         return np.column_stack([entailed[:, 0], entailed[:, -1], against, surface(requests)])
@@ -277,7 +275,7 @@ def surface(requests: Sequence[Request]) -> npt.NDArray[np.float64]:
     for r in requests:
         shared = overlap.lexical(sides[r.premise], sides[r.hypothesis])
         figures = sum(1 for _ in missing_figures.missing(r.hypothesis, r.premise))
-        rows.append([*(shared[name] for name in SURFACE[:-1]), min(figures, MOST_MISSING)])
+        rows.append([*(shared[name] for name in SURFACE[:-1]), min(figures, overlap.MOST_MISSING)])
     return np.array(rows, dtype=np.float64).reshape(len(requests), len(SURFACE))
 
 

@@ -218,6 +218,14 @@ def test_features_are_those_that_a_fusion_weighs():
     assert (found["overlap"], found["missing_names"], found["missing_figures"]) == (1, 0, 0)
 
 
+def test_verdicts_and_features_read_dates_in_one_format():
+    pair = request("Canceled on March 14, 2024. [0.8 0.1]", "Canceled on 2024-03-14.")
+    for ask in (Nli.judge, Nli.features):
+        classifier = Written()
+        ask(judge_of(classifier), [pair])
+        assert classifier.calls == [[("Canceled on 14 March 2024. [0.8 0.1]", "Canceled on 14 March 2024.")]]
+
+
 @given(st.floats(0, 1))
 def test_log_odds_are_finite_and_undone_by_the_logistic_function(p):
     odds = float(log_odds(np.array([p]))[0])
