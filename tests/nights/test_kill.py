@@ -71,9 +71,9 @@ def test_ten_kills_change_nothing_and_pay_nothing_twice(logs: Path, environment:
         assert not read(world.warehouse, "SELECT request_key FROM verdicts GROUP BY ALL HAVING count(*) > 1")
         assert count(world) == count(calm)
         assert not unbalanced(world.warehouse)
-        statuses = Counter(r["status"] for r in read(world.warehouse, "FROM runs"))
-        assert statuses.total() == kills + 1
-        assert statuses["completed"] in {1, 2}  # the last kill may come when the run is on record as completed
+        statuses = [r["status"] for r in read(world.warehouse, "FROM runs ORDER BY started_at")]
+        assert len(statuses) == kills + 1
+        assert statuses[-1] == "completed"  # others may be too: kills also come between the record and the exit
         assert not list(world.lake.rglob("*.tmp"))
 
 
