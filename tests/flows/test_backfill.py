@@ -107,9 +107,7 @@ def test_twenty_kills_change_nothing_and_pay_nothing_twice(judged: World, withou
         assert {key for key, n in times.items() if n > 1} <= lost  # only what was in flight when a kill came
         assert times.total() - len(times) <= kills * SHARD
         assert not paid(world.log)  # the nightly's judge was not asked again
-        statuses = [
-            r["status"] for r in read(world.warehouse, "FROM runs WHERE flow = 'backfill' ORDER BY started_at")
-        ]
+        statuses = [r["status"] for r in read(world.warehouse, "FROM runs WHERE flow = 'backfill' ORDER BY started_at")]
         assert len(statuses) == kills + 1
         assert statuses[-1] == "completed"  # others may be too: kills also come between the record and the exit
         assert not list(world.lake.rglob("*tmp"))
