@@ -5,8 +5,9 @@ import re
 import signal
 import sys
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 from kit.commands import Running
 from kit.worlds import World, read
@@ -114,3 +115,14 @@ def kill_at(
         if world.warehouse.exists():  # whatever is published is whole
             read(world.warehouse, "SELECT count(*) FROM trace_scores")
     raise AssertionError("unreachable")
+
+
+def check_record(runs: Sequence[Mapping[str, Any]], kills: int) -> None:
+    """Check the rows of `runs`, in order of their start: all are there, and nothing was left to do after a completed one.
+
+    Several may be completed, because a kill also comes between the record of a run and its exit.
+    """
+    assert len(runs) == kills + 1
+    assert runs[-1]["status"] == "completed"
+    first = [run["status"] for run in runs].index("completed")
+    assert {run["verdicts_computed"] for run in runs[first + 1 :]} <= {0}
