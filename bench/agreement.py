@@ -6,9 +6,8 @@ A claim counts as supported if the judge calls it supported by any of its chunks
 not supported. Intervals are 95% bootstrap intervals over traces (over equal sets of chunks in files of claims). Without
 `--data`, the development sets and the held-out tenth of the authored documents are measured.
 
-The tables also show the judge's parts and baselines. With an entailment judge on several sets, rows marked `other sets`
-are fitted to the other sets only (weights and threshold): the fusion's honest number. `as configured` is what ships; on
-sets that it was fitted to, that is in sample. On a single set, the baselines are fitted out of fold on its own claims.
+Beside the judge stands `similarity`. Both are measured as configured: on sets that they were fitted to, in sample. The
+embedded judge on sets that its fusion was not fitted to, with its parts: `python -m training report`.
 """
 
 import json
@@ -18,27 +17,16 @@ from pathlib import Path
 
 import numpy as np
 from rich.console import Console
-from sklearn.metrics import roc_auc_score
 
 from bench import common
 from bench.common import ROOT
-from bench.fit_similarity import best_threshold, folds
 from bench.labeled import Claims, Floats, Ints, load_all
 from tasks import judges
 from tasks.core.types import Judge
-from tasks.judges.nli import FEATURES, SURFACE, Nli
-from training import fuse
 
 JUDGE = ROOT / "configs/judges/nli.yaml"
 SIMILARITY = ROOT / "configs/judges/similarity.yaml"
 DRAWS = 1000
-PARTS = {
-    "fusion": tuple(FEATURES[i] for i in fuse.FUSED),
-    "windows": ("windows",),
-    "nearest sentences": ("nearest",),
-    "all but the model": SURFACE,
-    "overlap + numbers": ("overlap", "missing_numbers"),
-}
 Interval = tuple[float, float, float]  # estimate, low, high
 Row = dict[str, Interval]
 
@@ -50,25 +38,33 @@ def agreement(truth: Ints, predicted: Ints, scores: Floats, clusters: list[str])
     size = int(cluster.max()) + 1
     draws = [np.ones(len(truth))]
     draws += [np.bincount(rng.integers(size, size=size), minlength=size)[cluster].astype(float) for _ in range(DRAWS)]
-    rows = np.array([_measures(truth, predicted, scores, weight) for weight in draws])
+    rows = _measures(truth, predicted, scores, np.array(draws))
     low, high = np.nanquantile(rows[1:], [0.025, 0.975], axis=0)
     names = ("balanced_accuracy", "kappa", "auc")
     return {n: (float(rows[0, i]), float(low[i]), float(high[i])) for i, n in enumerate(names)}
 
 
-def _measures(truth: Ints, predicted: Ints, scores: Floats, weight: Floats) -> tuple[float, float, float]:
-    """The three measures of weighted claims; NaN where a sample lacks one of the two classes."""
-    total = weight.sum()
-    both = weight[(truth == 1) & (predicted == 1)].sum()
-    neither = weight[(truth == 0) & (predicted == 0)].sum()
-    positive, predicted_positive = weight[truth == 1].sum(), weight[predicted == 1].sum()
-    if not 0 < positive < total:
-        return np.nan, np.nan, np.nan
-    chance = (positive * predicted_positive + (total - positive) * (total - predicted_positive)) / total**2
-    agreed = (both + neither) / total
-    kappa = (agreed - chance) / (1 - chance) if chance < 1 else 0.0
-    accuracy = (both / positive + neither / (total - positive)) / 2
-    return float(accuracy), float(kappa), float(roc_auc_score(truth, scores, sample_weight=weight))
+def _measures(truth: Ints, predicted: Ints, scores: Floats, weights: Floats) -> Floats:
+    """The three measures (draws, 3) of claims weighted by each draw (draws, claims).
+
+    NaN where a draw lacks one of the two classes.
+    """
+    order = np.argsort(scores, kind="stable")
+    starts = np.flatnonzero(np.r_[True, np.diff(scores[order]) > 0])  # of equal scores
+    positive, negative = (
+        np.add.reduceat((weights * (truth == t))[:, order], starts, axis=1).astype(np.float64) for t in (1, 0)
+    )
+    n, p = weights.sum(axis=1), positive.sum(axis=1)
+    both, neither = (weights @ ((truth == t) & (predicted == t)) for t in (1, 0))
+    called = weights @ predicted
+    with np.errstate(invalid="ignore", divide="ignore"):
+        chance = (p * called + (n - p) * (n - called)) / n**2
+        kappa = np.where(chance < 1, ((both + neither) / n - chance) / (1 - chance), 0.0)
+        accuracy = (both / p + neither / (n - p)) / 2
+        below = negative.cumsum(axis=1) - negative / 2  # others with a lower score, and half of those with the same
+        area = (positive * below).sum(axis=1) / (p * (n - p))
+    found: Floats = np.where(((p > 0) & (p < n))[:, None], np.column_stack([accuracy, kappa, area]), np.nan)
+    return found
 
 
 def judged(claims: Claims, judge: Judge) -> tuple[Row, dict[str, float]]:
@@ -92,45 +88,16 @@ def judged(claims: Claims, judge: Judge) -> tuple[Row, dict[str, float]]:
     return agreement(claims.truth[known], label[known].astype(np.int64), score[known], clusters), cost
 
 
-def fused(samples: Mapping[str, fuse.Sample], name: str, features: tuple[str, ...]) -> Row:
-    """Agreement on one set of a fusion of some features that was fitted to the other sets."""
-    fit = fuse.left_out(samples, name, [FEATURES.index(f) for f in features])
-    claims = samples[name].claims
-    return by_odds(claims, fit.odds(samples[name].table))
-
-
-def by_odds(claims: Claims, odds: Floats) -> Row:
-    """Agreement of log-odds by request, supported from 0 on."""
-    best = claims.best(odds)
-    return agreement(claims.truth, (best >= 0).astype(np.int64), best, claims.clusters)
-
-
-def out_of_fold(claims: Claims, scores: Floats) -> Row:
-    """Agreement of a score whose threshold was chosen on the other folds of the same claims."""
-    best = claims.best(scores)
-    label = np.zeros(len(best), dtype=np.int64)
-    for train, test in folds(claims, seed=0):
-        label[test] = best[test] >= best_threshold(claims.truth[train], best[train])
-    return agreement(claims.truth, label, best, claims.clusters)
-
-
 def compare(sets: Mapping[str, Claims], path: Path) -> tuple[dict[str, dict[str, Row]], dict[str, dict[str, float]]]:
-    """Agreement of the judge, its parts and the baselines, per set; and the cost of judging."""
+    """Agreement of the judge and of the baseline, per set; and the cost of judging."""
     judge, plain = judges.load(path), judges.load(SIMILARITY)
     rows: dict[str, dict[str, Row]] = {}
     costs: dict[str, dict[str, float]] = {}
     for name, claims in sets.items():
         row, costs[name] = judged(claims, judge)
-        rows[name] = {f"{path.stem} as configured": row}
+        rows[name] = {path.stem: row}
         if path != SIMILARITY:
-            rows[name]["similarity as configured"], _ = judged(claims, plain)
-    reader = judge if isinstance(judge, Nli) else None
-    samples = {n: fuse.sample(c, reader, fuse.CACHE) for n, c in sets.items()} if reader is not None else {}
-    for name, sample in samples.items():
-        rows[name]["the model alone"] = by_odds(sample.claims, sample.table[:, fuse.OWN].mean(axis=1))
-        for label, features in PARTS.items() if len(samples) > 1 else ():
-            rows[name][f"{label}, other sets"] = fused(samples, name, features)
-        rows[name]["overlap, own folds"] = out_of_fold(sample.claims, sample.table[:, FEATURES.index("overlap")])
+            rows[name][SIMILARITY.stem], _ = judged(claims, plain)
     judge.close()
     plain.close()
     return rows, costs

@@ -11,7 +11,7 @@ import os
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -44,6 +44,8 @@ class Claims:
         requests: All requests, claim after claim.
         owners: Index of the claim of each request.
         skipped: Claims left out, by reason.
+        kinds: What each claim is made of, where its set names it, else "".
+        pairs: Name of the minimal pair that each claim belongs to, else "".
     """
 
     labels: list[str]
@@ -51,6 +53,8 @@ class Claims:
     requests: list[Request]
     owners: Ints
     skipped: Counter[str]
+    kinds: list[str] = field(default_factory=list)
+    pairs: list[str] = field(default_factory=list)
 
     @property
     def truth(self) -> Ints:
@@ -157,4 +161,6 @@ def _claims(rows: Iterable[Mapping[str, Any]]) -> Claims:
         owners += [len(found.labels)] * len(chunks)
         found.labels.append(label)
         found.clusters.append(row.get("cluster") or keys.key(*chunks))
+        found.kinds.append(row.get("kind", ""))
+        found.pairs.append(row.get("pair", ""))
     return replace(found, owners=np.array(owners, dtype=np.int64))

@@ -1,10 +1,9 @@
 """Write what the sample's nights give into README.md and docs/*.md: `python scripts/figures.py`, or `make figures`.
 
-A figure stands between `<!-- figure: NAME -->` and `<!-- /figure -->`, which no reader sees: a block that a command
-printed, or a number within a sentence. The script does what `make nightly` does, in a temporary directory, and a test
-compares the pages with a run of its own (`tests/nights/test_sample.py`). What depends on the machine is no part of that
-comparison: seconds are left out, with the width of their column, and paths begin with `…/leadline`. Left out: what the
-sentences around the numbers say.
+A figure stands between marks (`bench/marks.py`): a block that a command printed, or a number within a sentence. The
+script does what `make nightly` does, in a temporary directory, and a test compares the pages with a run of its own
+(`tests/nights/test_sample.py`). What depends on the machine is no part of that comparison: seconds are left out, with
+the width of their column, and paths begin with `…/leadline`. Left out: what the sentences around the numbers say.
 """
 
 import os
@@ -13,9 +12,9 @@ import shutil
 import subprocess
 import sys
 import tempfile
-from collections.abc import Mapping
 from pathlib import Path
 
+from bench.marks import filled
 from tasks.store.warehouse import query
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -37,7 +36,6 @@ NUMBERS = {
         SELECT format('{:.0f}%', 100 * avg(goes_on::INTEGER)) FROM claim
     """,
 }
-_MARKED = re.compile(r"(<!-- figure: (?P<name>\w+) -->)(?P<shown>.*?)(<!-- /figure -->)", re.DOTALL)
 _SECONDS = re.compile(r" +(?:seconds|\d[\d,]*\.\d)$", re.MULTILINE)
 _RULE = re.compile(r"^ ─+$", re.MULTILINE)
 
@@ -57,27 +55,6 @@ def figures(missing: str, printed: str, warehouse: Path) -> dict[str, str]:
         "nightly": _block(printed.replace(root, "…/leadline")),
         **numbers,
     }
-
-
-def filled(page: str, known: Mapping[str, str]) -> str:
-    """The page with the figures as they are.
-
-    Raises:
-        SystemExit: A mark names none of them.
-    """
-
-    def figure(match: re.Match[str]) -> str:
-        if match["name"] not in known:
-            names = ", ".join(sorted(known))
-            sys.exit(f"No figure is named {match['name']!r}; there are {names} (scripts/figures.py).")
-        return f"{match[1]}{known[match['name']]}{match[4]}"
-
-    return _MARKED.sub(figure, page)
-
-
-def shown(page: str) -> list[tuple[str, str]]:
-    """Names of the figures that a page shows, and what stands there, in order."""
-    return [(match["name"], match["shown"]) for match in _MARKED.finditer(page)]
 
 
 def comparable(text: str) -> str:

@@ -155,23 +155,49 @@ def fuse(
     ] = None,
     write: Annotated[bool, typer.Option("--write", help="Write configs/judges/nli.yaml.")] = False,
 ) -> None:
-    """Fit the fusion of the shipped model, and measure what each of its parts is worth."""
+    """Fit the fusion of the shipped model, and print its judge's file."""
     from training import fuse as fusing
 
     sets = labeled.load_all(data)
     judge = fusing.unfitted()
     samples = {name: fusing.sample(claims, judge, fusing.CACHE) for name, claims in sets.items()}
     judge.close()
-    table = Table("features", *samples, title="Fitted to the other sets: balanced accuracy / area")
-    for label, found in fusing.ablation(samples).items():
-        table.add_row(label, *(f"{accuracy:.3f} / {area:.3f}" for accuracy, area in found.values()))
-    console.print(table)
-    console.print(fusing.bands(samples))
     fitted = {name: sample for name, sample in samples.items() if name not in fusing.MEASURED_ONLY}
     text = fusing.yaml_text(fitted, fusing.fit(fitted.values(), fusing.FUSED))
     console.print(text, highlight=False, markup=False)
     if write:
         fusing.CONFIG.write_text(text, encoding="utf-8")
+
+
+@app.command()
+def report(
+    *,
+    data: Annotated[
+        list[Path] | None, typer.Option(help="Labeled sets, two or more; all that are at hand if none is named.")
+    ] = None,
+    to: Annotated[Path | None, typer.Option(help="Write judge.md and judge.svg into this folder.")] = None,
+    cache: Annotated[Path, typer.Option(help="Folder that keeps features between runs.")] = recipes.HERE
+    / "work/features",
+    write: Annotated[bool, typer.Option("--write", help="Write the figures of README.md and bench/README.md.")] = False,
+) -> None:
+    """Measure the embedded judge on sets that its fusion was not fitted to, and print the tables."""
+    from training import chart
+    from training import report as reporting
+
+    if write and data:
+        sys.exit("--write puts the figures of all sets into the pages, but --data names some. Leave one of them out.")
+    read = reporting.read(labeled.load_all(data), cache)
+    measured = reporting.measure(read)
+    tables = reporting.tables(read, measured)
+    text = "\n".join(f"{reporting.CAPTIONS[name]}\n{table}" for name, table in tables.items())
+    print(text)
+    if to is not None:
+        to.mkdir(parents=True, exist_ok=True)
+        (to / "judge.md").write_text(text, encoding="utf-8")
+        (to / chart.FILE).write_text(chart.draw(measured), encoding="utf-8")
+    if write:
+        reporting.write({**tables, **reporting.numbers(measured)})
+        (labeled.ROOT / "bench" / chart.FILE).write_text(chart.draw(measured), encoding="utf-8")
 
 
 def main(arguments: Sequence[str] | None = None) -> None:

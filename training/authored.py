@@ -93,9 +93,9 @@ def held_out(document: Document) -> bool:
 
 
 def labeled(documents: Iterable[Document]) -> Iterator[dict[str, object]]:
-    """The claims beside their whole documents, as `bench.agreement` reads them: `{claim, chunks, label, source}`."""
+    """The claims beside their whole documents, as `bench.labeled` reads them; `pair` names a claim and its twin."""
     for document in documents:
-        for claim in document.claims:
+        for i, claim in enumerate(document.claims):
             text = " ".join(document.sentences)
             yield {
                 "claim": claim.hypothesis,
@@ -103,6 +103,7 @@ def labeled(documents: Iterable[Document]) -> Iterator[dict[str, object]]:
                 "label": PEOPLE[claim.label],
                 "source": document.source,
                 "kind": claim.kind,
+                "pair": "" if claim.twin is None else f"{document.group}:{min(i, claim.twin)}",
             }
 
 

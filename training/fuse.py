@@ -12,13 +12,12 @@ from pathlib import Path
 
 import numpy as np
 from sklearn.linear_model import LogisticRegression
-from sklearn.metrics import roc_auc_score
 
-from bench.fit_similarity import balanced
 from bench.labeled import Claims, Floats, Ints
 from tasks.core import keys
 from tasks.engines.classifier import ClassifierConfig
-from tasks.judges.nli import FEATURES, SURFACE, Config, Nli
+from tasks.judges.nli import FEATURES, Config, Nli
+from tasks.judges.similarity import Similarity
 from tasks.text.nearest import COUNT
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -32,6 +31,10 @@ ROUNDS = 4  # of choosing each claim's best chunk and fitting again; the choice 
 LEAST_SPREAD = 1e-9
 PENALTY = 1.0  # on squared weights of the corrections, per standard deviation, against a mean loss
 FREE = 30  # how much less the weight of the model's own log-odds is shrunk: next to not at all
+# Before anything is fitted, the best chunk is the one that the model and the words speak for.
+START = tuple(0.25 if i in OWN else float(f == "overlap") for i, f in enumerate(FEATURES))
+# What decides a judge's features. The rest of its description is how they are weighed, and what is made of that.
+DESCRIBED = ("rules", "classifier", "embedder", "stop_words", "window_words", "nearest_sentences")
 
 
 @dataclass(frozen=True)
@@ -55,13 +58,22 @@ class Fit:
         return found
 
 
-def fit(samples: Iterable[Sample], columns: Sequence[int], penalty: float = PENALTY) -> Fit:
-    """The fusion of the given features; the others get weight 0."""
+def fit(
+    samples: Iterable[Sample],
+    columns: Sequence[int],
+    penalty: float = PENALTY,
+    start: Sequence[float] = START,
+    own: Sequence[int] = OWN,
+) -> Fit:
+    """The fusion of the given features; the others get weight 0.
+
+    Args:
+        start: Weights by which each claim's best chunk is chosen at first (features,).
+        own: Features that are log-odds already: their zero stays where it is, and their weight is hardly shrunk.
+    """
     sets = list(samples)
-    found = Fit(0.0, np.zeros(len(FEATURES)))
-    # Before anything is fitted, the best chunk is the one that the model and the words speak for.
-    start = np.array([0.25 if i in OWN else float(f == "overlap") for i, f in enumerate(FEATURES)])
-    scores = [s.table @ start for s in sets]
+    found = Fit(0.0, np.zeros(len(start)))
+    scores = [s.table @ np.array(start) for s in sets]
     for _ in range(ROUNDS):
         rows = np.vstack([s.table[nearest(s.claims, score)][:, columns] for s, score in zip(sets, scores, strict=True)])
         truth = np.concatenate([s.claims.truth for s in sets])
@@ -70,20 +82,27 @@ def fit(samples: Iterable[Sample], columns: Sequence[int], penalty: float = PENA
         spread = np.sqrt(np.average((rows - mean) ** 2, axis=0, weights=weight))
         spread = np.where(spread > LEAST_SPREAD, spread, 1)  # a feature that never varies says nothing
         # The model's own log-odds stay as they are: zero is where it changes its mind.
-        own = np.isin(columns, OWN)
-        mean, spread = np.where(own, 0, mean), np.where(own, spread / FREE, spread)
+        kept = np.isin(columns, own)
+        mean, spread = np.where(kept, 0, mean), np.where(kept, spread / FREE, spread)
         model = LogisticRegression(C=1 / penalty, fit_intercept=False)
         model.fit((rows - mean) / spread, truth, sample_weight=weight / weight.sum())
-        weights = np.zeros(len(FEATURES))
+        weights = np.zeros(len(start))
         weights[list(columns)] = model.coef_[0] / spread
         found = Fit(float(-(model.coef_[0] / spread) @ mean), weights)
         scores = [found.odds(s.table) for s in sets]
     return found
 
 
-def left_out(samples: Mapping[str, Sample], name: str, columns: Sequence[int]) -> Fit:
-    """The fusion fitted to all sets but one, for measuring on that one."""
-    return fit([s for n, s in samples.items() if n not in {name, *MEASURED_ONLY}], columns)
+def left_out(
+    samples: Mapping[str, Sample],
+    name: str,
+    columns: Sequence[int],
+    penalty: float = PENALTY,
+    start: Sequence[float] = START,
+    own: Sequence[int] = OWN,
+) -> Fit:
+    """The fusion fitted to all sets but one, for measuring on that one; the arguments are those of `fit`."""
+    return fit([s for n, s in samples.items() if n not in {name, *MEASURED_ONLY}], columns, penalty, start, own)
 
 
 def nearest(claims: Claims, scores: Floats) -> Ints:
@@ -100,14 +119,15 @@ def unfitted() -> Nli:
     return Nli(Config(classifier=classifier, nearest_sentences=COUNT))
 
 
-def sample(claims: Claims, judge: Nli, cache: Path) -> Sample:
+def sample(claims: Claims, judge: Nli | Similarity, cache: Path) -> Sample:
     """A set with its features, which are kept in `cache` per model and requests."""
     description = judge.describe()
-    parts = {k: description[k] for k in ("rules", "classifier", "window_words", "nearest_sentences")}
+    parts = {k: description[k] for k in DESCRIBED if k in description}
     file = cache / f"{keys.version(parts)}-{keys.key(*(r.key for r in claims.requests), size=16)}.npy"
     if not file.exists():
         cache.mkdir(parents=True, exist_ok=True)
-        np.save(file, judge.features(claims.requests))
+        found = judge.features(claims.requests)
+        np.save(file, found[0] if isinstance(found, tuple) else found)
     return Sample(claims, np.load(file))
 
 
@@ -116,67 +136,6 @@ def _balance(truth: Ints) -> Floats:
     share = truth.mean()
     weight: Floats = np.where(truth == 1, 0.5 / share, 0.5 / (1 - share)) / len(truth)
     return weight
-
-
-def ablation(samples: Mapping[str, Sample]) -> dict[str, dict[str, tuple[float, float]]]:
-    """Balanced accuracy and area per set of fusions of fewer features, each fitted to the other sets."""
-    subsets = {"as shipped": FUSED} | {f"without {FEATURES[i]}": [j for j in FUSED if j != i] for i in FUSED}
-    subsets |= {f"with {f}": [*FUSED, i] for i, f in enumerate(FEATURES) if i not in FUSED}
-    surface = [FEATURES.index(f) for f in SURFACE]
-    subsets |= {"the model alone": OWN, "all but the model": surface}
-    found: dict[str, dict[str, tuple[float, float]]] = {}
-    for label, columns in subsets.items():
-        found[label] = {}
-        for name, sample in samples.items():
-            odds = sample.claims.best(left_out(samples, name, columns).odds(sample.table))
-            truth = sample.claims.truth
-            found[label][name] = (balanced(truth, (odds >= 0).astype(np.int64)), float(roc_auc_score(truth, odds)))
-    return found
-
-
-@dataclass(frozen=True)
-class Bands:
-    """What the other labels would be worth. All on sets that the fusion was not fitted to.
-
-    Attributes:
-        contradicted: Per set with such labels and others: area under the ROC curve with which p_contradicted
-            separates people's contradicted from their other claims that are not supported.
-        precision: Per set with such labels: share of the claims called contradicted that people call so.
-        partial: Per set with such labels: area with which p_supported separates people's partially supported from the
-            other claims that are not supported.
-        abstaining: Per set: what balanced accuracy gains on the rest when the tenth of the claims whose p_supported is
-            nearest to one half is left unanswered.
-    """
-
-    contradicted: dict[str, float]
-    precision: dict[str, float]
-    partial: dict[str, float]
-    abstaining: dict[str, float]
-
-
-def bands(samples: Mapping[str, Sample]) -> Bands:
-    """Whether people's labels show the bands of the remaining labels."""
-    contradicted: dict[str, float] = {}
-    partial: dict[str, float] = {}
-    abstaining: dict[str, float] = {}
-    precision: dict[str, float] = {}
-    for name, sample in samples.items():
-        labels = np.array(sample.claims.labels)
-        odds = sample.claims.best(left_out(samples, name, FUSED).odds(sample.table))
-        other = sample.claims.best(sample.table[:, FEATURES.index("contradiction")])
-        rest = labels != "supported"
-        for label, score, found in (("contradicted", other, contradicted), ("partially_supported", odds, partial)):
-            truth = (labels[rest] == label).astype(np.int64)
-            if 0 < truth.sum() < len(truth):
-                found[name] = float(roc_auc_score(truth, score[rest]))
-        called = (odds < 0) & (other >= 0)  # from p_contradicted one half on, where it is likelier than all else
-        if "contradicted" in labels and called.any():
-            precision[name] = float((labels[called] == "contradicted").mean())
-        answered = np.abs(odds) > np.quantile(np.abs(odds), 0.1)
-        positive = (odds >= 0).astype(np.int64)
-        truth = sample.claims.truth
-        abstaining[name] = balanced(truth[answered], positive[answered]) - balanced(truth, positive)
-    return Bands(contradicted, precision, partial, abstaining)
 
 
 HEADER = """\

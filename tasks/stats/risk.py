@@ -102,9 +102,15 @@ def curve(order: Floats, wrong: Bools, groups: Ints, n: int) -> Curve:
 
 def area(order: npt.NDArray[np.generic], wrong: Bools) -> float:
     """Mean share of wrong ones over all cuts of an order; equals go in random order."""
+    return float(np.mean(shares(order, wrong)))
+
+
+def shares(order: npt.NDArray[np.generic], wrong: Bools) -> Floats:
+    """Share of wrong ones among the first 1, 2, … n of an order (n,); equals go in random order."""
     _, n, k = _cumulated(np.asarray(order, np.float64), wrong)
     positions = np.arange(1, len(wrong) + 1)
-    return float(np.mean(np.interp(positions, np.r_[0, n], np.r_[0, k]) / positions))
+    found: Floats = np.interp(positions, np.r_[0, n], np.r_[0, k]) / positions
+    return found
 
 
 def auc(order: npt.NDArray[np.generic], wrong: Bools) -> float | None:

@@ -9,7 +9,6 @@ import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 from kit.models import bert
-from sklearn.metrics import balanced_accuracy_score, roc_auc_score
 from transformers import BertForSequenceClassification
 
 from bench.labeled import Claims
@@ -68,6 +67,16 @@ def test_the_chunk_that_supports_a_claim_is_found_among_others():
 def test_features_that_are_not_asked_for_get_no_weight():
     found = fuse.fit([drawn(500, 1)], [FEATURES.index("nearest"), FEATURES.index("overlap")])
     assert {f for f, w in zip(FEATURES, found.weights, strict=True) if w} == {"nearest", "overlap"}
+
+
+def test_any_features_can_be_weighed():
+    """Other ones than the judge's, here a single score of which nothing is log-odds: zero log-odds are between the classes."""
+    truth = np.tile([0, 1], 200)
+    table = (truth + np.random.default_rng(0).normal(size=400) / 10)[:, None] + 5
+    found = fuse.fit([fuse.Sample(claims(truth), table)], [0], UNSHRUNK, start=[1.0], own=())
+    assert found.weights.shape == (1,)
+    # The classes' means are 5 and 6.
+    assert -found.intercept / found.weights[0] == pytest.approx(5.5, abs=0.02)
 
 
 def test_a_feature_that_never_varies_does_no_harm():
@@ -202,53 +211,7 @@ def test_features_are_computed_once_per_model_and_requests(tmp_path):
     first.close()
 
 
-# What is told of it ---------------------------------------------------------------------------------------------------
-
-
-def test_what_each_feature_is_worth_is_reported_of_sets_that_were_not_fitted_to():
-    weights = np.zeros(len(FEATURES))
-    weights[FEATURES.index("windows")] = 3.0
-    samples = {"one": drawn(300, 1, weights=weights), "two": drawn(300, 2, weights=weights)}
-    found = fuse.ablation(samples)
-    assert set(found) == {
-        *("as shipped", "the model alone", "all but the model"),
-        *(f"without {FEATURES[i]}" for i in fuse.FUSED),
-        *(f"with {f}" for i, f in enumerate(FEATURES) if i not in fuse.FUSED),
-    }
-    for name, sample in samples.items():
-        odds = fuse.left_out(samples, name, fuse.FUSED).odds(sample.table)
-        expected = balanced_accuracy_score(sample.claims.truth, odds >= 0), roc_auc_score(sample.claims.truth, odds)
-        assert found["as shipped"][name] == pytest.approx(expected)
-        assert found["the model alone"][name][1] > 0.9
-        # Nothing else tells anything: 0.5, with a standard deviation of 0.033.
-        assert abs(found["all but the model"][name][1] - 0.5) < 0.13
-        assert abs(found["without windows"][name][1] - 0.5) < 0.13
-
-
-def labeled(labels, seed):
-    """The model is sure of what people say: of supported most, of partially supported less, and of contradicted."""
-    sample = drawn(len(labels), seed)
-    says, table = np.array(labels), sample.table
-    table[:, 0] += np.where(says == "supported", 8, np.where(says == "partially_supported", 2, -8))
-    table[:, FEATURES.index("contradiction")] = np.where(says == "contradicted", 3, -3) + np.random.default_rng(
-        seed
-    ).uniform(-1, 1, len(says))
-    return fuse.Sample(Claims(list(labels), sample.claims.clusters, [], sample.claims.owners, Counter()), table)
-
-
-def test_bands_are_measured_where_people_gave_such_labels():
-    samples = {
-        "both": labeled(["supported", "contradicted", "partially_supported", "unsupported"] * 50, 1),
-        "neither": labeled(["supported", "unsupported"] * 100, 2),
-    }
-    found = fuse.bands(samples)
-    assert found.contradicted == {"both": 1.0}
-    assert found.precision == {"both": 1.0}  # log-odds from 2 on where people say so, below 0 elsewhere
-    assert set(found.partial) == {"both"}
-    assert found.partial["both"] > 0.9
-    # What is left unanswered is what the fit is least sure of: the rest can't be worse by much.
-    assert set(found.abstaining) == {"both", "neither"}
-    assert all(gain > -0.02 for gain in found.abstaining.values())
+# The file ------------------------------------------------------------------------------------------------------------
 
 
 def test_the_config_holds_the_fit_and_is_one_of_the_judge():
