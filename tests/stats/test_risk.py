@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
 
-from tasks.stats.risk import area, auc, curve, latest_cut, least, point, printed
+from tasks.stats.risk import area, auc, curve, latest_cut, least, point, printed, shares
 
 ORDERS = st.lists(st.tuples(st.integers(0, 20), st.booleans()), min_size=1, max_size=120)
 ERRORS = st.floats(0.01, 0.9)
@@ -18,6 +18,11 @@ CONFIDENCES = st.floats(0.5, 0.99)
 def arrays(rows):
     order, wrong = zip(*rows, strict=True)
     return np.array(order, float), np.array(wrong, bool)
+
+
+def test_shares_of_the_first_ones_with_equals_in_random_order():
+    # One of the two that go first is wrong: half of either, then one of three.
+    assert shares(np.array([1, 1, 2]), np.array([True, False, False])) == pytest.approx([1 / 2, 1 / 2, 1 / 3])
 
 
 def test_with_nothing_wrong_all_of_it_may_go_once_there_is_enough_of_it():
