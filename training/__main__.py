@@ -11,7 +11,7 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
-from bench import labeled
+from bench import common, labeled
 from tasks.core.config import validate
 from tasks.core.errors import LeadlineError
 from tasks.engines._models import ModelConfig
@@ -197,7 +197,7 @@ def report(
         (to / chart.FILE).write_text(chart.draw(measured), encoding="utf-8")
     if write:
         reporting.write({**tables, **reporting.numbers(measured)})
-        (labeled.ROOT / "bench" / chart.FILE).write_text(chart.draw(measured), encoding="utf-8")
+        (common.ROOT / "bench" / chart.FILE).write_text(chart.draw(measured), encoding="utf-8")
 
 
 def main(arguments: Sequence[str] | None = None) -> None:

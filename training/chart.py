@@ -77,12 +77,12 @@ class _Place:
         return self.i + COLUMNS >= self.n
 
 
-def _block(heading: str, explanation: str, panels: list[alt.LayerChart]) -> alt.ConcatChart:
+def _block(heading: str, explanation: str, panels: list[Any]) -> alt.ConcatChart:
     words = alt.TitleParams(heading, subtitle=explanation, fontSize=15, subtitleFontSize=10.5, offset=14)
     return alt.concat(*panels, columns=COLUMNS, title=words, align="all", bounds="flush", spacing=BETWEEN)
 
 
-def _reliability(name: str, m: Measured, place: _Place) -> alt.LayerChart:
+def _reliability(name: str, m: Measured, place: _Place) -> Any:
     rows = [_point(b, max(x.n for x in m.bins)) for b in m.bins]
     x = alt.X("p:Q", title="p_supported" if place.bottom else None, scale=UNIT, axis=_x_axis(".1f"))
     middle = alt.X("middle:Q", scale=UNIT)
@@ -124,7 +124,7 @@ def _point(b: Bin, most: int) -> dict[str, float]:
     }  # fmt: skip
 
 
-def _coverage(name: str, m: Measured, place: _Place) -> alt.LayerChart:
+def _coverage(name: str, m: Measured, place: _Place) -> Any:
     n, wrong = len(m.wrong), int(m.wrong.sum())
     positions = np.unique(np.linspace(min(FEWEST, n), n, 80).round().astype(np.int64))
     best = np.maximum(0, positions - (n - wrong)) / positions

@@ -248,7 +248,7 @@ def tables(found: Read, measured: Mapping[str, Measured]) -> dict[str, str]:
 
 def numbers(measured: Mapping[str, Measured]) -> dict[str, str]:
     """Numbers within sentences, by the names of their marks: each set's, and those of all minimal pairs."""
-    known = {}
+    known: dict[str, str] = {}
     for name, m in measured.items():
         kept, caught = _kept_and_caught(m)
         known |= {
@@ -290,9 +290,9 @@ def _agreement(found: Read, measured: Mapping[str, Measured]) -> str:
         if name not in OWN_SETS:
             means.append([x for row in (m.row, *rest.values()) for x in (row["balanced_accuracy"][0], row["auc"][0])])
     if means:
-        accuracy, area, *values = (f"{x:.3f}" for x in np.mean(means, axis=0))
-        pairs = [f"{a} / {b}" for a, b in zip(values[::2], values[1::2], strict=True)]
-        rows.append([_mean_of(len(means)), "", accuracy, area, *pairs])
+        values = [f"{x:.3f}" for x in np.mean(means, axis=0)]
+        pairs = [f"{a} / {b}" for a, b in zip(values[2::2], values[3::2], strict=True)]
+        rows.append([_mean_of(len(means)), "", *values[:2], *pairs])
     return markdown(["set", "claims", "`nli`: balanced accuracy", "area", *columns], rows)
 
 
