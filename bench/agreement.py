@@ -1,6 +1,7 @@
 """How well does a judge agree with people, claim by claim?
 
-    python -m bench.agreement [--judge configs/judges/X.yaml] [--data PATH …] [--json]
+    python -m bench.agreement [--judge configs/judges/X.yaml] [--data PATH …] [--claims N]
+                              [--first configs/judges/Y.yaml] [--band LOW HIGH] [--json]
 
 A claim counts as supported if the judge calls it supported by any of its chunks; people's partially supported counts as
 not supported. Intervals are 95% bootstrap intervals over traces (over equal sets of chunks in files of claims). Without
@@ -8,11 +9,14 @@ not supported. Intervals are 95% bootstrap intervals over traces (over equal set
 
 Beside the judge stands `similarity`. Both are measured as configured: on sets that they were fitted to, in sample. The
 embedded judge on sets that its fusion was not fitted to, with its parts: `python -m training report`.
+
+`--first` also measures a cascade: pairs of which the first judge is unsure go on to the judge.
 """
 
 import json
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -22,13 +26,40 @@ from bench import common
 from bench.common import ROOT
 from bench.labeled import Claims, Floats, Ints, load_all
 from tasks import judges
-from tasks.core.types import Judge
+from tasks.core.errors import LeadlineError
+from tasks.core.types import Judge, Request, Verdict
 
 JUDGE = ROOT / "configs/judges/nli.yaml"
+BAND = (0.45, 0.55)
 SIMILARITY = ROOT / "configs/judges/similarity.yaml"
 DRAWS = 1000
 Interval = tuple[float, float, float]  # estimate, low, high
 Row = dict[str, Interval]
+Cost = dict[str, float]
+
+
+class Cascade:
+    """Two judges as one: pairs on which the first is uncertain or gives no label go on to the second.
+
+    A night's cascade decides so by claim, and can show the second judge other pairs.
+    """
+
+    def __init__(self, first: Judge, second: Judge, band: tuple[float, float]) -> None:
+        self._first, self._second, self._band = first, second, band
+
+    def judge(self, requests: Sequence[Request]) -> list[Verdict]:
+        """The second judge's verdict where it has a label, else the first one's; tokens are the second's alone."""
+        found = [replace(v, tokens_in=0, tokens_cached=0, tokens_out=0) for v in self._first.judge(requests)]
+        sent = [i for i, v in enumerate(found) if self._uncertain(v)]
+        for i, verdict in zip(sent, self._second.judge([requests[i] for i in sent]), strict=True):
+            if verdict.label is not None:
+                found[i] = verdict
+        return found
+
+    def _uncertain(self, verdict: Verdict) -> bool:
+        low, high = self._band
+        p = verdict.p_supported
+        return verdict.label in {None, "abstained"} or (p is not None and low <= p < high)
 
 
 def agreement(truth: Ints, predicted: Ints, scores: Floats, clusters: list[str]) -> Row:
@@ -67,7 +98,7 @@ def _measures(truth: Ints, predicted: Ints, scores: Floats, weights: Floats) -> 
     return found
 
 
-def judged(claims: Claims, judge: Judge) -> tuple[Row, dict[str, float]]:
+def judged(claims: Claims, judge: Judge | Cascade) -> tuple[Row, Cost]:
     """Agreement of the judge on the claims that it labels, and the cost of judging."""
     judge.judge(claims.requests[:1])  # loads the model, which is not timed
     began = time.perf_counter()
@@ -81,26 +112,42 @@ def judged(claims: Claims, judge: Judge) -> tuple[Row, dict[str, float]]:
         "claims": len(label),
         "unanswered": int((~known).sum()),
         "pairs": len(verdicts),
+        "failed": sum(v.failure is not None for v in verdicts),
         "seconds": round(seconds, 2),
-        "tokens_in": sum(v.tokens_in for v in verdicts),
+        **{name: sum(getattr(v, name) for v in verdicts) for name in ("tokens_in", "tokens_cached", "tokens_out")},
     }
     clusters = np.array(claims.clusters)[known].tolist()
     return agreement(claims.truth[known], label[known].astype(np.int64), score[known], clusters), cost
 
 
-def compare(sets: Mapping[str, Claims], path: Path) -> tuple[dict[str, dict[str, Row]], dict[str, dict[str, float]]]:
-    """Agreement of the judge and of the baseline, per set; and the cost of judging."""
-    judge, plain = judges.load(path), judges.load(SIMILARITY)
-    rows: dict[str, dict[str, Row]] = {}
-    costs: dict[str, dict[str, float]] = {}
-    for name, claims in sets.items():
-        row, costs[name] = judged(claims, judge)
-        rows[name] = {path.stem: row}
-        if path != SIMILARITY:
-            rows[name][SIMILARITY.stem], _ = judged(claims, plain)
-    judge.close()
-    plain.close()
+def compare(
+    sets: Mapping[str, Claims], path: Path, first: Path | None = None, band: tuple[float, float] = BAND
+) -> tuple[dict[str, dict[str, Row]], dict[str, dict[str, Cost]]]:
+    """Agreement and cost of the judge, the baseline, and the cascade with its first judge, per set."""
+    loaded = {p: judges.load(p) for p in dict.fromkeys([path, SIMILARITY, *([first] if first else [])])}
+    measured: dict[str, Judge | Cascade] = {p.stem: judge for p, judge in loaded.items()}
+    if first is not None:
+        label = f"{first.stem}, in [{band[0]:g}, {band[1]:g}) {path.stem}"
+        measured[label] = Cascade(loaded[first], loaded[path], band)
+    found = {name: {label: judged(claims, j) for label, j in measured.items()} for name, claims in sets.items()}
+    rows = {name: {label: row for label, (row, _) in by.items()} for name, by in found.items()}
+    costs = {name: {label: cost for label, (_, cost) in by.items()} for name, by in found.items()}
+    for judge in loaded.values():
+        judge.close()
     return rows, costs
+
+
+def cost_columns(cost: Cost) -> tuple[str, ...]:
+    """Pairs, percent with a label, seconds, tokens read, percent of them from the cache, tokens computed per second."""
+    computed = cost["tokens_in"] - cost["tokens_cached"] + cost["tokens_out"]
+    return (
+        f"{cost['pairs']:,}",
+        f"{100 * (1 - cost['failed'] / cost['pairs']):.1f}",
+        f"{cost['seconds']:,.1f}",
+        f"{cost['tokens_in']:,}",
+        f"{100 * cost['tokens_cached'] / cost['tokens_in']:.0f}" if cost["tokens_in"] else "",
+        f"{computed / cost['seconds']:,.0f}" if computed and cost["seconds"] else "",
+    )
 
 
 def main() -> None:
@@ -109,10 +156,24 @@ def main() -> None:
     parser.add_argument("--judge", type=Path, default=JUDGE, help="the judge's config")
     sets_help = "folders of traces and labels, folders of authored documents, or files of claims"
     parser.add_argument("--data", type=Path, nargs="*", help=sets_help)
+    parser.add_argument("--claims", type=int, help="most claims of a set, drawn at random; default: all")
+    parser.add_argument("--first", type=Path, help="config of a cheaper judge: measures the cascade of both, too")
+    parser.add_argument("--band", type=float, nargs=2, default=BAND, help="p_supported of the first that goes on")
     parser.add_argument("--json", action="store_true", help="print JSON instead of tables")
     args = parser.parse_args()
-    sets = load_all(args.data)
-    rows, costs = compare(sets, args.judge.resolve())
+    if args.claims is not None and args.claims < 1:
+        parser.error(f"--claims {args.claims} is no number of claims. Give 1 or more.")
+    low, high = args.band
+    if not 0 <= low < high <= 1:
+        parser.error(f"--band {low:g} {high:g} is no range of p_supported. Give 0 <= LOW < HIGH <= 1.")
+    judge, first = args.judge.resolve(), args.first and args.first.resolve()
+    if first and first.stem == judge.stem:
+        parser.error(f"--first {args.first} and --judge {args.judge} have the same name. Rename one.")
+    sets = {name: claims.drawn(args.claims) for name, claims in load_all(args.data).items()}
+    try:
+        rows, costs = compare(sets, judge, first, (low, high))
+    except LeadlineError as error:
+        raise SystemExit(f"agreement: {error}") from None
     if args.json:
         left_out = {name: claims.skipped for name, claims in sets.items()}
         print(json.dumps({"agreement": rows, "cost": costs, "left_out": left_out}, indent=2))
@@ -124,7 +185,12 @@ def main() -> None:
         for label, row in rows[name].items():
             out.add_row(label, *(f"{x:.3f} [{low:.3f}, {high:.3f}]" for x, low, high in row.values()))
         console.print(out)
-        console.print(f"left out: {dict(claims.skipped)}; {costs[name]}")
+        out = common.table(f"{name}: cost", ("judge", "pairs", "% judged", "s", "tokens read", "% cached", "tokens/s"))
+        for label, cost in costs[name].items():
+            out.add_row(label, *cost_columns(cost))
+        console.print(out)
+        unanswered = {label: cost["unanswered"] for label, cost in costs[name].items() if cost["unanswered"]}
+        console.print(f"left out: {dict(claims.skipped)}; unanswered: {unanswered}")
 
 
 if __name__ == "__main__":

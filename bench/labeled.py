@@ -12,6 +12,7 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import compress
 from pathlib import Path
 from typing import Any
 
@@ -66,6 +67,22 @@ class Claims:
         out = np.full(len(self.labels), -np.inf)
         np.maximum.at(out, self.owners, scores)
         return out
+
+    def drawn(self, most: int | None) -> "Claims":
+        """At most so many of the claims, drawn at random, the same each time, in their order; None: all."""
+        if most is None or most >= len(self.labels):
+            return self
+        kept = np.sort(np.random.default_rng(0).choice(len(self.labels), most, replace=False))
+        asked = np.isin(self.owners, kept)
+        return replace(
+            self,
+            labels=[self.labels[i] for i in kept],
+            clusters=[self.clusters[i] for i in kept],
+            requests=list(compress(self.requests, asked)),
+            owners=np.searchsorted(kept, self.owners[asked]),
+            kinds=[self.kinds[i] for i in kept if self.kinds],
+            pairs=[self.pairs[i] for i in kept if self.pairs],
+        )
 
 
 def shared() -> Path:

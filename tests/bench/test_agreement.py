@@ -193,3 +193,49 @@ def test_a_judge_without_probabilities_is_ranked_by_its_labels(tmp_path, few_dra
     )
     # One of two pairs in the right order, the other tied: (1 + 1/2) / 2.
     assert agreement.judged(claims, judge)[0]["auc"][0] == 0.75
+
+
+def test_a_cascade_asks_the_second_judge_where_the_first_is_uncertain_or_gives_no_label(tmp_path):
+    pairs = [  # by the first judge, by the second, and who decides
+        (verdict("unsupported", 0.45), YES, 2),  # the band begins here
+        (verdict("supported", 0.55), NO, 1),  # and ends before
+        (NO, YES, 1),
+        (FAILED, YES, 2),
+        (verdict("abstained", 0.9), NO, 2),
+        (verdict("supported", 0.5), FAILED, 1),
+        (verdict("supported"), NO, 1),  # no probability, and a label
+    ]
+    (tmp_path / "1").mkdir()
+    (tmp_path / "2").mkdir()
+    claims, first = recorded(tmp_path / "1", *(("supported", [one]) for one, _, _ in pairs))
+    _, second = recorded(tmp_path / "2", *(("supported", [two]) for _, two, _ in pairs))
+    found = agreement.Cascade(first, second, (0.45, 0.55)).judge(claims.requests)
+    by = {1: first.judge(claims.requests), 2: second.judge(claims.requests)}
+    assert [v.label for v in found] == [by[who][i].label for i, (_, _, who) in enumerate(pairs)]
+    assert [v.tokens_in for v in found] == [0 if who == 1 else 5 for _, _, who in pairs]  # the second one's alone
+
+
+def test_the_cost_of_replies_of_which_some_can_not_be_used(tmp_path, few_draws):
+    claims, judge = recorded(tmp_path, ("supported", [YES, FAILED]), ("unsupported", [NO, NO]))
+    cost = agreement.judged(claims, judge)[1] | {"seconds": 0.5, "tokens_cached": 5, "tokens_out": 10}
+    # Three labels of four pairs; 20 tokens read, 5 of them from the cache, and 10 written: 25 in half a second.
+    assert agreement.cost_columns(cost) == ("4", "75.0", "0.5", "20", "25", "50")
+    assert agreement.cost_columns(cost | {"seconds": 0.0})[-1] == ""  # seconds are rounded
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (["--claims", "0"], "--claims 0 is no number of claims"),
+        (["--band", "0.6", "0.4"], "--band 0.6 0.4 is no range of p_supported"),
+        (["--first", "configs/judges/nli.yaml"], "have the same name"),
+        (["--judge", "configs/judges/none.yaml"], "configs/judges/none.yaml"),
+    ],
+)
+def test_options_that_make_no_sense_are_refused(options, message, tmp_path, monkeypatch, capsys):
+    data = tmp_path / "claims.jsonl"
+    data.write_text('{"claim": "Tea is hot.", "chunks": ["Tea is hot."], "label": "supported"}\n', encoding="utf-8")
+    monkeypatch.setattr("sys.argv", ["agreement", *options, "--data", str(data)])
+    with pytest.raises(SystemExit) as ended:
+        agreement.main()
+    assert message in f"{ended.value} {capsys.readouterr().err}"

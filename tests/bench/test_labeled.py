@@ -60,6 +60,20 @@ def test_claims_on_the_same_chunks_belong_together(tmp_path):
     assert len({one, three, five}) == 3
 
 
+def test_claims_that_are_drawn_keep_their_order_and_their_requests(tmp_path):
+    def each(claims):
+        return [
+            (label, cluster, [r for r, owner in zip(claims.requests, claims.owners, strict=True) if owner == i])
+            for i, (label, cluster) in enumerate(zip(claims.labels, claims.clusters, strict=True))
+        ]
+
+    claims = labeled.load(write(tmp_path / "made.jsonl", rows_of_claims()))
+    found = each(claims.drawn(3))
+    assert len(found) == 3
+    assert found == [claim for claim in each(claims) if claim in found]
+    assert claims.drawn(None) is claims.drawn(5) is claims
+
+
 def test_blank_lines_are_no_rows(tmp_path):
     path = tmp_path / "made.jsonl"
     path.write_text("\n\n" + json.dumps(rows_of_claims()[0]) + "\n  \n", encoding="utf-8")
