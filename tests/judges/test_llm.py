@@ -514,19 +514,17 @@ def test_closing_frees_the_model():
     assert model.closed == 1
 
 
-# A real model, tiny and random, that says anything within the schema
+# A real model, though a small one
 
 
 @pytest.fixture(scope="module")
-def real(tmp_path_factory):
+def real(tmp_path_factory, smollm2):
     """The verdicts of a loaded judge on requests, in the order asked for and in another one."""
     if importlib.util.find_spec("vllm") is None:
         pytest.skip("vLLM is not installed: make .venv/vllm")
-    from kit.models import llms  # noqa: PLC0415 - imports torch
-
-    folder = llms.build(tmp_path_factory.mktemp("llm"))
-    file = folder / "judge.yaml"
-    model = {"model": "./", "dtype": "float32", "max_tokens": 2048}
+    file = tmp_path_factory.mktemp("llm") / "judge.yaml"
+    (file.parent / "model").symlink_to(smollm2)
+    model = {"model": "./model", "dtype": "float32", "max_tokens": 2048, "offline": {"batch_tokens": 256}}
     file.write_text(
         yaml.safe_dump({"kind": "llm", "model": model, **FILES, "explain": "on_failure", "max_explained_tokens": 900})
     )

@@ -498,7 +498,7 @@ def vllm(tmp_path_factory):
     from kit.models.llms import build  # noqa: PLC0415 - imports torch
 
     url = unused_url()
-    folder = build(tmp_path_factory.mktemp("llm"), thinking=True)
+    folder = build(tmp_path_factory.mktemp("llm"), thinking=True)  # the small real model does not think
     command = [
         sys.executable, "-m", "vllm.entrypoints.openai.api_server", "--model", str(folder), "--served-model-name", "tiny",
         "--host", "127.0.0.1", "--port", url.split(":")[-1].split("/")[0], "--dtype", "float32", "--max-model-len", "1024",

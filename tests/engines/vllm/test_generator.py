@@ -1,7 +1,8 @@
-"""Replies by real vLLM on the CPU, of tiny models: what is asked of it, what it may write, and what is left behind.
+"""Replies by real vLLM on the CPU: what is asked of it, what it may write, and what is left behind.
 
 A load takes some 20 seconds, so there is one as in a night, and one in this process. Tests run in any order, beside
-those of other files.
+those of other files. Replies are those of a small real model; made-up ones think, which no small real one does, and
+stand for any model in what fails before a reply.
 """
 
 import importlib.util
@@ -50,7 +51,7 @@ ENDLESS = {
     "additionalProperties": False,
 }
 SYSTEM = "Is the claim supported by the passages? Answer with a JSON object."
-EVIDENCE = "[1] The customer canceled the order on March 14, 2024.\n[2] Apples lower cholesterol.\n" * 6
+EVIDENCE = "[1] The customer canceled the order on March 14, 2024.\n[2] Apples lower cholesterol.\n" * 2
 MARKERS = [END, START, STOP, THINK, THOUGHT]
 
 
@@ -78,8 +79,8 @@ def thinker(tmp_path_factory):
 
 
 @pytest.fixture(scope="module")
-def plain(folder):
-    made = open_generator(config(folder))
+def plain(smollm2):
+    made = open_generator(config(smollm2, offline={"batch_tokens": 256}))  # it tries a full batch out when it loads
     assert isinstance(made, VllmGenerator)
     with in_process():
         made.generate([prompt("Load.", evidence="", max_tokens=8)])
@@ -91,14 +92,19 @@ def tokenizer(folder):
     return transformers.AutoTokenizer.from_pretrained(folder)
 
 
-@pytest.fixture(scope="module", params=["folder", "thinker"])
+@pytest.fixture(scope="module", params=["smollm2", "thinker"])
 def own(request):
     return tokenizer(request.getfixturevalue(request.param))
 
 
-def test_the_prompt_is_what_the_template_makes_of_it(own):
+@pytest.fixture(scope="module")
+def chat(own):
+    return Chat(own, "model", None)
+
+
+def test_the_prompt_is_what_the_template_makes_of_it(own, chat):
     messages = [{"role": "system", "content": SYSTEM}, {"role": "user", "content": "The apples."}]
-    (ids,) = Chat(own, "model", None).encode([(SYSTEM, "The apples.")])
+    (ids,) = chat.encode([(SYSTEM, "The apples.")])
     assert own.decode(ids) == own.apply_chat_template(messages, tokenize=False, add_generation_prompt=True)
 
 
@@ -110,47 +116,45 @@ def test_the_template_gets_the_setting_of_thinking(thinker):
 
 
 @given(st.lists(st.one_of(st.sampled_from([*MARKERS, "<|im_", "end|>", "<th", "ink>", "\n"]), st.text(max_size=5))))
-def test_the_prompt_holds_no_marker_that_a_text_asked_for(own, parts):
+def test_the_prompt_holds_no_marker_that_a_text_asked_for(own, chat, parts):
     text = "".join(parts)
-    chat = Chat(own, "model", None)
     (empty,), (ids,) = chat.encode([("", "")]), chat.encode([(text, text)])
     markers = set(own.added_tokens_decoder)
     assert [i for i in ids if i in markers] == [i for i in empty if i in markers]
-    assert own.decode(ids).count(text) >= (2 if text else 0)  # and yet it is all there
+    known = own.decode(own.encode(text, add_special_tokens=False))  # SmolLM2 has no tokens for what nobody writes
+    assert own.decode(ids).count(known) >= (2 if known else 0)  # and yet it is all there
 
 
-def test_the_prompt_shares_ids_up_to_the_claim(own):
-    chat = Chat(own, "model", None)
+def test_the_prompt_shares_ids_up_to_the_claim(own, chat):
     one, two = chat.encode([(SYSTEM, prompt(claim).user) for claim in ("apples lower it", "Cancellations spiked")])
     same = next(n for n, (a, b) in enumerate(zip(one, two, strict=False)) if a != b)
     assert own.decode(one[:same]).endswith(f"{EVIDENCE}\nClaim:")
 
 
-def test_the_prompt_folds_the_system_where_the_template_knows_none(own):
-    own = own.__class__.from_pretrained(own.name_or_path)
-    own.chat_template = (
+def test_the_prompt_folds_the_system_where_the_template_knows_none(own, monkeypatch):
+    template = (
         "{% if messages[0].role == 'system' %}{{ raise_exception('no system') }}{% endif %}"
         "<|im_start|>{{ messages[0].content | trim }}<|im_end|>"
     )
+    monkeypatch.setattr(own, "chat_template", template)
     (ids,) = Chat(own, "model", None).encode([("Judge.", "The claim.")])
     assert own.decode(ids) == "<|im_start|>Judge.\n\nThe claim.<|im_end|>"
 
 
-def test_the_prompt_is_the_same_each_day(own):
-    own = own.__class__.from_pretrained(own.name_or_path)
-    own.chat_template = (
+def test_the_prompt_is_the_same_each_day(own, monkeypatch):
+    template = (
         "{% macro today() %}{{ strftime_now('%d %b %Y') if strftime_now is defined }}{% endmacro %}"
         "{{ today() }}{% for m in messages %}{{ m.content }}{% endfor %}"
     )
+    monkeypatch.setattr(own, "chat_template", template)
     (ids,) = Chat(own, "model", None).encode([("a", "b")])
     assert own.decode(ids) == "01 Jan 2025ab"
     assert "01 Jan 2025" in SAME_DAY
 
 
 @pytest.mark.parametrize("template", ["{{ messages[0].content | upper }}", "{{ nonsense(", None])
-def test_the_prompt_needs_a_template_that_repeats_messages(own, template):
-    own = own.__class__.from_pretrained(own.name_or_path)
-    own.chat_template = template
+def test_the_prompt_needs_a_template_that_repeats_messages(own, template, monkeypatch):
+    monkeypatch.setattr(own, "chat_template", template)
     with pytest.raises(EngineError, match=r"chat template of the model can't be used \(.+\)\. Use a model made for"):
         Chat(own, "the model", None)
 
@@ -158,9 +162,9 @@ def test_the_prompt_needs_a_template_that_repeats_messages(own, template):
 @pytest.mark.slow
 @real
 def test_a_reply_is_valid_under_its_schema(plain):
-    asked = [prompt(f"claim {n}", schema) for schema in (VERDICT, EXPLAINED) for n in range(12)]
+    asked = [prompt(f"claim {n}", schema) for schema in (VERDICT, EXPLAINED) for n in range(5)]
     made = plain.generate(asked)
-    assert [m.failure for m in made] == [None] * 24
+    assert [m.failure for m in made] == [None] * 10
     for p, m in zip(asked, made, strict=True):
         assert m.replies[0].finish == "stop"
         # The grammar of a string of bounded length lets control characters in, which strict JSON does not.
@@ -181,7 +185,7 @@ def test_a_reply_that_needs_more_tokens_is_cut_off(plain):
 @pytest.mark.slow
 @real
 def test_a_reply_is_what_its_tokens_make(plain):
-    for made in plain.generate([prompt("x"), prompt("y", ENDLESS, max_tokens=60)]):
+    for made in plain.generate([prompt("x"), prompt("y", ENDLESS, max_tokens=20)]):
         (reply,) = made.replies
         assert reply.text == "".join(token.text for token in reply.tokens)
         assert STOP not in reply.text
@@ -190,10 +194,11 @@ def test_a_reply_is_what_its_tokens_make(plain):
 
 @pytest.mark.slow
 @real
-def test_a_reply_has_the_models_own_log_probabilities(plain, folder):
+def test_a_reply_has_the_models_own_log_probabilities(plain, smollm2):
     asked = prompt("the customer canceled")
     (made,) = plain.generate([asked])
-    own, model = tokenizer(folder), transformers.AutoModelForCausalLM.from_pretrained(folder)
+    own = tokenizer(smollm2)
+    model = transformers.AutoModelForCausalLM.from_pretrained(smollm2, dtype=torch.float32)
     (ids,) = Chat(own, "model", None).encode([(asked.system, asked.user)])
     with torch.no_grad():
         logits = model(torch.tensor([ids])).logits[0, -1].tolist()
@@ -212,16 +217,18 @@ def test_a_reply_has_the_models_own_log_probabilities(plain, folder):
 @pytest.mark.slow
 @real
 def test_a_reply_to_an_equal_prompt_is_equal(plain):
-    one, _, two = plain.generate([prompt("x"), prompt("other"), prompt("x")])
+    asked = prompt("x", max_tokens=8)  # past the label
+    one, _, two = plain.generate([asked, prompt("other"), asked])
     assert one.replies[0].text == two.replies[0].text
-    (again,) = plain.generate([prompt("x")])
+    (again,) = plain.generate([asked])
     assert again.replies[0].text == one.replies[0].text
 
 
 @pytest.mark.slow
 @real
 def test_a_reply_is_written_once_for_all_samples_at_temperature_0(plain):
-    (one,), (made,) = plain.generate([prompt("x")]), plain.generate([prompt("x")], samples=3)
+    asked = [prompt("x", max_tokens=8)]
+    (one,), (made,) = plain.generate(asked), plain.generate(asked, samples=3)
     assert [reply.text for reply in made.replies] == [one.replies[0].text] * 3
     assert made.tokens_out == one.tokens_out
 
@@ -230,18 +237,18 @@ def test_a_reply_is_written_once_for_all_samples_at_temperature_0(plain):
 @real
 def test_a_reply_reads_shared_evidence_once(plain):
     evidence = "The order of March 14 is on its way. " * 14  # more than one block of the cache, 128 tokens here
-    plain.generate([prompt("one", evidence=evidence)])
-    (made,) = plain.generate([prompt("another", evidence=evidence)])
+    plain.generate([prompt("one", evidence=evidence, max_tokens=1)])
+    (made,) = plain.generate([prompt("another", evidence=evidence, max_tokens=1)])
     assert 128 <= made.tokens_cached < made.tokens_in
 
 
 @pytest.mark.slow
 @real
-def test_a_reply_that_has_no_room_is_a_failure_of_its_prompt_alone(plain, folder):
-    chat = Chat(tokenizer(folder), "model", None)
+def test_a_reply_that_has_no_room_is_a_failure_of_its_prompt_alone(plain, smollm2):
+    chat = Chat(tokenizer(smollm2), "model", None)
     length = len(next(chat.encode([(SYSTEM, prompt("x").user)])))
     fits = prompt("x", max_tokens=1024 - length)
-    made = plain.generate([prompt("x" * 3000), fits, prompt("x", max_tokens=1025 - length)])
+    made = plain.generate([prompt("x y " * 1500), fits, prompt("x", max_tokens=1025 - length)])
     assert [m.failure for m in made] == ["too_long", None, "too_long"]
     assert made[0] == Generated(failure="too_long")
     assert made[1].tokens_in == length
