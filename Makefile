@@ -30,7 +30,8 @@ nightly: .venv/runtime ## Judge the bundled sample's three nights and print the 
 	$(BIN)/leadline nightly --from 2026-11-01 --to 2026-11-03
 
 .PHONY: test
-test: .venv/vllm lint ## Lint, type-check, check the import rules, run all tests
+test: .venv/vllm lint ## Lint, type-check, check the import rules, resolve the lock file for GPUs, run all tests
+	$(BIN)/python scripts/lock.py --check-gpu
 	$(BIN)/pytest -n 2 --dist loadfile --no-loadscope-reorder
 
 # Whole nights, verbs, engines, training and the docs' runs are left out, and what is slow elsewhere.

