@@ -1,10 +1,11 @@
-"""Graders, writers and the extractor of facts with a small real model in real vLLM on the CPU, loaded once.
+"""Judges, graders, writers and the extractor of facts with a small real model in real vLLM on the CPU, loaded once.
 
 It is too small for what it says to be right: that it can be read, and where it leads, is what is tested.
 """
 
 import contextlib
 import importlib.util
+import re
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -12,12 +13,13 @@ import pytest
 from conftest import in_process
 from kit.root import ROOT
 
+from tasks.core import keys
 from tasks.core.config import validate
-from tasks.core.types import Answer, Chunk
-from tasks.engines.generator import Generator, GeneratorConfig, open_generator
+from tasks.core.types import Answer, Chunk, Request
+from tasks.engines.generator import Generator, GeneratorConfig, Offline, open_generator
 from tasks.extractors import load
 from tasks.extractors.atomic import GIVES, Atomic
-from tasks.judges import generate, rater_model
+from tasks.judges import generate, llm, rater_model
 
 pytestmark = [
     pytest.mark.slow,
@@ -31,7 +33,8 @@ INPUTS = [
 
 @pytest.fixture(scope="module")
 def model(smollm2: Path) -> GeneratorConfig:
-    return GeneratorConfig(model=str(smollm2), dtype="float32", max_tokens=1280, temperature=1)
+    offline = Offline(batch_tokens=256)  # it tries a full batch out when it loads
+    return GeneratorConfig(model=str(smollm2), dtype="float32", max_tokens=1280, temperature=1, offline=offline)
 
 
 @pytest.fixture(scope="module")
@@ -44,7 +47,7 @@ def short(name: str, folder: Path) -> Path:
     """The released prompt with shorter texts: two cores write some hundred tokens a second."""
     text = (PROMPTS / name / "v1.md").read_text(encoding="utf-8")
     path = folder / f"{name}.md"
-    path.write_text(text.replace("maxLength: 400", "maxLength: 20").replace("maxLength: 300", "maxLength: 20"))
+    path.write_text(re.sub(r"maxLength: \d+", "maxLength: 20", text))
     return path
 
 
@@ -52,6 +55,32 @@ def writer(name: str, folder: Path, model: GeneratorConfig, vllm: Generator, mos
     settings = {"kind": "generate", "model": model, "prompt": short(name, folder), "most": most}
     gives = GIVES if name == "facts" else ("answer",)
     return generate.Writer(validate(generate.Config, settings, "w"), vllm, "w.yaml", gives)
+
+
+def test_verdicts_on_claims(tmp_path: Path, model: GeneratorConfig, vllm: Generator) -> None:
+    settings = {
+        "kind": "llm",
+        "model": model,
+        "prompt": PROMPTS / "entailment" / "v1.md",
+        "explained_prompt": short("entailment_explained", tmp_path),
+        "explain": "on_failure",
+    }
+    judge = llm.Llm(validate(llm.Config, settings, "j"), vllm, "j.yaml")
+    claims = ["Tea is hot.", "Tea is cold.", "Milk is white.", "long " * 3000]
+    asked = [Request(keys.request_key("Tea is hot.", claim), "Tea is hot.", claim) for claim in claims]
+    found, again = judge.judge(asked), judge.judge(asked[::-1])[::-1]
+    assert [v.key for v in found] == [r.key for r in asked]
+    for v in found[:-1]:
+        assert v.label in llm.CHOICES
+        assert v.passages == (() if v.label == "unsupported" else (1,))  # there is one passage
+        assert v.p_supported is not None
+        assert v.p_contradicted is not None
+        assert 0 <= v.p_supported + v.p_contradicted <= 1 + 1e-6
+        assert v.tokens_in > 0
+        assert v.tokens_out > 0
+        assert len(v.explanation or "") <= 20  # of those that it did not find supported at first
+    assert (found[-1].label, found[-1].failure) == (None, "too_long")
+    assert [(v.label, v.failure) for v in found] == [(v.label, v.failure) for v in again]  # whatever the order
 
 
 def test_facts_of_an_answer(tmp_path: Path, model: GeneratorConfig, vllm: Generator) -> None:
@@ -93,7 +122,7 @@ def test_grades(model: GeneratorConfig, vllm: Generator) -> None:
 
 
 def test_grades_that_may_not_apply(tmp_path: Path, model: GeneratorConfig, vllm: Generator) -> None:
-    """Among 16 draws of each, at temperature 1, a model of random weights says null and something else."""
+    """Among 16 draws of each, at temperature 1, the model says null and something else."""
     (tmp_path / "p.md").write_text(
         "---\ninputs: [question]\noutput:\n  type: object\n  properties:\n"
         "    n: {type: [integer, 'null'], minimum: 1, maximum: 5}\n    b: {type: [boolean, 'null']}\n"

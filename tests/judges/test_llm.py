@@ -3,8 +3,6 @@
 Replies are scripted here, one by one; the last tests use a real model, tiny and random, through vLLM.
 """
 
-import contextlib
-import importlib.util
 import json
 import math
 import subprocess
@@ -13,7 +11,6 @@ from pathlib import Path
 
 import pytest
 import yaml
-from conftest import in_process
 from hypothesis import given
 from hypothesis import strategies as st
 from kit.root import ROOT
@@ -512,49 +509,3 @@ def test_closing_frees_the_model():
     model = Scripted(lambda _: reply_of())
     Llm(config(), model).close()
     assert model.closed == 1
-
-
-# A real model, though a small one
-
-
-@pytest.fixture(scope="module")
-def real(tmp_path_factory, smollm2):
-    """The verdicts of a loaded judge on requests, in the order asked for and in another one."""
-    if importlib.util.find_spec("vllm") is None:
-        pytest.skip("vLLM is not installed: make .venv/vllm")
-    file = tmp_path_factory.mktemp("llm") / "judge.yaml"
-    (file.parent / "model").symlink_to(smollm2)
-    model = {"model": "./model", "dtype": "float32", "max_tokens": 2048, "offline": {"batch_tokens": 256}}
-    file.write_text(
-        yaml.safe_dump({"kind": "llm", "model": model, **FILES, "explain": "on_failure", "max_explained_tokens": 900})
-    )
-    made = judges.load(file)
-    asked = [
-        request(claim="The customer canceled."),
-        request(claim=ORDERS[1]),
-        request("Tea is hot.", claim="Tea is hot."),
-    ]
-    asked += [request(claim=f"Number {i}.") for i in range(5)] + [request(claim="long " * 3000)]
-    with in_process(), contextlib.closing(made):
-        yield asked, made.judge(asked), made.judge(asked[::-1])[::-1], made.version
-
-
-def test_a_real_model_keeps_to_the_schema_and_says_how_sure_it_was(real):
-    asked, verdicts, _, _ = real
-    assert [v.key for v in verdicts] == [r.key for r in asked]
-    for r, v in zip(asked[:-1], verdicts[:-1], strict=True):
-        assert v.failure in {None, "no_passage"}, v.failure  # an empty list is within the schema
-        assert v.tokens_in > 0
-        assert v.tokens_out > 0
-        if v.label is not None:
-            assert v.label in CHOICES
-            assert set(v.passages) <= set(range(1, len(r.shown) + 1))
-            assert 0 <= v.p_supported + v.p_contradicted <= 1 + 1e-6
-    assert [v for v in verdicts if v.label is not None]
-    assert verdicts[-1].failure == "too_long"
-
-
-def test_a_real_model_is_the_same_judge_again(real):
-    _, once, again, version = real
-    assert [(v.label, v.failure) for v in once] == [(v.label, v.failure) for v in again]
-    assert len(version) == 16
