@@ -12,8 +12,9 @@ from rich.console import Console
 from rich.table import Table
 
 from bench import common, labeled
+from tasks.core import keys
 from tasks.core.config import validate
-from tasks.core.errors import LeadlineError
+from tasks.core.errors import LeadlineError, UsageError
 from tasks.engines._models import ModelConfig
 from training import prepare as preparing
 from training import recipe as recipes
@@ -27,6 +28,7 @@ console = Console()
 FIRST = recipes.HERE / "recipes/sentences.yaml"
 SHARED = labeled.shared()
 SETS = [SHARED / "nli/train", SHARED / "nli/skills"]
+SOURCES = ["authored", "natural", "twins"]
 DEV = [SHARED / "nli/dev", SHARED / "expertqa/dev"]
 RecipePath = Annotated[Path, typer.Option("--recipe", help="Recipe file.")]
 
@@ -82,6 +84,33 @@ def average(
 
 
 @app.command()
+def examples(
+    student: Annotated[Path, typer.Option(help="File of the judge to train, of kind llm.")],
+    out: Annotated[Path, typer.Option(help="Folder to write, for `distill --data`.")],
+    source: Annotated[list[str], typer.Option(help="Kind of authored documents; repeat for more.")] = SOURCES,
+    valid_share: Annotated[float, typer.Option(help="Share of the documents to hold out.")] = 0.004,
+) -> None:
+    """Write authored claims, their labels and deciding sentences as examples for a language-model judge."""
+    from tasks import judges
+    from tasks.distill.export import Shares, Student, export
+    from tasks.judges.llm import Llm
+    from training.authored import read
+    from training.examples import Authored
+
+    judge = judges.load(student)
+    if not isinstance(judge, Llm):
+        raise UsageError(f"--student {student} is no judge of kind llm, which learns verdicts in words. Give one.")
+    documents = [document for document in read(recipes.HERE / "data/authored") if document.source in source]
+    options = " ".join(f"--source {name}" for name in source)
+    command = f"python -m training examples --student {student} {options} --valid-share {valid_share:g}"
+    version = keys.key(*(document.group for document in documents))
+    about = {"teacher": {"name": "authored", "kind": "labels", "version": version}, "command": command}
+    pupil = Student("judge", judge.config.model_dump(), judge.prompt_hashes, student.parent)
+    card = export(Authored(documents, judge), pupil, Shares(valid_share, balance=None), about, version, out)
+    console.print_json(data=card["examples"])
+
+
+@app.command()
 def distill(
     data: Annotated[list[Path], typer.Option(help="Folder that `leadline distill` wrote; repeat for more.")],
     model: Annotated[str, typer.Option(help="Model to start from: a folder (./…, /…), or a name on the hub.")],
@@ -91,10 +120,10 @@ def distill(
 ) -> None:
     """Teach a small language model what a judge has judged, or go on where a killed run stopped."""
     from training import distill as distilling
-    from training import examples
+    from training import examples as reading
 
     base = validate(ModelConfig, {"model": model, "revision": revision}, "--model")
-    trained = distilling.run(examples.read(data), base, recipes.load_distillation(recipe), out)
+    trained = distilling.run(reading.read(data), base, recipes.load_distillation(recipe), out)
     table = Table("held out", "before", "after", title=f"{trained.after.examples:,} examples")
     for name in ("loss", "exact"):
         then, now = getattr(trained.before, name), getattr(trained.after, name)

@@ -1,20 +1,29 @@
-"""Distillation examples that `leadline distill` wrote, as the token ids that a judge's model reads and must write.
+"""Distillation examples as the token ids that a judge's model reads and must write.
 
-The code that prompts a model at night (`tasks/engines/_chat.py`) encodes them, so that nothing in a text of a
+`leadline distill` writes them from a judge's verdicts, `Authored` from the labels of authored claims. The code that
+prompts a model at night (`tasks/engines/_chat.py`) encodes them, so that nothing in a text of a
 trace can be a control token here either. Left out: training on them (`distill.py`).
 """
 
 import json
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from tasks.core import keys
 from tasks.core.errors import DataError, UsageError
+from tasks.core.types import Label, Request, Verdict
 from tasks.distill.export import CARD, FORMAT, PROMPTS
+from tasks.distill.selection import Candidate
 from tasks.engines._chat import Chat
+from tasks.engines.generator import Prompt
+from tasks.judges.llm import Llm
+from training.authored import Claim, Document, held_out
 
 NAMES = {"judge": "judge.yaml", "grader": "grader.yaml"}
+LABELS: Mapping[str, Label] = {"S": "supported", "P": "partially_supported", "U": "unsupported", "C": "contradicted"}
 USER, REPLY = "Leadline-User-Text", "Leadline-Reply-Text"
 
 
@@ -50,6 +59,54 @@ class Folder:
     def role(self) -> str:
         """`judge` or `grader`."""
         return str(self.card["student"]["role"])
+
+
+@dataclass
+class Authored:
+    """Authored claims beside their whole documents as examples for a student; never of documents for measuring.
+
+    The label is the author's, and the explanation quotes the sentences that decide it.
+
+    Attributes:
+        seen: By form of the student's prompts, how many claims there are.
+        left_out: By form and reason, how many of them are no example.
+    """
+
+    documents: Sequence[Document]
+    student: Llm
+    seen: Counter[str] = field(default_factory=Counter)
+    left_out: dict[str, Counter[str]] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        """Leaves out the documents for measuring."""
+        self._claims = [(d, claim) for d in self.documents if not held_out(d) for claim in d.claims]
+
+    def candidates(self) -> Iterator[Candidate]:
+        """Possible examples, in the order of documents and claims; afterwards the counts are complete."""
+        self.seen, self.left_out = Counter(), {form: Counter() for form in self.student.forms}
+        for place, (document, claim) in enumerate(self._claims):
+            request, label = _request(document, claim), LABELS[claim.label]
+            verdict = Verdict(request.key, label, passages=(1,), explanation=explanation(document, claim))
+            for form in self.student.forms:
+                self.seen[form] += 1
+                example = self.student.example(form, 1, verdict)
+                if example.problem is not None:
+                    self.left_out[form][example.problem] += 1
+                else:
+                    yield Candidate(form, request.key, document.group, label, example.reply, place)
+
+    def written(self, chosen: Sequence[Candidate]) -> Iterator[tuple[Candidate, Prompt, Mapping[str, Any]]]:
+        """The prompts of examples with their provenance."""
+        for example in chosen:
+            document, claim = self._claims[example.place]
+            (prompt,) = self.student.prompts(example.form, [_request(document, claim)])
+            yield example, prompt, {"document": document.group, "source": document.source, "kind": claim.kind}
+
+
+def explanation(document: Document, claim: Claim) -> str:
+    """The sentences that decide a claim, in the order of the document; where there are none, that there are none."""
+    quoted = " ".join(document.sentences[i] for i in sorted(claim.needs))
+    return f"The passage says: {quoted}" if quoted else "The passage does not say this."
 
 
 def read(paths: Sequence[Path]) -> list[Folder]:
@@ -114,6 +171,11 @@ def ending(tokenizer: Any) -> int:
     after = tokenizer.apply_chat_template(chat, tokenize=False).rpartition(REPLY)[2]
     special = [i for i in tokenizer(after, add_special_tokens=False)["input_ids"] if i in tokenizer.all_special_ids]
     return int(special[0] if special else tokenizer.eos_token_id)
+
+
+def _request(document: Document, claim: Claim) -> Request:
+    text = " ".join(document.sentences)
+    return Request(keys.request_key(text, claim.hypothesis), text, claim.hypothesis)
 
 
 def _folder(path: Path) -> Folder:

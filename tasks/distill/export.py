@@ -12,19 +12,32 @@ import os
 import shutil
 import tempfile
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 from tasks.core.errors import DataError, LeadlineError, UsageError
-from tasks.distill.examples import Examples
 from tasks.distill.selection import SPLITS, Candidate, Chosen, Split, choose
+from tasks.engines.generator import Prompt
 
 FORMAT = 1  # raised when the files or the card are written otherwise
 CARD, PROMPTS, README = "card.json", "prompts", "README.md"
 WRITTEN = frozenset({CARD, PROMPTS, README, *(f"{split}.jsonl" for split in SPLITS)})  # all that a folder holds
 KEPT = ("thinking", "temperature", "top_p", "seed")  # of the student's model: its settings for any weights
+
+
+class Source(Protocol):
+    """Where examples come from, such as `tasks.distill.examples.Examples`, which documents the members."""
+
+    seen: Counter[str]
+    left_out: dict[str, Counter[str]]
+
+    def candidates(self) -> Iterator[Candidate]:
+        """All that there are."""
+
+    def written(self, chosen: Sequence[Candidate]) -> Iterator[tuple[Candidate, Prompt, Mapping[str, Any]]]:
+        """Their prompts, with provenance."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,7 +82,7 @@ class Shares:
 
 
 def export(
-    examples: Examples[Any], student: Student, shares: Shares, about: Mapping[str, object], teacher: str, out: Path
+    examples: Source, student: Student, shares: Shares, about: Mapping[str, object], teacher: str, out: Path
 ) -> Mapping[str, Any]:
     """Writes the training set into a folder, in place of an earlier one.
 
@@ -142,7 +155,7 @@ def settings_of(dumped: Mapping[str, Any]) -> tuple[dict[str, Any], dict[Path, s
 
 
 def _write(
-    examples: Examples[Any],
+    examples: Source,
     student: Student,
     chosen: Chosen,
     counts: Mapping[str, Any],
@@ -176,7 +189,7 @@ def _write(
 
 
 def _lines(
-    examples: Examples[Any], student: Student, chosen: Sequence[Candidate], teacher: str, folder: Path, split: Split
+    examples: Source, student: Student, chosen: Sequence[Candidate], teacher: str, folder: Path, split: Split
 ) -> str:
     """Write one split; returns the file's hash."""
     digest = hashlib.sha256()
@@ -199,7 +212,7 @@ def _lines(
     return digest.hexdigest()
 
 
-def _counts(examples: Examples[Any], chosen: Chosen) -> dict[str, Any]:
+def _counts(examples: Source, chosen: Chosen) -> dict[str, Any]:
     """By form: verdicts, examples kept in each split by answer, and those left out by reason."""
     found = {}
     for form in sorted(examples.seen):

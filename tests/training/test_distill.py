@@ -182,8 +182,9 @@ def test_a_killed_run_ends_with_the_weights_of_one_that_was_never_killed(base, t
     assert (whole.before, whole.after) == (resumed.before, resumed.after)
 
 
-def test_the_recipe_that_comes_along_loads():
-    assert load_distillation(HERE / "distill.yaml").lora == Lora(rank=32, alpha=64)
+@pytest.mark.parametrize(("name", "lora"), [("distill", Lora()), ("distill-smollm2", Lora(rank=16, alpha=32))])
+def test_the_recipes_that_come_along_load(name, lora):
+    assert load_distillation(HERE / f"{name}.yaml").lora == lora
 
 
 def test_a_judge_and_a_grader_of_one_model(base, tmp_path):
