@@ -169,7 +169,7 @@ def library() -> Any:  # noqa: ANN401
         import vllm  # noqa: PLC0415 - ten seconds, and optional
     except ModuleNotFoundError as error:
         raise EngineError(
-            f"engine vllm_offline needs the package {error.name!r}. Run: pip install 'leadline[vllm]'"
+            f"engine vllm_offline needs the package {error.name!r}. Run: pip install -r requirements-gpu.lock"
         ) from error
     return vllm
 

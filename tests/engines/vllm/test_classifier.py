@@ -155,7 +155,7 @@ def test_a_model_that_vllm_does_not_serve_names_the_engine_that_does(tiny):
 
 def test_without_vllm_the_error_says_what_to_install(tiny, monkeypatch):
     monkeypatch.setitem(sys.modules, "vllm", None)  # as if it were not there
-    with pytest.raises(EngineError, match=r"needs the package 'vllm'\. Run: pip install 'leadline\[vllm\]'"):
+    with pytest.raises(EngineError, match=r"needs the package 'vllm'\. Run: pip install -r requirements-gpu\.lock"):
         VllmClassifier(config(tiny("bert"))).classify(PAIRS)
 
 

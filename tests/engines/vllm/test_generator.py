@@ -362,7 +362,7 @@ def test_an_error_says_what_to_do_where_the_hub_does_not_answer(monkeypatch):
 
 def test_an_error_says_what_to_do_without_vllm(folder, monkeypatch):
     monkeypatch.setitem(sys.modules, "vllm", None)  # as if it were not there
-    with pytest.raises(EngineError, match=r"needs the package 'vllm'\. Run: pip install 'leadline\[vllm\]'"):
+    with pytest.raises(EngineError, match=r"needs the package 'vllm'\. Run: pip install -r requirements-gpu\.lock"):
         VllmGenerator(config(folder)).generate([prompt("x")])
 
 
