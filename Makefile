@@ -58,7 +58,7 @@ figures: .venv/runtime ## Judge the sample and write what comes out into README.
 	$(BIN)/python scripts/figures.py
 
 .PHONY: lock
-lock: .venv/runtime ## Resolve the lock files again from pyproject.toml
+lock: .venv/dev ## Resolve the lock files again from pyproject.toml
 	$(BIN)/python scripts/lock.py
 
 .PHONY: clean

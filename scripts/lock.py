@@ -9,6 +9,7 @@ GPUs, torch comes as a CPU or a CUDA build of the same version, whichever the ma
 index it says so and checks nothing. The other lock files are checked by `make test`, which installs them.
 """
 
+import argparse
 import json
 import shutil
 import subprocess
@@ -105,8 +106,10 @@ def write(path: Path, pins: dict[str, str], header: str = HEADER) -> None:
 
 def main() -> None:
     """Lock the runtime first; the tools may not move it, nor vLLM for CPUs the tools."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--check-gpu", action="store_true", help="check requirements-gpu.lock, write nothing")
     runtime, tools, gpu = (ROOT / f"requirements{name}.lock" for name in ("", "-dev", "-gpu"))
-    if sys.argv[1:] == ["--check-gpu"]:
+    if parser.parse_args().check_gpu:
         try:
             found = resolve_gpu(gpu)
         except ConnectionError:
