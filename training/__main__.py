@@ -3,6 +3,7 @@
 import json
 import sys
 from collections.abc import Sequence
+from enum import StrEnum
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Annotated
@@ -28,8 +29,9 @@ console = Console()
 FIRST = recipes.HERE / "recipes/sentences.yaml"
 SHARED = labeled.shared()
 SETS = [SHARED / "nli/train", SHARED / "nli/skills"]
-SOURCES = ["authored", "natural", "twins"]
 DEV = [SHARED / "nli/dev", SHARED / "expertqa/dev"]
+Source = StrEnum("Source", ["authored", "natural", "twins"])  # of documents
+SOURCES = list(Source)
 RecipePath = Annotated[Path, typer.Option("--recipe", help="Recipe file.")]
 
 
@@ -87,7 +89,7 @@ def average(
 def examples(
     student: Annotated[Path, typer.Option(help="File of the judge to train, of kind llm.")],
     out: Annotated[Path, typer.Option(help="Folder to write, for `distill --data`.")],
-    source: Annotated[list[str], typer.Option(help="Kind of authored documents; repeat for more.")] = SOURCES,
+    source: Annotated[list[Source], typer.Option(help="Kind of authored documents; repeat for more.")] = SOURCES,
     valid_share: Annotated[float, typer.Option(help="Share of the documents to hold out.")] = 0.004,
 ) -> None:
     """Write authored claims, their labels and deciding sentences as examples for a language-model judge."""

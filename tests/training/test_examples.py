@@ -100,3 +100,10 @@ def test_the_kinds_of_documents_can_be_chosen(tmp_path):
     assert not ended.value.code
     rows = [json.loads(line) for split in ("train", "valid") for line in (out / f"{split}.jsonl").open()]
     assert {row["provenance"]["source"] for row in rows} == {"natural"}
+
+
+def test_a_kind_of_documents_that_there_is_not_is_refused(tmp_path, capsys):
+    with pytest.raises(SystemExit) as ended:
+        main(["examples", "--student", "x.yaml", "--source", "novels", "--out", str(tmp_path / "out")])
+    assert ended.value.code == 2
+    assert "'novels' is not one of" in capsys.readouterr().err
