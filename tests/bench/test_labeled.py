@@ -62,12 +62,14 @@ def test_claims_on_the_same_chunks_belong_together(tmp_path):
 
 def test_claims_that_are_drawn_keep_their_order_and_their_requests(tmp_path):
     def each(claims):
+        parts = zip(claims.labels, claims.clusters, claims.kinds, claims.pairs, strict=True)
         return [
-            (label, cluster, [r for r, owner in zip(claims.requests, claims.owners, strict=True) if owner == i])
-            for i, (label, cluster) in enumerate(zip(claims.labels, claims.clusters, strict=True))
+            (*part, [r for r, owner in zip(claims.requests, claims.owners, strict=True) if owner == i])
+            for i, part in enumerate(parts)
         ]
 
-    claims = labeled.load(write(tmp_path / "made.jsonl", rows_of_claims()))
+    rows = [{**row, "kind": f"kind {i}", "pair": f"pair {i}"} for i, row in enumerate(rows_of_claims())]
+    claims = labeled.load(write(tmp_path / "made.jsonl", rows))
     found = each(claims.drawn(3))
     assert len(found) == 3
     assert found == [claim for claim in each(claims) if claim in found]
