@@ -28,6 +28,14 @@ Reason = Literal[
     "bad_timestamp",
     "out_of_range",
     "line_too_long",
+    "malformed_span",
+    "no_root",
+    "several_roots",
+    "no_question",
+    "question_holds_context",
+    "no_answer",
+    "no_chunk_text",
+    "clocks_disagree",
 ]
 
 BATCH = pa.schema([*TRACES.stored, col("line", I64, "Line of the file, from 1.", null=False)])
