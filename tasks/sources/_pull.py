@@ -1,0 +1,258 @@
+"""Windows of start time, and export files: how the stores that are asked over HTTP divide what they read.
+
+A window is a `SourceFile` whose path ends in its two times. A settled window always has the same fingerprint, so it is
+read once. One that may still get traces has another fingerprint in every run: what was read before comes as copies,
+which ingestion drops. Left out: requests (`_http.py`), files (`_exports.py`) and what a span means (`_spans.py`).
+"""
+
+import time
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from datetime import UTC, date, datetime, timedelta
+from pathlib import Path
+from typing import Annotated, Any, NamedTuple, Protocol, Self, TypeAlias
+
+import msgspec
+from pydantic import Field, model_validator
+
+from tasks.core.config import Settings
+from tasks.core.errors import SourceError
+from tasks.core.types import Feedback
+from tasks.sources import Batch, Reject, SourceFile, _exports, _http, _spans
+from tasks.sources._spans import Span, SpanSettings
+from tasks.sources._values import from_iso, number, parsed, scalar
+
+SETTLED = "settled"
+
+Record: TypeAlias = dict[str, Any]
+
+
+class Pulled(Settings):
+    """Settings of every store that is asked over HTTP, or whose exports are read.
+
+    Attributes:
+        url: The server. Without a name, password or key: they come from environment variables.
+        paths: Export files instead of a server: globs or URLs; `{date}` stands for each requested day.
+        storage_options: Of `paths`, handed to fsspec. Never secrets.
+        timeout_s: Seconds that the server may take to answer.
+        grace_minutes: The longest that a trace may take until all of its spans have arrived; younger ones wait.
+        reread_hours: Hours before the first day, and after the end of each, that are read again for what arrived late.
+        feedback: Names of the scores that hold the rating of a user; others are left out.
+        spans: How spans become traces.
+    """
+
+    url: str | None = None
+    paths: list[Annotated[str, Field(min_length=1)]] = Field(default_factory=list)
+    storage_options: dict[str, object] = Field(default_factory=dict)
+    timeout_s: Annotated[float, Field(gt=0)] = 60
+    grace_minutes: Annotated[float, Field(gt=0, le=24 * 60)] = 15
+    reread_hours: Annotated[float, Field(ge=0, le=31 * 24)] = 6
+    feedback: list[str] = Field(default=["user-feedback", "user_feedback", "user-score", "user_score"])
+    spans: SpanSettings = SpanSettings()
+
+    @model_validator(mode="after")
+    def _one_place(self) -> Self:
+        if (self.url is None) == (not self.paths):
+            raise ValueError("Should have either `url`, for a server, or `paths`, for export files")
+        return self
+
+
+class Window(NamedTuple):
+    """Traces that start at `start` or later, and before `end`; both in UTC."""
+
+    start: datetime
+    end: datetime
+
+    def begins(self, spans: Sequence[Span]) -> bool:
+        """Whether the first of these spans of a trace starts in the window."""
+        first = min((span.start for span in spans if span.start), default=self.start)
+        return self.start <= first < self.end
+
+    def widened(self, minutes: float) -> "Window":
+        """The window and some minutes on either side, where traces that cross its edges have their other spans."""
+        margin = timedelta(minutes=minutes)
+        return Window(self.start - margin, self.end + margin)
+
+
+class MalformedError(Exception):
+    """A record that is no span, or no spans; the message names keys and types, never a text."""
+
+
+class Store(Protocol):
+    """What differs from store to store."""
+
+    @property
+    def place(self) -> str:
+        """What is read from the server, for the names of windows; without credentials."""
+
+    def client(self, sleep: Callable[[float], None]) -> _http.Client:
+        """A connection to the server.
+
+        Raises:
+            UsageError: A variable that should hold a secret is not set.
+        """
+
+    def pull(self, client: _http.Client, window: Window) -> Iterator[Record | Reject]:
+        """The records of the traces or spans that start in the window.
+
+        Raises:
+            SourceError: The server can't be read to the end of the window.
+        """
+
+    def spans(self, record: Record) -> Iterable[Span]:
+        """The spans of a record, of the server or of an export.
+
+        Raises:
+            MalformedError: It is no such record.
+        """
+
+
+class PulledSource:
+    """Reads the traces of a store, from its server or from its exports.
+
+    Args:
+        base: Directory that relative `paths` start in.
+        now: The time in UTC.
+        sleep: Waits some seconds.
+    """
+
+    def __init__(
+        self,
+        config: Pulled,
+        base: Path,
+        store: Store,
+        *,
+        now: Callable[[], datetime] = lambda: datetime.now(UTC),
+        sleep: Callable[[float], None] = time.sleep,
+    ) -> None:
+        self._config = config
+        self._base = base
+        self._store = store
+        self._now = now
+        self._sleep = sleep
+
+    def files(self, start: date, end: date) -> list[SourceFile]:
+        """See `tasks.sources.Source.files`: windows of the server, or what each of the paths names."""
+        config = self._config
+        if config.paths:
+            return _exports.find(config.paths, self._base, config.storage_options, start, end)
+        return windows(self._store.place, config, start, end, self._now())
+
+    def read(self, file: SourceFile) -> Iterator[Batch]:
+        """See `tasks.sources.Source.read`."""
+        config = self._config
+        if config.paths:
+            records = _exports.read(file.path, self._base, config.storage_options)
+            yield from _spans.batches(self._spans(records), config.spans)
+            return
+        window = window_of(file)
+        with self._store.client(self._sleep) as client:
+            records = self._store.pull(client, window.widened(config.grace_minutes))
+            yield from _spans.batches(self._spans(records), config.spans, window.begins)
+
+    def _spans(self, records: Iterable[Record | Reject]) -> Iterator[Span | Reject]:
+        for record in records:
+            if isinstance(record, Reject):
+                yield record
+                continue
+            try:
+                yield from list(self._store.spans(record))
+            except MalformedError as error:
+                yield malformed(record, str(error))
+
+
+def windows(place: str, config: Pulled, start: date, end: date, now: datetime) -> list[SourceFile]:
+    """One window for each of the days `start` to `end`, both inclusive, and one for the hours before.
+
+    Args:
+        place: As `Store.place`.
+        now: In UTC. What is younger than `grace_minutes` is in no window.
+    """
+    first = datetime(start.year, start.month, start.day, tzinfo=UTC)
+    reread = timedelta(hours=config.reread_hours)
+    last = now - timedelta(minutes=config.grace_minutes)
+    days = [first + timedelta(days=n) for n in range((end - start).days + 1)]
+    wanted = [Window(first - reread, first)] if reread else []
+    wanted += [Window(day, day + timedelta(days=1)) for day in days]
+    return [
+        SourceFile(
+            f"{place} {iso(window.start)}/{iso(min(window.end, last))}",
+            SETTLED if window.end + reread <= last else now.isoformat(),
+            window.start.date(),
+        )
+        for window in wanted
+        if window.start < last
+    ]
+
+
+def window_of(file: SourceFile) -> Window:
+    """The window that a file of `windows` stands for."""
+    start, end = file.path.rpartition(" ")[2].split("/")
+    return Window(datetime.fromisoformat(start), datetime.fromisoformat(end))
+
+
+def iso(at: datetime) -> str:
+    """A time as APIs read it: UTC, in milliseconds."""
+    return at.astimezone(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+
+
+def malformed(record: Record, detail: str) -> Reject:
+    """A record that is refused, with its trace id where it has one; the line number is set later."""
+    raw = msgspec.json.encode(record, enc_hook=str)
+    found = (scalar(record.get(key)) for key in ("trace_id", "traceId"))
+    return Reject(0, next(filter(None, found), None), "malformed_span", detail, raw)
+
+
+def rating(value: object, comment: object = None) -> Feedback | None:
+    """A user's rating as feedback; None where it is no number and nothing was written."""
+    score = float(value) if isinstance(value, bool) else number(value)
+    text = comment if isinstance(comment, str) and comment else None
+    return None if score is None and text is None else Feedback(score, text)
+
+
+def listed(page: Record, key: str, kind: str, *, may_miss: bool = False) -> list[Any]:
+    """The records of a page.
+
+    Args:
+        may_miss: Whether the server leaves out an empty list.
+
+    Raises:
+        SourceError: Something else stands there.
+    """
+    found = page.get(key, [] if may_miss else None)
+    if not isinstance(found, list):
+        raise SourceError(
+            f"{kind} source: the server answers without a list `{key}`. Check `url`, and the version of the server."
+        )
+    return found
+
+
+def following(cursor: object, before: str, kind: str) -> str | None:
+    """The cursor of the next page; None where there is none. A page may be empty and still have one.
+
+    Raises:
+        SourceError: It is the one that led to this page: reading would never end.
+    """
+    if not isinstance(cursor, str) or not cursor:
+        return None
+    if cursor == before:
+        raise SourceError(f"{kind} source: the server answers the same cursor twice. Report it to those who run it.")
+    return cursor
+
+
+def objects(records: Iterable[Any]) -> Iterator[Record | Reject]:
+    """The records of a page, with rejects for what is no object."""
+    for record in records:
+        yield record if isinstance(record, dict) else malformed({}, f"a record is `{type(record).__name__}`")
+
+
+def mapping(value: object) -> Record:
+    """An object, also one that is written as text; empty where it is none."""
+    value = parsed(value)
+    return value if isinstance(value, dict) else {}
+
+
+def moment(value: object) -> datetime | None:
+    """A time in UTC from ISO 8601, or from a column of times; one without a zone is UTC."""
+    if isinstance(value, datetime):
+        return value.replace(tzinfo=UTC) if value.tzinfo is None else value.astimezone(UTC)
+    return from_iso(value)

@@ -1,0 +1,146 @@
+"""Traces of LangSmith: its API of runs, or the Parquet files of its bulk export.
+
+Both hold one record a run. The export writes inputs, outputs and what is extra as JSON texts, which are read as such.
+Left out: what a span means (`_spans.py`).
+"""
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Annotated, Literal
+
+from pydantic import Field
+
+from tasks.core.errors import UsageError
+from tasks.core.types import Feedback
+from tasks.sources import Reject, Source, _http, _pull
+from tasks.sources._pull import MalformedError, PulledSource, Record, Window, mapping, moment
+from tasks.sources._spans import Span
+from tasks.sources._values import kind_of, parsed, scalar, whole
+
+PAGE = 100  # runs, the most that the server gives at once
+SELECT = [
+    "id", "trace_id", "parent_run_id", "name", "run_type", "start_time", "end_time", "status", "error", "inputs",
+    "outputs", "extra", "prompt_tokens", "completion_tokens", "feedback_stats",
+]  # fmt: skip
+
+_CHECK = "Check `url` and `project`"
+_SESSION = ("session_id", "thread_id", "conversation_id")
+# Metadata that the SDK adds, and who asked: users have no place in tags.
+_NO_TAGS = {*_SESSION, "user", "user_id", "revision_id", "thread_id", "checkpoint_ns"}
+_NO_TAG = ("ls_", "langgraph_", "LANGSMITH_", "LANGCHAIN_", "lc_")
+_UUID = r"^[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}$"
+
+
+class Config(_pull.Pulled):
+    """Settings of a `langsmith` source; see `_pull.Pulled` for those that it shares.
+
+    Attributes:
+        project: Id of the tracing project, as its settings show it; needed with `url`.
+        api_key_env: Environment variable that holds the key.
+    """
+
+    kind: Literal["langsmith"]
+    project: Annotated[str, Field(pattern=_UUID)] | None = None
+    api_key_env: str = "LANGSMITH_API_KEY"
+
+
+def build(config: Config, base: Path) -> Source:
+    """The source that the settings describe; `base` is the config file's directory.
+
+    Raises:
+        UsageError: `url` is none, or holds credentials; or it has no `project`.
+    """
+    return PulledSource(config, base, LangsmithStore(config))
+
+
+class LangsmithStore:
+    """Asks a LangSmith server, and reads its runs."""
+
+    def __init__(self, config: Config) -> None:
+        self._config = config
+        self._url = _http.checked_url("langsmith", config.url) if config.url else ""
+        if config.url and config.project is None:
+            raise UsageError("langsmith source: `project` is missing. Write the id that the project's settings show.")
+
+    @property
+    def place(self) -> str:
+        """See `_pull.Store.place`."""
+        return f"{self._url} project {self._config.project}"
+
+    def client(self, sleep: Callable[[float], None]) -> _http.Client:
+        """See `_pull.Store.client`."""
+        variable = self._config.api_key_env
+        headers = {"x-api-key": _http.secret("langsmith", "api_key_env", variable)}
+        return _http.Client(self._url, headers, f"${variable}", timeout_s=self._config.timeout_s, sleep=sleep)
+
+    def pull(self, client: _http.Client, window: Window) -> Iterator[Record | Reject]:
+        """See `_pull.Store.pull`: one record a run."""
+        body: Record = {
+            "session": [self._config.project],
+            "start_time": _pull.iso(window.start),  # without it, the server takes the last day
+            "filter": f'lt(start_time, "{_pull.iso(window.end)}")',
+            "select": SELECT,
+            "limit": PAGE,
+        }
+        cursor: str | None = ""
+        while cursor is not None:
+            asked = {**body, "cursor": cursor} if cursor else body
+            page = client.post("/api/v1/runs/query", asked, _CHECK)
+            yield from _pull.objects(_pull.listed(page, "runs", "langsmith"))
+            cursor = _pull.following(mapping(page.get("cursors")).get("next"), cursor, "langsmith")
+
+    def spans(self, record: Record) -> Iterator[Span]:
+        """See `_pull.Store.spans`: of one run."""
+        trace_id, own, start = (
+            scalar(record.get("trace_id")),
+            scalar(record.get("id")),
+            moment(record.get("start_time")),
+        )
+        if trace_id is None or own is None or start is None:
+            raise MalformedError("a run without `id`, `trace_id` or `start_time`")
+        parent = scalar(record.get("parent_run_id"))
+        extra = mapping(record.get("extra"))
+        metadata, invocation = mapping(extra.get("metadata")), mapping(extra.get("invocation_params"))
+        outputs = parsed(record.get("outputs"))
+        usage = _usage(outputs)
+        tokens_in, tokens_out = whole(record.get("prompt_tokens")), whole(record.get("completion_tokens"))
+        names = (metadata.get("ls_model_name"), invocation.get("model"), invocation.get("model_name"))
+        yield Span(
+            trace_id=trace_id,
+            span_id=own,
+            parent_id=parent,
+            name=scalar(record.get("name")) or "",
+            kind=kind_of(record.get("run_type")),
+            start=start,
+            end=moment(record.get("end_time")),
+            error=record.get("status") == "error" or bool(record.get("error")),
+            input=parsed(record.get("inputs")),
+            output=outputs,
+            model=next(filter(None, map(scalar, names)), None),
+            tokens_in=whole(usage.get("input_tokens")) if tokens_in is None else tokens_in,
+            tokens_out=whole(usage.get("output_tokens")) if tokens_out is None else tokens_out,
+            session=next(filter(None, (scalar(metadata.get(key)) for key in _SESSION)), None),
+            tags={} if parent else _tags(metadata),
+            feedback=None if parent else self._feedback(mapping(record.get("feedback_stats"))),
+        )
+
+    def _feedback(self, stats: Record) -> Feedback | None:
+        """The mean of the users' ratings; their texts are not in a run."""
+        found = (_pull.rating(mapping(stats.get(name)).get("avg")) for name in self._config.feedback)
+        return next(filter(None, found), None)
+
+
+def _tags(metadata: Record) -> dict[str, str]:
+    own = {k: v for k, v in metadata.items() if k not in _NO_TAGS and not k.startswith(_NO_TAG)}
+    return {k: v for k, value in own.items() if (v := scalar(value))}
+
+
+def _usage(outputs: object) -> Record:
+    """The counts of tokens that LangChain keeps with the message of a model; empty where there are none."""
+    found = outputs
+    for key in ("generations", 0, 0, "message", "kwargs", "usage_metadata"):
+        if isinstance(key, int):
+            found = found[key] if isinstance(found, list) and found else None
+        else:
+            found = mapping(found).get(key)
+    return mapping(found)
