@@ -109,7 +109,7 @@ class Client:
         *,
         timeout_s: float = 60,
         attempts: int = ATTEMPTS,
-        sleep: Callable[[float], object] = time.sleep,
+        sleep: Callable[[float], None] = time.sleep,
         now: Callable[[], datetime] = lambda: datetime.now(UTC),
     ) -> None:
         self._url = url

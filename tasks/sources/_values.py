@@ -257,9 +257,10 @@ def from_ns(value: object) -> datetime | None:
 
 
 def from_iso(value: object) -> datetime | None:
-    """A time in UTC from ISO 8601, which is UTC where it names no zone; None where it is none."""
+    """A time in UTC from ISO 8601 or a column of times, which is UTC where it names no zone; None where it is none."""
+    text = value.isoformat() if isinstance(value, datetime) else value  # pandas has a class of its own
     try:
-        found = datetime.fromisoformat(value) if isinstance(value, str) else None
+        found = datetime.fromisoformat(text) if isinstance(text, str) else None
         return found and (found if found.tzinfo else found.replace(tzinfo=UTC)).astimezone(UTC)
     except (ValueError, OverflowError):
         return None

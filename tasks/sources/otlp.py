@@ -1,0 +1,287 @@
+"""Traces in files of the OpenTelemetry Collector: its file exporter's JSON lines or length-prefixed protobuf.
+
+Each line or message holds some spans of some traces, so a trace is cut across lines and files. All files of one path,
+or of one day of a path with `{date}`, are therefore read together; of the days before and after, what belongs to the
+day's traces. A message may be compressed with Zstandard inside its length.
+"""
+
+import base64
+import binascii
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from datetime import date, timedelta
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+import zstandard
+from google.protobuf.message import DecodeError
+from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
+from pydantic import Field
+
+from tasks.core import keys
+from tasks.core.config import Settings
+from tasks.sources import Batch, Reason, Reject, Source, SourceFile, _attributes, _files, _spans, _values
+from tasks.sources._spans import Span, SpanSettings
+
+BLOCK_BYTES = 4 << 20
+MAX_MESSAGE_BYTES = 256 << 20  # of a line or message, also after decompression
+
+_ZSTANDARD = b"\x28\xb5\x2f\xfd"
+_HEX = re.compile(r"[0-9a-f]+")
+_ERROR = {2, "2", "STATUS_CODE_ERROR"}
+_DAY = timedelta(days=1)
+
+
+class Config(Settings):
+    """Settings of an `otlp` source.
+
+    Attributes:
+        paths: Files, globs or URLs. `{date}` stands for each requested day, as YYYY-MM-DD; relative paths start at
+            the config file's directory.
+        storage_options: Handed to fsspec, such as `endpoint_url`. Never secrets: credentials come from the environment.
+        spans: How spans become traces.
+    """
+
+    kind: Literal["otlp"]
+    paths: Annotated[list[Annotated[str, Field(min_length=1)]], Field(min_length=1)]
+    storage_options: dict[str, object] = Field(default_factory=dict)
+    spans: SpanSettings = SpanSettings()
+
+
+def build(config: Config, base: Path) -> Source:
+    """The source that the settings describe; `base` is the config file's directory."""
+    return OtlpSource(config, base)
+
+
+class OtlpSource:
+    """Reads traces from files of spans."""
+
+    def __init__(
+        self, config: Config, base: Path, *, block_bytes: int = BLOCK_BYTES, max_message_bytes: int = MAX_MESSAGE_BYTES
+    ) -> None:
+        self._config = config
+        self._base = base
+        self._block_bytes = block_bytes
+        self._max_message_bytes = max_message_bytes
+
+    def files(self, start: date, end: date) -> list[SourceFile]:
+        """See `tasks.sources.Source.files`. One entry is all files of a path, or of a day of it."""
+        found: list[SourceFile] = []
+        for path in self._config.paths:
+            dated = "{date}" in path
+            for day in [start + n * _DAY for n in range((end - start).days + 1)] if dated else [start]:
+                own, around = self._members(path, day)
+                if own:
+                    state = keys.version({f.path: f.fingerprint for f in [*own, *around]})
+                    name = path.replace("{date}", day.isoformat())
+                    found.append(SourceFile(name, state, day if dated else None))
+        return sorted(found, key=lambda f: f.path)
+
+    def read(self, file: SourceFile) -> Iterator[Batch]:
+        """See `tasks.sources.Source.read`. The line of a trace is its number among these files' traces."""
+        day = file.day or date.min
+        path = next(p for p in self._config.paths if p.replace("{date}", day.isoformat()) == file.path)
+        return _spans.batches(self._spans(*self._members(path, day)), self._config.spans)
+
+    def _members(self, path: str, day: date) -> tuple[list[SourceFile], list[SourceFile]]:
+        """The files of a day, and those of the days around it."""
+
+        def find(first: date, last: date) -> list[SourceFile]:
+            return _files.find([path], self._base, self._config.storage_options, first, last)
+
+        own = find(day, day)
+        names = {f.path for f in own}
+        around = find(day - _DAY, day + _DAY) if own and "{date}" in path else []
+        return own, [f for f in around if f.path not in names]
+
+    def _spans(self, own: Sequence[SourceFile], around: Sequence[SourceFile]) -> Iterator[Span | Reject]:
+        """All spans of a day's files, and those around it that belong to the same traces."""
+        traces: set[str] = set()
+        for file in own:
+            for item in self._items(file.path):
+                if isinstance(item, Span):
+                    traces.add(item.trace_id)
+                yield item
+        for file in around:  # what is wrong there is said on its own day
+            yield from (i for i in self._items(file.path) if isinstance(i, Span) and i.trace_id in traces)
+
+    def _items(self, path: str) -> Iterator[Span | Reject]:
+        blocks = _files.read_blocks(path, self._base, self._config.storage_options, self._block_bytes)
+        for number, message in enumerate(_messages(blocks, self._max_message_bytes), 1):
+            if isinstance(message, str):
+                yield _reject(path, number, "line_too_long", message)
+                continue
+            try:
+                data = _decompressed(message, self._max_message_bytes)
+                yield from _of_json(data) if data[:1] == b"{" else _of_protobuf(data)
+            except (ValueError, RecursionError, DecodeError, zstandard.ZstdError) as exc:
+                reason: Reason = "malformed_json" if message[:1] == b"{" else "malformed_span"
+                problem = str(exc) if isinstance(exc, _MessageError) else f"can't be decoded ({type(exc).__name__})"
+                yield _reject(path, number, reason, problem)
+
+
+class _MessageError(ValueError):
+    """A message that can't be read; its text holds no value."""
+
+
+def _reject(path: str, number: int, reason: Reason, problem: str) -> Reject:
+    detail = f"line or message {number} of {Path(path).name}: {problem}; the traces with spans in it may be incomplete"
+    return Reject(number, None, reason, detail, f"{path}, line or message {number}".encode())
+
+
+def _messages(blocks: Iterable[bytes], limit: int) -> Iterator[bytes | str]:
+    """Lines that are not blank, or messages with their length in front; for one that is too long, a text about it."""
+    rest, buffer = iter(blocks), bytearray()
+
+    def fill(size: int) -> bool:
+        while len(buffer) < size:
+            block = next(rest, b"")
+            if not block:
+                return False
+            buffer.extend(block)
+        return True
+
+    fill(4)
+    if buffer[:3] == b"\xef\xbb\xbf" or bytes(buffer[:1]).strip() in (b"", b"{"):
+        del buffer[: 3 if buffer[:1] == b"\xef" else 0]
+        yield from _lines(buffer, rest, limit)
+        return
+    while fill(4):
+        size = int.from_bytes(buffer[:4], "big")
+        if size > limit:
+            yield f"a length of {size} bytes, limit {limit}; the rest of the file is left out"
+            return
+        if not fill(4 + size):
+            break
+        message = bytes(buffer[4 : 4 + size])
+        del buffer[: 4 + size]
+        yield message
+    if buffer:
+        yield f"cut off after {len(buffer)} bytes"
+
+
+def _lines(buffer: bytearray, rest: Iterator[bytes], limit: int) -> Iterator[bytes | str]:
+    dropped = 0
+    while True:
+        *lines, tail = bytes(buffer).split(b"\n")
+        for line in lines:
+            if dropped or len(line) > limit:
+                yield f"{dropped + len(line)} bytes, limit {limit}"
+                dropped = 0
+            elif line.strip():
+                yield line.strip()
+        buffer[:] = tail
+        if len(buffer) > limit:
+            dropped += len(buffer)
+            buffer.clear()
+        block = next(rest, b"")
+        if not block:
+            break
+        buffer += block
+    if dropped:
+        yield f"{dropped + len(buffer)} bytes, limit {limit}"
+    elif buffer.strip():
+        yield bytes(buffer).strip()
+
+
+def _decompressed(message: bytes, limit: int) -> bytes:
+    if not message.startswith(_ZSTANDARD):
+        return message
+    with zstandard.ZstdDecompressor().stream_reader(message, read_across_frames=True) as reader:
+        data = reader.read(limit + 1)
+    if len(data) > limit:
+        raise _MessageError(f"more than {limit} bytes after decompression")
+    return data
+
+
+def _of_json(data: bytes) -> Iterator[Span | Reject]:
+    decoded = _values.decode_json(data)
+    for group in _list(decoded, "resourceSpans"):
+        resource = _attributes_of_json(group.get("resource"))
+        for scope in _list(group, "scopeSpans") or _list(group, "instrumentationLibrarySpans"):
+            for span in _list(scope, "spans"):
+                events = [(str(e.get("name")), _attributes_of_json(e)) for e in _list(span, "events")]
+                status = span.get("status")
+                code = status.get("code") if isinstance(status, Mapping) else None
+                ids = [_id(span.get(k), size) for k, size in (("traceId", 16), ("spanId", 8), ("parentSpanId", 8))]
+                found = _attributes.fields(_attributes_of_json(span), events, resource)
+                times = span.get("startTimeUnixNano"), span.get("endTimeUnixNano")
+                yield _span(found, ids, str(span.get("name", "")), times, error=code in _ERROR)
+
+
+def _of_protobuf(data: bytes) -> Iterator[Span | Reject]:
+    for group in ExportTraceServiceRequest.FromString(data).resource_spans:
+        resource = _attributes_of_protobuf(group.resource.attributes)
+        for scope in group.scope_spans:
+            for span in scope.spans:
+                events = [(e.name, _attributes_of_protobuf(e.attributes)) for e in span.events]
+                ids = [_zeroless(i.hex()) for i in (span.trace_id, span.span_id, span.parent_span_id)]
+                found = _attributes.fields(_attributes_of_protobuf(span.attributes), events, resource)
+                times = span.start_time_unix_nano, span.end_time_unix_nano
+                yield _span(found, ids, span.name, times, error=span.status.code == 2)
+
+
+def _span(
+    found: Span, ids: Sequence[str | None], name: str, times: tuple[object, object], *, error: bool
+) -> Span | Reject:
+    trace_id, span_id, parent_id = ids
+    if not trace_id or not span_id:
+        return Reject(1, trace_id, "malformed_span", "a span has no trace id or span id, or one that is no id", b"")
+    start, end = map(_values.from_ns, times)
+    return replace(
+        found, trace_id=trace_id, span_id=span_id, parent_id=parent_id, name=name, start=start, end=end, error=error
+    )
+
+
+def _list(value: object, key: str) -> list[dict[str, Any]]:
+    items = value.get(key) if isinstance(value, Mapping) else None
+    return [item for item in items if isinstance(item, dict)] if isinstance(items, list) else []
+
+
+def _id(value: object, size: int) -> str | None:
+    """An id as hexadecimal digits; some exporters write base64."""
+    if not isinstance(value, str) or not value:
+        return None
+    if len(value) == 2 * size and _HEX.fullmatch(value.lower()):
+        return _zeroless(value.lower())
+    try:
+        data = base64.b64decode(value, validate=True)
+    except (binascii.Error, ValueError):
+        return None
+    return _zeroless(data.hex()) if len(data) == size else None
+
+
+def _zeroless(text: str) -> str | None:
+    return text if text.strip("0") else None
+
+
+def _attributes_of_json(holder: object) -> dict[str, Any]:
+    pairs = _list(holder, "attributes")
+    return {a["key"]: _any_of_json(a.get("value")) for a in pairs if isinstance(a.get("key"), str)}
+
+
+def _any_of_json(value: object) -> Any:  # noqa: ANN401 - any JSON value
+    if not isinstance(value, Mapping) or not value:
+        return None
+    kind, inner = next(iter(value.items()))
+    if kind == "arrayValue":
+        return [_any_of_json(v) for v in _list(inner, "values")]
+    if kind == "kvlistValue":
+        return {str(a.get("key")): _any_of_json(a.get("value")) for a in _list(inner, "values")}
+    if kind == "intValue":
+        return _values.whole(inner)
+    return inner if kind in ("stringValue", "doubleValue", "boolValue") else None  # bytes hold no text
+
+
+def _attributes_of_protobuf(pairs: Iterable[Any]) -> dict[str, Any]:
+    return {a.key: _any_of_protobuf(a.value) for a in pairs}
+
+
+def _any_of_protobuf(value: Any) -> Any:  # noqa: ANN401 - protobuf has no types
+    kind = value.WhichOneof("value")
+    if kind == "array_value":
+        return [_any_of_protobuf(v) for v in value.array_value.values]
+    if kind == "kvlist_value":
+        return _attributes_of_protobuf(value.kvlist_value.values)
+    return None if kind in (None, "bytes_value") else getattr(value, kind)

@@ -1,0 +1,152 @@
+"""Traces of Phoenix: a server, asked for the spans of a project by its REST API, or spans that were exported.
+
+An export is JSON lines of spans as the API answers them, or Parquet of the client's data frame of spans. Left out: the
+names of attributes (`_attributes.py`) and what a span means (`_spans.py`).
+"""
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Annotated, Any, Literal
+from urllib.parse import quote
+
+from pydantic import Field
+
+from tasks.core.types import Feedback
+from tasks.sources import Reject, Source, _attributes, _http, _pull
+from tasks.sources._pull import MalformedError, PulledSource, Record, Window, mapping
+from tasks.sources._spans import Span
+from tasks.sources._values import from_iso, kind_of
+
+PAGE = 1000  # spans, the most that the server answers at once
+ANNOTATED = 100  # spans whose annotations are asked for at once: the address holds their ids
+
+_FLAT = "context.trace_id"  # a column of the client's data frame
+
+
+class Config(_pull.Pulled):
+    """Settings of a `phoenix` source; see `_pull.Pulled` for those that it shares.
+
+    Attributes:
+        project: Name or id of the project. It is also the application where `spans.app` is not set.
+        api_key_env: Environment variable that holds an API key, where the server wants one.
+        page: Spans that are asked for at once.
+    """
+
+    kind: Literal["phoenix"]
+    project: Annotated[str, Field(min_length=1, pattern=r"^[^/?#]+$")] = "default"
+    api_key_env: str | None = None
+    page: Annotated[int, Field(ge=1, le=PAGE)] = PAGE
+
+
+def build(config: Config, base: Path) -> Source:
+    """The source that the settings describe; `base` is the config file's directory.
+
+    Raises:
+        UsageError: `url` is no address of a server, or holds credentials.
+    """
+    return PulledSource(named(config), base, PhoenixStore(config))
+
+
+def named(config: Config) -> Config:
+    """The settings with the project as the application, where they name none."""
+    spans = config.spans.model_copy(update={"app": config.spans.app or config.project})
+    return config.model_copy(update={"spans": spans})
+
+
+class PhoenixStore:
+    """Asks a Phoenix server, and reads its spans."""
+
+    def __init__(self, config: Config) -> None:
+        self._config = config
+        self._url = "" if config.url is None else _http.checked_url("phoenix", config.url)
+        self._project = f"/v1/projects/{quote(config.project, safe='')}"
+
+    @property
+    def place(self) -> str:
+        """See `_pull.Store.place`."""
+        return self._url + self._project
+
+    def client(self, sleep: Callable[[float], None]) -> _http.Client:
+        """See `_pull.Store.client`."""
+        variable = self._config.api_key_env
+        headers: dict[str, str] = {}
+        if variable is None:
+            names = "`api_key_env`: it names no variable"
+        else:
+            key = _http.secret("phoenix", "api_key_env", variable)
+            headers, names = {"Authorization": f"Bearer {key}"}, f"the key in ${variable}"
+        return _http.Client(self._url, headers, names, timeout_s=self._config.timeout_s, sleep=sleep)
+
+    def pull(self, client: _http.Client, window: Window) -> Iterator[Record | Reject]:
+        """See `_pull.Store.pull`. A root that users rated has their annotations with it."""
+        times = {"start_time": _pull.iso(window.start), "end_time": _pull.iso(window.end)}
+        for page in self._pages(client, "/spans", {**times, "limit": self._config.page}):
+            records = list(_pull.objects(page))
+            roots = [r for r in records if isinstance(r, dict) and not r.get("parent_id")]
+            ids = [i for r in roots if isinstance(i := mapping(r.get("context")).get("span_id"), str)]
+            annotations = self._annotations(client, ids)
+            for root in roots:
+                root["annotations"] = annotations.get(str(mapping(root.get("context")).get("span_id")), [])
+            yield from records
+
+    def spans(self, record: Record) -> Iterator[Span]:
+        """See `_pull.Store.spans`."""
+        context, attributes = mapping(record.get("context")), mapping(record.get("attributes"))
+        if _FLAT in record:
+            context = {"trace_id": record[_FLAT], "span_id": record.get("context.span_id")}
+            attributes = {k.removeprefix("attributes."): v for k, v in record.items() if k.startswith("attributes.")}
+        trace_id, span_id, parent_id = context.get("trace_id"), context.get("span_id"), record.get("parent_id")
+        if not isinstance(trace_id, str) or not isinstance(span_id, str) or not trace_id or not span_id:
+            raise MalformedError("a span has no trace id or span id")
+        found = _attributes.fields(_flat(attributes))
+        yield replace(
+            found,
+            trace_id=trace_id,
+            span_id=span_id,
+            parent_id=parent_id if isinstance(parent_id, str) and parent_id else None,
+            name=str(record.get("name") or ""),
+            kind=kind_of(record["span_kind"]) if record.get("span_kind") else found.kind,
+            start=from_iso(record.get("start_time")),
+            end=from_iso(record.get("end_time")),
+            error=record.get("status_code") == "ERROR",
+            feedback=self._rating(record.get("annotations")),
+        )
+
+    def _annotations(self, client: _http.Client, ids: Sequence[str]) -> dict[str, list[Record]]:
+        """The annotations of these spans that hold ratings, by the id of the span."""
+        found: dict[str, list[Record]] = {}
+        for at in range(0, len(ids), ANNOTATED) if self._config.feedback else ():
+            asked = {"span_ids": list(ids[at : at + ANNOTATED]), "include_annotation_names": self._config.feedback}
+            for page in self._pages(client, "/span_annotations", {**asked, "limit": PAGE}):
+                for item in _pull.objects(page):
+                    if isinstance(item, dict):
+                        found.setdefault(str(item.get("span_id")), []).append(item)
+        return found
+
+    def _rating(self, annotations: object) -> Feedback | None:
+        given = map(mapping, annotations) if isinstance(annotations, list) else ()
+        results = [mapping(a.get("result")) for a in given if a.get("name") in self._config.feedback]
+        return next((f for r in results if (f := _pull.rating(r.get("score"), r.get("explanation")))), None)
+
+    def _pages(self, client: _http.Client, path: str, params: Mapping[str, object]) -> Iterator[list[Any]]:
+        missing, cursor = f"Check `project`, which is {self._config.project!r}", ""
+        while True:
+            page = client.get(self._project + path, {**params, "cursor": cursor or None}, missing)
+            yield _pull.listed(page, "data", "phoenix")
+            following = _pull.following(page.get("next_cursor"), cursor, "phoenix")
+            if following is None:
+                return
+            cursor = following
+
+
+def _flat(value: object, prefix: str = "") -> dict[str, Any]:
+    """Attributes by their full names: a data frame nests some of them."""
+    items: list[tuple[str, object]] = []
+    if isinstance(value, Mapping):
+        items = [(str(k), v) for k, v in value.items()]
+    elif isinstance(value, list) and value and all(isinstance(v, Mapping) for v in value):
+        items = [(str(n), v) for n, v in enumerate(value)]
+    elif prefix:
+        return {} if value is None else {prefix: value}
+    return {n: v for key, inner in items for n, v in _flat(inner, f"{prefix}.{key}" if prefix else key).items()}
