@@ -6,16 +6,19 @@ which ingestion drops. Left out: requests (`_http.py`), files (`_exports.py`) an
 """
 
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
 from typing import Annotated, Any, NamedTuple, Protocol, Self, TypeAlias
 
 import msgspec
+import pyarrow as pa
 from pydantic import Field, model_validator
 
 from tasks.core.config import Settings
 from tasks.core.errors import SourceError
+from tasks.core.schemas import FEEDBACK
 from tasks.core.types import Feedback
 from tasks.sources import Batch, Reject, SourceFile, _exports, _http, _spans
 from tasks.sources._spans import Span, SpanSettings
@@ -138,26 +141,46 @@ class PulledSource:
         return windows(self._store.place, config, start, end, self._now())
 
     def read(self, file: SourceFile) -> Iterator[Batch]:
-        """See `tasks.sources.Source.read`."""
+        """See `tasks.sources.Source.read`.
+
+        What users say of an answer comes later and may change. So it stays out of the content hash: a trace that is
+        read again is a copy, and no conflict.
+        """
         config = self._config
+        given: dict[str, Feedback] = {}
         if config.paths:
             records = _exports.read(file.path, self._base, config.storage_options)
-            yield from _spans.batches(self._spans(records), config.spans)
+            found = _spans.batches(self._spans(records, given), config.spans)
+            yield from (_with_feedback(batch, given) for batch in found)
             return
         window = window_of(file)
         with self._store.client(self._sleep) as client:
             records = self._store.pull(client, window.widened(config.grace_minutes))
-            yield from _spans.batches(self._spans(records), config.spans, window.begins)
+            found = _spans.batches(self._spans(records, given), config.spans, window.begins)
+            yield from (_with_feedback(batch, given) for batch in found)
 
-    def _spans(self, records: Iterable[Record | Reject]) -> Iterator[Span | Reject]:
+    def _spans(self, records: Iterable[Record | Reject], given: dict[str, Feedback]) -> Iterator[Span | Reject]:
+        """The spans of the records, without their feedback, which goes into `given`, by trace."""
         for record in records:
             if isinstance(record, Reject):
                 yield record
                 continue
             try:
-                yield from list(self._store.spans(record))
+                spans = list(self._store.spans(record))
             except MalformedError as error:
                 yield malformed(record, str(error))
+                continue
+            for span in spans:
+                if span.feedback:
+                    given[span.trace_id] = span.feedback
+                yield replace(span, feedback=None)
+
+
+def _with_feedback(batch: Batch, given: Mapping[str, Feedback]) -> Batch:
+    at = batch.table.schema.get_field_index("feedback")
+    found = [given.get(trace_id) for trace_id in batch.table["trace_id"].to_pylist()]
+    column = pa.array([one and msgspec.structs.asdict(one) for one in found], FEEDBACK)
+    return replace(batch, table=batch.table.set_column(at, batch.table.schema.field(at), column))
 
 
 def windows(place: str, config: Pulled, start: date, end: date, now: datetime) -> list[SourceFile]:

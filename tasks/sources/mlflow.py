@@ -162,8 +162,7 @@ def _span(
     status = mapping(span.get("status"))
     usage = mapping(data.get("mlflow.chat.tokenUsage"))
     parent = _id(span.get("parent_span_id", span.get("parent_id")))
-    model = data.get("mlflow.llm.model") or mapping(data.get("metadata")).get("ls_model_name")
-    inputs = data.get("mlflow.spanInputs")
+    names = (data.get("mlflow.llm.model"), mapping(data.get("invocation_params")).get("model"))
     name = _id(span.get("span_id", context.get("span_id")))
     if name is None:
         raise MalformedError("a span without `span_id`")
@@ -176,9 +175,9 @@ def _span(
         start=from_ns(span.get("start_time_unix_nano", span.get("start_time"))),
         end=from_ns(span.get("end_time_unix_nano", span.get("end_time"))),
         error=status.get("code", span.get("status_code")) in _FAILED,
-        input=inputs,
+        input=data.get("mlflow.spanInputs"),
         output=data.get("mlflow.spanOutputs"),
-        model=scalar(model),
+        model=next(filter(None, map(scalar, names)), None),
         tokens_in=whole(usage.get("input_tokens")),
         tokens_out=whole(usage.get("output_tokens")),
         session=scalar(more.get("mlflow.trace.session")),
