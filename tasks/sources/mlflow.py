@@ -84,7 +84,7 @@ class MlflowStore:
         body: Record = {
             "locations": [{"type": "MLFLOW_EXPERIMENT", "mlflow_experiment": {"experiment_id": self._id(client)}}],
             "filter": f"attributes.timestamp_ms >= {start} AND attributes.timestamp_ms < {end}",
-            "order_by": ["timestamp_ms ASC"],
+            "order_by": ["attributes.timestamp_ms ASC"],
             "max_results": PAGE,
         }
         token: str | None = ""

@@ -10,8 +10,8 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from kit.trace_server import Asked, Reply, serve
-from kit.trace_stores import KEY, Langfuse, Small, check_scenarios, complaint, day, fixture, names, read, rows, source
+from kit.stores.server import Asked, Reply, serve
+from kit.stores.worlds import KEY, Langfuse, Small, check_scenarios, complaint, day, fixture, names, read, rows, source
 
 from tasks.sources import Source
 from tasks.sources.langfuse import Config, build

@@ -8,8 +8,8 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from kit.trace_server import Asked, Reply, serve
-from kit.trace_stores import KEY, Langsmith, Small, check_scenarios, complaint, day, fixture, rows, source
+from kit.stores.server import Asked, Reply, serve
+from kit.stores.worlds import KEY, Langsmith, Small, check_scenarios, complaint, day, fixture, rows, source
 
 from tasks import sources
 from tasks.core.errors import ConfigError, UsageError

@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from kit.trace_server import Asked, Reply, serve
-from kit.trace_stores import (
+from kit.stores.server import Asked, Reply, serve
+from kit.stores.worlds import (
     DAY,
     KEY,
     Mlflow,

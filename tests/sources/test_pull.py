@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 from kit.stage_kit import context
 from kit.stage_kit import rows as table_rows
-from kit.trace_server import Asked, Reply, serve
-from kit.trace_stores import (
+from kit.stores.server import Asked, Reply, serve
+from kit.stores.worlds import (
     DAY,
     KEY,
     NOON,

@@ -13,7 +13,7 @@ import pyarrow as pa
 import pytest
 
 from kit.root import ROOT
-from kit.trace_server import Asked, Reply
+from kit.stores.server import Asked, Reply
 from tasks.core.errors import SourceError
 from tasks.sources import Batch, Source, SourceFile, langfuse, langsmith, mlflow
 from tasks.sources._pull import PulledSource
