@@ -7,15 +7,16 @@ rejects that trace only. Left out: where
 spans come from, the names that stores give to their attributes, and the forms of values (`_values.py`).
 """
 
+import pickle
 import re
 from bisect import bisect_left
-from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from tempfile import SpooledTemporaryFile
-from typing import Annotated, Any, Literal
+from typing import IO, Annotated, Any, Literal
 from zlib import crc32
 
 import msgspec
@@ -142,26 +143,35 @@ def assemble(spans: Sequence[Span], settings: SpanSettings, line: int = 1) -> As
     """
     found: dict[str, str] = {}
     start = min((s.start for s in spans if s.start), default=None)
-    about = {"trace_id": spans[0].trace_id, "timestamp": start, "spans": len(spans)}
+    trace_id = spans[0].trace_id.encode(errors="replace").decode()
+    about = msgspec.json.encode({"trace_id": trace_id, "timestamp": start, "spans": len(spans)})
     try:
         raw = msgspec.json.encode(_fields(_Spans(spans, settings), found))
     except _RefusedError as refused:
-        raw, reason, detail = msgspec.json.encode(about), refused.reason, str(refused)
-        return Assembled(reject=_rejects.reject(line, raw, reason, detail), found=found)
+        outcome: Trace | Reject = _rejects.reject(line, about, refused.reason, str(refused))
+    except RecursionError:
+        outcome = _rejects.reject(line, about, "malformed_span", "an input or output is nested too deeply")
     except UnicodeEncodeError:
-        about["trace_id"] = spans[0].trace_id.encode(errors="replace").decode()
-        detail = "half a surrogate pair in a text"
-        return Assembled(reject=_rejects.reject(line, msgspec.json.encode(about), "invalid_utf8", detail), found=found)
+        outcome = _rejects.reject(line, about, "invalid_utf8", "half a surrogate pair in a text")
+    except ValueError:  # Python writes no number of more than 4,300 digits
+        outcome = _rejects.reject(line, about, "malformed_span", "a number is too long")
+    else:
+        outcome = _checked(line, raw)
+    trace, reject = (None, outcome) if isinstance(outcome, Reject) else (outcome, None)
+    return Assembled(trace, reject, found)
+
+
+def _checked(line: int, raw: bytes) -> Trace | Reject:
+    """A trace as JSON, held to the trace format."""
     try:
         trace = msgspec.json.decode(raw, type=Trace)
     except msgspec.DecodeError as exc:
-        return Assembled(reject=_rejects.undecodable(line, raw, exc), found=found)
+        return _rejects.undecodable(line, raw, exc)
     if path := b"\\u0000" in raw and _rejects.nul_path(msgspec.to_builtins(trace)):
-        detail = f"`str` with a NUL character - at `{path}`"
-        return Assembled(reject=_rejects.reject(line, raw, "nul_character", detail), found=found)
+        return _rejects.reject(line, raw, "nul_character", f"`str` with a NUL character - at `{path}`")
     if wide := _rejects.too_large(trace):
-        return Assembled(reject=_rejects.reject(line, raw, "out_of_range", wide), found=found)
-    return Assembled(msgspec.structs.replace(trace, timestamp=trace.timestamp.astimezone(UTC)), found=found)
+        return _rejects.reject(line, raw, "out_of_range", wide)
+    return msgspec.structs.replace(trace, timestamp=trace.timestamp.astimezone(UTC))
 
 
 def batches(
@@ -173,31 +183,38 @@ def batches(
         items: Spans; and rejects of what is no span, which are handed on with a new line number.
         keep: Whether these spans of one trace are wanted; the others are left out without a reject.
     """
-    encoder, decoder = msgspec.msgpack.Encoder(), msgspec.msgpack.Decoder(Span)
     line = 0
     with ExitStack() as stack:
         piles = [stack.enter_context(SpooledTemporaryFile(max_size=PILE_BYTES)) for _ in range(PILES)]
         rejects: list[Reject] = []
         for item in items:
-            if isinstance(item, Reject):
+            refused = _put(item, piles) if isinstance(item, Span) else item
+            if refused:
                 line += 1
-                rejects.append(replace(item, line=line))
-                continue
-            data = encoder.encode(item)
-            pile = piles[crc32(item.trace_id.encode()) % PILES]
-            pile.write(len(data).to_bytes(8, "big") + data)
+                rejects.append(replace(refused, line=line))
         if rejects:
             yield Batch(_rows.to_table([], []), rejects, len(rejects))
         for pile in piles:
             traces: dict[str, list[Span]] = defaultdict(list)
+            end = pile.tell()
             pile.seek(0)
-            while head := pile.read(8):
-                span = decoder.decode(pile.read(int.from_bytes(head, "big")))
+            while pile.tell() < end:
+                span = pickle.load(pile)  # noqa: S301 - of a file that was written above
                 traces[span.trace_id].append(span)
             wanted = [traces[i] for i in sorted(traces) if keep(traces[i])]
             for at in range(0, len(wanted), BATCH_TRACES):
                 yield _batch(wanted[at : at + BATCH_TRACES], settings, line)
                 line += len(wanted[at : at + BATCH_TRACES])
+
+
+def _put(span: Span, piles: Sequence[IO[bytes]]) -> Reject | None:
+    """Lay a span on the pile of its trace; a reject if that can't be."""
+    try:
+        data = pickle.dumps(span)
+    except RecursionError:
+        return Reject(1, span.trace_id, "malformed_span", "an input or output is nested too deeply", b"")
+    piles[crc32(span.trace_id.encode(errors="surrogatepass")) % PILES].write(data)
+    return None
 
 
 def _batch(traces: Sequence[Sequence[Span]], settings: SpanSettings, before: int) -> Batch:
@@ -274,6 +291,8 @@ def _fields(spans: _Spans, found: dict[str, str]) -> dict[str, object]:
     settings, root = spans.settings, spans.root
     if root.start is None:
         raise _RefusedError("bad_timestamp", "the root has no start")
+    if root.kind in ("retriever", "reranker", "embedding"):
+        raise _RefusedError("no_answer", f"the trace is of a {root.kind} only")
     asked = _asked(spans)
     answer, model = _answer(spans, asked, found)
     documents, used = _chunks(spans, model, found)
@@ -323,8 +342,7 @@ def _answer_in(span: Span, settings: SpanSettings) -> str | None:
 def _answer(spans: _Spans, asked: Span, found: dict[str, str]) -> tuple[str, Span | None]:
     """The answer, and the call of a model that wrote it."""
     calls = [s for s in spans.all if s.kind == "llm"]
-    for span in dict.fromkeys((spans.root.span_id, asked.span_id)):
-        holder = spans.root if span == spans.root.span_id else asked
+    for holder in (spans.root, asked):
         text = _answer_in(holder, spans.settings)
         if text is not None and text.strip():
             found["answer"] = "root.output" if holder is spans.root else f"output of {_name(holder)}"
@@ -349,18 +367,19 @@ def _question(
     spans: _Spans, asked: Span, model: Span | None, documents: Sequence[Document], found: dict[str, str]
 ) -> str:
     """What the user typed, never a prompt that holds the context."""
-    question = _question_in(asked, spans.settings)
+    question = None if asked.kind == "llm" else _question_in(asked, spans.settings)
     found["question"] = "root.input" if asked is spans.root else f"input of {_name(asked)}"
     if question is None and model is not None:
-        typed = [m.text for m in _messages(model) if m.role in USER]
-        question = typed[-1] if typed else None
+        typed = [m.text for m in model.messages if m.role in USER]
+        question = typed[-1] if typed else _question_in(model, spans.settings)
         found["question"] = f"last message of {_name(model)}"
         if question and _NUMBERED.search(question):
             raise _RefusedError("question_holds_context", "only the prompt holds the question, among other things")
     if question is None or not question.strip():
         raise _RefusedError("no_question", "neither the root nor a span below it has an input")
     flat = _flat(question)
-    if any(len(text := _flat(d.text)) >= CONTEXT_CHARS and text in flat for d in documents):
+    held = sum(len(text := _flat(d.text)) >= CONTEXT_CHARS and text in flat for d in documents)
+    if held > 1 or (held and _NUMBERED.search(question)):  # a user may quote one passage
         raise _RefusedError("question_holds_context", f"{found['question']} holds the text of a chunk")
     return question
 
@@ -378,12 +397,11 @@ def _chunks(spans: _Spans, model: Span | None, found: dict[str, str]) -> tuple[l
     else:
         with_documents = {s.span_id for s in before}
         used = [s for s in before if not any(a.span_id in with_documents for a in spans.ancestors(s))]
-    where = "reranker" if rerankers else "retriever"
     if not before and settings.tool:
         used = [s for s in spans.all if s.name == settings.tool and spans.documents[s.span_id]]
         pool = [d for s in used for d in spans.documents[s.span_id]]
-        where = "tool"
-    chosen = _union([[_with_text(d, pool) for d in spans.documents[s.span_id]] for s in used])
+    lists = [[_with_text(d, pool) for d in spans.documents[s.span_id]] for s in used]
+    chosen = _union(lists)
     if not chosen:
         found["chunks"] = "none"
         return [], []
@@ -391,10 +409,10 @@ def _chunks(spans: _Spans, model: Span | None, found: dict[str, str]) -> tuple[l
         raise _RefusedError(
             "no_chunk_text", f"none of {len(chosen)} documents has a text: log it, or use a jsonl source"
         )
-    found["chunks"] = f"{where} {', '.join(dict.fromkeys(map(_name, used)))}"
-    seen = _in_prompt(chosen, pool, prompt)
+    found["chunks"] = ", ".join(dict.fromkeys(map(_name, used)))
+    seen = _in_prompt(chosen, pool, prompt, Counter(_flat(d.text) for documents in lists for d in documents))
     if seen is None:
-        found["chunks"] += ", in its order" if not prompt else ", in its order: not found in the prompt"
+        found["chunks"] += ", not found in the prompt" if prompt else ""
         return chosen, used
     found["chunks"] += f", in the order of the prompt of {_name(model)}" if model else ""
     return seen, used
@@ -411,7 +429,7 @@ def _before(spans: _Spans, searches: Sequence[Span], model: Span | None, prompt:
     if during:
         return during
     texts = [d for s in searches for d in spans.documents[s.span_id]]
-    if _in_prompt(texts, texts, prompt):
+    if _in_prompt(texts, texts, prompt, Counter()):
         return list(searches)
     for span in searches:
         above = spans.parent(span)
@@ -420,43 +438,57 @@ def _before(spans: _Spans, searches: Sequence[Span], model: Span | None, prompt:
     return []
 
 
-def _in_prompt(chosen: Sequence[Document], pool: Sequence[Document], prompt: Sequence[str]) -> list[Document] | None:
+def _in_prompt(
+    chosen: Sequence[Document], pool: Sequence[Document], prompt: Sequence[str], listed: Mapping[str, int]
+) -> list[Document] | None:
     """The passages that stand in the prompt, in its order; None where it can't tell.
 
     A passage counts in the last message that holds it. It can only tell where at least one stands there unchanged:
-    then the application copies texts, and what is missing was left out.
+    then the application copies texts, and what is missing was left out. Passages without a text keep their places
+    where the order is that of the search.
+
+    Args:
+        chosen: What the prompt should hold; `pool` is everything that was found.
+        listed: How often each text was found: a copy in the prompt takes a number too.
     """
-    by_text: dict[str, list[Document]] = {}
-    for document in [*chosen, *pool]:
-        if text := _flat(document.text):
-            by_text.setdefault(text, []).append(document)
-    places: list[tuple[int, int, str]] = []
+    by_text: dict[str, list[Document]] = defaultdict(list)
+    for document in chosen:
+        by_text[_flat(document.text)].append(document)
+    for document in pool:
+        by_text.setdefault(_flat(document.text), [document])
+    by_text.pop("", None)
     taken: list[list[tuple[int, int]]] = [[] for _ in prompt]
-    exact = False
+    places: dict[str, list[tuple[int, int]]] = {}
     longest_first = sorted(by_text, key=lambda t: (-len(t), t))
-    for whole in (True, False):
-        placed = {text for _, _, text in places}
-        for text in longest_first:
-            wanted = text if whole else text[:PREFIX]
-            if text in placed or (not whole and len(text) <= PREFIX):
-                continue
-            for n in range(len(prompt) - 1, -1, -1):
-                if at := _free(prompt[n], wanted, taken[n], len(by_text[text])):
-                    places += [(n, start, text) for start in at]
-                    exact |= whole
-                    break
-    if not exact:
+    for text in longest_first:
+        _place(text, text, max(1, listed.get(text, 1)), prompt, taken, places)
+    if not places:
         return None
-    places.sort()
-    used: dict[str, int] = defaultdict(int)
+    for text in longest_first:
+        if text not in places and len(text) > PREFIX:
+            _place(text, text[:PREFIX], 1, prompt, taken, places)
     seen: list[Document] = []
-    for _, _, text in places:
+    for _, text, n in sorted((place, text, n) for text, found in places.items() for n, place in enumerate(found)):
         copies = by_text[text]
-        seen.append(copies[min(used[text], len(copies) - 1)] if used[text] < len(chosen) else copies[0])
-        used[text] += 1
+        seen.append(copies[min(n, len(copies) - 1)])
     there = set(map(id, seen))
     kept = [d for d in chosen if id(d) in there or not d.text.strip()]
-    return kept if [id(d) for d in kept if d.text.strip()] == [id(d) for d in seen] else seen
+    return kept if [id(d) for d in kept if d.text.strip()] == list(map(id, seen)) else seen
+
+
+def _place(
+    text: str,
+    wanted: str,
+    most: int,
+    prompt: Sequence[str],
+    taken: list[list[tuple[int, int]]],
+    places: dict[str, list[tuple[int, int]]],
+) -> None:
+    """Note where a text, or what is left of it, stands in the last message that holds it."""
+    for n in range(len(prompt) - 1, -1, -1):
+        if starts := _free(prompt[n], wanted, taken[n], most):
+            places[text] = [(n, start) for start in starts]
+            return
 
 
 def _free(prompt: str, text: str, taken: list[tuple[int, int]], most: int) -> list[int]:

@@ -20,6 +20,7 @@ USER, ASSISTANT = {"user", "human"}, {"assistant", "ai", "model"}  # roles of me
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _OBJECT = re.compile(r"\s*<[^<>]*\bobject\b[^<>]*>\s*")  # what Python prints of a generator or another object
+_SURROGATE = re.compile(r"\\u[dD][89a-fA-F]")
 _NODE = re.compile(r"<NodeWithScore\(node=\w+\(id_=(.*)\), score=(.*)\)>", re.DOTALL)
 _KINDS: dict[str, SpanKind] = {
     **dict.fromkeys(("llm", "chat", "chat_model", "completion", "text_completion"), "llm"),
@@ -84,10 +85,11 @@ def decode_json(data: bytes) -> Any:  # noqa: ANN401 - JSON
     """
     try:
         return msgspec.json.decode(data)
-    except (msgspec.DecodeError, UnicodeDecodeError) as exc:
-        if "surrogate" not in str(exc) and "utf-8" not in str(exc).lower():
+    except (msgspec.DecodeError, UnicodeDecodeError):
+        text = data.decode(errors="replace")
+        if not _SURROGATE.search(text) and "\ufffd" not in text:
             raise
-    return _mended(json.loads(data.decode(errors="replace")))
+    return _mended(json.loads(text))
 
 
 def _mended(value: object) -> object:
@@ -196,10 +198,11 @@ def _document(value: Any) -> Document | None:  # noqa: ANN401 - JSON
         return Document(value)
     if not isinstance(value, Mapping):
         return None
-    for key in ("document", "node", "kwargs"):
-        inner = value.get(key)
-        if isinstance(inner, Mapping):
+    for key in ("document", "node"):
+        if isinstance(inner := value.get(key), Mapping):
             value = {**inner, **{k: v for k, v in value.items() if k != key and v is not None}}
+    if isinstance(inner := value.get("kwargs"), Mapping):  # of LangChain, whose `id` names the class
+        value = inner
     return document(value)
 
 
@@ -226,8 +229,10 @@ def strings(value: object, depth: int = 0) -> Iterator[str]:
 
 def scalar(value: object) -> str | None:
     """A text or whole number as an id or label; None for anything else and for an empty text."""
-    if isinstance(value, bool | int | float):
-        return str(value).lower() if isinstance(value, bool) else str(value)
+    if isinstance(value, bool):
+        return str(value).lower()
+    if isinstance(value, int | float):
+        return str(value) if abs(value) < 2**64 else None
     return value if isinstance(value, str) and value else None
 
 
@@ -245,7 +250,7 @@ def number(value: object) -> float | None:
 def whole(value: object) -> int | None:
     """A whole number, also one that is written as text or with a decimal point."""
     found = number(value)
-    return int(found) if found is not None and found.is_integer() else None
+    return int(found) if found is not None and found.is_integer() and abs(found) < 2**63 else None
 
 
 def from_ns(value: object) -> datetime | None:

@@ -109,20 +109,26 @@ class OtlpSource:
     def _items(self, path: str) -> Iterator[Span | Reject]:
         blocks = _files.read_blocks(path, self._base, self._config.storage_options, self._block_bytes)
         for number, message in enumerate(_messages(blocks, self._max_message_bytes), 1):
-            if isinstance(message, str):
-                yield _reject(path, number, "line_too_long", message)
+            if isinstance(message, _MessageError):
+                yield _reject(path, number, message.reason, str(message))
                 continue
             try:
                 data = _decompressed(message, self._max_message_bytes)
                 yield from _of_json(data) if data[:1] == b"{" else _of_protobuf(data)
+            except _MessageError as exc:
+                yield _reject(path, number, exc.reason, str(exc))
             except (ValueError, RecursionError, DecodeError, zstandard.ZstdError) as exc:
-                reason: Reason = "malformed_json" if message[:1] == b"{" else "malformed_span"
-                problem = str(exc) if isinstance(exc, _MessageError) else f"can't be decoded ({type(exc).__name__})"
-                yield _reject(path, number, reason, problem)
+                binary = message[:1] == b"\n" or message.startswith(_ZSTANDARD)
+                reason: Reason = "malformed_span" if binary else "malformed_json"
+                yield _reject(path, number, reason, f"can't be decoded ({type(exc).__name__})")
 
 
 class _MessageError(ValueError):
     """A message that can't be read; its text holds no value."""
+
+    def __init__(self, problem: str, reason: Reason = "line_too_long") -> None:
+        super().__init__(problem)
+        self.reason: Reason = reason
 
 
 def _reject(path: str, number: int, reason: Reason, problem: str) -> Reject:
@@ -130,8 +136,8 @@ def _reject(path: str, number: int, reason: Reason, problem: str) -> Reject:
     return Reject(number, None, reason, detail, f"{path}, line or message {number}".encode())
 
 
-def _messages(blocks: Iterable[bytes], limit: int) -> Iterator[bytes | str]:
-    """Lines that are not blank, or messages with their length in front; for one that is too long, a text about it."""
+def _messages(blocks: Iterable[bytes], limit: int) -> Iterator[bytes | _MessageError]:
+    """Lines that are not blank, or messages with their length in front; an error for one that is too long."""
     rest, buffer = iter(blocks), bytearray()
 
     def fill(size: int) -> bool:
@@ -150,7 +156,7 @@ def _messages(blocks: Iterable[bytes], limit: int) -> Iterator[bytes | str]:
     while fill(4):
         size = int.from_bytes(buffer[:4], "big")
         if size > limit:
-            yield f"a length of {size} bytes, limit {limit}; the rest of the file is left out"
+            yield _MessageError(f"a length of {size} bytes, limit {limit}; the rest of the file is left out")
             return
         if not fill(4 + size):
             break
@@ -158,16 +164,16 @@ def _messages(blocks: Iterable[bytes], limit: int) -> Iterator[bytes | str]:
         del buffer[: 4 + size]
         yield message
     if buffer:
-        yield f"cut off after {len(buffer)} bytes"
+        yield _MessageError(f"cut off after {len(buffer)} bytes", "malformed_span")
 
 
-def _lines(buffer: bytearray, rest: Iterator[bytes], limit: int) -> Iterator[bytes | str]:
+def _lines(buffer: bytearray, rest: Iterator[bytes], limit: int) -> Iterator[bytes | _MessageError]:
     dropped = 0
     while True:
         *lines, tail = bytes(buffer).split(b"\n")
         for line in lines:
             if dropped or len(line) > limit:
-                yield f"{dropped + len(line)} bytes, limit {limit}"
+                yield _MessageError(f"{dropped + len(line)} bytes, limit {limit}")
                 dropped = 0
             elif line.strip():
                 yield line.strip()
@@ -180,7 +186,7 @@ def _lines(buffer: bytearray, rest: Iterator[bytes], limit: int) -> Iterator[byt
             break
         buffer += block
     if dropped:
-        yield f"{dropped + len(buffer)} bytes, limit {limit}"
+        yield _MessageError(f"{dropped + len(buffer)} bytes, limit {limit}")
     elif buffer.strip():
         yield bytes(buffer).strip()
 
