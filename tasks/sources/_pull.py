@@ -5,6 +5,7 @@ read once. One that may still get traces has another fingerprint in every run: w
 which ingestion drops. Left out: requests (`_http.py`), files (`_exports.py`) and what a span means (`_spans.py`).
 """
 
+import json
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
@@ -101,6 +102,13 @@ class Store(Protocol):
             SourceError: The server can't be read to the end of the window.
         """
 
+    def ratings(self) -> dict[str, Feedback]:
+        """What users said, by trace, where it is not part of the records.
+
+        Raises:
+            SourceError: A file can't be read.
+        """
+
     def spans(self, record: Record) -> Iterable[Span]:
         """The spans of a record, of the server or of an export.
 
@@ -147,7 +155,7 @@ class PulledSource:
         read again is a copy, and no conflict.
         """
         config = self._config
-        given: dict[str, Feedback] = {}
+        given = self._store.ratings()
         if config.paths:
             records = _exports.read(file.path, self._base, config.storage_options)
             found = _spans.batches(self._spans(records, given), config.spans)
@@ -220,8 +228,9 @@ def iso(at: datetime) -> str:
 
 def malformed(record: Record, detail: str) -> Reject:
     """A record that is refused, with its trace id where it has one; the line number is set later."""
-    raw = msgspec.json.encode(record, enc_hook=str)
-    found = (scalar(record.get(key)) for key in ("trace_id", "traceId"))
+    about = [record, mapping(record.get("trace_info")), mapping(record.get("info"))]
+    found = (scalar(one.get(key)) for one in about for key in ("trace_id", "traceId"))
+    raw = b"" if not record else json.dumps(record, default=str).encode(errors="replace")
     return Reject(0, next(filter(None, found), None), "malformed_span", detail, raw)
 
 
@@ -249,17 +258,26 @@ def listed(page: Record, key: str, kind: str, *, may_miss: bool = False) -> list
     return found
 
 
-def following(cursor: object, before: str, kind: str) -> str | None:
-    """The cursor of the next page; None where there is none. A page may be empty and still have one.
+def pages(ask: Callable[[str | None], Record], cursor_of: Callable[[Record], object], kind: str) -> Iterator[Record]:
+    """The pages of an answer. One may be empty and still have a cursor.
+
+    Args:
+        ask: Gives the page at a cursor; the first one where it is None.
+        cursor_of: The cursor of the page after this one.
 
     Raises:
-        SourceError: It is the one that led to this page: reading would never end.
+        SourceError: A cursor comes again: reading would never end.
     """
-    if not isinstance(cursor, str) or not cursor:
-        return None
-    if cursor == before:
-        raise SourceError(f"{kind} source: the server answers the same cursor twice. Report it to those who run it.")
-    return cursor
+    cursor, seen = None, set()
+    while True:
+        page = ask(cursor)
+        yield page
+        cursor = scalar(cursor_of(page))
+        if cursor is None:
+            return
+        if cursor in seen:
+            raise SourceError(f"{kind} source: the server gives the same cursor twice. Report it to those who run it.")
+        seen.add(cursor)
 
 
 def objects(records: Iterable[Any]) -> Iterator[Record | Reject]:

@@ -55,12 +55,11 @@ class LangfuseStore:
         self._config = config
         self._base = base
         self._url = _http.checked_url("langfuse", config.url) if config.url else ""
-        self._ratings: dict[str, Feedback] | None = None
 
     @property
     def place(self) -> str:
         """See `_pull.Store.place`."""
-        # Another project has another public key, which may be named: the secret one is what protects it.
+        # The keys choose the project: the name of their variable tells the windows of two projects apart.
         return " ".join(filter(None, (self._url, self._config.public_key_env, self._config.environment)))
 
     def client(self, sleep: Callable[[float], None]) -> _http.Client:
@@ -82,11 +81,23 @@ class LangfuseStore:
             "toStartTime": _pull.iso(window.end),
             "environment": self._config.environment,
         }
-        cursor: str | None = ""
-        while cursor is not None:
-            page = client.get("/api/public/v2/observations", {**wanted, "cursor": cursor or None}, _CHECK)
+
+        def ask(cursor: str | None) -> Record:
+            return client.get("/api/public/v2/observations", {**wanted, "cursor": cursor}, _CHECK)
+
+        for page in _pull.pages(ask, lambda page: mapping(page.get("meta")).get("cursor"), "langfuse"):
             yield from _pull.objects(_pull.listed(page, "data", "langfuse"))
-            cursor = _pull.following(mapping(page.get("meta")).get("cursor"), cursor, "langfuse")
+
+    def ratings(self) -> dict[str, Feedback]:
+        """See `_pull.Store.ratings`: the latest of each trace, from the files with scores."""
+        found: dict[str, Feedback] = {}
+        for path in self._config.scores:
+            for row in _exports.read(path, self._base, self._config.storage_options):
+                if isinstance(row, dict) and row.get("name") in self._config.feedback:
+                    given, trace_id = _pull.rating(row.get("value"), row.get("comment")), scalar(row.get("trace_id"))
+                    if given and trace_id:
+                        found[trace_id] = given
+        return found
 
     def spans(self, record: Record) -> Iterator[Span]:
         """See `_pull.Store.spans`: of one observation."""
@@ -117,20 +128,7 @@ class LangfuseStore:
             session=scalar(row.get("sessionId")),
             environment=scalar(row.get("environment")),
             tags={} if parent else {k: v for k, value in metadata.items() if (v := scalar(parsed(value)))},
-            feedback=None if parent else self._rated().get(trace_id),
         )
-
-    def _rated(self) -> dict[str, Feedback]:
-        """The latest rating of each trace, from the files with scores."""
-        if self._ratings is None:
-            self._ratings = {}
-            for path in self._config.scores:
-                for row in _exports.read(path, self._base, self._config.storage_options):
-                    if isinstance(row, dict) and row.get("name") in self._config.feedback:
-                        found = _pull.rating(row.get("value"), row.get("comment"))
-                        if found and (trace_id := scalar(row.get("trace_id"))):
-                            self._ratings[trace_id] = found
-        return self._ratings
 
 
 def _camel(name: str) -> str:

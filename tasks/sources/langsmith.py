@@ -82,12 +82,16 @@ class LangsmithStore:
             "select": SELECT,
             "limit": PAGE,
         }
-        cursor: str | None = ""
-        while cursor is not None:
-            asked = {**body, "cursor": cursor} if cursor else body
-            page = client.post("/api/v1/runs/query", asked, _CHECK)
+
+        def ask(cursor: str | None) -> Record:
+            return client.post("/api/v1/runs/query", {**body, "cursor": cursor} if cursor else body, _CHECK)
+
+        for page in _pull.pages(ask, lambda page: mapping(page.get("cursors")).get("next"), "langsmith"):
             yield from _pull.objects(_pull.listed(page, "runs", "langsmith"))
-            cursor = _pull.following(mapping(page.get("cursors")).get("next"), cursor, "langsmith")
+
+    def ratings(self) -> dict[str, Feedback]:
+        """See `_pull.Store.ratings`: they are part of the records."""
+        return {}
 
     def spans(self, record: Record) -> Iterator[Span]:
         """See `_pull.Store.spans`: of one run."""

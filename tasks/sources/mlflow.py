@@ -13,6 +13,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field
 
+from tasks.core.errors import ConnectionLostError, SourceError
 from tasks.core.types import Feedback
 from tasks.sources import Reject, Source, _http, _pull
 from tasks.sources._pull import MalformedError, PulledSource, Record, Window, mapping
@@ -87,13 +88,18 @@ class MlflowStore:
             "order_by": ["attributes.timestamp_ms ASC"],
             "max_results": PAGE,
         }
-        token: str | None = ""
-        while token is not None:
-            page = client.post(
+
+        def ask(token: str | None) -> Record:
+            return client.post(
                 "/api/3.0/mlflow/traces/search", {**body, **({"page_token": token} if token else {})}, _CHECK
             )
+
+        for page in _pull.pages(ask, lambda page: page.get("next_page_token"), "mlflow"):
             yield from self._fetched(client, _pull.listed(page, "traces", "mlflow", may_miss=True))
-            token = _pull.following(page.get("next_page_token"), token, "mlflow")
+
+    def ratings(self) -> dict[str, Feedback]:
+        """See `_pull.Store.ratings`: they are part of the records."""
+        return {}
 
     def spans(self, record: Record) -> Iterator[Span]:
         """See `_pull.Store.spans`: of a trace as the server gives it, or as `Trace.to_json()` writes it."""
@@ -132,13 +138,23 @@ class MlflowStore:
             elif mapping(info.get("tags")).get("mlflow.trace.spansLocation") == "TRACKING_STORE":
                 stored.append(name)
             else:
-                path = "/ajax-api/2.0/mlflow/get-trace-artifact"
-                yield {"info": info, "data": client.get(path, {"request_id": name}, _CHECK)}
+                yield {"info": info, "data": self._artifact(client, name)}
         for at in range(0, len(stored), FETCHED):
             wanted = stored[at : at + FETCHED]
             page = client.get("/api/3.0/mlflow/traces/batchGet", {"trace_ids": wanted}, _CHECK)
-            for trace in _pull.listed(page, "traces", "mlflow", may_miss=True):
-                yield trace if isinstance(trace, dict) else _pull.malformed({}, "a trace is no object")
+            found = list(_pull.objects(_pull.listed(page, "traces", "mlflow", may_miss=True)))
+            yield from found
+            there = {mapping(one.get("trace_info")).get("trace_id") for one in found if isinstance(one, dict)}
+            yield from ({"info": {"trace_id": name}, "spans": []} for name in wanted if name not in there)
+
+    def _artifact(self, client: _http.Client, name: str) -> Record:
+        """The spans of a trace that the server keeps as a file; none where it has lost them."""
+        try:
+            return client.get("/ajax-api/2.0/mlflow/get-trace-artifact", {"request_id": name}, _CHECK)
+        except ConnectionLostError:
+            raise
+        except SourceError:
+            return {"spans": []}
 
     def _feedback(self, assessments: object) -> Feedback | None:
         """The latest rating of a user."""

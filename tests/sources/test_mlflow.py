@@ -115,6 +115,26 @@ def test_spans_that_are_an_artifact() -> None:
         assert names(day(source(world, server.url))) == ["a"]
 
 
+@pytest.mark.parametrize("artifact", [False, True])
+def test_spans_that_the_server_has_lost(artifact: bool) -> None:
+    world = Mlflow([Small("a"), Small("b")], page=500)
+
+    def answer(asked: Asked) -> Reply:
+        if asked.path.endswith("get-trace-artifact"):
+            return Reply({}, 404)
+        reply = world.answer(asked)
+        if asked.path.endswith("search") and artifact:
+            reply.body["traces"][1]["tags"].pop("mlflow.trace.spansLocation")
+        if asked.path.endswith("batchGet"):
+            reply.body["traces"] = reply.body["traces"][:1]
+        return reply
+
+    with serve(answer) as server:
+        batch = day(source(world, server.url))
+    assert names(batch) == ["a"]
+    assert [(r.trace_id, r.reason) for r in batch.rejects] == [("tr-b", "malformed_span")]
+
+
 def test_an_experiment_that_is_not_there() -> None:
     world = Mlflow([Small("a")])
     with serve(world.answer) as server:

@@ -202,7 +202,11 @@ class Mlflow(World):
             )
         assert asked.path == "/api/3.0/mlflow/traces/batchGet"
         wanted = asked.params["trace_ids"]
-        found = [({"trace_info": {}} if t.name == self.bad else r, t) for t in self.traces for r in self.records(t)]
+        found = [
+            ({"trace_info": r["trace_info"]} if t.name == self.bad else r, t)
+            for t in self.traces
+            for r in self.records(t)
+        ]
         return Reply({"traces": [r for r, t in found if f"tr-{t.name}" in wanted]})
 
 
