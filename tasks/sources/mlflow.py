@@ -145,7 +145,9 @@ class MlflowStore:
             found = list(_pull.objects(_pull.listed(page, "traces", "mlflow", may_miss=True)))
             yield from found
             there = {mapping(one.get("trace_info")).get("trace_id") for one in found if isinstance(one, dict)}
-            yield from ({"info": {"trace_id": name}, "spans": []} for name in wanted if name not in there)
+            for name in wanted:
+                if name not in there:  # its writer stopped in the middle
+                    yield _pull.malformed({"trace_id": name}, "the server does not have all spans of this trace")
 
     def _artifact(self, client: _http.Client, name: str) -> Record:
         """The spans of a trace that the server keeps as a file; none where it has lost them."""

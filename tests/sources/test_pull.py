@@ -1,6 +1,7 @@
 """What holds of every store that is asked over HTTP: windows, pages, faults, and what is wrong with a trace."""
 
 import re
+import threading
 from collections import Counter
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
@@ -156,6 +157,18 @@ class TestFaults:
             assert names(day(source(world, server.url, sleep=pauses.append))) == ["a", "b", "c"]
         assert pauses
         assert all(p >= 7 for p in pauses) == (fault.status == 429)
+
+    def test_a_server_that_takes_too_long_is_asked_again(self, world: World) -> None:
+        asked_again = threading.Event()
+
+        def slow(asked: Asked) -> Reply:
+            asked_again.wait(20)
+            return world.answer(asked)
+
+        with serve(slow) as server:
+            of = source(world, server.url, timeout_s=0.2, sleep=lambda _: asked_again.set())
+            assert names(day(of)) == ["a", "b", "c"]
+        assert asked_again.is_set()
 
     def test_a_server_that_dies_is_read_again_in_the_next_run(self, world: World, tmp_path: Path) -> None:
         world.page, dead = 1, [False]
