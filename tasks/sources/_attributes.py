@@ -27,7 +27,8 @@ Event = tuple[str, Mapping[str, Any]]  # name and attributes
 _KIND = ("openinference.span.kind", "gen_ai.operation.name", "traceloop.span.kind", "llm.request.type")
 _INPUT = ("input.value", "traceloop.entity.input", "gen_ai.input.messages", "gen_ai.tool.call.arguments",
           "gen_ai.retrieval.query.text")  # fmt: skip
-_OUTPUT = ("output.value", "traceloop.entity.output", "gen_ai.output.messages", "gen_ai.tool.call.result")
+_OUTPUT = ("output.value", "traceloop.entity.output", "gen_ai.output.messages", "gen_ai.tool.call.result",
+           "gen_ai.retrieval.documents", "rerank.documents")  # fmt: skip
 _MODEL = ("gen_ai.response.model", "gen_ai.request.model", "llm.model_name")
 _TOKENS_IN = ("gen_ai.usage.input_tokens", "gen_ai.usage.prompt_tokens", "llm.token_count.prompt")
 _TOKENS_OUT = ("gen_ai.usage.output_tokens", "gen_ai.usage.completion_tokens", "llm.token_count.completion")

@@ -33,6 +33,7 @@ from tasks.sources._values import (
     Document,
     Message,
     SpanKind,
+    cut_off,
     documents_of,
     messages_of,
     scalar,
@@ -44,6 +45,7 @@ PILES = 64  # that spans are sorted into by trace, so that one pile fits into me
 PILE_BYTES = 1 << 20  # of a pile that are held in memory; the rest lies in a temporary file
 BATCH_TRACES = 1_000
 PREFIX = 120  # characters by which a passage that was cut off in the prompt is found
+HEAD = 12  # characters by which the beginning of one is found at the end of a message
 CONTEXT_CHARS = 20  # a chunk this long in a question shows that it is a prompt
 UNKNOWN = "unknown"
 
@@ -295,7 +297,7 @@ def _fields(spans: _Spans, found: dict[str, str]) -> dict[str, object]:
         raise _RefusedError("no_answer", f"the trace is of a {root.kind} only")
     asked = _asked(spans)
     answer, model = _answer(spans, asked, found)
-    documents, used = _chunks(spans, model, found)
+    documents, used = _chunks(spans, asked, model, found)
     question = _question(spans, asked, model, documents, found)
     calls = [s for s in ([model] if model else []) + spans.all if s.model]
     generator, found["generator"] = next(
@@ -384,7 +386,7 @@ def _question(
     return question
 
 
-def _chunks(spans: _Spans, model: Span | None, found: dict[str, str]) -> tuple[list[Document], list[Span]]:
+def _chunks(spans: _Spans, asked: Span, model: Span | None, found: dict[str, str]) -> tuple[list[Document], list[Span]]:
     """The passages that the generator saw, in its order, and the spans that they are from."""
     settings = spans.settings
     searches = [s for s in spans.all if s.kind in ("retriever", "reranker") and spans.documents[s.span_id]]
@@ -410,7 +412,9 @@ def _chunks(spans: _Spans, model: Span | None, found: dict[str, str]) -> tuple[l
             "no_chunk_text", f"none of {len(chosen)} documents has a text: log it, or use a jsonl source"
         )
     found["chunks"] = ", ".join(dict.fromkeys(map(_name, used)))
-    seen = _in_prompt(chosen, pool, prompt, Counter(_flat(d.text) for documents in lists for d in documents))
+    copies = Counter(_flat(d.text) for documents in lists for d in documents)
+    queries = [text for s in (asked, *searches) if (text := _question_in(s, settings)) and text.strip()]
+    seen = _in_prompt(chosen, pool, prompt, copies, list(map(_flat, queries)))
     if seen is None:
         found["chunks"] += ", not found in the prompt" if prompt else ""
         return chosen, used
@@ -429,7 +433,7 @@ def _before(spans: _Spans, searches: Sequence[Span], model: Span | None, prompt:
     if during:
         return during
     texts = [d for s in searches for d in spans.documents[s.span_id]]
-    if _in_prompt(texts, texts, prompt, Counter()):
+    if _in_prompt(texts, texts, prompt, {}, []):
         return list(searches)
     for span in searches:
         above = spans.parent(span)
@@ -439,17 +443,23 @@ def _before(spans: _Spans, searches: Sequence[Span], model: Span | None, prompt:
 
 
 def _in_prompt(
-    chosen: Sequence[Document], pool: Sequence[Document], prompt: Sequence[str], listed: Mapping[str, int]
+    chosen: Sequence[Document],
+    pool: Sequence[Document],
+    prompt: Sequence[str],
+    copies: Mapping[str, int],
+    queries: Sequence[str],
 ) -> list[Document] | None:
     """The passages that stand in the prompt, in its order; None where it can't tell.
 
-    A passage counts in the last message that holds it. It can only tell where at least one stands there unchanged:
-    then the application copies texts, and what is missing was left out. Passages without a text keep their places
-    where the order is that of the search.
+    A passage counts in the last message that holds it. The prompt can only tell where at least one stands there
+    unchanged: then the application copies texts, and what is missing was left out. But the log may have cut the prompt
+    off: what is missing then comes last. Passages without a text keep their places where the order is that of the
+    search.
 
     Args:
         chosen: What the prompt should hold; `pool` is everything that was found.
-        listed: How often each text was found: a copy in the prompt takes a number too.
+        copies: How often each text was found: a copy in the prompt takes a number too.
+        queries: What was asked; a prompt without any of them was cut off, or says nothing of it.
     """
     by_text: dict[str, list[Document]] = defaultdict(list)
     for document in chosen:
@@ -461,19 +471,29 @@ def _in_prompt(
     places: dict[str, list[tuple[int, int]]] = {}
     longest_first = sorted(by_text, key=lambda t: (-len(t), t))
     for text in longest_first:
-        _place(text, text, max(1, listed.get(text, 1)), prompt, taken, places)
+        _place(text, text, max(1, copies.get(text, 1)), prompt, taken, places)
     if not places:
         return None
+    cut = [text for text in by_text if text not in places and any(_ends_inside(piece, text) for piece in prompt)]
     for text in longest_first:
         if text not in places and len(text) > PREFIX:
             _place(text, text[:PREFIX], 1, prompt, taken, places)
     seen: list[Document] = []
     for _, text, n in sorted((place, text, n) for text, found in places.items() for n, place in enumerate(found)):
-        copies = by_text[text]
-        seen.append(copies[min(n, len(copies) - 1)])
+        same = by_text[text]
+        seen.append(same[min(n, len(same) - 1)])
     there = set(map(id, seen))
+    if cut or not any(query in piece for query in queries for piece in prompt):
+        seen += [d for d in chosen if id(d) not in there and d.text.strip() and _flat(d.text) not in places]
+        there = set(map(id, seen))
     kept = [d for d in chosen if id(d) in there or not d.text.strip()]
     return kept if [id(d) for d in kept if d.text.strip()] == list(map(id, seen)) else seen
+
+
+def _ends_inside(piece: str, text: str) -> bool:
+    """Whether a message ends in the middle of a passage."""
+    at = piece.rfind(text[:HEAD])
+    return at >= 0 and len(piece) - at < len(text) and text.startswith(piece[at:])
 
 
 def _place(
@@ -555,6 +575,8 @@ def _documents(span: Span, settings: SpanSettings) -> tuple[Document, ...]:
     if span.kind not in ("retriever", "reranker") and span.name != settings.tool:
         return ()
     logged = documents_of(span.output)
+    if not logged and not span.documents and cut_off(span.output):
+        raise _RefusedError("malformed_span", f"the documents of {_name(span)} were cut off when they were logged")
     if not span.documents:
         return logged
     if len(logged) != len(span.documents):
@@ -564,8 +586,9 @@ def _documents(span: Span, settings: SpanSettings) -> tuple[Document, ...]:
 
 
 def _named_kind(span: Span) -> SpanKind:
-    named = "rerank" in span.name.lower() and span.kind in ("chain", "other", "tool", "retriever")
-    return "reranker" if named else span.kind
+    """Few libraries say that a step is a reranker; most name it so."""
+    named = "rerank" in span.name.lower() and span.parent_id and span.kind in ("chain", "other", "tool", "retriever")
+    return "reranker" if named and (span.documents or documents_of(span.output)) else span.kind
 
 
 def _start(span: Span) -> datetime:

@@ -20,7 +20,7 @@ USER, ASSISTANT = {"user", "human"}, {"assistant", "ai", "model"}  # roles of me
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _OBJECT = re.compile(r"\s*<[^<>]*\bobject\b[^<>]*>\s*")  # what Python prints of a generator or another object
-_SURROGATE = re.compile(r"\\u[dD][89a-fA-F]")
+_JSON = re.compile(r'\s*(\{\s*"|\[\s*[{"])')
 _NODE = re.compile(r"<NodeWithScore\(node=\w+\(id_=(.*)\), score=(.*)\)>", re.DOTALL)
 _KINDS: dict[str, SpanKind] = {
     **dict.fromkeys(("llm", "chat", "chat_model", "completion", "text_completion"), "llm"),
@@ -40,7 +40,7 @@ _TEXT = ("page_content", "content", "text", "document", "body", "chunk", "passag
 _SCORE = ("score", "relevance_score", "similarity", "similarity_score", "_score", "rerank_score")
 _ID = ("id", "chunk_id", "document_id", "doc_id", "_id", "id_", "node_id", "uuid")
 _LISTS = ("documents", "docs", "results", "matches", "nodes", "source_nodes", "chunks", "passages", "context", "output",
-          "result", "data", "hits")  # fmt: skip
+          "outputs", "result", "data", "hits")  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,8 +76,13 @@ def parsed(value: object) -> object:
     return value
 
 
+def cut_off(value: object) -> bool:
+    """Whether a text begins like a JSON object or list, but is none: the end was cut off when it was logged."""
+    return isinstance(value, str) and bool(_JSON.match(value)) and parsed(value) is value
+
+
 def decode_json(data: bytes) -> Any:  # noqa: ANN401 - JSON
-    """A JSON value. Half a surrogate pair and bytes that are not UTF-8 become U+FFFD.
+    """A JSON value; NaN and Infinity may be in it. Half a surrogate pair and what is not UTF-8 become U+FFFD.
 
     Raises:
         ValueError: It is not JSON (`msgspec.DecodeError` is one).
@@ -85,11 +90,11 @@ def decode_json(data: bytes) -> Any:  # noqa: ANN401 - JSON
     """
     try:
         return msgspec.json.decode(data)
-    except (msgspec.DecodeError, UnicodeDecodeError):
-        text = data.decode(errors="replace")
-        if not _SURROGATE.search(text) and "\ufffd" not in text:
-            raise
-    return _mended(json.loads(text))
+    except (msgspec.DecodeError, UnicodeDecodeError) as exc:
+        try:
+            return _mended(json.loads(data.decode(errors="replace")))
+        except ValueError:
+            raise exc from None
 
 
 def _mended(value: object) -> object:
@@ -112,7 +117,7 @@ def text_of(value: object, keys: Sequence[str], roles: set[str], depth: int = 0)
         return None
     value = parsed(value)
     if isinstance(value, str):
-        return None if _OBJECT.fullmatch(value) else value
+        return None if _OBJECT.fullmatch(value) or cut_off(value) else value
     if isinstance(value, Mapping):
         inner = [v for key in keys if (v := _at(value, key)) is not None]
         inner += value.values() if len(value) == 1 else []

@@ -90,6 +90,10 @@ class PhoenixStore:
                 root["annotations"] = annotations.get(str(mapping(root.get("context")).get("span_id")), [])
             yield from records
 
+    def ratings(self) -> dict[str, Feedback]:
+        """See `_pull.Store.ratings`: none, because they come with the roots."""
+        return {}
+
     def spans(self, record: Record) -> Iterator[Span]:
         """See `_pull.Store.spans`."""
         context, attributes = mapping(record.get("context")), mapping(record.get("attributes"))
@@ -130,14 +134,13 @@ class PhoenixStore:
         return next((f for r in results if (f := _pull.rating(r.get("score"), r.get("explanation")))), None)
 
     def _pages(self, client: _http.Client, path: str, params: Mapping[str, object]) -> Iterator[list[Any]]:
-        missing, cursor = f"Check `project`, which is {self._config.project!r}", ""
-        while True:
-            page = client.get(self._project + path, {**params, "cursor": cursor or None}, missing)
+        missing = f"Check `project`, which is {self._config.project!r}"
+
+        def ask(cursor: str | None) -> Record:
+            return client.get(self._project + path, {**params, "cursor": cursor}, missing)
+
+        for page in _pull.pages(ask, lambda page: page.get("next_cursor"), "phoenix"):
             yield _pull.listed(page, "data", "phoenix")
-            following = _pull.following(page.get("next_cursor"), cursor, "phoenix")
-            if following is None:
-                return
-            cursor = following
 
 
 def _flat(value: object, prefix: str = "") -> dict[str, Any]:

@@ -204,8 +204,33 @@ def test_the_prompt_decides_order_and_choice() -> None:
 def test_passages_that_the_prompt_wraps_or_cuts() -> None:
     long = Document("word " * 100 + "end", "long")
     wrapped = Document("two  lines\nof text", "wrapped")
-    prompt = f"[1] {long.text[:300]} [2] two lines of\ntext [3] {A.text}"
+    prompt = f"[1] {long.text[:300]} [2] two lines of\ntext [3] {A.text}\n{QUESTION}"
     assert ids([root(), search(A, wrapped, long), call(prompt)]) == ["long", "wrapped", "doc-a"]
+
+
+def test_a_prompt_that_was_cut_off_takes_no_passage_away() -> None:
+    found, prompt = [root(), search(C, A, B)], listed(B, C, A)
+    for end in range(prompt.index(B.text) + len(B.text), prompt.index("Question")):
+        shown = ids([*found, call(prompt[:end])])
+        assert shown[0] == "doc-b"
+        assert sorted(shown) == ["doc-a", "doc-b", "doc-c"]
+    first = f"{QUESTION}\n{prompt}"
+    assert sorted(ids([*found, call(first[: first.index(C.text) + 15])])) == ["doc-a", "doc-b", "doc-c"]
+    rewritten = prompt.replace(QUESTION, "Which warranty?").replace(f"[3] {A.text}", "")
+    assert ids([root(), search(C, A, B, input="Which warranty?"), call(rewritten)]) == ["doc-b", "doc-c"]
+
+
+def test_values_that_were_cut_off() -> None:
+    whole = json.dumps([{"id": "a", "text": A.text}])
+    assert ids([root(), search(output=whole), call()]) == ["a"]
+    assert refused([root(), search(output=whole[:-4]), call()]).reason == "malformed_span"
+    assert refused([root(input=json.dumps({"question": QUESTION})[:-4]), search(A), call()]).reason == "no_question"
+    assert trace([root(input="[urgent] Why?"), search(A), call()]).question == "[urgent] Why?"
+
+
+def test_a_chain_with_rerank_in_its_name_is_a_reranker_where_it_gives_documents() -> None:
+    assert ids([replace(root(), name="rerank_rag"), search(A), call()]) == ["doc-a"]
+    assert ids([root(), search(A), span("rerank_and_answer", "chain", 2, output="text"), call()]) == ["doc-a"]
 
 
 def test_a_passage_inside_of_another_keeps_its_own_place() -> None:
