@@ -15,6 +15,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
+from itertools import islice
 from tempfile import SpooledTemporaryFile
 from typing import IO, Annotated, Any, Literal
 from zlib import crc32
@@ -122,9 +123,11 @@ class Assembled:
     """A trace, or why there is none.
 
     Attributes:
+        line: Number of the trace in its file or day, from 1.
         found: Where each field was found, such as `{"question": "root.input"}`. Names of spans, never their text.
     """
 
+    line: int
     trace: Trace | None = None
     reject: Reject | None = None
     found: dict[str, str] = field(default_factory=dict)
@@ -160,7 +163,7 @@ def assemble(spans: Sequence[Span], settings: SpanSettings, line: int = 1) -> As
     else:
         outcome = _checked(line, raw)
     trace, reject = (None, outcome) if isinstance(outcome, Reject) else (outcome, None)
-    return Assembled(trace, reject, found)
+    return Assembled(line, trace, reject, found)
 
 
 def _checked(line: int, raw: bytes) -> Trace | Reject:
@@ -179,6 +182,17 @@ def _checked(line: int, raw: bytes) -> Trace | Reject:
 def batches(
     items: Iterable[Span | Reject], settings: SpanSettings, keep: Callable[[Sequence[Span]], bool] = bool
 ) -> Iterator[Batch]:
+    """The same as `traces`, as a source hands them out."""
+    found = traces(items, settings, keep)
+    while group := list(islice(found, BATCH_TRACES)):
+        good = [(a.line, a.trace) for a in group if a.trace]
+        rejects = [a.reject for a in group if a.reject]
+        yield Batch(_rows.to_table([t for _, t in good], [n for n, _ in good]), rejects, len(group))
+
+
+def traces(
+    items: Iterable[Span | Reject], settings: SpanSettings, keep: Callable[[Sequence[Span]], bool] = bool
+) -> Iterator[Assembled]:
     """The traces of spans in any order, in bounded memory: most spans wait in temporary files.
 
     Args:
@@ -188,25 +202,22 @@ def batches(
     line = 0
     with ExitStack() as stack:
         piles = [stack.enter_context(SpooledTemporaryFile(max_size=PILE_BYTES)) for _ in range(PILES)]
-        rejects: list[Reject] = []
         for item in items:
             refused = _put(item, piles) if isinstance(item, Span) else item
             if refused:
                 line += 1
-                rejects.append(replace(refused, line=line))
-        if rejects:
-            yield Batch(_rows.to_table([], []), rejects, len(rejects))
+                yield Assembled(line, reject=replace(refused, line=line))
         for pile in piles:
-            traces: dict[str, list[Span]] = defaultdict(list)
+            groups: dict[str, list[Span]] = defaultdict(list)
             end = pile.tell()
             pile.seek(0)
             while pile.tell() < end:
                 span = pickle.load(pile)  # noqa: S301 - of a file that was written above
-                traces[span.trace_id].append(span)
-            wanted = [traces[i] for i in sorted(traces) if keep(traces[i])]
-            for at in range(0, len(wanted), BATCH_TRACES):
-                yield _batch(wanted[at : at + BATCH_TRACES], settings, line)
-                line += len(wanted[at : at + BATCH_TRACES])
+                groups[span.trace_id].append(span)
+            for spans in (groups[i] for i in sorted(groups)):
+                if keep(spans):
+                    line += 1
+                    yield assemble(spans, settings, line)
 
 
 def _put(span: Span, piles: Sequence[IO[bytes]]) -> Reject | None:
@@ -219,13 +230,6 @@ def _put(span: Span, piles: Sequence[IO[bytes]]) -> Reject | None:
     return None
 
 
-def _batch(traces: Sequence[Sequence[Span]], settings: SpanSettings, before: int) -> Batch:
-    assembled = [assemble(spans, settings, n) for n, spans in enumerate(traces, before + 1)]
-    good = [(n, a.trace) for n, a in enumerate(assembled, before + 1) if a.trace]
-    rejects = [a.reject for a in assembled if a.reject]
-    return Batch(_rows.to_table([t for _, t in good], [n for n, _ in good]), rejects, len(assembled))
-
-
 class _Spans:
     """The spans of one trace, each once, by start; with their parents and children."""
 
@@ -236,7 +240,7 @@ class _Spans:
             kind = settings.kinds.get(span.name) or _named_kind(span)
             twin = by_id.get(span.span_id)  # exporters repeat what was not confirmed
             fresh = span if kind == span.kind else replace(span, kind=kind)
-            by_id[span.span_id] = fresh if twin is None else min(fresh, twin, key=repr)
+            by_id[span.span_id] = fresh if twin is None else min(fresh, twin, key=_completeness)
         self.all = sorted(by_id.values(), key=lambda s: (_start(s), s.span_id))
         self._by_id = by_id
         self.children: dict[str, list[Span]] = defaultdict(list)
@@ -583,6 +587,11 @@ def _documents(span: Span, settings: SpanSettings) -> tuple[Document, ...]:
         return span.documents
     pairs = zip(span.documents, logged, strict=True)
     return tuple(replace(d, id=other.id) if d.id is None and d.text == other.text else d for d, other in pairs)
+
+
+def _completeness(span: Span) -> tuple[bool, bool, str]:
+    """Least for the most complete of several states of a span."""
+    return span.end is None, span.output is None, repr(span)
 
 
 def _named_kind(span: Span) -> SpanKind:
