@@ -46,6 +46,7 @@ PILES = 64  # that spans are sorted into by trace, so that one pile fits into me
 PILE_BYTES = 1 << 20  # of a pile that are held in memory; the rest lies in a temporary file
 BATCH_TRACES = 1_000
 PREFIX = 120  # characters by which a passage that was cut off in the prompt is found
+SHORT = 10  # characters: a shorter passage may stand in a prompt by chance
 HEAD = 12  # characters by which the beginning of one is found at the end of a message
 CONTEXT_CHARS = 20  # a chunk this long in a question shows that it is a prompt
 UNKNOWN = "unknown"
@@ -285,7 +286,7 @@ class _Spans:
             if len(tops) == 1 and tops[0].kind not in ("chain", "agent", "tool", "other"):
                 raise _RefusedError("no_root", "the span that started the trace is missing")
         if len(tops) > 1:
-            whole = [s for s in tops if text_of(s.input, QUESTION, USER) and text_of(s.output, ANSWER, ASSISTANT)]
+            whole = [s for s in tops if _question_in(s, self.settings) and _answer_in(s, self.settings)]
             if len(whole) != 1:
                 raise _RefusedError("several_roots", f"{len(tops)} spans have no parent; name one in `root`")
             tops = whole
@@ -331,9 +332,13 @@ def _fields(spans: _Spans, found: dict[str, str]) -> dict[str, object]:
 
 
 def _asked(spans: _Spans) -> Span:
-    """The span that holds the question: the root, or the first below it with an input."""
-    steps = [s for s in spans.below(spans.root) if s.kind in ("chain", "agent", "other", "tool")]
-    return next((s for s in steps if _question_in(s, spans.settings)), spans.root)
+    """The span that holds the question: the root, or the first below it that has an input and asks a model."""
+    for span in spans.below(spans.root):
+        if span is spans.root or span.kind in ("chain", "agent", "other"):
+            asks = span is spans.root or any(s.kind == "llm" for s in spans.below(span))
+            if asks and _question_in(span, spans.settings):
+                return span
+    return spans.root
 
 
 def _question_in(span: Span, settings: SpanSettings) -> str | None:
@@ -341,8 +346,7 @@ def _question_in(span: Span, settings: SpanSettings) -> str | None:
 
 
 def _answer_in(span: Span, settings: SpanSettings) -> str | None:
-    text = text_of(span.output, [*settings.answer, *ANSWER], ASSISTANT)
-    return None if text is None else text
+    return text_of(span.output, [*settings.answer, *ANSWER], ASSISTANT)
 
 
 def _answer(spans: _Spans, asked: Span, found: dict[str, str]) -> tuple[str, Span | None]:
@@ -422,7 +426,7 @@ def _chunks(spans: _Spans, asked: Span, model: Span | None, found: dict[str, str
     if seen is None:
         found["chunks"] += ", not found in the prompt" if prompt else ""
         return chosen, used
-    found["chunks"] += f", in the order of the prompt of {_name(model)}" if model else ""
+    found["chunks"] += f", {len(seen)} of {len(chosen)} in the order of the prompt of {_name(model)}"
     return seen, used
 
 
@@ -457,8 +461,8 @@ def _in_prompt(
 
     A passage counts in the last message that holds it. The prompt can only tell where at least one stands there
     unchanged: then the application copies texts, and what is missing was left out. But the log may have cut the prompt
-    off: what is missing then comes last. Passages without a text keep their places where the order is that of the
-    search.
+    off: what is missing then comes last. Passages without a text or with a short one keep their places where the order
+    is that of the search.
 
     Args:
         chosen: What the prompt should hold; `pool` is everything that was found.
@@ -470,7 +474,7 @@ def _in_prompt(
         by_text[_flat(document.text)].append(document)
     for document in pool:
         by_text.setdefault(_flat(document.text), [document])
-    by_text.pop("", None)
+    by_text = {text: same for text, same in by_text.items() if len(text) >= SHORT}
     taken: list[list[tuple[int, int]]] = [[] for _ in prompt]
     places: dict[str, list[tuple[int, int]]] = {}
     longest_first = sorted(by_text, key=lambda t: (-len(t), t))
@@ -486,12 +490,14 @@ def _in_prompt(
     for _, text, n in sorted((place, text, n) for text, found in places.items() for n, place in enumerate(found)):
         same = by_text[text]
         seen.append(same[min(n, len(same) - 1)])
-    there = set(map(id, seen))
     if cut or not any(query in piece for query in queries for piece in prompt):
-        seen += [d for d in chosen if id(d) not in there and d.text.strip() and _flat(d.text) not in places]
-        there = set(map(id, seen))
-    kept = [d for d in chosen if id(d) in there or not d.text.strip()]
-    return kept if [id(d) for d in kept if d.text.strip()] == list(map(id, seen)) else seen
+        seen += [d for d in chosen if (text := _flat(d.text)) in by_text and text not in places]
+    there = set(map(id, seen))
+    short = [d for d in chosen if _flat(d.text) not in by_text]
+    kept = [d for d in chosen if id(d) in there or d in short]
+    if [id(d) for d in kept if d not in short] == list(map(id, seen)):
+        return kept
+    return seen + [d for d in short if d.text.strip()]
 
 
 def _ends_inside(piece: str, text: str) -> bool:

@@ -71,14 +71,14 @@ def test_all_fields() -> None:
     found = assemble(
         [
             root(tags={"lang": "en"}, session="s-1", app="shop", environment="prod"),
-            search(Document("One.", "a", 0.5, {"source": "a.md", "title": "A"})),
-            call("One.", tokens_in=7, tokens_out=3, prompt_version="v2"),
+            search(Document("One passage.", "a", 0.5, {"source": "a.md", "title": "A"})),
+            call("One passage.", tokens_in=7, tokens_out=3, prompt_version="v2"),
         ],
         SpanSettings(),
     )
     assert found.trace
     (chunk,) = found.trace.chunks
-    assert (chunk.chunk_id, chunk.text, chunk.doc_id, chunk.title) == ("a", "One.", "a.md", "A")
+    assert (chunk.chunk_id, chunk.text, chunk.doc_id, chunk.title) == ("a", "One passage.", "a.md", "A")
     assert (chunk.rank, chunk.retrieval_score) == (1, 0.5)
     assert found.trace == Trace(
         trace_id="t-1", timestamp=NOON, app="shop", generator="m-1", question=QUESTION, answer=ANSWER, chunks=(chunk,),
@@ -88,7 +88,7 @@ def test_all_fields() -> None:
     assert found.found == {
         "question": "root.input",
         "answer": "root.output",
-        "chunks": "retriever 'search', in the order of the prompt of llm 'call'",
+        "chunks": "retriever 'search', 1 of 1 in the order of the prompt of llm 'call'",
         "generator": "model of llm 'call'",
     }
 
@@ -133,10 +133,13 @@ def test_question_is_never_the_prompt() -> None:
 
 
 def test_question_below_a_root_without_input() -> None:
-    spans = [root(input=None, output=None), span("inner", start=0.5, end=8, input=QUESTION, output=ANSWER), search(A)]
+    inner = span("inner", start=0.5, end=8, input=QUESTION, output=ANSWER)
+    spans = [root(input=None, output=None), inner, search(A), call(parent_id="inner")]
     found = assemble(spans, SpanSettings())
     assert found.trace
     assert found.found["question"] == "input of chain 'inner'"
+    helpers = [span("lookup", "tool", 1, input={"city": "Paris"}), span("format", "chain", 1, input=[A.text, B.text])]
+    assert refused([root(input=None), search(A, B), *helpers, call()]).reason == "no_question"
 
 
 def test_a_single_call_of_a_model_is_a_trace() -> None:
@@ -250,6 +253,18 @@ def test_copies_and_empty_texts_keep_the_numbers_of_the_others() -> None:
     twice = [search(A, B), search(A, C, name="second", start=2)]
     assert ids([root(), *twice, call(listed(A, B, A, C))]) == ["doc-a", "doc-b", "doc-a~2", "doc-c"]
     assert ids([root(), *twice, call(listed(A, B, C))]) == ["doc-a", "doc-b", "doc-c"]
+
+
+def test_a_short_passage_is_not_looked_for_in_the_prompt() -> None:
+    short = Document("yes", "short")
+    assert ids([root(), search(A, short, B), call(f"Say yes or no. {listed(A, short, B)}")]) == [
+        "doc-a",
+        "short",
+        "doc-b",
+    ]
+    assert ids([root(), search(A, short, B), call(f"Say yes or no. {listed(B, A)}")]) == ["doc-b", "doc-a", "short"]
+    inner = search(Document("no", "inner"), name="inner", start=2, parent_id="search")
+    assert ids([root(), search(A, B, end=4), inner, call(f"Say yes or no. {listed(A, B)}")]) == ["doc-a", "doc-b"]
 
 
 def test_ids_of_chunks() -> None:
