@@ -21,7 +21,7 @@ from pydantic.fields import FieldInfo
 
 from tasks.core.paths import sql_dir
 from tasks.core.schemas import TABLES, Table
-from tasks.sources._trace_schema import trace_json_schema, trace_json_schema_text
+from tasks.sources.reading.trace_schema import trace_json_schema, trace_json_schema_text
 from tasks.store.lake import empty
 from tasks.store.warehouse import VIEWED
 

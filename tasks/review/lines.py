@@ -15,7 +15,7 @@ from msgspec import UNSET, Meta, Struct, UnsetType
 from tasks.core.grades import GRADES, RANGES
 from tasks.core.labeling import OF_ANSWERS, OF_CLAIMS, SAMPLING
 from tasks.core.types import Id
-from tasks.sources import _rejects
+from tasks.sources.reading.rejects import nul_path, undecodable
 
 CONTEXT = "context"  # shown to a person beside a line; never read
 
@@ -86,7 +86,7 @@ def from_json(number: int, raw: bytes) -> Entry:
     try:
         return _entry(number, _bare(raw), _DECODER.decode(raw))
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as exc:
-        bad = _rejects.undecodable(number, raw, exc)
+        bad = undecodable(number, raw, exc)
         return Entry(number, _bare(raw), Refusal(bad.trace_id, bad.reason, bad.detail))
 
 
@@ -102,7 +102,7 @@ def from_fields(number: int, fields: Mapping[str, Any]) -> Entry:
     try:
         return _entry(number, text, msgspec.convert(fields, Line, strict=False))
     except msgspec.ValidationError as exc:
-        bad = _rejects.undecodable(number, text.encode(), exc)
+        bad = undecodable(number, text.encode(), exc)
         return Entry(number, text, Refusal(bad.trace_id, bad.reason, bad.detail))
 
 
@@ -134,7 +134,7 @@ def _bare(raw: bytes) -> str:
 
 def _problems(line: Line) -> Iterator[tuple[str, str]]:
     """What is wrong with a line by itself."""
-    if path := _rejects.nul_path({f: getattr(line, f) for f in line.__struct_fields__ if f != CONTEXT}):
+    if path := nul_path({f: getattr(line, f) for f in line.__struct_fields__ if f != CONTEXT}):
         yield "nul_character", f"`str` with a NUL character - at `{path}`"
     if line.sampling is not None and line.sampling not in SAMPLING:
         yield "unknown_sampling", f"`sampling` is none of {', '.join(SAMPLING)}"

@@ -16,7 +16,10 @@ from pydantic import Field
 
 from tasks.core.config import Settings
 from tasks.core.types import Chunk, Citation, Feedback, Trace
-from tasks.sources import Batch, Reject, Source, SourceFile, _files, _rejects, _rows
+from tasks.sources import Batch, Reject, Source, SourceFile
+from tasks.sources.reading import files
+from tasks.sources.reading.rejects import RAW_BYTES, nul_path, reject, too_large, too_long, undecodable
+from tasks.sources.reading.rows import to_table
 
 BLOCK_BYTES = 4 << 20
 MAX_LINE_BYTES = 64 << 20
@@ -86,11 +89,11 @@ class JsonlSource:
 
     def files(self, start: date, end: date) -> list[SourceFile]:
         """See `tasks.sources.Source.files`."""
-        return _files.find(self._config.paths, self._base, self._config.storage_options, start, end)
+        return files.find(self._config.paths, self._base, self._config.storage_options, start, end)
 
     def read(self, file: SourceFile) -> Iterator[Batch]:
         """See `tasks.sources.Source.read`."""
-        blocks = _files.read_blocks(file.path, self._base, self._config.storage_options, self._block_bytes)
+        blocks = files.read_blocks(file.path, self._base, self._config.storage_options, self._block_bytes)
         for piece in _cut(blocks, self._max_line_bytes):
             batch = self._parse(piece)
             if batch.rows:
@@ -104,7 +107,7 @@ class JsonlSource:
         rejects: list[Reject] = []
         for number, line in enumerate(piece.lines, piece.first):
             if piece.dropped or len(line) > limit:
-                rejects.append(_rejects.too_long(number, line, len(line) + piece.dropped, limit))
+                rejects.append(too_long(number, line, len(line) + piece.dropped, limit))
                 continue
             try:
                 trace = decode(line)
@@ -112,26 +115,26 @@ class JsonlSource:
                     trace = msgspec.structs.replace(trace, timestamp=trace.timestamp.astimezone(UTC))
             except (msgspec.DecodeError, UnicodeDecodeError, RecursionError, OverflowError) as exc:
                 if line.strip(_BLANK):
-                    rejects.append(_rejects.undecodable(number, line, exc))
+                    rejects.append(undecodable(number, line, exc))
                 continue
-            if b"\\u0000" in line and (path := _rejects.nul_path(msgspec.to_builtins(trace))):
+            if b"\\u0000" in line and (path := nul_path(msgspec.to_builtins(trace))):
                 detail = f"`str` with a NUL character - at `{path}`"  # which databases can't store
-                rejects.append(_rejects.reject(number, line, "nul_character", detail))
+                rejects.append(reject(number, line, "nul_character", detail))
                 continue
             traces.append(trace)
             numbers.append(number)
         try:
-            table = _rows.to_table(traces, numbers)
+            table = to_table(traces, numbers)
         except (pa.ArrowInvalid, OverflowError):  # a whole number somewhere is too large for its column
-            details = [_rejects.too_large(trace) for trace in traces]
+            details = [too_large(trace) for trace in traces]
             rejects += [
-                _rejects.reject(number, piece.lines[number - piece.first], "out_of_range", detail)
+                reject(number, piece.lines[number - piece.first], "out_of_range", detail)
                 for number, detail in zip(numbers, details, strict=True)
                 if detail
             ]
-            rejects.sort(key=lambda reject: reject.line)
+            rejects.sort(key=lambda r: r.line)
             good = [i for i, detail in enumerate(details) if not detail]
-            table = _rows.to_table([traces[i] for i in good], [numbers[i] for i in good])
+            table = to_table([traces[i] for i in good], [numbers[i] for i in good])
         return Batch(table, rejects, table.num_rows + len(rejects))
 
 
@@ -164,7 +167,7 @@ def _cut(blocks: Iterable[bytes], limit: int) -> Iterator[_Lines]:
             continue
         rest += tail
         if len(rest) > limit:
-            head = min(limit, _rejects.RAW_BYTES)
+            head = min(limit, RAW_BYTES)
             dropped = len(rest) - head
             del rest[head:]
     if rest or dropped:

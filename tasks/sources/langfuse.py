@@ -1,7 +1,7 @@
 """Traces of Langfuse: its API of observations, version 2, or the files that it exports to blob storage.
 
 The two write the names of fields in different cases; both hold inputs and outputs as texts. The API gives no scores, so
-the ratings of users come from exports only. Left out: what a span means (`_spans.py`).
+the ratings of users come from exports only. Left out: what a span means (`spans/`).
 """
 
 from collections.abc import Callable, Iterator
@@ -11,10 +11,12 @@ from typing import Annotated, Literal
 from pydantic import Field
 
 from tasks.core.types import Feedback
-from tasks.sources import Reject, Source, _exports, _http, _pull
-from tasks.sources._pull import MalformedError, PulledSource, Record, Window, mapping, moment
-from tasks.sources._spans import Span
-from tasks.sources._values import kind_of, parsed, scalar, whole
+from tasks.sources import Reject, Source
+from tasks.sources.reading import exports, http
+from tasks.sources.reading.values import mapping, moment, parsed, scalar, whole
+from tasks.sources.spans import Span, pull
+from tasks.sources.spans.pull import MalformedError, PulledSource, Record, Window
+from tasks.sources.spans.texts import kind_of
 
 PAGE = 1000  # observations, the most that the server gives at once
 FIELDS = "core,basic,time,io,metadata,model,usage,prompt,trace_context"  # only what is named here comes
@@ -22,8 +24,8 @@ FIELDS = "core,basic,time,io,metadata,model,usage,prompt,trace_context"  # only 
 _CHECK = "Check `url`, and that the server is Langfuse Cloud, or version 4 or later"
 
 
-class Config(_pull.Pulled):
-    """Settings of a `langfuse` source; see `_pull.Pulled` for those that it shares.
+class Config(pull.Pulled):
+    """Settings of a `langfuse` source; see `pull.Pulled` for those that it shares.
 
     Attributes:
         environment: Of the traces to read; all where it is left out.
@@ -54,53 +56,53 @@ class LangfuseStore:
     def __init__(self, config: Config, base: Path) -> None:
         self._config = config
         self._base = base
-        self._url = _http.checked_url("langfuse", config.url) if config.url else ""
+        self._url = http.checked_url("langfuse", config.url) if config.url else ""
 
     @property
     def place(self) -> str:
-        """See `_pull.Store.place`."""
+        """See `pull.Store.place`."""
         # The keys choose the project: the name of their variable tells the windows of two projects apart.
         return " ".join(filter(None, (self._url, self._config.public_key_env, self._config.environment)))
 
-    def client(self, sleep: Callable[[float], None]) -> _http.Client:
-        """See `_pull.Store.client`."""
+    def client(self, sleep: Callable[[float], None]) -> http.Client:
+        """See `pull.Store.client`."""
         public, private = self._config.public_key_env, self._config.secret_key_env
-        headers = _http.basic(
-            _http.secret("langfuse", "public_key_env", public), _http.secret("langfuse", "secret_key_env", private)
+        headers = http.basic(
+            http.secret("langfuse", "public_key_env", public), http.secret("langfuse", "secret_key_env", private)
         )
-        return _http.Client(
+        return http.Client(
             self._url, headers, f"${public} and ${private}", timeout_s=self._config.timeout_s, sleep=sleep
         )
 
-    def pull(self, client: _http.Client, window: Window) -> Iterator[Record | Reject]:
-        """See `_pull.Store.pull`: one record an observation."""
+    def pull(self, client: http.Client, window: Window) -> Iterator[Record | Reject]:
+        """See `pull.Store.pull`: one record an observation."""
         wanted = {
             "fields": FIELDS,
             "limit": PAGE,
-            "fromStartTime": _pull.iso(window.start),
-            "toStartTime": _pull.iso(window.end),
+            "fromStartTime": pull.iso(window.start),
+            "toStartTime": pull.iso(window.end),
             "environment": self._config.environment,
         }
 
         def ask(cursor: str | None) -> Record:
             return client.get("/api/public/v2/observations", {**wanted, "cursor": cursor}, _CHECK)
 
-        for page in _pull.pages(ask, lambda page: mapping(page.get("meta")).get("cursor"), "langfuse"):
-            yield from _pull.objects(_pull.listed(page, "data", "langfuse"))
+        for page in pull.pages(ask, lambda page: mapping(page.get("meta")).get("cursor"), "langfuse"):
+            yield from pull.objects(pull.listed(page, "data", "langfuse"))
 
     def ratings(self) -> dict[str, Feedback]:
-        """See `_pull.Store.ratings`: the latest of each trace, from the files with scores."""
+        """See `pull.Store.ratings`: the latest of each trace, from the files with scores."""
         found: dict[str, Feedback] = {}
         for path in self._config.scores:
-            for row in _exports.read(path, self._base, self._config.storage_options):
+            for row in exports.read(path, self._base, self._config.storage_options):
                 if isinstance(row, dict) and row.get("name") in self._config.feedback:
-                    given, trace_id = _pull.rating(row.get("value"), row.get("comment")), scalar(row.get("trace_id"))
+                    given, trace_id = pull.rating(row.get("value"), row.get("comment")), scalar(row.get("trace_id"))
                     if given and trace_id:
                         found[trace_id] = given
         return found
 
     def spans(self, record: Record) -> Iterator[Span]:
-        """See `_pull.Store.spans`: of one observation."""
+        """See `pull.Store.spans`: of one observation."""
         row = {_camel(key): value for key, value in record.items()}
         trace_id, own, start = scalar(row.get("traceId")), scalar(row.get("id")), moment(row.get("startTime"))
         if trace_id is None or own is None or start is None:

@@ -1,7 +1,7 @@
 """Traces of LangSmith: its API of runs, or the Parquet files of its bulk export.
 
 Both hold one record a run. The export writes inputs, outputs and what is extra as JSON texts, which are read as such.
-Left out: what a span means (`_spans.py`).
+Left out: what a span means (`spans/`).
 """
 
 from collections.abc import Callable, Iterator
@@ -12,10 +12,12 @@ from pydantic import Field
 
 from tasks.core.errors import UsageError
 from tasks.core.types import Feedback
-from tasks.sources import Reject, Source, _http, _pull
-from tasks.sources._pull import MalformedError, PulledSource, Record, Window, mapping, moment
-from tasks.sources._spans import Span
-from tasks.sources._values import kind_of, parsed, scalar, whole
+from tasks.sources import Reject, Source
+from tasks.sources.reading import http
+from tasks.sources.reading.values import mapping, moment, parsed, scalar, whole
+from tasks.sources.spans import Span, pull
+from tasks.sources.spans.pull import MalformedError, PulledSource, Record, Window
+from tasks.sources.spans.texts import kind_of
 
 PAGE = 100  # runs, the most that the server gives at once
 SELECT = [
@@ -31,8 +33,8 @@ _NO_TAG = ("ls_", "langgraph_", "LANGSMITH_", "LANGCHAIN_", "lc_")
 _UUID = r"^[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}$"
 
 
-class Config(_pull.Pulled):
-    """Settings of a `langsmith` source; see `_pull.Pulled` for those that it shares.
+class Config(pull.Pulled):
+    """Settings of a `langsmith` source; see `pull.Pulled` for those that it shares.
 
     Attributes:
         project: Id of the tracing project, as its settings show it; needed with `url`.
@@ -58,27 +60,27 @@ class LangsmithStore:
 
     def __init__(self, config: Config) -> None:
         self._config = config
-        self._url = _http.checked_url("langsmith", config.url) if config.url else ""
+        self._url = http.checked_url("langsmith", config.url) if config.url else ""
         if config.url and config.project is None:
             raise UsageError("langsmith source: `project` is missing. Write the id that the project's settings show.")
 
     @property
     def place(self) -> str:
-        """See `_pull.Store.place`."""
+        """See `pull.Store.place`."""
         return f"{self._url} project {self._config.project}"
 
-    def client(self, sleep: Callable[[float], None]) -> _http.Client:
-        """See `_pull.Store.client`."""
+    def client(self, sleep: Callable[[float], None]) -> http.Client:
+        """See `pull.Store.client`."""
         variable = self._config.api_key_env
-        headers = {"x-api-key": _http.secret("langsmith", "api_key_env", variable)}
-        return _http.Client(self._url, headers, f"${variable}", timeout_s=self._config.timeout_s, sleep=sleep)
+        headers = {"x-api-key": http.secret("langsmith", "api_key_env", variable)}
+        return http.Client(self._url, headers, f"${variable}", timeout_s=self._config.timeout_s, sleep=sleep)
 
-    def pull(self, client: _http.Client, window: Window) -> Iterator[Record | Reject]:
-        """See `_pull.Store.pull`: one record a run."""
+    def pull(self, client: http.Client, window: Window) -> Iterator[Record | Reject]:
+        """See `pull.Store.pull`: one record a run."""
         body: Record = {
             "session": [self._config.project],
-            "start_time": _pull.iso(window.start),  # without it, the server takes the last day
-            "filter": f'lt(start_time, "{_pull.iso(window.end)}")',
+            "start_time": pull.iso(window.start),  # without it, the server takes the last day
+            "filter": f'lt(start_time, "{pull.iso(window.end)}")',
             "select": SELECT,
             "limit": PAGE,
         }
@@ -86,15 +88,15 @@ class LangsmithStore:
         def ask(cursor: str | None) -> Record:
             return client.post("/api/v1/runs/query", {**body, "cursor": cursor} if cursor else body, _CHECK)
 
-        for page in _pull.pages(ask, lambda page: mapping(page.get("cursors")).get("next"), "langsmith"):
-            yield from _pull.objects(_pull.listed(page, "runs", "langsmith"))
+        for page in pull.pages(ask, lambda page: mapping(page.get("cursors")).get("next"), "langsmith"):
+            yield from pull.objects(pull.listed(page, "runs", "langsmith"))
 
     def ratings(self) -> dict[str, Feedback]:
-        """See `_pull.Store.ratings`: they are part of the records."""
+        """See `pull.Store.ratings`: they are part of the records."""
         return {}
 
     def spans(self, record: Record) -> Iterator[Span]:
-        """See `_pull.Store.spans`: of one run."""
+        """See `pull.Store.spans`: of one run."""
         trace_id, own, start = (
             scalar(record.get("trace_id")),
             scalar(record.get("id")),
@@ -130,7 +132,7 @@ class LangsmithStore:
 
     def _feedback(self, stats: Record) -> Feedback | None:
         """The mean of the users' ratings; their texts are not in a run."""
-        found = (_pull.rating(mapping(stats.get(name)).get("avg")) for name in self._config.feedback)
+        found = (pull.rating(mapping(stats.get(name)).get("avg")) for name in self._config.feedback)
         return next(filter(None, found), None)
 
 

@@ -1,7 +1,7 @@
 """Traces of MLflow: a tracking server, asked by its REST API of version 3, or traces that were exported as JSON lines.
 
 A page of a window names its traces; their spans are then fetched, some traces at a time. Where the server keeps spans
-as artifacts and not in its database, they have an address of their own. Left out: what a span means (`_spans.py`).
+as artifacts and not in its database, they have an address of their own. Left out: what a span means (`spans/`).
 """
 
 import base64
@@ -15,10 +15,12 @@ from pydantic import Field
 
 from tasks.core.errors import ConnectionLostError, SourceError
 from tasks.core.types import Feedback
-from tasks.sources import Reject, Source, _http, _pull
-from tasks.sources._pull import MalformedError, PulledSource, Record, Window, mapping
-from tasks.sources._spans import Span
-from tasks.sources._values import decode_json, from_ns, kind_of, scalar, whole
+from tasks.sources import Reject, Source
+from tasks.sources.reading import http
+from tasks.sources.reading.values import decode_json, from_ns, mapping, scalar, whole
+from tasks.sources.spans import Span, pull
+from tasks.sources.spans.pull import MalformedError, PulledSource, Record, Window
+from tasks.sources.spans.texts import kind_of
 
 PAGE = 500  # traces, the most that the server names at once
 FETCHED = 50  # traces whose spans one request asks for: its address holds their ids
@@ -29,8 +31,8 @@ _OWN = "mlflow."  # how the names of tags and attributes begin that MLflow sets
 _FAILED = ("STATUS_CODE_ERROR", "ERROR", 2)
 
 
-class Config(_pull.Pulled):
-    """Settings of an `mlflow` source; see `_pull.Pulled` for those that it shares.
+class Config(pull.Pulled):
+    """Settings of an `mlflow` source; see `pull.Pulled` for those that it shares.
 
     Attributes:
         experiment: Name or id of the experiment.
@@ -60,27 +62,27 @@ class MlflowStore:
 
     def __init__(self, config: Config) -> None:
         self._config = config
-        self._url = _http.checked_url("mlflow", config.url) if config.url else ""
+        self._url = http.checked_url("mlflow", config.url) if config.url else ""
 
     @property
     def place(self) -> str:
-        """See `_pull.Store.place`."""
+        """See `pull.Store.place`."""
         return f"{self._url} experiment {self._config.experiment}"
 
-    def client(self, sleep: Callable[[float], None]) -> _http.Client:
-        """See `_pull.Store.client`."""
+    def client(self, sleep: Callable[[float], None]) -> http.Client:
+        """See `pull.Store.client`."""
         config, headers, names = self._config, {}, "`api_key_env`, or `user_env` and `password_env`"
         if config.api_key_env:
-            key = _http.secret("mlflow", "api_key_env", config.api_key_env)
+            key = http.secret("mlflow", "api_key_env", config.api_key_env)
             headers, names = {"Authorization": f"Bearer {key}"}, f"${config.api_key_env}"
         elif config.user_env or config.password_env:
-            user = _http.secret("mlflow", "user_env", config.user_env or "")
-            password = _http.secret("mlflow", "password_env", config.password_env or "")
-            headers, names = _http.basic(user, password), f"${config.user_env} and ${config.password_env}"
-        return _http.Client(self._url, headers, names, timeout_s=self._config.timeout_s, sleep=sleep)
+            user = http.secret("mlflow", "user_env", config.user_env or "")
+            password = http.secret("mlflow", "password_env", config.password_env or "")
+            headers, names = http.basic(user, password), f"${config.user_env} and ${config.password_env}"
+        return http.Client(self._url, headers, names, timeout_s=self._config.timeout_s, sleep=sleep)
 
-    def pull(self, client: _http.Client, window: Window) -> Iterator[Record | Reject]:
-        """See `_pull.Store.pull`: one record a trace."""
+    def pull(self, client: http.Client, window: Window) -> Iterator[Record | Reject]:
+        """See `pull.Store.pull`: one record a trace."""
         start, end = (int(at.timestamp() * 1000) for at in window)
         body: Record = {
             "locations": [{"type": "MLFLOW_EXPERIMENT", "mlflow_experiment": {"experiment_id": self._id(client)}}],
@@ -94,15 +96,15 @@ class MlflowStore:
                 "/api/3.0/mlflow/traces/search", {**body, **({"page_token": token} if token else {})}, _CHECK
             )
 
-        for page in _pull.pages(ask, lambda page: page.get("next_page_token"), "mlflow"):
-            yield from self._fetched(client, _pull.listed(page, "traces", "mlflow", may_miss=True))
+        for page in pull.pages(ask, lambda page: page.get("next_page_token"), "mlflow"):
+            yield from self._fetched(client, pull.listed(page, "traces", "mlflow", may_miss=True))
 
     def ratings(self) -> dict[str, Feedback]:
-        """See `_pull.Store.ratings`: they are part of the records."""
+        """See `pull.Store.ratings`: they are part of the records."""
         return {}
 
     def spans(self, record: Record) -> Iterator[Span]:
-        """See `_pull.Store.spans`: of a trace as the server gives it, or as `Trace.to_json()` writes it."""
+        """See `pull.Store.spans`: of a trace as the server gives it, or as `Trace.to_json()` writes it."""
         info = record.get("trace_info", record.get("info"))
         data = record.get("data")
         spans = data.get("spans") if isinstance(data, dict) else record.get("spans")
@@ -119,7 +121,7 @@ class MlflowStore:
                 raise MalformedError(f"a span is `{type(span).__name__}`, not `object`")
             yield _span(name, span, tags, more, own, feedback)
 
-    def _id(self, client: _http.Client) -> str:
+    def _id(self, client: http.Client) -> str:
         """The experiment's id; asked for, so that one that does not exist is an error and not an empty night."""
         asked = self._config.experiment
         if asked.isdecimal():
@@ -128,13 +130,13 @@ class MlflowStore:
             reply = client.get("/api/2.0/mlflow/experiments/get-by-name", {"experiment_name": asked}, _CHECK)
         return scalar(mapping(reply.get("experiment")).get("experiment_id")) or asked
 
-    def _fetched(self, client: _http.Client, infos: list[Any]) -> Iterator[Record | Reject]:
+    def _fetched(self, client: http.Client, infos: list[Any]) -> Iterator[Record | Reject]:
         """The traces with these infos, with their spans."""
         stored: list[str] = []
         for info in infos:
             name = scalar(info.get("trace_id")) if isinstance(info, dict) else None
             if name is None:
-                yield _pull.malformed({}, "an info without `trace_id`")
+                yield pull.malformed({}, "an info without `trace_id`")
             elif mapping(info.get("tags")).get("mlflow.trace.spansLocation") == "TRACKING_STORE":
                 stored.append(name)
             else:
@@ -142,14 +144,14 @@ class MlflowStore:
         for at in range(0, len(stored), FETCHED):
             wanted = stored[at : at + FETCHED]
             page = client.get("/api/3.0/mlflow/traces/batchGet", {"trace_ids": wanted}, _CHECK)
-            found = list(_pull.objects(_pull.listed(page, "traces", "mlflow", may_miss=True)))
+            found = list(pull.objects(pull.listed(page, "traces", "mlflow", may_miss=True)))
             yield from found
             there = {mapping(one.get("trace_info")).get("trace_id") for one in found if isinstance(one, dict)}
             for name in wanted:
                 if name not in there:  # its writer stopped in the middle
-                    yield _pull.malformed({"trace_id": name}, "the server does not have all spans of this trace")
+                    yield pull.malformed({"trace_id": name}, "the server does not have all spans of this trace")
 
-    def _artifact(self, client: _http.Client, name: str) -> Record:
+    def _artifact(self, client: http.Client, name: str) -> Record:
         """The spans of a trace that the server keeps as a file; none where it has lost them."""
         try:
             return client.get("/ajax-api/2.0/mlflow/get-trace-artifact", {"request_id": name}, _CHECK)
@@ -163,7 +165,7 @@ class MlflowStore:
         for one in reversed(assessments if isinstance(assessments, list) else []):
             given = mapping(mapping(one).get("feedback"))
             if given and one.get("assessment_name") in self._config.feedback:
-                return _pull.rating(given.get("value"), one.get("rationale"))
+                return pull.rating(given.get("value"), one.get("rationale"))
         return None
 
 

@@ -21,8 +21,10 @@ from pydantic import Field
 
 from tasks.core import keys
 from tasks.core.config import Settings
-from tasks.sources import Batch, Reason, Reject, Source, SourceFile, _attributes, _files, _spans, _values
-from tasks.sources._spans import Span, SpanSettings
+from tasks.sources import Batch, Reason, Reject, Source, SourceFile
+from tasks.sources.reading import files, values
+from tasks.sources.spans import Span, SpanSettings, batches
+from tasks.sources.spans.attributes import span_of
 
 BLOCK_BYTES = 4 << 20
 MAX_MESSAGE_BYTES = 256 << 20  # of a line or message, also after decompression
@@ -82,13 +84,13 @@ class OtlpSource:
         """See `tasks.sources.Source.read`. The line of a trace is its number among these files' traces."""
         day = file.day or date.min
         path = next(p for p in self._config.paths if p.replace("{date}", day.isoformat()) == file.path)
-        return _spans.batches(self._spans(*self._members(path, day)), self._config.spans)
+        return batches(self._spans(*self._members(path, day)), self._config.spans)
 
     def _members(self, path: str, day: date) -> tuple[list[SourceFile], list[SourceFile]]:
         """The files of a day, and those of the days around it."""
 
         def find(first: date, last: date) -> list[SourceFile]:
-            return _files.find([path], self._base, self._config.storage_options, first, last)
+            return files.find([path], self._base, self._config.storage_options, first, last)
 
         own = find(day, day)
         names = {f.path for f in own}
@@ -107,7 +109,7 @@ class OtlpSource:
             yield from (i for i in self._items(file.path) if isinstance(i, Span) and i.trace_id in traces)
 
     def _items(self, path: str) -> Iterator[Span | Reject]:
-        blocks = _files.read_blocks(path, self._base, self._config.storage_options, self._block_bytes)
+        blocks = files.read_blocks(path, self._base, self._config.storage_options, self._block_bytes)
         for number, message in enumerate(_messages(blocks, self._max_message_bytes), 1):
             if isinstance(message, _MessageError):
                 yield _reject(path, number, message.reason, str(message))
@@ -202,7 +204,7 @@ def _decompressed(message: bytes, limit: int) -> bytes:
 
 
 def _of_json(data: bytes) -> Iterator[Span | Reject]:
-    decoded = _values.decode_json(data)
+    decoded = values.decode_json(data)
     for group in _list(decoded, "resourceSpans"):
         resource = _attributes_of_json(group.get("resource"))
         for scope in _list(group, "scopeSpans") or _list(group, "instrumentationLibrarySpans"):
@@ -211,7 +213,7 @@ def _of_json(data: bytes) -> Iterator[Span | Reject]:
                 status = span.get("status")
                 code = status.get("code") if isinstance(status, Mapping) else None
                 ids = [_id(span.get(k), size) for k, size in (("traceId", 16), ("spanId", 8), ("parentSpanId", 8))]
-                found = _attributes.fields(_attributes_of_json(span), events, resource)
+                found = span_of(_attributes_of_json(span), events, resource)
                 times = span.get("startTimeUnixNano"), span.get("endTimeUnixNano")
                 yield _span(found, ids, str(span.get("name", "")), times, error=code in _ERROR)
 
@@ -223,7 +225,7 @@ def _of_protobuf(data: bytes) -> Iterator[Span | Reject]:
             for span in scope.spans:
                 events = [(e.name, _attributes_of_protobuf(e.attributes)) for e in span.events]
                 ids = [_zeroless(i.hex()) for i in (span.trace_id, span.span_id, span.parent_span_id)]
-                found = _attributes.fields(_attributes_of_protobuf(span.attributes), events, resource)
+                found = span_of(_attributes_of_protobuf(span.attributes), events, resource)
                 times = span.start_time_unix_nano, span.end_time_unix_nano
                 yield _span(found, ids, span.name, times, error=span.status.code == 2)
 
@@ -234,7 +236,7 @@ def _span(
     trace_id, span_id, parent_id = ids
     if not trace_id or not span_id:
         return Reject(1, trace_id, "malformed_span", "a span has no trace id or span id, or one that is no id", b"")
-    start, end = map(_values.from_ns, times)
+    start, end = map(values.from_ns, times)
     return replace(
         found, trace_id=trace_id, span_id=span_id, parent_id=parent_id, name=name, start=start, end=end, error=error
     )
@@ -276,7 +278,7 @@ def _any_of_json(value: object) -> Any:  # noqa: ANN401 - any JSON value
     if kind == "kvlistValue":
         return {str(a.get("key")): _any_of_json(a.get("value")) for a in _list(inner, "values")}
     if kind == "intValue":
-        return _values.whole(inner)
+        return values.whole(inner)
     return inner if kind in ("stringValue", "doubleValue", "boolValue") else None  # bytes hold no text
 
 

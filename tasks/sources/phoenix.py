@@ -1,7 +1,7 @@
 """Traces of Phoenix: a server, asked for the spans of a project by its REST API, or spans that were exported.
 
 An export is JSON lines of spans as the API answers them, or Parquet of the client's data frame of spans. Left out: the
-names of attributes (`_attributes.py`) and what a span means (`_spans.py`).
+names of attributes (`spans/attributes.py`) and what a span means (`spans/`).
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -13,10 +13,13 @@ from urllib.parse import quote
 from pydantic import Field
 
 from tasks.core.types import Feedback
-from tasks.sources import Reject, Source, _attributes, _http, _pull
-from tasks.sources._pull import MalformedError, PulledSource, Record, Window, mapping
-from tasks.sources._spans import Span
-from tasks.sources._values import from_iso, kind_of
+from tasks.sources import Reject, Source
+from tasks.sources.reading import http
+from tasks.sources.reading.values import from_iso, mapping
+from tasks.sources.spans import Span, pull
+from tasks.sources.spans.attributes import span_of
+from tasks.sources.spans.pull import MalformedError, PulledSource, Record, Window
+from tasks.sources.spans.texts import kind_of
 
 PAGE = 1000  # spans, the most that the server answers at once
 ANNOTATED = 100  # spans whose annotations are asked for at once: the address holds their ids
@@ -24,8 +27,8 @@ ANNOTATED = 100  # spans whose annotations are asked for at once: the address ho
 _FLAT = "context.trace_id"  # a column of the client's data frame
 
 
-class Config(_pull.Pulled):
-    """Settings of a `phoenix` source; see `_pull.Pulled` for those that it shares.
+class Config(pull.Pulled):
+    """Settings of a `phoenix` source; see `pull.Pulled` for those that it shares.
 
     Attributes:
         project: Name or id of the project. It is also the application where `spans.app` is not set.
@@ -59,30 +62,30 @@ class PhoenixStore:
 
     def __init__(self, config: Config) -> None:
         self._config = config
-        self._url = "" if config.url is None else _http.checked_url("phoenix", config.url)
+        self._url = "" if config.url is None else http.checked_url("phoenix", config.url)
         self._project = f"/v1/projects/{quote(config.project, safe='')}"
 
     @property
     def place(self) -> str:
-        """See `_pull.Store.place`."""
+        """See `pull.Store.place`."""
         return self._url + self._project
 
-    def client(self, sleep: Callable[[float], None]) -> _http.Client:
-        """See `_pull.Store.client`."""
+    def client(self, sleep: Callable[[float], None]) -> http.Client:
+        """See `pull.Store.client`."""
         variable = self._config.api_key_env
         headers: dict[str, str] = {}
         if variable is None:
             names = "`api_key_env`: it names no variable"
         else:
-            key = _http.secret("phoenix", "api_key_env", variable)
+            key = http.secret("phoenix", "api_key_env", variable)
             headers, names = {"Authorization": f"Bearer {key}"}, f"the key in ${variable}"
-        return _http.Client(self._url, headers, names, timeout_s=self._config.timeout_s, sleep=sleep)
+        return http.Client(self._url, headers, names, timeout_s=self._config.timeout_s, sleep=sleep)
 
-    def pull(self, client: _http.Client, window: Window) -> Iterator[Record | Reject]:
-        """See `_pull.Store.pull`. A root that users rated has their annotations with it."""
-        times = {"start_time": _pull.iso(window.start), "end_time": _pull.iso(window.end)}
+    def pull(self, client: http.Client, window: Window) -> Iterator[Record | Reject]:
+        """See `pull.Store.pull`. A root that users rated has their annotations with it."""
+        times = {"start_time": pull.iso(window.start), "end_time": pull.iso(window.end)}
         for page in self._pages(client, "/spans", {**times, "limit": self._config.page}):
-            records = list(_pull.objects(page))
+            records = list(pull.objects(page))
             roots = [r for r in records if isinstance(r, dict) and not r.get("parent_id")]
             ids = [i for r in roots if isinstance(i := mapping(r.get("context")).get("span_id"), str)]
             annotations = self._annotations(client, ids)
@@ -91,11 +94,11 @@ class PhoenixStore:
             yield from records
 
     def ratings(self) -> dict[str, Feedback]:
-        """See `_pull.Store.ratings`: none, because they come with the roots."""
+        """See `pull.Store.ratings`: none, because they come with the roots."""
         return {}
 
     def spans(self, record: Record) -> Iterator[Span]:
-        """See `_pull.Store.spans`."""
+        """See `pull.Store.spans`."""
         context, attributes = mapping(record.get("context")), mapping(record.get("attributes"))
         if _FLAT in record:
             context = {"trace_id": record[_FLAT], "span_id": record.get("context.span_id")}
@@ -103,7 +106,7 @@ class PhoenixStore:
         trace_id, span_id, parent_id = context.get("trace_id"), context.get("span_id"), record.get("parent_id")
         if not isinstance(trace_id, str) or not isinstance(span_id, str) or not trace_id or not span_id:
             raise MalformedError("a span has no trace id or span id")
-        found = _attributes.fields(_flat(attributes))
+        found = span_of(_flat(attributes))
         yield replace(
             found,
             trace_id=trace_id,
@@ -117,13 +120,13 @@ class PhoenixStore:
             feedback=self._rating(record.get("annotations")),
         )
 
-    def _annotations(self, client: _http.Client, ids: Sequence[str]) -> dict[str, list[Record]]:
+    def _annotations(self, client: http.Client, ids: Sequence[str]) -> dict[str, list[Record]]:
         """The annotations of these spans that hold ratings, by the id of the span."""
         found: dict[str, list[Record]] = {}
         for at in range(0, len(ids), ANNOTATED) if self._config.feedback else ():
             asked = {"span_ids": list(ids[at : at + ANNOTATED]), "include_annotation_names": self._config.feedback}
             for page in self._pages(client, "/span_annotations", {**asked, "limit": PAGE}):
-                for item in _pull.objects(page):
+                for item in pull.objects(page):
                     if isinstance(item, dict):
                         found.setdefault(str(item.get("span_id")), []).append(item)
         return found
@@ -131,16 +134,16 @@ class PhoenixStore:
     def _rating(self, annotations: object) -> Feedback | None:
         given = map(mapping, annotations) if isinstance(annotations, list) else ()
         results = [mapping(a.get("result")) for a in given if a.get("name") in self._config.feedback]
-        return next((f for r in results if (f := _pull.rating(r.get("score"), r.get("explanation")))), None)
+        return next((f for r in results if (f := pull.rating(r.get("score"), r.get("explanation")))), None)
 
-    def _pages(self, client: _http.Client, path: str, params: Mapping[str, object]) -> Iterator[list[Any]]:
+    def _pages(self, client: http.Client, path: str, params: Mapping[str, object]) -> Iterator[list[Any]]:
         missing = f"Check `project`, which is {self._config.project!r}"
 
         def ask(cursor: str | None) -> Record:
             return client.get(self._project + path, {**params, "cursor": cursor}, missing)
 
-        for page in _pull.pages(ask, lambda page: page.get("next_cursor"), "phoenix"):
-            yield _pull.listed(page, "data", "phoenix")
+        for page in pull.pages(ask, lambda page: page.get("next_cursor"), "phoenix"):
+            yield pull.listed(page, "data", "phoenix")
 
 
 def _flat(value: object, prefix: str = "") -> dict[str, Any]:

@@ -22,7 +22,7 @@ from tasks.gates.gates import GateKeeper
 from tasks.run.build import build_context
 from tasks.run.context import Context
 from tasks.run.identity import recipe_definition
-from tasks.sources import _rows
+from tasks.sources.reading.rows import to_table
 from tasks.store.lake import Part
 
 DAY = date(2026, 11, 1)
@@ -171,7 +171,7 @@ def judged_by(ctx: Context, judge: Watched) -> Context:
 def put(ctx: Context, *rows: dict[str, Any], name: str = "0000000000000000-00000") -> Part:
     """Traces of one day, in the lake as one part, as if they had been ingested."""
     decoded = [msgspec.convert(r, Trace, strict=False) for r in rows]
-    table = _rows.to_table(decoded, range(1, len(rows) + 1))
+    table = to_table(decoded, range(1, len(rows) + 1))
     return ctx.lake.write(TRACES, name, table, str(decoded[0].timestamp.date()))
 
 

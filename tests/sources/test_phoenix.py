@@ -12,8 +12,8 @@ from kit.stores.worlds import KEY, NOON, SECRET, Small, World, complaint, fixtur
 
 from tasks.core.errors import ConnectionLostError, SourceError, UsageError
 from tasks.sources import Batch, Source, load
-from tasks.sources._pull import PulledSource
 from tasks.sources.phoenix import Config, PhoenixStore, named
+from tasks.sources.spans.pull import PulledSource
 
 DAY = date(2026, 11, 1)
 RATED = "user-feedback"

@@ -14,7 +14,7 @@ GOOD: dict[str, object] = {"kind": "jsonl", "paths": ["a.jsonl"]}
 
 
 def test_kinds_are_the_public_modules() -> None:
-    assert list(plugins.kinds(sources)) == ["jsonl"]
+    assert list(plugins.kinds(sources)) == ["jsonl", "langfuse", "langsmith", "mlflow", "otlp", "phoenix"]
 
 
 def test_loads_by_kind() -> None:
@@ -24,9 +24,9 @@ def test_loads_by_kind() -> None:
 @pytest.mark.parametrize(
     ("settings", "message"),
     [
-        ({"paths": ["a"]}, "s.yaml: kind is missing. Write one of: jsonl."),
+        ({"paths": ["a"]}, "s.yaml: kind is missing. Write one of: jsonl, langfuse, langsmith, mlflow, otlp, phoenix."),
         ({**GOOD, "kind": "json"}, "s.yaml: kind is 'json', which is no kind of source. Did you mean 'jsonl'?"),
-        ({**GOOD, "kind": "_files"}, "s.yaml: kind is '_files', which is no kind of source."),
+        ({**GOOD, "kind": "reading"}, "s.yaml: kind is 'reading', which is no kind of source."),
         ({**GOOD, "kind": 3}, "s.yaml: kind is 3, which is no kind of source."),
         ({**GOOD, "kind": ["jsonl"]}, "s.yaml: kind is ['jsonl'], which is no kind of source."),
         ({"kind": "jsonl"}, "s.yaml: paths is missing."),

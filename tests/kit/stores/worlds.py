@@ -16,7 +16,7 @@ from kit.root import ROOT
 from kit.stores.server import Asked, Reply
 from tasks.core.errors import SourceError
 from tasks.sources import Batch, Source, SourceFile, langfuse, langsmith, mlflow
-from tasks.sources._pull import PulledSource
+from tasks.sources.spans.pull import PulledSource
 
 STORES = ROOT.parent / "shared" / "data" / "stores"
 DAY = date(2026, 11, 1)

@@ -4,7 +4,7 @@ A store's module turns what it stores into `Span`; here they become traces. The 
 the answer its output. The chunks are what the retrievers found before the answering call of a model, and, where its
 prompt was logged, what stands in the prompt, in the prompt's order. Whatever is wrong with the spans of one trace
 rejects that trace only. Left out: where
-spans come from, the names that stores give to their attributes, and the forms of values (`_values.py`).
+spans come from, the names that stores give to their attributes, and the forms of values (`texts.py`).
 """
 
 import pickle
@@ -25,8 +25,11 @@ from pydantic import Field
 
 from tasks.core.config import Settings
 from tasks.core.types import Feedback, Trace
-from tasks.sources import Batch, Reason, Reject, _rejects, _rows
-from tasks.sources._values import (
+from tasks.sources import Batch, Reason, Reject
+from tasks.sources.reading.rejects import NAME_CHARS, nul_path, reject, too_large, undecodable
+from tasks.sources.reading.rows import to_table
+from tasks.sources.reading.values import cut_off, scalar
+from tasks.sources.spans.texts import (
     ANSWER,
     ASSISTANT,
     QUESTION,
@@ -34,10 +37,8 @@ from tasks.sources._values import (
     Document,
     Message,
     SpanKind,
-    cut_off,
     documents_of,
     messages_of,
-    scalar,
     strings,
     text_of,
 )
@@ -154,17 +155,17 @@ def assemble(spans: Sequence[Span], settings: SpanSettings, line: int = 1) -> As
     try:
         raw = msgspec.json.encode(_fields(_Spans(spans, settings), found))
     except _RefusedError as refused:
-        outcome: Trace | Reject = _rejects.reject(line, about, refused.reason, str(refused))
+        outcome: Trace | Reject = reject(line, about, refused.reason, str(refused))
     except RecursionError:
-        outcome = _rejects.reject(line, about, "malformed_span", "an input or output is nested too deeply")
+        outcome = reject(line, about, "malformed_span", "an input or output is nested too deeply")
     except UnicodeEncodeError:
-        outcome = _rejects.reject(line, about, "invalid_utf8", "half a surrogate pair in a text")
+        outcome = reject(line, about, "invalid_utf8", "half a surrogate pair in a text")
     except ValueError:  # Python writes no number of more than 4,300 digits
-        outcome = _rejects.reject(line, about, "malformed_span", "a number is too long")
+        outcome = reject(line, about, "malformed_span", "a number is too long")
     else:
         outcome = _checked(line, raw)
-    trace, reject = (None, outcome) if isinstance(outcome, Reject) else (outcome, None)
-    return Assembled(line, trace, reject, found)
+    trace, refused_as = (None, outcome) if isinstance(outcome, Reject) else (outcome, None)
+    return Assembled(line, trace, refused_as, found)
 
 
 def _checked(line: int, raw: bytes) -> Trace | Reject:
@@ -172,11 +173,11 @@ def _checked(line: int, raw: bytes) -> Trace | Reject:
     try:
         trace = msgspec.json.decode(raw, type=Trace)
     except msgspec.DecodeError as exc:
-        return _rejects.undecodable(line, raw, exc)
-    if path := b"\\u0000" in raw and _rejects.nul_path(msgspec.to_builtins(trace)):
-        return _rejects.reject(line, raw, "nul_character", f"`str` with a NUL character - at `{path}`")
-    if wide := _rejects.too_large(trace):
-        return _rejects.reject(line, raw, "out_of_range", wide)
+        return undecodable(line, raw, exc)
+    if path := b"\\u0000" in raw and nul_path(msgspec.to_builtins(trace)):
+        return reject(line, raw, "nul_character", f"`str` with a NUL character - at `{path}`")
+    if wide := too_large(trace):
+        return reject(line, raw, "out_of_range", wide)
     return msgspec.structs.replace(trace, timestamp=trace.timestamp.astimezone(UTC))
 
 
@@ -188,7 +189,7 @@ def batches(
     while group := list(islice(found, BATCH_TRACES)):
         good = [(a.line, a.trace) for a in group if a.trace]
         rejects = [a.reject for a in group if a.reject]
-        yield Batch(_rows.to_table([t for _, t in good], [n for n, _ in good]), rejects, len(group))
+        yield Batch(to_table([t for _, t in good], [n for n, _ in good]), rejects, len(group))
 
 
 def traces(
@@ -611,7 +612,7 @@ def _start(span: Span) -> datetime:
 
 
 def _name(span: Span | None) -> str:
-    name = "".join(c if c.isprintable() else "?" for c in span.name[: _rejects.NAME_CHARS]) if span else ""
+    name = "".join(c if c.isprintable() else "?" for c in span.name[:NAME_CHARS]) if span else ""
     return f"{span.kind} {name!r}" if span and name else f"{span.kind if span else 'span'}"
 
 

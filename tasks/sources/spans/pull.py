@@ -2,7 +2,7 @@
 
 A window is a `SourceFile` whose path ends in its two times. A settled window always has the same fingerprint, so it is
 read once. One that may still get traces has another fingerprint in every run: what was read before comes as copies,
-which ingestion drops. Left out: requests (`_http.py`), files (`_exports.py`) and what a span means (`_spans.py`).
+which ingestion drops. Left out: requests, files, and what a span means (`assembly.py`).
 """
 
 import json
@@ -21,9 +21,10 @@ from tasks.core.config import Settings
 from tasks.core.errors import SourceError
 from tasks.core.schemas import FEEDBACK
 from tasks.core.types import Feedback
-from tasks.sources import Batch, Reject, SourceFile, _exports, _http, _spans
-from tasks.sources._spans import Span, SpanSettings
-from tasks.sources._values import from_iso, number, parsed, scalar
+from tasks.sources import Batch, Reject, SourceFile
+from tasks.sources.reading import exports, http
+from tasks.sources.reading.values import mapping, number, scalar
+from tasks.sources.spans.assembly import Span, SpanSettings, batches
 
 SETTLED = "settled"
 
@@ -88,14 +89,14 @@ class Store(Protocol):
     def place(self) -> str:
         """What is read from the server, for the names of windows; without credentials."""
 
-    def client(self, sleep: Callable[[float], None]) -> _http.Client:
+    def client(self, sleep: Callable[[float], None]) -> http.Client:
         """A connection to the server.
 
         Raises:
             UsageError: A variable that should hold a secret is not set.
         """
 
-    def pull(self, client: _http.Client, window: Window) -> Iterator[Record | Reject]:
+    def pull(self, client: http.Client, window: Window) -> Iterator[Record | Reject]:
         """The records of the traces or spans that start in the window.
 
         Raises:
@@ -145,7 +146,7 @@ class PulledSource:
         """See `tasks.sources.Source.files`: windows of the server, or what each of the paths names."""
         config = self._config
         if config.paths:
-            return _exports.find(config.paths, self._base, config.storage_options, start, end)
+            return exports.find(config.paths, self._base, config.storage_options, start, end)
         return windows(self._store.place, config, start, end, self._now())
 
     def read(self, file: SourceFile) -> Iterator[Batch]:
@@ -157,14 +158,14 @@ class PulledSource:
         config = self._config
         given = self._store.ratings()
         if config.paths:
-            records = _exports.read(file.path, self._base, config.storage_options)
-            found = _spans.batches(self._spans(records, given), config.spans)
+            records = exports.read(file.path, self._base, config.storage_options)
+            found = batches(self._spans(records, given), config.spans)
             yield from (_with_feedback(batch, given) for batch in found)
             return
         window = window_of(file)
         with self._store.client(self._sleep) as client:
             records = self._store.pull(client, window.widened(config.grace_minutes))
-            found = _spans.batches(self._spans(records, given), config.spans, window.begins)
+            found = batches(self._spans(records, given), config.spans, window.begins)
             yield from (_with_feedback(batch, given) for batch in found)
 
     def _spans(self, records: Iterable[Record | Reject], given: dict[str, Feedback]) -> Iterator[Span | Reject]:
@@ -284,16 +285,3 @@ def objects(records: Iterable[Any]) -> Iterator[Record | Reject]:
     """The records of a page, with rejects for what is no object."""
     for record in records:
         yield record if isinstance(record, dict) else malformed({}, f"a record is `{type(record).__name__}`")
-
-
-def mapping(value: object) -> Record:
-    """An object, also one that is written as text; empty where it is none."""
-    value = parsed(value)
-    return value if isinstance(value, dict) else {}
-
-
-def moment(value: object) -> datetime | None:
-    """A time in UTC from ISO 8601, or from a column of times; one without a zone is UTC."""
-    if isinstance(value, datetime):
-        return value.replace(tzinfo=UTC) if value.tzinfo is None else value.astimezone(UTC)
-    return from_iso(value)

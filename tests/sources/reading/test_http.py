@@ -9,7 +9,7 @@ import pytest
 from kit.stores.server import Asked, Reply, TraceServer, serve
 
 from tasks.core.errors import ConnectionLostError, LeadlineError, SourceError, UsageError
-from tasks.sources._http import ATTEMPTS, Client, basic, checked_url, secret
+from tasks.sources.reading.http import ATTEMPTS, Client, basic, checked_url, secret
 
 KEY = "sk-not-to-be-seen"
 TEXT = "zebra-crossing"  # stands for the text of a trace: no error may hold it

@@ -1,26 +1,21 @@
-"""Values in spans: texts, messages and documents in the many forms in which libraries log them.
+"""Inputs and outputs of spans: texts, messages and documents in the many forms in which libraries log them.
 
-Left out: what they mean for a trace (`_spans.py`).
+Left out: what they mean for a trace (`assembly.py`).
 """
 
-import json
-import math
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from datetime import UTC, datetime, timedelta
 from typing import Any, Literal, TypeAlias
 
-import msgspec
+from tasks.sources.reading.values import cut_off, number, parsed, scalar
 
 SpanKind: TypeAlias = Literal["llm", "retriever", "reranker", "embedding", "tool", "agent", "chain", "other"]
 
 DEPTH = 12  # of nested values that are looked into
 USER, ASSISTANT = {"user", "human"}, {"assistant", "ai", "model"}  # roles of messages
 
-_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _OBJECT = re.compile(r"\s*<[^<>]*\bobject\b[^<>]*>\s*")  # what Python prints of a generator or another object
-_JSON = re.compile(r'\s*(\{\s*"|\[\s*[{"])')
 _NODE = re.compile(r"<NodeWithScore\(node=\w+\(id_=(.*)\), score=(.*)\)>", re.DOTALL)
 _KINDS: dict[str, SpanKind] = {
     **dict.fromkeys(("llm", "chat", "chat_model", "completion", "text_completion"), "llm"),
@@ -64,45 +59,6 @@ class Message:
 def kind_of(label: object) -> SpanKind:
     """The kind that a store's label means, whatever its case; `chain` for one that is not known."""
     return _KINDS.get(str(label).lower(), "chain")
-
-
-def parsed(value: object) -> object:
-    """The JSON value that a text is written as; any other value as it is."""
-    if isinstance(value, str) and value.lstrip()[:1] in ("{", "[", '"'):
-        try:
-            return decode_json(value.encode())
-        except (ValueError, RecursionError):
-            return value
-    return value
-
-
-def cut_off(value: object) -> bool:
-    """Whether a text begins like a JSON object or list, but is none: the end was cut off when it was logged."""
-    return isinstance(value, str) and bool(_JSON.match(value)) and parsed(value) is value
-
-
-def decode_json(data: bytes) -> Any:  # noqa: ANN401 - JSON
-    """A JSON value; NaN and Infinity may be in it. Half a surrogate pair and what is not UTF-8 become U+FFFD.
-
-    Raises:
-        ValueError: It is not JSON (`msgspec.DecodeError` is one).
-        RecursionError: It is nested too deeply.
-    """
-    try:
-        return msgspec.json.decode(data)
-    except (msgspec.DecodeError, UnicodeDecodeError) as exc:
-        try:
-            return _mended(json.loads(data.decode(errors="replace")))
-        except ValueError:
-            raise exc from None
-
-
-def _mended(value: object) -> object:
-    if isinstance(value, str):
-        return value.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
-    if isinstance(value, dict):
-        return {str(_mended(k)): _mended(v) for k, v in value.items()}
-    return [_mended(v) for v in value] if isinstance(value, list) else value
 
 
 def text_of(value: object, keys: Sequence[str], roles: set[str], depth: int = 0) -> str | None:
@@ -224,53 +180,10 @@ def document(value: Mapping[str, Any]) -> Document | None:
 
 
 def strings(value: object, depth: int = 0) -> Iterator[str]:
+    """Every text in a value, at any depth."""
     value = parsed(value)
     if isinstance(value, str):
         yield value
     elif isinstance(value, Mapping | list) and depth <= DEPTH:
         for item in value.values() if isinstance(value, Mapping) else value:
             yield from strings(item, depth + 1)
-
-
-def scalar(value: object) -> str | None:
-    """A text or whole number as an id or label; None for anything else and for an empty text."""
-    if isinstance(value, bool):
-        return str(value).lower()
-    if isinstance(value, int | float):
-        return str(value) if abs(value) < 2**64 else None
-    return value if isinstance(value, str) and value else None
-
-
-def number(value: object) -> float | None:
-    """A finite number, also one that is written as text."""
-    if isinstance(value, bool) or not isinstance(value, int | float | str):
-        return None
-    try:
-        found = float(value)
-    except (ValueError, OverflowError):
-        return None
-    return found if math.isfinite(found) else None
-
-
-def whole(value: object) -> int | None:
-    """A whole number, also one that is written as text or with a decimal point."""
-    found = number(value)
-    return int(found) if found is not None and found.is_integer() and abs(found) < 2**63 else None
-
-
-def from_ns(value: object) -> datetime | None:
-    """A time in UTC from nanoseconds since 1970; None where it is none."""
-    try:
-        return _EPOCH + timedelta(microseconds=int(value) // 1000) if isinstance(value, int | str) and value else None
-    except (ValueError, OverflowError):
-        return None
-
-
-def from_iso(value: object) -> datetime | None:
-    """A time in UTC from ISO 8601 or a column of times, which is UTC where it names no zone; None where it is none."""
-    text = value.isoformat() if isinstance(value, datetime) else value  # pandas has a class of its own
-    try:
-        found = datetime.fromisoformat(text) if isinstance(text, str) else None
-        return found and (found if found.tzinfo else found.replace(tzinfo=UTC)).astimezone(UTC)
-    except (ValueError, OverflowError):
-        return None

@@ -1,7 +1,7 @@
 """JSON Schema of the trace format, for whoever writes traces in another language: docs/trace.schema.json.
 
-Generated from the structs that the source decodes; `python -m tasks.sources._trace_schema` prints it. Leaves out what
-JSON Schema can't say, such as NUL characters and the width of whole numbers.
+Generated from the structs that the source decodes; `python -m tasks.sources.reading.trace_schema` prints it. Leaves
+out what JSON Schema can't say, such as NUL characters and the width of whole numbers.
 """
 
 import json

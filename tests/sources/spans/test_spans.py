@@ -12,8 +12,9 @@ from hypothesis import strategies as st
 
 from tasks.core.types import Trace
 from tasks.sources import Reject
-from tasks.sources._spans import Assembled, Span, SpanSettings, assemble, batches
-from tasks.sources._values import Document, Message, SpanKind, decode_json, documents_of, messages_of, text_of
+from tasks.sources.reading.values import decode_json
+from tasks.sources.spans import Assembled, Span, SpanSettings, assemble, batches
+from tasks.sources.spans.texts import Document, Message, SpanKind, documents_of, messages_of, text_of
 
 NOON = datetime(2026, 11, 22, 12, tzinfo=UTC)
 QUESTION, ANSWER = "How long is the warranty?", "24 months [1]."

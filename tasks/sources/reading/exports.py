@@ -18,8 +18,10 @@ import pyarrow.parquet as pq
 
 from tasks.core import keys
 from tasks.core.errors import SourceError
-from tasks.sources import Reject, SourceFile, _files, _rejects
-from tasks.sources._values import decode_json
+from tasks.sources import Reject, SourceFile
+from tasks.sources.reading import files
+from tasks.sources.reading.rejects import reject, undecodable
+from tasks.sources.reading.values import decode_json
 
 BLOCK_BYTES = 4 << 20
 ROWS = 256  # of a Parquet file that are decoded at a time
@@ -32,11 +34,11 @@ def find(paths: list[str], base: Path, options: Options, start: date, end: date)
     """What each path names, as one file: its fingerprint changes when any of its files does.
 
     Raises:
-        SourceError: As `_files.find`.
+        SourceError: As `files.find`.
     """
     found: dict[tuple[str, date | None], list[tuple[str, str]]] = defaultdict(list)
     for path in paths:
-        for file in _files.find([path], base, options, start, end):
+        for file in files.find([path], base, options, start, end):
             name = path.replace("{date}", file.day.isoformat()) if file.day else path
             found[name, file.day].append((file.path, file.fingerprint))
     return [SourceFile(name, keys.version(states), day) for (name, day), states in sorted(found.items())]
@@ -53,9 +55,9 @@ def read(path: str, base: Path, options: Options) -> Iterator[Record | Reject]:
     Raises:
         SourceError: A file can't be read, is damaged, or has a suffix that is not known.
     """
-    for file in _files.find([path], base, options, date.min, date.min):
-        blocks = _files.read_blocks(file.path, base, options, BLOCK_BYTES)
-        suffixes = [s for s in Path(file.path).suffixes if s not in _files.CODECS]
+    for file in files.find([path], base, options, date.min, date.min):
+        blocks = files.read_blocks(file.path, base, options, BLOCK_BYTES)
+        suffixes = [s for s in Path(file.path).suffixes if s not in files.CODECS]
         match suffixes[-1:]:
             case [".jsonl" | ".ndjson"]:
                 yield from _json_lines(blocks)
@@ -77,12 +79,12 @@ def _json_lines(blocks: Iterator[bytes]) -> Iterator[Record | Reject]:
         try:
             record = decode_json(line)
         except (ValueError, RecursionError) as exc:
-            yield _rejects.undecodable(number, line, exc)
+            yield undecodable(number, line, exc)
             continue
         if isinstance(record, dict):
             yield record
         else:
-            yield _rejects.reject(number, line, "wrong_type", f"Expected `object`, got `{type(record).__name__}`")
+            yield reject(number, line, "wrong_type", f"Expected `object`, got `{type(record).__name__}`")
 
 
 def _lines(blocks: Iterator[bytes]) -> Iterator[bytes]:

@@ -19,7 +19,7 @@ import httpx
 from tenacity import RetryCallState, Retrying, retry_if_exception_type, stop_after_attempt, wait_exponential_jitter
 
 from tasks.core.errors import ConnectionLostError, SourceError, UsageError
-from tasks.sources import _values
+from tasks.sources.reading.values import decode_json
 
 ATTEMPTS = 6
 FIRST_PAUSE_S = 0.5
@@ -172,7 +172,7 @@ class Client:
             raise _AgainError(f"can't be reached ({type(exc).__name__})") from exc
         self._check(reply, path, missing)
         try:
-            data = _values.decode_json(reply.content)
+            data = decode_json(reply.content)
         except (ValueError, RecursionError) as exc:
             if "html" in reply.headers.get("Content-Type", "") or reply.content.lstrip()[:1] == b"<":
                 raise self._error(path, "answers with a web page, not with JSON", _PAGE) from exc

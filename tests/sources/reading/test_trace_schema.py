@@ -10,8 +10,8 @@ from kit.root import ROOT
 
 from tasks.core.schemas import CHUNK, CITATION, FEEDBACK, NEVER_READ, TRACES
 from tasks.sources import SourceFile
-from tasks.sources._trace_schema import trace_json_schema, trace_json_schema_text
 from tasks.sources.jsonl import Config, JsonlSource
+from tasks.sources.reading.trace_schema import trace_json_schema, trace_json_schema_text
 
 DOCS = ROOT / "docs"
 SCHEMA = trace_json_schema()

@@ -1,26 +1,15 @@
 """Attributes of OpenTelemetry spans, in the dialects of RAG: OpenInference, the GenAI conventions, and OpenLLMetry.
 
 Each field of a span has the names that the dialects give it, the most telling first; dialects may mix in one trace.
-Left out: how a store writes spans, and what they mean for a trace (`_spans.py`).
+Left out: how a store writes spans, and what they mean for a trace (`assembly.py`).
 """
 
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from tasks.sources._spans import Span
-from tasks.sources._values import (
-    Document,
-    Message,
-    SpanKind,
-    document,
-    documents_of,
-    kind_of,
-    messages_of,
-    number,
-    parsed,
-    scalar,
-    whole,
-)
+from tasks.sources.reading.values import number, parsed, scalar, whole
+from tasks.sources.spans.assembly import Span
+from tasks.sources.spans.texts import Document, Message, SpanKind, document, documents_of, kind_of, messages_of
 
 Event = tuple[str, Mapping[str, Any]]  # name and attributes
 
@@ -41,7 +30,7 @@ _NO_TAGS = {"thread_id", "session_id", "conversation_id", "user_id"}  # who aske
 _MESSAGE_EVENTS = {"gen_ai.client.inference.operation.details", "gen_ai.content.prompt", "gen_ai.content.completion"}
 
 
-def fields(
+def span_of(
     attributes: Mapping[str, Any], events: Iterable[Event] = (), resource: Mapping[str, Any] | None = None
 ) -> Span:
     """A span with what its attributes say, without ids, name and times.
