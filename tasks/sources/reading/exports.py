@@ -100,15 +100,23 @@ def _lines(blocks: Iterator[bytes]) -> Iterator[bytes]:
 
 def _csv(blocks: Iterator[bytes]) -> Iterator[Record | Reject]:
     """Every value is a text; an empty one is left out."""
-    csv.field_size_limit(sys.maxsize)  # 131,072 characters would be too few for a prompt
     rows = csv.reader(io.TextIOWrapper(io.BufferedReader(_Stream(blocks)), "utf-8-sig", "replace", newline=""))
-    names = next(rows, [])
-    for row in rows:
+    names = _row(rows) or []
+    while (row := _row(rows)) is not None:
         if len(row) == len(names):
             yield {name: value for name, value in zip(names, row, strict=True) if value}
         elif row:
             detail = f"row of {len(row)} cells, {len(names)} columns"
             yield Reject(rows.line_num, None, "malformed_span", detail, b"")
+
+
+def _row(rows: Any) -> list[str] | None:  # noqa: ANN401 - a reader of the csv module
+    """The next row; None at the end. A prompt is longer than the 131,072 characters that Python takes for a cell."""
+    before = csv.field_size_limit(sys.maxsize)  # of the whole process: set for this row only
+    try:
+        return next(rows, None)
+    finally:
+        csv.field_size_limit(before)
 
 
 class _Stream(io.RawIOBase):
