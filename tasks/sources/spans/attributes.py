@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from tasks.sources.reading.values import number, parsed, scalar, whole
-from tasks.sources.spans.assembly import Span
+from tasks.sources.spans.span import Span
 from tasks.sources.spans.texts import Document, Message, SpanKind, document, documents_of, kind_of, messages_of
 
 Event = tuple[str, Mapping[str, Any]]  # name and attributes

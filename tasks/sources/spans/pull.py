@@ -24,7 +24,8 @@ from tasks.core.types import Feedback
 from tasks.sources import Batch, Reject, SourceFile
 from tasks.sources.reading import exports, http
 from tasks.sources.reading.values import mapping, number, scalar
-from tasks.sources.spans.assembly import Span, SpanSettings, batches
+from tasks.sources.spans.piles import batches
+from tasks.sources.spans.span import Span, SpanSettings
 
 SETTLED = "settled"
 

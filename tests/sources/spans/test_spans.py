@@ -86,12 +86,16 @@ def test_all_fields() -> None:
         environment="prod", session="s-1", prompt_version="v2", retriever="search", latency_ms=9000.0, tokens_in=7,
         tokens_out=3, tags={"lang": "en"},
     )  # fmt: skip
-    assert found.found == {
+    assert found.found.where == {
         "question": "root.input",
         "answer": "root.output",
-        "chunks": "retriever 'search', 1 of 1 in the order of the prompt of llm 'call'",
+        "chunks": "retriever 'search'",
+        "ids": "document",
+        "prompt": "prompt of llm 'call'",
         "generator": "model of llm 'call'",
     }
+    assert found.found.spans["chunks"] == ("search",)
+    assert found.found.missed == {}
 
 
 @pytest.mark.parametrize(
@@ -138,7 +142,7 @@ def test_question_below_a_root_without_input() -> None:
     spans = [root(input=None, output=None), inner, search(A), call(parent_id="inner")]
     found = assemble(spans, SpanSettings())
     assert found.trace
-    assert found.found["question"] == "input of chain 'inner'"
+    assert found.found.where["question"] == "input of chain 'inner'"
     helpers = [span("lookup", "tool", 1, input={"city": "Paris"}), span("format", "chain", 1, input=[A.text, B.text])]
     assert refused([root(input=None), search(A, B), *helpers, call()]).reason == "no_question"
 
