@@ -23,7 +23,7 @@ from tasks.core import keys
 from tasks.core.config import Settings
 from tasks.sources import Batch, Reason, Reject, Source, SourceFile
 from tasks.sources.reading import files, values
-from tasks.sources.spans import Span, SpanSettings, batches
+from tasks.sources.spans import Assembled, Span, SpanSettings, batches, first, traces
 from tasks.sources.spans.attributes import span_of
 
 BLOCK_BYTES = 4 << 20
@@ -82,9 +82,22 @@ class OtlpSource:
 
     def read(self, file: SourceFile) -> Iterator[Batch]:
         """See `tasks.sources.Source.read`. The line of a trace is its number among these files' traces."""
+        return batches(self.spans(file), self.settings)
+
+    @property
+    def settings(self) -> SpanSettings:
+        """See `SpanSource.settings`."""
+        return self._config.spans
+
+    def spans(self, file: SourceFile) -> Iterator[Span | Reject]:
+        """See `SpanSource.spans`."""
         day = file.day or date.min
         path = next(p for p in self._config.paths if p.replace("{date}", day.isoformat()) == file.path)
-        return batches(self._spans(*self._members(path, day)), self._config.spans)
+        return self._spans(*self._members(path, day))
+
+    def traces(self, file: SourceFile, most: int) -> Iterator[Assembled]:
+        """See `SpanSource.traces`."""
+        return traces(first(self.spans(file), most, lambda _: True), self.settings)
 
     def _members(self, path: str, day: date) -> tuple[list[SourceFile], list[SourceFile]]:
         """The files of a day, and those of the days around it."""
@@ -99,14 +112,14 @@ class OtlpSource:
 
     def _spans(self, own: Sequence[SourceFile], around: Sequence[SourceFile]) -> Iterator[Span | Reject]:
         """All spans of a day's files, and those around it that belong to the same traces."""
-        traces: set[str] = set()
+        ids: set[str] = set()
         for file in own:
             for item in self._items(file.path):
                 if isinstance(item, Span):
-                    traces.add(item.trace_id)
+                    ids.add(item.trace_id)
                 yield item
         for file in around:  # what is wrong there is said on its own day
-            yield from (i for i in self._items(file.path) if isinstance(i, Span) and i.trace_id in traces)
+            yield from (i for i in self._items(file.path) if isinstance(i, Span) and i.trace_id in ids)
 
     def _items(self, path: str) -> Iterator[Span | Reject]:
         blocks = files.read_blocks(path, self._base, self._config.storage_options, self._block_bytes)

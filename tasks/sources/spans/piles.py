@@ -61,6 +61,25 @@ def traces(
                     yield assemble(spans, settings, line)
 
 
+def first(items: Iterable[Span | Reject], most: int, counts: Callable[[Span], bool]) -> Iterator[Span | Reject]:
+    """The spans of the traces that come first; reading ends when as many others have come, so that these are whole.
+
+    Args:
+        most: Traces.
+        counts: Whether the trace of a span is one that counts; spans of other traces come along.
+    """
+    ranks: dict[str, int] = {}
+    for item in items:
+        if isinstance(item, Span):
+            if item.trace_id not in ranks and counts(item):
+                ranks[item.trace_id] = len(ranks)
+            if len(ranks) > 2 * most:
+                return
+            if ranks.get(item.trace_id, 0) >= most:
+                continue
+        yield item
+
+
 def _put(span: Span, piles: Sequence[IO[bytes]]) -> Reject | None:
     """Lay a span on the pile of its trace; a reject if that can't be."""
     try:

@@ -98,4 +98,5 @@ def _free(prompt: str, text: str, taken: list[tuple[int, int]], most: int) -> li
 
 
 def flat(text: str) -> str:
+    """A text with single spaces: prompts break lines elsewhere."""
     return " ".join(text.split())

@@ -24,10 +24,11 @@ from tasks.core.types import Feedback
 from tasks.sources import Batch, Reject, SourceFile
 from tasks.sources.reading import exports, http
 from tasks.sources.reading.values import mapping, number, scalar
-from tasks.sources.spans.piles import batches
-from tasks.sources.spans.span import Span, SpanSettings
+from tasks.sources.spans.piles import batches, first, traces
+from tasks.sources.spans.span import Assembled, Span, SpanSettings
 
 SETTLED = "settled"
+_ALWAYS = datetime.min.replace(tzinfo=UTC), datetime.max.replace(tzinfo=UTC)
 
 Record: TypeAlias = dict[str, Any]
 
@@ -72,6 +73,10 @@ class Window(NamedTuple):
         """Whether the first of these spans of a trace starts in the window."""
         first = min((span.start for span in spans if span.start), default=self.start)
         return self.start <= first < self.end
+
+    def holds(self, span: Span) -> bool:
+        """Whether a span starts in the window."""
+        return self.begins([span])
 
     def widened(self, minutes: float) -> "Window":
         """The window and some minutes on either side, where traces that cross its edges have their other spans."""
@@ -156,18 +161,35 @@ class PulledSource:
         What users say of an answer comes later and may change. So it stays out of the content hash: a trace that is
         read again is a copy, and no conflict.
         """
-        config = self._config
         given = self._store.ratings()
+        for batch in batches(self._read(file, given), self.settings, self._window(file).begins):
+            yield _with_feedback(batch, given)
+
+    @property
+    def settings(self) -> SpanSettings:
+        """See `SpanSource.settings`."""
+        return self._config.spans
+
+    def spans(self, file: SourceFile) -> Iterator[Span | Reject]:
+        """See `SpanSource.spans`."""
+        return self._read(file, self._store.ratings())
+
+    def traces(self, file: SourceFile, most: int) -> Iterator[Assembled]:
+        """See `SpanSource.traces`."""
+        window = self._window(file)
+        return traces(first(self.spans(file), most, window.holds), self.settings, window.begins)
+
+    def _window(self, file: SourceFile) -> Window:
+        return Window(*_ALWAYS) if self._config.paths else window_of(file)
+
+    def _read(self, file: SourceFile, given: dict[str, Feedback]) -> Iterator[Span | Reject]:
+        config = self._config
         if config.paths:
-            records = exports.read(file.path, self._base, config.storage_options)
-            found = batches(self._spans(records, given), config.spans)
-            yield from (_with_feedback(batch, given) for batch in found)
+            yield from self._spans(exports.read(file.path, self._base, config.storage_options), given)
             return
-        window = window_of(file)
         with self._store.client(self._sleep) as client:
-            records = self._store.pull(client, window.widened(config.grace_minutes))
-            found = batches(self._spans(records, given), config.spans, window.begins)
-            yield from (_with_feedback(batch, given) for batch in found)
+            records = self._store.pull(client, window_of(file).widened(config.grace_minutes))
+            yield from self._spans(records, given)
 
     def _spans(self, records: Iterable[Record | Reject], given: dict[str, Feedback]) -> Iterator[Span | Reject]:
         """The spans of the records, without their feedback, which goes into `given`, by trace."""

@@ -1,14 +1,15 @@
 """What a span is, whatever store it is from; and how spans become traces: the settings, and the outcome."""
 
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, Protocol, runtime_checkable
 
 from pydantic import Field
 
 from tasks.core.config import Settings
 from tasks.core.types import Feedback, Trace
-from tasks.sources import Reason, Reject
+from tasks.sources import Reason, Reject, SourceFile
 from tasks.sources.reading.rejects import NAME_CHARS
 from tasks.sources.spans.texts import Document, Message, SpanKind
 
@@ -113,6 +114,32 @@ class Assembled:
     trace: Trace | None = None
     reject: Reject | None = None
     found: Found = field(default_factory=Found)
+
+
+@runtime_checkable
+class SpanSource(Protocol):
+    """A source that makes its traces of spans: what people who look at it see beside them."""
+
+    @property
+    def settings(self) -> SpanSettings:
+        """How its spans become traces."""
+
+    def spans(self, file: SourceFile) -> Iterator[Span | Reject]:
+        """The spans of one file, in any order, and rejects of what is none.
+
+        Raises:
+            SourceError: The file can't be read to its end.
+        """
+
+    def traces(self, file: SourceFile, most: int) -> Iterator[Assembled]:
+        """Traces of one file, and where their fields were found, without reading all of a large file.
+
+        Args:
+            most: Traces, rejects of traces included.
+
+        Raises:
+            SourceError: The file can't be read.
+        """
 
 
 class RefusedError(Exception):
