@@ -70,6 +70,11 @@ LEADLINE = Verbs(
     "How well a RAG system's production answers are grounded, every night, offline.",
     {
         "init": "flows.init:command",
+        "sources": Verbs(
+            "sources",
+            "Where traces come from: what a source would give, before a night depends on it.",
+            {"check": "flows.sources:check", "show": "flows.sources:show"},
+        ),
         "nightly": "flows.nightly.command:command",
         "backfill": "flows.backfill:command",
         "noise": "flows.analysis.noise:command",

@@ -38,6 +38,9 @@ Reason = Literal[
     "clocks_disagree",
 ]
 
+# Reasons that say nothing against a source: the application failed, or wrote no answer.
+NORMAL: frozenset[str] = frozenset({"no_answer"})
+
 BATCH = pa.schema([*TRACES.stored, col("line", I64, "Line of the file, from 1.", null=False)])
 
 
