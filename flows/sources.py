@@ -130,8 +130,8 @@ def _drawn(found: Assembled, spans: Sequence[Span]) -> list[Tree]:
     for span in there.values():
         below[span.parent_id or ""].append(span)
     taken: dict[str, list[str]] = defaultdict(list)
-    for name, ids in found.found.spans.items():
-        for span_id in ids:
+    for name in (*FIELDS, "generator"):
+        for span_id in found.found.spans.get(name, ()):
             taken[span_id].append(name)
     drawn: set[str] = set()
 

@@ -28,14 +28,16 @@ from tasks.ingest import ledger
 from tasks.run.context import Context
 from tasks.run.redacted import requested_redactions
 from tasks.run.result import StageResult
-from tasks.sources import Batch, Source, SourceFile
+from tasks.sources import NORMAL, Batch, Source, SourceFile
 from tasks.store.lake import Lake, Part, empty, frame
 from tasks.store.query import Queries
 
 REFUSED = frame(empty(QUARANTINE)).schema
 BUFFER_BYTES = 64 << 20
+_OCCURRENCE = [*ledger.REFUSED_KEY, "occurrence"]
 PLACES = 3  # of refused rows, named in the run's notes
 CONFLICT = "the trace id is already there with other content; the first one stays"
+EXCUSED = [*NORMAL, "redacted"]  # a text that was redacted on request is refused each time
 REDACTED = "its text was redacted on request (leadline forget)"
 
 
@@ -60,12 +62,16 @@ class _File:
     duplicates: int = 0
     ingested: int = 0
     found: int = 0
-    redacted: int = 0
     refused: list[pl.DataFrame] = field(default_factory=list)
 
     @property
     def quarantined(self) -> int:
         return sum(rows.height for rows in self.refused)
+
+    @property
+    def excused(self) -> int:
+        """Refused rows that say nothing against the source."""
+        return sum(int(rows["reason"].is_in(EXCUSED).sum()) for rows in self.refused)
 
 
 def ingest(ctx: Context, *, buffer_bytes: int = BUFFER_BYTES) -> StageResult:
@@ -147,6 +153,7 @@ class _Ingest:
         self._staging = staging
         self._redacted = requested_redactions(ctx.lake)
         self._there = ledger.parts_by_file(ctx.lake)
+        self._refused: dict[str, pl.DataFrame] = {}
         self.staged: dict[str, list[Part]] = {}
 
     def read(self, queries: Queries, source: Source, file: SourceFile) -> _File:
@@ -165,7 +172,21 @@ class _Ingest:
                 waiting.setdefault(day, []).append(table)
             self._stage(state, waiting, last=False)
         self._stage(state, waiting, last=True)
+        self._without_refused_before(state)
         return state
+
+    def _without_refused_before(self, state: _File) -> None:
+        """Take out refused rows that another file of the same place had: they count as known."""
+        place = state.file.place
+        if place is None or not state.quarantined:
+            return
+        if place not in self._refused:
+            self._refused[place] = ledger.refused_before(self._ctx.lake, place)
+        refused = _occurrences(pl.concat(state.refused))
+        fresh = refused.join(_occurrences(self._refused[place]), on=_OCCURRENCE, how="anti", nulls_equal=True)
+        state.refused = [fresh.sort("line").drop("occurrence")]
+        state.duplicates += refused.height - fresh.height
+        self._refused[place] = pl.concat([self._refused[place], fresh.select(ledger.REFUSED_KEY)])
 
     def _buffered(self, batches: Iterator[Batch], state: _File) -> Iterator[pa.Table]:
         """Good rows in larger tables; refused ones go to the file's list at once."""
@@ -226,7 +247,6 @@ class _Ingest:
             return rows
         refused = redacted.select("row", reason=pl.lit("redacted"), detail=pl.lit(REDACTED))
         state.refused.append(_quarantine(rows, "gate", refused, state.file.path).with_columns(raw=pl.lit("")))
-        state.redacted += redacted.height
         return _take(rows, numbered.join(redacted, on="row", how="anti", maintain_order="left"))
 
     def _stage(self, state: _File, waiting: dict[date, list[pa.Table]], *, last: bool) -> None:
@@ -244,6 +264,11 @@ class _Ingest:
             waiting[day] = [rest]
             if not rest.num_rows:
                 del waiting[day]
+
+
+def _occurrences(refused: pl.DataFrame) -> pl.DataFrame:
+    """Refused rows, and of each how many equal ones come before it: two rows may say the same."""
+    return refused.with_columns(occurrence=pl.int_range(pl.len()).over(ledger.REFUSED_KEY))
 
 
 def _numbered(rows: pa.Table) -> pl.DataFrame:
@@ -303,10 +328,12 @@ def _as_read(row: dict[str, Any]) -> dict[str, object]:
 
 
 def _check_share(ctx: Context, files: list[_File]) -> None:
-    # A text that was redacted on request is refused each time. It is no fault of the source.
-    rows = sum(f.rows - f.redacted for f in files)
-    refused = sum(f.quarantined - f.redacted for f in files)
+    excused = sum(f.excused for f in files)
+    rows = sum(f.rows for f in files) - excused
+    refused = sum(f.quarantined for f in files) - excused
     limit = ctx.config.gates.max_quarantined_share
+    for place in {f.file.place for f in files if f.file.place}:
+        ledger.drop_abandoned(ctx.lake, place)
     for f in files:
         if f.quarantined:
             ctx.lake.write(QUARANTINE, f.name, pl.concat(f.refused).to_arrow())

@@ -18,6 +18,7 @@ from tasks.sources import SourceFile
 from tasks.store.lake import Lake, Part, empty, frame, from_rows
 
 HASHES = ["trace_id", "content_hash"]
+REFUSED_KEY = ["trace_id", "stage", "reason", "detail", "raw"]
 NAMED = 5  # adopted parts in a note
 
 
@@ -38,6 +39,31 @@ def parts_by_file(lake: Lake) -> Mapping[str, Sequence[Part]]:
     for part in lake.parts(TRACES):
         found[part.name.rsplit("-", 1)[0]].append(part)
     return found
+
+
+def refused_before(lake: Lake, place: str) -> pl.DataFrame:
+    """The refused rows of all files of a place that are in the ledger: columns `REFUSED_KEY`, a row each."""
+    names = {part.name for part in lake.parts(SOURCES)}
+    parts = [part for part in lake.parts(QUARANTINE) if part.name in names and _holds(part, place)]
+    found = [part.frame(["source", *REFUSED_KEY]).filter(_of(place)).select(REFUSED_KEY) for part in parts]
+    return pl.concat([frame(empty(QUARANTINE)).select(REFUSED_KEY), *found])
+
+
+def drop_abandoned(lake: Lake, place: str) -> None:
+    """Drop what runs that were stopped refused of a place: the next run reads it again, as another file."""
+    names = {part.name for part in lake.parts(SOURCES)}
+    for part in lake.parts(QUARANTINE):
+        if part.name not in names and _holds(part, place):
+            lake.drop(QUARANTINE, part.name)
+
+
+def _holds(part: Part, place: str) -> bool:
+    return bool(part.frame(["source"]).select(_of(place).any()).item())
+
+
+def _of(place: str) -> pl.Expr:
+    """Rows of the files of a place: a window's path is the place, a space and its times."""
+    return (pl.col("source") == place) | pl.col("source").str.starts_with(f"{place} ")
 
 
 def free_names(name: str, there: Sequence[Part]) -> Iterator[str]:

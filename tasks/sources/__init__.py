@@ -52,11 +52,14 @@ class SourceFile:
         path: Display name: relative to the config's directory or a URL, as the user wrote it.
         fingerprint: Hash of the size and the ETag or modification time; another state has another one.
         day: The day that stands for `{date}` in its path; None where the path has none.
+        place: Where it is from, if other files of this place may hold the same rows again, as windows of time do. A
+            row of it that was refused before is not refused again.
     """
 
     path: str
     fingerprint: str
     day: date | None = None
+    place: str | None = None
 
 
 @dataclass(frozen=True, slots=True)

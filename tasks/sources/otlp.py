@@ -77,7 +77,7 @@ class OtlpSource:
                 if own:
                     state = keys.version({f.path: f.fingerprint for f in [*own, *around]})
                     name = path.replace("{date}", day.isoformat())
-                    found.append(SourceFile(name, state, day if dated else None))
+                    found.append(SourceFile(name, state, day if dated else None, name))
         return sorted(found, key=lambda f: f.path)
 
     def read(self, file: SourceFile) -> Iterator[Batch]:

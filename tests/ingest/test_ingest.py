@@ -3,11 +3,13 @@
 import json
 import os
 from collections import Counter
+from collections.abc import Iterator
 from dataclasses import replace
 from datetime import UTC, date, datetime
 from itertools import pairwise
 from pathlib import Path
 
+import msgspec
 import pytest
 from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
@@ -15,11 +17,13 @@ from kit.stage_kit import DAY, NEXT, context, log, rows, trace
 
 from tasks.core.errors import DataError, SourceError
 from tasks.core.schemas import QUARANTINE, SOURCES, TRACES, Table
+from tasks.core.types import Trace
 from tasks.gates.gates import GateKeeper
 from tasks.ingest.ingest import ingest
 from tasks.privacy.retention import Due, redact, request
 from tasks.run.context import Context
-from tasks.sources import jsonl
+from tasks.sources import Batch, Reject, SourceFile, jsonl
+from tasks.sources.reading.rows import to_table
 from tasks.store.lake import Lake
 
 LENIENT = {"max_quarantined_share": 1}
@@ -473,3 +477,67 @@ def test_an_overlay_takes_all_writes(tmp_path: Path) -> None:
     assert ingest(over).computed == 1
     assert not (tmp_path / "lake").exists()
     assert list(stored(over)) == ["t1"]
+
+
+class TestPlaces:
+    """Files of one place, such as windows of time, may hold the same rows again."""
+
+    class Windows:
+        """A source with a window of its own for each run."""
+
+        def __init__(self, name: str, *batch: object) -> None:
+            self.file = SourceFile(f"store {name}", name, DAY, "store")
+            self.batch = batch
+
+        def files(self, start: date, end: date) -> list[SourceFile]:
+            assert start <= DAY <= end
+            return [self.file]
+
+        def read(self, file: SourceFile) -> Iterator[Batch]:
+            assert file == self.file
+            good = [msgspec.convert(t, Trace) for t in self.batch if isinstance(t, dict)]
+            bad = [Reject(9, r[0], r[1], r[2], r[3], DAY) for r in self.batch if isinstance(r, tuple)]
+            yield Batch(to_table(good, range(1, len(good) + 1)), bad, len(good) + len(bad))
+
+    def night(self, root: Path, name: str, *batch: object, **gates: float) -> Context:
+        ctx = replace(context(root, gates=gates or LENIENT), sources=(self.Windows(name, *batch),))
+        ingest(ctx)
+        return ctx
+
+    def test_a_row_that_was_refused_is_not_refused_again(self, tmp_path: Path) -> None:
+        lost = ("t2", "no_root", "the root is missing", b"1 span")
+        self.night(tmp_path, "1", trace("t1"), lost)
+        ctx = self.night(tmp_path, "2", trace("t1"), lost, trace("t3"))
+        assert reasons(ctx) == {"no_root": 1}
+        assert books(ctx) == [(2, 1, 0, 1), (3, 1, 2, 0)]  # known: the trace and the refused row
+
+    def test_what_changed_is_another_row_and_so_is_a_second_of_the_same(self, tmp_path: Path) -> None:
+        nameless = (None, "malformed_span", "a span has no trace id", b"")
+        self.night(tmp_path, "1", nameless)
+        ctx = self.night(tmp_path, "2", nameless, nameless, ("t2", "no_root", "the root is missing", b"1 span"))
+        assert reasons(ctx) == {"malformed_span": 2, "no_root": 1}
+        ctx = self.night(tmp_path, "3", nameless, ("t2", "no_root", "the root is missing", b"2 spans"))
+        assert reasons(ctx) == {"malformed_span": 2, "no_root": 2}
+
+    def test_a_run_that_was_stopped_is_no_excuse(self, tmp_path: Path) -> None:
+        """Its refused rows can be seen; the next run refuses them again, each there once."""
+        lost = ("t2", "no_root", "the root is missing", b"1 span")
+        for name in "12":
+            with pytest.raises(DataError, match="no_root 1"):
+                self.night(tmp_path, name, trace("t1"), lost, max_quarantined_share=0.1)
+        ctx = self.night(tmp_path, "3", trace("t1"), lost)
+        assert (reasons(ctx), set(stored(ctx))) == ({"no_root": 1}, {"t1"})
+
+    def test_an_answer_that_an_application_did_not_give_is_no_fault_of_the_source(self, tmp_path: Path) -> None:
+        failed = [(f"f{n}", "no_answer", "the root failed", b"1 span") for n in range(9)]
+        ctx = self.night(tmp_path, "1", trace("t1"), *failed, max_quarantined_share=0.1)
+        assert (reasons(ctx), set(stored(ctx))) == ({"no_answer": 9}, {"t1"})
+        with pytest.raises(DataError, match="1 of 2 new rows"):  # of those that count
+            self.night(
+                tmp_path,
+                "2",
+                trace("t3"),
+                ("g", *failed[0][1:]),
+                ("t4", "no_root", "x", b""),
+                max_quarantined_share=0.1,
+            )

@@ -41,7 +41,7 @@ def find(paths: list[str], base: Path, options: Options, start: date, end: date)
         for file in files.find([path], base, options, start, end):
             name = path.replace("{date}", file.day.isoformat()) if file.day else path
             found[name, file.day].append((file.path, file.fingerprint))
-    return [SourceFile(name, keys.version(states), day) for (name, day), states in sorted(found.items())]
+    return [SourceFile(name, keys.version(states), day, name) for (name, day), states in sorted(found.items())]
 
 
 def read(path: str, base: Path, options: Options) -> Iterator[Record | Reject]:

@@ -233,6 +233,7 @@ def windows(place: str, config: Pulled, start: date, end: date, now: datetime) -
             f"{place} {iso(window.start)}/{iso(min(window.end, last))}",
             SETTLED if window.end + reread <= last else now.isoformat(),
             window.start.date(),
+            place,
         )
         for window in wanted
         if window.start < last
