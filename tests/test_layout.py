@@ -33,6 +33,7 @@ SUBJECTS = {
     "run/test_side_by_side.py": "two runs at once",
     "scoring/test_grace_simulation.py": "planted misses of retrieval, through every stage",
     "scoring/test_misleading_scores.py": "answers that once got a wrong score, through every stage",
+    "sources/test_scenarios.py": "the shared recordings of all stores",
     "stats/test_corrected_mean.py": "corrected means: several modules together",
     "training/test_distill_end_to_end.py": "from the lake to the next night",
 }
