@@ -139,14 +139,6 @@ def test_files_that_are_none(tmp_path: Path, name: str, data: bytes, problem: st
     assert re.search(problem, complaint(lambda: day(exports(tmp_path, name))))
 
 
-@pytest.mark.parametrize("suffix", ["jsonl", "csv", "parquet"])
-def test_the_scenarios_of_exports(suffix: str) -> None:
-    path = fixture("langfuse", f"observations_v2.{suffix}")
-    batch = day(exports(path.parent, path.name, scores=["scores.jsonl"], spans=APP))
-    check_scenarios(batch)
-    assert [r["feedback"] for r in rows(batch) if r["feedback"]] == [{"score": 1.0, "comment": "exactly what I needed"}]
-
-
 def test_the_scenarios_of_the_api() -> None:
     """Four pages, the second of them empty."""
     pages = json.loads(fixture("langfuse", "api-v2-observations.pages.json").read_text())

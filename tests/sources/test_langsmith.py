@@ -97,12 +97,6 @@ def test_a_project_is_named_by_its_id() -> None:
     assert "`project` is missing" in complaint(lambda: sources.load(good, "s.yaml", Path()), UsageError)
 
 
-@pytest.mark.parametrize("name", ["runs.jsonl", "bulk-export/**/*.parquet"])
-def test_the_scenarios_of_exports(name: str) -> None:
-    base = fixture("langsmith", "runs.jsonl").parent
-    check_scenarios(day(build(Config(kind="langsmith", paths=[name], spans=APP), base)))
-
-
 def test_the_scenarios_of_the_api() -> None:
     pages = json.loads(fixture("langsmith", "runs-query.pages.json").read_text())
 

@@ -153,29 +153,6 @@ def test_name_and_password(monkeypatch: pytest.MonkeyPatch) -> None:
     assert len(of.files(DAY, DAY)) == 1
 
 
-@pytest.mark.parametrize("name", ["rest-batchget-manual.json", "traces-manual.jsonl"])
-def test_the_scenarios(tmp_path: Path, name: str) -> None:
-    given = fixture("mlflow", name).read_text()
-    records = json.loads(given)["traces"] if name.endswith(".json") else map(json.loads, given.splitlines())
-    (tmp_path / "t.jsonl").write_text("".join(json.dumps(r) + "\n" for r in records))
-    check_scenarios(
-        read(build(Config(kind="mlflow", paths=["t.jsonl"], spans=APP), tmp_path), SourceFile("t.jsonl", ""))
-    )
-
-
-@pytest.mark.parametrize("name", ["rest-batchget-langchain.json", "traces-langchain.jsonl"])
-def test_langchain(tmp_path: Path, name: str) -> None:
-    """Its autologging keeps no scores, and the stand-in model has no name."""
-    given = fixture("mlflow", name).read_text()
-    found = exported(
-        tmp_path, *(json.loads(given)["traces"] if name.endswith(".json") else map(json.loads, given.splitlines()))
-    )
-    assert [(r["question"], [c["chunk_id"] for c in r["chunks"]]) for r in found] == [
-        ("How do reading positions sync?", ["sync#1", "sync#0"]),
-        ("How long do I have to return my reader?", ["returns#0", "returns#1", "refund#0"]),
-    ]
-
-
 def test_the_recorded_server() -> None:
     """The pages as a server gave them."""
     pages = json.loads(fixture("mlflow", "rest-search-manual.pages.json").read_text())

@@ -12,11 +12,11 @@ import pytest
 import zstandard
 from hypothesis import given
 from hypothesis import strategies as st
-from kit.stores.worlds import fixture, read, rows, scenarios
+from kit.stores.worlds import fixture, read, rows
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
 
 from tasks.sources import Batch, Source, SourceFile
-from tasks.sources.otlp import Config, OtlpSource, build
+from tasks.sources.otlp import Config, OtlpSource
 
 DAY = date(2026, 11, 22)
 T0 = 1_795_345_200_000_000_000  # 2026-11-22T11:00:00Z
@@ -93,39 +93,6 @@ def protobuf(spans: Sequence[dict[str, Any]]) -> bytes:
         made.attributes.add(key="output.value").value.string_value = "So."
         made.attributes.add(key="blob").value.bytes_value = b"\xff"
     return request.SerializeToString()
-
-
-# Scenario by scenario: the fields that a file can't have as expected, because nothing in it says so.
-NO_TAGS = {"simple": {"tags"}}  # the label is logged by none of these dialects
-NAMED = {"no-ids": {"chunks"}}  # here the documents do have ids
-ALL = ["simple", "two-retrievals", "rerank", "nested", "turn-1", "turn-2", "no-retrieval", "stream", "no-ids"]
-
-
-@pytest.mark.parametrize(
-    ("name", "present", "differ", "reasons"),
-    [
-        ("genai-json-strings.jsonl", ALL, NO_TAGS, ["no_answer"]),
-        ("genai-structured.jsonl", ALL[:4], NO_TAGS, []),
-        ("genai.binpb", ALL, NO_TAGS, ["no_answer"]),
-        ("genai.zst.binpb", ALL, NO_TAGS, ["no_answer"]),
-        ("openinference.jsonl", ALL, NO_TAGS | NAMED | {"rerank": {"chunks"}}, []),  # no reranker, no prompt
-        ("openllmetry.jsonl", [k for k in ALL if k not in ("rerank", "no-retrieval")], NO_TAGS | NAMED, []),
-        ("genai-ids-only.jsonl", [], {}, ["no_chunk_text"] * 3),
-    ],
-)
-def test_scenarios(name: str, present: list[str], differ: dict[str, set[str]], reasons: list[str]) -> None:
-    path = fixture("otel", name)
-    batch = everything(build(Config(kind="otlp", paths=[path.name]), path.parent))
-    assert sorted(r.reason for r in batch.rejects) == reasons
-    found = {row["question"]: row for row in rows(batch)}
-    wanted = {key: s["trace"] for key, s in scenarios().items() if s["trace"]["question"] in found}
-    assert sorted(wanted) == sorted(present)
-    names = ("chunk_id", "text", "rank", "retrieval_score")
-    for key, trace in wanted.items():
-        row = found[trace["question"]]
-        row["chunks"] = [{k: c[k] for k in names} for c in row["chunks"]]
-        fields = ("app", "generator", "answer", "session", "tags", "chunks")
-        assert {f for f in fields if row[f] != trace[f]} == differ.get(key, set()), key
 
 
 def test_formats_say_the_same() -> None:

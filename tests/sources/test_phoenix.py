@@ -211,13 +211,6 @@ def test_scenarios_of_a_server(name: str, present: list[str], rejects: list[str]
         check(day(of, date(2026, 11, 22)), present, rejects)
 
 
-@pytest.mark.parametrize(("name", "present"), [("manual", MANUAL), ("langchain", LANGCHAIN)])
-def test_scenarios_of_a_data_frame(name: str, present: list[str]) -> None:
-    path = fixture("phoenix", f"spans-{name}.dataframe.parquet")
-    settings = {"kind": "phoenix", "paths": [path.name], **APP}
-    check(day(load(settings, "x.yaml", path.parent)), present, ["no_answer"])
-
-
 def test_an_export_says_what_the_server_says(tmp_path: Path) -> None:
     world = Phoenix([Small("a"), Small("b")])
     records = [r for t in world.traces for r in world.records(t)]
