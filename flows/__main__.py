@@ -77,6 +77,7 @@ LEADLINE = Verbs(
         ),
         "nightly": "flows.nightly.command:command",
         "backfill": "flows.backfill:command",
+        "write-back": "flows.write_back:command",
         "noise": "flows.analysis.noise:command",
         "metaeval": "flows.analysis.metaeval:command",
         "calibrate": "flows.analysis.calibrate:command",

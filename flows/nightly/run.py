@@ -7,7 +7,7 @@ from itertools import groupby, zip_longest
 from operator import attrgetter
 from typing import Any
 
-from flows import alerts
+from flows import alerts, write_back
 from flows.runtime.run import Runner, Stage, locked, on_record
 from tasks.claims.extract import extract_claims
 from tasks.ingest.ingest import ingest
@@ -59,8 +59,9 @@ def run(contexts: Sequence[Context], runner: Runner, *, retry_failures: bool = F
                         record.stage(step.name, step.work, step.ctx, **step.options)
             if announced := alerts.notify_all(contexts, runner.announce):
                 record.add(announced)
+        written = write_back.after_night(contexts, runner)
         return Outcome(
-            tuple(record.stages),
+            (*record.stages, *([written] if written else [])),
             tuple((ctx, publish.summary(ctx)) for ctx in counted),
             tuple(
                 (ctx.settings.name, row) for ctx in counted for row in alerting.alerts_on(ctx, *ctx.requested_days())

@@ -10,6 +10,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
+from tasks.core.config import WriteBack
 from tasks.core.errors import UsageError
 from tasks.core.types import Feedback
 from tasks.sources import Reject, Source
@@ -33,6 +34,16 @@ _NO_TAG = ("ls_", "langgraph_", "LANGSMITH_", "LANGCHAIN_", "lc_")
 _UUID = r"^[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}$"
 
 
+class LangsmithWriteBack(WriteBack):
+    """The keys of `write_back` for LangSmith.
+
+    Attributes:
+        extend_trace_retention: Whether a score makes LangSmith keep the trace longer, which it bills.
+    """
+
+    extend_trace_retention: bool = False
+
+
 class Config(pull.Pulled):
     """Settings of a `langsmith` source; see `pull.Pulled` for those that it shares.
 
@@ -40,6 +51,8 @@ class Config(pull.Pulled):
         project: Id of the tracing project, as its settings show it; needed with `url`.
         api_key_env: Environment variable that holds the key.
     """
+
+    write_back: LangsmithWriteBack | None = None
 
     kind: Literal["langsmith"]
     project: Annotated[str, Field(pattern=_UUID)] | None = None

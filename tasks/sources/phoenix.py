@@ -93,6 +93,15 @@ class PhoenixStore:
                 root["annotations"] = annotations.get(str(mapping(root.get("context")).get("span_id")), [])
             yield from records
 
+    def of_traces(self, client: http.Client, trace_ids: Sequence[str]) -> Iterator[Record | Reject]:
+        """The spans of some traces, without annotations.
+
+        Raises:
+            SourceError: The server can't be read to their end.
+        """
+        for page in self._pages(client, "/spans", {"trace_id": list(trace_ids), "limit": self._config.page}):
+            yield from pull.objects(page)
+
     def ratings(self) -> dict[str, Feedback]:
         """See `pull.Store.ratings`: none, because they come with the roots."""
         return {}

@@ -2,7 +2,21 @@
 
 import pyarrow as pa
 
-from tasks.core.schemas.columns import APP, DATE, F64, I32, I64, JUDGE_VERSION, RECIPE, STRINGS, TS, S, Table, col
+from tasks.core.schemas.columns import (
+    APP,
+    DATE,
+    F64,
+    I32,
+    I64,
+    JUDGE_VERSION,
+    RECIPE,
+    STRINGS,
+    TRACE_ID,
+    TS,
+    S,
+    Table,
+    col,
+)
 
 STAGE = pa.struct([
     ("stage", S), ("seconds", F64), ("computed", I64), ("reused", I64), ("tokens_in", I64), ("tokens_cached", I64),
@@ -71,6 +85,29 @@ PROMOTIONS = Table(
     ]),
     remade="",
     lost="a decision on a judge: the previous decision counts again",
+)  # fmt: skip
+
+WRITE_BACKS = Table(
+    "write_backs",
+    "one score, or one verdict on a chunk, in the store that its trace came from, as the store last confirmed it",
+    pa.schema([
+        DATE,
+        col("store", S, "The place in the store: URL and project, as `sources` begins.", null=False),
+        TRACE_ID,
+        col("name", S, "Name of the score in the store.", null=False),
+        col("chunk_id", S, "The chunk that the verdict is on; null for a score of the whole trace."),
+        col("status", S, "`written`, `withdrawn` (it applies no longer, and the store shows no number), `left_out` (the store has no document of the chunk) or `failed` (the next run tries again).", null=False),
+        col("content", S, "Hash of what the store confirmed: score, label and explanation; null before the first time."),
+        col("score", F64, "The confirmed score; null if none is there."),
+        col("label", S, "The confirmed label; null if none is there."),
+        col("recipe", S, "Recipe of the confirmed score."),
+        col("judge_version", S, "Judge of the confirmed score."),
+        col("store_id", S, "Id that the store gave it; null if the store has none."),
+        col("problem", S, "Why it failed, without the text of a trace; null otherwise."),
+        col("tried_at", TS, "Time of the last attempt.", null=False),
+    ]),
+    ("date",),
+    remade="`leadline write-back` over its days",
 )  # fmt: skip
 
 RUNS = Table(

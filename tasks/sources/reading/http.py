@@ -9,18 +9,27 @@ import base64
 import os
 import re
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
-from typing import Any, Self
+from functools import partial
+from typing import Any, NamedTuple, Self, TypeVar
 from urllib.parse import urlsplit
 
 import httpx
-from tenacity import RetryCallState, Retrying, retry_if_exception_type, stop_after_attempt, wait_exponential_jitter
+from tenacity import (
+    RetryCallState,
+    Retrying,
+    retry_if_exception,
+    retry_if_exception_type,
+    stop_after_attempt,
+    wait_exponential_jitter,
+)
 
 from tasks.core.errors import ConnectionLostError, SourceError, UsageError
 from tasks.sources.reading.values import decode_json
 
+T = TypeVar("T")
 ATTEMPTS = 6
 FIRST_PAUSE_S = 0.5
 LONGEST_PAUSE_S = 120.0  # also of those that a server asks for
@@ -34,11 +43,20 @@ class _AgainError(Exception):
 
     Attributes:
         pause_s: Seconds that the server asks for.
+        undone: Whether the server has surely not done what it was asked for.
     """
 
-    def __init__(self, problem: str, pause_s: float = 0) -> None:
+    def __init__(self, problem: str, pause_s: float = 0, *, undone: bool = False) -> None:
         super().__init__(problem)
         self.pause_s = pause_s
+        self.undone = undone
+
+
+class Reply(NamedTuple):
+    """What a server answers to a change; `data` is empty where it answers nothing, or no JSON object."""
+
+    status: int
+    data: dict[str, Any]
 
 
 def checked_url(kind: str, url: str) -> str:
@@ -116,14 +134,9 @@ class Client:
         self._credentials = credentials
         self._now = now
         self._http = httpx.Client(headers=dict(headers), timeout=timeout_s, follow_redirects=False)
-        self._tries = Retrying(
-            retry=retry_if_exception_type(_AgainError),
-            stop=stop_after_attempt(attempts),
-            wait=_pause,
-            sleep=sleep,
-            reraise=True,
-        )
-        self._attempts = attempts
+        tries = partial(Retrying, stop=stop_after_attempt(attempts), wait=_pause, sleep=sleep, reraise=True)
+        self._tries = tries(retry=retry_if_exception_type(_AgainError))
+        self._careful = tries(retry=retry_if_exception(lambda e: isinstance(e, _AgainError) and e.undone))
 
     def __enter__(self) -> Self:
         return self
@@ -154,22 +167,65 @@ class Client:
         """The same for a request with a JSON body; it must be one that only reads, because it may be sent twice."""
         return self._ask("POST", path, missing, json=body)
 
+    def change(
+        self,
+        method: str,
+        path: str,
+        body: object = None,
+        *,
+        params: Mapping[str, Any] | None = None,
+        expected: Collection[int] = (),
+        repeatable: bool = True,
+    ) -> Reply:
+        """Ask for a change.
+
+        Args:
+            expected: Statuses of refusals that the caller handles; others are errors.
+            repeatable: Whether the same request twice does what one does. One that is not is only sent again where the
+                server has surely not done it (429).
+
+        Raises:
+            SourceError: The server does not accept the credentials, or refuses in another way than expected.
+            ConnectionLostError: It does not answer.
+        """
+        tries = self._tries if repeatable else self._careful
+        return self._trying(tries, path, self._changed, method, path, expected, params=params, json=body)
+
     def _ask(self, method: str, path: str, missing: str, **content: Any) -> dict[str, Any]:  # noqa: ANN401 - of httpx
+        return self._trying(self._tries, path, self._once, method, path, missing, **content)
+
+    def _trying(self, tries: Retrying, path: str, work: Callable[..., T], *given: Any, **content: Any) -> T:  # noqa: ANN401
         try:
-            return self._tries(self._once, method, path, missing, **content)
+            return tries(work, *given, **content)
         except _AgainError as error:
+            count = tries.statistics.get("attempt_number", 1)
             raise ConnectionLostError(
-                f"{self._url}{path} {error}, in {self._attempts} tries. Check that the server runs and can be reached "
-                "from here, and run again."
+                f"{self._url}{path} {error}, in {count} {'try' if count == 1 else 'tries'}. Check that the server runs "
+                "and can be reached from here, and run again."
             ) from error
 
-    def _once(self, method: str, path: str, missing: str, **content: Any) -> dict[str, Any]:  # noqa: ANN401 - of httpx
+    def _changed(self, method: str, path: str, expected: Collection[int], **content: Any) -> Reply:  # noqa: ANN401
+        reply = self._sent(method, path, **content)
+        if reply.status_code not in expected:
+            self._check(reply, path, "Check `url`, and the version of the server")
         try:
-            reply = self._http.request(method, self._url + path, **content)
+            data = decode_json(reply.content)
+        except (ValueError, RecursionError) as exc:
+            if reply.content.lstrip()[:1] == b"<" and reply.status_code < 300:
+                raise self._error(path, "answers with a web page, not with JSON", _PAGE) from exc
+            data = {}
+        return Reply(reply.status_code, data if isinstance(data, dict) else {})
+
+    def _sent(self, method: str, path: str, **content: Any) -> httpx.Response:  # noqa: ANN401 - of httpx
+        try:
+            return self._http.request(method, self._url + path, **content)
         except httpx.TimeoutException as exc:
             raise _AgainError("does not answer in time") from exc
         except (httpx.TransportError, httpx.DecodingError) as exc:
             raise _AgainError(f"can't be reached ({type(exc).__name__})") from exc
+
+    def _once(self, method: str, path: str, missing: str, **content: Any) -> dict[str, Any]:  # noqa: ANN401 - of httpx
+        reply = self._sent(method, path, **content)
         self._check(reply, path, missing)
         try:
             data = decode_json(reply.content)
@@ -184,7 +240,8 @@ class Client:
     def _check(self, reply: httpx.Response, path: str, missing: str) -> None:
         status = reply.status_code
         if status in _AGAIN:
-            raise _AgainError(f"answers HTTP {status}", self._seconds(reply.headers.get("Retry-After", "")))
+            pause = self._seconds(reply.headers.get("Retry-After", ""))
+            raise _AgainError(f"answers HTTP {status}", pause, undone=status == 429)
         if status in (401, 403):
             raise self._error(path, f"does not accept the credentials (HTTP {status})", f"Check {self._credentials}.")
         if status == 404:

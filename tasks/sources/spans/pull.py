@@ -17,7 +17,7 @@ import msgspec
 import pyarrow as pa
 from pydantic import Field, model_validator
 
-from tasks.core.config import Settings
+from tasks.core.config import Settings, WriteBack
 from tasks.core.errors import SourceError
 from tasks.core.schemas import FEEDBACK
 from tasks.core.types import Feedback
@@ -45,6 +45,7 @@ class Pulled(Settings):
         reread_hours: Hours before the first day, and after the end of each, that are read again for what arrived late.
         feedback: Names of the scores that hold the rating of a user; others are left out.
         spans: How spans become traces.
+        write_back: Which scores are written back to the server; none where it is left out.
     """
 
     url: str | None = None
@@ -55,11 +56,14 @@ class Pulled(Settings):
     reread_hours: Annotated[float, Field(ge=0, le=31 * 24)] = 6
     feedback: list[str] = Field(default=["user-feedback", "user_feedback", "user-score", "user_score"])
     spans: SpanSettings = SpanSettings()
+    write_back: WriteBack | None = None
 
     @model_validator(mode="after")
     def _one_place(self) -> Self:
         if (self.url is None) == (not self.paths):
             raise ValueError("Should have either `url`, for a server, or `paths`, for export files")
+        if self.write_back and self.url is None:
+            raise ValueError("Should have `url` where it has `write_back`: scores can't be written to export files")
         return self
 
 
@@ -169,6 +173,20 @@ class PulledSource:
     def settings(self) -> SpanSettings:
         """See `SpanSource.settings`."""
         return self._config.spans
+
+    @property
+    def config(self) -> Pulled:
+        """The settings of the source."""
+        return self._config
+
+    @property
+    def store(self) -> Store:
+        """The store that is asked."""
+        return self._store
+
+    def client(self) -> http.Client:
+        """A connection to the store's server; see `Store.client`."""
+        return self._store.client(self._sleep)
 
     def spans(self, file: SourceFile) -> Iterator[Span | Reject]:
         """See `SpanSource.spans`."""
