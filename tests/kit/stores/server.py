@@ -68,7 +68,7 @@ def serve(answer: Callable[[Asked], Reply]) -> Iterator[TraceServer]:
             if reply.cut is not None:
                 self.close_connection = True
 
-        do_GET = do_POST = _handle  # noqa: N815
+        do_GET = do_POST = do_PATCH = do_DELETE = _handle  # noqa: N815
 
         def log_message(self, *_: object) -> None:
             """Say nothing."""
