@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 from kit.stores.server import Asked, Reply, serve
-from kit.stores.worlds import KEY, NOON, SECRET, Small, World, complaint, fixture, names, read, rows, scenarios
+from kit.stores.worlds import KEY, NOON, SECRET, Phoenix, Small, complaint, fixture, names, read, rows, scenarios
 
 from tasks.core.errors import ConnectionLostError, SourceError, UsageError
 from tasks.sources import Batch, Source, load
@@ -16,48 +16,6 @@ from tasks.sources.phoenix import Config, PhoenixStore, named
 from tasks.sources.spans.pull import PulledSource
 
 DAY = date(2026, 11, 1)
-RATED = "user-feedback"
-
-
-class Phoenix(World):
-    """Phoenix, with a project `shop`."""
-
-    kind = "phoenix"
-
-    def config(self, url: str, **more: Any) -> dict[str, Any]:
-        return {"kind": "phoenix", "url": url, "project": "shop", "reread_hours": 0, **more}
-
-    def records(self, trace: Small) -> list[Any]:
-        bad = [{"context": {}, "name": SECRET}] if trace.name == self.bad else []
-        return bad + [
-            {
-                "context": {"trace_id": f"tr-{trace.name}", "span_id": own}, "parent_id": parent, "name": name,
-                "span_kind": kind.upper(), "start_time": start.isoformat(), "end_time": start.isoformat(), "status_code": "OK",
-                "attributes": {
-                    "input.value": json.dumps(given), "output.value": None if got is None else json.dumps(got),
-                    "llm.model_name": "m-1", "metadata.tier": "gold", "session.id": "s-1",
-                },
-            }
-            for own, parent, name, kind, start, given, got in trace.steps()
-        ]  # fmt: skip
-
-    def answer(self, asked: Asked) -> Reply:
-        assert asked.headers.get("Authorization") in (None, f"Bearer {KEY}")
-        if not asked.path.startswith("/v1/projects/shop/"):
-            return Reply({"detail": "no such project"}, 404)
-        if asked.path.endswith("/span_annotations"):
-            assert asked.params["include_annotation_names"][0] == RATED
-            roots = {self.records(t)[-3]["context"]["span_id"]: t.rating for t in self.traces if t.rating is not None}
-            return Reply({"data": [
-                {"span_id": i, "name": RATED, "result": {"score": roots[i], "label": None, "explanation": "fine"}}
-                for i in asked.params["span_ids"] if i in roots
-            ], "next_cursor": None})  # fmt: skip
-        assert int(asked.params["limit"][0]) <= 1000
-        start, end = (datetime.fromisoformat(asked.params[n][0]) for n in ("start_time", "end_time"))
-        found = [r for t in self.traces for r in self.records(t)]
-        found = [r for r in found if start <= datetime.fromisoformat(r.get("start_time", end.isoformat()[:19] + "Z")) < end or "start_time" not in r]  # fmt: skip
-        page, cursor = self._page(found, asked.params.get("cursor", [None])[0])
-        return Reply({"data": page, "next_cursor": cursor})
 
 
 def source(url: str, *, now: datetime = NOON + timedelta(days=9), pause: Any = None, **more: Any) -> Source:

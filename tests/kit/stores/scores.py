@@ -104,7 +104,12 @@ class PhoenixScores(Store):
     def _rows(self) -> Iterable[tuple[str, str, float | None, str]]:
         for (name, trace_id, _), one in self.traces.items():
             if one["result"]["score"] is not None:
-                yield trace_id, name, one["result"]["score"], f"{one['result']['label']}: {one['result']['explanation']}"
+                yield (
+                    trace_id,
+                    name,
+                    one["result"]["score"],
+                    f"{one['result']['label']}: {one['result']['explanation']}",
+                )
 
 
 @dataclass
@@ -140,7 +145,12 @@ class MlflowScores(Store):
 
     def _rows(self) -> Iterable[tuple[str, str, float | None, str]]:
         for a in self.assessments.values():
-            yield a["trace_id"], a["assessment_name"], a["feedback"]["value"], f"{a['metadata']['label']}: {a['rationale']}"
+            yield (
+                a["trace_id"],
+                a["assessment_name"],
+                a["feedback"]["value"],
+                f"{a['metadata']['label']}: {a['rationale']}",
+            )
 
 
 @dataclass
@@ -164,7 +174,9 @@ class LangfuseScores(Store):
                 self.scores[one["id"], one["timestamp"]] = one
         if rejected:
             errors = [{"message": "invalid"}] * len(rejected)
-            return Reply({"accepted": len(asked.body) - len(rejected), "rejected": len(rejected), "errors": errors}, 207)
+            return Reply(
+                {"accepted": len(asked.body) - len(rejected), "rejected": len(rejected), "errors": errors}, 207
+            )
         return Reply({"message": "Accepted"}, 202)
 
     def _rows(self) -> Iterable[tuple[str, str, float | None, str]]:

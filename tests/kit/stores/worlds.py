@@ -24,6 +24,7 @@ NOON = datetime(2026, 11, 1, 12, tzinfo=UTC)
 SECRET = "zebra-crossing"  # stands for the text of a trace: no error may hold it
 KEY = "sk-not-to-be-seen"
 PROJECT = "00000000-0000-0000-0000-00000000004d"
+RATED = "user-feedback"
 
 Answer = Callable[[Asked], Reply]
 
@@ -151,6 +152,54 @@ class World:
             return [], "0"
         end = at + self.page
         return records[at:end], str(end) if end < len(records) else None
+
+
+class Phoenix(World):
+    """Phoenix, with a project `shop`."""
+
+    kind = "phoenix"
+
+    def config(self, url: str, **more: Any) -> dict[str, Any]:
+        return {"kind": "phoenix", "url": url, "project": "shop", "reread_hours": 0, **more}
+
+    def records(self, trace: Small) -> list[Any]:
+        bad = [{"context": {}, "name": SECRET}] if trace.name == self.bad else []
+        return bad + [
+            {
+                "context": {"trace_id": f"tr-{trace.name}", "span_id": own}, "parent_id": parent, "name": name,
+                "span_kind": kind.upper(), "start_time": start.isoformat(), "end_time": start.isoformat(), "status_code": "OK",
+                "attributes": {
+                    "input.value": json.dumps(given), "output.value": None if got is None else json.dumps(got),
+                    "llm.model_name": "m-1", "metadata.tier": "gold", "session.id": "s-1",
+                    **({"retrieval.documents.0.document.content": trace.text, "retrieval.documents.0.document.id": "c1",
+                        "retrieval.documents.0.document.score": 0.5,
+                        "retrieval.documents.0.document.metadata": json.dumps({"source": "d.md"})} if kind == "retriever" else {}),
+                },
+            }
+            for own, parent, name, kind, start, given, got in trace.steps()
+        ]  # fmt: skip
+
+    def answer(self, asked: Asked) -> Reply:
+        assert asked.headers.get("Authorization") in (None, f"Bearer {KEY}")
+        if not asked.path.startswith("/v1/projects/shop/"):
+            return Reply({"detail": "no such project"}, 404)
+        if asked.path.endswith("/span_annotations"):
+            assert asked.params["include_annotation_names"][0] == RATED
+            roots = {self.records(t)[-3]["context"]["span_id"]: t.rating for t in self.traces if t.rating is not None}
+            return Reply({"data": [
+                {"span_id": i, "name": RATED, "result": {"score": roots[i], "label": None, "explanation": "fine"}}
+                for i in asked.params["span_ids"] if i in roots
+            ], "next_cursor": None})  # fmt: skip
+        assert int(asked.params["limit"][0]) <= 1000
+        found = [r for t in self.traces for r in self.records(t)]
+        if "trace_id" in asked.params:
+            found = [r for r in found if r["context"].get("trace_id") in asked.params["trace_id"]]
+            page, cursor = self._page(found, asked.params.get("cursor", [None])[0])
+            return Reply({"data": page, "next_cursor": cursor})
+        start, end = (datetime.fromisoformat(asked.params[n][0]) for n in ("start_time", "end_time"))
+        found = [r for r in found if start <= datetime.fromisoformat(r.get("start_time", end.isoformat()[:19] + "Z")) < end or "start_time" not in r]  # fmt: skip
+        page, cursor = self._page(found, asked.params.get("cursor", [None])[0])
+        return Reply({"data": page, "next_cursor": cursor})
 
 
 class Mlflow(World):
