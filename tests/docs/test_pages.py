@@ -69,7 +69,7 @@ def test_pages_name_files_that_exist(page: Path) -> None:
 def test_readme_lists_every_command_with_every_option() -> None:
     reference = README[README.index("### Commands") : README.index("### Pages")]
     commands = {name: LEADLINE.get_command(None, name) for name in LEADLINE.list_commands(None)}
-    rows = {m[1]: m[0] for m in re.finditer(r"^\| `leadline (\w+).*$", reference, re.MULTILINE)}
+    rows = {m[1]: m[0] for m in re.finditer(r"^\| `leadline ([\w-]+).*$", reference, re.MULTILINE)}
     assert set(rows) == set(commands)
     for name, command in commands.items():
         for option in (o for p in command.params for o in p.opts if o.startswith("-")):
