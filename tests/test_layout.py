@@ -101,6 +101,8 @@ ELSEWHERE = {
     "tasks/text/spans.py": "extractors/cut/test_markdown.py",
     "tasks/text/words.py": "text/test_overlap.py",
     "tasks/text/missing_figures.py": "patterns/test_patterns.py",
+    "tasks/write_back/plan.py": "flows/test_write_back.py",
+    "tasks/write_back/run.py": "flows/test_write_back.py",
 }
 # Queries without a case of rows in a file: pages and views are tested with whole nights, the others with their verbs.
 NO_ROWS = {

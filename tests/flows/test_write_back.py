@@ -97,7 +97,7 @@ def test_each_score_is_there_once_after_two_runs(kind: str, tmp_path: Path, comm
         assert score == 0  # 100 · (1 supported − 2 · 1 misused) / 2, limited to 0
         assert text.startswith("partly_grounded: 1 of 2 judged claims is supported. Unsupported: ")
         assert not any(SECRET in text for _, text in shown.values())
-        assert KEY not in str([row for row in case.rows()])
+        assert KEY not in str(case.rows())
         requests, changes = len(case.server.asked), case.store.changes
         again = case.run()
         assert again.code == 0
