@@ -155,3 +155,28 @@ def test_secrets() -> None:
         with pytest.raises(UsageError, match=words) as caught:
             secret("phoenix", "api_key_env", variable, environ)
         assert KEY not in str(caught.value)
+
+
+def test_a_change_says_what_the_server_answered() -> None:
+    with serve(replies(Reply({"detail": TEXT}, 404))) as server, client(server, []) as asking:
+        assert asking.change("PATCH", "/scores/1", {"a": 1}, params={"sync": "true"}, expected={404}).status == 404
+        with pytest.raises(SourceError, match="does not exist") as caught:
+            asking.change("DELETE", "/scores/1")
+    assert TEXT not in str(caught.value)
+    assert [(a.method, a.body, a.params) for a in server.asked[:1]] == [("PATCH", {"a": 1}, {"sync": ["true"]})]
+
+
+def test_a_change_without_an_answer_is_done() -> None:
+    with serve(replies(Reply(b"", 204))) as server, client(server, []) as asking:
+        assert asking.change("DELETE", "/scores/1") == (204, {})
+
+
+@pytest.mark.parametrize(("status", "sent"), [(429, 2), (503, 1)])
+def test_what_must_not_come_twice_is_only_sent_again_where_it_was_not_done(status: int, sent: int) -> None:
+    with serve(replies(Reply({}, status), Reply({"id": "1"}))) as server, client(server, []) as asking:
+        if status == 429:
+            assert asking.change("POST", "/scores", {}, repeatable=False).data == {"id": "1"}
+        else:
+            with pytest.raises(ConnectionLostError, match="in 1 try"):
+                asking.change("POST", "/scores", {}, repeatable=False)
+    assert len(server.asked) == sent
