@@ -45,7 +45,7 @@ def test_ten_kills_change_nothing_and_pay_nothing_twice(logs: Path, environment:
     # Every comparison compares something, but for what only other verbs, another method and a change fill.
     assert {name for name, rows in expected.items() if not rows} == {
         "alerts", "grades", "judge_noise", "metaeval", "nightly_citations", "nightly_corrected", "nightly_grades", "promotions",
-        "redactions", "reviews",
+        "redactions", "reviews", "write_backs",
     }  # fmt: skip
     assert len(paid(calm.log)) == len(set(paid(calm.log)))
     # One copy; four lines are refused: cut off, without a zone, in conflict, blank.
