@@ -172,4 +172,5 @@ def test_the_table_of_formats_has_these_numbers() -> None:
     lines = (ROOT / "README.md").read_text(encoding="utf-8").splitlines()
     for kind in dict.fromkeys(r.kind for r in RECORDINGS):
         cells = " | ".join(f"{exact[kind, name]}/{exact[kind, 'traces']}" for name in columns)
-        assert [line for line in lines if line == f"| `{kind}` | {cells} | – | {rated[kind]} |"], (kind, cells)
+        row = f"| `{kind}` | {cells} | – | {rated[kind]} |"
+        assert [line for line in lines if line.startswith(row)], (kind, cells)
