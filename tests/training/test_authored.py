@@ -240,7 +240,14 @@ def test_the_held_out_tenth_stays_when_documents_are_added(tmp_path):
 )
 def test_labeled_rows_hold_the_whole_document(label, expected):
     document = Document(("One.", "Two."), (Claim("Three.", label, (), "drawn", None),), "natural", "3" * 32)
-    row = {"claim": "Three.", "chunks": ["One. Two."], "label": expected, "source": "natural", "kind": "drawn", "pair": ""}
+    row = {
+        "claim": "Three.",
+        "chunks": ["One. Two."],
+        "label": expected,
+        "source": "natural",
+        "kind": "drawn",
+        "pair": "",
+    }
     assert list(authored.labeled([document])) == [row]
 
 
