@@ -1,6 +1,6 @@
--- Grain: one trace of some applications under one recipe, with what is said of its scores in the store it is from.
--- Inputs: traces, trace_scores, claim_results, claims, for one part. Parameters: $apps, $texts.
--- The texts of claims are empty unless $texts.
+-- grain: one trace of some applications under one recipe, with its scores and claims as its store gets them
+-- inputs: traces, trace_scores, claim_results, claims, for one part
+-- parameters: $apps, $texts (whether the texts of claims are wanted; empty otherwise)
 WITH claim AS (
     SELECT
         r.trace_id, r.label, r.misused, r.deciding_chunk_ids,
