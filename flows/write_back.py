@@ -73,15 +73,13 @@ def run(
     return results
 
 
-def after_night(contexts: Sequence[Context], runner: Runner) -> StageResult | None:
-    """What is due of a night that is published; None without `write_back`. A failure becomes a note.
+def after_night(contexts: Sequence[Context], runner: Runner) -> StageResult:
+    """What is due of a night that is published. A failure becomes a note.
 
     The caller holds the lake's lock.
     """
     main = contexts[0]
     found = stage.targets(main.sources)
-    if not found:
-        return None
     total = StageResult(STAGE)
     try:
         _check_recipes(contexts, found, main.path)

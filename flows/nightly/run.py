@@ -7,7 +7,7 @@ from itertools import groupby, zip_longest
 from operator import attrgetter
 from typing import Any
 
-from flows import alerts, write_back
+from flows import alerts
 from flows.runtime.run import Runner, Stage, locked, on_record
 from tasks.claims.extract import extract_claims
 from tasks.ingest.ingest import ingest
@@ -59,7 +59,7 @@ def run(contexts: Sequence[Context], runner: Runner, *, retry_failures: bool = F
                         record.stage(step.name, step.work, step.ctx, **step.options)
             if announced := alerts.notify_all(contexts, runner.announce):
                 record.add(announced)
-        written = write_back.after_night(contexts, runner)
+        written = _written_back(contexts, runner)
         return Outcome(
             (*record.stages, *([written] if written else [])),
             tuple((ctx, publish.summary(ctx)) for ctx in counted),
@@ -68,6 +68,15 @@ def run(contexts: Sequence[Context], runner: Runner, *, retry_failures: bool = F
             ),
             record.refused_nights(),
         )
+
+
+def _written_back(contexts: Sequence[Context], runner: Runner) -> StageResult | None:
+    """The scores that went back to stores; None where no source wants any: such a night loads no client of a store."""
+    if not any(source.write_back for source in contexts[0].sources):
+        return None
+    from flows import write_back  # noqa: PLC0415 - with the clients of all stores
+
+    return write_back.after_night(contexts, runner)
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,6 +13,7 @@ from typing import Literal, Protocol, cast
 
 import pyarrow as pa
 
+from tasks.core.config import WriteBack
 from tasks.core.plugins import configured
 from tasks.core.schemas import I64, TRACES, col
 
@@ -99,6 +100,10 @@ class Batch:
 
 class Source(Protocol):
     """Somewhere that traces come from."""
+
+    @property
+    def write_back(self) -> WriteBack | None:
+        """Which scores go back to where the traces are; None where none do."""
 
     def files(self, start: date, end: date) -> list[SourceFile]:
         """What there is to read for the days `start` to `end`, both inclusive, sorted by path.

@@ -87,6 +87,8 @@ class JsonlSource:
         row: type[Trace] = StrictTrace if config.unknown_fields == "quarantine" else Trace
         self._decoder = msgspec.json.Decoder(row)
 
+    write_back = None  # files take no scores
+
     def files(self, start: date, end: date) -> list[SourceFile]:
         """See `tasks.sources.Source.files`."""
         return files.find(self._config.paths, self._base, self._config.storage_options, start, end)

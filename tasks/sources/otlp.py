@@ -67,6 +67,8 @@ class OtlpSource:
         self._block_bytes = block_bytes
         self._max_message_bytes = max_message_bytes
 
+    write_back = None  # files take no scores
+
     def files(self, start: date, end: date) -> list[SourceFile]:
         """See `tasks.sources.Source.files`. One entry is all files of a path, or of a day of it."""
         found: list[SourceFile] = []

@@ -80,7 +80,7 @@ def targets(sources: Sequence[Source]) -> list[Target]:
     """The sources that have `write_back`; two with one place and one prefix are one."""
     found: dict[tuple[str, str], Target] = {}
     for source in sources:
-        if isinstance(source, PulledSource) and (settings := source.config.write_back):
+        if isinstance(source, PulledSource) and (settings := source.write_back):
             found.setdefault((source.store.place, settings.prefix), Target(source, settings))
     return list(found.values())
 

@@ -152,6 +152,11 @@ class PulledSource:
         self._now = now
         self._sleep = sleep
 
+    @property
+    def write_back(self) -> WriteBack | None:
+        """See `tasks.sources.Source.write_back`."""
+        return self._config.write_back
+
     def files(self, start: date, end: date) -> list[SourceFile]:
         """See `tasks.sources.Source.files`: windows of the server, or what each of the paths names."""
         config = self._config
