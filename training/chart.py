@@ -11,9 +11,9 @@ from typing import Any
 import altair as alt
 import numpy as np
 import vl_convert as vlc
+from scipy import stats
 
 from tasks.stats import risk
-from tasks.stats.intervals import Z
 from training.report import BINS, Bin, Measured, ece, title
 
 FILE = "judge.svg"
@@ -115,12 +115,10 @@ def _reliability(name: str, m: Measured, place: _Place) -> Any:
 
 def _point(b: Bin, most: int) -> dict[str, float]:
     """A bin, with Wilson's interval of its share, and its bar in the strip below."""
-    n, share = b.n, b.supported
-    middle = (share + Z**2 / (2 * n)) / (1 + Z**2 / n)
-    half = Z / (1 + Z**2 / n) * (share * (1 - share) / n + Z**2 / (4 * n**2)) ** 0.5
+    ends = stats.binomtest(round(b.n * b.supported), b.n).proportion_ci(method="wilson")
     return {
-        "p": b.p, "share": share, "low": middle - half, "high": middle + half, "n": n,
-        "middle": (min(int(b.p * BINS), BINS - 1) + 0.5) / BINS, "floor": -STRIP, "top": BAR * n / most - STRIP,
+        "p": b.p, "share": b.supported, "low": ends.low, "high": ends.high, "n": b.n,
+        "middle": (min(int(b.p * BINS), BINS - 1) + 0.5) / BINS, "floor": -STRIP, "top": BAR * b.n / most - STRIP,
     }  # fmt: skip
 
 

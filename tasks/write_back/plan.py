@@ -112,17 +112,17 @@ def planned(
 
 def _items(row: Row, settings: WriteBack, about: Mapping[str, str], triad: Row, *, chunks: bool) -> Iterator[Item]:
     """The scores of one trace and the verdicts on its chunks."""
-    said = {**about, "judge_version": row["judge_version"]}
+    metadata = {**about, "judge_version": row["judge_version"]}
     scores = _scores(row, triad)
     for name in settings.scores:
         if found := scores.get(name):
             score, label, explanation = found
             key = Key(row["trace_id"], settings.prefix + name)
-            yield Item(key, score, label, explanation, row["timestamp"], row["environment"], said)
+            yield Item(key, score, label, explanation, row["timestamp"], row["environment"], metadata)
     if chunks and settings.chunks:
         for chunk_id, (score, label, explanation) in _chunks(row).items():
             key = Key(row["trace_id"], settings.prefix + CHUNK, chunk_id)
-            yield Item(key, score, label, explanation, row["timestamp"], row["environment"], said)
+            yield Item(key, score, label, explanation, row["timestamp"], row["environment"], metadata)
 
 
 def _scores(row: Row, triad: Row) -> dict[str, tuple[float | None, str, str]]:

@@ -41,15 +41,15 @@ class Settings(BaseModel):
 Language = Annotated[str, Field(pattern=r"^[a-z]{2,3}$")]
 
 
-Number = Literal[
+TraceScore = Literal[
     "groundedness",
     "faithfulness",
     "citation_groundedness",
     "utilization",
     "context_relevance",
     "answer_relevance",
-    "answerability",
 ]
+Number = Literal[TraceScore, "answerability"]
 
 
 Passing = Literal[

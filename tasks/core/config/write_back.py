@@ -4,20 +4,11 @@ from typing import Annotated, Literal, get_args
 
 from pydantic import Field
 
-from tasks.core.config.base import Settings
-
-Written = Literal[
-    "groundedness",
-    "faithfulness",
-    "citation_groundedness",
-    "utilization",
-    "context_relevance",
-    "answer_relevance",
-]
+from tasks.core.config.base import Settings, TraceScore
 
 
 class WriteBack(Settings):
-    """Which scores are written back, and what is said of them.
+    """Which scores are written back, and how they are explained.
 
     Attributes:
         recipe: Name of the recipe whose scores are written; the config's first by default.
@@ -29,7 +20,7 @@ class WriteBack(Settings):
     """
 
     recipe: Annotated[str, Field(min_length=1)] | None = None
-    scores: tuple[Written, ...] = get_args(Written)
+    scores: tuple[TraceScore, ...] = get_args(TraceScore)
     chunks: bool = True
     explanations: Literal["counts", "text"] = "counts"
     prefix: Annotated[str, Field(pattern=r"^[a-z][a-z0-9_]*$")] = "leadline_"

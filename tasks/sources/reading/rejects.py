@@ -62,6 +62,11 @@ def too_long(line_number: int, head: bytes, size: int, limit: int) -> Reject:
     return Reject(line_number, None, "line_too_long", f"line of {size} bytes, limit {limit}", raw)
 
 
+def shown(name: str) -> str:
+    """The beginning of a name, as a message may hold it."""
+    return "".join(c if c.isprintable() else "?" for c in name[:NAME_CHARS])
+
+
 def nul_path(value: object, path: str = "$") -> str | None:
     """JSON path of the first string with a NUL character in a trace as builtins; keys of maps are left out."""
     if isinstance(value, str):
@@ -100,8 +105,7 @@ def _explain(line: bytes, exc: Exception) -> tuple[Reason, str]:
     message = str(exc)
     if isinstance(exc, msgspec.ValidationError):
         if unknown := _UNKNOWN.match(message):
-            name = "".join(c if c.isprintable() else "?" for c in unknown["name"][:NAME_CHARS])
-            return "unknown_field", f"Object contains unknown field `{name}`{unknown['path'] or ''}"
+            return "unknown_field", f"Object contains unknown field `{shown(unknown['name'])}`{unknown['path'] or ''}"
         return next((reason for words, reason in _REASONS if words in message), "wrong_type"), message
     try:
         line.decode()

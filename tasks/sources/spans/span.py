@@ -10,7 +10,7 @@ from pydantic import Field
 from tasks.core.config import Settings
 from tasks.core.types import Feedback, Trace
 from tasks.sources import Reason, Reject, SourceFile
-from tasks.sources.reading.rejects import NAME_CHARS
+from tasks.sources.reading.rejects import shown
 from tasks.sources.spans.texts import Document, Message, SpanKind
 
 _OLDEST = datetime(1, 1, 1, tzinfo=UTC)
@@ -152,7 +152,7 @@ class RefusedError(Exception):
 
 def name_of(span: Span | None) -> str:
     """Kind and name of a span, for messages; never more than the beginning of a name."""
-    name = "".join(c if c.isprintable() else "?" for c in span.name[:NAME_CHARS]) if span else ""
+    name = shown(span.name) if span else ""
     return f"{span.kind} {name!r}" if span and name else f"{span.kind if span else 'span'}"
 
 
