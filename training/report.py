@@ -252,7 +252,7 @@ def numbers(measured: Mapping[str, Measured]) -> dict[str, str]:
     for name, m in measured.items():
         kept, caught = _kept_and_caught(m)
         known |= {
-            f"{name}": f"{m.row['balanced_accuracy'][0]:.2f}",
+            f"{name}_accuracy": f"{m.row['balanced_accuracy'][0]:.2f}",
             f"{name}_kept": f"{kept:.0%}",
             f"{name}_caught": f"{caught:.0%}",
         }
