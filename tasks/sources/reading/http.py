@@ -8,7 +8,6 @@ text of a trace. Left out: what pages look like, which differs from store to sto
 import base64
 import os
 import re
-import time
 from collections.abc import Callable, Collection, Mapping
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
@@ -17,6 +16,7 @@ from typing import Any, NamedTuple, Self, TypeVar
 from urllib.parse import urlsplit
 
 import httpx
+import tenacity
 from tenacity import (
     RetryCallState,
     Retrying,
@@ -127,7 +127,7 @@ class Client:
         *,
         timeout_s: float = 60,
         attempts: int = ATTEMPTS,
-        sleep: Callable[[float], None] = time.sleep,
+        sleep: Callable[[float], None] = tenacity.sleep,
         now: Callable[[], datetime] = lambda: datetime.now(UTC),
     ) -> None:
         self._url = url

@@ -6,7 +6,6 @@ which ingestion drops. Left out: requests, files, and what a span means (`assemb
 """
 
 import json
-import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, date, datetime, timedelta
@@ -15,6 +14,7 @@ from typing import Annotated, Any, NamedTuple, Protocol, Self, TypeAlias
 
 import msgspec
 import pyarrow as pa
+import tenacity
 from pydantic import Field, model_validator
 
 from tasks.core.config import Settings, WriteBack
@@ -144,7 +144,7 @@ class PulledSource:
         store: Store,
         *,
         now: Callable[[], datetime] = lambda: datetime.now(UTC),
-        sleep: Callable[[float], None] = time.sleep,
+        sleep: Callable[[float], None] = tenacity.sleep,
     ) -> None:
         self._config = config
         self._base = base
