@@ -20,6 +20,8 @@ from tenacity import RetryError, Retrying, retry_if_result, stop_after_delay, wa
 
 # Read when torch is imported. Threads that wait for each other on busy cores take many times as long as one.
 os.environ["OMP_NUM_THREADS"] = "1"
+# vLLM compiles each model for tens of seconds, which no test is about.
+os.environ["TORCHDYNAMO_DISABLE"] = "1"
 # A shell ignores it for what it starts in the background, and the commands that the tests start would inherit that.
 signal.signal(signal.SIGINT, signal.default_int_handler)
 WITHIN_S = 900  # far more than anything takes that is waited for
