@@ -1,6 +1,6 @@
 """The gates: which new traces are refused, which nights are unusual, and whether results may be kept.
 
-Rows are refused part by part. The frames that were checked are held for Great Expectations, which documents them once.
+Rows are refused part by part. The frames that were checked are held for Great Expectations, which validates them once.
 Nothing is moved or dropped here: the stages do that with what these functions return. Duplicate traces are not a
 matter of the gates; the ingest knows what was there before.
 """
@@ -28,7 +28,7 @@ class GateKeeper:
 
     Args:
         limits: See the config.
-        directory: Where validation results and Data Docs are kept; None where nothing is documented.
+        directory: Where validation results are kept; None where none are.
         kept_runs: Results of each suite that stay.
     """
 
@@ -44,7 +44,7 @@ class GateKeeper:
         self._parts = 0
         self._held: dict[str, list[pl.DataFrame]] = {}
         self._results: dict[str, Any] = {}
-        self._docs: Any = None  # DataDocs
+        self._validator: Any = None  # Validator
 
     def check_traces(self, traces: pa.Table, last_day: date, today: date) -> pl.DataFrame:
         """The traces that are refused, each with the first reason, and what was found.
@@ -105,12 +105,12 @@ class GateKeeper:
         ]
         return pl.DataFrame(found, dict.fromkeys(("trace_id", "reason", "detail"), pl.String), orient="row")
 
-    def write_docs(self, run_name: str) -> None:
+    def write_results(self, run_name: str) -> None:
         """Have Great Expectations validate all that was checked since the last call, a result per suite."""
         for suite in list(self._held):
             self._validate(suite)
         if self._results:
-            self._docs.store(self._results, run_name)
+            self._validator.store(self._results, run_name)
             self._results.clear()
 
     def _refused(self, suite: str, frame: pl.DataFrame) -> Iterator[tuple[dict[str, Any], Rule, str]]:
@@ -135,13 +135,13 @@ class GateKeeper:
             self._validate(suite)
 
     def _validate(self, suite: str) -> None:
-        from tasks.gates import data_docs  # noqa: PLC0415 - it takes seconds
+        from tasks.gates import validator  # noqa: PLC0415 - it takes seconds
 
         assert self._directory  # noqa: S101 - nothing is held without one
-        self._docs = self._docs or data_docs.DataDocs(self._directory, self._suites, self._kept_runs)
+        self._validator = self._validator or validator.Validator(self._directory, self._suites, self._kept_runs)
         frame = pl.concat(self._held.pop(suite), how="diagonal_relaxed")
-        result = self._docs.validate(suite, frame)
-        self._results[suite] = data_docs.merged(self._results[suite], result) if suite in self._results else result
+        result = self._validator.validate(suite, frame)
+        self._results[suite] = validator.merged(self._results[suite], result) if suite in self._results else result
 
 
 def first_broken(rules: Sequence[Rule]) -> pl.Expr:

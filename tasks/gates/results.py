@@ -1,84 +1,116 @@
-"""The files that the gates leave: which results are kept, and a first page that needs no network.
+"""The results of the gates: which are kept, and their pages.
 
-The pages themselves are Great Expectations' Data Docs. They load their styles from the network, and their own index
-shows nothing without it; the list written here does.
+Great Expectations writes a result as JSON. Its own pages, the Data Docs, load scripts and styles from six hosts, and
+take longer than the validation. The pages written here show the same result, need no network and run no script.
 """
 
-import html
 import json
 import shutil
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from functools import cache
 from pathlib import Path
-from urllib.parse import quote
+from typing import Any
+
+import jinja2
 
 KEPT_RUNS = 30  # results of one suite that stay
 RUN_TIME = "%Y%m%dT%H%M%S.%fZ"  # how Great Expectations writes the time of a run in a path
 
 
 @dataclass(frozen=True, slots=True)
-class Kept:
+class Result:
     """One stored result.
 
     Attributes:
         path: `<suite>/<run name>/<run time>/<suite>.json`, below the directory of results.
-        refused: What broke a rule: reason and number of rows. A row that breaks several counts for each.
+        found: What Great Expectations wrote.
     """
 
     path: Path
-    refused: tuple[tuple[str, int], ...]
+    found: dict[str, Any]
+
+    @property
+    def suite(self) -> str:
+        """Whose rules were checked."""
+        return self.path.parts[0]
+
+    @property
+    def run(self) -> str:
+        """Name of the run that checked them."""
+        return self.path.parts[1]
+
+    @property
+    def at(self) -> datetime:
+        """When they were checked."""
+        return datetime.strptime(_run_time(self.path), RUN_TIME).replace(tzinfo=UTC)
+
+    @property
+    def page(self) -> Path:
+        """Where its page is, below the directory of results."""
+        return self.path.with_suffix(".html")
+
+    @property
+    def refused(self) -> dict[str, int]:
+        """What broke a rule: rows by reason. A row that breaks several counts for each."""
+        refused: dict[str, int] = {}
+        for one in self.found["results"]:
+            if rows := one["result"]["unexpected_count"]:
+                reason = one["expectation_config"]["meta"]["reason"]
+                refused[reason] = refused.get(reason, 0) + rows
+        return refused
 
 
-def prune(results: Path, kept_runs: int = KEPT_RUNS) -> list[Kept]:
+def prune(results: Path, kept_runs: int = KEPT_RUNS) -> list[Result]:
     """Drop all but the newest results of each suite, and any that a kill left unreadable.
 
     Returns:
         The others, newest first.
     """
-    kept: list[Kept] = []
+    kept: list[Result] = []
     for suite in sorted(results.iterdir()):
         paths = sorted(suite.rglob("*.json"), key=_run_time, reverse=True)
-        readable = [k for p in paths if (k := _read(p, results))][:kept_runs]
+        readable = [r for p in paths for r in _read(p, results)][:kept_runs]
         kept += readable
-        for path in {p.relative_to(results) for p in paths} - {k.path for k in readable}:
+        for path in {p.relative_to(results) for p in paths} - {r.path for r in readable}:
             shutil.rmtree(results / path.parent)
             if not any((results / path.parent.parent).iterdir()):
                 (results / path.parent.parent).rmdir()
-    return sorted(kept, key=lambda k: _run_time(k.path), reverse=True)
+    return sorted(kept, key=lambda r: _run_time(r.path), reverse=True)
 
 
-def write_index(path: Path, kept: Iterable[Kept]) -> None:
-    """Write the list of results to `path`, beside the directory `docs`."""
-    rows = []
-    for one in kept:
-        suite, run_name = one.path.parts[:2]
-        page = Path("docs", "validations", one.path).with_suffix(".html").as_posix()
-        found = ", ".join(f"{reason} {n:,}" for reason, n in one.refused) or "none"
-        when = datetime.strptime(_run_time(one.path), RUN_TIME).replace(tzinfo=UTC)
-        cells = [f"{when:%Y-%m-%d %H:%M:%S}", run_name, found]
-        link = f'<td><a href="{html.escape(quote(page))}">{html.escape(suite)}</a></td>'
-        rows.append(f"<tr>{''.join(f'<td>{html.escape(text)}</td>' for text in cells)}{link}</tr>")
-    head = "<tr><th>Checked (UTC)</th><th>Run</th><th>Rows that broke a rule</th><th>Page</th></tr>"
-    path.write_text(
-        '<!doctype html><html lang="en"><meta charset="utf-8"><title>Leadline gates</title>'
-        "<style>body{font:16px system-ui;margin:2rem}td,th{text-align:left;padding:.2rem 1rem .2rem 0}</style>"
-        f"<h1>Gates</h1><table>{head}\n{chr(10).join(rows)}\n</table></html>\n",
-        encoding="utf-8",
-    )
+def write_pages(directory: Path, kept: Iterable[Result]) -> None:
+    """Write `index.html`, the list of results, and the page of each result below `results/` that has none yet."""
+    kept = list(kept)
+    for result in kept:
+        if not (page := directory / "results" / result.page).exists():
+            rules, version = result.found["results"], result.found["meta"]["great_expectations_version"]
+            page.write_text(_render("result", title=result.suite, result=result, rules=rules, version=version), "utf-8")
+    (directory / "index.html").write_text(_render("index", title="Gates", results=kept), "utf-8")
 
 
 def _run_time(path: Path) -> str:
     return path.parent.name
 
 
-def _read(path: Path, results: Path) -> Kept | None:
+def _read(path: Path, results: Path) -> Iterator[Result]:
     try:
-        data = json.loads(path.read_bytes())
+        yield Result(path.relative_to(results), json.loads(path.read_bytes()))
     except ValueError:
-        return None
-    refused: dict[str, int] = {}
-    for one in data["results"]:
-        reason, found = one["expectation_config"]["meta"]["reason"], one["result"]["unexpected_count"]
-        refused[reason] = refused.get(reason, 0) + found
-    return Kept(path.relative_to(results), tuple((reason, n) for reason, n in refused.items() if n))
+        return
+
+
+def _render(name: str, **given: object) -> str:
+    return _environment().get_template(f"{name}.html.j2").render(given)
+
+
+@cache
+def _environment() -> jinja2.Environment:
+    return jinja2.Environment(
+        loader=jinja2.FileSystemLoader(Path(__file__).with_name("templates")),
+        autoescape=True,
+        undefined=jinja2.StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )

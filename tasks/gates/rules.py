@@ -29,7 +29,7 @@ class Rule:
         expectation: Name of a class in `great_expectations.expectations`.
         options: Its arguments.
         broken: Whether a row breaks the rule; null counts as no.
-        note: What is expected and why it matters, for Data Docs.
+        note: What is expected and why it matters, for the page of a result.
         shows: Columns whose values go into the detail of a refusal; never a column of text.
         limit: The limit in words; it follows the values in the detail of a refusal.
     """

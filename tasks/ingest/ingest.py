@@ -115,9 +115,9 @@ def ingest(ctx: Context, *, buffer_bytes: int = BUFFER_BYTES) -> StageResult:
         notes = [*_refused(files), *ledger.adopt(ctx.lake), *ctx.gates.check_volume(totals, earlier)]
     except Exception as error:
         if not interruption(error):  # Great Expectations takes seconds to load, which a signal does not leave
-            ctx.gates.write_docs(run_name)
+            ctx.gates.write_results(run_name)
         raise
-    ctx.gates.write_docs(run_name)
+    ctx.gates.write_results(run_name)
     outside = sorted(d for d in days if not ctx.covers(d))
     if outside:
         shown = ", ".join(map(str, outside[:5])) + (", …" if len(outside) > 5 else "")

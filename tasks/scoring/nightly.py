@@ -50,7 +50,7 @@ NIGHTLY = (
 
 def aggregate_nights(ctx: Context) -> StageResult:
     """The nightly tables of the run's days; returns nights computed and reused, and notes the days without traces."""
-    ctx.gates.write_docs(f"{ctx.first}..{ctx.last}")  # once, with the results of all recipes
+    ctx.gates.write_results(f"{ctx.first}..{ctx.last}")  # once, with the results of all recipes
     computed = reused = 0
     days = sorted({p.date for p in trace_parts(ctx)})
     with tracked(ctx.progress, "nightly", len(days)), ctx.queries() as queries:

@@ -78,7 +78,7 @@ def score_traces(ctx: Context) -> StageResult:
     limit = ctx.config.gates.max_quarantined_share
     total = computed + reused + refused
     if refused > limit * total:
-        ctx.gates.write_docs(f"{ctx.first}..{ctx.last}")
+        ctx.gates.write_results(f"{ctx.first}..{ctx.last}")
         command = ctx.sql_command("FROM quarantine WHERE stage = 'results'")
         raise DataError(
             f"the results of {refused} of {total} traces break the rules of their tables, more than "

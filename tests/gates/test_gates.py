@@ -1,4 +1,4 @@
-"""The gates: which traces and results are refused and why, unusual nights, and what Data Docs keep."""
+"""The gates: which traces and results are refused and why, unusual nights, and which results are kept."""
 
 import re
 import subprocess
@@ -18,10 +18,10 @@ from hypothesis import strategies as st
 
 from tasks.core.config import Gates
 from tasks.core.schemas import CLAIM_RESULTS, CLAIMS, TRACE_SCORES, TRACES
-from tasks.gates.data_docs import DataDocs
 from tasks.gates.frames import claim_frame, score_frame, trace_frame, volume_frame
 from tasks.gates.gates import GateKeeper, first_broken
 from tasks.gates.rules import CLAIM_RULES, SCORE_RULES, VOLUME_RULES, Rule, trace_rules
+from tasks.gates.validator import Validator
 
 DAY = date(2026, 11, 1)
 NOON = datetime(2026, 11, 1, 12, tzinfo=UTC)
@@ -168,7 +168,7 @@ class TestTraces:
             "from tasks.gates.gates import GateKeeper\n"
             f"path = Path({str(tmp_path / 'gates')!r}); keeper = GateKeeper(Gates(), path); day = date(2026, 11, 1)\n"
             "assert keeper.check_traces(TRACES.stored.empty_table(), day, day).is_empty()\n"
-            "keeper.write_docs('run')\n"
+            "keeper.write_results('run')\n"
             "assert not path.exists()\n"
             "assert 'great_expectations' not in sys.modules"
         )
@@ -473,20 +473,20 @@ def frame_of(suite: str, rows: int, seed: int) -> pl.DataFrame:
 
 
 @pytest.fixture(scope="module")
-def data_docs(tmp_path_factory: pytest.TempPathFactory) -> DataDocs:
-    return DataDocs(tmp_path_factory.mktemp("docs"), SUITES)
+def validator(tmp_path_factory: pytest.TempPathFactory) -> Validator:
+    return Validator(tmp_path_factory.mktemp("results"), SUITES)
 
 
 class TestBothEvaluators:
-    """polars refuses the rows that Great Expectations documents."""
+    """polars refuses the rows that Great Expectations finds."""
 
     @pytest.mark.parametrize("suite", SUITES)
     @settings(max_examples=6, deadline=None, phases=[Phase.generate])
     @given(rows=st.integers(1, 60), seed=st.integers(0, 2**32))
-    def test_the_same_rows_break_each_rule(self, data_docs: DataDocs, suite: str, rows: int, seed: int) -> None:
+    def test_the_same_rows_break_each_rule(self, validator: Validator, suite: str, rows: int, seed: int) -> None:
         frame = frame_of(suite, rows, seed)
-        documented = data_docs.validate(suite, frame, "COMPLETE").results
-        for rule, result in zip(SUITES[suite], documented, strict=True):
+        validated = validator.validate(suite, frame, "COMPLETE").results
+        for rule, result in zip(SUITES[suite], validated, strict=True):
             broken = frame.select(rule.broken.fill_null(value=False)).to_series().arg_true().to_list()
             assert sorted(result.result.get("unexpected_index_list", [])) == broken, rule
 
@@ -505,10 +505,10 @@ def files(directory: Path) -> Sequence[Path]:
     return [p for p in directory.rglob("*") if p.suffix in {".html", ".json"}]
 
 
-class TestDocs:
+class TestStored:
     SECRET = "the-patient-is-called-jones"
 
-    def test_no_text_gets_into_the_docs(self, tmp_path: Path) -> None:
+    def test_no_text_gets_into_the_results(self, tmp_path: Path) -> None:
         keeper = GateKeeper(Gates(max_question_chars=5, max_answer_chars=5, max_chunk_chars=5, max_chunks=1), tmp_path)
         chunks = [chunk("a", self.SECRET), chunk("a", self.SECRET)]
         assert check(keeper, *[trace(question=self.SECRET, answer=self.SECRET, chunks=chunks)] * 3)
@@ -516,7 +516,7 @@ class TestDocs:
         rows["results"][0]["label"] = rows["results"][1]["status"] = f"I think that {self.SECRET}"
         rows["scores"][0]["groundedness_status"] = f"I think that {self.SECRET}"
         assert check_results(keeper, rows)
-        keeper.write_docs("run")
+        keeper.write_results("run")
         written = files(tmp_path)
         assert {p.suffix for p in written} == {".html", ".json"}
         assert not [p for p in written if self.SECRET in p.read_text()]
@@ -525,42 +525,46 @@ class TestDocs:
         keeper = GateKeeper(SMALL, tmp_path)
         for _ in range(3):
             check(keeper, trace(), trace(question=""))
-        keeper.write_docs("2026-10-30..2026-11-01")
+        keeper.write_results("2026-10-30..2026-11-01")
         page = (tmp_path / "index.html").read_text()
         # three tables of one run are one result, their rows added up
         assert page.count("2026-10-30..2026-11-01</td>") == 1
         assert "empty_question 3<" in page
-        links = re.findall(r'href="([^"]+)"', page)
+        links = re.findall(r'<a href="([^"]+)"', page)
         assert len(links) == 1
         text = (tmp_path / links[0]).read_text()
         assert "The question holds more than white space." in text
-        assert "of 6 total rows" in text
+        (row,) = re.findall(r"<tr class=\"broken\">.*?</tr>", text, re.DOTALL)
+        assert re.findall(r'class="number">([^<]+)<', row) == ["6", "3", "50.0%"]
+        # Nothing is loaded: no script, and no address but the list's.
+        assert "default-src 'none'" in text
+        assert not re.search(r"<script|src=|https?:", text)
 
-    def test_a_later_run_adds_to_the_docs(self, tmp_path: Path) -> None:
+    def test_a_later_run_adds_its_results(self, tmp_path: Path) -> None:
         for n in range(2):
             keeper = GateKeeper(SMALL, tmp_path)
             assert check(keeper, trace()) == []
-            keeper.write_docs("run")
+            keeper.write_results("run")
             assert (tmp_path / "index.html").read_text().count("<tr><td>") == n + 1
-        assert len(list((tmp_path / "docs" / "validations").rglob("*.html"))) == 2
+        assert len(list((tmp_path / "results").rglob("*.html"))) == 2
 
     def test_old_and_broken_results_go(self, tmp_path: Path) -> None:
         keeper = GateKeeper(SMALL, tmp_path, kept_runs=2)
         for n in range(4):
             check(keeper, trace())
-            keeper.write_docs(f"run{n}")
+            keeper.write_results(f"run{n}")
         (kept,) = (tmp_path / "results").rglob("run3/*/*.json")
         kept.write_text(kept.read_text()[:100])  # as a kill leaves it
         check(keeper, trace())
-        keeper.write_docs("run4")
+        keeper.write_results("run4")
         page = (tmp_path / "index.html").read_text()
         assert "run3" not in page
         assert sorted(p.name for p in (tmp_path / "results" / "traces").iterdir()) == ["run2", "run4"]
-        pages = (tmp_path / "docs" / "validations").rglob("*.html")
+        pages = (tmp_path / "results").rglob("*.html")
         assert sorted(p.parts[-3] for p in pages) == ["run2", "run4"]
 
     def test_nothing_is_stated_on_the_terminal(self, tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
         keeper = GateKeeper(SMALL, tmp_path)
         assert check(keeper, trace(question=""))
-        keeper.write_docs("run")
+        keeper.write_results("run")
         assert capfd.readouterr() == ("", "")

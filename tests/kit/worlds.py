@@ -164,7 +164,7 @@ def tree(root: Path, without: Sequence[str] = ()) -> dict[str, str]:
 
 
 def all_stages(ctx: Context, *, published: bool = True) -> list[StageResult]:
-    """The nightly without Prefect and without the gates' Data Docs; or as far as the lake goes."""
+    """The nightly without Prefect and without Great Expectations; or as far as the lake goes."""
     ctx = replace(ctx, gates=GateKeeper(ctx.config.gates, None))  # Great Expectations takes longer than all the rest
     stages = (
         ingest.ingest, claims.extract_claims, grace.score_grace, pairs.plan_pairs, verdicts.judge_pairs,

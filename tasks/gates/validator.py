@@ -1,4 +1,4 @@
-"""Great Expectations validates the frames of a run, and keeps the results as Data Docs.
+"""Great Expectations validates the frames of a run; its results and their pages are kept.
 
 It takes milliseconds per expectation, whatever the number of rows, and seconds to import. So it runs once per suite, on
 the frames of all parts together, and is imported when there is something to validate. Its configuration lives in
@@ -13,7 +13,7 @@ from typing import Any
 
 import polars as pl
 
-from tasks.gates.results import KEPT_RUNS, prune, write_index
+from tasks.gates.results import KEPT_RUNS, prune, write_pages
 from tasks.gates.rules import Rule
 
 SAMPLES = 20  # values per expectation that stay in a stored result
@@ -32,8 +32,8 @@ def expectations(rules: Sequence[Rule]) -> list[Any]:
     ]
 
 
-class DataDocs:
-    """Results (`results/`), Data Docs (`docs/`) and their list (`index.html`) in a directory.
+class Validator:
+    """Validates, and keeps the results (`results/`, JSON and pages) and their list (`index.html`) in a directory.
 
     Args:
         directory: Where they are kept.
@@ -51,12 +51,12 @@ class DataDocs:
             progress_bars=base.ProgressBarsConfig(globally=False, metric_calculations=False),
             analytics_enabled=False,
         )
-        config.stores["validation_results_store"]["store_backend"] = _files(directory / "results")
-        config.data_docs_sites["leadline"] = {
-            "class_name": "SiteBuilder",
-            "store_backend": _files(directory / "docs"),
-            "show_how_to_buttons": False,
+        config.stores["validation_results_store"]["store_backend"] = {
+            "class_name": "TupleFilesystemStoreBackend",
+            "base_directory": str((directory / "results").absolute()),
+            "suppress_store_backend_id": True,
         }
+        config.data_docs_sites.clear()  # they would load scripts from the network
         self._context = context = gx.get_context(mode="ephemeral", project_config=config)
         for name, rules in suites.items():
             context.suites.add(gx.ExpectationSuite(name, expectations=expectations(rules)))
@@ -88,19 +88,13 @@ class DataDocs:
         gx = _great_expectations()
         from great_expectations.data_context.types import resource_identifiers as ids  # noqa: PLC0415 - takes seconds
 
-        context, new = self._context, []
         for suite, result in results.items():
             run = gx.RunIdentifier(run_name=run_name, run_time=datetime.now(UTC))
             result.meta |= {"run_id": run, "validation_time": run.run_time, "batch_kwargs": {"data_asset_name": suite}}
             name = ids.ExpectationSuiteIdentifier(name=suite)
             key = ids.ValidationResultIdentifier(batch_identifier=suite, expectation_suite_identifier=name, run_id=run)
-            context.validation_results_store.store_validation_results(result, key, name)
-            new += [name, key]
-        kept = prune(self._directory / "results", self._kept_runs)
-        # Pages that stand already are not rendered again; the site forgets those whose result is gone.
-        standing = (self._directory / "docs" / "index.html").exists()
-        context.build_data_docs(resource_identifiers=new if standing else None)
-        write_index(self._directory / "index.html", kept)
+            self._context.validation_results_store.store_validation_results(result, key, name)
+        write_pages(self._directory, prune(self._directory / "results", self._kept_runs))
 
 
 def merged(left: Any, right: Any) -> Any:  # noqa: ANN401 - ExpectationSuiteValidationResult
@@ -134,11 +128,3 @@ def _great_expectations() -> Any:  # noqa: ANN401 - the module, untyped here
     import great_expectations.expectations  # noqa: PLC0415 - takes seconds
 
     return gx
-
-
-def _files(directory: Path) -> dict[str, object]:
-    return {
-        "class_name": "TupleFilesystemStoreBackend",
-        "base_directory": str(directory.absolute()),
-        "suppress_store_backend_id": True,
-    }
