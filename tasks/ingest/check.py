@@ -20,6 +20,7 @@ from tasks.gates.gates import GateKeeper
 from tasks.sources import NORMAL, Batch, Reject, Source, SourceFile
 from tasks.sources.reading.rows import to_table
 from tasks.sources.spans import Assembled, Span, SpanSource, assemble
+from tasks.sources.tabular import TabularSource
 
 NAMED = 3  # traces of each cause
 AT_ONCE = 500  # traces whose answers are cut into claims together
@@ -47,8 +48,8 @@ _MISSED = {
     "dangling": "a citation names no chunk",
     "no_session": "no id of a conversation",
 }
-# Keys of a store of spans that can fix a cause.
-_KEYS = {
+# Keys of a source of spans that can fix a cause.
+_SPAN_KEYS = {
     "no_root": "`spans.root`; `grace_minutes`, where the root arrives late",
     "several_roots": "`spans.root`",
     "no_question": "`spans.question`, `spans.root`",
@@ -61,6 +62,21 @@ _KEYS = {
     "not_in_prompt": "`spans.prompt: ignore` says that this is known",
     "no_prompt": "`spans.prompt: ignore` says that this is known",
     "by_position": "`spans.chunk_id`",
+}
+# The same of a source of rows.
+_COLUMN_KEYS = {
+    "missing_field": "`columns`",
+    "wrong_type": "`columns`, `chunk`",
+    "empty_id": "`columns.id`, `columns.chunk_ids`, `chunk.id`",
+    "no_question": "`columns.question`",
+    "empty_question": "`columns.question`",
+    "no_answer": "`columns.answer`, unless the application failed",
+    "no_chunks": "`columns.chunks`",
+    "no_chunk_text": "`chunk.text`",
+    "bad_timestamp": "`columns.timestamp`",
+    "timestamp_out_of_window": "`columns.timestamp`",
+    "by_position": "`chunk.id`, `columns.chunk_ids`",
+    "no_session": "`columns.session`",
 }
 
 
@@ -132,8 +148,9 @@ class _Tally:
 class _Counts:
     """All counts of a check."""
 
-    def __init__(self, *, of_spans: bool) -> None:
-        self.of_spans = of_spans
+    def __init__(self, source: Source) -> None:
+        self.of_spans = isinstance(source, SpanSource)
+        self.keys = _SPAN_KEYS if self.of_spans else _COLUMN_KEYS if isinstance(source, TabularSource) else {}
         self.fields = {name: _Tally() for name in FIELDS}
         self.causes: dict[tuple[str, str], tuple[str, list[str]]] = {}
         self.numbers: Counter[tuple[str, str]] = Counter()
@@ -172,7 +189,7 @@ def check(source: Source, day: date, today: date, limit: int, least: Mapping[str
         SourceError: The source can't be read, or names no file for the day.
     """
     files = files_of(source, day)
-    counts = _Counts(of_spans=isinstance(source, SpanSource))
+    counts = _Counts(source)
     gates = GateKeeper(Gates(), None)
     seen = imported = 0
     rows = islice(_read(source, files, limit), limit)
@@ -195,7 +212,7 @@ def check(source: Source, day: date, today: date, limit: int, least: Mapping[str
     below = {f.field: wanted[f.field] for f in fields if f.field in wanted and (f.share or 0) < wanted[f.field]}
     causes = [
         Cause(name, reason, text, counts.numbers[name, reason], examples,
-              _KEYS.get(reason, "") if counts.of_spans else "", reason in NORMAL)
+              counts.keys.get(reason, ""), reason in NORMAL)
         for (name, reason), (text, examples) in counts.causes.items()
     ]  # fmt: skip
     causes.sort(key=lambda c: (FIELDS.index(c.field), -c.traces, c.reason))
@@ -235,7 +252,7 @@ def files_of(source: Source, day: date) -> list[SourceFile]:
 
 def _read(source: Source, files: Sequence[SourceFile], limit: int) -> Iterator[Assembled]:
     for file in files:
-        if isinstance(source, SpanSource):
+        if isinstance(source, SpanSource | TabularSource):
             yield from source.traces(file, limit)
         else:
             for batch in source.read(file):
@@ -263,7 +280,7 @@ def _count(counts: _Counts, kept: Sequence[Assembled]) -> None:
         counts.found("trace", "")
         for name in ("question", "answer"):
             counts.found(name, where.get(name, name))
-        counts.found("timestamp", "start of the root" if counts.of_spans else "timestamp")
+        counts.found("timestamp", where.get("timestamp", "start of the root" if counts.of_spans else "timestamp"))
         if trace.chunks:
             counts.found("chunks", where.get("chunks", "chunks"))
             if "ids" not in missed:

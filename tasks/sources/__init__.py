@@ -29,6 +29,7 @@ Reason = Literal[
     "bad_timestamp",
     "out_of_range",
     "line_too_long",
+    "malformed_row",
     "malformed_span",
     "no_root",
     "several_roots",

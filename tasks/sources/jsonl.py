@@ -4,8 +4,7 @@ The format is described for its users in docs/trace-format.md. Every line that i
 as a trace or as a reject with its reason, whatever is in it.
 """
 
-from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator
 from datetime import UTC, date
 from pathlib import Path
 from typing import Annotated, Literal
@@ -18,14 +17,13 @@ from tasks.core.config import Settings
 from tasks.core.types import Chunk, Citation, Feedback, Trace
 from tasks.sources import Batch, Reject, Source, SourceFile
 from tasks.sources.reading import files
-from tasks.sources.reading.rejects import RAW_BYTES, nul_path, reject, too_large, too_long, undecodable
+from tasks.sources.reading.lines import MAX_LINE_BYTES, Lines, cut
+from tasks.sources.reading.rejects import nul_path, reject, too_large, too_long, undecodable
 from tasks.sources.reading.rows import to_table
 
 BLOCK_BYTES = 4 << 20
-MAX_LINE_BYTES = 64 << 20
 
 _BLANK = b" \t\r"
-_MARK = b"\xef\xbb\xbf"
 
 
 class Config(Settings):
@@ -96,12 +94,12 @@ class JsonlSource:
     def read(self, file: SourceFile) -> Iterator[Batch]:
         """See `tasks.sources.Source.read`."""
         blocks = files.read_blocks(file.path, self._base, self._config.storage_options, self._block_bytes)
-        for piece in _cut(blocks, self._max_line_bytes):
+        for piece in cut(blocks, self._max_line_bytes):
             batch = self._parse(piece)
             if batch.rows:
                 yield batch
 
-    def _parse(self, piece: "_Lines") -> Batch:
+    def _parse(self, piece: Lines) -> Batch:
         """Decode some lines. Checks that few rows need stay out of the loop: it is what ingestion costs."""
         decode, limit = self._decoder.decode, self._max_line_bytes
         traces: list[Trace] = []
@@ -138,49 +136,3 @@ class JsonlSource:
             good = [i for i, detail in enumerate(details) if not detail]
             table = to_table([traces[i] for i in good], [numbers[i] for i in good])
         return Batch(table, rejects, table.num_rows + len(rejects))
-
-
-@dataclass(frozen=True, slots=True)
-class _Lines:
-    """Consecutive lines, the first of which is line `first`; or the head of one that goes on for `dropped` bytes."""
-
-    first: int
-    lines: list[bytes]
-    dropped: int = 0
-
-
-def _cut(blocks: Iterable[bytes], limit: int) -> Iterator[_Lines]:
-    """Cut blocks at newlines, wherever they end, holding at most one block and `limit` bytes of an unfinished line."""
-    number, rest, dropped = 1, bytearray(), 0
-    for block in _without_mark(blocks):
-        lines = block.split(b"\n")
-        tail = lines.pop()
-        if lines and dropped:
-            yield _Lines(number, [bytes(rest)], dropped + len(lines.pop(0)))
-            number, dropped, rest = number + 1, 0, bytearray()
-        elif lines:
-            lines[0] = bytes(rest) + lines[0]
-            rest = bytearray()
-        if lines:
-            yield _Lines(number, lines)
-            number += len(lines)
-        if dropped:
-            dropped += len(tail)
-            continue
-        rest += tail
-        if len(rest) > limit:
-            head = min(limit, RAW_BYTES)
-            dropped = len(rest) - head
-            del rest[head:]
-    if rest or dropped:
-        yield _Lines(number, [bytes(rest)], dropped)
-
-
-def _without_mark(blocks: Iterable[bytes]) -> Iterator[bytes]:
-    """Take off the byte order mark that some programs put in front of UTF-8."""
-    rest = iter(blocks)
-    head = b""
-    while len(head) < len(_MARK) and (block := next(rest, b"")):
-        head += block
-    yield head.removeprefix(_MARK)
-    yield from rest

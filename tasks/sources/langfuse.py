@@ -14,8 +14,9 @@ from tasks.core.types import Feedback
 from tasks.sources import Reject, Source
 from tasks.sources.reading import exports, http
 from tasks.sources.reading.values import mapping, moment, parsed, scalar, whole
+from tasks.sources.reading.windows import Window, iso
 from tasks.sources.spans import Span, pull
-from tasks.sources.spans.pull import MalformedError, PulledSource, Record, Window
+from tasks.sources.spans.pull import MalformedError, PulledSource, Record
 from tasks.sources.spans.texts import kind_of
 
 PAGE = 1000  # observations, the most that the server gives at once
@@ -79,8 +80,8 @@ class LangfuseStore:
         wanted = {
             "fields": FIELDS,
             "limit": PAGE,
-            "fromStartTime": pull.iso(window.start),
-            "toStartTime": pull.iso(window.end),
+            "fromStartTime": iso(window.start),
+            "toStartTime": iso(window.end),
             "environment": self._config.environment,
         }
 

@@ -16,8 +16,9 @@ from tasks.core.types import Feedback
 from tasks.sources import Reject, Source
 from tasks.sources.reading import http
 from tasks.sources.reading.values import mapping, moment, parsed, scalar, whole
+from tasks.sources.reading.windows import Window, iso
 from tasks.sources.spans import Span, pull
-from tasks.sources.spans.pull import MalformedError, PulledSource, Record, Window
+from tasks.sources.spans.pull import MalformedError, PulledSource, Record
 from tasks.sources.spans.texts import kind_of
 
 PAGE = 100  # runs, the most that the server gives at once
@@ -92,8 +93,8 @@ class LangsmithStore:
         """See `pull.Store.pull`: one record a run."""
         body: Record = {
             "session": [self._config.project],
-            "start_time": pull.iso(window.start),  # without it, the server takes the last day
-            "filter": f'lt(start_time, "{pull.iso(window.end)}")',
+            "start_time": iso(window.start),  # without it, the server takes the last day
+            "filter": f'lt(start_time, "{iso(window.end)}")',
             "select": SELECT,
             "limit": PAGE,
         }

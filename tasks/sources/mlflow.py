@@ -18,8 +18,9 @@ from tasks.core.types import Feedback
 from tasks.sources import Reject, Source
 from tasks.sources.reading import http
 from tasks.sources.reading.values import decode_json, from_ns, mapping, scalar, whole
+from tasks.sources.reading.windows import Window
 from tasks.sources.spans import Span, pull
-from tasks.sources.spans.pull import MalformedError, PulledSource, Record, Window
+from tasks.sources.spans.pull import MalformedError, PulledSource, Record
 from tasks.sources.spans.texts import kind_of
 
 PAGE = 500  # traces, the most that the server names at once

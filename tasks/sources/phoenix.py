@@ -16,9 +16,10 @@ from tasks.core.types import Feedback
 from tasks.sources import Reject, Source
 from tasks.sources.reading import http
 from tasks.sources.reading.values import from_iso, mapping
+from tasks.sources.reading.windows import Window, iso
 from tasks.sources.spans import Span, pull
 from tasks.sources.spans.attributes import span_of
-from tasks.sources.spans.pull import MalformedError, PulledSource, Record, Window
+from tasks.sources.spans.pull import MalformedError, PulledSource, Record
 from tasks.sources.spans.texts import kind_of
 
 PAGE = 1000  # spans, the most that the server answers at once
@@ -83,7 +84,7 @@ class PhoenixStore:
 
     def pull(self, client: http.Client, window: Window) -> Iterator[Record | Reject]:
         """See `pull.Store.pull`. A root that users rated has their annotations with it."""
-        times = {"start_time": pull.iso(window.start), "end_time": pull.iso(window.end)}
+        times = {"start_time": iso(window.start), "end_time": iso(window.end)}
         for page in self._pages(client, "/spans", {**times, "limit": self._config.page}):
             records = list(pull.objects(page))
             roots = [r for r in records if isinstance(r, dict) and not r.get("parent_id")]

@@ -127,12 +127,12 @@ def test_a_row_that_was_cut_off(tmp_path: Path) -> None:
         file.write("x,y\n")
     batch = day(exports(tmp_path, "o.csv"))
     assert names(batch) == ["a"]
-    assert [r.reason for r in batch.rejects] == ["malformed_span"]
+    assert [r.reason for r in batch.rejects] == ["malformed_row"]
 
 
 @pytest.mark.parametrize(("name", "data", "problem"), [
     ("o.parquet", b"PAR1", "is damaged or was cut off"),
-    ("o.xlsx", b"", r"must end in \.jsonl, \.csv or \.parquet"),
+    ("o.xlsx", b"", r"must end in \.jsonl, \.csv, \.parquet"),
 ])  # fmt: skip
 def test_files_that_are_none(tmp_path: Path, name: str, data: bytes, problem: str) -> None:
     (tmp_path / name).write_bytes(data)

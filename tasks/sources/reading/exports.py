@@ -1,4 +1,4 @@
-"""Records of export files: JSON lines, CSV and Parquet.
+"""Records of export files: JSON lines, CSV, Parquet, JSON, and Arrow streams.
 
 A trace may be cut over the files of an export. So a source reads all files that one of its paths names, for one day
 where the path holds `{date}`, as one `SourceFile`. Left out: what a record means.
@@ -6,7 +6,6 @@ where the path holds `{date}`, as one `SourceFile`. Left out: what a record mean
 
 import csv
 import io
-import sys
 from collections import defaultdict
 from collections.abc import Iterator, Mapping
 from datetime import date
@@ -20,11 +19,13 @@ from tasks.core import keys
 from tasks.core.errors import SourceError
 from tasks.sources import Reject, SourceFile
 from tasks.sources.reading import files
-from tasks.sources.reading.rejects import reject, undecodable
+from tasks.sources.reading.lines import MAX_LINE_BYTES, cut
+from tasks.sources.reading.rejects import reject, too_long, undecodable
 from tasks.sources.reading.values import decode_json
 
 BLOCK_BYTES = 4 << 20
-ROWS = 256  # of a Parquet file that are decoded at a time
+BUFFER_BYTES = 1 << 20  # of a column that are read at a time
+ROWS = 256  # that are decoded at a time
 
 Record: TypeAlias = dict[str, Any]
 Options: TypeAlias = Mapping[str, object]
@@ -47,74 +48,117 @@ def find(paths: list[str], base: Path, options: Options, start: date, end: date)
 def read(path: str, base: Path, options: Options) -> Iterator[Record | Reject]:
     """The records of all files that a path names, and rejects for what is none.
 
-    A Parquet file is held in memory as it is stored; its rows are decoded a few at a time.
-
     Args:
         path: As `find` gives it.
 
     Raises:
-        SourceError: A file can't be read, is damaged, or has a suffix that is not known.
+        SourceError: As `records`.
     """
     for file in files.find([path], base, options, date.min, date.min):
-        blocks = files.read_blocks(file.path, base, options, BLOCK_BYTES)
-        suffixes = [s for s in Path(file.path).suffixes if s not in files.CODECS]
-        match suffixes[-1:]:
-            case [".jsonl" | ".ndjson"]:
-                yield from _json_lines(blocks)
-            case [".csv"]:
-                yield from _csv(blocks)
-            case [".parquet"]:
-                yield from _parquet(b"".join(blocks), file.path)
-            case _:
-                raise SourceError(
-                    f"{file.path} is no export that can be read: its name must end in .jsonl, .csv or .parquet. "
-                    "Export in one of these formats, or correct `paths` in the source's config."
-                )
-
-
-def _json_lines(blocks: Iterator[bytes]) -> Iterator[Record | Reject]:
-    for number, line in enumerate(_lines(blocks), 1):
-        if not line.strip():
-            continue
-        try:
-            record = decode_json(line)
-        except (ValueError, RecursionError) as exc:
-            yield undecodable(number, line, exc)
-            continue
-        if isinstance(record, dict):
+        for _, record in records(file.path, base, options):
             yield record
-        else:
-            yield reject(number, line, "wrong_type", f"Expected `object`, got `{type(record).__name__}`")
 
 
-def _lines(blocks: Iterator[bytes]) -> Iterator[bytes]:
-    rest = bytearray()
-    for block in blocks:
-        *lines, tail = block.split(b"\n")
-        for line in lines:
-            yield bytes(rest + line)
-            rest.clear()
-        rest += tail
-    yield bytes(rest)
+def records(
+    path: str, base: Path, options: Options, *, strict: bool = False, listed: str | None = None
+) -> Iterator[tuple[int, Record | Reject]]:
+    """The records of one file with their lines, or their numbers in a file that has none; and rejects for what is none.
+
+    Memory holds some records at a time; all of a `.json` file, which is one value.
+
+    Args:
+        path: As `files.find` gives it.
+        strict: Whether a row that is not UTF-8 is refused; otherwise U+FFFD stands for what is not.
+        listed: Key of the list in a `.json` file that holds an object.
+
+    Raises:
+        SourceError: The file can't be read, is damaged, or has a suffix that is not known.
+    """
+    suffixes = [s for s in Path(path).suffixes if s not in files.CODECS]
+    match suffixes[-1:]:
+        case [".jsonl" | ".ndjson"]:
+            yield from _json_lines(files.read_blocks(path, base, options, BLOCK_BYTES), strict=strict)
+        case [".csv"]:
+            yield from _csv(files.read_blocks(path, base, options, BLOCK_BYTES), path, strict=strict)
+        case [".json"]:
+            yield from _json(b"".join(files.read_blocks(path, base, options, BLOCK_BYTES)), path, listed)
+        case [".parquet"] | [".arrow"]:
+            yield from _arrow(path, base, options)
+        case _:
+            raise SourceError(
+                f"{path} is no export that can be read: its name must end in .jsonl, .csv, .parquet, .json or .arrow, "
+                "and .gz or .zst if it is compressed. Export in one of these formats, or correct `paths` in the "
+                "source's config."
+            )
 
 
-def _csv(blocks: Iterator[bytes]) -> Iterator[Record | Reject]:
-    """Every value is a text; an empty one is left out."""
-    rows = csv.reader(io.TextIOWrapper(io.BufferedReader(_Stream(blocks)), "utf-8-sig", "replace", newline=""))
-    names = _row(rows) or []
-    while (row := _row(rows)) is not None:
+def _json_lines(blocks: Iterator[bytes], *, strict: bool) -> Iterator[tuple[int, Record | Reject]]:
+    for piece in cut(blocks, MAX_LINE_BYTES):
+        for number, line in enumerate(piece.lines, piece.first):
+            if piece.dropped or len(line) > MAX_LINE_BYTES:
+                yield number, too_long(number, line, len(line) + piece.dropped, MAX_LINE_BYTES)
+            elif line.strip():
+                try:
+                    if strict:
+                        line.decode()
+                    yield number, _record(number, line, decode_json(line))
+                except (ValueError, RecursionError) as exc:
+                    yield number, undecodable(number, line, exc)
+
+
+def _record(number: int, line: bytes, value: object) -> Record | Reject:
+    if isinstance(value, dict):
+        return value
+    return reject(number, line, "wrong_type", f"Expected `object`, got `{type(value).__name__}`")
+
+
+def _json(data: bytes, path: str, listed: str | None) -> Iterator[tuple[int, Record | Reject]]:
+    try:
+        value = decode_json(data)
+    except (ValueError, RecursionError) as exc:
+        raise _damaged(path, exc) from exc
+    found = value.get(listed) if isinstance(value, dict) else value
+    if not isinstance(found, list):
+        where = f"no list `{listed}`" if listed else "no list"
+        raise SourceError(f"{path} holds {where}. Correct `paths` in the source's config, or its `kind`.")
+    for number, item in enumerate(found, 1):
+        yield number, _record(number, b"", item)
+
+
+def _csv(blocks: Iterator[bytes], path: str, *, strict: bool) -> Iterator[tuple[int, Record | Reject]]:
+    """Every value is a text; an empty one is None."""
+    errors = "surrogateescape" if strict else "replace"
+    rows = csv.reader(io.TextIOWrapper(io.BufferedReader(_Stream(blocks)), "utf-8-sig", errors, newline=""))
+    names = _row(rows, path) or []
+    while (row := _row(rows, path)) is not None:
+        line = rows.line_num
         if len(row) == len(names):
-            yield {name: value for name, value in zip(names, row, strict=True) if value}
+            if strict and not all(map(_is_text, row)):
+                raw = ",".join(row).encode(errors="surrogateescape")
+                yield line, Reject(line, None, "invalid_utf8", "a cell is not UTF-8", raw)
+            else:
+                yield line, {name: value or None for name, value in zip(names, row, strict=True)}
         elif row:
             detail = f"row of {len(row)} cells, {len(names)} columns"
-            yield Reject(rows.line_num, None, "malformed_span", detail, b"")
+            yield line, Reject(line, None, "malformed_row", detail, b"")
 
 
-def _row(rows: Any) -> list[str] | None:  # noqa: ANN401 - a reader of the csv module
+def _is_text(cell: str) -> bool:
+    """Whether a cell was UTF-8: what was not stands in it as half surrogate pairs."""
+    try:
+        cell.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
+
+
+def _row(rows: Any, path: str) -> list[str] | None:  # noqa: ANN401 - a reader of the csv module
     """The next row; None at the end. A prompt is longer than the 131,072 characters that Python takes for a cell."""
-    before = csv.field_size_limit(sys.maxsize)  # of the whole process: set for this row only
+    before = csv.field_size_limit(MAX_LINE_BYTES)  # of the whole process: set for this row only
     try:
         return next(rows, None)
+    except csv.Error as exc:  # such as a quote that is never closed
+        raise _damaged(path, exc) from exc
     finally:
         csv.field_size_limit(before)
 
@@ -138,11 +182,21 @@ class _Stream(io.RawIOBase):
         return size
 
 
-def _parquet(data: bytes, path: str) -> Iterator[Record]:
-    try:
-        for batch in pq.ParquetFile(pa.BufferReader(data)).iter_batches(ROWS):
-            yield from batch.to_pylist()
-    except (pa.ArrowException, OSError) as exc:
-        raise SourceError(
-            f"{path} is damaged or was cut off ({type(exc).__name__}). Nothing of it is kept; export it again."
-        ) from exc
+def _arrow(path: str, base: Path, options: Options) -> Iterator[tuple[int, Record]]:
+    with files.seekable(path, base, options) as file:
+        try:
+            if ".parquet" in Path(path).suffixes:
+                # Without buffers, memory would hold each column of a row group as it is stored.
+                batches = pq.ParquetFile(file, buffer_size=BUFFER_BYTES).iter_batches(ROWS)
+            else:
+                batches = iter(pa.ipc.open_stream(file))
+            pieces = (b.slice(at, ROWS) for b in batches for at in range(0, b.num_rows, ROWS))
+            yield from enumerate((record for piece in pieces for record in piece.to_pylist()), 1)
+        except (pa.ArrowException, OSError) as exc:
+            raise _damaged(path, exc) from exc
+
+
+def _damaged(path: str, exc: Exception) -> SourceError:
+    return SourceError(
+        f"{path} is damaged or was cut off ({type(exc).__name__}). Nothing of it is kept; export it again."
+    )

@@ -18,7 +18,7 @@ import pyarrow as pa
 from fsspec.core import url_to_fs
 
 from tasks.core import keys
-from tasks.core.errors import ConnectionLostError, LeadlineError, SourceError
+from tasks.core.errors import ConnectionLostError, LeadlineError, SourceError, UsageError
 from tasks.sources import SourceFile
 
 FileSystem: TypeAlias = Any  # fsspec has no types
@@ -104,6 +104,26 @@ def read_blocks(path: str, base: Path, options: Mapping[str, object], size: int)
             yield block
 
 
+@contextmanager
+def seekable(path: str, base: Path, options: Mapping[str, object]) -> Iterator[pa.NativeFile]:
+    """A file that can be read at any place; one that is compressed by its suffix is held in memory.
+
+    Args:
+        path: As in `SourceFile.path`.
+
+    Raises:
+        SourceError: It can't be opened or read.
+    """
+    if Path(path).suffix in CODECS:
+        yield pa.BufferReader(b"".join(read_blocks(path, base, options, READ_AHEAD)))
+        return
+    with _source_errors(path):
+        fs, location = _locate(path, base, options)
+        raw = fs.open(location, "rb", block_size=READ_AHEAD)
+    with raw:
+        yield pa.PythonFile(_Guarded(raw, path), mode="r")
+
+
 class _Guarded(io.RawIOBase):
     """A file that raises SourceError only."""
 
@@ -118,6 +138,16 @@ class _Guarded(io.RawIOBase):
     def read(self, size: int = -1, /) -> bytes:
         with _source_errors(self._path):
             return self._raw.read(size)
+
+    def seekable(self) -> bool:
+        return True
+
+    def seek(self, offset: int, whence: int = os.SEEK_SET, /) -> int:
+        with _source_errors(self._path):
+            return self._raw.seek(offset, whence)
+
+    def tell(self) -> int:
+        return self._raw.tell()
 
 
 def _match(
@@ -168,6 +198,11 @@ def _check_place(fs: FileSystem, location: str, path: str) -> None:
 def _locate(path: str, base: Path, options: Mapping[str, object]) -> tuple[Any, str]:
     """File system and location on it."""
     if "://" in path:
+        if "@" in path.partition("://")[2].partition("/")[0]:
+            raise UsageError(
+                "A path of the source holds a name or a password before its host. Remove them: configs are under "
+                "version control. Credentials come from the environment, as docs/trace-format.md explains."
+            )
         fs, location = url_to_fs(path, **options)
         return fs, str(location)
     root = str(base.absolute())

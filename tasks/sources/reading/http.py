@@ -80,6 +80,22 @@ def checked_url(kind: str, url: str) -> str:
     return url.rstrip("/")
 
 
+def check_variable(kind: str, key: str, variable: str) -> None:
+    """See that a config names an environment variable.
+
+    Args:
+        key: Key of the config that names it, for messages.
+
+    Raises:
+        UsageError: It is no name of a variable. It may be the secret itself, so it is not shown.
+    """
+    if not _VARIABLE.fullmatch(variable):
+        raise UsageError(
+            f"{kind} source: `{key}` is no name of an environment variable. "
+            "Write the variable's name there, never the secret itself, and set the variable where Leadline runs."
+        )
+
+
 def secret(kind: str, key: str, variable: str, environ: Mapping[str, str] = os.environ) -> str:
     """The secret in an environment variable.
 
@@ -87,13 +103,9 @@ def secret(kind: str, key: str, variable: str, environ: Mapping[str, str] = os.e
         key: Key of the config that names the variable, for messages.
 
     Raises:
-        UsageError: It is no name of a variable (it may be the secret itself, so it is not shown), or it is not set.
+        UsageError: It is no name of a variable, or it is not set.
     """
-    if not _VARIABLE.fullmatch(variable):
-        raise UsageError(
-            f"{kind} source: `{key}` is no name of an environment variable. "
-            "Write the variable's name there, never the secret itself, and set the variable where Leadline runs."
-        )
+    check_variable(kind, key, variable)
     value = environ.get(variable, "").strip()
     if not value:
         raise UsageError(f"{kind} source: `{key}` names ${variable}, which is not set. Set it where Leadline runs.")

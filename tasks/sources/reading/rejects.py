@@ -55,6 +55,19 @@ def undecodable(line_number: int, line: bytes, exc: Exception) -> Reject:
     return reject(line_number, line, *_explain(line, exc))
 
 
+def checked(line: int, raw: bytes) -> Trace | Reject:
+    """A trace as JSON, held to the trace format; its timestamp in UTC."""
+    try:
+        trace = msgspec.json.decode(raw, type=Trace)
+    except msgspec.DecodeError as exc:
+        return undecodable(line, raw, exc)
+    if path := b"\\u0000" in raw and nul_path(msgspec.to_builtins(trace)):
+        return reject(line, raw, "nul_character", f"`str` with a NUL character - at `{path}`")
+    if wide := too_large(trace):
+        return reject(line, raw, "out_of_range", wide)
+    return msgspec.structs.replace(trace, timestamp=trace.timestamp.astimezone(UTC))
+
+
 def too_long(line_number: int, head: bytes, size: int, limit: int) -> Reject:
     """A line of which only the beginning is kept."""
     raw = head[: min(limit, RAW_BYTES)]

@@ -9,14 +9,14 @@ of inputs and outputs (`texts.py`).
 
 import re
 from collections.abc import Sequence
-from datetime import UTC, timedelta
+from datetime import timedelta
 from typing import Any
 
 import msgspec
 
 from tasks.core.types import Trace
 from tasks.sources import Reject
-from tasks.sources.reading.rejects import nul_path, reject, too_large, undecodable
+from tasks.sources.reading.rejects import checked, reject
 from tasks.sources.spans.chunks import chunks_of, named_chunks
 from tasks.sources.spans.prompt import flat
 from tasks.sources.spans.span import Assembled, Found, RefusedError, Span, SpanSettings, name_of
@@ -51,22 +51,9 @@ def assemble(spans: Sequence[Span], settings: SpanSettings, line: int = 1) -> As
     except ValueError:  # Python writes no number of more than 4,300 digits
         outcome = reject(line, about, "malformed_span", "a number is too long")
     else:
-        outcome = _checked(line, raw)
+        outcome = checked(line, raw)
     trace, refused_as = (None, outcome) if isinstance(outcome, Reject) else (outcome, None)
     return Assembled(line, trace, refused_as, found)
-
-
-def _checked(line: int, raw: bytes) -> Trace | Reject:
-    """A trace as JSON, held to the trace format."""
-    try:
-        trace = msgspec.json.decode(raw, type=Trace)
-    except msgspec.DecodeError as exc:
-        return undecodable(line, raw, exc)
-    if path := b"\\u0000" in raw and nul_path(msgspec.to_builtins(trace)):
-        return reject(line, raw, "nul_character", f"`str` with a NUL character - at `{path}`")
-    if wide := too_large(trace):
-        return reject(line, raw, "out_of_range", wide)
-    return msgspec.structs.replace(trace, timestamp=trace.timestamp.astimezone(UTC))
 
 
 def _fields(spans: Spans, found: Found) -> dict[str, object]:
@@ -95,7 +82,7 @@ def _fields(spans: Spans, found: Found) -> dict[str, object]:
         "generator": generator,
         "question": question,
         "answer": answer,
-        "chunks": named_chunks(documents, settings, found),
+        "chunks": named_chunks(documents, settings.chunk_id, found),
         "environment": _first(near, "environment"),
         "session": _first(near, "session"),
         "prompt_version": _first(near, "prompt_version"),

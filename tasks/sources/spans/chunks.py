@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from tasks.sources.reading.values import scalar
 from tasks.sources.spans.prompt import flat, in_prompt
-from tasks.sources.spans.span import Found, RefusedError, Span, SpanSettings, name_of, start_of
+from tasks.sources.spans.span import Found, RefusedError, Span, name_of, start_of
 from tasks.sources.spans.texts import Document, Message, messages_of, strings
 from tasks.sources.spans.tree import Spans, question_in
 
@@ -100,13 +100,17 @@ def _with_text(document: Document, pool: Sequence[Document]) -> Document:
     return document if source is None else replace(document, text=source.text, metadata=source.metadata)
 
 
-def named_chunks(documents: Sequence[Document], settings: SpanSettings, found: Found) -> list[dict[str, object]]:
-    """Chunks with ids that differ: the document's own, one of its metadata, or its position."""
+def named_chunks(documents: Sequence[Document], id_keys: Sequence[str], found: Found) -> list[dict[str, object]]:
+    """Chunks with ids that differ: the document's own, one of its metadata, or its position.
+
+    Args:
+        id_keys: Keys of the metadata, the first that a document has wins.
+    """
     chunks: list[dict[str, object]] = []
     taken: set[str] = set()
     for n, document in enumerate(documents, 1):
         data = document.metadata
-        key = next((key for key in settings.chunk_id if scalar(data.get(key))), None)
+        key = next((key for key in id_keys if scalar(data.get(key))), None)
         if document.id or key:
             found.where.setdefault("ids", "document" if document.id else f"metadata.{key}")
         else:

@@ -1,39 +1,37 @@
-"""Windows of start time, and export files: how the stores that are asked over HTTP divide what they read.
+"""Stores that are asked over HTTP, in windows of time, or whose exports are read.
 
-A window is a `SourceFile` whose path ends in its two times. A settled window always has the same fingerprint, so it is
-read once. One that may still get traces has another fingerprint in every run: what was read before comes as copies,
-which ingestion drops. Left out: requests, files, and what a span means (`assembly.py`).
+Left out: requests, windows, files, and what a span means (`assembly.py`).
 """
 
 import json
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import replace
-from datetime import UTC, date, datetime, timedelta
+from datetime import UTC, date, datetime
 from pathlib import Path
-from typing import Annotated, Any, NamedTuple, Protocol, Self, TypeAlias
+from typing import Annotated, Any, Protocol, Self, TypeAlias
 
 import msgspec
 import pyarrow as pa
 import tenacity
 from pydantic import Field, model_validator
 
-from tasks.core.config import Settings, WriteBack
+from tasks.core.config import WriteBack
 from tasks.core.errors import SourceError
 from tasks.core.schemas import FEEDBACK
 from tasks.core.types import Feedback
 from tasks.sources import Batch, Reject, SourceFile
 from tasks.sources.reading import exports, http
 from tasks.sources.reading.values import mapping, number, scalar
+from tasks.sources.reading.windows import Window, Windowed, window_of, windows
 from tasks.sources.spans.piles import batches, first, traces
 from tasks.sources.spans.span import Assembled, Span, SpanSettings
 
-SETTLED = "settled"
 _ALWAYS = datetime.min.replace(tzinfo=UTC), datetime.max.replace(tzinfo=UTC)
 
 Record: TypeAlias = dict[str, Any]
 
 
-class Pulled(Settings):
+class Pulled(Windowed):
     """Settings of every store that is asked over HTTP, or whose exports are read.
 
     Attributes:
@@ -41,8 +39,6 @@ class Pulled(Settings):
         paths: Export files instead of a server: globs or URLs; `{date}` stands for each requested day.
         storage_options: Of `paths`, handed to fsspec. Never secrets.
         timeout_s: Seconds that the server may take to answer.
-        grace_minutes: The longest that a trace may take until all of its spans have arrived; younger ones wait.
-        reread_hours: Hours before the first day, and after the end of each, that are read again for what arrived late.
         feedback: Names of the scores that hold the rating of a user; others are left out.
         spans: How spans become traces.
         write_back: Which scores are written back to the server; none where it is left out.
@@ -52,8 +48,6 @@ class Pulled(Settings):
     paths: list[Annotated[str, Field(min_length=1)]] = Field(default_factory=list)
     storage_options: dict[str, object] = Field(default_factory=dict)
     timeout_s: Annotated[float, Field(gt=0)] = 60
-    grace_minutes: Annotated[float, Field(gt=0, le=24 * 60)] = 15
-    reread_hours: Annotated[float, Field(ge=0, le=31 * 24)] = 6
     feedback: list[str] = Field(default=["user-feedback", "user_feedback", "user-score", "user_score"])
     spans: SpanSettings = SpanSettings()
     write_back: WriteBack | None = None
@@ -65,27 +59,6 @@ class Pulled(Settings):
         if self.write_back and self.url is None:
             raise ValueError("Should have `url` where it has `write_back`: scores can't be written to export files")
         return self
-
-
-class Window(NamedTuple):
-    """Traces that start at `start` or later, and before `end`; both in UTC."""
-
-    start: datetime
-    end: datetime
-
-    def begins(self, spans: Sequence[Span]) -> bool:
-        """Whether the first of these spans of a trace starts in the window."""
-        first = min((span.start for span in spans if span.start), default=self.start)
-        return self.start <= first < self.end
-
-    def holds(self, span: Span) -> bool:
-        """Whether a span starts in the window."""
-        return self.begins([span])
-
-    def widened(self, minutes: float) -> "Window":
-        """The window and some minutes on either side, where traces that cross its edges have their other spans."""
-        margin = timedelta(minutes=minutes)
-        return Window(self.start - margin, self.end + margin)
 
 
 class MalformedError(Exception):
@@ -172,7 +145,7 @@ class PulledSource:
         """
         given = self._store.ratings()
         for batch in batches(self._read(file, given), self.settings, self._window(file).begins):
-            yield _with_feedback(batch, given)
+            yield with_feedback(batch, given)
 
     @property
     def settings(self) -> SpanSettings:
@@ -231,47 +204,12 @@ class PulledSource:
                 yield replace(span, feedback=None)
 
 
-def _with_feedback(batch: Batch, given: Mapping[str, Feedback]) -> Batch:
+def with_feedback(batch: Batch, given: Mapping[str, Feedback]) -> Batch:
+    """The same traces with what users said of them, by trace id, outside of their content hashes."""
     at = batch.table.schema.get_field_index("feedback")
     found = [given.get(trace_id) for trace_id in batch.table["trace_id"].to_pylist()]
     column = pa.array([one and msgspec.structs.asdict(one) for one in found], FEEDBACK)
     return replace(batch, table=batch.table.set_column(at, batch.table.schema.field(at), column))
-
-
-def windows(place: str, config: Pulled, start: date, end: date, now: datetime) -> list[SourceFile]:
-    """One window for each of the days `start` to `end`, both inclusive, and one for the hours before.
-
-    Args:
-        place: As `Store.place`.
-        now: In UTC. What is younger than `grace_minutes` is in no window.
-    """
-    first = datetime(start.year, start.month, start.day, tzinfo=UTC)
-    reread = timedelta(hours=config.reread_hours)
-    last = now - timedelta(minutes=config.grace_minutes)
-    days = [first + timedelta(days=n) for n in range((end - start).days + 1)]
-    wanted = [Window(first - reread, first)] if reread else []
-    wanted += [Window(day, day + timedelta(days=1)) for day in days]
-    return [
-        SourceFile(
-            f"{place} {iso(window.start)}/{iso(min(window.end, last))}",
-            SETTLED if window.end + reread <= last else now.isoformat(),
-            window.start.date(),
-            place,
-        )
-        for window in wanted
-        if window.start < last
-    ]
-
-
-def window_of(file: SourceFile) -> Window:
-    """The window that a file of `windows` stands for."""
-    start, end = file.path.rpartition(" ")[2].split("/")
-    return Window(datetime.fromisoformat(start), datetime.fromisoformat(end))
-
-
-def iso(at: datetime) -> str:
-    """A time as APIs read it: UTC, in milliseconds."""
-    return at.astimezone(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
 
 
 def malformed(record: Record, detail: str) -> Reject:
