@@ -74,6 +74,33 @@ class TestCheck:
         assert ended.code == 3
         assert "trace 60% (at least 95%), of 5 traces seen" in ended.err
 
+    def test_of_a_table(self, command: Command, tmp_path: Path) -> None:
+        chunks = [{"ref": "c1", "body": "Tea is hot."}, {"body": "Tea is hot."}, {"body": "Ice is cold."}]
+        row = {"id": "t1", "at": "2026-11-01T12:00:00Z", "q": "Hot?", "a": "Hot [1].", "s": "s-1", "docs": chunks[:1]}
+        (tmp_path / "log.jsonl").write_text("".join(json.dumps(r) + "\n" for r in (
+            row, {**row, "id": "t2", "docs": chunks[1:], "s": None}, {**row, "id": "t3", "docs": []}, {**row, "id": "t4", "at": "noon"},
+            {k: v for k, v in row.items() if k != "a"}, {**row, "id": "t6", "a": None}, {**row, "id": "t7", "docs": [{}]},
+        )))  # fmt: skip
+        columns = {"id": "id", "timestamp": "at", "question": "q", "answer": "a", "session": "s", "chunks": "docs"}
+        chunk = {"text": "body", "id": "ref"}
+        file = settings(
+            tmp_path, {"kind": "table", "paths": ["log.jsonl"], "app": "shop", "columns": columns, "chunk": chunk}
+        )
+        found = result(command("sources", "check", file, "--date", DAY, "--format", "json"))
+        assert (found["seen"], found["imported"], found["skipped"], found["fit"]) == (7, 3, 4, False)
+        # The ids of the chunks of `t2` are only their positions.
+        assert [found[n] for n in ("chunks", "ids", "session", "timestamp")] == [(2, 4), (1, 2), (2, 3), (3, 4)]
+        assert {f["field"]: f["where"] for f in found["fields"]} == {
+            "trace": {}, "question": {"q": 3}, "answer": {"a": 3}, "chunks": {"docs": 2}, "prompt": {}, "ids": {"ref": 1},
+            "timestamp": {"at": 3}, "citations": {"answer": 2}, "session": {"s": 2},
+        }  # fmt: skip
+        assert causes(found) == {
+            "missing_field": ("trace", 1, "`columns`"), "no_answer": ("answer", 1, "`columns.answer`, unless the application failed"),
+            "no_chunk_text": ("chunks", 1, "`chunk.text`"), "no_chunks": ("chunks", 1, "`columns.chunks`"),
+            "by_position": ("ids", 1, "`chunk.id`, `columns.chunk_ids`"), "bad_timestamp": ("timestamp", 1, "`columns.timestamp`"),
+            "dangling": ("citations", 1, ""), "no_session": ("session", 1, "`columns.session`"),
+        }  # fmt: skip
+
     def test_of_a_server(self, look: Any) -> None:
         world = Mlflow([
             *(Small(f"t{n}") for n in range(38)), Small("cycle", cyclic=True), Small("two", roots=2), Small("failed", answer=None),

@@ -8,6 +8,7 @@ difference that is gone. The table of formats in README.md must have the same nu
 import json
 from collections import Counter
 from collections.abc import Callable
+from contextlib import ExitStack
 from dataclasses import dataclass, field
 from datetime import date
 from functools import cache
@@ -17,14 +18,34 @@ from typing import Any
 
 import pytest
 from kit.root import ROOT
+from kit.stores import postgres
 from kit.stores.worlds import fixture, read, rows, scenarios
 
 from tasks import sources
+from tasks.sources import Batch
 
 DAY = date(2026, 11, 22)
 FIELDS = ("app", "generator", "question", "answer", "chunks", "order", "ids", "scores", "session", "tags", "feedback")
 SPANS = {"app": "fernleaf-shop", "generator": "fernleaf-7b-instruct"}
 TRACES = ("simple", "two-retrievals", "rerank", "nested", "turn-1", "turn-2", "no-retrieval", "stream", "no-ids")
+
+TABLE = {
+    "app": "fernleaf-shop",
+    "columns": {
+        "id": "request_uuid", "timestamp": "asked_at", "question": "usr_query", "answer": "llm_reply", "generator": "llm",
+        "session": "conversation", "latency_ms": "ms", "chunks": "sources",
+    },
+    "chunk": {"text": "body", "id": "ref", "score": "sim"},
+}  # fmt: skip
+RATED_TABLE = {**TABLE, "columns": {**TABLE["columns"], "feedback": "thumbs"}, "ratings": {"up": 1, "down": 0}}  # type: ignore[dict-item]
+QUERY = """
+SELECT r.*, (
+    SELECT json_agg(json_build_object('ref', ref, 'body', body, 'sim', sim) ORDER BY pos)
+    FROM rag_source s WHERE s.request_uuid = r.request_uuid
+) AS sources
+FROM rag_request r WHERE asked_at >= :start AND asked_at < :end
+"""
+SAMPLES = {**SPANS, "day": DAY}
 
 NOT_RATED = {"feedback": "no rating is in the recording"}
 NOT_TAGGED = {"tags": "the label is in none of its attributes"}
@@ -64,6 +85,28 @@ OF_LANGCHAIN = {
     "simple": NOT_RATED | NO_SCORES | {"session": "its autologging knows no session"} | NOT_TAGGED,
     "stream": NO_SCORES,
 }
+
+
+def lacking(only: tuple[str, ...], **reasons: str) -> dict[str, dict[str, str]]:
+    """The differences of records that lack some fields, in the scenarios that have them."""
+    has = {
+        "tags": ("simple",), "feedback": ("simple",), "scores": tuple(k for k in only if k != "no-retrieval"),
+        "ids": tuple(k for k in only if k not in ("no-retrieval", "no-ids")),
+        "session": ("simple", "rerank", "turn-1", "turn-2", "no-retrieval"),
+    }  # fmt: skip
+    return {key: found for key in only if (found := {n: r for n, r in reasons.items() if key in has[n]})}
+
+
+IN_TABLE = lacking(TRACES, tags="no column has it")
+IN_QUERY = lacking(TRACES, tags="here every row has the label", feedback="no column has it")
+NO_LOG = {"session": "a sample knows no conversation", "tags": "nor labels", "feedback": "nor ratings"}
+OF_SAMPLE = {"scores": "nor scores of a retriever", **NO_LOG}
+NO_IDS = {"ids": "passages are texts only"}
+IN_TRULENS = lacking(
+    TRACES[:6], scores="the retriever logged texts only", **NO_IDS, **NO_LOG | {"session": "the application named none"}
+)
+IN_TRULENS["rerank"]["chunks"] = "the application has no reranker: the model was given all five passages"
+IN_DATABASES, OF_SPANS = {"sql", "trulens"}, {"phoenix", "otlp", "mlflow", "langfuse", "langsmith"}
 RECORDINGS = [
     Recording("jsonl", ".", "expected-traces.jsonl", refused=()),
     Recording("phoenix", "phoenix", "spans-manual.pages.json", pages("data"), differ=RATED_LATER),
@@ -90,6 +133,15 @@ RECORDINGS = [
     Recording("langsmith", "langsmith", "runs-query.pages.json", pages("runs"), differ=RATED_LATER),
     Recording("langsmith", "langsmith", "runs.jsonl", differ=RATED_LATER),
     Recording("langsmith", "langsmith", "bulk-export/**/*.parquet", differ=RATED_LATER),
+    *(Recording("table", "tables", f"log.{form}", refused=(), differ=IN_TABLE, more=RATED_TABLE) for form in ("jsonl", "csv", "parquet")),
+    Recording("sql", "tables", "postgres.sql", refused=(), differ=IN_QUERY, more={**TABLE, "query": QUERY}),
+    *(Recording("ragas", "ragas", f"single-turn.{form}", refused=(), differ=lacking(TRACES, **OF_SAMPLE), more=SAMPLES) for form in ("jsonl", "csv", "parquet")),
+    Recording("ragas", "ragas", "hf/data-00000-of-00001.arrow", refused=(), differ=lacking(TRACES, **OF_SAMPLE), more=SAMPLES),
+    Recording("ragas", "ragas", "v0.1-columns.jsonl", None, TRACES[:3], lacking(TRACES[:3], **OF_SAMPLE, **NO_IDS), (), SAMPLES),
+    Recording("ragas", "ragas", "multi-turn.jsonl", None, (), {}, ("missing_field",), SAMPLES),
+    Recording("ragchecker", "ragchecker", "checking_inputs.json", refused=(), differ=lacking(TRACES, **OF_SAMPLE), more=SAMPLES),
+    Recording("ragchecker", "ragchecker", "checking_outputs.json", None, TRACES[:2], lacking(TRACES[:2], **OF_SAMPLE), (), SAMPLES),
+    Recording("trulens", "trulens", "trulens.sqlite", None, TRACES[:6], IN_TRULENS, (), {"spans": SPANS}),
 ]  # fmt: skip
 
 
@@ -98,17 +150,30 @@ def imported(number: int) -> tuple[dict[str, dict[str, Any]], tuple[str, ...]]:
     """The traces of a recording by question, and the reasons of the refused ones."""
     of = RECORDINGS[number]
     with TemporaryDirectory() as folder:
-        base, path = fixture(of.folder, of.file.partition("**")[0]).parent, of.file
-        if "**" in of.file:
-            base = fixture(of.folder)
+        base, path = fixture(of.folder), of.file
         if of.unpack:
             records = of.unpack(json.loads((base / path).read_text()))
             base, path = Path(folder), "records.jsonl"
             (base / path).write_text("".join(json.dumps(r) + "\n" for r in records))
-        settings = {"kind": of.kind, "paths": [path], **of.more, **({} if of.kind == "jsonl" else {"spans": SPANS})}
-        source = sources.load(settings, "x.yaml", base)
-        batch = read(source, *source.files(DAY, DAY))
+        if of.kind in IN_DATABASES:
+            batch = from_database(of, base / path)
+        else:
+            spans = {"spans": SPANS} if of.kind in OF_SPANS else {}
+            source = sources.load({"kind": of.kind, "paths": [path], **of.more, **spans}, "x.yaml", base)
+            batch = read(source, *source.files(DAY, DAY))
     return {row["question"]: row for row in rows(batch)}, tuple(sorted(r.reason for r in batch.rejects))
+
+
+def from_database(of: Recording, file: Path) -> Batch:
+    """What is in a database: a file of SQLite, or what a script makes in a PostgreSQL of our own."""
+    with ExitStack() as stack:
+        address = f"sqlite:///{file}"
+        if file.suffix == ".sql":
+            address = stack.enter_context(postgres.postgres())
+            postgres.psql(Path(address.partition("host=")[2]), file.read_text())
+        stack.enter_context(pytest.MonkeyPatch.context()).setenv("TEST_DSN", address)
+        source = sources.load({"kind": of.kind, "dsn_env": "TEST_DSN", **of.more}, "x.yaml", Path())
+        return read(source, *source.files(DAY, DAY))
 
 
 def differing(row: dict[str, Any], wanted: dict[str, Any]) -> set[str]:
@@ -167,7 +232,8 @@ def test_the_table_of_formats_has_these_numbers() -> None:
             exact[of.kind, "traces"] += 1
             wrong |= {"order"} if "chunks" in wrong else set()
             exact.update((of.kind, name) for name in FIELDS if name not in wrong)
-    rated = {"jsonl": "yes", "phoenix": "yes", "otlp": "–", "mlflow": "yes", "langfuse": "exports", "langsmith": "yes"}
+    rated = {"jsonl": "yes", "phoenix": "yes", "otlp": "–", "mlflow": "yes", "langfuse": "exports", "langsmith": "yes",
+             "table": "yes", "sql": "yes", "ragas": "–", "ragchecker": "–", "trulens": "–"}  # fmt: skip
     columns = ("question", "answer", "chunks", "order", "ids", "session")
     lines = (ROOT / "README.md").read_text(encoding="utf-8").splitlines()
     for kind in dict.fromkeys(r.kind for r in RECORDINGS):

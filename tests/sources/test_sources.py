@@ -14,7 +14,9 @@ GOOD: dict[str, object] = {"kind": "jsonl", "paths": ["a.jsonl"]}
 
 
 def test_kinds_are_the_public_modules() -> None:
-    assert list(plugins.kinds(sources)) == ["jsonl", "langfuse", "langsmith", "mlflow", "otlp", "phoenix"]
+    assert list(plugins.kinds(sources)) == [
+        "jsonl", "langfuse", "langsmith", "mlflow", "otlp", "phoenix", "ragas", "ragchecker", "sql", "table", "trulens",
+    ]  # fmt: skip
 
 
 def test_loads_by_kind() -> None:
@@ -24,9 +26,13 @@ def test_loads_by_kind() -> None:
 @pytest.mark.parametrize(
     ("settings", "message"),
     [
-        ({"paths": ["a"]}, "s.yaml: kind is missing. Write one of: jsonl, langfuse, langsmith, mlflow, otlp, phoenix."),
+        (
+            {"paths": ["a"]},
+            "s.yaml: kind is missing. Write one of: jsonl, langfuse, langsmith, mlflow, otlp, phoenix, ragas, ",
+        ),
         ({**GOOD, "kind": "json"}, "s.yaml: kind is 'json', which is no kind of source. Did you mean 'jsonl'?"),
         ({**GOOD, "kind": "reading"}, "s.yaml: kind is 'reading', which is no kind of source."),
+        ({**GOOD, "kind": "tabular"}, "s.yaml: kind is 'tabular', which is no kind of source."),
         ({**GOOD, "kind": 3}, "s.yaml: kind is 3, which is no kind of source."),
         ({**GOOD, "kind": ["jsonl"]}, "s.yaml: kind is ['jsonl'], which is no kind of source."),
         ({"kind": "jsonl"}, "s.yaml: paths is missing."),

@@ -130,6 +130,8 @@ def _csv(blocks: Iterator[bytes], path: str, *, strict: bool) -> Iterator[tuple[
     errors = "surrogateescape" if strict else "replace"
     rows = csv.reader(io.TextIOWrapper(io.BufferedReader(_Stream(blocks)), "utf-8-sig", errors, newline=""))
     names = _row(rows, path) or []
+    if strict and not all(_is_text(name) and "\0" not in name for name in names):
+        raise SourceError(f"{path} is not encoded in UTF-8. Nothing of it is kept; write it again in UTF-8.")
     while (row := _row(rows, path)) is not None:
         line = rows.line_num
         if len(row) == len(names):

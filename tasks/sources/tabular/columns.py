@@ -392,6 +392,9 @@ class Mapper:
             raise _RefusedError("no_chunk_text", f"none of {len(documents)} chunks has a text - at `{path}`")
         if documents:
             found.where["chunks"] = path
+            apart = self._columns.get("chunk_ids") or self._chunk.get("id")
+            if apart and any(d.id for d in documents):
+                found.where["ids"] = " or ".join(path for path, _ in apart.paths)
         else:
             found.missed["chunks"] = "no_chunks"
         return documents

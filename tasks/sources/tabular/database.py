@@ -106,11 +106,11 @@ class Database:
                 file = f"file:{str(url.database).removeprefix('file:')}"
                 url = url.set(drivername="sqlite+pysqlite", database=file, query={"mode": "ro", "uri": "true"})
             url.get_dialect().import_dbapi()
-        except (ArgumentError, ValueError) as exc:
-            remedy = "Write one like postgresql://user:password@host:5432/name; escape @, / and : in a password."
-            raise UsageError(wrong + remedy) from exc
         except (NoSuchModuleError, ImportError) as exc:
             remedy = "Install the driver that its first word names, as SQLAlchemy's documentation of dialects lists it."
+            raise UsageError(wrong + remedy) from exc
+        except (ArgumentError, ValueError) as exc:
+            remedy = "Write one like postgresql://user:password@host:5432/name; escape @, / and : in a password."
             raise UsageError(wrong + remedy) from exc
         return url
 
@@ -191,17 +191,22 @@ def _parts(connection: Connection, query: str, window: Window) -> Generator[list
         connection.exec_driver_sql("PRAGMA query_only = ON")
     elif dialect in ("mysql", "mariadb", "oracle"):
         connection.exec_driver_sql(_READ_ONLY)
-    zoned = dialect in ("postgresql", "oracle")
-    times = {name: at if zoned else at.astimezone(UTC).replace(tzinfo=None) for name, at in window._asdict().items()}
-    result = connection.execute(_statement(query, zoned=zoned), times)
+    result = connection.execute(*_bound(query, window, dialect))
     names = list(result.keys())
     with closing(result):
         for part in result.partitions(ROWS):
             yield [dict(zip(names, row, strict=True)) for row in part]
 
 
-def _statement(query: str, *, zoned: bool) -> TextClause:
-    return text(query).bindparams(*(bindparam(name, type_=DateTime(timezone=zoned)) for name in ("start", "end")))
+def _bound(query: str, window: Window, dialect: str) -> tuple[TextClause, dict[str, object]]:
+    """The statement, and its window as the database compares times; without a zone where it knows none."""
+    zoned = dialect in ("postgresql", "oracle")
+    times = {name: at.astimezone(UTC) for name, at in window._asdict().items()}
+    if dialect == "sqlite":  # which has texts: the shortest form of a time comes before all others of it
+        return text(query), {name: at.replace(tzinfo=None).isoformat(" ") for name, at in times.items()}
+    kind = DateTime(timezone=zoned)
+    statement = text(query).bindparams(*(bindparam(name, type_=kind) for name in times))
+    return statement, {name: at if zoned else at.replace(tzinfo=None) for name, at in times.items()}
 
 
 def _causes(exc: BaseException | None) -> Iterator[BaseException]:

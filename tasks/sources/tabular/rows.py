@@ -41,7 +41,7 @@ class FilePaths(Tabular):
     def _dated(self) -> Self:
         if self.day is None and self.columns.timestamp is None and not all("{date}" in path for path in self.paths):
             raise ValueError(
-                "Should have `day`, because the rows have no times: or name a column in `columns.timestamp`, or write "
+                "Should have `day`, because the rows have no times; or name a column in `columns.timestamp`, or write "
                 "{date} in each of `paths`"
             )
         return self
