@@ -21,13 +21,6 @@ class RagcheckerColumns(Columns):
     reference_answer: Paths | None = ("gt_answer",)
 
 
-class RagcheckerChunk(ChunkPaths):
-    """The keys of a passage."""
-
-    text: Paths | None = ("text",)
-    id: Paths | None = ("doc_id",)
-
-
 class Config(FilePaths):
     """Settings of a `ragchecker` source; see `FilePaths` and `Tabular` for those that it shares.
 
@@ -39,7 +32,7 @@ class Config(FilePaths):
 
     kind: Literal["ragchecker"]
     columns: RagcheckerColumns = RagcheckerColumns()
-    chunk: RagcheckerChunk = RagcheckerChunk()
+    chunk: ChunkPaths = ChunkPaths(id=("doc_id",))
 
 
 def build(config: Config, base: Path) -> Source:

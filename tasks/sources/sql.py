@@ -3,15 +3,14 @@
 from collections.abc import Callable, Iterator
 from datetime import UTC, date, datetime
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated, Literal, Self
 
-from pydantic import AfterValidator, Field
+from pydantic import AfterValidator, Field, model_validator
 
 from tasks.core import keys
 from tasks.sources import Source, SourceFile
 from tasks.sources.reading.windows import window_of, windows
-from tasks.sources.tabular import Columns, Tabular, TabularSource
-from tasks.sources.tabular.columns import Paths
+from tasks.sources.tabular import Tabular, TabularSource
 from tasks.sources.tabular.database import Database, InDatabase, parameters
 from tasks.sources.tabular.rows import Numbered
 
@@ -24,12 +23,6 @@ def _bounded(query: str) -> str:
     return query
 
 
-class QueryColumns(Columns):
-    """The columns of a query, which says when a trace was asked."""
-
-    timestamp: Paths
-
-
 class Config(Tabular, InDatabase):
     """Settings of a `sql` source; see `InDatabase` and `Tabular` for those that it shares.
 
@@ -39,7 +32,12 @@ class Config(Tabular, InDatabase):
 
     kind: Literal["sql"]
     query: Annotated[str, Field(min_length=1), AfterValidator(_bounded)]
-    columns: QueryColumns
+
+    @model_validator(mode="after")
+    def _timed(self) -> Self:
+        if self.columns.timestamp is None:
+            raise ValueError("Should have `columns.timestamp`, the column that says when a trace was asked")
+        return self
 
 
 def build(config: Config, base: Path) -> Source:  # noqa: ARG001 - a database is no file of the config's directory

@@ -1,4 +1,4 @@
-"""Traces of TruLens: the spans in its database, SQLite or PostgreSQL, as versions from 1.5 on write them.
+"""Traces of TruLens: the spans in its database, SQLite or PostgreSQL, as version 2 writes them.
 
 A record is a trace. Spans of evaluations are left out. Left out too: what a span means (`spans/`).
 """

@@ -221,6 +221,11 @@ class TestConfig:
         with pytest.raises(ConfigError, match="should hold :start and :end"):
             sources.load(given, "x.yaml", Path())
 
+    def test_a_column_of_times_is_needed(self) -> None:
+        columns = {k: v for k, v in COLUMNS.items() if k != "timestamp"}
+        with pytest.raises(ConfigError, match=r"should have `columns\.timestamp`"):
+            sources.load({"kind": "sql", "dsn_env": "TEST_DSN", "query": QUERY, "columns": columns}, "x.yaml", Path())
+
     def test_the_address_itself_is_not_shown(self) -> None:
         given = {"kind": "sql", "dsn_env": "postgresql://u:secret-pw@host/x", "query": QUERY, "columns": COLUMNS}
         message = complaint(lambda: sources.load(given, "x.yaml", Path()), UsageError)

@@ -106,12 +106,12 @@ class Database:
                 file = f"file:{str(url.database).removeprefix('file:')}"
                 url = url.set(drivername="sqlite+pysqlite", database=file, query={"mode": "ro", "uri": "true"})
             url.get_dialect().import_dbapi()
-        except (NoSuchModuleError, ImportError) as exc:
+        except (NoSuchModuleError, ImportError):
             remedy = "Install the driver that its first word names, as SQLAlchemy's documentation of dialects lists it."
-            raise UsageError(wrong + remedy) from exc
-        except (ArgumentError, ValueError) as exc:
+            raise UsageError(wrong + remedy) from None  # the cause may quote the address
+        except (ArgumentError, ValueError):
             remedy = "Write one like postgresql://user:password@host:5432/name; escape @, / and : in a password."
-            raise UsageError(wrong + remedy) from exc
+            raise UsageError(wrong + remedy) from None  # the cause may quote the address
         return url
 
     @contextmanager
