@@ -47,7 +47,7 @@ class Config(InDatabase):
     """Settings of a `trulens` source; see `InDatabase` for those that it shares.
 
     Attributes:
-        prefix: Begins the names of the tables, as TruLens was told.
+        prefix: Begins the names of the tables, as in the `database_prefix` of TruLens.
         spans: How spans become traces.
     """
 

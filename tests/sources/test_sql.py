@@ -32,10 +32,10 @@ def run(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.Monk
     """Run SQL in a fresh database with a table `log`, which $TEST_DSN names."""
     created = "CREATE TABLE log (id integer, at {time}, q text, a text, docs {json});"
     if request.param == "sqlite":
-        monkeypatch.setenv("TEST_DSN", f"sqlite:///{tmp_path / 'log.db'}")
+        monkeypatch.setenv("TEST_DSN", f"sqlite:///{tmp_path / '50% of it.db'}")
 
         def script(text: str) -> None:
-            with sqlite3.connect(tmp_path / "log.db") as connection:
+            with sqlite3.connect(tmp_path / "50% of it.db") as connection:
                 connection.executescript(text)
 
         script(created.format(time="text", json="text"))

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from kit.stores import postgres
 from kit.stores.worlds import SECRET, complaint, read, rows
 
 from tasks.core.config import validate
@@ -55,6 +56,11 @@ def load(base: Path, monkeypatch: pytest.MonkeyPatch, *events: dict[str, Any], *
                 f"INSERT INTO trulens_events ({', '.join(one)}) VALUES ({', '.join('?' * len(one))})", values
             )
     monkeypatch.setenv("TEST_DSN", f"sqlite:///{base / 't.db'}")
+    return opened(**more)
+
+
+def opened(**more: Any) -> Batch:
+    """What is in the database that $TEST_DSN names."""
     config = validate(trulens.Config, {"kind": "trulens", "dsn_env": "TEST_DSN", **more}, "x.yaml", "")
     of = trulens.TrulensSource(config, now=lambda: NOON + timedelta(days=9))
     return read(of, *of.files(DAY, DAY))
@@ -66,6 +72,20 @@ def test_a_record(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
               "question": "What is r1?", "answer": f"The {SECRET} is [1].", "latency_ms": 500.0, "retriever": "search"}  # fmt: skip
     assert {name: row[name] for name in wanted} == wanted
     assert [(c["chunk_id"], c["text"]) for c in row["chunks"]] == [("1", f"A {SECRET}."), ("2", "B.")]
+
+
+def test_in_postgresql(server: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    events = "".join(
+        f"""INSERT INTO prod_events VALUES ('{e["event_id"]}', $j${json.dumps(e["record"])}$j$, $j${json.dumps(e["record_attributes"])}$j$,
+            'SPAN', '{{}}', '{e["start_timestamp"]}', '{e["timestamp"]}', $j${json.dumps(e["trace"])}$j$);"""
+        for e in record()
+    )
+    columns = "event_id text, record json, record_attributes json, record_type text, resource_attributes json"
+    made = f"DROP TABLE IF EXISTS prod_events; CREATE TABLE prod_events ({columns}, start_timestamp timestamp, timestamp timestamp, trace json);"
+    postgres.psql(Path(server.partition("host=")[2]), made + events)
+    monkeypatch.setenv("TEST_DSN", server)
+    batch = opened(prefix="prod_")
+    assert [(row["trace_id"], row["timestamp"], len(row["chunks"])) for row in rows(batch)] == [("r1", NOON, 2)]
 
 
 def test_records_of_one_trace_are_traces_of_their_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -205,7 +205,7 @@ class PulledSource:
 
 
 def with_feedback(batch: Batch, given: Mapping[str, Feedback]) -> Batch:
-    """The same traces with what users said of them, by trace id, outside of their content hashes."""
+    """The same traces with the ratings of users, by trace id, outside of their content hashes."""
     at = batch.table.schema.get_field_index("feedback")
     found = [given.get(trace_id) for trace_id in batch.table["trace_id"].to_pylist()]
     column = pa.array([one and msgspec.structs.asdict(one) for one in found], FEEDBACK)

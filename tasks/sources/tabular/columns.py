@@ -233,7 +233,7 @@ class Mapper:
         )
 
     def assembled(self, row: Row, line: int, day: datetime | None = None) -> tuple[Assembled, Feedback | None]:
-        """The trace of a row, or a reject, and what the user said of it. Never raises for what is in it.
+        """The trace of a row, or a reject, and the rating of its user. Never raises for what is in it.
 
         Args:
             line: Of the row in its file, from 1.

@@ -10,6 +10,7 @@ from collections.abc import Generator, Iterator, Mapping
 from contextlib import closing, contextmanager
 from datetime import UTC
 from typing import Any
+from urllib.parse import quote
 
 from sqlalchemy import URL, Connection, DateTime, NullPool, TextClause, bindparam, create_engine, make_url, text
 from sqlalchemy.exc import ArgumentError, DBAPIError, NoSuchModuleError
@@ -101,9 +102,9 @@ class Database:
                 mode = url.query.get("sslmode")
                 url = url.difference_update_query(["sslmode", *_OF_LIBPQ]).set(drivername="postgresql+asyncpg")
                 url = url.update_query_dict({"ssl": mode}) if mode else url
-            elif url.drivername.startswith("sqlite") and url.database not in (None, "", ":memory:"):
+            elif family == "sqlite" and url.database and url.database != ":memory:":
                 # The mode makes no file where there is none.
-                file = f"file:{str(url.database).removeprefix('file:')}"
+                file = url.database if url.database.startswith("file:") else f"file:{quote(url.database)}"
                 url = url.set(drivername="sqlite+pysqlite", database=file, query={"mode": "ro", "uri": "true"})
             url.get_dialect().import_dbapi()
         except (NoSuchModuleError, ImportError):
@@ -138,7 +139,7 @@ class Database:
         elif not state and isinstance(driver, TypeError):
             kind = "option"
         problem, remedy = _PROBLEMS[kind]
-        if kind == "42":  # what is said of the query holds no value of a row
+        if kind == "42":  # a message about the query holds no value of a row
             problem = f"{problem} ({_line(driver)})"
         elif not kind:
             problem = f"{problem} ({type(driver).__name__}{f' {state}' if state else ''})"

@@ -79,7 +79,7 @@ class TabularSource:
         return self._store.files(start, end)
 
     def read(self, file: SourceFile) -> Iterator[Batch]:
-        """See `tasks.sources.Source.read`. What users said of an answer stays out of the content hash."""
+        """See `tasks.sources.Source.read`. Ratings of users stay out of the content hash."""
         found = self._assembled(file)
         while group := list(islice(found, BATCH_ROWS)):
             good = [(one.line, one.trace) for one, _ in group if one.trace]
