@@ -36,7 +36,7 @@ def run(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.Monk
 
         def script(text: str) -> None:
             with sqlite3.connect(tmp_path / "50% of it.db") as connection:
-                connection.executescript(text)
+                connection.executescript(f"BEGIN; {text} COMMIT;")  # one write, not one a row
 
         script(created.format(time="text", json="text"))
         return script
