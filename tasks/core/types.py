@@ -66,6 +66,7 @@ class Trace(Struct, frozen=True, gc=False, omit_defaults=True):
     latency_ms: Annotated[float, Meta(ge=0)] | None = None
     tokens_in: Annotated[int, Meta(ge=0)] | None = None
     tokens_out: Annotated[int, Meta(ge=0)] | None = None
+    cost: Annotated[float, Meta(ge=0)] | None = None
     tags: dict[str, str] = msgspec.field(default_factory=dict)
     reference_answer: str | None = None
     gold_chunk_ids: tuple[str, ...] | None = None

@@ -13,7 +13,7 @@ from pydantic import Field
 from tasks.core.types import Feedback
 from tasks.sources import Reject, Source
 from tasks.sources.reading import exports, http
-from tasks.sources.reading.values import mapping, moment, parsed, scalar, whole
+from tasks.sources.reading.values import mapping, moment, number, parsed, scalar, whole
 from tasks.sources.reading.windows import Window, iso
 from tasks.sources.spans import Span, pull
 from tasks.sources.spans.pull import MalformedError, PulledSource, Record
@@ -127,6 +127,7 @@ class LangfuseStore:
             model=scalar(row.get("model")) or scalar(row.get("providedModelName")),
             tokens_in=whole(usage.get("input")),
             tokens_out=whole(usage.get("output")),
+            cost=number(row.get("totalCost", mapping(row.get("costDetails")).get("total"))),
             prompt_version=" ".join(filter(None, prompt)) or None,
             session=scalar(row.get("sessionId")),
             environment=scalar(row.get("environment")),

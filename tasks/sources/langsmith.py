@@ -15,7 +15,7 @@ from tasks.core.errors import UsageError
 from tasks.core.types import Feedback
 from tasks.sources import Reject, Source
 from tasks.sources.reading import http
-from tasks.sources.reading.values import mapping, moment, parsed, scalar, whole
+from tasks.sources.reading.values import mapping, moment, number, parsed, scalar, whole
 from tasks.sources.reading.windows import Window, iso
 from tasks.sources.spans import Span, pull
 from tasks.sources.spans.pull import MalformedError, PulledSource, Record
@@ -24,7 +24,7 @@ from tasks.sources.spans.texts import kind_of
 PAGE = 100  # runs, the most that the server gives at once
 SELECT = [
     "id", "trace_id", "parent_run_id", "name", "run_type", "start_time", "end_time", "status", "error", "inputs",
-    "outputs", "extra", "prompt_tokens", "completion_tokens", "feedback_stats",
+    "outputs", "extra", "prompt_tokens", "completion_tokens", "total_cost", "feedback_stats",
 ]  # fmt: skip
 
 _CHECK = "Check `url` and `project`"
@@ -139,6 +139,7 @@ class LangsmithStore:
             model=next(filter(None, map(scalar, names)), None),
             tokens_in=whole(usage.get("input_tokens")) if tokens_in is None else tokens_in,
             tokens_out=whole(usage.get("output_tokens")) if tokens_out is None else tokens_out,
+            cost=number(record.get("total_cost")),
             session=next(filter(None, (scalar(metadata.get(key)) for key in _SESSION)), None),
             tags={} if parent else _tags(metadata),
             feedback=None if parent else self._feedback(mapping(record.get("feedback_stats"))),

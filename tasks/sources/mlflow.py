@@ -17,7 +17,7 @@ from tasks.core.errors import ConnectionLostError, SourceError
 from tasks.core.types import Feedback
 from tasks.sources import Reject, Source
 from tasks.sources.reading import http
-from tasks.sources.reading.values import decode_json, from_ns, mapping, scalar, whole
+from tasks.sources.reading.values import decode_json, from_ns, mapping, number, scalar, whole
 from tasks.sources.reading.windows import Window
 from tasks.sources.spans import Span, pull
 from tasks.sources.spans.pull import MalformedError, PulledSource, Record
@@ -201,6 +201,7 @@ def _span(
         model=next(filter(None, map(scalar, names)), None),
         tokens_in=whole(usage.get("input_tokens")),
         tokens_out=whole(usage.get("output_tokens")),
+        cost=number(mapping(data.get("mlflow.llm.cost")).get("total_cost")),
         session=scalar(more.get("mlflow.trace.session")),
         app=scalar(tags.get("app")),
         tags={} if parent else {k: v for k, value in own.items() if (v := scalar(value))},

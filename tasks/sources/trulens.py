@@ -12,7 +12,7 @@ from typing import Annotated, Any, Literal
 from pydantic import Field
 
 from tasks.sources import Batch, Reject, Source, SourceFile
-from tasks.sources.reading.values import mapping, moment, scalar, whole
+from tasks.sources.reading.values import mapping, moment, number, scalar, whole
 from tasks.sources.reading.windows import Window, window_of, windows
 from tasks.sources.spans import Assembled, Span, SpanSettings, batches, first, traces
 from tasks.sources.spans.attributes import span_of
@@ -150,6 +150,7 @@ def span_of_event(row: Mapping[str, Any]) -> Span | None:
         model=scalar(own.get("cost.model")) or found.model,
         tokens_in=whole(own.get("cost.num_prompt_tokens")) or found.tokens_in,
         tokens_out=whole(own.get("cost.num_completion_tokens")) or found.tokens_out,
+        cost=number(own.get("cost.cost")) if own.get("cost.cost_currency", "USD") == "USD" else None,
         session=scalar(own.get("conversation_id")) or found.session,
         app=scalar(own.get("app_name")) or found.app,
     )

@@ -11,7 +11,20 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from kit.stores.server import Asked, Reply, serve
-from kit.stores.worlds import KEY, Langfuse, Small, check_scenarios, complaint, day, fixture, names, read, rows, source
+from kit.stores.worlds import (
+    COST,
+    KEY,
+    Langfuse,
+    Small,
+    check_scenarios,
+    complaint,
+    day,
+    fixture,
+    names,
+    read,
+    rows,
+    source,
+)
 
 from tasks.sources import Source
 from tasks.sources.langfuse import Config, build
@@ -63,7 +76,7 @@ def test_exports_say_what_the_api_says(tmp_path: Path, suffix: str) -> None:
     assert [r["content_hash"] for r in found] == [r["content_hash"] for r in pulled]
     (row, _) = found
     assert (row["environment"], row["session"], row["prompt_version"]) == ("production", "s-1", "qa 3")
-    assert (row["tokens_in"], row["tokens_out"]) == (9, 4)
+    assert (row["tokens_in"], row["tokens_out"], row["cost"]) == (9, 4, COST)
 
 
 def test_a_trace_may_lie_in_several_files(tmp_path: Path) -> None:

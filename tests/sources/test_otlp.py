@@ -53,7 +53,7 @@ def small(trace: int = 1, second: int = 0) -> list[dict[str, Any]]:
     said = [{"role": "assistant", "parts": [{"type": "text", "content": f"A {SECRET} [1]."}]}]
     return [
         span(trace, 2, 1, second + 1, gen_ai__operation__name="retrieval", gen_ai__retrieval__documents=found),
-        span(trace, 3, 1, second + 3, gen_ai__operation__name="chat", gen_ai__request__model="m-1", gen_ai__output__messages=said),
+        span(trace, 3, 1, second + 3, gen_ai__operation__name="chat", gen_ai__request__model="m-1", gen_ai__usage__cost=0.002, gen_ai__output__messages=said),
         span(trace, 1, 0, second, gen_ai__operation__name="invoke_agent", gen_ai__input__messages=asked, gen_ai__output__messages=said),
     ]  # fmt: skip
 
@@ -107,7 +107,7 @@ def test_fields(tmp_path: Path) -> None:
     (row,) = rows(of(tmp_path, line(small())))
     assert row["trace_id"] == f"{1:032x}"
     assert (row["app"], row["environment"], row["generator"]) == ("shop", "prod", "m-1")
-    assert (row["question"], row["latency_ms"]) == ("What is 1?", 1000.0)
+    assert (row["question"], row["latency_ms"], row["cost"]) == ("What is 1?", 1000.0, 0.002)
     (chunk,) = row["chunks"]
     assert (chunk["chunk_id"], chunk["retrieval_score"], chunk["doc_id"]) == ("c1", 0.5, "d.md")
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 from kit.stores.server import Asked, Reply, serve
-from kit.stores.worlds import KEY, NOON, SECRET, Phoenix, Small, complaint, fixture, names, read, rows, scenarios
+from kit.stores.worlds import COST, KEY, NOON, SECRET, Phoenix, Small, complaint, fixture, names, read, rows, scenarios
 
 from tasks.core.errors import ConnectionLostError, SourceError, UsageError
 from tasks.sources import Batch, Source, load
@@ -34,6 +34,7 @@ def pulled(world: Phoenix, **more: Any) -> Batch:
 
 def test_fields() -> None:
     (row,) = rows(pulled(Phoenix([Small("a", rating=1.0)])))
+    assert row["cost"] == COST
     assert (row["trace_id"], row["app"], row["generator"], row["session"]) == ("tr-a", "shop", "m-1", "s-1")
     assert (row["timestamp"], row["tags"]) == (NOON, {"tier": "gold"})
     assert row["feedback"] == {"score": 1.0, "comment": "fine"}

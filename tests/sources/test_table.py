@@ -64,15 +64,15 @@ class TestColumns:
         more = {
             "app": "app", "generator": "llm", "environment": "env", "session": "s", "prompt_version": "pv", "retriever": "r",
             "latency_ms": "ms", "tokens_in": "tin", "tokens_out": "tout", "tags": {"lang": "meta.lang"}, "repeat": "n",
-            "reference_answer": "ref", "gold_chunk_ids": "gold", "feedback": "thumbs", "feedback_comment": "note",
+            "cost": "usd", "reference_answer": "ref", "gold_chunk_ids": "gold", "feedback": "thumbs", "feedback_comment": "note",
         }  # fmt: skip
         row = one(
             tmp_path, more, {"ratings": {"up": 1, "down": 0}}, app="bot", llm="m-1", env="production", s=7, pv="v2", r="bm25",
-            ms="12.5", tin=10, tout="4", meta='{"lang": "en"}', n=2, ref="Yes.", gold=["1", 2], thumbs="down", note="no",
+            ms="12.5", tin=10, tout="4", usd="0.002", meta='{"lang": "en"}', n=2, ref="Yes.", gold=["1", 2], thumbs="down", note="no",
         )  # fmt: skip
         wanted = {
             "trace_id": "t1", "timestamp": NOON, "app": "bot", "generator": "m-1", "environment": "production", "session": "7",
-            "prompt_version": "v2", "retriever": "bm25", "latency_ms": 12.5, "tokens_in": 10, "tokens_out": 4, "tags": {"lang": "en"},
+            "prompt_version": "v2", "retriever": "bm25", "latency_ms": 12.5, "tokens_in": 10, "tokens_out": 4, "tags": {"lang": "en"}, "cost": 0.002,
             "repeat": 2, "reference_answer": "Yes.", "gold_chunk_ids": ["1", "2"], "feedback": {"score": 0.0, "comment": "no"},
             "question": ROW["q"], "answer": ROW["a"],
         }  # fmt: skip

@@ -40,7 +40,7 @@ def record(name: str = "r1", found: object = (f"A {SECRET}.", "B.")) -> list[dic
         event("query", "record_root", 0, "outside", name, record_root__input=question, record_root__output=answer, conversation_id="s-1"),
         event("search", "retrieval", 1, f"{name}query", name, retrieval__query_text=question, retrieval__retrieved_contexts=found),
         event("write", "generation", 2, f"{name}query", name, call__kwargs__contexts=found, call__kwargs__question=question,
-              call__return=answer, cost__model="m-1", cost__num_prompt_tokens=9, cost__num_completion_tokens=4),
+              call__return=answer, cost__model="m-1", cost__num_prompt_tokens=9, cost__num_completion_tokens=4, cost__cost=0.002),
         event("judge", "eval_root", 3, "", name, eval_root__score=1.0),
     ]  # fmt: skip
 
@@ -68,7 +68,7 @@ def opened(**more: Any) -> Batch:
 
 def test_a_record(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (row,) = rows(load(tmp_path, monkeypatch, *record()))
-    wanted = {"trace_id": "r1", "timestamp": NOON, "app": "shop", "generator": "m-1", "session": "s-1", "tokens_in": 9, "tokens_out": 4,
+    wanted = {"trace_id": "r1", "timestamp": NOON, "app": "shop", "generator": "m-1", "session": "s-1", "tokens_in": 9, "tokens_out": 4, "cost": 0.002,
               "question": "What is r1?", "answer": f"The {SECRET} is [1].", "latency_ms": 500.0, "retriever": "search"}  # fmt: skip
     assert {name: row[name] for name in wanted} == wanted
     assert [(c["chunk_id"], c["text"]) for c in row["chunks"]] == [("1", f"A {SECRET}."), ("2", "B.")]

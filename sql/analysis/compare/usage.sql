@@ -5,7 +5,8 @@ SELECT
     count(*) AS n,
     avg(t.tokens_in) AS tokens_in,
     avg(t.tokens_out) AS tokens_out,
-    median(t.latency_ms) / 1000 AS latency_s
+    median(t.latency_ms) / 1000 AS latency_s,
+    avg(t.cost) AS cost
 FROM trace_scores AS s
 JOIN traces AS t ON t.date = s.date AND t.trace_id = s.trace_id
 WHERE

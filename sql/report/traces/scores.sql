@@ -2,7 +2,7 @@
 -- Inputs: traces, trace_scores, trace_grace. Parameters: $recipe, $night, $trace_ids.
 SELECT
     t.trace_id, t.timestamp, t.app, t.environment, t.session, t.question, t.answer, t.chunks, t.generator,
-    t.prompt_version, t.retriever, t.latency_ms, t.tokens_in, t.tokens_out, t.tags, t.reference_answer,
+    t.prompt_version, t.retriever, t.latency_ms, t.tokens_in, t.tokens_out, t.cost, t.tags, t.reference_answer,
     t.gold_chunk_ids, t.feedback, t.repeat,
     s.groundedness_status, s.groundedness_score, s.faithfulness, s.claims_total, s.claims_judged,
     s.claims_supported, s.claims_partial, s.claims_unsupported, s.claims_contradicted, s.claims_misused,

@@ -39,6 +39,7 @@ TRACES = Table(
         col("latency_ms", F64, "Time to answer, in milliseconds."),
         col("tokens_in", I64, "Prompt tokens of the generator."),
         col("tokens_out", I64, "Completion tokens of the generator."),
+        col("cost", F64, "What the answer cost the application, in US dollars; null if it is not known."),
         col("tags", pa.map_(S, S), "Free labels.", null=False),
         col("reference_answer", S, "A known good answer."),
         col("gold_chunk_ids", STRINGS, "Annotated right sources."),

@@ -205,9 +205,16 @@ def _cost(rows: Sequence[Row]) -> Iterator[doc.Table]:
     else:
         yield doc.table(
             "Cost of an answer, as logged",
-            ("", "traces", "mean tokens read", "mean tokens written", "median time"),
+            ("", "traces", "mean tokens read", "mean tokens written", "median time", "mean cost, US$"),
             [
-                (r["arm"], r["n"], number(r["tokens_in"], 0), number(r["tokens_out"], 0), doc.seconds(r["latency_s"]))
+                (
+                    r["arm"],
+                    r["n"],
+                    number(r["tokens_in"], 0),
+                    number(r["tokens_out"], 0),
+                    doc.seconds(r["latency_s"]),
+                    number(r["cost"], 5),
+                )
                 for r in rows
             ],
         )

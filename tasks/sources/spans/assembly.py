@@ -90,6 +90,7 @@ def _fields(spans: Spans, found: Found) -> dict[str, object]:
         "latency_ms": latency if latency is not None and latency >= 0 else None,
         "tokens_in": _count(model.tokens_in if model else None),
         "tokens_out": _count(model.tokens_out if model else None),
+        "cost": _cost(spans),
         "tags": root.tags or asked.tags,
         "feedback": root.feedback or _first(near, "feedback"),
     }
@@ -151,6 +152,12 @@ def _question(spans: Spans, asked: Span, model: Span | None, documents: Sequence
 
 def _first(spans: Sequence[Span], attribute: str) -> Any:  # noqa: ANN401 - of whatever type the attribute is
     return next((value for s in spans if (value := getattr(s, attribute))), None)
+
+
+def _cost(spans: Spans) -> float | None:
+    """What the steps cost together. A step's own number includes those below it, unless it is zero."""
+    known = [s for s in spans.all if s.cost is not None and s.cost >= 0]
+    return sum(s.cost or 0 for s in known if not any(a.cost for a in spans.ancestors(s))) if known else None
 
 
 def _count(value: int | None) -> int | None:

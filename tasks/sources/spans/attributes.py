@@ -21,6 +21,7 @@ _OUTPUT = ("output.value", "traceloop.entity.output", "gen_ai.output.messages", 
 _MODEL = ("gen_ai.response.model", "gen_ai.request.model", "llm.model_name")
 _TOKENS_IN = ("gen_ai.usage.input_tokens", "gen_ai.usage.prompt_tokens", "llm.token_count.prompt")
 _TOKENS_OUT = ("gen_ai.usage.output_tokens", "gen_ai.usage.completion_tokens", "llm.token_count.completion")
+_COST = ("llm.cost.total", "gen_ai.usage.cost", "gen_ai.usage.total_cost")
 _PROMPT_VERSION = ("llm.prompt_template.version", "gen_ai.prompt.version", "traceloop.prompt.version")
 _PROPERTIES = "traceloop.association.properties"
 _SESSION = ("session.id", "gen_ai.conversation.id", f"{_PROPERTIES}.session_id", f"{_PROPERTIES}.thread_id")
@@ -58,6 +59,7 @@ def span_of(
         model=_text(attributes, _MODEL),
         tokens_in=whole(_first(attributes, _TOKENS_IN)),
         tokens_out=whole(_first(attributes, _TOKENS_OUT)),
+        cost=number(_first(attributes, _COST)),
         prompt_version=_text(attributes, _PROMPT_VERSION),
         session=_text(attributes, _SESSION),
         app=None if app is None or app.startswith("unknown_service") else app,

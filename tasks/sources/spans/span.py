@@ -25,6 +25,7 @@ class Span:
         output: The same. A retriever's or tool's output may hold documents.
         documents: What a retriever found or a reranker kept, in its order.
         messages: The prompt of a call of a model.
+        cost: In US dollars; of this step, or with those below it.
         tags: Labels of the root; those of other spans are not kept.
         feedback: Where users rated this span or its trace.
     """
@@ -44,6 +45,7 @@ class Span:
     model: str | None = None
     tokens_in: int | None = None
     tokens_out: int | None = None
+    cost: float | None = None
     prompt_version: str | None = None
     session: str | None = None
     app: str | None = None

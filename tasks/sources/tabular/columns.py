@@ -39,6 +39,7 @@ _NAME = re.compile(r"[A-Za-z_][\w.\-]{0,63}")
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _DIGITS = re.compile(r"-?\d{9,}(\.\d+)?")  # of a time; 20261122 is a day
 _UNITS = ((1e11, 1), (1e14, 10**3), (1e17, 10**6), (1e20, 10**9))  # seconds, milli-, micro- and nanoseconds since 1970
+_NUMBERS = ("latency_ms", "cost")  # the others are whole
 
 
 def _several(given: object) -> object:
@@ -74,6 +75,7 @@ class Columns(Settings):
         latency_ms: Milliseconds that the answer took.
         tokens_in: Tokens of the prompt.
         tokens_out: Tokens of the answer.
+        cost: US dollars that the answer cost.
         tags: Labels by their names.
         reference_answer: The answer that would be right.
         gold_chunk_ids: List of the ids of the right chunks.
@@ -98,6 +100,7 @@ class Columns(Settings):
     latency_ms: Paths | None = None
     tokens_in: Paths | None = None
     tokens_out: Paths | None = None
+    cost: Paths | None = None
     tags: dict[str, Paths] = Field(default_factory=dict)
     reference_answer: Paths | None = None
     gold_chunk_ids: Paths | None = None
@@ -299,7 +302,7 @@ class Mapper:
         fields: dict[str, Any] = {name: self._label(name, row) for name in labels}
         for name in ("app", "generator"):
             fields[name] = self._label(name, row) or getattr(self._settings, name) or UNKNOWN
-        fields |= {name: self._number(name, row) for name in ("latency_ms", "tokens_in", "tokens_out", "repeat")}
+        fields |= {name: self._number(name, row) for name in (*_NUMBERS, "tokens_in", "tokens_out", "repeat")}
         gold, _ = self._get("gold_chunk_ids", row)
         tags = {name: column.value(row)[0] for name, column in self._tags.items()}
         for name, where in (("session", "session"), ("timestamp", "timestamp")):
@@ -341,9 +344,9 @@ class Mapper:
         value, _ = self._get(name, row)
         if value is None:
             return None
-        found = number(_plain(value)) if name == "latency_ms" else whole(_plain(value))
+        found = number(_plain(value)) if name in _NUMBERS else whole(_plain(value))
         if found is None:
-            raise self._columns[name].wrong("float" if name == "latency_ms" else "int", value)
+            raise self._columns[name].wrong("float" if name in _NUMBERS else "int", value)
         return found
 
     def _feedback(self, row: Row) -> Feedback | None:

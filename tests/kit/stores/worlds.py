@@ -21,6 +21,7 @@ from tasks.sources.spans.pull import PulledSource
 STORES = ROOT.parent / "shared" / "data" / "stores"
 DAY = date(2026, 11, 1)
 NOON = datetime(2026, 11, 1, 12, tzinfo=UTC)
+COST = 0.002  # of the call of a model
 SECRET = "zebra-crossing"  # stands for the text of a trace: no error may hold it
 KEY = "sk-not-to-be-seen"
 PROJECT = "00000000-0000-0000-0000-00000000004d"
@@ -171,6 +172,7 @@ class Phoenix(World):
                 "attributes": {
                     "input.value": json.dumps(given), "output.value": None if got is None else json.dumps(got),
                     "llm.model_name": "m-1", "metadata.tier": "gold", "session.id": "s-1",
+                    **({"llm.cost.total": COST} if kind == "llm" else {}),
                     **({"retrieval.documents.0.document.content": trace.text, "retrieval.documents.0.document.id": "c1",
                         "retrieval.documents.0.document.score": 0.5,
                         "retrieval.documents.0.document.metadata": json.dumps({"source": "d.md"})} if kind == "retriever" else {}),
@@ -231,6 +233,7 @@ class Mlflow(World):
                     {"key": "mlflow.spanInputs", "value": {"string_value": json.dumps(given)}},
                     {"key": "mlflow.spanOutputs", "value": {"string_value": json.dumps(got)} if got is not None else {}},
                     {"key": "mlflow.llm.model", "value": {"string_value": "m-1"}},
+                    *([{"key": "mlflow.llm.cost", "value": {"string_value": json.dumps({"total_cost": COST})}}] if kind == "llm" else []),
                 ],
             }
             for own, parent, name, kind, start, given, got in trace.steps()
@@ -274,7 +277,7 @@ class Langfuse(World):
                 "type": {"llm": "GENERATION"}.get(kind, kind.upper()), "startTime": start.isoformat(), "endTime": start.isoformat(),
                 "environment": "production", "sessionId": "s-1", "model": "m-1", "metadata": {"tier": '"gold"'},
                 "input": json.dumps(given), "output": None if got is None else json.dumps(got), "promptName": "qa", "promptVersion": 3,
-                "usageDetails": {"input": 9, "output": 4},
+                "usageDetails": {"input": 9, "output": 4}, "totalCost": COST if kind == "llm" else 0,
             }
             for own, parent, name, kind, start, given, got in trace.steps()
         ]  # fmt: skip
@@ -306,7 +309,7 @@ class Langsmith(World):
             {
                 "id": own, "trace_id": f"tr-{trace.name}", "parent_run_id": parent, "name": name, "run_type": kind,
                 "start_time": start.replace(tzinfo=None).isoformat(), "end_time": start.replace(tzinfo=None).isoformat(),
-                "status": "success", "error": None, "feedback_stats": stats,
+                "status": "success", "error": None, "feedback_stats": stats, "total_cost": None if kind == "retriever" else str(COST),
                 "inputs": given if isinstance(given, dict) else {"query": given}, "outputs": {"documents": got} if isinstance(got, list) else got,
                 "extra": {"metadata": {"session_id": "s-1", "tier": "gold", "user_id": "u-1", "ls_model_name": "m-1"}},
             }

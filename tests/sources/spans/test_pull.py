@@ -13,6 +13,7 @@ from kit.stage_kit import context
 from kit.stage_kit import rows as table_rows
 from kit.stores.server import Asked, Reply, serve
 from kit.stores.worlds import (
+    COST,
     DAY,
     KEY,
     NOON,
@@ -59,6 +60,7 @@ class TestRows:
             f"The {SECRET} is here [1].",
             {"tier": "gold"},
         )
+        assert row["cost"] == COST
         (chunk,) = row["chunks"]
         assert (chunk["chunk_id"], chunk["doc_id"], chunk["retrieval_score"]) == ("c1", "d.md", 0.5)
 

@@ -63,6 +63,24 @@ def ids(spans: Iterable[Span], **settings: Any) -> list[str]:
     return [c.chunk_id for c in trace(spans, **settings).chunks]
 
 
+@pytest.mark.parametrize(
+    ("costs", "wanted"),
+    [
+        ((None, None, None), None),  # not known, which is not 0
+        ((0.0, None, None), 0.0),
+        ((None, 0.25, 0.5), 0.75),
+        ((0.75, 0.25, 0.5), 0.75),  # the root's number has those below it in it
+        ((0.0, 0.25, 0.5), 0.75),  # and zero where the store sums nothing up
+        ((None, -1.0, 0.5), 0.5),
+    ],
+)
+def test_cost(costs: tuple[float | None, ...], wanted: float | None) -> None:
+    of_root, of_search, of_call = costs
+    spans = [root(cost=of_root), search(Document("One passage.")), call("One passage.", cost=of_call)]
+    spans[1] = replace(spans[1], cost=of_search)
+    assert trace(spans).cost == wanted
+
+
 def listed(*documents: Document) -> str:
     passages = "\n".join(f"[{n}] {d.text}" for n, d in enumerate(documents, 1))
     return f"Context:\n{passages}\n\nQuestion: {QUESTION}"
