@@ -20,7 +20,9 @@ import msgspec
 import polars as pl
 import pyarrow as pa
 import pyarrow.compute as pc
+import xxhash
 
+from tasks.core.config import Sample
 from tasks.core.errors import DataError, interruption
 from tasks.core.progress import tracked
 from tasks.core.schemas import NEVER_READ, QUARANTINE, TRACES
@@ -60,6 +62,7 @@ class _File:
     before: pl.DataFrame
     rows: int = 0
     duplicates: int = 0
+    sampled_out: int = 0
     ingested: int = 0
     found: int = 0
     refused: list[pl.DataFrame] = field(default_factory=list)
@@ -112,7 +115,7 @@ def ingest(ctx: Context, *, buffer_bytes: int = BUFFER_BYTES) -> StageResult:
         shutil.rmtree(staging, ignore_errors=True)
         earlier = [n for d, n in sorted(before.items()) if n and d < min(days, default=ctx.first)]
         totals = {d: n + before.get(d, 0) for d, n in days.items()}  # a night counts with what came late
-        notes = [*_refused(files), *ledger.adopt(ctx.lake), *ctx.gates.check_volume(totals, earlier)]
+        notes = [*_refused(files), *_left_out(files), *ledger.adopt(ctx.lake), *ctx.gates.check_volume(totals, earlier)]
     except Exception as error:
         if not interruption(error):  # Great Expectations takes seconds to load, which a signal does not leave
             ctx.gates.write_results(run_name)
@@ -221,6 +224,9 @@ class _Ingest:
         refused = self._ctx.gates.check_traces(rows, self._ctx.last, self._ctx.today)
         state.refused.append(_quarantine(rows, "gate", refused, state.file.path))
         batch = _numbered(rows).join(refused, on="row", how="anti", maintain_order="left")
+        if sample := self._ctx.config.sample:
+            good, batch = batch, batch.filter(sampled(_take(rows, batch), sample))
+            state.sampled_out += good.height - batch.height
         arrived = [t.select(ledger.HASHES) for day in waiting.values() for t in day]
         staged = [p for parts in self.staged.values() for p in parts]
         found = queries.run(
@@ -292,6 +298,20 @@ def _without_found(rows: pa.Table, state: _File) -> pa.Table:
     return _take(rows, numbered.join(found, on="row", how="anti", maintain_order="left"))
 
 
+def sampled(rows: pa.Table, sample: Sample) -> pl.Series:
+    """Whether each of some traces is in the sample: by a hash of its id, session or question, the same in every run.
+
+    Args:
+        rows: `trace_id`, `session` and `question`. A trace without a session is a conversation of its own.
+    """
+    found = frame(rows.select(["trace_id", "session", "question"]))
+    keys = {"trace": pl.col("trace_id"), "session": pl.coalesce("session", "trace_id"), "question": pl.col("question")}
+    hashes = (
+        xxhash.xxh3_64_intdigest(f"{sample.seed}\0{one}".encode()) for one in found.select(keys[sample.by]).to_series()
+    )
+    return pl.Series(values=[h < sample.share * 2**64 for h in hashes], dtype=pl.Boolean)
+
+
 def _one_ahead(tables: Iterator[pa.Table]) -> Iterator[pa.Table]:
     """The same tables; the next one is decoded while the caller writes this one."""
     with ThreadPoolExecutor(1) as reader:
@@ -359,6 +379,13 @@ def _refused(files: list[_File]) -> list[str]:
     return [f"{rows} refused ({_reasons(files)}): {first}{places}."]
 
 
+def _left_out(files: list[_File]) -> list[str]:
+    """A note on the traces that the sample leaves out, if there are any."""
+    out = sum(f.sampled_out for f in files)
+    seen = out + sum(f.ingested + f.found + f.duplicates for f in files)
+    return [f"{seen - out:,} of {seen:,} traces were taken: see `sample` in the config."] if out else []
+
+
 def _reasons(files: list[_File], most: int | None = None) -> str:
     """Why rows were refused, and how many, the most frequent reasons first."""
     reasons = Counter(reason for f in files for rows in f.refused for reason in rows["reason"])
@@ -375,5 +402,6 @@ def _commit(lake: Lake, staged: dict[str, list[Part]], files: list[_File]) -> di
             target.parent.mkdir(parents=True, exist_ok=True)
             part.path.replace(target)
         ingested = f.ingested + f.found
-        ledger.record(lake, f.name, f.file, ingested=ingested, duplicates=f.duplicates, quarantined=f.quarantined)
+        counts = {"duplicates": f.duplicates, "sampled_out": f.sampled_out, "quarantined": f.quarantined}
+        ledger.record(lake, f.name, f.file, ingested=ingested, **counts)
     return dict(days)

@@ -81,14 +81,24 @@ def hashes(parts: Sequence[Part]) -> pl.DataFrame:
     return pl.concat([frame(empty(TRACES)).select(HASHES), *(part.frame(HASHES) for part in parts)])
 
 
-def record(lake: Lake, name: str, file: SourceFile | None, *, ingested: int, duplicates: int, quarantined: int) -> None:
+def record(
+    lake: Lake,
+    name: str,
+    file: SourceFile | None,
+    *,
+    ingested: int,
+    quarantined: int,
+    duplicates: int = 0,
+    sampled_out: int = 0,
+) -> None:
     """Write the row of a file, after its parts; of parts without a file, a row that names none."""
     row = {
         "source": file and file.path,
         "fingerprint": file and file.fingerprint,
-        "rows": ingested + duplicates + quarantined,
+        "rows": ingested + duplicates + sampled_out + quarantined,
         "ingested": ingested,
         "duplicates": duplicates,
+        "sampled_out": sampled_out,
         "quarantined": quarantined,
         "ingested_at": datetime.now(UTC),
     }
@@ -106,7 +116,7 @@ def adopt(lake: Lake) -> list[str]:
         if name not in rows:
             refused = lake.find(QUARANTINE, name)
             traces = sum(part.rows() for part in parts)
-            record(lake, name, None, ingested=traces, duplicates=0, quarantined=refused.rows() if refused else 0)
+            record(lake, name, None, ingested=traces, quarantined=refused.rows() if refused else 0)
             adopted += parts
     if not adopted:
         return []

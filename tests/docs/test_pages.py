@@ -16,7 +16,7 @@ from flows.__main__ import LEADLINE
 from flows.nightly.summary import COLUMNS
 from tasks import extractors, judges, sources
 from tasks.core import errors
-from tasks.core.config import Alerts, Nightly, Promotion, Recipe, validate
+from tasks.core.config import Alerts, Nightly, Promotion, Recipe, Sample, validate
 from tasks.core.errors import ConfigError
 from tasks.core.keys import request_key
 from tasks.core.schemas import TABLES
@@ -136,12 +136,10 @@ def test_the_settings_that_the_pages_show_are_accepted(shown: dict[str, Any]) ->
     if "recipes" in shown:
         assert all((ROOT / "configs" / path).is_file() for path in shown["recipes"])
         return
-    if "alerts" in shown:
-        validate(Alerts, shown["alerts"], where)
-        return
-    if "promotion" in shown:
-        validate(Promotion, shown["promotion"], where)
-        return
+    for section, model in (("alerts", Alerts), ("promotion", Promotion), ("sample", Sample)):
+        if section in shown:
+            validate(model, shown[section], where)
+            return
     recipe = {"judge": "judges/nli.yaml", **shown.get("recipe", shown)}
     parsed = validate(Recipe, recipe, where)
     for settings in (parsed.extractor, *parsed.apps.values()):

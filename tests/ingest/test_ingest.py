@@ -3,7 +3,7 @@
 import json
 import os
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from datetime import UTC, date, datetime
 from itertools import pairwise
@@ -15,11 +15,12 @@ from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 from kit.stage_kit import DAY, NEXT, context, log, rows, trace
 
+from tasks.core.config import Sample
 from tasks.core.errors import DataError, SourceError
 from tasks.core.schemas import QUARANTINE, SOURCES, TRACES, Table
 from tasks.core.types import Trace
 from tasks.gates.gates import GateKeeper
-from tasks.ingest.ingest import ingest
+from tasks.ingest.ingest import ingest, sampled
 from tasks.privacy.retention import Due, redact, request
 from tasks.run.context import Context
 from tasks.sources import Batch, Reject, SourceFile, jsonl
@@ -541,3 +542,56 @@ class TestPlaces:
                 ("t4", "no_root", "x", b""),
                 max_quarantined_share=0.1,
             )
+
+
+class TestSample:
+    """A share of the traces is read in, chosen by a hash; the ledger still counts every row."""
+
+    ROWS = 2_000
+
+    def traces(self, n: int = ROWS) -> list[dict[str, object]]:
+        return [trace(f"t{i}", session=f"s{i // 4}", question=f"Question {i % 500}?") for i in range(n)]
+
+    def taken(self, **sample: object) -> set[int]:
+        found = [msgspec.convert({**t, "timestamp": datetime.now(UTC)}, Trace) for t in self.traces()]
+        mask = sampled(to_table(found, range(1, self.ROWS + 1)), Sample.model_validate(sample))
+        return set(mask.arg_true().to_list())
+
+    def test_the_share_is_met_and_a_small_sample_is_part_of_a_large_one(self) -> None:
+        # 4 standard deviations of a binomial number: √(2000 · 0.1 · 0.9) = 13.4, and √(2000 · 0.4 · 0.6) = 21.9.
+        small, large = self.taken(share=0.1), self.taken(share=0.4)
+        assert abs(len(small) - 200) < 54
+        assert abs(len(large) - 800) < 88
+        assert small < large
+        assert len(self.taken(share=1)) == self.ROWS
+        other = self.taken(share=0.1, seed="b")
+        assert len(small & other) < 60  # 20 are expected in both, √20 = 4.5
+
+    @pytest.mark.parametrize(("by", "group"), [("session", lambda i: i // 4), ("question", lambda i: i % 500)])
+    def test_conversations_and_repeats_stay_together(self, by: str, group: Callable[[int], int]) -> None:
+        taken = self.taken(share=0.2, by=by)
+        groups = {group(i) for i in taken}
+        assert taken == {i for i in range(self.ROWS) if group(i) in groups}
+        assert abs(len(groups) - 100) < 36  # √(500 · 0.2 · 0.8) = 8.9
+
+    def test_the_ledger_counts_every_row_and_bad_rows_are_all_refused(self, tmp_path: Path) -> None:
+        bad = [trace(f"b{i}", question=" ") for i in range(20)]
+        log(tmp_path, "a.jsonl", [*self.traces(100), *bad, "{not json"])
+        ctx = context(tmp_path, gates=LENIENT, sample={"share": 0.25})
+        found = ingest(ctx)
+        (row,) = rows(ctx, SOURCES)
+        assert row["rows"] == 121
+        assert row["quarantined"] == 21
+        assert row["ingested"] + row["sampled_out"] == 100
+        assert row["ingested"] == found.computed == len(stored(ctx)) < 100
+        assert f"{found.computed} of 100 traces were taken: see `sample` in the config." in found.notes
+
+    def test_the_same_traces_however_the_files_are_cut(self, tmp_path: Path) -> None:
+        log(tmp_path / "one", "a.jsonl", self.traces(60))
+        for n in range(3):
+            log(tmp_path / "three", f"{n}.jsonl", self.traces(60)[n::3])
+        contexts = [context(tmp_path / name, sample={"share": 0.3}) for name in ("one", "three")]
+        for ctx in contexts:
+            ingest(ctx)
+        assert stored(contexts[0]) == stored(contexts[1])
+        assert 0 < len(stored(contexts[0])) < 60

@@ -48,7 +48,7 @@ def trace(trace_id: str, answer: str = "Tea is hot.", chunks: Mapping[str, str] 
 def log(root: Path, name: str, rows: Iterable[object]) -> Path:
     """A source file of the config that `context` writes; a row that is text stands there as it is."""
     path = root / "logs" / name
-    path.parent.mkdir(exist_ok=True)
+    path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text("".join((r if isinstance(r, str) else json.dumps(r)) + "\n" for r in rows))
     return path
 

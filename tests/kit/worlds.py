@@ -151,7 +151,7 @@ def last_run(warehouse: Path) -> dict[str, Any]:
 
 def unbalanced(warehouse: Path) -> list[dict[str, Any]]:
     """Source files of which rows in and rows out differ."""
-    return read(warehouse, "FROM sources WHERE rows <> ingested + duplicates + quarantined")
+    return read(warehouse, "FROM sources WHERE rows <> ingested + duplicates + sampled_out + quarantined")
 
 
 def tree(root: Path, without: Sequence[str] = ()) -> dict[str, str]:

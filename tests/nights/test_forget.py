@@ -196,7 +196,7 @@ def test_a_line_that_comes_again_is_refused(world: World) -> None:
     assert len(read(world.warehouse, "FROM traces")) == rows
     refused = read(world.warehouse, "SELECT trace_id, stage, raw FROM quarantine WHERE reason = 'redacted' ORDER BY 1")
     assert refused == [{"trace_id": t, "stage": "gate", "raw": ""} for t in ("a/1", "later")]
-    assert read(world.warehouse, "FROM sources WHERE rows <> ingested + duplicates + quarantined") == []
+    assert read(world.warehouse, "FROM sources WHERE rows <> ingested + duplicates + sampled_out + quarantined") == []
 
 
 @pytest.mark.parametrize("change", ["judge", "extractor"])

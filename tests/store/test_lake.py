@@ -153,7 +153,8 @@ class TestDamage:
 
     @pytest.mark.parametrize("read", [Part.read, lambda part: check([part.path])])
     def test_damage_behind_a_sound_footer(self, tmp_path: Path, read: Callable[[Part], object]) -> None:
-        row = {"ingested": 1, "duplicates": 0, "quarantined": 0, "ingested_at": datetime(2026, 11, 1, tzinfo=UTC)}
+        counts = {"ingested": 1, "duplicates": 0, "sampled_out": 0, "quarantined": 0}
+        row = {**counts, "ingested_at": datetime(2026, 11, 1, tzinfo=UTC)}
         part = Lake(tmp_path).write(SOURCES, "p", from_rows([row | {"rows": i} for i in range(2_000)], SOURCES))
         garble(part.path)
         assert part.rows() == 2_000

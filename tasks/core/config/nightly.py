@@ -3,7 +3,7 @@
 import re
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Annotated, Any, Self, get_args
+from typing import Annotated, Any, Literal, Self, get_args
 
 from pydantic import Field, ValidationInfo, field_validator, model_validator
 
@@ -150,6 +150,20 @@ class Promotion(Settings):
     pass_rates: Mapping[Passing, Share] = Field(default_factory=dict)
 
 
+class Sample(Settings):
+    """A share of the traces, for logs that cost too much to judge (docs/operations.md#sampling).
+
+    Attributes:
+        share: Of the traces, on average. It is the same for each application and generator, so no number is weighted.
+        by: What is taken or left out as a whole: each trace, each conversation, or each question with its repeats.
+        seed: Another one takes another sample.
+    """
+
+    share: Annotated[float, Field(gt=0, le=1)]
+    by: Literal["trace", "session", "question"] = "trace"
+    seed: str = ""
+
+
 class Nightly(Settings):
     """The whole of `configs/nightly.yaml`.
 
@@ -157,12 +171,14 @@ class Nightly(Settings):
         recipe: The recipe for every trace; this or `recipes`.
         recipes: Several recipes for the same traces: paths of recipe files, or inline recipes. Shared results are
             computed once.
+        sample: How many of the traces are read in; all by default.
     """
 
     lake: ConfigPath
     warehouse: ConfigPath
     report: Report
     sources: Annotated[list[Mapping[str, Any] | ConfigPath], Field(min_length=1)]
+    sample: Sample | None = None
     recipe: Recipe | None = None
     recipes: tuple[Mapping[str, Any] | ConfigPath, ...] = ()
     gates: Gates = Gates()

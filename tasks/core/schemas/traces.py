@@ -93,9 +93,10 @@ SOURCES = Table(
     pa.schema([
         col("source", S, "File or URL; null if its row was lost and its traces were adopted."),
         col("fingerprint", S, "Hash of its size and modification time or ETag; null if `source` is null."),
-        col("rows", I64, "Rows in it: ingested + duplicates + quarantined.", null=False),
+        col("rows", I64, "Rows in it: ingested + duplicates + sampled_out + quarantined.", null=False),
         col("ingested", I64, "New traces.", null=False),
         col("duplicates", I64, "Traces that were already stored, unchanged.", null=False),
+        col("sampled_out", I64, "Traces that `sample` left out.", null=False),
         col("quarantined", I64, "Rows refused.", null=False),
         col("ingested_at", TS, "Time of the ingest.", null=False),
     ]),
