@@ -61,7 +61,7 @@ def command(
     from flows.sources import check  # noqa: PLC0415 - only here
 
     try:
-        check(path, night, least=None, form="text", limit=500)
+        check(path, night, config=folder / CONFIG)
     except LeadlineError:
         say(f"Correct {path}, and look again:\n  {change}leadline sources check {SOURCES / path.name}\n")
         raise

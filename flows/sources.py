@@ -13,7 +13,7 @@ from rich.tree import Tree
 from flows.console import console, counted, print_json, print_lines, table
 from flows.options import Night, days_or_yesterday, one_of, optional
 from tasks import sources
-from tasks.core.config import did_you_mean, load_yaml
+from tasks.core.config import did_you_mean, load_nightly, load_yaml, recipes_of
 from tasks.core.errors import DataError, UsageError
 from tasks.core.types import Trace
 from tasks.ingest.check import FIELDS, Check, find
@@ -38,12 +38,19 @@ def check(
     least: Annotated[
         list[str] | None, optional("A share that is wanted, such as session=0.9; repeat for more.", "--least")
     ] = None,
+    config: Annotated[
+        Path | None, optional("A nightly config: its gates and its first recipe's citations count.", "--config", "-c")
+    ] = None,
     form: Annotated[str, one_of("text", "json")] = "text",
 ) -> None:
     """Look at what a source would give: which fields are found, where, and why others are not. Stores nothing."""
     wanted = dict(map(_share, least or ()))
     day, _ = days_or_yesterday(night, None, None)
-    found = checked(_load(source), day, datetime.now(UTC).date(), limit, wanted)
+    gates = extractor = None
+    if config:
+        nightly = load_nightly(config)
+        gates, extractor = nightly.gates, recipes_of(nightly, config)[0].recipe.extractor
+    found = checked(_load(source), day, datetime.now(UTC).date(), limit, wanted, gates, extractor)
     if form == "json":
         print_json({"source": str(source), "date": day, "fit": not found.below, **_fields_of(found)})
     else:

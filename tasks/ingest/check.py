@@ -15,7 +15,8 @@ import msgspec
 from tasks import extractors
 from tasks.core.config import Gates
 from tasks.core.errors import SourceError
-from tasks.core.types import Answer, Trace
+from tasks.core.types import Answer, Extractor, Trace
+from tasks.extractors.cut.citations import CutSettings
 from tasks.gates.gates import GateKeeper
 from tasks.sources import NORMAL, Batch, Reject, Source, SourceFile
 from tasks.sources.reading.rows import to_table
@@ -177,20 +178,32 @@ class _Counts:
             self.fields["trace"].missed += 1
 
 
-def check(source: Source, day: date, today: date, limit: int, least: Mapping[str, float] | None = None) -> Check:
+def check(
+    source: Source,
+    day: date,
+    today: date,
+    limit: int,
+    least: Mapping[str, float] | None = None,
+    gates: Gates | None = None,
+    extractor: Mapping[str, object] | None = None,
+) -> Check:
     """What a source would give for a day.
 
     Args:
         today: For the gates, which refuse times in the future.
         limit: Most traces that are looked at.
         least: Shares of fields that are wanted, beside `LEAST`.
+        gates: Limits of the nightly config.
+        extractor: Settings of a recipe's extractor: those on citations are used.
 
     Raises:
         SourceError: The source can't be read, or names no file for the day.
     """
     files = files_of(source, day)
     counts = _Counts(source)
-    gates = GateKeeper(Gates(), None)
+    keeper = GateKeeper(gates or Gates(), None)
+    shared = {key: value for key, value in (extractor or {}).items() if key in CutSettings.model_fields}
+    segments = extractors.load({"kind": "segments", **shared}, "recipe.extractor")
     seen = imported = 0
     rows = islice(_read(source, files, limit), limit)
     while group := list(islice(rows, AT_ONCE)):
@@ -200,13 +213,13 @@ def check(source: Source, day: date, today: date, limit: int, least: Mapping[str
         for reject in rejects:
             counts.refused(reject.reason, reject.trace_id, reject.detail)
         table = to_table([one.trace for one in good if one.trace], range(1, len(good) + 1))
-        refused = {row: (reason, detail) for row, reason, detail in gates.check_traces(table, day, today).iter_rows()}
+        refused = {row: (reason, detail) for row, reason, detail in keeper.check_traces(table, day, today).iter_rows()}
         for row, (reason, detail) in refused.items():
             trace = good[row].trace
             counts.refused(reason, trace and trace.trace_id, detail)
         kept = [one for row, one in enumerate(good) if row not in refused]
         imported += len(kept)
-        _count(counts, kept)
+        _count(counts, kept, segments)
     wanted = {**LEAST, **(least or {})}
     fields = [_field(name, tally) for name, tally in counts.fields.items()]
     below = {f.field: wanted[f.field] for f in fields if f.field in wanted and (f.share or 0) < wanted[f.field]}
@@ -270,10 +283,9 @@ def of_batch(batch: Batch) -> Iterator[Assembled]:
             yield Assembled(line, msgspec.convert(row, Trace))
 
 
-def _count(counts: _Counts, kept: Sequence[Assembled]) -> None:
+def _count(counts: _Counts, kept: Sequence[Assembled], extractor: Extractor) -> None:
     """Add up the fields of imported traces."""
     traces = [one.trace for one in kept if one.trace]
-    extractor = extractors.load({"kind": "segments"}, "")
     cut = extractor.extract_many([Answer(t.question, t.answer, t.chunks, t.citations) for t in traces])
     for one, trace, extraction in zip(kept, traces, cut, strict=True):
         where, missed = one.found.where, dict(one.found.missed)

@@ -160,6 +160,21 @@ class TestCheck:
         ended = command("sources", "check", lines(tmp_path, trace("t1")), "--least", share)
         assert (ended.code, words in ended.err) == (2, True)
 
+    def test_the_gates_and_citations_of_a_nightly_config(self, command: Command, tmp_path: Path) -> None:
+        cited = trace("t1", answer="Tea is hot (see: a).", chunks={"a": "Tea is hot."})
+        file = lines(tmp_path, cited, trace("t2", question="Why is tea as hot as that?"))
+        given = ("sources", "check", file, "--date", DAY, "--format", "json")
+        assert result(command(*given))["trace"] == (2, 2)
+        assert result(command(*given))["citations"][0] == 0
+        styles = {"kind": "sentences", "styles": {"see": r"\(see: (?P<ref>\w+)\)"}, "citation_style": "see"}
+        config = {"lake": "l", "warehouse": "w", "report": {"dir": "r"}, "sources": ["source.yaml"],
+                  "recipe": {"extractor": styles, "judge": "j.yaml"}, "gates": {"max_question_chars": 20}}  # fmt: skip
+        (tmp_path / "nightly.yaml").write_text(yaml.safe_dump(config))
+        found = result(command(*given, "--config", tmp_path / "nightly.yaml"))
+        assert found["trace"] == (1, 2)
+        assert causes(found)["question_too_long"][1] == 1
+        assert found["citations"] == (1, 1)
+
     def test_nothing_is_not_fit(self, look: Any, command: Command, tmp_path: Path) -> None:
         ended = look("check", Mlflow())
         assert (ended.code, "of 0 traces seen" in ended.err) == (3, True)
