@@ -27,6 +27,7 @@ EMBEDDED = "package:tasks.models.entailment"
 OWN = [FEATURES.index(name) for name in ("windows", "nearest")]  # the model's log-odds
 FUSED = OWN  # no other feature helps on sets that the fusion was not fitted to
 MEASURED_ONLY = {"assistant"}  # sets that nothing is fitted to
+CONTRADICTED = 0.45  # of p_contradicted, from where on a claim that is not supported counts as contradicted
 ROUNDS = 4  # of choosing each claim's best chunk and fitting again; the choice settles after two
 LEAST_SPREAD = 1e-9
 PENALTY = 1.0  # on squared weights of the corrections, per standard deviation, against a mean loss
@@ -171,7 +172,7 @@ def yaml_text(samples: Mapping[str, Sample], found: Fit) -> str:
         f"  coefficients: # of the model's log-odds of entailment\n{weights}"
         "thresholds:\n"
         "  supported: 0.5\n"
-        "  contradicted: 0.5\n"
+        f"  contradicted: {CONTRADICTED}\n"
         "  partially_supported: null # a band of p_supported below says next to nothing\n"
         "languages: [en] # what it was trained on; claims in others are abstained from\n"
         "abstain: null # or [lo, hi]: p_supported in between is answered with `abstained`\n"

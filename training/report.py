@@ -12,6 +12,7 @@ from pathlib import Path
 
 import numpy as np
 import numpy.typing as npt
+from scipy.special import logit
 from sklearn.metrics import roc_auc_score
 
 from bench import fit_similarity, marks
@@ -318,7 +319,7 @@ def _labels(measured: Mapping[str, Measured]) -> str:
         contradicted, partial = labels == "contradicted", labels == "partially_supported"
         if not (contradicted | partial).any():
             continue
-        called = (m.odds < 0) & (m.contradiction >= 0)  # p_contradicted one half or more, and not supported
+        called = (m.odds < 0) & (m.contradiction >= logit(fuse.CONTRADICTED))  # and not supported
         both = int((called & contradicted).sum())
         areas = (_area(contradicted[rest], m.contradiction[rest]), _area(partial[rest], m.odds[rest]))
         ratios = [_ratio(both, int(of.sum())) if contradicted.any() else "" for of in (called, contradicted)]

@@ -224,5 +224,5 @@ def test_the_config_holds_the_fit_and_is_one_of_the_judge():
     assert config.fusion.intercept == -1.25
     found = config.fusion.coefficients.model_dump(exclude_defaults=True)
     assert found == {"windows": 0.5, "nearest": 0.25}  # what is fused
-    assert config.thresholds.contradicted == 0.5
+    assert config.thresholds.contradicted == fuse.CONTRADICTED
     assert "120 claims in 2 sets (one, two)" in " ".join(text.replace("#", " ").split())
