@@ -175,7 +175,15 @@ def test_the_ledger_is_not_made_again_and_no_trace_is_lost(
     after = tables_of(world)
     (row,) = [json.loads(r) for r in after.pop("sources")]
     # Of 13 rows, one was refused.
-    assert row == {"source": None, "fingerprint": None, "rows": 13, "ingested": 12, "duplicates": 0, "quarantined": 1}
+    assert row == {
+        "source": None,
+        "fingerprint": None,
+        "rows": 13,
+        "ingested": 12,
+        "duplicates": 0,
+        "sampled_out": 0,
+        "quarantined": 1,
+    }
     before.pop("sources")
     assert after == before
     (notes,) = read(
