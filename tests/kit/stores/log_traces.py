@@ -11,6 +11,7 @@ from datetime import UTC, datetime, timedelta
 from typing import NamedTuple
 
 PROJECT = "shop"
+SPANS = 3  # of each trace
 FIRST = datetime(2025, 11, 1, 12, tzinfo=UTC)  # of a trace each ten seconds
 TOPICS = {
     "How long may I return a reader?": "A reader may be returned within thirty days.",
@@ -91,7 +92,6 @@ def mlflow(url: str, count: int) -> None:
         span.end(end_time_ns=end)
         root.set_outputs({"answer": step.answer})
         root.end(end_time_ns=end)
-    mlflow.flush_trace_async_logging()
 
 
 def _ns(at: datetime, second: int) -> int:

@@ -10,10 +10,10 @@ from typing import Any
 
 import httpx
 import pytest
-from conftest import WITHIN_S, free_port, quiet, serving
+from conftest import WITHIN_S, free_port, quiet, serving, until
 
 from kit.root import ROOT
-from kit.stores.log_traces import FIRST, PROJECT
+from kit.stores.log_traces import FIRST, PROJECT, SPANS
 
 KINDS = ("phoenix", "mlflow")
 DAY = FIRST.date()
@@ -45,16 +45,22 @@ class RealStore:
         return {"kind": self.kind, "url": url, "reread_hours": 0, "spans": {"app": PROJECT}, **own[self.kind], **more}
 
     def log(self, count: int) -> None:
-        """Log traces by the store's SDK."""
+        """Log traces by the store's SDK, and wait until the server has all of their spans."""
         names = {
             "phoenix": {"PHOENIX_API_KEY": KEY},
-            "mlflow": {"MLFLOW_TRACKING_USERNAME": USER, "MLFLOW_TRACKING_PASSWORD": KEY},
-        }
+            "mlflow": {
+                "MLFLOW_TRACKING_USERNAME": USER, "MLFLOW_TRACKING_PASSWORD": KEY,
+                "MLFLOW_ENABLE_ASYNC_TRACE_LOGGING": "false",  # which drops traces where the server is slower
+            },
+        }  # fmt: skip
         script = Path(__file__).with_name("log_traces.py")
         command = [_program(self.kind, "python"), script, self.kind, self.url, str(count)]
         env = quiet(**names[self.kind])
         ended = subprocess.run(command, env=env, check=False, capture_output=True, text=True, timeout=WITHIN_S)
         assert ended.returncode == 0, ended.stderr[-3000:]
+        if self.kind == "phoenix":  # it takes spans and stores them later
+            with self._client() as client:
+                until(lambda: _recorded(client) == SPANS * count)
 
     def traces(self) -> list[str]:
         """The ids of all traces that it has, by its own API."""
@@ -68,8 +74,11 @@ class RealStore:
             found.update(key for key in names if key[1].startswith(prefix))
         return found
 
+    def _client(self) -> httpx.Client:
+        return httpx.Client(base_url=self.url, timeout=60, **self.auth)
+
     def _traces(self) -> Iterator[dict[str, Any]]:
-        with httpx.Client(base_url=self.url, timeout=60, **self.auth) as client:
+        with self._client() as client:
             yield from _of_phoenix(client) if self.kind == "phoenix" else _of_mlflow(client)
 
 
@@ -128,10 +137,17 @@ def _of_mlflow(client: httpx.Client) -> Iterator[dict[str, Any]]:
             return
 
 
+_COUNT = """{ projects(filter: {col: name, value: "shop"}) { edges { node { recordCount } } } }"""
 _SPANS = """query ($after: String) { projects(filter: {col: name, value: "shop"}) { edges { node {
   spans(first: 500, after: $after) { pageInfo { hasNextPage endCursor } edges { node {
     parentId trace { traceId traceAnnotations { name } } documentEvaluations { name documentPosition }
   } } } } } } }"""
+
+
+def _recorded(client: httpx.Client) -> int:
+    """The spans that Phoenix has; the first one makes the project."""
+    reply = client.post("/graphql", json={"query": _COUNT}).raise_for_status().json()
+    return sum(int(edge["node"]["recordCount"]) for edge in reply["data"]["projects"]["edges"])
 
 
 def _of_phoenix(client: httpx.Client) -> Iterator[dict[str, Any]]:
