@@ -56,16 +56,18 @@ def cut_off(value: object) -> bool:
 
 def scalar(value: object) -> str | None:
     """A text or whole number as an id or label; None for anything else and for an empty text."""
+    if value is None or isinstance(value, str):  # nearly all are
+        return value or None
     if isinstance(value, bool):
         return str(value).lower()
     if isinstance(value, int | float):
         return str(value) if abs(value) < 2**64 else None
-    return value if isinstance(value, str) and value else None
+    return None
 
 
 def number(value: object) -> float | None:
     """A finite number, also one that is written as text."""
-    if isinstance(value, bool) or not isinstance(value, int | float | str):
+    if value is None or isinstance(value, bool) or not isinstance(value, int | float | str):
         return None
     try:
         found = float(value)

@@ -30,11 +30,12 @@ def in_prompt(
         copies: How often each text was found: a copy in the prompt takes a number too.
         queries: What was asked; a prompt without any of them was cut off, or says nothing of it.
     """
+    texts = {text: flat(text) for text in {d.text for d in (*chosen, *pool)}}
     by_text: dict[str, list[Document]] = defaultdict(list)
     for document in chosen:
-        by_text[flat(document.text)].append(document)
+        by_text[texts[document.text]].append(document)
     for document in pool:
-        by_text.setdefault(flat(document.text), [document])
+        by_text.setdefault(texts[document.text], [document])
     by_text = {text: same for text, same in by_text.items() if len(text) >= SHORT}
     taken: list[list[tuple[int, int]]] = [[] for _ in prompt]
     places: dict[str, list[tuple[int, int]]] = {}
@@ -52,9 +53,9 @@ def in_prompt(
         same = by_text[text]
         seen.append(same[min(n, len(same) - 1)])
     if cut or not any(query in piece for query in queries for piece in prompt):
-        seen += [d for d in chosen if (text := flat(d.text)) in by_text and text not in places]
+        seen += [d for d in chosen if (text := texts[d.text]) in by_text and text not in places]
     there = set(map(id, seen))
-    short = [d for d in chosen if flat(d.text) not in by_text]
+    short = [d for d in chosen if texts[d.text] not in by_text]
     kept = [d for d in chosen if id(d) in there or d in short]
     if [id(d) for d in kept if d not in short] == list(map(id, seen)):
         return kept

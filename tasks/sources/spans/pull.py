@@ -201,7 +201,9 @@ class PulledSource:
             for span in spans:
                 if span.feedback:
                     given[span.trace_id] = span.feedback
-                yield replace(span, feedback=None)
+                    yield replace(span, feedback=None)
+                else:
+                    yield span
 
 
 def with_feedback(batch: Batch, given: Mapping[str, Feedback]) -> Batch:
