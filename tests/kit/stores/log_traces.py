@@ -92,6 +92,7 @@ def mlflow(url: str, count: int) -> None:
         span.end(end_time_ns=end)
         root.set_outputs({"answer": step.answer})
         root.end(end_time_ns=end)
+    mlflow.flush_trace_async_logging(terminate=True)
 
 
 def _ns(at: datetime, second: int) -> int:

@@ -46,11 +46,12 @@ class RealStore:
 
     def log(self, count: int) -> None:
         """Log traces by the store's SDK, and wait until the server has all of their spans."""
+        most = str(10 * count)  # both drop traces when their queues are full
         names = {
-            "phoenix": {"PHOENIX_API_KEY": KEY},
+            "phoenix": {"PHOENIX_API_KEY": KEY, "OTEL_BSP_MAX_QUEUE_SIZE": most},
             "mlflow": {
                 "MLFLOW_TRACKING_USERNAME": USER, "MLFLOW_TRACKING_PASSWORD": KEY,
-                "MLFLOW_ENABLE_ASYNC_TRACE_LOGGING": "false",  # which drops traces where the server is slower
+                "MLFLOW_ASYNC_TRACE_LOGGING_MAX_QUEUE_SIZE": most,
             },
         }  # fmt: skip
         script = Path(__file__).with_name("log_traces.py")
@@ -59,7 +60,7 @@ class RealStore:
         ended = subprocess.run(command, env=env, check=False, capture_output=True, text=True, timeout=WITHIN_S)
         assert ended.returncode == 0, ended.stderr[-3000:]
         if self.kind == "phoenix":  # it takes spans and stores them later
-            with self._client() as client:
+            with self.client() as client:
                 until(lambda: _recorded(client) == SPANS * count)
 
     def traces(self) -> list[str]:
@@ -74,11 +75,12 @@ class RealStore:
             found.update(key for key in names if key[1].startswith(prefix))
         return found
 
-    def _client(self) -> httpx.Client:
+    def client(self) -> httpx.Client:
+        """What asks the server as a user of it."""
         return httpx.Client(base_url=self.url, timeout=60, **self.auth)
 
     def _traces(self) -> Iterator[dict[str, Any]]:
-        with self._client() as client:
+        with self.client() as client:
             yield from _of_phoenix(client) if self.kind == "phoenix" else _of_mlflow(client)
 
 
