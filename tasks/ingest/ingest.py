@@ -1,4 +1,4 @@
-"""Ingest and validate: source files into `traces`, refused rows into `quarantine`, one ledger row per file.
+"""Ingest and validate: source files into `traces` and `feedback`, refused rows into `quarantine`, a ledger row each.
 
 Everything is staged beside the lake first. Only when the whole run's share of refused rows is within the limit are
 the staged parts renamed into place, and each file's ledger row is written after its parts. A file without a ledger row
@@ -13,7 +13,7 @@ from collections import Counter
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
-from datetime import date
+from datetime import UTC, date, datetime
 from typing import Any
 
 import msgspec
@@ -25,7 +25,7 @@ import xxhash
 from tasks.core.config import Sample
 from tasks.core.errors import DataError, interruption
 from tasks.core.progress import tracked
-from tasks.core.schemas import NEVER_READ, QUARANTINE, TRACES
+from tasks.core.schemas import FEEDBACK, NEVER_READ, QUARANTINE, TRACES
 from tasks.ingest import ledger
 from tasks.run.context import Context
 from tasks.run.redacted import requested_redactions
@@ -35,6 +35,7 @@ from tasks.store.lake import Lake, Part, empty, frame
 from tasks.store.query import Queries
 
 REFUSED = frame(empty(QUARANTINE)).schema
+RATED = ["timestamp", "trace_id", "feedback"]
 BUFFER_BYTES = 64 << 20
 _OCCURRENCE = [*ledger.REFUSED_KEY, "occurrence"]
 PLACES = 3  # of refused rows, named in the run's notes
@@ -53,6 +54,7 @@ class _File:
         before: `ledger.hashes` of these, without the traces that were found again.
         ingested: New traces.
         found: Traces of the parts that are in the lake.
+        rated: Columns `RATED` of its traces with feedback.
     """
 
     file: SourceFile
@@ -66,6 +68,7 @@ class _File:
     ingested: int = 0
     found: int = 0
     refused: list[pl.DataFrame] = field(default_factory=list)
+    rated: list[pl.DataFrame] = field(default_factory=list)
 
     @property
     def quarantined(self) -> int:
@@ -220,7 +223,9 @@ class _Ingest:
 
     def _admit(self, queries: Queries, rows: pa.Table, state: _File, waiting: dict[date, list[pa.Table]]) -> pa.Table:
         """The new traces among some rows, with their dates: gated, and without duplicates."""
-        rows = _without_found(self._without_redacted(rows, state), state)
+        rows = self._without_redacted(rows, state)
+        state.rated.append(frame(rows.select(RATED)).filter(pl.col("feedback").is_not_null()))
+        rows = _without_found(rows, state)
         refused = self._ctx.gates.check_traces(rows, self._ctx.last, self._ctx.today)
         state.refused.append(_quarantine(rows, "gate", refused, state.file.path))
         batch = _numbered(rows).join(refused, on="row", how="anti", maintain_order="left")
@@ -401,7 +406,27 @@ def _commit(lake: Lake, staged: dict[str, list[Part]], files: list[_File]) -> di
             target = lake.path(TRACES, part.name, *part.partition)
             target.parent.mkdir(parents=True, exist_ok=True)
             part.path.replace(target)
+        _store_feedback(lake, f)
         ingested = f.ingested + f.found
         counts = {"duplicates": f.duplicates, "sampled_out": f.sampled_out, "quarantined": f.quarantined}
         ledger.record(lake, f.name, f.file, ingested=ingested, **counts)
     return dict(days)
+
+
+def _store_feedback(lake: Lake, f: _File) -> None:
+    """Store what users said of traces that are in the lake, where it is not what was read before."""
+    if not any(rows.height for rows in f.rated):
+        return
+    date_of = pl.col("timestamp").dt.date().alias("date")
+    rated = pl.concat(f.rated).select(date_of, "trace_id", pl.col("feedback").struct.unnest())
+    rated = rated.unique("trace_id", keep="last", maintain_order=True)
+    for (day,), rows in rated.group_by("date", maintain_order=True):
+        others = [part.frame() for part in lake.parts(FEEDBACK, str(day)) if part.name != f.name]
+        before = pl.concat([frame(empty(FEEDBACK)), *others], how="diagonal")
+        latest = before.sort("read_at").unique("trace_id", keep="last")
+        fresh = rows.join(lake.frame(TRACES, str(day), columns=["trace_id"]), on="trace_id", how="semi").join(
+            latest, on=["trace_id", "score", "comment"], how="anti", nulls_equal=True
+        )
+        if fresh.height:
+            read_at = pl.lit(datetime.now(UTC))
+            lake.write(FEEDBACK, f.name, fresh.with_columns(read_at=read_at).to_arrow(), str(day))

@@ -21,6 +21,7 @@ from tasks.core import keys
 from tasks.core.config import Retention
 from tasks.core.schemas import (
     CLAIMS,
+    FEEDBACK,
     GRADES,
     PAIRS,
     QUARANTINE,
@@ -44,6 +45,7 @@ TABLES = {
     "texts": (TRACES,),
     "claims": (CLAIMS,),
     "questions": (TRACE_SCORES,),
+    "comments": (FEEDBACK,),
     "explanations": EXPLAINED,
     "quarantine": (QUARANTINE,),
 }
@@ -59,7 +61,6 @@ REDACTED = {
         "chunks": pl.col("chunks").list.eval(pl.element().struct.with_fields(title=NULL, text=BLANK)),
         "reference_answer": NULL,
         "session": NULL,
-        "feedback": pl.when(pl.col("feedback").is_not_null()).then(pl.col("feedback").struct.with_fields(comment=NULL)),
         "tags": pl.lit(pl.Series([[]], dtype=frame(empty(TRACES)).schema["tags"])),
     },
     CLAIMS: {
@@ -67,12 +68,12 @@ REDACTED = {
         "dangling_citations": pl.col("dangling_citations").list.eval(pl.element().str.head(0)),
     },
     TRACE_SCORES: {"question_id": NULL},  # a question's hash might confirm a guess at it
+    FEEDBACK: {"comment": NULL},
     **{table: {"explanation": NULL, "raw": NULL} for table in EXPLAINED},
     QUARANTINE: {"raw": BLANK},
 }
 HAS_CLAIM_TEXT = pl.any_horizontal(pl.col(CLAIM_TEXTS) != "")
 HAS_QUESTION = pl.col("question_id").is_not_null()
-HAS_EXPLANATION = pl.any_horizontal(pl.col("explanation", "raw").is_not_null())
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,22 +117,23 @@ def redact(lake: Lake, what: Due, now: datetime) -> list[StageResult]:
     """Redact what is due in the lake. Call it with the lake's locks held, or on an overlay, to see what would go.
 
     Returns:
-        Traces, claims, scores (their question's hash), explanations and refused rows that lost texts in this run.
+        Traces, claims, scores (their question's hash), comments of users, explanations and refused rows that lost
+        texts in this run.
     """
     texts = [part for part in lake.parts(TRACES) if _has_due(part, what)]
-    explained = [p for table in EXPLAINED for p in lake.parts(table) if _expired(p, what.explanations)]
-    nights = {part.date for part in texts} | {part.date for part in explained if _explained(part)}
+    nights = {part.date for part in texts}
     if nights or what.traces:
         _note(lake, nights)
-    requests = sorted(_requests(lake, what.traces))
+    requests, forgotten = sorted(_requests(lake, what.traces)), sorted(what.traces)
     done = [
         StageResult("texts", computed=sum(_redact_traces(lake, part, what, now) for part in texts)),
         StageResult("claims", computed=_redact_made(lake, CLAIMS, HAS_CLAIM_TEXT, what)),
         StageResult("questions", computed=_redact_made(lake, TRACE_SCORES, HAS_QUESTION, what)),
+        StageResult("comments", computed=_redact_rows(lake, FEEDBACK, "trace_id", forgotten, what.texts)),
         StageResult(
             "explanations",
-            computed=_redact_explanations(lake, VERDICTS, "request_key", requests, what)
-            + _redact_explanations(lake, GRADES, "trace_id", sorted(what.traces), what),
+            computed=_redact_rows(lake, VERDICTS, "request_key", requests, what.explanations)
+            + _redact_rows(lake, GRADES, "trace_id", forgotten, what.explanations),
         ),
         StageResult("quarantine", computed=_redact_quarantine(lake, what)),
     ]
@@ -245,18 +247,17 @@ def _redact_made(lake: Lake, table: Table, has_text: pl.Expr, what: Due) -> int:
     return found
 
 
-def _explained(part: Part) -> bool:
-    return bool(part.frame(["explanation", "raw"]).select(HAS_EXPLANATION.any()).item())
-
-
-def _redact_explanations(lake: Lake, table: Table, column: str, wanted: Collection[str], what: Due) -> int:
-    """Explanations and replies that are too old, and those of rows with one of the given values in a column."""
+def _redact_rows(lake: Lake, table: Table, column: str, wanted: Collection[str], limit: date | None) -> int:
+    """Redact the rows of days before the limit, and those with one of the given values in a column."""
     found = 0
+    texts = list(REDACTED[table])
     for part in lake.parts(table):
-        expired = _expired(part, what.explanations)
+        expired = _expired(part, limit)
         if expired or wanted:
-            theirs = HAS_EXPLANATION & (pl.lit(expired) | pl.col(column).is_in(wanted))
-            if n := int(part.frame([column, "explanation", "raw"]).select(theirs.sum()).item()):
+            has_text = pl.any_horizontal(pl.col(texts).is_not_null())
+            theirs = has_text & (pl.lit(expired) | pl.col(column).is_in(wanted))
+            if n := int(part.frame([column, *texts]).select(theirs.sum()).item()):
+                _note(lake, {part.date})
                 _rewrite(lake, table, part, theirs)
                 found += n
     return found

@@ -9,7 +9,14 @@ import numpy as np
 
 from tasks.core import keys
 from tasks.core.progress import tracked
-from tasks.core.schemas import NIGHTLY_CORRECTED, NIGHTLY_GRACE, NIGHTLY_RELEVANCE, NIGHTLY_WATERFALL, TRACE_SCORES
+from tasks.core.schemas import (
+    FEEDBACK,
+    NIGHTLY_CORRECTED,
+    NIGHTLY_GRACE,
+    NIGHTLY_RELEVANCE,
+    NIGHTLY_WATERFALL,
+    TRACE_SCORES,
+)
 from tasks.publish.report import site
 from tasks.run.context import Context
 from tasks.run.result import StageResult
@@ -99,6 +106,7 @@ def _token(ctx: Context, days: list[date]) -> str:
     inputs = [[str(d), p.inputs()] for d in days for p in ctx.lake.parts(NIGHTS, ctx.recipe, str(d))]
     for table in (NIGHTLY_GRACE, NIGHTLY_WATERFALL, NIGHTLY_CORRECTED):
         inputs += [[p.inputs()] for p in ctx.lake.parts(table, ctx.recipe, str(days[-1]))]
+    inputs += [[p.name] for p in ctx.lake.parts(FEEDBACK, str(days[-1]))]
     inputs += [[r["alert_id"], r["status"], str(r["change"]), str(r["until"])] for r in alerts_on(ctx, days[-1])]
     rows = [p.rows() for p in ctx.lake.parts(TRACE_SCORES, ctx.recipe, str(days[-1]))]
     return keys.version([ctx.recipe, ctx.config.report.max_trace_pages, inputs, rows])

@@ -15,7 +15,7 @@ import pyarrow as pa
 
 from tasks.core.config import WriteBack
 from tasks.core.plugins import configured
-from tasks.core.schemas import I64, TRACES, col
+from tasks.core.schemas import I64, RATING, TRACES, col
 
 Reason = Literal[
     "malformed_json",
@@ -43,7 +43,13 @@ Reason = Literal[
 # Reasons that say nothing against a source: the application failed, or wrote no answer.
 NORMAL: frozenset[str] = frozenset({"no_answer"})
 
-BATCH = pa.schema([*TRACES.stored, col("line", I64, "Line of the file, from 1.", null=False)])
+BATCH = pa.schema(
+    [
+        *TRACES.stored,
+        col("feedback", RATING, "The user's feedback."),
+        col("line", I64, "Line of the file, from 1.", null=False),
+    ]
+)
 
 
 @dataclass(frozen=True, slots=True)

@@ -84,7 +84,7 @@ class OtlpSource:
 
     def read(self, file: SourceFile) -> Iterator[Batch]:
         """See `tasks.sources.Source.read`. The line of a trace is its number among these files' traces."""
-        return batches(self.spans(file), self.settings)
+        return batches(traces(self.spans(file), self.settings))
 
     @property
     def settings(self) -> SpanSettings:

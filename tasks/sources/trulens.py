@@ -87,7 +87,7 @@ class TrulensSource:
 
     def read(self, file: SourceFile) -> Iterator[Batch]:
         """See `tasks.sources.Source.read`. The line of a trace is its number in its window."""
-        return batches(self.spans(file), self.settings, window_of(file).begins)
+        return batches(traces(self.spans(file), self.settings, window_of(file).begins))
 
     @property
     def settings(self) -> SpanSettings:

@@ -3,7 +3,7 @@
 DuckDB lets one process write or many read. So the nightly loads into a private file, partition by partition, each in
 one transaction, and then puts a copy in the published one's place: whoever has the old file open keeps reading it, and
 whoever opens it next reads the new one. Tables that hold the texts and every single pair (`traces`, `pairs`,
-`verdicts`, `relevance`, `grades`) are not copied: they are views of the lake.
+`verdicts`, `relevance`, `grades`) and `feedback` are not copied: they are views of the lake.
 """
 
 import secrets
@@ -21,11 +21,11 @@ import pyarrow as pa
 from tasks.core import keys
 from tasks.core.errors import LeadlineError, UsageError
 from tasks.core.paths import sql_dir
-from tasks.core.schemas import GRADES, PAIRS, RELEVANCE, TABLES, TRACES, VERDICTS, Table
+from tasks.core.schemas import FEEDBACK, GRADES, PAIRS, RELEVANCE, TABLES, TRACES, VERDICTS, Table
 from tasks.store.lake import Lake, Part, check, empty
 from tasks.store.query import connect, declared, explain, parquet, used
 
-VIEWED = (TRACES, PAIRS, VERDICTS, RELEVANCE, GRADES)
+VIEWED = (TRACES, FEEDBACK, PAIRS, VERDICTS, RELEVANCE, GRADES)
 LOADED = tuple(t for t in TABLES.values() if t not in VIEWED)
 
 

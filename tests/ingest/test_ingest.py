@@ -17,7 +17,7 @@ from kit.stage_kit import DAY, NEXT, context, log, rows, trace
 
 from tasks.core.config import Sample
 from tasks.core.errors import DataError, SourceError
-from tasks.core.schemas import QUARANTINE, SOURCES, TRACES, Table
+from tasks.core.schemas import FEEDBACK, QUARANTINE, SOURCES, TRACES, Table
 from tasks.core.types import Trace
 from tasks.gates.gates import GateKeeper
 from tasks.ingest.ingest import ingest, sampled
@@ -542,6 +542,46 @@ class TestPlaces:
                 ("t4", "no_root", "x", b""),
                 max_quarantined_share=0.1,
             )
+
+
+def rated(trace_id: str, score: float | None, comment: str | None = None) -> dict[str, object]:
+    """A trace with the feedback of its user."""
+    return trace(trace_id, feedback={"score": score, "comment": comment})
+
+
+class TestFeedback:
+    def test_a_rating_that_comes_later_is_no_conflict(self, tmp_path: Path) -> None:
+        log(tmp_path, "a.jsonl", [trace("t1"), rated("t2", 1), rated("t3", 0, "wrong")])
+        ctx = context(tmp_path)
+        ingest(ctx)
+        again = [rated("t1", 0.5), rated("t2", 1), rated("t3", 1, "right, after all")]
+        log(tmp_path, "b.jsonl", again)
+        found = ingest(ctx)
+        assert (found.computed, reasons(ctx)) == (0, {})
+        kept = sorted(rows(ctx, FEEDBACK), key=lambda r: r["read_at"])
+        said = [(r["date"], r["trace_id"], r["score"], r["comment"]) for r in kept]
+        # What was rated as before has no second row.
+        assert sorted(said[:2]) == [(DAY, "t2", 1.0, None), (DAY, "t3", 0.0, "wrong")]
+        assert sorted(said[2:]) == [(DAY, "t1", 0.5, None), (DAY, "t3", 1.0, "right, after all")]
+
+    def test_only_stored_traces_have_ratings(self, tmp_path: Path) -> None:
+        log(tmp_path, "a.jsonl", [
+            rated("t1", 1) | {"question": " "}, rated("gone", 1), rated("t2", 1) | {"timestamp": f"{NEXT}T10:00:00Z"}, trace("t3"),
+        ])  # fmt: skip
+        ctx = context(tmp_path, gates=LENIENT)
+        request(ctx.lake, ["gone"], None, datetime.now(UTC))
+        ingest(ctx)
+        assert [(r["date"], r["trace_id"]) for r in rows(ctx, FEEDBACK)] == [(NEXT, "t2")]
+
+    def test_a_file_that_is_read_again_gives_the_same(self, tmp_path: Path) -> None:
+        """As after a kill: the parts are there, the ledger row is not."""
+        log(tmp_path, "a.jsonl", [rated("t1", 1), rated("t2", 0)])
+        ctx = context(tmp_path)
+        ingest(ctx)
+        before = rows(ctx, FEEDBACK)
+        forget_files(ctx, "logs/a.jsonl")
+        ingest(ctx)
+        assert [{**r, "read_at": None} for r in rows(ctx, FEEDBACK)] == [{**r, "read_at": None} for r in before]
 
 
 class TestSample:

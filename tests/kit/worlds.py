@@ -30,7 +30,12 @@ WORDS = (
     "reader", "writer", "retention", "policy", "audit", "sync", "share", "guest", "owner", "region", "bucket",
 )  # fmt: skip
 # Columns that say when something happened, or that are salted for one lake.
-DIFFERING = {"verdicts": {"created_at"}, "sources": {"ingested_at"}, "trace_scores": {"question_id"}}
+DIFFERING = {
+    "verdicts": {"created_at"},
+    "feedback": {"read_at"},
+    "sources": {"ingested_at"},
+    "trace_scores": {"question_id"},
+}
 
 
 @dataclass(frozen=True)

@@ -35,7 +35,7 @@ NOW = datetime.now(UTC)
 OLD, NEW = (NOW - timedelta(days=d) for d in (10, 2))
 SECRET = "Quokkaberg"  # in every text of the trace that has to go
 KEPT = "Wombatville"  # in a text of a trace that stays
-TEXTS = {"traces", "claims", "verdicts", "grades", "quarantine"}  # tables that hold texts
+TEXTS = {"traces", "feedback", "claims", "verdicts", "grades", "quarantine"}  # tables that hold texts
 GRADES = {"answer_relevancy": 5, "completeness": 4, "faithfulness": 1, "usefulness": None}
 SHARES = {"supported": 0.5, "partially_supported": 0.1, "unsupported": 0.2, "contradicted": 0.1, "abstained": 0.05, "failure": 0.05}  # fmt: skip
 
@@ -165,7 +165,8 @@ def test_a_forgotten_trace_is_nowhere_and_its_numbers_are(world: World) -> None:
     assert row["text_redacted"] == "deleted"
     assert row["text_redacted_at"] is not None
     assert [c["chunk_id"] for c in row["chunks"]] == ["1", "2"]  # ids stay
-    assert row["feedback"] == {"score": 1.0, "comment": None}
+    (rating,) = read(world.warehouse, "FROM feedback WHERE trace_id = 'a/1'")
+    assert (rating["score"], rating["comment"]) == (1.0, None)
     (request,) = read(world.warehouse, "FROM redactions")
     assert (request["trace_id"], request["reason"]) == ("a/1", "a letter of 1 March")
     assert request["redacted_at"] is not None

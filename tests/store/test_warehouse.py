@@ -339,6 +339,7 @@ class TestViews:
         assert found == {
             "chunks",
             "claim_details",
+            "latest_feedback",
             "pair_verdicts",
             "question_repeats",
             "reviewed_claims",

@@ -17,7 +17,7 @@ def col(name: str, type_: pa.DataType, doc: str, *, null: bool = True) -> "pa.Fi
 
 CHUNK = pa.struct([("chunk_id", S), ("doc_id", S), ("title", S), ("rank", I32), ("text", S), ("retrieval_score", F64)])
 CITATION = pa.struct([("start", I32), ("end", I32), ("chunk_ids", STRINGS)])
-FEEDBACK = pa.struct([("score", F64), ("comment", S)])
+RATING = pa.struct([("score", F64), ("comment", S)])
 EVIDENCE = pa.struct([("chunk_id", S), ("start", I32), ("end", I32)])
 SPAN = pa.struct([("start", I32), ("end", I32)])
 CITED_SUPPORT = pa.struct([("chunk_id", S), ("label", S), ("p_supported", F64)])

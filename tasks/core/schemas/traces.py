@@ -8,7 +8,6 @@ from tasks.core.schemas.columns import (
     CITATION,
     DATE,
     F64,
-    FEEDBACK,
     GENERATOR,
     I32,
     I64,
@@ -44,10 +43,9 @@ TRACES = Table(
         col("reference_answer", S, "A known good answer."),
         col("gold_chunk_ids", STRINGS, "Annotated right sources."),
         col("citations", pa.list_(CITATION), "Citations logged as structure: spans of the answer and the chunks they cite."),
-        col("feedback", FEEDBACK, "The user's feedback on the answer."),
         col("repeat", I32, "Number of the repetition of the same question."),
-        col("content_hash", S, "Hash of the whole trace; separates harmless copies from conflicting ones.", null=False),
-        col("text_redacted_at", TS, "When question, answer, titles and texts of chunks, reference answer, comment, session and tags were removed; null before."),
+        col("content_hash", S, "Hash of the whole trace but its feedback; separates harmless copies from conflicting ones.", null=False),
+        col("text_redacted_at", TS, "When question, answer, titles and texts of chunks, reference answer, session and tags were removed; null before."),
         col("text_redacted", S, "Why: `expired` (`retention.text_days`) or `deleted` (`leadline forget`)."),
     ]),
     ("date",),
@@ -56,6 +54,21 @@ TRACES = Table(
 )  # fmt: skip
 
 NEVER_READ = ("content_hash", "text_redacted_at", "text_redacted")  # columns of `traces` that no source provides
+
+FEEDBACK = Table(
+    "feedback",
+    "what a user said of one answer, as one reading of a source found it",
+    pa.schema([
+        DATE,
+        TRACE_ID,
+        col("score", F64, "The rating, on the application's own scale."),
+        col("comment", S, "What the user wrote; null once the trace's text was removed."),
+        col("read_at", TS, "When it was read. The latest row of a trace counts; view `latest_feedback` has only these.", null=False),
+    ]),
+    ("date",),
+    remade="",
+    lost="ratings of users. If the source still has them, also remove the part of `sources` of the same name: then it is read again",
+)  # fmt: skip
 
 QUARANTINE = Table(
     "quarantine",

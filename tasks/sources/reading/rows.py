@@ -13,23 +13,24 @@ import msgspec
 import pyarrow as pa
 import xxhash
 
-from tasks.core.schemas import CHUNK, CITATION, FEEDBACK, I64, NEVER_READ, TRACES, S
+from tasks.core.schemas import CHUNK, CITATION, I64, NEVER_READ, RATING, TRACES, S
 from tasks.core.types import Trace
 from tasks.sources import BATCH
 
 Array: TypeAlias = "pa.Array[Any]"
 
 _ENCODER = msgspec.json.Encoder(order="deterministic")
-_BUILT_APART = {"chunks", "citations", "feedback", "tags", *NEVER_READ}
+_BUILT_APART = {"chunks", "citations", "tags", *NEVER_READ}
 
 
 def content_hash(trace: Trace) -> str:
-    """Hash of everything a trace says; its timestamp must be in UTC.
+    """Hash of everything a trace says but its feedback, which may come or change later; its timestamp must be in UTC.
 
     Taken of the decoded trace, so the order of keys, whitespace and unknown fields don't matter. Not cryptographic: it
     distinguishes copies from conflicts, and every trace of every night pays for it.
     """
-    return xxhash.xxh3_128_hexdigest(_ENCODER.encode(trace))
+    unrated = trace if trace.feedback is None else msgspec.structs.replace(trace, feedback=None)
+    return xxhash.xxh3_128_hexdigest(_ENCODER.encode(unrated))
 
 
 def to_table(traces: Sequence[Trace], lines: Sequence[int]) -> pa.Table:
@@ -49,9 +50,9 @@ def to_table(traces: Sequence[Trace], lines: Sequence[int]) -> pa.Table:
     columns["feedback"] = pa.StructArray.from_arrays(
         [
             pa.array([None if t.feedback is None else getattr(t.feedback, f.name) for t in traces], f.type)
-            for f in FEEDBACK
+            for f in RATING
         ],
-        fields=list(FEEDBACK),
+        fields=list(RATING),
         mask=pa.array([t.feedback is None for t in traces], pa.bool_()),
     )
     columns["tags"] = pa.MapArray.from_arrays(

@@ -10,8 +10,8 @@ from typing import Any
 
 import msgspec
 
-from tasks.core.schemas import TRACES
 from tasks.core.types import Trace
+from tasks.sources import BATCH
 
 _PARTS = {
     "Chunk": {
@@ -35,7 +35,7 @@ def trace_json_schema() -> dict[str, Any]:
     """The schema, with a description of every field."""
     schema = msgspec.json.schema(Trace)
     definitions = schema["$defs"]
-    docs = _PARTS | {"Trace": {f.name: (f.metadata or {})[b"doc"].decode() for f in TRACES.stored}}
+    docs = _PARTS | {"Trace": {f.name: (f.metadata or {})[b"doc"].decode() for f in BATCH}}
     for name, definition in definitions.items():
         for field, property_ in definition["properties"].items():
             property_["description"] = docs[name][field]

@@ -92,7 +92,7 @@ def _fields(spans: Spans, found: Found) -> dict[str, object]:
         "tokens_out": _count(model.tokens_out if model else None),
         "cost": _cost(spans),
         "tags": root.tags or asked.tags,
-        "feedback": root.feedback or _first(near, "feedback"),
+        "feedback": _first(near, "feedback"),
     }
 
 

@@ -20,12 +20,10 @@ PILE_BYTES = 1 << 20  # of a pile that are held in memory; the rest lies in a te
 BATCH_TRACES = 1_000
 
 
-def batches(
-    items: Iterable[Span | Reject], settings: SpanSettings, keep: Callable[[Sequence[Span]], bool] = bool
-) -> Iterator[Batch]:
-    """The same as `traces`, as a source hands them out."""
-    found = traces(items, settings, keep)
-    while group := list(islice(found, BATCH_TRACES)):
+def batches(found: Iterable[Assembled]) -> Iterator[Batch]:
+    """Traces and rejects as a source hands them out."""
+    rest = iter(found)
+    while group := list(islice(rest, BATCH_TRACES)):
         good = [(a.line, a.trace) for a in group if a.trace]
         rejects = [a.reject for a in group if a.reject]
         yield Batch(to_table([t for _, t in good], [n for n, _ in good]), rejects, len(group))

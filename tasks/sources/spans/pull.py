@@ -10,14 +10,11 @@ from datetime import UTC, date, datetime
 from pathlib import Path
 from typing import Annotated, Any, Protocol, Self, TypeAlias
 
-import msgspec
-import pyarrow as pa
 import tenacity
 from pydantic import Field, model_validator
 
 from tasks.core.config import WriteBack
 from tasks.core.errors import SourceError
-from tasks.core.schemas import FEEDBACK
 from tasks.core.types import Feedback
 from tasks.sources import Batch, Reject, SourceFile
 from tasks.sources.reading import exports, http
@@ -87,7 +84,7 @@ class Store(Protocol):
         """
 
     def ratings(self) -> dict[str, Feedback]:
-        """What users said, by trace, where it is not part of the records.
+        """The feedback of users by trace, where it is not part of the records.
 
         Raises:
             SourceError: A file can't be read.
@@ -138,14 +135,8 @@ class PulledSource:
         return windows(self._store.place, config, start, end, self._now())
 
     def read(self, file: SourceFile) -> Iterator[Batch]:
-        """See `tasks.sources.Source.read`.
-
-        What users say of an answer comes later and may change. So it stays out of the content hash: a trace that is
-        read again is a copy, and no conflict.
-        """
-        given = self._store.ratings()
-        for batch in batches(self._read(file, given), self.settings, self._window(file).begins):
-            yield with_feedback(batch, given)
+        """See `tasks.sources.Source.read`."""
+        return batches(traces(self.spans(file), self.settings, self._window(file).begins))
 
     @property
     def settings(self) -> SpanSettings:
@@ -168,7 +159,13 @@ class PulledSource:
 
     def spans(self, file: SourceFile) -> Iterator[Span | Reject]:
         """See `SpanSource.spans`."""
-        return self._read(file, self._store.ratings())
+        config, given = self._config, self._store.ratings()
+        if config.paths:
+            yield from self._spans(exports.read(file.path, self._base, config.storage_options), given)
+            return
+        with self._store.client(self._sleep) as client:
+            records = self._store.pull(client, window_of(file).widened(config.grace_minutes))
+            yield from self._spans(records, given)
 
     def traces(self, file: SourceFile, most: int) -> Iterator[Assembled]:
         """See `SpanSource.traces`."""
@@ -178,17 +175,8 @@ class PulledSource:
     def _window(self, file: SourceFile) -> Window:
         return Window(*_ALWAYS) if self._config.paths else window_of(file)
 
-    def _read(self, file: SourceFile, given: dict[str, Feedback]) -> Iterator[Span | Reject]:
-        config = self._config
-        if config.paths:
-            yield from self._spans(exports.read(file.path, self._base, config.storage_options), given)
-            return
-        with self._store.client(self._sleep) as client:
-            records = self._store.pull(client, window_of(file).widened(config.grace_minutes))
-            yield from self._spans(records, given)
-
-    def _spans(self, records: Iterable[Record | Reject], given: dict[str, Feedback]) -> Iterator[Span | Reject]:
-        """The spans of the records, without their feedback, which goes into `given`, by trace."""
+    def _spans(self, records: Iterable[Record | Reject], given: Mapping[str, Feedback]) -> Iterator[Span | Reject]:
+        """The spans of the records, with the feedback on their traces where it is known apart from them."""
         for record in records:
             if isinstance(record, Reject):
                 yield record
@@ -199,19 +187,7 @@ class PulledSource:
                 yield malformed(record, str(error))
                 continue
             for span in spans:
-                if span.feedback:
-                    given[span.trace_id] = span.feedback
-                    yield replace(span, feedback=None)
-                else:
-                    yield span
-
-
-def with_feedback(batch: Batch, given: Mapping[str, Feedback]) -> Batch:
-    """The same traces with the ratings of users, by trace id, outside of their content hashes."""
-    at = batch.table.schema.get_field_index("feedback")
-    found = [given.get(trace_id) for trace_id in batch.table["trace_id"].to_pylist()]
-    column = pa.array([one and msgspec.structs.asdict(one) for one in found], FEEDBACK)
-    return replace(batch, table=batch.table.set_column(at, batch.table.schema.field(at), column))
+                yield replace(span, feedback=given[span.trace_id]) if span.trace_id in given else span
 
 
 def malformed(record: Record, detail: str) -> Reject:

@@ -235,8 +235,8 @@ class Mapper:
             "the names of its columns, encoded in UTF-8."
         )
 
-    def assembled(self, row: Row, line: int, day: datetime | None = None) -> tuple[Assembled, Feedback | None]:
-        """The trace of a row, or a reject, and the rating of its user. Never raises for what is in it.
+    def assembled(self, row: Row, line: int, day: datetime | None = None) -> Assembled:
+        """The trace of a row, or a reject. Never raises for what is in it.
 
         Args:
             line: Of the row in its file, from 1.
@@ -248,7 +248,6 @@ class Mapper:
             at = self._time(row, day)
             trace_id = self._own_id(row)
             fields = self._fields(row, found)
-            feedback = self._feedback(row)
             if trace_id is None or not self._settings.unique_ids:
                 asked = at.isoformat() if self.timed else ""
                 texts = (c["text"] for c in fields["chunks"])
@@ -257,15 +256,14 @@ class Mapper:
             raw = msgspec.json.encode({"trace_id": trace_id, "timestamp": at, **fields})
             outcome = checked(line, raw)
         except _RefusedError as refused:
-            outcome, feedback = _reject(row, line, trace_id, refused.reason, str(refused), at), None
+            outcome = _reject(row, line, trace_id, refused.reason, str(refused), at)
         except RecursionError:
-            outcome, feedback = _reject(row, line, trace_id, "wrong_type", "nested too deeply", at), None
+            outcome = _reject(row, line, trace_id, "wrong_type", "nested too deeply", at)
         except UnicodeEncodeError:
-            detail = "half a surrogate pair in a text"
-            outcome, feedback = _reject(row, line, trace_id, "invalid_utf8", detail, at), None
+            outcome = _reject(row, line, trace_id, "invalid_utf8", "half a surrogate pair in a text", at)
         if isinstance(outcome, Reject):
-            return Assembled(line, reject=outcome, found=found), None
-        return Assembled(line, outcome, found=found), feedback
+            return Assembled(line, reject=outcome, found=found)
+        return Assembled(line, outcome, found=found)
 
     def _get(self, name: str, row: Row) -> tuple[Any, str]:
         column = self._columns.get(name)
@@ -295,7 +293,7 @@ class Mapper:
         return self._label("id", row)
 
     def _fields(self, row: Row, found: Found) -> dict[str, Any]:
-        """The trace as builtins, without id, time and feedback; what was found where goes into `found`."""
+        """The trace as builtins, without id and time; what was found where goes into `found`."""
         question = self._text("question", "no_question", (QUESTION, USER), row, found)
         answer = self._text("answer", "no_answer", (ANSWER, ASSISTANT), row, found)
         labels = ("environment", "session", "prompt_version", "retriever", "reference_answer")
@@ -315,6 +313,7 @@ class Mapper:
             "chunks": named_chunks(self._documents(row, found), (), found),
             "gold_chunk_ids": None if gold is None else [i for g in _listed(gold) if (i := scalar(_plain(g)))],
             "tags": {name: text for name, value in tags.items() if (text := scalar(_plain(value)))},
+            "feedback": self._feedback(row),
         }
 
     def _text(self, name: str, empty: Reason, form: tuple[list[str], set[str]], row: Row, found: Found) -> str:

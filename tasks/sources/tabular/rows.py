@@ -9,15 +9,11 @@ from typing import Annotated, Any, Protocol, Self, TypeAlias
 
 from pydantic import Field, model_validator
 
-from tasks.core.types import Feedback
 from tasks.sources import Batch, Reject, SourceFile
 from tasks.sources.reading import exports, files
-from tasks.sources.reading.rows import to_table
-from tasks.sources.spans.pull import with_feedback
+from tasks.sources.spans.piles import batches
 from tasks.sources.spans.span import Assembled
 from tasks.sources.tabular.columns import Mapper, Tabular
-
-BATCH_ROWS = 1_000
 
 Numbered: TypeAlias = tuple[int, dict[str, Any] | Reject]
 
@@ -79,13 +75,8 @@ class TabularSource:
         return self._store.files(start, end)
 
     def read(self, file: SourceFile) -> Iterator[Batch]:
-        """See `tasks.sources.Source.read`. Ratings of users stay out of the content hash."""
-        found = self._assembled(file)
-        while group := list(islice(found, BATCH_ROWS)):
-            good = [(one.line, one.trace) for one, _ in group if one.trace]
-            rejects = [one.reject for one, _ in group if one.reject]
-            batch = Batch(to_table([t for _, t in good], [n for n, _ in good]), rejects, len(group))
-            yield with_feedback(batch, {one.trace.trace_id: rating for one, rating in group if one.trace and rating})
+        """See `tasks.sources.Source.read`."""
+        return batches(self._assembled(file))
 
     def traces(self, file: SourceFile, most: int) -> Iterator[Assembled]:
         """Traces of one file, and where their fields were found.
@@ -96,15 +87,15 @@ class TabularSource:
         Raises:
             SourceError: The file can't be read.
         """
-        return (one for one, _ in islice(self._assembled(file), most))
+        return islice(self._assembled(file), most)
 
-    def _assembled(self, file: SourceFile) -> Iterator[tuple[Assembled, Feedback | None]]:
+    def _assembled(self, file: SourceFile) -> Iterator[Assembled]:
         day = file.day or self._day
         at = None if day is None else datetime.combine(day, time(), UTC)
         checked = not self._store.named(file)
         for line, row in self._store.rows(file):
             if isinstance(row, Reject):
-                yield Assembled(line, reject=row), None
+                yield Assembled(line, reject=row)
                 continue
             if not checked:
                 self._mapper.check_names(list(row), file.path)

@@ -8,8 +8,8 @@ import pytest
 from jsonschema import Draft202012Validator
 from kit.root import ROOT
 
-from tasks.core.schemas import CHUNK, CITATION, FEEDBACK, NEVER_READ, TRACES
-from tasks.sources import SourceFile
+from tasks.core.schemas import CHUNK, CITATION, NEVER_READ, RATING
+from tasks.sources import BATCH, SourceFile
 from tasks.sources.jsonl import Config, JsonlSource
 from tasks.sources.reading.trace_schema import trace_json_schema, trace_json_schema_text
 
@@ -45,10 +45,10 @@ def test_fields_are_the_columns() -> None:
     """What is read is what is stored: no field of the format gets lost, no column stays empty."""
     fields = {name: set(definition["properties"]) for name, definition in SCHEMA["$defs"].items()}
     assert fields == {
-        "Trace": {f.name for f in TRACES.stored} - {*NEVER_READ},
+        "Trace": {f.name for f in BATCH} - {"line", *NEVER_READ},
         "Chunk": {f.name for f in CHUNK},
         "Citation": {f.name for f in CITATION},
-        "Feedback": {f.name for f in FEEDBACK},
+        "Feedback": {f.name for f in RATING},
     }
 
 

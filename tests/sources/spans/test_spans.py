@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from tasks.core.types import Trace
 from tasks.sources import Reject
 from tasks.sources.reading.values import decode_json
-from tasks.sources.spans import Assembled, Span, SpanSettings, assemble, batches
+from tasks.sources.spans import Assembled, Span, SpanSettings, assemble, batches, traces
 from tasks.sources.spans.texts import Document, Message, SpanKind, documents_of, messages_of, text_of
 
 NOON = datetime(2026, 11, 22, 12, tzinfo=UTC)
@@ -359,7 +359,7 @@ def test_a_span_that_was_sent_before_its_end() -> None:
 def test_large_attributes() -> None:
     text = "word " * 2_000_000
     spans = [root(), search(Document(text, "a"), B), call(listed(B, Document(text)))]
-    (batch,) = batches(spans, SpanSettings())
+    (batch,) = batches(traces(spans, SpanSettings()))
     assert [c["chunk_id"] for c in batch.table["chunks"].to_pylist()[0]] == ["doc-b", "a"]
 
 
@@ -400,7 +400,7 @@ def test_values() -> None:
 def test_batches_number_traces_and_keep_rejects() -> None:
     bad = Reject(99, None, "malformed_span", "x", b"")
     spans = [root(), Span("t-2", "b"), Span("t-3", "c")]
-    found = list(batches([*spans, bad], SpanSettings(), lambda group: group[0].trace_id != "t-3"))
+    found = list(batches(traces([*spans, bad], SpanSettings(), lambda group: group[0].trace_id != "t-3")))
     assert [(b.rows, b.table.num_rows) for b in found] == [(3, 1)]
     lines = [r.line for b in found for r in b.rejects] + [n for b in found for n in b.table["line"].to_pylist()]
     assert sorted(lines) == [1, 2, 3]
@@ -411,7 +411,7 @@ def test_batches_take_any_value() -> None:
     for _ in range(100_000):
         deep = [deep]
     odd = Span("t-\ud83d", "root", start=NOON, input=QUESTION, output={"answer": "x", "n": 10**40})
-    found = list(batches([odd, Span("t-3", "root", start=NOON, input=deep, output="x")], SpanSettings()))
+    found = list(batches(traces([odd, Span("t-3", "root", start=NOON, input=deep, output="x")], SpanSettings())))
     assert {r.reason for b in found for r in b.rejects} == {"invalid_utf8", "malformed_span"}
 
 
