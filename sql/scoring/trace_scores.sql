@@ -165,6 +165,7 @@ SELECT
     prompt_version,
     $judge_version AS judge_version,
     CASE WHEN text_redacted_at IS NULL THEN md5($salt || normalized(question)) END AS question_id,
+    CASE WHEN text_redacted_at IS NULL THEN md5($salt || session) END AS session_id,
     groundedness_status,
     -- Why groundedness is N/A, the first that holds.
     CASE

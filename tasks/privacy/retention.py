@@ -67,7 +67,7 @@ REDACTED = {
         **dict.fromkeys(CLAIM_TEXTS, BLANK),
         "dangling_citations": pl.col("dangling_citations").list.eval(pl.element().str.head(0)),
     },
-    TRACE_SCORES: {"question_id": NULL},  # a question's hash might confirm a guess at it
+    TRACE_SCORES: {"question_id": NULL, "session_id": NULL},  # a hash might confirm a guess at what it is of
     FEEDBACK: {"comment": NULL},
     **{table: {"explanation": NULL, "raw": NULL} for table in EXPLAINED},
     QUARANTINE: {"raw": BLANK},
@@ -117,8 +117,8 @@ def redact(lake: Lake, what: Due, now: datetime) -> list[StageResult]:
     """Redact what is due in the lake. Call it with the lake's locks held, or on an overlay, to see what would go.
 
     Returns:
-        Traces, claims, scores (their question's hash), comments of users, explanations and refused rows that lost
-        texts in this run.
+        Traces, claims, scores (the hashes of their question and session), comments of users, explanations and refused
+        rows that lost texts in this run.
     """
     texts = [part for part in lake.parts(TRACES) if _has_due(part, what)]
     nights = {part.date for part in texts}

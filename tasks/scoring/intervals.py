@@ -93,6 +93,23 @@ def of_repeats(questions: pa.Table) -> pa.Table:
     return pa.concat_tables([_table(keys, named[w], *ends[w]) for w in ends])
 
 
+def of_sessions(sessions: pa.Table) -> pa.Table:
+    """Of the shares of sessions with something ungrounded or misused; sessions take the place of questions.
+
+    Args:
+        sessions: Rows of `sql/sums/sessions.sql`.
+    """
+    rows = sessions.filter(pc.equal(sessions["status"], "scored"))
+    keys, of = _groups(rows, KEY)
+    ones = np.ones(rows.num_rows)
+    return pa.concat_tables(
+        [
+            _table(keys, name, *intervals(means(_numbers(rows[name]), ones, of, None, keys.num_rows)))
+            for name in ("ungrounded", "misused")
+        ]
+    )
+
+
 def of_grace(sums: pa.Table) -> tuple[pa.Table, pa.Table]:
     """Of accuracy, precision, recall and F1 of a night, such as `recall_macro`; and of those of each source.
 

@@ -21,6 +21,7 @@ from tasks.core.schemas import (
     NIGHTLY_PATTERNS,
     NIGHTLY_RELEVANCE,
     NIGHTLY_REPEATS,
+    NIGHTLY_SESSIONS,
     NIGHTLY_TRIAD,
     NIGHTLY_UTILIZATION,
     TRACE_SCORES,
@@ -30,7 +31,7 @@ from tasks.judging.grades import grades_of
 from tasks.run.context import Context
 from tasks.run.plan import trace_parts, unusable_notes
 from tasks.run.result import StageResult
-from tasks.scoring.intervals import of_grades, of_repeats, of_scores, of_shares
+from tasks.scoring.intervals import of_grades, of_repeats, of_scores, of_sessions, of_shares
 from tasks.scoring.score import all_scored
 from tasks.store.lake import Part, conform, empty
 from tasks.store.query import Queries, Relation
@@ -45,6 +46,7 @@ NIGHTLY = (
     NIGHTLY_PATTERNS,
     NIGHTLY_LANGUAGES,
     NIGHTLY_REPEATS,
+    NIGHTLY_SESSIONS,
 )
 
 
@@ -116,6 +118,9 @@ def _night(
         elif table is NIGHTLY_REPEATS:
             questions = queries.run("sums/repeated_questions", {"trace_scores": scores})
             relations = {"repeated_questions": questions, "intervals": of_repeats(questions)}
+        elif table is NIGHTLY_SESSIONS:
+            sessions = queries.run("sums/sessions", {"trace_scores": scores})
+            relations = {"sessions": sessions, "intervals": of_sessions(sessions)}
         elif table is NIGHTLY_GRADES:
             relations |= {"grades": grades, "intervals": of_grades(queries, scores, grades)}
             params = {"grader_version": ctx.grader and ctx.grader.version}

@@ -44,6 +44,7 @@ TRACE_COLUMNS = [
     "environment",
     "generator",
     "prompt_version",
+    "session",
     "question",
     "answer",
     "chunks.list.element.chunk_id",

@@ -41,6 +41,11 @@ REPEATED = pa.schema([
     ("varied", pa.bool_()),
     *[(n, pa.float64()) for n in ("mean", "variance", "reach")],
 ])  # fmt: skip
+SESSIONS = pa.schema([
+    *[TABLES["nightly_sessions"].schema.field(n) for n in ("recipe", "date", "app", "generator", "judge_version", "traces")],
+    ("status", pa.string()),
+    *[(n, pa.float64()) for n in ("ungrounded", "misused")],
+])  # fmt: skip
 REVIEWED_CLAIMS = pa.schema([
     *[TABLES["claim_results"].schema.field(n) for n in ("recipe", "date", "trace_id", "claim_id")],
     *[(n, pa.string()) for n in ("outcome", "people", "judge")],
@@ -96,6 +101,7 @@ def schema_of(relation: str) -> pa.Schema:
         "grace_sums": GRACE_SUMS,
         "shown": SHOWN,
         "repeated_questions": REPEATED,
+        "sessions": SESSIONS,
         "reviewed_traces": REVIEWED,
         "reviewed_claims": REVIEWED_CLAIMS,
         "reviewed_grades": REVIEWED_GRADES,

@@ -34,7 +34,7 @@ DIFFERING = {
     "verdicts": {"created_at"},
     "feedback": {"read_at"},
     "sources": {"ingested_at"},
-    "trace_scores": {"question_id"},
+    "trace_scores": {"question_id", "session_id"},
 }
 
 

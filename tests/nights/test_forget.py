@@ -136,9 +136,9 @@ def numbers(world: World) -> dict[str, list[str]]:
     return {name: rows for name, rows in tables(world.warehouse).items() if name not in TEXTS | {"redactions"}}
 
 
-def asked(world: World) -> dict[str, str | None]:
-    """The hash of each trace's question."""
-    return {r["trace_id"]: r["question_id"] for r in read(world.warehouse, "FROM trace_scores")}
+def asked(world: World) -> dict[str, tuple[str | None, str | None]]:
+    """The hashes of each trace's question and session."""
+    return {r["trace_id"]: (r["question_id"], r["session_id"]) for r in read(world.warehouse, "FROM trace_scores")}
 
 
 def test_a_forgotten_trace_is_nowhere_and_its_numbers_are(world: World) -> None:
@@ -170,8 +170,8 @@ def test_a_forgotten_trace_is_nowhere_and_its_numbers_are(world: World) -> None:
     (request,) = read(world.warehouse, "FROM redactions")
     assert (request["trace_id"], request["reason"]) == ("a/1", "a letter of 1 March")
     assert request["redacted_at"] is not None
-    assert None not in questions.values()
-    assert asked(world) == {**questions, "a/1": None}  # a guess at the question would have confirmed it
+    assert None not in {question for question, _ in questions.values()} | {questions["a/1"][1]}
+    assert asked(world) == {**questions, "a/1": (None, None)}  # a guess at the question would have confirmed it
     done = {s.stage: s.computed for s in outcome.stages}
     # Of one trace three claims, a lead-in and a claim that is read with it. Refused: the copy, and the line that breaks off.
     assert (done["texts"], done["claims"], done["questions"], done["quarantine"]) == (1, 5, 1, 2)
@@ -185,7 +185,7 @@ def test_a_forgotten_trace_is_nowhere_and_its_numbers_are(world: World) -> None:
     assert {name: r.computed for name, r in again.items() if r.computed} == {}
     assert world.log.read_text() == paid
     assert numbers(world) == before
-    assert asked(world)["a/1"] is None
+    assert asked(world)["a/1"] == (None, None)
 
 
 def test_a_line_that_comes_again_is_refused(world: World) -> None:

@@ -8,13 +8,13 @@ import pytest
 from kit.stage_kit import DAY, Watched, context, put, rows, trace
 
 from tasks.claims.extract import extract_claims
-from tasks.core.schemas import CLAIM_RESULTS, NIGHTLY_GROUNDEDNESS, NIGHTLY_REPEATS, TRACE_SCORES
+from tasks.core.schemas import CLAIM_RESULTS, NIGHTLY_GROUNDEDNESS, NIGHTLY_REPEATS, NIGHTLY_SESSIONS, TRACE_SCORES
 from tasks.core.types import Request
 from tasks.judging.pairs import plan_pairs
 from tasks.judging.relevance import score_relevance
 from tasks.judging.verdicts import judge_joint_pairs, judge_pairs
 from tasks.publish.publish import load_warehouse, warehouse_of
-from tasks.scoring.intervals import of_grace, of_repeats, of_scores, of_shares, of_waterfall
+from tasks.scoring.intervals import of_grace, of_repeats, of_scores, of_sessions, of_shares, of_waterfall
 from tasks.scoring.nightly import aggregate_nights
 from tasks.scoring.score import score_traces
 from tasks.stats.intervals import interval, means
@@ -36,14 +36,14 @@ def night(scores: list[tuple[str, float]]) -> pa.Table:
 
 
 def test_a_night_with_repeats(tmp_path: Path) -> None:
-    """Tea is asked three times (100, 50, 0), in other letters and spaces; coffee once (100)."""
+    """Tea is asked three times (100, 50, 0), in other letters and spaces; coffee once (100). t1 and t2 are one conversation."""
     ctx = context(tmp_path, judge=Watched(rule))
     put(
         ctx,
-        trace("t1", "Alpha.", question="How hot is tea?"),
-        trace("t2", "Alpha. Invented.", question=" how HOT  is\ntea? ", repeat=1),
+        trace("t1", "Alpha.", question="How hot is tea?", session="A"),
+        trace("t2", "Alpha. Invented.", question=" how HOT  is\ntea? ", repeat=1, session="A"),
         trace("t3", "Invented.", question="How hot is tea?", repeat=2),
-        trace("t4", "Beta.", question="How hot is coffee?"),
+        trace("t4", "Beta.", question="How hot is coffee?", session="B"),
     )
     for stage in (extract_claims, plan_pairs, judge_pairs, judge_joint_pairs, score_relevance, score_traces):
         stage(ctx)
@@ -65,12 +65,26 @@ def test_a_night_with_repeats(tmp_path: Path) -> None:
     ]
     assert [repeats["faithfulness"][c] for c in ("mean", "spread", "range")] == [0.5, 0.5, 1]
     assert repeats["groundedness"]["spread_low"] is None  # one question says nothing of others
+    (sessions,) = rows(ctx, NIGHTLY_SESSIONS)
+    assert [sessions[c] for c in ("n", "n_scored", "traces", "n_ungrounded", "ungrounded_share")] == [2, 2, 3, 1, 0.5]
     load_warehouse(ctx)
     with warehouse_of(ctx).connect() as connection:
         (row,) = Reader(connection).rows("FROM question_repeats", {})
     assert (row["question"], row["n"], row["n_scored"]) == ("How hot is tea?", 3, 3)
     assert [row[f"groundedness_{c}"] for c in ("mean", "spread", "range")] == [50, 50, 100]
     assert [row[f"faithfulness_{c}"] for c in ("mean", "spread", "range")] == [0.5, 0.5, 1]
+
+
+def test_sessions_have_wilsons_interval() -> None:
+    """3 of 10: with p (1 - p) / (n - 1) as variance, Wilson's interval of 9 answers. a = 1.96² / 9 = 0.42683; the middle is
+    (0.3 + a / 2) / (1 + a) = 0.35983, half the width sqrt(0.21 a + a² / 4) / (1 + a) = 0.25768. Others are left out."""
+    key = {"date": DAY, "app": "a", "generator": "g"}
+    found = [{**key, "status": "scored", "ungrounded": float(i < 3), "misused": 0.0} for i in range(10)]
+    other = {**key, "status": "unjudged", "ungrounded": 1.0, "misused": 1.0}
+    ends = {r["number"]: r for r in of_sessions(pa.Table.from_pylist([*found, other])).to_pylist()}
+    assert (ends["ungrounded"]["low"], ends["ungrounded"]["high"]) == pytest.approx((0.10215, 0.61751), abs=2e-5)
+    assert ends["misused"]["low"] == 0
+    assert of_sessions(pa.Table.from_pylist([other])).num_rows == 0
 
 
 def ends_of(table: pa.Table) -> dict[str, tuple[float, float]]:

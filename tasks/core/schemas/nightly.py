@@ -237,6 +237,27 @@ NIGHTLY_GRACE_CONFUSION = Table(
     ("recipe", "date"),
 )  # fmt: skip
 
+NIGHTLY_SESSIONS = Table(
+    "nightly_sessions",
+    "one night of one app and generator under one recipe, for traces with a session",
+    pa.schema([
+        *NIGHTLY_KEY,
+        col("n", I64, "Sessions (conversations) with a trace of that night.", null=False),
+        col("n_scored", I64, "Sessions with a scored trace and no unjudged one; only these enter the shares.", null=False),
+        col("n_na", I64, "Sessions to whose traces groundedness does not apply.", null=False),
+        col("n_unjudged", I64, "Sessions with an unjudged trace.", null=False),
+        col("n_abstained", I64, "Sessions without a scored trace, on one of which the judge abstained.", null=False),
+        col("traces", I64, "Their traces: turns of the conversations.", null=False),
+        col("n_ungrounded", I64, "Scored sessions with an unsupported or contradicted claim in any answer.", null=False),
+        col("ungrounded_share", F64, "Their share of the scored sessions; null without any."),
+        *ends("ungrounded_share"),
+        col("n_misused", I64, "Scored sessions with a misused claim in any answer.", null=False),
+        col("misused_share", F64, "Their share of the scored sessions; null without any."),
+        *ends("misused_share"),
+    ]),
+    ("recipe", "date"),
+)  # fmt: skip
+
 NIGHTLY_REPEATS = Table(
     "nightly_repeats",
     "one number of one night of one app and generator under one recipe: groundedness and faithfulness, or citation groundedness for recipes with method `citations`",

@@ -89,6 +89,7 @@ TRACE_SCORES = Table(
         col("prompt_version", S, "Version of the generator's prompt."),
         JUDGE_VERSION,
         col("question_id", S, "Hash of the question without case and spaces, salted for this lake; the same for a repeated question. Null after the text was removed."),
+        col("session_id", S, "Hash of the session, salted likewise. Null without a session, and after the text was removed."),
         col("groundedness_status", S, "`scored`, `na` (no context, or no claims), `unjudged` or `abstained`.", null=False),
         col("groundedness_na", S, "Reason for N/A: `no_answer` (the answer is empty), `no_context`, `refusal` (the answer only declines), `no_claims`, `not_shown` (no evidence was selected for its claims) or `method`."),
         col("groundedness_score", F64, "100 · (supported + c·partial − p·misused) / judged claims, limited to [0, 100]."),

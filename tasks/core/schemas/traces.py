@@ -57,7 +57,7 @@ NEVER_READ = ("content_hash", "text_redacted_at", "text_redacted")  # columns of
 
 FEEDBACK = Table(
     "feedback",
-    "what a user said of one answer, as one reading of a source found it",
+    "one rating of one answer by its user, as it was read",
     pa.schema([
         DATE,
         TRACE_ID,

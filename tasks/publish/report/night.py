@@ -118,6 +118,7 @@ def gather(reader: Reader, recipe: Row, night: date, listing: Sequence[Row]) -> 
         "trends": _trends(metrics, METRICS[method]),
         "alerts": select(reader, "alerts", **scope),
         "repeats": [r for r in nightly("repeats") if r["number"] != "faithfulness" and r["questions_repeated"]],
+        "sessions": nightly("sessions"),
         "triad": _triad(nightly("triad")),
         "waterfall": waterfall.night(nightly("waterfall")),
         "passes_from": {s: number(t, waterfall.digits(t)) for s, t in thresholds(recipe, "waterfall").items()},

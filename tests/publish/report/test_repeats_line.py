@@ -1,4 +1,4 @@
-"""What the night page says of questions that were asked more than once."""
+"""What the night page says of questions that were asked more than once, and of conversations."""
 
 from pathlib import Path
 from typing import Any
@@ -19,6 +19,27 @@ def lines(tmp_path: Path, *repeats: dict[str, Any]) -> list[str]:
     build(rows.reader(), tmp_path, NIGHT, RECIPE, 0)
     found = parse(tmp_path / str(NIGHT) / "index.html").all("p", "repeats")
     return [" ".join(p.words().replace("\u202f", "").split()) for p in found]
+
+
+def test_conversations_in_which_something_was_ungrounded(tmp_path: Path) -> None:
+    rows = by_hand()
+    nightly(rows)
+    of = {"recipe": RECIPE, "date": NIGHT, "judge_version": JUDGE, "app": "support"}
+    share = {
+        "ungrounded_share": 0.25,
+        "ungrounded_share_low": 0.046,
+        "ungrounded_share_high": 0.7,
+        "misused_share": 0.0,
+    }
+    rows.add("nightly_sessions", **of, generator="g", n=5, n_scored=4, traces=1200, **share)
+    rows.add("nightly_sessions", **of, generator="<h>", n=1, n_scored=0, traces=1)
+    build(rows.reader(), tmp_path, NIGHT, RECIPE, 0)
+    found = parse(tmp_path / str(NIGHT) / "index.html").all("p", "sessions")
+    assert [" ".join(p.words().replace("\u202f", "").split()) for p in found] == [
+        "<h> (support) had 1 conversation with 1 answer. None of them is scored.",
+        "g (support) had 5 conversations with 1200 answers. Something was ungrounded in 25% [5, 70] of the 4 that are scored,"
+        " and a citation misused in 0%.",
+    ]
 
 
 def test_repeats_are_told_with_their_spread(tmp_path: Path) -> None:
