@@ -30,6 +30,8 @@ def test_conversations_in_which_something_was_ungrounded(tmp_path: Path) -> None
         "ungrounded_share_low": 0.046,
         "ungrounded_share_high": 0.7,
         "misused_share": 0.0,
+        "misused_share_low": 0.0,
+        "misused_share_high": 0.6,
     }
     rows.add("nightly_sessions", **of, generator="g", n=5, n_scored=4, traces=1200, **share)
     rows.add("nightly_sessions", **of, generator="<h>", n=1, n_scored=0, traces=1)
@@ -38,7 +40,7 @@ def test_conversations_in_which_something_was_ungrounded(tmp_path: Path) -> None
     assert [" ".join(p.words().replace("\u202f", "").split()) for p in found] == [
         "<h> (support) had 1 conversation with 1 answer. None of them is scored.",
         "g (support) had 5 conversations with 1200 answers. Something was ungrounded in 25% [5, 70] of the 4 that are scored,"
-        " and a citation misused in 0%.",
+        " and a citation misused in 0% [0, 60].",
     ]
 
 
