@@ -85,7 +85,6 @@ ELSEWHERE = {
     "tasks/run/build.py": "run/test_context.py",
     "tasks/run/cascade.py": "judging/test_escalate.py",
     "tasks/run/identity.py": "run/test_context.py",
-    "tasks/run/plan.py": "judging/test_pairs.py",
     "tasks/run/promotions.py": "flows/test_judges.py",
     "tasks/run/redacted.py": "privacy/test_retention.py",
     "tasks/run/work.py": "judging/test_verdicts.py",

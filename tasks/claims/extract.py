@@ -15,7 +15,7 @@ from tasks.core.schemas import CLAIMS
 from tasks.core.types import Answer, Chunk, Citation
 from tasks.extractors import ByApp, covers
 from tasks.run.context import Context
-from tasks.run.plan import missing_parts
+from tasks.run.plan import missing_parts, with_earlier_questions
 from tasks.run.redacted import unredacted
 from tasks.run.result import StageResult, token_counts
 from tasks.store.lake import Lake, Part, conform, empty
@@ -99,7 +99,7 @@ def _claims(
     begun = unfinished(ctx.lake).find(CLAIMS, part.name, *where)
     before = done = int(begun.inputs()) if begun else 0
     rows = [empty(CLAIMS), *([conform(begun.read(), CLAIMS)] if begun else [])]
-    answers = pl.DataFrame(unredacted(part, part.read(COLUMNS)))
+    answers = with_earlier_questions(ctx, part, pl.DataFrame(unredacted(part, part.read(COLUMNS))))
     for batch in answers.slice(done).iter_slices(answers_at_once):
         over = done > before and ctx.budget.over()  # a step is taken in any case, or it would never end
         cut = None if over else _cut(ctx, extractor, version, batch.rows(named=True), counts)

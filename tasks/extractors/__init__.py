@@ -44,17 +44,24 @@ class Writers:
 
 
 class ByApp:
-    """An extractor that follows each application's own settings."""
+    """An extractor that follows each application's own settings.
 
-    def __init__(self, default: Extractor, apps: Mapping[str, Extractor]) -> None:
+    Args:
+        earlier_questions: See `Recipe`; who calls it puts them before a question.
+    """
+
+    def __init__(self, default: Extractor, apps: Mapping[str, Extractor], earlier_questions: int = 0) -> None:
         self._default = default
+        self._earlier_questions = earlier_questions
         self._apps = dict(apps)
 
     @property
     def version(self) -> str:
         """Hash of everything that can change the claims."""
         apps = {app: e.version for app, e in self._apps.items()}
-        return keys.version({"default": self._default.version, "apps": apps}) if apps else self._default.version
+        more: dict[str, object] = {"apps": apps} if apps else {}
+        more |= {"earlier_questions": self._earlier_questions} if self._earlier_questions else {}
+        return keys.version({"default": self._default.version, **more}) if more else self._default.version
 
     @property
     def modelless(self) -> Self:
@@ -125,7 +132,11 @@ def load(settings: Mapping[str, object], where: str, prefix: str = "", writers: 
 
 
 def load_by_app(
-    default: Mapping[str, object], apps: Mapping[str, Mapping[str, object]], where: str, prefix: str
+    default: Mapping[str, object],
+    apps: Mapping[str, Mapping[str, object]],
+    where: str,
+    prefix: str,
+    earlier_questions: int = 0,
 ) -> ByApp:
     """The extractors under `extractor` and `apps` of the section `prefix` of a config file.
 
@@ -135,4 +146,4 @@ def load_by_app(
     writers = Writers(where)
     section = f"{prefix}." if prefix else ""
     own = {app: load(settings, where, f"{section}apps.{app}", writers) for app, settings in apps.items()}
-    return ByApp(load(default, where, f"{section}extractor", writers), own)
+    return ByApp(load(default, where, f"{section}extractor", writers), own, earlier_questions)

@@ -17,7 +17,7 @@ from tasks.judging.claims import covered, planned_scopes
 from tasks.judging.open_parts import Key, OpenPart
 from tasks.run import scope
 from tasks.run.context import Context
-from tasks.run.plan import trace_parts
+from tasks.run.plan import trace_parts, with_earlier_questions
 from tasks.run.redacted import unredacted
 from tasks.run.result import TOKENS, StageResult
 from tasks.run.scope import ALL
@@ -61,7 +61,7 @@ def score_by(ctx: Context, *, scorer: Scorer, retry_failures: bool = False, keep
         close=None if keep else scorer.close,
     ) as loop:
         for part in parts:
-            items = shards(_items(scorer, part), ctx.config.limits.shard_requests)
+            items = shards(_items(ctx, scorer, part), ctx.config.limits.shard_requests)
             loop.run(items, scorer.score, partial(_store, scorer, part))
     return loop.result
 
@@ -69,7 +69,7 @@ def score_by(ctx: Context, *, scorer: Scorer, retry_failures: bool = False, keep
 def open_items(ctx: Context, scorer: Scorer) -> Iterator[Item]:
     """What a scorer would score."""
     for part in trace_parts(ctx):
-        yield from _items(scorer, _open_part(ctx, scorer, part, retry_failures=False))
+        yield from _items(ctx, scorer, _open_part(ctx, scorer, part, retry_failures=False))
 
 
 def open_scores(ctx: Context, scorer: Scorer) -> Iterator[Key]:
@@ -111,11 +111,12 @@ def _expected(scorer: Scorer, traces: pa.Table) -> pl.DataFrame:
     return pl.concat([found[kind].with_columns(kind=pl.lit(kind)) for kind in scorer.kinds]).unique().collect()
 
 
-def _items(scorer: Scorer, part: OpenPart) -> Iterator[Item]:
+def _items(ctx: Context, scorer: Scorer, part: OpenPart) -> Iterator[Item]:
     """What is missing, in the order of the traces."""
     if not part.missing:
         return
-    for trace in pl.DataFrame(part.source.read(COLUMNS)).iter_rows(named=True, buffer_size=TRACES_AT_ONCE):
+    traces = with_earlier_questions(ctx, part.source, pl.DataFrame(part.source.read(COLUMNS)))
+    for trace in traces.iter_rows(named=True, buffer_size=TRACES_AT_ONCE):
         answer, chunks = visible(trace["answer"]), trace["chunks"]
         whole: list[tuple[str | None, tuple[str, ...]]] = [(None, tuple(c["text"] for c in chunks))]
         each = [(c["chunk_id"], (c["text"],)) for c in chunks]

@@ -83,7 +83,9 @@ def build_contexts(
     unusable: list[Unusable] = []
     for variant in variants:
         chosen, recipe, where = variant.chosen, variant.chosen.recipe, str(variant.chosen.where)
-        extractor = extractors.load_by_app(recipe.extractor, recipe.apps, where, chosen.prefix)
+        extractor = extractors.load_by_app(
+            recipe.extractor, recipe.apps, where, chosen.prefix, recipe.earlier_questions
+        )
         try:
             judges = models.judges_of(variant)
         except (ConfigError, UsageError) as error:

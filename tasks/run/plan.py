@@ -1,9 +1,17 @@
 """What a run has to compute: parts of `traces`, those without a result, and late traces that stay without one."""
 
+from datetime import timedelta
+from functools import lru_cache
+
+import polars as pl
+
 from tasks.core.schemas import CURRENT_RECIPES, TRACE_SCORES, TRACES, Table
 from tasks.run.context import Context
 from tasks.run.variants import Variant
 from tasks.store.lake import Lake, Part
+from tasks.text.follow_ups import is_follow_up
+
+TURN = ["app", "session", "timestamp", "trace_id", "question"]
 
 
 def trace_parts(ctx: Context) -> list[Part]:
@@ -21,6 +29,30 @@ def missing_parts(ctx: Context, table: Table, version: str) -> tuple[list[Part],
         else:
             missing.append(part)
     return missing, reused
+
+
+def with_earlier_questions(ctx: Context, part: Part, traces: pl.DataFrame) -> pl.DataFrame:
+    """Some traces of a part, with `question` as the recipe reads it: a follow-up behind those before it.
+
+    A session reaches back to the day before. An earlier question that arrives later changes nothing that is computed.
+    """
+    if not ctx.settings.earlier_questions:
+        return traces
+    days = (str(part.date - timedelta(days=1)), str(part.date))
+    turns = _turns(tuple(p for day in days for p in ctx.lake.parts(TRACES, day)), ctx.settings.earlier_questions)
+    return traces.join(turns, on="trace_id", how="left", maintain_order="left").with_columns(
+        question=pl.coalesce("as_read", "question")
+    )
+
+
+@lru_cache(maxsize=1)
+def _turns(parts: tuple[Part, ...], most: int) -> pl.DataFrame:
+    """`trace_id` of follow-up questions, and how each is read: `as_read`."""
+    turns = pl.concat([part.frame(TURN).drop_nulls("session") for part in parts]).sort("timestamp", "trace_id")
+    earlier = [pl.col("question").shift(n).over("app", "session") for n in range(most, 0, -1)]
+    as_read = pl.concat_str([*earlier, "question"], separator=" ", ignore_nulls=True)
+    asks_on = pl.col("question").map_elements(is_follow_up, pl.Boolean)
+    return turns.select("trace_id", "question", as_read=as_read).filter(asks_on).drop("question")
 
 
 def unusable_notes(ctx: Context) -> tuple[str, ...]:

@@ -52,6 +52,8 @@ def load(recipe: Recipe, embedder: Embedder, generators: dict[str, Generator] | 
             own = rater_model.load(path, GIVES[kind], shared)
             check_rating(own, kind, path)
             found.append(Rated(kind, own))
+    for scorer in found:
+        scorer.earlier_questions = recipe.earlier_questions
     models = [scorer.model for scorer in found]
     return tuple(sorted(found, key=lambda scorer: next(i for i, m in enumerate(models) if m is scorer.model)))
 

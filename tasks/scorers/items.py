@@ -2,9 +2,10 @@
 
 from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Literal, Protocol
 
-from tasks.core.keys import Versioned
+from tasks.core import keys
 
 Kind = Literal["answer", "context", "answerability"]
 
@@ -55,7 +56,7 @@ class Scored:
     tokens_out: int = 0
 
 
-class Scorer(Versioned):
+class Scorer(keys.Versioned):
     """Scores one kind, or several by one model; see `tasks.scorers`. The defaults are of a scorer without a model.
 
     Attributes:
@@ -64,12 +65,20 @@ class Scorer(Versioned):
         method: Name of the method.
         asks: Whether each score is a request to a language model.
         model: What `close` frees; the same object for scorers that share a language model.
+        earlier_questions: See `Recipe`.
     """
 
     kinds: tuple[Kind, ...]
     method: str
     asks: bool = False
     model: object = None
+    earlier_questions: int = 0
+
+    @cached_property
+    def version(self) -> str:
+        """See `Versioned.version`."""
+        own = keys.version(self.describe())
+        return keys.version([own, {"earlier_questions": self.earlier_questions}]) if self.earlier_questions else own
 
     @property
     def gpus(self) -> int:

@@ -228,6 +228,8 @@ class Recipe(Settings):
             (docs/methods.md#citation-groundedness-two-passes).
         extractor: Settings of the claim extractor (`kind` and its own keys).
         apps: Per application, extractor settings that replace the recipe's, such as the citation style.
+        earlier_questions: Earlier questions of its session that a follow-up question ("And for contractors?") is read
+            with, by scorers of relevance, and in claims that need their question, such as "Yes.". 0 for none.
         judge: Path of the judge's config.
         cascade: Further judges, from cheap to expensive, for claims on which the previous judge was uncertain.
         shadow: A second judge on a sample of the traces; it changes no number of the recipe.
@@ -243,6 +245,7 @@ class Recipe(Settings):
     method: Literal["claims", "citations"] = "claims"
     extractor: Mapping[str, Any] = Field(default_factory=lambda: {"kind": "sentences"})
     apps: Mapping[str, Mapping[str, Any]] = Field(default_factory=dict)
+    earlier_questions: Annotated[int, Field(ge=0)] = 0
     pairing: Pairing = Pairing()
     judge: ConfigPath
     cascade: tuple[Escalation, ...] = ()
