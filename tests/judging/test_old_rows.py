@@ -61,7 +61,7 @@ def together(changes: Iterable[dict[str, Any]]) -> dict[str, Any]:
 # of those that `root` has too.
 STAGES: dict[str, dict[str, dict[str, Any]]] = {
     "method": {"method": {"method": "citations", **TOGETHER}},
-    "claims": {"extractor": {"extractor": {"kind": "segments"}}, "apps": {"apps": {"shop": {"kind": "segments"}}}},
+    "claims": {"extractor": {"extractor": {"kind": "segments"}}, "apps": {"apps": {"shop": {"kind": "segments"}}}, "earlier_questions": {"earlier_questions": 1}},
     "pairs": {f"pairing.{name}": {"pairing": {name: value}} for name, value in PAIRING.items()},
     "verdicts": {"judge": {"judge": "second.yaml"}},
     "cascade": {

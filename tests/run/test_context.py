@@ -59,7 +59,7 @@ class TestRecipe:
         mark = next(m for m in self.test_every_number_that_enters_a_score_is_in_the_hash.pytestmark)
         numbers = {f"{section}.{name}" for section, change in mark.args[1] for name in change}
         by_version = {
-            "extractor", "apps", "judge", "cascade.judge", "relevance", "answer_relevance.method",
+            "extractor", "apps", "earlier_questions", "judge", "cascade.judge", "relevance", "answer_relevance.method",
             "answer_relevance.writer", "answer_relevance.rater", "context_relevance.method",
             "context_relevance.reranker", "context_relevance.rater", "answerability.method", "answerability.rater",
             "grades.grader",
