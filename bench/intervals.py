@@ -1,12 +1,14 @@
 """How often the 95% intervals hold what is true, in simulated nights of few and of many questions.
 
     python -m bench.intervals [--nights 2000] [--questions 5 15 50] [--bootstrap] [--all]
+    python -m bench.intervals --samples
 
 Every world is a population of questions whose number is known; each night draws some of them. What is printed are the
 lowest, the mean and the highest coverage over the worlds of a kind, and how many worlds lie outside of 92 to 98%; with
 `--all`, each world. Beside the intervals stand Student's t and Wilson's interval by the design effect, both from the
 same cluster-robust variance, and, with `--bootstrap` (which takes longest), the percentile bootstrap, taken further out
-for few questions. Left out: differences, and corrected means (`tests/core`).
+for few questions. `--samples` prints how wide the intervals of a day of a million answers are where only a share is
+judged, and how often they hold the number of all. Left out: differences, and corrected means (`tests/core`).
 """
 
 import warnings
@@ -306,7 +308,32 @@ def coverage(world: World, m: int, nights: int, procedure: str = "ours") -> floa
     return float(held.mean())
 
 
+def of_sample(values: Numbers, taken: float, nights: int) -> tuple[float, float]:
+    """Half the mean width in points of 100, and how often the interval holds the mean of all.
+
+    Args:
+        taken: Probability with which each answer is judged.
+    """
+    rng, truth = np.random.default_rng(0), values.mean()
+    samples = (values[rng.random(len(values)) < taken] for _ in range(nights))
+    low, high = np.array([intervals(means(one, np.ones_like(one))) for one in samples]).reshape(-1, 2).T
+    return float(50 * (high - low).mean()), float(((low <= truth) & (truth <= high)).mean())
+
+
 # Showing --------------------------------------------------------------------------------------------------------------
+
+
+def show_samples(nights: int, day: int = 1_000_000) -> None:
+    columns = ("share", "judged", "scores", "half width", "coverage")
+    table = common.table(f"A day of {day:,} answers, {nights:,} samples of each share", columns, left=(2,))
+    for name in ("groundedness", "85% at the top"):
+        values = SCORES[name][0](np.random.default_rng(1), (day,))
+        for taken in (1.0, 0.1, 0.01, 0.001):
+            half, held = of_sample(values, taken, nights if taken < 1 else 1)
+            table.add_row(
+                f"{taken:.1%}", f"{day * taken:,.0f}", name, f"{half:.2f}", f"{held:.1%}" if taken < 1 else ""
+            )
+    Console(width=110).print(table)
 
 
 def show(questions: Sequence[int], nights: int, procedures: Sequence[str], *, each: bool) -> None:
@@ -337,8 +364,12 @@ def main() -> None:
     parser.add_argument("--questions", type=int, nargs="+", default=SIZES)
     parser.add_argument("--bootstrap", action="store_true")
     parser.add_argument("--all", action="store_true", help="each world by itself")
+    parser.add_argument("--samples", action="store_true", help="what a sample costs in width")
     given = parser.parse_args()
     warnings.simplefilter("ignore", RuntimeWarning)
+    if given.samples:
+        show_samples(min(given.nights, 200))
+        return
     chosen = [p for p in PROCEDURES if given.bootstrap or p != "bootstrap"]
     show(given.questions, given.nights, chosen, each=given.all)
 

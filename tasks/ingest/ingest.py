@@ -10,7 +10,7 @@ it is not read in this run, they are adopted (`ledger.py`).
 
 import shutil
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from datetime import UTC, date, datetime
@@ -25,7 +25,7 @@ import xxhash
 from tasks.core.config import Sample
 from tasks.core.errors import DataError, interruption
 from tasks.core.progress import tracked
-from tasks.core.schemas import FEEDBACK, NEVER_READ, QUARANTINE, TRACES
+from tasks.core.schemas import FEEDBACK, NEVER_READ, QUARANTINE, SAMPLES, TRACES
 from tasks.ingest import ledger
 from tasks.run.context import Context
 from tasks.run.redacted import requested_redactions
@@ -113,6 +113,8 @@ def ingest(ctx: Context, *, buffer_bytes: int = BUFFER_BYTES) -> StageResult:
                 files.append(work.read(queries, source, file))
                 ctx.progress.advance()
         _check_share(ctx, files)
+        if ctx.config.sample and ctx.config.sample.per_day:
+            work.thin(files, ctx.config.sample, ctx.config.sample.per_day)
         before = {date.fromisoformat(d): _rows(ctx.lake, d) for d in ctx.lake.values(TRACES)}
         days = _commit(ctx.lake, work.staged, files)
         shutil.rmtree(staging, ignore_errors=True)
@@ -176,8 +178,8 @@ class _Ingest:
             for day in days.to_pylist():
                 table = fresh.filter(pc.equal(fresh["date"], day)) if len(days) > 1 else fresh
                 waiting.setdefault(day, []).append(table)
-            self._stage(state, waiting, last=False)
-        self._stage(state, waiting, last=True)
+            self.stage(state, waiting, last=False)
+        self.stage(state, waiting, last=True)
         self._without_refused_before(state)
         return state
 
@@ -229,8 +231,8 @@ class _Ingest:
         refused = self._ctx.gates.check_traces(rows, self._ctx.last, self._ctx.today)
         state.refused.append(_quarantine(rows, "gate", refused, state.file.path))
         batch = _numbered(rows).join(refused, on="row", how="anti", maintain_order="left")
-        if sample := self._ctx.config.sample:
-            good, batch = batch, batch.filter(sampled(_take(rows, batch), sample))
+        if (sample := self._ctx.config.sample) and sample.share:
+            good, batch = batch, batch.filter(places(_take(rows, batch), sample) < sample.share)
             state.sampled_out += good.height - batch.height
         arrived = [t.select(ledger.HASHES) for day in waiting.values() for t in day]
         staged = [p for parts in self.staged.values() for p in parts]
@@ -250,6 +252,37 @@ class _Ingest:
         state.ingested += fresh.num_rows
         return fresh.append_column("date", fresh["timestamp"].cast(pa.date32()))
 
+    def thin(self, files: Sequence[_File], sample: Sample, per_day: int) -> None:
+        """Keep of what is staged the sample of each day; the shares are stored before a trace of theirs is."""
+        stratum = ["app", "generator"]
+        days: dict[date, list[Part]] = {}
+        for part in (p for parts in self.staged.values() for p in parts):
+            days.setdefault(part.date, []).append(part)
+        shares: dict[date, pl.DataFrame] = {}
+        for day, parts in days.items():
+            known = self._ctx.lake.frame(SAMPLES, str(day), columns=[*stratum, "seen", "share"])
+            seen = pl.concat([p.frame(stratum) for p in parts]).group_by(stratum).agg(seen=pl.len().cast(pl.Int64))
+            new = seen.join(known, on=stratum, how="anti")
+            decided = shares_of(pl.concat([known.drop("share"), new]).sort(stratum), per_day)
+            shares[day] = pl.concat([known, decided.join(new, on=stratum, how="semi")])
+            if new.height:
+                self._ctx.lake.write(SAMPLES, "day", shares[day].sort(stratum).to_arrow(), str(day))
+        thinned = _Ingest(self._ctx, Lake(self._ctx.lake.hidden("staging") / "sampled"), self._buffer_bytes)
+        for f in files:
+            f.parts = ledger.free_names(f.name, self._there.get(f.name, ()))
+            waiting: dict[date, list[pa.Table]] = {}
+            thinned.staged[f.name] = []
+            for part in self.staged[f.name]:
+                rows = part.read()
+                share = frame(rows.select(stratum)).join(shares[part.date], on=stratum, maintain_order="left")["share"]
+                kept = rows.filter((places(rows, sample) < share).to_arrow())
+                waiting.setdefault(part.date, []).append(kept)
+                f.sampled_out += rows.num_rows - kept.num_rows
+                f.ingested -= rows.num_rows - kept.num_rows
+                thinned.stage(f, waiting, last=False)
+            thinned.stage(f, waiting, last=True)
+        self.staged = thinned.staged
+
     def _without_redacted(self, rows: pa.Table, state: _File) -> pa.Table:
         """The rows of traces without a request to redact their text; the others are refused without it."""
         numbered = _numbered(rows)
@@ -260,7 +293,7 @@ class _Ingest:
         state.refused.append(_quarantine(rows, "gate", refused, state.file.path).with_columns(raw=pl.lit("")))
         return _take(rows, numbered.join(redacted, on="row", how="anti", maintain_order="left"))
 
-    def _stage(self, state: _File, waiting: dict[date, list[pa.Table]], *, last: bool) -> None:
+    def stage(self, state: _File, waiting: dict[date, list[pa.Table]], *, last: bool) -> None:
         """Write full parts, and what is left at the end of the file or when too much waits in memory."""
         size = self._ctx.config.limits.part_traces
         parts = self.staged[state.name]
@@ -303,8 +336,10 @@ def _without_found(rows: pa.Table, state: _File) -> pa.Table:
     return _take(rows, numbered.join(found, on="row", how="anti", maintain_order="left"))
 
 
-def sampled(rows: pa.Table, sample: Sample) -> pl.Series:
-    """Whether each of some traces is in the sample: by a hash of its id, session or question, the same in every run.
+def places(rows: pa.Table, sample: Sample) -> pl.Series:
+    """A number in [0, 1) for each of some traces: those below a share are the sample of that share.
+
+    It is a hash of its id, session or question, the same in every run.
 
     Args:
         rows: `trace_id`, `session` and `question`. A trace without a session is a conversation of its own.
@@ -314,7 +349,25 @@ def sampled(rows: pa.Table, sample: Sample) -> pl.Series:
     hashes = (
         xxhash.xxh3_64_intdigest(f"{sample.seed}\0{one}".encode()) for one in found.select(keys[sample.by]).to_series()
     )
-    return pl.Series(values=[h < sample.share * 2**64 for h in hashes], dtype=pl.Boolean)
+    return pl.Series(values=[h / 2**64 for h in hashes], dtype=pl.Float64)
+
+
+def shares_of(seen: pl.DataFrame, per_day: int) -> pl.DataFrame:
+    """The share that each application and generator of one day gets: all get as many traces, as far as they have them.
+
+    Args:
+        seen: Column `seen`, the traces of each, at least 1.
+
+    Returns:
+        `seen` with the column `share`, those with the fewest traces first.
+    """
+    shares, rest = [], float(per_day)
+    rows = seen.sort("seen")
+    for place, n in enumerate(rows["seen"]):
+        taken = min(n, rest / (rows.height - place))
+        shares.append(taken / n)
+        rest -= taken
+    return rows.with_columns(share=pl.Series(shares, dtype=pl.Float64))
 
 
 def _one_ahead(tables: Iterator[pa.Table]) -> Iterator[pa.Table]:

@@ -30,7 +30,7 @@ def test_what_to_do_about_a_damaged_part_depends_on_whether_it_can_be_made_again
 def test_what_nothing_makes_again() -> None:
     """Logs rotate away, and people, decisions, runs and sent messages are not computed."""
     assert {t.name for t in TABLES.values() if not t.remade} == {
-        "traces", "feedback", "sources", "reviews", "redactions", "promotions", "runs", "quarantine", "alerts",
+        "traces", "feedback", "samples", "sources", "reviews", "redactions", "promotions", "runs", "quarantine", "alerts",
     }  # fmt: skip
 
 

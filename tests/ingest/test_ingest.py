@@ -10,17 +10,18 @@ from itertools import pairwise
 from pathlib import Path
 
 import msgspec
+import polars as pl
 import pytest
 from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 from kit.stage_kit import DAY, NEXT, context, log, rows, trace
 
 from tasks.core.config import Sample
-from tasks.core.errors import DataError, SourceError
-from tasks.core.schemas import FEEDBACK, QUARANTINE, SOURCES, TRACES, Table
+from tasks.core.errors import ConfigError, DataError, SourceError
+from tasks.core.schemas import FEEDBACK, QUARANTINE, SAMPLES, SOURCES, TRACES, Table
 from tasks.core.types import Trace
 from tasks.gates.gates import GateKeeper
-from tasks.ingest.ingest import ingest, sampled
+from tasks.ingest.ingest import ingest, places, shares_of
 from tasks.privacy.retention import Due, redact, request
 from tasks.run.context import Context
 from tasks.sources import Batch, Reject, SourceFile, jsonl
@@ -594,8 +595,9 @@ class TestSample:
 
     def taken(self, **sample: object) -> set[int]:
         found = [msgspec.convert({**t, "timestamp": datetime.now(UTC)}, Trace) for t in self.traces()]
-        mask = sampled(to_table(found, range(1, self.ROWS + 1)), Sample.model_validate(sample))
-        return set(mask.arg_true().to_list())
+        share = sample.pop("share")
+        own = places(to_table(found, range(1, self.ROWS + 1)), Sample.model_validate({"share": share, **sample}))
+        return set((own < share).arg_true().to_list())
 
     def test_the_share_is_met_and_a_small_sample_is_part_of_a_large_one(self) -> None:
         # 4 standard deviations of a binomial number: √(2000 · 0.1 · 0.9) = 13.4, and √(2000 · 0.4 · 0.6) = 21.9.
@@ -635,3 +637,59 @@ class TestSample:
             ingest(ctx)
         assert stored(contexts[0]) == stored(contexts[1])
         assert 0 < len(stored(contexts[0])) < 60
+
+
+class TestPerDay:
+    """About as many traces a day as asked for, as many of each application and generator as it has."""
+
+    def test_who_has_few_keeps_all_of_them(self) -> None:
+        # 240 among three are 80 each, of which a needs 10. Of the other 230 b needs 100, and c gets the rest.
+        seen = pl.DataFrame({"app": ["c", "a", "b"], "seen": [1000, 10, 100]})
+        assert shares_of(seen, 240).rows() == [("a", 10, 1.0), ("b", 100, 1.0), ("c", 1000, pytest.approx(0.13))]
+        assert shares_of(seen, 5000)["share"].to_list() == [1.0, 1.0, 1.0]
+        assert shares_of(seen, 3)["share"].to_list() == [pytest.approx(x) for x in (0.1, 0.01, 0.001)]
+
+    def test_a_day_is_thinned_and_late_traces_get_the_same_share(self, tmp_path: Path) -> None:
+        def of(generator: str, *numbers: int) -> list[dict[str, object]]:
+            return [trace(f"{generator}{i}", generator=generator) for i in numbers]
+
+        log(tmp_path, "a.jsonl", [*of("big", *range(400)), *of("small", *range(20)), trace("b", question=" ")])
+        ctx = context(tmp_path, gates=LENIENT, sample={"per_day": 100}, limits={"part_traces": 30})
+        found = ingest(ctx)
+        kept = [r["generator"] for r in rows(ctx, TRACES)]
+        assert kept.count("small") == 20
+        assert abs(kept.count("big") - 80) < 32  # 4 · √(400 · 0.2 · 0.8)
+        assert found.computed == len(kept)
+        shares = [(r["date"], r["generator"], r["seen"], r["share"]) for r in rows(ctx, SAMPLES)]
+        assert sorted(shares) == [(DAY, "big", 400, 0.2), (DAY, "small", 20, 1.0)]
+        (row,) = rows(ctx, SOURCES)
+        assert (row["ingested"], row["sampled_out"], row["quarantined"]) == (len(kept), 420 - len(kept), 1)
+        assert [part.rows() for part in ctx.lake.parts(TRACES)][:-1] == [30] * (len(kept) // 30)
+
+        log(tmp_path, "b.jsonl", [*of("big", *range(500)), *of("late", *range(10))])
+        ingest(ctx)
+        late = [r["generator"] for r in rows(ctx, TRACES)]
+        assert stored(ctx).keys() >= {f"late{i}" for i in range(10)}  # 10 of the day's 100, as many as small has
+        assert late.count("big") >= kept.count("big")
+        assert abs(late.count("big") - 100) < 36  # 4 · √(500 · 0.2 · 0.8)
+        assert {(r["generator"], r["share"]) for r in rows(ctx, SAMPLES)} == {
+            ("big", 0.2),
+            ("small", 1.0),
+            ("late", 1.0),
+        }
+
+    def test_a_file_that_is_read_again_changes_nothing(self, tmp_path: Path) -> None:
+        log(tmp_path, "a.jsonl", [trace(f"t{i}") for i in range(200)])
+        ctx = context(tmp_path, sample={"per_day": 20})
+        ingest(ctx)
+        before = stored(ctx)
+        forget_files(ctx, "logs/a.jsonl")
+        assert ingest(ctx).computed == 0
+        assert stored(ctx) == before
+        (row,) = rows(ctx, SOURCES)
+        assert (row["rows"], row["ingested"], row["sampled_out"]) == (200, len(before), 200 - len(before))
+
+    def test_a_size_is_one_of_two(self, tmp_path: Path) -> None:
+        for sample in ({}, {"share": 0.1, "per_day": 5}):
+            with pytest.raises(ConfigError, match="either `share` or `per_day`"):
+                context(tmp_path, sample=sample)

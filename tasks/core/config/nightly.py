@@ -151,17 +151,26 @@ class Promotion(Settings):
 
 
 class Sample(Settings):
-    """A share of the traces, for logs that cost too much to judge (docs/operations.md#sampling).
+    """A part of the traces, for logs that cost too much to judge (docs/operations.md#sampling).
 
     Attributes:
-        share: Of the traces, on average. It is the same for each application and generator, so no number is weighted.
+        share: Of the traces, on average; this or `per_day`.
+        per_day: Traces of a day, on average, divided equally among its applications and generators: one that has fewer
+            keeps all of them.
         by: What is taken or left out as a whole: each trace, each conversation, or each question with its repeats.
         seed: Another one takes another sample.
     """
 
-    share: Annotated[float, Field(gt=0, le=1)]
+    share: Annotated[float, Field(gt=0, le=1)] | None = None
+    per_day: Annotated[int, Field(ge=1)] | None = None
     by: Literal["trace", "session", "question"] = "trace"
     seed: str = ""
+
+    @model_validator(mode="after")
+    def _one_size(self) -> Self:
+        if (self.share is None) == (self.per_day is None):
+            raise ValueError("Should have either `share` or `per_day`")
+        return self
 
 
 class Nightly(Settings):

@@ -100,6 +100,21 @@ REDACTIONS = Table(
     lost="a request to remove the text of a trace: if the trace arrives again, it is stored with its text. Repeat the request with `leadline forget`",
 )  # fmt: skip
 
+SAMPLES = Table(
+    "samples",
+    "one application and generator of one day of which `sample.per_day` takes a part",
+    pa.schema([
+        DATE,
+        APP,
+        GENERATOR,
+        col("seen", I64, "Its traces when the share was decided.", null=False),
+        col("share", F64, "Share of them that is taken; it stays for traces of the day that come later. A count of traces / share estimates that of all.", null=False),
+    ]),
+    ("date",),
+    remade="",
+    lost="the shares of a day: traces of it that come later get another share",
+)  # fmt: skip
+
 SOURCES = Table(
     "sources",
     "one ingested version of one source file",
@@ -109,7 +124,7 @@ SOURCES = Table(
         col("rows", I64, "Rows in it: ingested + duplicates + sampled_out + quarantined.", null=False),
         col("ingested", I64, "New traces.", null=False),
         col("duplicates", I64, "Traces that were already stored, unchanged.", null=False),
-        col("sampled_out", I64, "Traces that `sample` left out.", null=False),
+        col("sampled_out", I64, "Traces that `sample` in the config left out.", null=False),
         col("quarantined", I64, "Rows refused.", null=False),
         col("ingested_at", TS, "Time of the ingest.", null=False),
     ]),
