@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Annotated
 
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.csv
 import pyarrow.parquet
 import typer
@@ -22,6 +23,11 @@ from tasks.core.paths import CONFIG
 from tasks.publish.publish import rebuild as rebuild_warehouse
 from tasks.store.lake import Lake
 from tasks.store.warehouse import Warehouse, query
+
+FORMULA = r"^([=+\-@\t\r＝＋－＠])"
+# Characters that steer a terminal or turn its text around.
+_STEERING = [*range(9), *range(11, 32), *range(127, 160), *range(0x202A, 0x202F), *range(0x2066, 0x206A)]
+UNSEEN = dict.fromkeys(_STEERING, "\ufffd")
 
 
 def _statement(statement: str | None, file: Path | None) -> str:
@@ -53,11 +59,13 @@ def _encoded(rows: pa.Table, output_format: str) -> bytes:
 
 
 def _flat(rows: pa.Table) -> pa.Table:
-    """Nested columns as JSON text, which is all that CSV can hold."""
+    """For CSV: nested columns as JSON text, and a quote before a text that a spreadsheet would compute."""
     for i, column in enumerate(rows.schema):
         if pa.types.is_nested(column.type):
             text = [None if v is None else json.dumps(v, ensure_ascii=False, default=str) for v in rows[i].to_pylist()]
             rows = rows.set_column(i, column.name, pa.array(text, pa.string()))
+        elif pa.types.is_string(column.type):
+            rows = rows.set_column(i, column.name, pc.replace_substring_regex(rows[i], FORMULA, r"'\1"))
     return rows
 
 
@@ -78,7 +86,7 @@ def _cell(value: object) -> str:
         return "NULL"
     if isinstance(value, float):
         return f"{value:.4g}" if abs(value) < 1000 else f"{value:,.1f}"
-    return str(value)
+    return str(value).translate(UNSEEN)
 
 
 def sql(
@@ -86,10 +94,12 @@ def sql(
     file: Annotated[Path | None, optional("Read the statement from a file.", "--file", "-f")] = None,
     output_format: Annotated[str, one_of("table", "csv", "json", "parquet")] = "table",
     output: Output = None,
+    any_file: Annotated[bool, optional("Let the statement read and write other files, and load extensions.")] = False,
     config: Config = CONFIG,
 ) -> None:
     """Query the published warehouse at any hour, also while a nightly runs."""
-    rows = query(load_nightly(config).warehouse, _statement(statement, file))
+    settings = load_nightly(config)
+    rows = query(settings.warehouse, _statement(statement, file), None if any_file else settings.lake)
     if output_format == "parquet" and output is None and sys.stdout.isatty():
         raise UsageError("--format parquet writes bytes. Give --output FILE, or send them to a file.")
     try:

@@ -9,10 +9,11 @@ stay as they are. Left out: orders in plain words, against which only the system
 import re
 from collections.abc import Iterable
 
-RULES = 1  # raised when the same text is rendered otherwise
-# What begins a control token: `<` before anything but a space or a number, `[` before a name in capitals (Mistral's,
-# GLM's), `[|` (EXAONE's), `]~` and `[e~[` (MiniMax's). Only the first character is parted from the rest.
-_BEGINS = r"<(?={0}[^\s\d=\\-])|\[(?={0}(?:/?\w{{0,40}}?[A-Z]{{2}}\w{{0,40}}\]|\||e~\[))|\](?={0}~)"
+RULES = 2  # raised when the same text is rendered otherwise
+# What begins a tag or a control token: `<` before anything but a space or a number, or before spaces and `/`; `[`
+# before a name in capitals (Mistral's, GLM's), `[|` (EXAONE's), `]~` and `[e~[` (MiniMax's). Only the first character
+# is parted from the rest.
+_BEGINS = r"<(?={0}(?:[^\s\d=\\-]|\s+/))|\[(?={0}(?:/?\w{{0,40}}?[A-Z]{{2}}\w{{0,40}}\]|\||e~\[))|\](?={0}~)"
 _PLAIN = re.compile(_BEGINS.format(r"\\*"))
 _ESCAPED = re.compile("(" + _BEGINS.format(r"\\+") + r")\\")
 

@@ -152,10 +152,19 @@ def read(reply: Reply, kind: type[T]) -> T | str:
         return "truncated"
     if not reply.text.strip():
         return "empty"
+    text = reply.text.translate(_BLANKED)
     try:
-        return msgspec.json.decode(reply.text.translate(_BLANKED), type=kind)
-    except (msgspec.DecodeError, UnicodeEncodeError):
+        found = msgspec.json.decode(text, type=kind)
+        json.loads(text, object_pairs_hook=_unambiguous)
+    except (ValueError, RecursionError):  # msgspec.DecodeError and UnicodeEncodeError are ValueErrors
         return "unparsable"
+    return found
+
+
+def _unambiguous(pairs: list[tuple[str, object]]) -> None:
+    """Refuse an object that gives two values for one key: which of them the model meant is unknown."""
+    if len(dict(pairs)) < len(pairs):
+        raise ValueError
 
 
 def example(reply: Mapping[str, object], schema: Mapping[str, object]) -> Example:

@@ -26,6 +26,7 @@ from tasks.store.lake import Lake, Part, check, empty
 from tasks.store.query import connect, declared, explain, parquet, used
 
 VIEWED = (TRACES, FEEDBACK, PAIRS, VERDICTS, RELEVANCE, GRADES)
+WRITING = (duckdb.StatementType.COPY, duckdb.StatementType.EXPORT)
 LOADED = tuple(t for t in TABLES.values() if t not in VIEWED)
 
 
@@ -150,13 +151,25 @@ class Reader:
         return self._connection.execute(sql, used(sql, params)).to_arrow_table()
 
 
-def query(published: Path, sql: str) -> pa.Table:
+def query(published: Path, sql: str, only: Path | None = None) -> pa.Table:
     """Result of a user's SQL on the published warehouse, opened read-only.
 
+    Args:
+        only: Directory of the files that the statement may read: the lake. It then writes none, loads no extension and
+            attaches nothing. None for whatever DuckDB can do with a read-only database.
+
     Raises:
-        UsageError: There is no warehouse yet, or the statement is wrong.
+        UsageError: There is no warehouse yet, or the statement is wrong or not allowed.
     """
     with _opened(published) as connection:
+        if only:
+            place = str(only.resolve()).replace("'", "''")
+            connection.execute(f"SET allowed_directories = ['{place}']")
+            connection.execute("SET enable_external_access = false; SET lock_configuration = true")
+            if writes := [s.type.name for s in connection.extract_statements(sql) if s.type in WRITING]:
+                raise UsageError(
+                    f"{writes[0]} writes files. Give a SELECT, with --output for a file; or allow it with --any-file."
+                )
         connection.execute(sql)
         if connection.description is None:
             raise UsageError("the statement is empty. Give a SELECT.")

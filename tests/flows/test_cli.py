@@ -158,6 +158,52 @@ def test_sql_that_is_wrong(published: World, command: Command, statement: str, m
     assert "docs/tables.md" in ended.err
 
 
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "FROM read_csv('{other}')",
+        "FROM read_text('/etc/passwd')",
+        "FROM glob('/etc/*')",
+        "COPY (SELECT 1) TO '{written}'",
+        "COPY (SELECT 1) TO '{lake}/traces/x.parquet'",
+        "EXPORT DATABASE '{lake}'",
+        "ATTACH '{written}'",
+        "INSTALL httpfs",
+        "LOAD httpfs",
+        "SET enable_external_access = true",
+        "SELECT 1; COPY (SELECT 1) TO '{lake}/x.csv'",
+    ],
+)
+def test_sql_reads_the_lake_and_no_other_file(
+    published: World, command: Command, tmp_path: Path, statement: str
+) -> None:
+    (tmp_path / "other.csv").write_text("secret\n1\n")
+    places = {"other": tmp_path / "other.csv", "written": tmp_path / "written", "lake": published.out / "lake"}
+    before = sorted(tmp_path.rglob("*")) + sorted(places["lake"].rglob("*"))
+    ended = command("sql", statement.format(**places), "--config", published.config)
+    assert (ended.code, ended.out) == (2, "")
+    assert "Traceback" not in ended.err
+    assert sorted(tmp_path.rglob("*")) + sorted(places["lake"].rglob("*")) == before
+
+
+def test_sql_reads_any_file_where_it_is_asked_to(published: World, command: Command, tmp_path: Path) -> None:
+    (tmp_path / "people.csv").write_text("app\nshop\n")
+    statement = f"SELECT count(*) AS n FROM traces, read_csv('{tmp_path}/people.csv')"
+    ended = command("sql", statement, "--any-file", "--format", "csv", "--config", published.config)
+    assert (ended.code, ended.out) == (0, '"n"\n5\n')
+
+
+def test_sql_for_a_spreadsheet_and_a_terminal(published: World, command: Command) -> None:
+    """A text that a spreadsheet would compute gets a quote before it; a terminal is not steered. Numbers stay as they are."""
+    texts = ["=1+1", "+1", "-2", "@SUM(A1)", "\t=1", "＝1+1", "a=1", ""]
+    values = ", ".join(f"('{text}', -1)" for text in texts)
+    ended = command("sql", f"FROM (VALUES {values}) AS t(x, n)", "--format", "csv", "--config", published.config)
+    rows = list(csv.reader(io.StringIO(ended.out, newline="")))[1:]
+    assert rows == [["'" + text if text and text != "a=1" else text, "-1"] for text in texts]
+    ended = command("sql", "SELECT 'a' || chr(27) || '[31m' || chr(8238) || 'b' AS x", "--config", published.config)
+    assert "a\ufffd[31m\ufffdb" in ended.out
+
+
 @pytest.mark.parametrize("options", [[], ["SELECT 1", "--file", "also.sql"]])
 def test_sql_wants_one_statement(published: World, command: Command, options: list[str]) -> None:
     ended = command("sql", *options, "--config", published.config)

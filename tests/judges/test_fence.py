@@ -19,7 +19,7 @@ TOKENS = [
     "<|user|>", "<|end|>", "<｜begin▁of▁sentence｜>", "<｜User｜>", "<｜end▁of▁sentence｜>", "[gMASK]", "<sop>",
     "<|channel|>", "<|return|>", "<|START_OF_TURN_TOKEN|>", "[|system|]", "[|endofturn|]", "]~b]", "]~!b[", "[e~[",
     "<seed:bos>", "<extra_id_0>", "<think>", "</think>", "<tool_call>", "</tool_call>", "<!-- x -->", "<?x?>",
-    "<passage 1>", "</passage>", "<passage 12>", "<claim>", "</claim>",
+    "<passage 1>", "</passage>", "<passage 12>", "<claim>", "</claim>", "< /passage>", "<\n/passage>", "<\t /claim>",
 ]  # fmt: skip
 PIECES = st.lists(st.one_of(st.sampled_from(TOKENS), st.text("<>[]|/\\~e sS_1\n", max_size=4), st.text(max_size=9)))
 TEXTS = PIECES.map("".join)

@@ -176,6 +176,7 @@ def test_a_single_passage_is_always_number_one(named):
         ("null", "unparsable"),
         ('"supported"', "unparsable"),
         ('{"label":"supported"}', "unparsable"),
+        ('{"label":"supported","passages":[1],"label":"unsupported"}', "unparsable"),  # which of the two is meant?
         ('{"label":["supported"],"passages":[1]}', "unparsable"),
         ('{"label":"supported","passages":["1"]}', "unparsable"),
         ('{"label":"supported","passages":1}', "unparsable"),

@@ -22,6 +22,7 @@ DEAD_AFTER = 20  # failures in a row
 CONNECTS_WITHIN_S = 10.0
 LISTS_WITHIN_S = 30.0
 IDLE_S = 4.0  # vLLM closes connections that were idle for 5 seconds
+MOST_BYTES = 64 << 20  # of an answer: 4,096 tokens with 20 alternatives each, ten times
 BUSY = (408, 429)
 REFUSED = (400, 413, 422)
 
@@ -132,7 +133,7 @@ class Servers:
         try:
             url = target.url / "chat/completions"
             async with self._session.post(url, data=body, allow_redirects=False) as reply:
-                raw = await reply.read()
+                raw = await _body(reply)
         except (aiohttp.ClientError, TimeoutError) as error:
             target.failed()
             raise AgainError(f"{target.url}: {type(error).__name__}") from None
@@ -162,7 +163,7 @@ class Servers:
     async def _models(self, target: Target) -> tuple[int, list[str] | None]:
         limit = aiohttp.ClientTimeout(total=LISTS_WITHIN_S, sock_connect=CONNECTS_WITHIN_S)
         async with self._session.get(target.url / "models", timeout=limit, allow_redirects=False) as reply:
-            return reply.status, wire.model_names(await reply.read()) if reply.status == 200 else None
+            return reply.status, wire.model_names(await _body(reply)) if reply.status == 200 else None
 
     async def _denied(self, target: Target, status: int) -> NoReturn:
         if status in (401, 403):
@@ -174,7 +175,8 @@ class Servers:
                 names = (await self._models(target))[1]
             except (aiohttp.ClientError, TimeoutError):
                 names = None
-            raise self._not_served(target, names or [])
+            if self._name not in (names or []):
+                raise self._not_served(target, names or [])
         raise EngineError(f"{target.url}/chat/completions answers HTTP {status}. Check server.urls.")
 
     def _not_served(self, target: Target, names: Sequence[str]) -> EngineError:
@@ -183,6 +185,20 @@ class Servers:
             f"{target.url} does not serve {self._name!r}; {served}. Set server.served_name, and check server.urls, "
             "which for most servers end in /v1."
         )
+
+
+async def _body(reply: aiohttp.ClientResponse) -> bytes:
+    """All of an answer.
+
+    Raises:
+        aiohttp.ClientPayloadError: It is longer than any answer that was asked for.
+    """
+    raw = bytearray()
+    async for piece in reply.content.iter_any():
+        raw += piece
+        if len(raw) > MOST_BYTES:
+            raise aiohttp.ClientPayloadError
+    return bytes(raw)
 
 
 def _now() -> float:

@@ -22,7 +22,7 @@ from bench import labeled
 from tasks.core.errors import EngineError
 from tasks.core.types import OUTAGE
 from tasks.engines.generator import GeneratorConfig, Prompt, open_generator
-from tasks.engines.openai._connections import NoAnswerError
+from tasks.engines.openai._connections import MOST_BYTES, NoAnswerError
 from tasks.engines.openai.server import Pauses, Queues, ServerGenerator, home
 
 SCHEMA = {
@@ -304,9 +304,22 @@ def test_a_model_that_is_not_served_is_missed_before_the_first_prompt():
 
 
 def test_a_model_that_is_gone_is_missed_later():
-    with serve(first(error(404))) as server, generator(server) as model:
-        with pytest.raises(EngineError, match=r"does not serve 'x'; it serves 'x'"):
+    with serve(first(error(404)), models=None) as server, generator(server) as model:
+        with pytest.raises(EngineError, match=r"does not serve 'x'; it names no models"):
             model.generate([prompt(1)])
+
+
+def test_a_server_that_has_the_model_and_no_completions_is_at_another_address():
+    with serve(first(error(404))) as server, generator(server) as model:
+        with pytest.raises(EngineError, match=r"/v1/chat/completions answers HTTP 404\. Check server\.urls\."):
+            model.generate([prompt(1)])
+
+
+def test_an_answer_without_end_is_not_read_to_its_end():
+    huge = web.Response(body=b" " * (MOST_BYTES + 1))
+    with serve(first(lambda *_: huge)) as server, generator(server) as model:
+        assert texts(model.generate([prompt(1)])) == [["1"]]
+        assert len(server.asked) == 2
 
 
 def test_a_server_without_a_list_of_models_is_asked_all_the_same():

@@ -147,7 +147,13 @@ def test_the_head_says_what_ran(night):
     lede = plain(night.one("p", "lede").words())
     assert "5 answers scored under recipe claims" in lede
     assert "judged by nli-minilm" in lede
-    for part in ("lasted 3 min 20 s. It took in", "computed 1234 verdicts", "had 77 already", "read 98765", "refused 3 rows"):
+    for part in (
+        "lasted 3 min 20 s. It took in",
+        "computed 1234 verdicts",
+        "had 77 already",
+        "read 98765",
+        "refused 3 rows",
+    ):
         assert part in lede
 
 
