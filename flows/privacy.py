@@ -18,6 +18,7 @@ from flows.options import Config, NoPrefect, optional, uses_prefect
 from flows.runtime.run import locked, on_record
 from flows.runtime.temporary_server import flows_with
 from tasks.core.config import Nightly, Retention, load_nightly
+from tasks.core.errors import UsageError
 from tasks.core.paths import CONFIG
 from tasks.core.schemas import Table
 from tasks.privacy import retention as stage
@@ -82,7 +83,8 @@ def run(config: Path, trace_ids: Sequence[str] = (), reason: str | None = None) 
 
 def _due(lake: Lake, settings: Nightly, trace_ids: Sequence[str], now: datetime) -> stage.Due:
     """What a run removes: a request for single traces leaves what is too old, since it can't be restored."""
-    return stage.due(lake, Retention() if trace_ids else settings.retention, now.date())
+    none = Retention(refused_days=None)
+    return stage.due(lake, none if trace_ids else settings.retention, now.date())
 
 
 def _earlier(what: stage.Due, trace_ids: Sequence[str]) -> tuple[str, ...]:
@@ -208,6 +210,8 @@ def forget(
     dry_run: DryRun = False,
 ) -> None:
     """Remove the texts of these traces, and of no others, everywhere and for good."""
+    if not all(trace_id.strip() for trace_id in trace_ids):
+        raise UsageError("An id is empty. Give the ids of the traces, as in the column trace_id.")
     if dry_run:
         show_preview(preview(config, trace_ids), trace_ids)
     else:

@@ -28,7 +28,7 @@ from tasks.core.progress import tracked
 from tasks.core.schemas import FEEDBACK, NEVER_READ, QUARANTINE, SAMPLES, TRACES
 from tasks.ingest import ledger
 from tasks.run.context import Context
-from tasks.run.redacted import requested_redactions
+from tasks.run.redacted import names, naming, requested_redactions
 from tasks.run.result import StageResult
 from tasks.sources import NORMAL, Batch, Source, SourceFile
 from tasks.store.lake import Lake, Part, empty, frame
@@ -160,6 +160,7 @@ class _Ingest:
         self._buffer_bytes = buffer_bytes
         self._staging = staging
         self._redacted = requested_redactions(ctx.lake)
+        self._names = naming(self._redacted)
         self._there = ledger.parts_by_file(ctx.lake)
         self._refused: dict[str, pl.DataFrame] = {}
         self.staged: dict[str, list[Part]] = {}
@@ -180,8 +181,14 @@ class _Ingest:
                 waiting.setdefault(day, []).append(table)
             self.stage(state, waiting, last=False)
         self.stage(state, waiting, last=True)
+        if self._ctx.config.retention.refused_days == 0:
+            state.refused = [rows.with_columns(raw=pl.lit("")) for rows in state.refused]
         self._without_refused_before(state)
         return state
+
+    def _kept(self, trace_id: str | None, raw: str) -> str:
+        """A refused row, or nothing of it where it names a trace whose text was redacted."""
+        return "" if trace_id in self._redacted or names(raw, self._names) else raw
 
     def _without_refused_before(self, state: _File) -> None:
         """Take out refused rows that another file of the same place had: they count as known."""
@@ -210,7 +217,7 @@ class _Ingest:
                     "stage": "parse",
                     "reason": r.reason,
                     "detail": r.detail,
-                    "raw": "" if r.trace_id in self._redacted else r.raw.decode("utf-8", "backslashreplace"),
+                    "raw": self._kept(r.trace_id, r.raw.decode("utf-8", "backslashreplace")),
                 }
                 for r in batch.rejects
             ]

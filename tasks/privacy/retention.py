@@ -31,7 +31,7 @@ from tasks.core.schemas import (
     VERDICTS,
     Table,
 )
-from tasks.run.redacted import MARK, all_columns, redacted_traces
+from tasks.run.redacted import MARK, all_columns, names, naming, redacted_traces
 from tasks.run.result import StageResult
 from tasks.store.lake import Lake, Part, empty, frame, from_rows
 
@@ -83,11 +83,13 @@ class Due:
     Attributes:
         texts: Traces of days before this one lose their texts; None for none.
         explanations: Verdicts and grades of days before this one lose their explanations.
+        refused: Rows that were refused before this day lose their original lines.
         traces: Ids of traces in open requests.
     """
 
     texts: date | None = None
     explanations: date | None = None
+    refused: date | None = None
     traces: frozenset[str] = frozenset()
 
 
@@ -103,14 +105,14 @@ def request(lake: Lake, trace_ids: Iterable[str], reason: str | None, now: datet
 
 def due(lake: Lake, settings: Retention, today: date) -> Due:
     """What has to go by these settings and by open requests; settings without days leave the requests alone."""
-    texts, explanations = (
+    texts, explanations, refused = (
         today - timedelta(days=days) if days is not None else None
-        for days in (settings.text_days, settings.explanations_days)
+        for days in (settings.text_days, settings.explanations_days, settings.refused_days)
     )
     limits = [day for day in (texts, explanations) if day is not None]
     requests = [part.frame(["trace_id", "redacted_at"]) for part in lake.parts(REDACTIONS)]
     wanted = frozenset(i for rows in requests for i in rows.filter(pl.col("redacted_at").is_null())["trace_id"])
-    return Due(texts, max(limits, default=None), wanted)
+    return Due(texts, max(limits, default=None), refused, wanted)
 
 
 def redact(lake: Lake, what: Due, now: datetime) -> list[StageResult]:
@@ -273,15 +275,17 @@ def _requests(lake: Lake, traces: Collection[str]) -> set[str]:
 def _redact_quarantine(lake: Lake, what: Due) -> int:
     """Refused rows of days that are too old, or of requested traces, as far as a row names one."""
     found = 0
-    named = [json.dumps(trace, ensure_ascii=False) for trace in sorted(what.traces)]
+    ids = naming(what.traces)
     for part in lake.parts(QUARANTINE):
         before = part.path.stat()
         written = datetime.fromtimestamp(before.st_mtime, UTC).date()  # a row may have no date, or one ahead
         theirs = pl.col("trace_id").is_in(what.traces)
         if what.texts is not None:
             theirs |= pl.min_horizontal("date", pl.lit(written)) < what.texts
-        if named:
-            theirs |= pl.col("raw").str.contains_any(named)
+        if what.refused is not None:
+            theirs |= pl.lit(written < what.refused)
+        if ids:
+            theirs |= pl.col("raw").map_elements(lambda raw: names(raw, ids), pl.Boolean)
         theirs &= pl.col("raw") != ""
         if n := int(frame(all_columns(part, QUARANTINE)).select(theirs.sum()).item()):
             _note(lake, ())

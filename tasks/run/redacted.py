@@ -4,6 +4,9 @@ A part of `traces` that lacks texts has an `inputs` token. What a stage computes
 and takes their rows over from what was written before.
 """
 
+import re
+from collections.abc import Collection
+
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -11,6 +14,8 @@ from tasks.core.schemas import REDACTIONS, TS, Table
 from tasks.store.lake import Lake, Part, conform
 
 MARK = "text_redacted_at"
+_ESCAPE = re.compile(r"\\(?:u([0-9a-fA-F]{4})|(.))", re.DOTALL)  # of JSON
+_SHORT = {"b": "\b", "f": "\f", "n": "\n", "r": "\r", "t": "\t"}
 
 
 def redacted_traces(part: Part) -> pa.Array:
@@ -64,3 +69,18 @@ def all_columns(part: Part, table: Table) -> pa.Table:
 def requested_redactions(lake: Lake) -> frozenset[str]:
     """Ids of all traces whose text was ever requested to be redacted."""
     return frozenset(lake.frame(REDACTIONS, columns=["trace_id"])["trace_id"])
+
+
+def naming(trace_ids: Collection[str]) -> re.Pattern[str] | None:
+    """Finds one of these ids in the text of a row that can't be read, see `names`; None for no ids."""
+    each = "|".join(re.escape(i) for i in sorted(trace_ids, key=len, reverse=True))
+    return re.compile(rf"(?<!\w)(?:{each})(?!\w)") if each else None
+
+
+def names(raw: str, ids: re.Pattern[str] | None) -> bool:
+    """Whether a row names one of the ids, in whatever spelling of JSON, and wherever it breaks off."""
+    return ids is not None and bool(ids.search(raw) or ("\\" in raw and ids.search(_ESCAPE.sub(_character, raw))))
+
+
+def _character(escape: re.Match[str]) -> str:
+    return chr(int(escape[1], 16)) if escape[1] else _SHORT.get(escape[2], escape[2])

@@ -147,3 +147,28 @@ def test_a_mistake_beside_a_secret_does_not_print_it(settings: dict[str, object]
 def test_a_name_far_from_all_known_ones_lists_them() -> None:
     assert did_you_mean("jsnl", ["jsonl", "otlp"], "kinds") == "Did you mean 'jsonl'."
     assert did_you_mean("x", ["b", "a"], "kinds of source") == "Known kinds of source: a, b."
+
+
+@pytest.mark.parametrize(
+    ("text", "problem"),
+    [
+        ("lake: a\nreport: {dir: r}\nlake: b\n", "is not valid YAML at line 3, column 1 (key 'lake' twice)"),
+        ("report: {dir: r, dir: s}\n", "(key 'dir' twice)"),
+        ("lake: " + "[" * 3_000, "is nested too deeply"),
+    ],
+)
+def test_a_file_that_yaml_would_read_otherwise_than_it_was_meant(tmp_path: Path, text: str, problem: str) -> None:
+    (tmp_path / "n.yaml").write_text(text)
+    with pytest.raises(ConfigError) as caught:
+        load_yaml(tmp_path / "n.yaml")
+    assert problem in str(caught.value)
+
+
+def test_merged_keys_may_be_given_again(tmp_path: Path) -> None:
+    (tmp_path / "n.yaml").write_text("a: &a {x: 1, y: 2}\nb: {<<: *a, x: 3}\n")
+    assert load_yaml(tmp_path / "n.yaml")["b"] == {"x": 3, "y": 2}
+
+
+def test_a_path_that_no_file_can_have() -> None:
+    with pytest.raises(ConfigError, match="can't be read"):
+        load_yaml(Path("a\0.yaml"))

@@ -204,6 +204,11 @@ def test_sql_for_a_spreadsheet_and_a_terminal(published: World, command: Command
     assert "a\ufffd[31m\ufffdb" in ended.out
 
 
+def test_forget_wants_ids(published: World, command: Command) -> None:
+    ended = command("forget", "", "--config", published.config)
+    assert (ended.code, "An id is empty." in ended.err) == (2, True)
+
+
 @pytest.mark.parametrize("options", [[], ["SELECT 1", "--file", "also.sql"]])
 def test_sql_wants_one_statement(published: World, command: Command, options: list[str]) -> None:
     ended = command("sql", *options, "--config", published.config)

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pyarrow as pa
 import pytest
-from kit.stage_kit import DAY, NEXT, TODAY, Watched, context, judged_by, put, rows, trace
+from kit.stage_kit import DAY, NEXT, TODAY, Watched, context, judged_by, log, put, rows, trace
 
 from tasks.claims import extract as claims
 from tasks.core.config import Retention
@@ -23,6 +23,7 @@ from tasks.core.schemas import (
     VERDICTS,
 )
 from tasks.core.types import Verdict
+from tasks.ingest.ingest import ingest
 from tasks.judging import pairs, relevance, verdicts
 from tasks.privacy import retention
 from tasks.privacy.retention import Due, due, redact, request
@@ -220,3 +221,61 @@ class TestNoStageReadsIt:
         table = pa.table({"trace_id": ["gone", "here"]})
         assert redacted.unredacted(part, table) is table
         assert redacted.marked(part, ["trace_id"])[redacted.MARK].null_count == 2
+
+
+class TestRefusedRows:
+    """The original lines of refused rows may hold texts, too."""
+
+    def test_every_spelling_of_an_id_is_found(self) -> None:
+        ids = redacted.naming(["a/1", "b", "größe"])
+        for raw in (
+            '{"trace_id": "a/1", "question": "x"}',
+            '{"trace_id": "a\\/1"',
+            '{"trace_id": "\\u0061/1", ',
+            '{"trace_id": "gr\\u00f6\\u00dfe"}',
+            '{"question": "x", "trace_id": "b',
+            "b;text;text",
+        ):
+            assert redacted.names(raw, ids), raw
+        for raw in ('{"trace_id": "a/12"}', '{"trace_id": "ab"}', '{"question": "about"}', ""):
+            assert not redacted.names(raw, ids), raw
+        assert not redacted.names("anything", redacted.naming([]))
+
+    def test_a_line_that_names_a_forgotten_trace_is_not_stored(self, tmp_path: Path) -> None:
+        lines = ['{"trace_id": "g\\u006fne", "question": "SECRET', '{"trace_id": "here", "question": "KEPT']
+        log(tmp_path, "a.jsonl", lines)
+        ctx = context(tmp_path, gates={"max_quarantined_share": 1})
+        request(ctx.lake, ["gone"], None, NOW)
+        ingest(ctx)
+        assert [r["raw"] for r in rows(ctx, QUARANTINE)] == ["", lines[1]]
+        assert {r["reason"] for r in rows(ctx, QUARANTINE)} == {"malformed_json"}
+
+    def test_and_one_that_is_stored_is_redacted(self, tmp_path: Path) -> None:
+        log(
+            tmp_path,
+            "a.jsonl",
+            ['{"trace_id": "g\\u006fne", "question": "SECRET', '{"trace_id": "here", "question": "KEPT'],
+        )
+        ctx = context(tmp_path, gates={"max_quarantined_share": 1})
+        ingest(ctx)
+        forget(ctx, "gone")
+        assert ["SECRET" in r["raw"] for r in rows(ctx, QUARANTINE)] == [False, False]
+        assert [r["raw"] == "" for r in rows(ctx, QUARANTINE)] == [True, False]
+
+    def test_they_are_kept_for_some_days_from_when_they_were_refused(self, tmp_path: Path) -> None:
+        log(tmp_path, "a.jsonl", ["{not json"])
+        ctx = context(tmp_path, gates={"max_quarantined_share": 1})
+        ingest(ctx)
+        today = datetime.now(UTC).date()
+        for days, kept in ((13, "{not json"), (14, "{not json"), (15, "")):
+            redact(ctx.lake, due(ctx.lake, Retention(), today + timedelta(days=days)), NOW)
+            assert [r["raw"] for r in rows(ctx, QUARANTINE)] == [kept]
+
+    def test_or_never(self, tmp_path: Path) -> None:
+        log(tmp_path, "a.jsonl", ["{not json", trace("t", question=" ")])
+        ctx = context(tmp_path, gates={"max_quarantined_share": 1}, retention={"refused_days": 0})
+        ingest(ctx)
+        assert [(r["reason"], r["raw"]) for r in rows(ctx, QUARANTINE)] == [
+            ("malformed_json", ""),
+            ("empty_question", ""),
+        ]

@@ -2,9 +2,9 @@
 
 import difflib
 import re
-from collections.abc import Mapping
+from collections.abc import Hashable, Mapping
 from pathlib import Path
-from typing import Annotated, Literal, TypeVar, get_args
+from typing import Annotated, Any, Literal, TypeVar, get_args
 
 import yaml
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError, ValidationInfo
@@ -63,6 +63,19 @@ Passing = Literal[
 ]
 
 
+class _Loader(yaml.SafeLoader):
+    """Refuses a key that stands twice in a mapping: YAML would take the last one in silence."""
+
+    def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Hashable, Any]:
+        seen: set[object] = set()
+        for key, _ in node.value:
+            if isinstance(key, yaml.ScalarNode) and key.tag != "tag:yaml.org,2002:merge":
+                if key.value in seen:
+                    raise yaml.constructor.ConstructorError(None, None, f"key {key.value!r} twice", key.start_mark)
+                seen.add(key.value)
+        return super().construct_mapping(node, deep)
+
+
 def load_yaml(path: Path) -> dict[str, object]:
     """The mapping in a YAML file.
 
@@ -76,10 +89,12 @@ def load_yaml(path: Path) -> dict[str, object]:
         init = "Write it and a sample with `leadline init`, or name another with --config"
         remedy = near or (init if path == CONFIG else "Check the path")
         raise ConfigError(path, "", "does not exist", f"{remedy}.") from None
-    except (OSError, UnicodeDecodeError) as error:
+    except (OSError, ValueError) as error:  # a path with a NUL is a ValueError, as are bytes that are not UTF-8
         raise ConfigError(path, "", f"can't be read ({error})", "Give a readable UTF-8 YAML file.") from None
     try:
-        data = yaml.safe_load(text)
+        data = yaml.load(text, _Loader)  # noqa: S506 - it is a safe loader
+    except RecursionError:
+        raise ConfigError(path, "", "is nested too deeply", "Remove levels.") from None
     except yaml.YAMLError as error:
         mark = getattr(error, "problem_mark", None)
         line = f" at line {mark.line + 1}, column {mark.column + 1}" if mark else ""

@@ -132,10 +132,12 @@ class Retention(Settings):
     Attributes:
         text_days: Days to keep a trace's texts, counted from its day; none keeps them forever.
         explanations_days: Days to keep a judge's explanations; never longer than the texts that they quote.
+        refused_days: Days to keep the original lines of refused rows; 0 stores none, none keeps them as long as texts.
     """
 
     text_days: Annotated[int, Field(ge=1)] | None = None
     explanations_days: Annotated[int, Field(ge=1)] | None = None
+    refused_days: Annotated[int, Field(ge=0)] | None = 14
 
 
 class Promotion(Settings):
