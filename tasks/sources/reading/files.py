@@ -5,6 +5,7 @@ All access goes through fsspec, and every failure is a `SourceError`.
 
 import io
 import os
+import stat
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from datetime import date, timedelta
@@ -16,6 +17,7 @@ from typing import IO, Any, Literal, TypeAlias
 import fsspec
 import pyarrow as pa
 from fsspec.core import url_to_fs
+from fsspec.implementations.local import LocalFileSystem
 
 from tasks.core import keys
 from tasks.core.errors import ConnectionLostError, LeadlineError, SourceError, UsageError
@@ -158,7 +160,8 @@ def _match(
         fs, location = _locate(path, base, options)
         fs.invalidate_cache()  # a process that lives for days must see today's files
         if has_magic(path):
-            infos = [i for i in fs.glob(location, detail=True).values() if i["type"] == "file"]
+            found = (_followed(fs, info) for info in fs.glob(location, detail=True).values())
+            infos = [info for info in found if info["type"] == "file"]
         else:
             infos = _info(fs, location, may_miss=may_miss)
         if not infos:
@@ -166,9 +169,29 @@ def _match(
         return {i["name"]: SourceFile(_display(fs, i["name"], path, base), _fingerprint(i), day) for i in infos}
 
 
+def _followed(fs: FileSystem, info: dict[str, Any]) -> dict[str, Any]:
+    """What a file system knows of a place; of a local link, what it knows of its target.
+
+    Raises:
+        SourceError: It is neither a file nor a directory, or its name is not UTF-8.
+    """
+    name = info["name"]
+    if not name.isprintable() and any("\udc80" <= c <= "\udcff" for c in name):
+        shown = os.fsencode(name).decode("utf-8", "backslashreplace")
+        raise SourceError(f"{shown}: the name of the file is not UTF-8. Rename it, or leave it out of `paths`.")
+    if isinstance(fs, LocalFileSystem) and info["type"] not in ("file", "directory"):
+        state = os.stat(name)  # noqa: PTH116 - of the target; FileNotFoundError where it is gone
+        if stat.S_ISDIR(state.st_mode):
+            return {**info, "type": "directory"}
+        if not stat.S_ISREG(state.st_mode):
+            raise SourceError(f"{name} is neither a file nor a directory. Leave it out of `paths`.")
+        return {**info, "type": "file", "size": state.st_size, "mtime": state.st_mtime}
+    return info
+
+
 def _info(fs: FileSystem, location: str, *, may_miss: bool) -> list[dict[str, Any]]:
     try:
-        info = fs.info(location)
+        info = _followed(fs, fs.info(location))
     except FileNotFoundError:
         if may_miss:
             return []

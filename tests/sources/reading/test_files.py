@@ -138,6 +138,42 @@ def test_unknown_protocol(tmp_path: Path) -> None:
     assert "Protocol not known: foo" in complaint(lambda: source(tmp_path, "foo://x/*.jsonl").files(DAY, DAY))
 
 
+def test_links_are_read_as_what_they_lead_to(tmp_path: Path) -> None:
+    """As log rotation by links leaves them; a change of the target is another state."""
+    (tmp_path / "real").mkdir()
+    target = tmp_path / "real" / "a.log"
+    target.write_bytes(rows("t1"))
+    (tmp_path / "logs").mkdir()
+    (tmp_path / "logs" / "a.jsonl").symlink_to(target)
+    (tmp_path / "logs" / "folder.jsonl").symlink_to(target.parent)
+    for path in ("logs/*.jsonl", "logs/a.jsonl"):
+        of = source(tmp_path, path)
+        (before,) = of.files(DAY, DAY)
+        assert before.path == "logs/a.jsonl"
+        assert ids(of, before.path) == ["t1"]
+        target.write_bytes(target.read_bytes() + rows("t2"))
+        assert of.files(DAY, DAY)[0].fingerprint != before.fingerprint
+        target.write_bytes(rows("t1"))
+
+
+@pytest.mark.parametrize("path", ["logs/*.jsonl", "logs/odd.jsonl"])
+def test_what_is_no_file_is_named(tmp_path: Path, path: str) -> None:
+    (tmp_path / "logs").mkdir()
+    odd = tmp_path / "logs" / "odd.jsonl"
+    os.mkfifo(odd)
+    message = complaint(lambda: source(tmp_path, path).files(DAY, DAY))
+    assert message.endswith("odd.jsonl is neither a file nor a directory. Leave it out of `paths`.")
+    odd.unlink()
+    odd.symlink_to(tmp_path / "gone")
+    assert "does not exist" in complaint(lambda: source(tmp_path, path).files(DAY, DAY))
+
+
+def test_a_name_that_is_not_utf8(tmp_path: Path) -> None:
+    Path(os.fsdecode(os.fsencode(tmp_path) + b"/caf\xe9.jsonl")).write_bytes(rows("t1"))
+    message = complaint(lambda: source(tmp_path, "*.jsonl").files(DAY, DAY))
+    assert message.endswith("caf\\xe9.jsonl: the name of the file is not UTF-8. Rename it, or leave it out of `paths`.")
+
+
 def test_fingerprint_follows_size_and_time(tmp_path: Path) -> None:
     path = tmp_path / "a.jsonl"
 
