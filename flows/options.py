@@ -9,12 +9,20 @@ import typer
 
 from tasks.core.errors import UsageError
 
+FIRST_YEAR, LAST_YEAR = 1970, 2999
 _DAY: dict[str, Any] = {"formats": ["%Y-%m-%d"], "metavar": "YYYY-MM-DD", "show_default": False}
 
 
 def day_option(name: str, text: str) -> Any:
     """An option that takes a day."""
-    return typer.Option(name, help=text, **_DAY)
+
+    def check(given: datetime | None) -> datetime | None:
+        if given and not FIRST_YEAR <= given.year <= LAST_YEAR:
+            years = f"{FIRST_YEAR} to {LAST_YEAR}"
+            raise UsageError(f"{name} {given.date()}: no traces are of that year. Give a day of {years}.")
+        return given
+
+    return typer.Option(name, help=text, callback=check, **_DAY)
 
 
 def optional(text: str, *names: str, **settings: Any) -> Any:

@@ -204,6 +204,13 @@ def test_sql_for_a_spreadsheet_and_a_terminal(published: World, command: Command
     assert "a\ufffd[31m\ufffdb" in ended.out
 
 
+@pytest.mark.parametrize("day", ["9999-12-31", "0001-01-01"])
+@pytest.mark.parametrize("verb", [["nightly", "--dry-run"], ["sources", "check", "x.yaml"]])
+def test_a_day_that_no_trace_can_be_of(world: World, command: Command, verb: list[str], day: str) -> None:
+    ended = command(*verb, "--date", day, "--config", world.config)
+    assert (ended.code, f"--date {day}: no traces are of that year." in ended.err) == (2, True)
+
+
 def test_forget_wants_ids(published: World, command: Command) -> None:
     ended = command("forget", "", "--config", published.config)
     assert (ended.code, "An id is empty." in ended.err) == (2, True)

@@ -1,5 +1,6 @@
 """The context: a recipe's hash covers what can change a number, days choose parts, and loading writes nothing."""
 
+import os
 from collections.abc import Callable
 from dataclasses import replace
 from datetime import date
@@ -14,6 +15,7 @@ from tasks.core import keys
 from tasks.core.config import Recipe, validate
 from tasks.core.errors import ConfigError, UsageError
 from tasks.core.schemas import CLAIMS
+from tasks.publish.publish import load_warehouse, publish_warehouse
 from tasks.run.build import build_context
 from tasks.run.identity import SCORING_SQL, as_json, recipe_definition
 from tasks.run.plan import missing_parts, trace_parts
@@ -173,3 +175,17 @@ class TestDays:
 
 def test_json_of_a_definition_is_canonical() -> None:
     assert as_json({"b": 1, "a": [True, None, "é"]}) == '{"a":[true,null,"é"],"b":1}'
+
+
+@pytest.mark.parametrize(("private", "file", "folder"), [(True, 0o600, 0o700), (False, 0o644, 0o755)])
+def test_only_its_user_can_read_what_a_run_writes(tmp_path: Path, private: bool, file: int, folder: int) -> None:
+    before = os.umask(0o022)
+    try:
+        ctx = context(tmp_path, **({} if private else {"private": False}))
+        part = put(ctx, trace("t"))
+        load_warehouse(ctx)
+        publish_warehouse(ctx)
+    finally:
+        os.umask(before)
+    assert [path.stat().st_mode & 0o777 for path in (part.path, ctx.config.warehouse)] == [file, file]
+    assert [path.stat().st_mode & 0o777 for path in (part.path.parent, ctx.lake.root)] == [folder, folder]

@@ -1,5 +1,6 @@
 """Config files into models, with paths relative to their file."""
 
+import os
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -7,6 +8,8 @@ from tasks.core.config.base import load_yaml, validate
 from tasks.core.config.nightly import Nightly
 from tasks.core.config.recipe import Recipe
 from tasks.core.errors import ConfigError
+
+PRIVATE = 0o077  # bits that a private file does not have
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,6 +34,8 @@ class Chosen:
 def load_nightly(path: Path) -> Nightly:
     """The nightly config with absolute paths; `recipes_of` reads its recipes.
 
+    Sets the umask of this process where the config is `private`, so that only its user can read what it writes.
+
     Raises:
         ConfigError: See `load_yaml` and `validate`.
     """
@@ -39,6 +44,8 @@ def load_nightly(path: Path) -> Nightly:
         raise ConfigError(path, "recipe", "is missing", "Add it, or `recipes`; docs/configuration.md lists the keys.")
     if raw.recipe is not None and raw.recipes:
         raise ConfigError(path, "recipes", "is beside recipe", "Move that one into the list.")
+    if raw.private:
+        os.umask(os.umask(PRIVATE) | PRIVATE)
     return raw
 
 
