@@ -46,7 +46,7 @@ class RealStore:
 
     def log(self, count: int) -> None:
         """Log traces by the store's SDK, and wait until the server has all of their spans."""
-        most = str(10 * count)  # both drop traces when their queues are full
+        most = str(max(1_000, 10 * count))  # both drop traces when their queues are full
         names = {
             "phoenix": {"PHOENIX_API_KEY": KEY, "OTEL_BSP_MAX_QUEUE_SIZE": most},
             "mlflow": {
