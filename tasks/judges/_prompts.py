@@ -125,8 +125,8 @@ def load(
     try:
         prompt = PromptFile(data, head["output"], head["inputs"], system, user)
         prompt.fill(1, dict.fromkeys(counts, 1), **dict.fromkeys(prompt.inputs, ""))
-    except jinja2.TemplateError as error:
-        raise ConfigError(path, "", f"can't be filled in ({error.message})", "Correct the text.") from None
+    except (jinja2.TemplateError, TypeError) as error:  # TypeError: another template is to be included
+        raise ConfigError(path, "", f"can't be filled in ({error})", "Correct the text.") from None
     return prompt
 
 

@@ -7,7 +7,7 @@ Left out: what a run makes of it (`variants.py`).
 import os
 import secrets
 from collections.abc import Iterable, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from datetime import UTC, date, datetime
 from pathlib import Path
 
@@ -41,7 +41,14 @@ def log(lake: Lake) -> tuple[Promotion, ...]:
 
 
 def add(lake: Lake, promotion: Promotion) -> None:
-    """Write a decision down; needs the lake's lock."""
+    """Write a decision down, unless the latest one on the same judge or recipe says the same; needs the lake's lock.
+
+    So a command that was killed can be run again.
+    """
+    about = (promotion.recipe_name, promotion.app)
+    before = [p for p in log(lake) if p.judge_version == promotion.judge_version or (p.recipe_name, p.app) == about]
+    if before and replace(before[-1], promoted_at=promotion.promoted_at) == promotion:
+        return
     name = f"{promotion.promoted_at:%Y%m%dT%H%M%S}-{secrets.token_hex(3)}"
     lake.write(PROMOTIONS, name, from_rows([asdict(promotion)], PROMOTIONS))
 

@@ -96,6 +96,7 @@ def test_the_hash_is_of_every_byte(tmp_path):
         (", maxItems: $passages", "", r"output\.properties\.passages has no maxItems"),
         (", enum: [good, bad]", "", r"output\.properties\.label has no maxLength"),
         ("{{ claim }}", "{{ claim | shout }}", r"# User is no Jinja template \(No filter named 'shout'"),
+        ("{{ claim }}", "{{ claim }}{% include '/etc/passwd' %}", r"v1\.md can't be filled in \(no loader"),
         ("{{ claim }}", "{{ claim.text }}", r"v1\.md can't be filled in \('str object' has no attribute 'text'"),
         (
             "{{ claim }}",

@@ -70,6 +70,20 @@ def test_the_log_keeps_what_was_decided_in_order(config: Path) -> None:
     assert list(promotions.log(Lake(config.parent / "lake"))) == made
 
 
+def test_a_command_that_was_killed_and_run_again_decides_once(config: Path) -> None:
+    first = decide(config, "second", DAY)
+    decide(config, "second", DAY)
+    assert list(promotions.log(Lake(config.parent / "lake"))) == [first]
+    decide(config, "third", DAY)  # after another decision the first one is taken again
+    decide(config, "second", DAY)
+    decide(config, "second", None, action="retire", recipe_name=None, path=None)
+    decide(config, "second", DAY)
+    log = promotions.log(Lake(config.parent / "lake"))
+    assert [(p.action, p.judge) for p in log] == [
+        ("promote", "second"), ("promote", "third"), ("promote", "second"), ("retire", "second"), ("promote", "second"),
+    ]  # fmt: skip
+
+
 def test_a_promoted_judge_counts_from_its_night_on(config: Path) -> None:
     decide(config, "second", NEXT)
     assert contexts(config, DAY, DAY) == [("first", ALL, ALWAYS, False)]

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from tasks.sources.reading.rejects import RAW_BYTES
 
-MAX_LINE_BYTES = 64 << 20
+MAX_LINE_BYTES = 16 << 20
 
 _MARK = b"\xef\xbb\xbf"
 
