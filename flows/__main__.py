@@ -96,6 +96,7 @@ LEADLINE = Verbs(
         "distill": "flows.distill:command",
         "retention": "flows.privacy:retention",
         "forget": "flows.privacy:forget",
+        "check": "flows.warehouse:check",
         "rebuild": "flows.warehouse:rebuild",
         "articles": "flows.articles:command",
         "judges": Verbs(

@@ -15,13 +15,16 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from flows.console import print_lines
 from flows.options import Config, Output, one_of, optional
 from flows.runtime.run import locked
 from tasks.core.config import load_nightly
-from tasks.core.errors import LeadlineError, UsageError
+from tasks.core.errors import DamagedError, DataError, LeadlineError, UsageError
 from tasks.core.paths import CONFIG
+from tasks.core.schemas import TABLES
 from tasks.publish.publish import rebuild as rebuild_warehouse
 from tasks.store.lake import Lake
+from tasks.store.lake import check as check_parts
 from tasks.store.warehouse import Warehouse, query
 
 FORMULA = r"^([=+\-@\t\r＝＋－＠])"
@@ -123,3 +126,30 @@ def rebuild(config: Config = CONFIG) -> None:
     with locked(lake, "rebuild"):
         loaded = rebuild_warehouse(lake, Warehouse(lake, settings.warehouse, settings.limits.memory_limit))
     Console().print(f"{settings.warehouse}: {loaded} partitions loaded.")
+
+
+def check(
+    repair: Annotated[bool, optional("Remove the damaged parts that a run can make again.", "--repair")] = False,
+    config: Config = CONFIG,
+) -> None:
+    """Read every part of the lake against its checksums, and name the damaged ones; exit code 3 where some stay."""
+    lake = Lake(load_nightly(config).lake)
+    parts = [(table, part) for table in TABLES.values() for part in lake.parts(table)]
+    damaged = []
+    for table, part in parts:
+        try:
+            check_parts([part.path])
+        except DamagedError as error:
+            damaged.append((table, part))
+            print_lines(str(error))
+    removed = [(table, part) for table, part in damaged if table.remade and not table.lost] if repair else []
+    if removed:
+        with locked(lake, "check"):
+            for table, part in removed:
+                lake.drop(table, part.name, *part.partition)
+        print_lines(f"{len(removed)} were removed. Run {removed[0][0].remade} again to rebuild them.")
+    if len(damaged) > len(removed):
+        raise DataError(
+            f"{len(damaged) - len(removed)} of {len(parts):,} parts are damaged: see above what each needs."
+        )
+    print_lines(f"{len(parts):,} parts were read; {len(damaged)} were damaged.")

@@ -61,7 +61,7 @@ class Part:
 
     def read(self, columns: list[str] | None = None) -> pa.Table:
         """The part's rows; `columns` may name nested ones (`chunks.list.element.chunk_id`)."""
-        with _whole(self.path), pq.ParquetFile(self.path) as file:
+        with _whole(self.path), pq.ParquetFile(self.path, page_checksum_verification=True) as file:
             return file.read(columns=columns)
 
     def frame(self, columns: list[str] | None = None) -> pl.DataFrame:
@@ -74,7 +74,7 @@ def _whole(path: Path) -> Iterator[None]:
     """Name the remedy for a part that can't be read; one that is gone, or may not be read, is not damaged."""
     try:
         yield
-    except (pa.ArrowInvalid, OSError) as error:
+    except (pa.ArrowException, OSError, UnicodeDecodeError) as error:
         if isinstance(error, OSError) and error.errno is not None:
             raise
         table = next(above.name for above in path.parents if "=" not in above.name)
@@ -90,7 +90,7 @@ def check(paths: Iterable[Path]) -> None:
         DamagedError: Of the first that is damaged; parts that are gone by now are skipped.
     """
     for path in paths:
-        with suppress(FileNotFoundError), _whole(path), pq.ParquetFile(path) as file:
+        with suppress(FileNotFoundError), _whole(path), pq.ParquetFile(path, page_checksum_verification=True) as file:
             for batch in file.iter_batches():
                 batch.validate(full=True)
 
@@ -188,7 +188,7 @@ class Lake:
         temporary = path.with_name(f".{name}.{secrets.token_hex(4)}.{self._suffix}")
         try:
             path.parent.mkdir(parents=True, exist_ok=True)
-            pq.write_table(filled, temporary, compression="zstd", compression_level=1)
+            pq.write_table(filled, temporary, compression="zstd", compression_level=1, write_page_checksum=True)
             temporary.replace(path)
         except OSError as error:
             with suppress(OSError):  # there may be no such directory

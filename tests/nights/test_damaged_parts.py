@@ -220,3 +220,29 @@ def tables_of(world: World) -> dict[str, list[str]]:
         rows = [{k: v for k, v in row.items() if k not in out} for row in rows_of(world, table)]
         found[table.name] = sorted(json.dumps(row, default=str) for row in rows)
     return found
+
+
+def test_a_check_finds_one_flipped_bit_and_repairs_what_a_run_can_make_again(world: World, command: Command) -> None:
+    before = rows_of(world, TABLES["nightly_groundedness"])
+    parts = len(list(world.lake.glob("*/**/*.parquet")))
+    whole = command("check", "--config", world.config)
+    assert (whole.code, whole.out) == (0, f"{parts} parts were read; 0 were damaged.\n")
+
+    spoiled = [Lake(world.lake).parts(TABLES[name])[0].path for name in ("nightly_groundedness", "traces")]
+    for path in spoiled:
+        data = bytearray(path.read_bytes())
+        data[len(data) // 4] ^= 1
+        path.write_bytes(data)
+    found = command("check", "--config", world.config)
+    assert (found.code, found.out.count("the part is damaged")) == (3, 2)
+    assert f"2 of {parts} parts are damaged" in found.err
+
+    repaired = command("check", "--repair", "--config", world.config)
+    assert (repaired.code, f"1 of {parts} parts are damaged" in repaired.err) == (3, True)
+    assert [path.exists() for path in spoiled] == [False, True]  # no run can make a trace again
+    data = bytearray(spoiled[1].read_bytes())
+    data[len(data) // 4] ^= 1  # as a backup has it
+    spoiled[1].write_bytes(data)
+    complete(world)
+    assert command("check", "--config", world.config).code == 0
+    assert rows_of(world, TABLES["nightly_groundedness"]) == before
