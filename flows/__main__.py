@@ -10,7 +10,7 @@ import importlib.util
 import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
 import typer
 from typer.core import TyperCommand, TyperGroup
@@ -23,11 +23,22 @@ class Verbs(TyperGroup):
 
     Attributes:
         verbs: `module:function` of each verb, or a group of verbs.
+
+    Args:
+        panels: The verbs under each heading of the help page.
     """
 
-    def __init__(self, name: str, text: str, verbs: "Mapping[str, str | Verbs]") -> None:
-        super().__init__(name=name, help=text, no_args_is_help=True)
+    def __init__(
+        self,
+        name: str,
+        text: str,
+        verbs: "Mapping[str, str | Verbs]",
+        panels: Mapping[str, Sequence[str]] | None = None,
+        **more: Any,
+    ) -> None:
+        super().__init__(name=name, help=text, no_args_is_help=True, **more)
         self.verbs = verbs
+        self._panels = {verb: panel for panel, own in (panels or {}).items() for verb in own}
         self._listing = False
 
     def list_commands(self, ctx: Any) -> list[str]:  # noqa: ARG002 - the interface
@@ -37,11 +48,14 @@ class Verbs(TyperGroup):
     def get_command(self, ctx: Any, cmd_name: str) -> Any:  # noqa: ARG002 - the interface
         """A verb; on the help page, only its name and its text."""
         found = self.verbs.get(cmd_name)
+        panel = self._panels.get(cmd_name)
         if found is None or isinstance(found, Verbs):
+            if found:
+                found.rich_help_panel = panel
             return found
         module, _, function = found.partition(":")
         if self._listing:
-            return TyperCommand(cmd_name, help=_docstring(module, function))
+            return TyperCommand(cmd_name, help=_docstring(module, function), rich_help_panel=panel)
         app = typer.Typer(add_completion=False, pretty_exceptions_enable=False)
         app.command(cmd_name)(getattr(importlib.import_module(module), function))
         return typer.main.get_command(app)
@@ -65,6 +79,37 @@ def _docstring(module: str, function: str) -> str | None:
     return ast.get_docstring(next(found))
 
 
+def _options() -> list[Any]:
+    """The options of the command itself: its version, and what completes it in a shell."""
+    app, text = typer.Typer(), "Print the version."
+
+    def show(given: bool) -> None:
+        if given:
+            from importlib.metadata import version  # noqa: PLC0415 - only where it is asked for
+
+            typer.echo(version("leadline"))
+            raise typer.Exit
+
+    @app.callback()
+    def root(
+        version: Annotated[bool, typer.Option("--version", callback=show, is_eager=True, help=text)] = False,
+    ) -> None:
+        """Only its options are used."""
+
+    found: list[Any] = typer.main.get_command(app).params
+    return found
+
+
+PANELS = {
+    "Every night": ("init", "sources", "nightly", "write-back"),
+    "Questions": ("sql", "compare", "agreement"),
+    "Judges and people's labels": ("judges", "backfill", "metaeval", "noise", "review", "calibrate", "distill"),
+    "Lake and texts": ("retention", "forget", "check", "rebuild", "articles"),
+}
+EXAMPLES = """
+Examples: `leadline nightly --date 2026-11-01`, `leadline sources check configs/sources/phoenix.yaml`,
+`leadline sql "FROM nightly_groundedness"`, `leadline compare nli llm`, `leadline forget TRACE_ID`
+"""
 LEADLINE = Verbs(
     "leadline",
     "How well a RAG system's production answers are grounded, every night, offline.",
@@ -106,6 +151,9 @@ LEADLINE = Verbs(
             | {"check": "flows.judge_check:check"},
         ),
     },
+    PANELS,
+    params=_options(),
+    epilog=EXAMPLES,
 )
 
 

@@ -8,6 +8,7 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from datetime import timedelta
+from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +19,7 @@ from conftest import Command
 from kit.commands import leadline
 from kit.worlds import FIRST, World, all_stages, make_traces, make_world, trace, write
 
+from flows.__main__ import LEADLINE, PANELS
 from tasks.run.build import build_context
 
 
@@ -209,6 +211,15 @@ def test_sql_for_a_spreadsheet_and_a_terminal(published: World, command: Command
 def test_a_day_that_no_trace_can_be_of(world: World, command: Command, verb: list[str], day: str) -> None:
     ended = command(*verb, "--date", day, "--config", world.config)
     assert (ended.code, f"--date {day}: no traces are of that year." in ended.err) == (2, True)
+
+
+def test_the_version_and_the_help_page(command: Command) -> None:
+    ended = command("--version")
+    assert (ended.code, ended.out) == (0, f"{version('leadline')}\n")
+    shown = command("--help").out
+    assert [shown.index(f"─ {panel} ─") for panel in PANELS]
+    assert {verb for own in PANELS.values() for verb in own} == set(LEADLINE.verbs)
+    assert "_leadline_completion" in command("--show-completion", "bash").out
 
 
 def test_forget_wants_ids(published: World, command: Command) -> None:
