@@ -110,6 +110,8 @@ class JsonlSource:
                 rejects.append(too_long(number, line, len(line) + piece.dropped, limit))
                 continue
             try:
+                if not line.isascii():
+                    line.decode()  # the decoder does not look into keys that it does not know
                 trace = decode(line)
                 if trace.timestamp.tzinfo is not UTC:
                     trace = msgspec.structs.replace(trace, timestamp=trace.timestamp.astimezone(UTC))

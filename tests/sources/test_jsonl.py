@@ -141,6 +141,7 @@ def test_empty_lists_differ_from_none(tmp_path: Path) -> None:
         (b'{"x":' + b"[" * 100_000 + b"]" * 100_000 + b"}", "malformed_json", None),
         (b"\x0c", "malformed_json", None),  # a form feed is no whitespace to JSON
         (line().replace(b"zebra", b"\xff"), "invalid_utf8", "t-1"),
+        (line(session="s").replace(b'"session"', b'"sess\xffion"'), "invalid_utf8", "t-1"),  # else its value is lost
         (line().replace(b"zebra", b"\xed\xa0\x80"), "invalid_utf8", "t-1"),  # a surrogate, encoded
         (line(question="\ud800"), "invalid_utf8", None),
         (line(answer="\udc00x"), "invalid_utf8", None),
