@@ -24,7 +24,8 @@ LEFT_OUT = {**DIFFERING, "relevance": {"tokens_in"}}
 @pytest.fixture
 def logs(tmp_path: Path) -> Path:
     """Five files of two days: bad lines, a copy and a conflicting duplicate across files, traces without context."""
-    rows = make_traces(7, TRACES, days=2)
+    made = enumerate(make_traces(7, TRACES, days=2))
+    rows = [{**row, "session": f"s{i // 3}", "feedback": {"score": i % 2}} for i, row in made]
     parts: list[list[object]] = [list(rows[i::5]) for i in range(5)]
     parts[1].insert(3, b'{"trace_id": "cut')
     parts[2].append({**rows[0], "answer": "Another answer under the same id [1]."})
@@ -42,10 +43,10 @@ def test_ten_kills_change_nothing_and_pay_nothing_twice(logs: Path, environment:
     whole = Watch(calm)
     assert follow(start(calm, environment, "nightly", *DAYS), whole) == 0, output_of(calm).read_text()
     expected = tables(calm.warehouse, LEFT_OUT)
-    # Every comparison compares something, but for what only other verbs, another method and a change fill.
+    # Every comparison compares something, but for what only other verbs, another method or sample and a change fill.
     assert {name for name, rows in expected.items() if not rows} == {
         "alerts", "grades", "judge_noise", "metaeval", "nightly_citations", "nightly_corrected", "nightly_grades", "promotions",
-        "redactions", "reviews", "write_backs",
+        "redactions", "reviews", "samples", "write_backs",
     }  # fmt: skip
     assert len(paid(calm.log)) == len(set(paid(calm.log)))
     # One copy; four lines are refused: cut off, without a zone, in conflict, blank.
