@@ -40,8 +40,10 @@ def finished(tmp_path_factory: pytest.TempPathFactory) -> World:
     """Two nights with all that a lake may hold, but for alerts, which take weeks, and the method `citations`."""
     root = tmp_path_factory.mktemp("finished") / "nights"
     root.mkdir()
-    rows = make_traces(3, 12, days=2)
-    world = make_world(root, judge={"shares": SHARES}, gates={"max_quarantined_share": 0.5}, limits={"part_traces": 4})
+    made = enumerate(make_traces(3, 12, days=2))
+    rows = [{**row, "session": f"s{i // 3}", "feedback": {"score": i % 2}} for i, row in made]
+    settings = {"gates": {"max_quarantined_share": 0.5}, "limits": {"part_traces": 4}, "sample": {"per_day": 1000}}
+    world = make_world(root, judge={"shares": SHARES}, **settings)
     write(root / "logs" / "a.jsonl", [*rows, "{not json"])
     (root / "grader.yaml").write_text(yaml.safe_dump({"kind": "constant", "grades": GRADES}))
     config = yaml.safe_load(world.config.read_text())
@@ -139,7 +141,7 @@ def test_what_can_be_made_again_is(world: World, command: Command, table: Table)
 
 
 # Which of their columns tell that a row is the same as before; of `alerts`, see the tests of alerts.
-NEVER = {"traces": "trace_id", "reviews": "review_id", "redactions": "trace_id", "promotions": "reason", "runs": "run_id", "quarantine": "reason"}  # fmt: skip
+NEVER = {"traces": "trace_id", "feedback": "trace_id", "samples": "generator", "reviews": "review_id", "redactions": "trace_id", "promotions": "reason", "runs": "run_id", "quarantine": "reason"}  # fmt: skip
 
 
 @pytest.mark.parametrize("name", NEVER)
