@@ -25,7 +25,7 @@ class Verbs(TyperGroup):
         verbs: `module:function` of each verb, or a group of verbs.
 
     Args:
-        panels: The verbs under each heading of the help page.
+        panels: The heading of the help page under which each verb stands.
     """
 
     def __init__(
@@ -33,12 +33,12 @@ class Verbs(TyperGroup):
         name: str,
         text: str,
         verbs: "Mapping[str, str | Verbs]",
-        panels: Mapping[str, Sequence[str]] | None = None,
+        panels: Mapping[str, str] | None = None,
         **more: Any,
     ) -> None:
         super().__init__(name=name, help=text, no_args_is_help=True, **more)
         self.verbs = verbs
-        self._panels = {verb: panel for panel, own in (panels or {}).items() for verb in own}
+        self._panels = panels or {}
         self._listing = False
 
     def list_commands(self, ctx: Any) -> list[str]:  # noqa: ARG002 - the interface
@@ -100,20 +100,9 @@ def _options() -> list[Any]:
     return found
 
 
-PANELS = {
-    "Every night": ("init", "sources", "nightly", "write-back"),
-    "Questions": ("sql", "compare", "agreement"),
-    "Judges and people's labels": ("judges", "backfill", "metaeval", "noise", "review", "calibrate", "distill"),
-    "Lake and texts": ("retention", "forget", "check", "rebuild", "articles"),
-}
-EXAMPLES = """
-Examples: `leadline nightly --date 2026-11-01`, `leadline sources check configs/sources/phoenix.yaml`,
-`leadline sql "FROM nightly_groundedness"`, `leadline compare nli llm`, `leadline forget TRACE_ID`
-"""
-LEADLINE = Verbs(
-    "leadline",
-    "How well a RAG system's production answers are grounded, every night, offline.",
-    {
+# Its verbs by subject, in the order of the help page.
+PANELS: dict[str, dict[str, str | Verbs]] = {
+    "Every night": {
         "init": "flows.init:command",
         "sources": Verbs(
             "sources",
@@ -121,11 +110,23 @@ LEADLINE = Verbs(
             {"check": "flows.sources:check", "show": "flows.sources:show"},
         ),
         "nightly": "flows.nightly.command:command",
-        "backfill": "flows.backfill:command",
         "write-back": "flows.write_back:command",
-        "noise": "flows.analysis.noise:command",
+    },
+    "Questions": {
+        "sql": "flows.warehouse:sql",
+        "compare": "flows.analysis.compare:command",
+        "agreement": "flows.analysis.agreement:command",
+    },
+    "Judges and people's labels": {
+        "judges": Verbs(
+            "judges",
+            "Judges: which there are, how two versions differ, and which of them count.",
+            {name: f"flows.judges:{name}_" for name in ("list", "show", "diff", "promote", "retire", "history")}
+            | {"check": "flows.judge_check:check"},
+        ),
+        "backfill": "flows.backfill:command",
         "metaeval": "flows.analysis.metaeval:command",
-        "calibrate": "flows.analysis.calibrate:command",
+        "noise": "flows.analysis.noise:command",
         "review": Verbs(
             "review",
             "People's labels, which count over a judge's labels.",
@@ -135,23 +136,26 @@ LEADLINE = Verbs(
                 "agreement": "flows.review.agreement:command",
             },
         ),
-        "sql": "flows.warehouse:sql",
-        "compare": "flows.analysis.compare:command",
-        "agreement": "flows.analysis.agreement:command",
+        "calibrate": "flows.analysis.calibrate:command",
         "distill": "flows.distill:command",
+    },
+    "Lake and texts": {
         "retention": "flows.privacy:retention",
         "forget": "flows.privacy:forget",
         "check": "flows.warehouse:check",
         "rebuild": "flows.warehouse:rebuild",
         "articles": "flows.articles:command",
-        "judges": Verbs(
-            "judges",
-            "Judges: which there are, how two versions differ, and which of them count.",
-            {name: f"flows.judges:{name}_" for name in ("list", "show", "diff", "promote", "retire", "history")}
-            | {"check": "flows.judge_check:check"},
-        ),
     },
-    PANELS,
+}
+EXAMPLES = """
+Examples: `leadline nightly --date 2026-11-01`, `leadline sources check configs/sources/phoenix.yaml`,
+`leadline sql "FROM nightly_groundedness"`, `leadline compare nli llm`, `leadline forget TRACE_ID`
+"""
+LEADLINE = Verbs(
+    "leadline",
+    "How well a RAG system's production answers are grounded, every night, offline.",
+    {verb: target for own in PANELS.values() for verb, target in own.items()},
+    {verb: panel for panel, own in PANELS.items() for verb in own},
     params=_options(),
     epilog=EXAMPLES,
 )

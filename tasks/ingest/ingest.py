@@ -1,4 +1,4 @@
-"""Ingest and validate: source files into `traces` and `feedback`, refused rows into `quarantine`, a ledger row each.
+"""Ingest and validate: source files into `traces` and `feedback`, refused rows into `quarantine`, files into `sources`.
 
 Everything is staged beside the lake first. Only when the whole run's share of refused rows is within the limit are
 the staged parts renamed into place, and each file's ledger row is written after its parts. A file without a ledger row
@@ -12,7 +12,7 @@ import shutil
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, date, datetime
 from typing import Any
 
@@ -36,6 +36,7 @@ from tasks.store.query import Queries
 
 REFUSED = frame(empty(QUARANTINE)).schema
 RATED = ["timestamp", "trace_id", "feedback"]
+LATEST = ["trace_id", "score", "comment"]
 BUFFER_BYTES = 64 << 20
 _OCCURRENCE = [*ledger.REFUSED_KEY, "occurrence"]
 PLACES = 3  # of refused rows, named in the run's notes
@@ -80,6 +81,37 @@ class _File:
         return sum(int(rows["reason"].is_in(EXCUSED).sum()) for rows in self.refused)
 
 
+@dataclass
+class _Staging:
+    """Parts of `traces` beside the lake, by the name of their file.
+
+    Attributes:
+        lake: Where they are written.
+        part_traces: Rows of a full part.
+        buffer_bytes: What may wait in memory until a part is full.
+    """
+
+    lake: Lake
+    part_traces: int
+    buffer_bytes: int
+    parts: dict[str, list[Part]] = field(default_factory=dict)
+
+    def add(self, state: _File, waiting: dict[date, list[pa.Table]], *, last: bool) -> None:
+        """Write full parts, and what is left at the end of the file or when too much waits in memory."""
+        parts = self.parts.setdefault(state.name, [])
+        everything = last or sum(t.nbytes for day in waiting.values() for t in day) > self.buffer_bytes
+        for day in sorted(waiting):
+            table = pa.concat_tables(waiting[day])
+            full = table.num_rows if everything else table.num_rows // self.part_traces * self.part_traces
+            for at in range(0, full, self.part_traces):
+                piece = table.slice(at, min(self.part_traces, full - at))
+                parts.append(self.lake.write(TRACES, next(state.parts), piece, str(day)))
+            rest = table.slice(full)
+            waiting[day] = [rest]
+            if not rest.num_rows:
+                del waiting[day]
+
+
 def ingest(ctx: Context, *, buffer_bytes: int = BUFFER_BYTES) -> StageResult:
     """Read every file that the sources name for the run's days and that is not in the ledger yet.
 
@@ -104,7 +136,7 @@ def ingest(ctx: Context, *, buffer_bytes: int = BUFFER_BYTES) -> StageResult:
         return StageResult("ingest", reused=reused, notes=(*missing, *ledger.adopt(ctx.lake)))
     staging = ctx.lake.hidden("staging")
     shutil.rmtree(staging, ignore_errors=True)
-    work = _Ingest(ctx, Lake(staging), buffer_bytes)
+    work = _Ingest(ctx, _Staging(Lake(staging), ctx.config.limits.part_traces, buffer_bytes))
     files: list[_File] = []
     run_name = f"{ctx.first}..{ctx.last}"
     try:
@@ -113,10 +145,11 @@ def ingest(ctx: Context, *, buffer_bytes: int = BUFFER_BYTES) -> StageResult:
                 files.append(work.read(queries, source, file))
                 ctx.progress.advance()
         _check_share(ctx, files)
+        staged = work.staging.parts
         if ctx.config.sample and ctx.config.sample.per_day:
-            work.thin(files, ctx.config.sample, ctx.config.sample.per_day)
+            staged = work.thinned(files, ctx.config.sample, ctx.config.sample.per_day)
         before = {date.fromisoformat(d): _rows(ctx.lake, d) for d in ctx.lake.values(TRACES)}
-        days = _commit(ctx.lake, work.staged, files)
+        days = _commit(ctx.lake, staged, files)
         shutil.rmtree(staging, ignore_errors=True)
         earlier = [n for d, n in sorted(before.items()) if n and d < min(days, default=ctx.first)]
         totals = {d: n + before.get(d, 0) for d, n in days.items()}  # a night counts with what came late
@@ -155,15 +188,13 @@ def _rows(lake: Lake, day: str) -> int:
 class _Ingest:
     """Reads files into staged parts; remembers what has arrived in this run."""
 
-    def __init__(self, ctx: Context, staging: Lake, buffer_bytes: int) -> None:
+    def __init__(self, ctx: Context, staging: _Staging) -> None:
         self._ctx = ctx
-        self._buffer_bytes = buffer_bytes
-        self._staging = staging
+        self.staging = staging
         self._redacted = requested_redactions(ctx.lake)
         self._names = naming(self._redacted)
         self._there = ledger.parts_by_file(ctx.lake)
         self._refused: dict[str, pl.DataFrame] = {}
-        self.staged: dict[str, list[Part]] = {}
 
     def read(self, queries: Queries, source: Source, file: SourceFile) -> _File:
         """Stage one file's good rows and collect its refused ones."""
@@ -172,15 +203,14 @@ class _Ingest:
         day = file.day or self._ctx.last
         state = _File(file, name, day, ledger.free_names(name, there), ledger.hashes(there))
         waiting: dict[date, list[pa.Table]] = {}
-        self.staged[state.name] = []
         for rows in _one_ahead(self._buffered(source.read(file), state)):
             fresh = self._admit(queries, rows, state, waiting)
             days = fresh["date"].unique()
             for day in days.to_pylist():
                 table = fresh.filter(pc.equal(fresh["date"], day)) if len(days) > 1 else fresh
                 waiting.setdefault(day, []).append(table)
-            self.stage(state, waiting, last=False)
-        self.stage(state, waiting, last=True)
+            self.staging.add(state, waiting, last=False)
+        self.staging.add(state, waiting, last=True)
         if self._ctx.config.retention.refused_days == 0:
             state.refused = [rows.with_columns(raw=pl.lit("")) for rows in state.refused]
         self._without_refused_before(state)
@@ -224,7 +254,7 @@ class _Ingest:
             if rejects:
                 state.refused.append(pl.DataFrame(rejects, schema=REFUSED))
             held.append(batch.table)
-            if sum(t.nbytes for t in held) > self._buffer_bytes:
+            if sum(t.nbytes for t in held) > self.staging.buffer_bytes:
                 yield pa.concat_tables(held).combine_chunks()
                 held = []
         if any(t.num_rows for t in held):
@@ -242,7 +272,7 @@ class _Ingest:
             good, batch = batch, batch.filter(places(_take(rows, batch), sample) < sample.share)
             state.sampled_out += good.height - batch.height
         arrived = [t.select(ledger.HASHES) for day in waiting.values() for t in day]
-        staged = [p for parts in self.staged.values() for p in parts]
+        staged = [p for parts in self.staging.parts.values() for p in parts]
         found = queries.run(
             "ingest/duplicates",
             {
@@ -259,11 +289,11 @@ class _Ingest:
         state.ingested += fresh.num_rows
         return fresh.append_column("date", fresh["timestamp"].cast(pa.date32()))
 
-    def thin(self, files: Sequence[_File], sample: Sample, per_day: int) -> None:
-        """Keep of what is staged the sample of each day; the shares are stored before a trace of theirs is."""
+    def thinned(self, files: Sequence[_File], sample: Sample, per_day: int) -> dict[str, list[Part]]:
+        """The sample of each day of what is staged, by file; the shares are stored before a trace of theirs is."""
         stratum = ["app", "generator"]
         days: dict[date, list[Part]] = {}
-        for part in (p for parts in self.staged.values() for p in parts):
+        for part in (p for parts in self.staging.parts.values() for p in parts):
             days.setdefault(part.date, []).append(part)
         shares: dict[date, pl.DataFrame] = {}
         for day, parts in days.items():
@@ -274,21 +304,20 @@ class _Ingest:
             shares[day] = pl.concat([known, decided.join(new, on=stratum, how="semi")])
             if new.height:
                 self._ctx.lake.write(SAMPLES, "day", shares[day].sort(stratum).to_arrow(), str(day))
-        thinned = _Ingest(self._ctx, Lake(self._ctx.lake.hidden("staging") / "sampled"), self._buffer_bytes)
+        kept = replace(self.staging, lake=Lake(self.staging.lake.root / "sampled"), parts={})
         for f in files:
             f.parts = ledger.free_names(f.name, self._there.get(f.name, ()))
             waiting: dict[date, list[pa.Table]] = {}
-            thinned.staged[f.name] = []
-            for part in self.staged[f.name]:
+            for part in self.staging.parts[f.name]:
                 rows = part.read()
                 share = frame(rows.select(stratum)).join(shares[part.date], on=stratum, maintain_order="left")["share"]
-                kept = rows.filter((places(rows, sample) < share).to_arrow())
-                waiting.setdefault(part.date, []).append(kept)
-                f.sampled_out += rows.num_rows - kept.num_rows
-                f.ingested -= rows.num_rows - kept.num_rows
-                thinned.stage(f, waiting, last=False)
-            thinned.stage(f, waiting, last=True)
-        self.staged = thinned.staged
+                taken = rows.filter((places(rows, sample) < share).to_arrow())
+                waiting.setdefault(part.date, []).append(taken)
+                f.sampled_out += rows.num_rows - taken.num_rows
+                f.ingested -= rows.num_rows - taken.num_rows
+                kept.add(f, waiting, last=False)
+            kept.add(f, waiting, last=True)
+        return kept.parts
 
     def _without_redacted(self, rows: pa.Table, state: _File) -> pa.Table:
         """The rows of traces without a request to redact their text; the others are refused without it."""
@@ -299,22 +328,6 @@ class _Ingest:
         refused = redacted.select("row", reason=pl.lit("redacted"), detail=pl.lit(REDACTED))
         state.refused.append(_quarantine(rows, "gate", refused, state.file.path).with_columns(raw=pl.lit("")))
         return _take(rows, numbered.join(redacted, on="row", how="anti", maintain_order="left"))
-
-    def stage(self, state: _File, waiting: dict[date, list[pa.Table]], *, last: bool) -> None:
-        """Write full parts, and what is left at the end of the file or when too much waits in memory."""
-        size = self._ctx.config.limits.part_traces
-        parts = self.staged[state.name]
-        everything = last or sum(t.nbytes for day in waiting.values() for t in day) > self._buffer_bytes
-        for day in sorted(waiting):
-            table = pa.concat_tables(waiting[day])
-            full = table.num_rows if everything else table.num_rows // size * size
-            for at in range(0, full, size):
-                piece = table.slice(at, min(size, full - at))
-                parts.append(self._staging.write(TRACES, next(state.parts), piece, str(day)))
-            rest = table.slice(full)
-            waiting[day] = [rest]
-            if not rest.num_rows:
-                del waiting[day]
 
 
 def _occurrences(refused: pl.DataFrame) -> pl.DataFrame:
@@ -458,7 +471,7 @@ def _reasons(files: list[_File], most: int | None = None) -> str:
 
 
 def _commit(lake: Lake, staged: dict[str, list[Part]], files: list[_File]) -> dict[date, int]:
-    """Rename staged parts into the lake, file by file, each with its ledger row last; new traces per day."""
+    """Rename staged parts into the lake, store feedback, then a ledger row for each file; new traces per day."""
     days: Counter[date] = Counter()
     for f in files:
         for part in staged[f.name]:
@@ -466,27 +479,31 @@ def _commit(lake: Lake, staged: dict[str, list[Part]], files: list[_File]) -> di
             target = lake.path(TRACES, part.name, *part.partition)
             target.parent.mkdir(parents=True, exist_ok=True)
             part.path.replace(target)
-        _store_feedback(lake, f)
+    _store_feedback(lake, files)
+    for f in files:
         ingested = f.ingested + f.found
         counts = {"duplicates": f.duplicates, "sampled_out": f.sampled_out, "quarantined": f.quarantined}
         ledger.record(lake, f.name, f.file, ingested=ingested, **counts)
     return dict(days)
 
 
-def _store_feedback(lake: Lake, f: _File) -> None:
+def _store_feedback(lake: Lake, files: list[_File]) -> None:
     """Store what users said of traces that are in the lake, where it is not what was read before."""
-    if not any(rows.height for rows in f.rated):
+    given = [rows.with_columns(name=pl.lit(f.name)) for f in files for rows in f.rated if rows.height]
+    if not given:
         return
-    date_of = pl.col("timestamp").dt.date().alias("date")
-    rated = pl.concat(f.rated).select(date_of, "trace_id", pl.col("feedback").struct.unnest())
-    rated = rated.unique("trace_id", keep="last", maintain_order=True)
-    for (day,), rows in rated.group_by("date", maintain_order=True):
-        others = [part.frame() for part in lake.parts(FEEDBACK, str(day)) if part.name != f.name]
+    read_now = {f.name for f in files}
+    columns = pl.col("timestamp").dt.date().alias("date"), "trace_id", pl.col("feedback").struct.unnest(), "name"
+    rated = pl.concat(given).select(columns).unique(["date", "trace_id", "name"], keep="last", maintain_order=True)
+    for (day,), of_day in rated.group_by("date", maintain_order=True):
+        traces = lake.frame(TRACES, str(day), columns=["trace_id"])
+        others = [part.frame() for part in lake.parts(FEEDBACK, str(day)) if part.name not in read_now]
         before = pl.concat([frame(empty(FEEDBACK)), *others], how="diagonal")
-        latest = before.sort("read_at").unique("trace_id", keep="last")
-        fresh = rows.join(lake.frame(TRACES, str(day), columns=["trace_id"]), on="trace_id", how="semi").join(
-            latest, on=["trace_id", "score", "comment"], how="anti", nulls_equal=True
-        )
-        if fresh.height:
-            read_at = pl.lit(datetime.now(UTC))
-            lake.write(FEEDBACK, f.name, fresh.with_columns(read_at=read_at).to_arrow(), str(day))
+        latest = before.sort("read_at").unique("trace_id", keep="last").select(LATEST)
+        for (name,), rows in of_day.group_by("name", maintain_order=True):
+            fresh = rows.join(traces, on="trace_id", how="semi").join(latest, on=LATEST, how="anti", nulls_equal=True)
+            if fresh.height:
+                read_at = pl.lit(datetime.now(UTC))
+                part = fresh.drop("name").with_columns(read_at=read_at)
+                lake.write(FEEDBACK, str(name), part.to_arrow(), str(day))
+                latest = pl.concat([latest.join(fresh, on="trace_id", how="anti"), fresh.select(LATEST)])

@@ -26,6 +26,7 @@ from jinja2.sandbox import SandboxedEnvironment
 from jsonschema import Draft202012Validator, SchemaError  # type: ignore[import-untyped]
 
 from tasks.core import keys
+from tasks.core.config.base import StrictLoader
 from tasks.core.errors import ConfigError
 from tasks.engines.generator import Prompt
 
@@ -132,8 +133,8 @@ def load(
 
 def _head(path: Path, text: str) -> dict[str, Any]:
     try:
-        head = yaml.safe_load(text)
-    except yaml.YAMLError as error:
+        head = yaml.load(text, StrictLoader)  # noqa: S506 - it is a safe loader
+    except (yaml.YAMLError, RecursionError) as error:
         problem = getattr(error, "problem", None) or "syntax error"
         raise ConfigError(path, "", f"has front matter that is not valid YAML ({problem})", "Correct it.") from None
     if not isinstance(head, dict) or set(head) != {"inputs", "output"}:

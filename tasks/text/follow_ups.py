@@ -1,7 +1,7 @@
 """Questions that can't be understood without those before them in a conversation. Tuned to English.
 
-A question in a script without spaces between words, or in a language whose words are not listed, counts as one that
-stands on its own unless it is a single word.
+A question in a script without spaces between words counts as one that stands on its own; so does one in another
+language, unless it is a single word.
 """
 
 from tasks.text.words import DENSE, STOP_WORDS, WORD

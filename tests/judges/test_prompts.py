@@ -92,6 +92,7 @@ def test_the_hash_is_of_every_byte(tmp_path):
             r"output\.properties asks for \['verdict', 'passages'\]\. Ask for \['label', 'passages'\]",
         ),
         ("  additionalProperties: false\n", "", r"output leaves additionalProperties open"),
+        ("  required:", "  required: []\n  required:", r"not valid YAML \(key 'required' twice\)"),
         ("required: [label, passages]", "required: [label]", r"output does not require every property"),
         (", maxItems: $passages", "", r"output\.properties\.passages has no maxItems"),
         (", enum: [good, bad]", "", r"output\.properties\.label has no maxLength"),

@@ -167,7 +167,7 @@ class TestDamage:
     def test_damage_is_never_silent(self, tmp_path: Path) -> None:
         """A bit that flips, a lost sector, a cut end: each is an error, or leaves all rows as they were.
 
-        The footer has no checksum of its own: of 2,000 flips in it, some rename a column.
+        The footer is left out: it has no checksum, and a flip in it may rename a column.
         """
         rng, lake = random.Random(0), Lake(tmp_path)
         part = lake.write(RELEVANCE, "p", scores(*(n / 300 for n in range(300))), VERSION, DAY)

@@ -63,10 +63,11 @@ Passing = Literal[
 ]
 
 
-class _Loader(yaml.SafeLoader):
+class StrictLoader(yaml.SafeLoader):
     """Refuses a key that stands twice in a mapping: YAML would take the last one in silence."""
 
     def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Hashable, Any]:
+        """The mapping of a node, each key once."""
         seen: set[object] = set()
         for key, _ in node.value:
             if isinstance(key, yaml.ScalarNode) and key.tag != "tag:yaml.org,2002:merge":
@@ -92,7 +93,7 @@ def load_yaml(path: Path) -> dict[str, object]:
     except (OSError, ValueError) as error:  # a path with a NUL is a ValueError, as are bytes that are not UTF-8
         raise ConfigError(path, "", f"can't be read ({error})", "Give a readable UTF-8 YAML file.") from None
     try:
-        data = yaml.load(text, _Loader)  # noqa: S506 - it is a safe loader
+        data = yaml.load(text, StrictLoader)  # noqa: S506 - it is a safe loader
     except RecursionError:
         raise ConfigError(path, "", "is nested too deeply", "Remove levels.") from None
     except yaml.YAMLError as error:

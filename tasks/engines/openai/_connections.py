@@ -172,11 +172,11 @@ class Servers:
             raise EngineError(f"{target.url} does not accept the key (HTTP {status}). {remedy}.")
         if status == 404:
             try:
-                names = (await self._models(target))[1]
+                names = (await self._models(target))[1] or []
             except (aiohttp.ClientError, TimeoutError):
-                names = None
-            if self._name not in (names or []):
-                raise self._not_served(target, names or [])
+                names = []
+            if self._name not in names:
+                raise self._not_served(target, names)
         raise EngineError(f"{target.url}/chat/completions answers HTTP {status}. Check server.urls.")
 
     def _not_served(self, target: Target, names: Sequence[str]) -> EngineError:
