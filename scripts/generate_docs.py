@@ -1,6 +1,7 @@
 """Write what is generated of the documentation: `python scripts/generate_docs.py`, or `make docs`.
 
 - `docs/tables.md`: the tables of `tasks/core/schemas.py` and the views of `sql/views/`.
+- `docs/licenses.md`: the licenses of the packages of `requirements-dev.lock` and `requirements-torch-cpu.lock`.
 - `docs/trace.schema.json`: the trace format as JSON Schema.
 - `docs/configuration.md`: the tables of keys, each between `<!-- keys of MODEL at PREFIX -->` and `<!-- end -->`.
 
@@ -8,6 +9,7 @@ Everything comes from the code, so the pages can't fall behind it unnoticed: a t
 """
 
 import importlib
+import importlib.metadata
 import inspect
 import json
 import re
@@ -42,6 +44,19 @@ The tables and views of the warehouse. [cookbook.md](cookbook.md) has queries fo
 - The lake stores every table as Parquet, in directories by its partition columns. `traces`, `pairs`, `verdicts`,
   `relevance` and `grades` are not copied into the warehouse; they are views of the lake's files.
 """
+
+LICENSES_INTRO = """\
+<!-- Written by scripts/generate_docs.py from the installed packages. Do not edit; run `make docs`. -->
+
+# Licenses
+
+What each locked package states about its license. `make sbom` lists the same packages with their hashes, as CycloneDX.
+Not listed are packages for other systems and later Pythons, the CUDA libraries of `requirements-torch.lock` (NVIDIA's
+own licenses), and the packages of the lock files for GPUs, vLLM and servers of traces, which you install yourself.
+Weights of models have licenses of their own: [configuration.md](configuration.md#llm).
+"""
+LICENSE_LINE = 60  # characters; some packages put the whole text of their license in this field
+PIN = re.compile(r"^([\w.-]+)==(\S+) \\$", re.MULTILINE)  # not those for other systems and Pythons
 
 DAMAGE_INTRO = """\
 ## Damaged parts
@@ -114,9 +129,32 @@ def pages() -> dict[Path, str]:
     configuration = DOCS / "configuration.md"
     return {
         DOCS / "tables.md": tables_page(),
+        DOCS / "licenses.md": licenses_page(),
         DOCS / "trace.schema.json": trace_json_schema_text(),
         configuration: configuration_page(configuration.read_text(encoding="utf-8")),
     }
+
+
+def licenses_page() -> str:
+    """The text of `docs/licenses.md`."""
+    runtime, tools, torch = (
+        dict(PIN.findall((DOCS.parent / f"requirements{name}.lock").read_text(encoding="utf-8")))
+        for name in ("", "-dev", "-torch-cpu")
+    )
+    rows = [
+        f"| {name} | {version} | {_license(name)} | {'tests' if name in tools.keys() - runtime.keys() else 'all'} |"
+        for name, version in sorted((tools | torch).items())
+    ]
+    return "\n".join([LICENSES_INTRO, "| package | version | license | used by |", "|---|---|---|---|", *rows, ""])
+
+
+def _license(name: str) -> str:
+    """What the installed package states: an SPDX expression, else one line of text, else its classifiers."""
+    found = importlib.metadata.metadata(name)
+    classes = [c.rpartition(" :: ")[2] for c in found.get_all("Classifier", []) if c.startswith("License :: ")]
+    text = found.get("License", "")
+    stated = found.get("License-Expression") or (text if 0 < len(text) <= LICENSE_LINE and "\n" not in text else "")
+    return stated or ", ".join(c for c in classes if c != "OSI Approved") or "see its license file"
 
 
 def tables_page() -> str:

