@@ -31,6 +31,7 @@ from tasks.run.context import Context
 from tasks.run.redacted import names, naming, requested_redactions
 from tasks.run.result import StageResult
 from tasks.sources import NORMAL, Batch, Source, SourceFile
+from tasks.store.key_index import KeyIndex
 from tasks.store.lake import Lake, Part, empty, frame
 from tasks.store.query import Queries
 
@@ -273,11 +274,13 @@ class _Ingest:
             state.sampled_out += good.height - batch.height
         arrived = [t.select(ledger.HASHES) for day in waiting.values() for t in day]
         staged = [p for parts in self.staging.parts.values() for p in parts]
+        ids = batch["trace_id"].drop_nulls().unique().to_list()
+        there = KeyIndex(self._ctx.lake, TRACES, "trace_id").holding(ids, self._ctx.lake.parts(TRACES))
         found = queries.run(
             "ingest/duplicates",
             {
                 "batch": batch.to_arrow(),
-                "traces": [*self._ctx.lake.parts(TRACES), *staged],
+                "traces": [*there, *staged],
                 "arrived": pa.concat_tables(arrived) if arrived else empty(TRACES),
             },
         )

@@ -13,6 +13,7 @@ from tasks.judging.claims import covered_claims
 from tasks.judging.pairs import pair_parts
 from tasks.run.cascade import CascadeJudge, readers
 from tasks.run.context import Context
+from tasks.store.key_index import KeyIndex
 from tasks.store.lake import Part, conform, empty
 from tasks.store.query import Queries
 
@@ -34,14 +35,19 @@ def verdicts_on(
         requests: A column `request_key`.
         sample: Which sample of the judge.
     """
-    everywhere = ctx.lake.parts(VERDICTS, judge.version)
-    own = [v for v in everywhere if v.name.startswith(f"{part.name}-")]
+    day = ctx.lake.parts(VERDICTS, judge.version, part.partition[-1])
+    own = [v for v in day if v.name.startswith(f"{part.name}-")]
     found = queries.run("judging/part_verdicts", {"pairs": requests, "verdicts": own}, {"sample": sample})
     labeled = found.filter(pc.is_valid(found["label"]))
     rest = requests.filter(pc.invert(pc.is_in(requests["request_key"], labeled["request_key"])))
-    if not rest.num_rows or len(own) == len(everywhere):
+    if not rest.num_rows:
         return found
-    others = queries.run("judging/part_verdicts", {"pairs": rest, "verdicts": everywhere}, {"sample": sample})
+    everywhere = ctx.lake.parts(VERDICTS, judge.version)
+    index = KeyIndex(ctx.lake, VERDICTS, "request_key")
+    holding = index.holding(rest["request_key"].unique().to_pylist(), everywhere)
+    if not {*holding}.difference(own):
+        return found
+    others = queries.run("judging/part_verdicts", {"pairs": rest, "verdicts": holding}, {"sample": sample})
     return pa.concat_tables([labeled, others])
 
 

@@ -7,6 +7,7 @@ import polars as pl
 
 from tasks.core.schemas import CURRENT_RECIPES, TRACE_SCORES, TRACES, Table
 from tasks.run.context import Context
+from tasks.run.scope import oldest
 from tasks.run.variants import Variant
 from tasks.store.lake import Lake, Part
 from tasks.text.follow_ups import is_follow_up
@@ -16,7 +17,7 @@ TURN = ["app", "session", "timestamp", "trace_id", "question"]
 
 def trace_parts(ctx: Context) -> list[Part]:
     """Parts of `traces` of the days to complete."""
-    return [p for p in ctx.lake.parts(TRACES) if ctx.covers(p.date)]
+    return [p for p in ctx.lake.parts(TRACES, days=(oldest(ctx.config, ctx.first), ctx.last)) if ctx.covers(p.date)]
 
 
 def missing_parts(ctx: Context, table: Table, version: str) -> tuple[list[Part], int]:

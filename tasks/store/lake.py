@@ -6,6 +6,7 @@ change (a repaired verdict) carries an `inputs` token in its metadata; a differe
 Nothing here knows what the tables mean.
 """
 
+import os
 import secrets
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
@@ -23,6 +24,7 @@ from tasks.core.schemas import TABLES, Table
 
 INPUTS = b"leadline.inputs"
 SALT = ".salt"
+SUFFIX = ".parquet"
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -95,6 +97,20 @@ def check(paths: Iterable[Path]) -> None:
                 batch.validate(full=True)
 
 
+def _listed(top: str, depth: int, within: tuple[str, str] | None) -> Iterator[tuple[str, ...]]:
+    """Path of each Parquet file so many directories below `top`, and the values that these have in it."""
+    with suppress(FileNotFoundError), os.scandir(top) as entries:
+        for entry in entries:
+            if not depth:
+                if entry.name.endswith(SUFFIX) and not entry.name.startswith("."):
+                    yield (entry.path,)
+                continue
+            _, is_value, value = entry.name.partition("=")
+            if is_value and (depth > 1 or not within or within[0] <= value <= within[1]):
+                for path, *values in _listed(entry.path, depth - 1, within):
+                    yield path, value, *values
+
+
 class Lake:
     """Tables under one directory.
 
@@ -110,20 +126,22 @@ class Lake:
         self.overlay = overlay
         self.writer = writer
 
-    def parts(self, table: Table, *partition: str) -> list[Part]:
-        """Parts of a table in the order of their paths, those of one partition prefix if given."""
+    def parts(self, table: Table, *partition: str, days: tuple[date, date] | None = None) -> list[Part]:
+        """Parts of a table in the order of their paths, those of one partition prefix if given.
+
+        Args:
+            days: The first and the last day, of a table whose innermost partition column is `date`; others are not
+                looked for.
+        """
         found: dict[tuple[str, ...], Part] = {}
-        depth = len(table.partition)
+        within = (str(days[0]), str(days[1])) if days else None
         for base in (self.root, self.overlay):
-            if base is None:
-                continue
-            top = base / table.name
-            prefix = top.joinpath(*(f"{k}={v}" for k, v in zip(table.partition, partition, strict=False)))
-            pattern = "/".join([*["*=*"] * (depth - len(partition)), "*.parquet"])
-            for path in prefix.glob(pattern):
-                values = tuple(d.split("=", 1)[1] for d in path.relative_to(top).parts[:-1])
-                if not path.name.startswith("."):
-                    found[*values, path.stem] = Part(path, path.stem, values)
+            if base is not None:
+                dirs = (f"{k}={v}" for k, v in zip(table.partition, partition, strict=False))
+                top, open_columns = (base / table.name).joinpath(*dirs), len(table.partition) - len(partition)
+                for path, *values in _listed(str(top), open_columns, within):
+                    name = path.rpartition("/")[2].removesuffix(SUFFIX)
+                    found[*partition, *values, name] = Part(Path(path), name, (*partition, *values))
         return [found[k] for k in sorted(found)]
 
     def find(self, table: Table, name: str, *partition: str) -> Part | None:
