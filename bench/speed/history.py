@@ -1,10 +1,12 @@
 """What a night costs after many: a run with nothing to do, a night of ten traces, a rebuild, beside the first night's.
 
-    python -m bench.speed.history [--nights 1 10 100 400] [--traces 20] [--rounds 3] [--json FILE]
+    python -m bench.speed.history [--nights 1 10 100 400] [--traces 20] [--rounds 3]
+                                  [--lakes FOLDER] [--json FILE]
 
 For each number of nights, `leadline nightly` judges a lake of so many days (`replay`, which costs nothing). Each round
 then runs the same command on its last day again, with nothing to do; on one more day with ten traces; and `leadline
 rebuild`.
+`--lakes` keeps the lakes in a folder and uses those that it has: 400 nights take half an hour.
 Each is a process of its own, without Prefect. Ratios are to the smallest history of the same round.
 """
 
@@ -14,7 +16,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -100,7 +102,7 @@ def one_round(built: Path, nights: int) -> Stages:
     return {row["stage"]: row for row in found}
 
 
-def show(results: dict[int, Sequence[Stages]], built: dict[int, dict[str, Any]]) -> None:
+def show(results: Mapping[int, Sequence[Stages]], built: Mapping[int, Mapping[str, Any]]) -> None:
     least = min(results)
     columns = ("nights", "run", "seconds", "CPU s", "peak MB", f"CPU / that after {least}")
     table = common.table(f"median of {len(results[least])} rounds", columns, left=(1,))
@@ -113,7 +115,7 @@ def show(results: dict[int, Sequence[Stages]], built: dict[int, dict[str, Any]])
             against = common.spread(
                 [r[run]["cpu"] / f[run]["cpu"] for r, f in zip(rounds, results[least], strict=True)], 2
             )
-            table.add_row("", run, f"{m['wall']:.1f}", f"{m['cpu']:.1f}", f"{m['peak_mb']:,.0f}", against)
+            table.add_row(str(nights), run, f"{m['wall']:.1f}", f"{m['cpu']:.1f}", f"{m['peak_mb']:,.0f}", against)
     Console(width=110).print(table)
 
 
@@ -121,10 +123,11 @@ def main() -> None:
     parser = common.parser(__doc__, rounds=3)
     parser.add_argument("--nights", type=int, nargs="+", default=[1, 10, 100, 400])
     parser.add_argument("--traces", type=int, default=20, help="traces a night")
+    parser.add_argument("--lakes", type=Path, help="keep the lakes in this folder; use those that are there")
     args = parser.parse_args()
     with tempfile.TemporaryDirectory(prefix="leadline-bench-") as name:
-        folders = {nights: Path(name) / str(nights) for nights in args.nights}
-        built = {nights: build(folder, nights, args.traces) for nights, folder in folders.items()}
+        folders = {nights: (args.lakes or Path(name)) / str(nights) for nights in args.nights}
+        built = {n: build(folder, n, args.traces) for n, folder in folders.items() if not folder.exists()}
         results: dict[int, list[Stages]] = {nights: [] for nights in folders}
         for _ in range(args.rounds):
             for nights, folder in folders.items():

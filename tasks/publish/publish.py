@@ -2,7 +2,7 @@
 
 import shutil
 from collections.abc import Callable, Sequence
-from datetime import date
+from datetime import date, timedelta
 from typing import Any
 
 import numpy as np
@@ -11,11 +11,15 @@ from tasks.core import keys
 from tasks.core.progress import tracked
 from tasks.core.schemas import (
     FEEDBACK,
+    GRADES,
     NIGHTLY_CORRECTED,
     NIGHTLY_GRACE,
     NIGHTLY_RELEVANCE,
     NIGHTLY_WATERFALL,
+    PAIRS,
+    RELEVANCE,
     TRACE_SCORES,
+    TRACES,
 )
 from tasks.publish.report import site
 from tasks.run.context import Context
@@ -23,10 +27,12 @@ from tasks.run.result import StageResult
 from tasks.scoring.alerts import alerts_on
 from tasks.stats.intervals import interval, means
 from tasks.store.lake import Lake
-from tasks.store.query import sql
+from tasks.store.query import bind, sql
 from tasks.store.warehouse import Reader, Warehouse
 
 MARK = ".inputs"  # beside a night's pages: what they were made from
+OF_A_NIGHT = (TRACES, FEEDBACK, PAIRS, RELEVANCE, GRADES)  # views of the lake that the report reads a night of
+TREND = timedelta(days=89)  # what the trends of a page show before its night (sql/report/metrics.sql)
 NIGHTS = NIGHTLY_RELEVANCE  # a table that every recipe fills: its partitions are the nights that there are
 
 
@@ -57,12 +63,14 @@ def write_reports(
     with tracked(ctx.progress, "report", len(wanted)), warehouse_of(ctx).connect() as connection:
         reader = Reader(connection)
         for night in wanted:
-            until = [d for d in days if d <= night]
+            shown = [d for d in days if night - TREND <= d <= night]
             first, *beside = [c for c in contexts if c.covers(night)]
             refused = site.refused(reader, night)
-            token = keys.version([refused, *(_token(c, until) for c in (first, *beside))])
+            token = keys.version([refused, *(_token(c, shown) for c in (first, *beside))])
             mark = out / str(night) / MARK
             if not (mark.exists() and mark.read_text() == token):
+                for table in OF_A_NIGHT:  # the report then opens no file of another night
+                    bind(connection, table.name, ctx.lake.parts(table, days=(night, night)))
                 most = ctx.config.report.max_trace_pages
                 build(reader, out, night, first.recipe, most, {c.label: c.recipe for c in beside}, refused)
                 mark.write_text(token)

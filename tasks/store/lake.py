@@ -281,8 +281,10 @@ class RunLock:
                 f"{self._root}: can't be locked ({error.strerror}). Correct `lake` in the config, or grant access."
             ) from error
         self._note.write_text(self._holder, encoding="utf-8")
-        for leftover in self._root.glob(f"*/**/.*.{self._leftovers}"):  # of a run that was killed while it wrote
-            leftover.unlink(missing_ok=True)
+        for folder, _, names in os.walk(self._root):  # what a run that was killed while it wrote has left
+            for name in names:
+                if name.startswith(".") and name.endswith(f".{self._leftovers}"):
+                    Path(folder, name).unlink(missing_ok=True)
 
     def __exit__(self, *_: object) -> None:
         self._note.unlink(missing_ok=True)

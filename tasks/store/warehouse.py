@@ -8,10 +8,11 @@ whoever opens it next reads the new one. Tables that hold the texts and every si
 
 import secrets
 import shutil
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from glob import escape
-from itertools import groupby
+from itertools import chain, groupby
+from operator import attrgetter
 from pathlib import Path
 from typing import Any
 
@@ -27,6 +28,7 @@ from tasks.store.query import connect, declared, explain, parquet, used
 
 VIEWED = (TRACES, FEEDBACK, PAIRS, VERDICTS, RELEVANCE, GRADES)
 WRITING = (duckdb.StatementType.COPY, duckdb.StatementType.EXPORT)
+MOST_TOGETHER, MOST_BYTES = 200, 64_000_000  # partitions, and bytes of their files, that one transaction loads
 LOADED = tuple(t for t in TABLES.values() if t not in VIEWED)
 
 
@@ -60,10 +62,7 @@ class Warehouse:
                 " PRIMARY KEY (relation, partition))"
             )
             changed = sum(self._load(connection, table) for table in LOADED)
-            for table in VIEWED:
-                self._view(connection, table)
-            for path in sorted((sql_dir() / "views").glob("*.sql")):
-                connection.execute(f"CREATE OR REPLACE VIEW {path.stem} AS {path.read_text(encoding='utf-8')}")
+            self._make_views(connection)
             connection.execute("CHECKPOINT")
         return changed
 
@@ -121,18 +120,35 @@ class Warehouse:
         loaded = dict(
             connection.execute("SELECT partition, token FROM _loaded WHERE relation = ?", [table.name]).fetchall()
         )
-        changed = 0
         by_partition = groupby(self._lake.parts(table), key=lambda p: p.partition)
         current = {"/".join(partition): list(parts) for partition, parts in by_partition}
-        for partition in sorted({*loaded, *current}):
-            parts = current.get(partition, [])
-            changed += _bring(connection, table, partition, loaded.get(partition), parts)
+        changed = 0
+        for batch in _batches(
+            _Partition(name, loaded.get(name), current.get(name, [])) for name in {*loaded, *current}
+        ):
+            try:
+                _replace(connection, table, batch)
+                changed += len(batch)
+            except LeadlineError:  # each by itself, to get past parts that another writer removes meanwhile
+                changed += sum(_bring(connection, table, partition) for partition in batch)
         return changed
 
-    def _view(self, connection: duckdb.DuckDBPyConnection, table: Table) -> None:
+    def _make_views(self, connection: duckdb.DuckDBPyConnection) -> None:
+        """Make the views, unless they are there as they would be made: DuckDB opens all files that a view shows."""
+        views = {table.name: self._view_of(connection, table) for table in VIEWED}
+        for path in sorted((sql_dir() / "views").glob("*.sql")):
+            views[path.stem] = path.read_text(encoding="utf-8")
+        token = keys.version([views, [str(table.schema) for table in LOADED]])
+        made = connection.execute("SELECT token FROM _loaded WHERE relation = '' AND partition = 'views'").fetchone()
+        if made != (token,):
+            for name, body in views.items():
+                connection.execute(f"CREATE OR REPLACE VIEW {name} AS {body}")
+            connection.execute("INSERT OR REPLACE INTO _loaded VALUES ('', 'views', ?)", [token])
+
+    def _view_of(self, connection: duckdb.DuckDBPyConnection, table: Table) -> str:
         pattern = self._lake.root.resolve().joinpath(table.name, *["*"] * len(table.partition), "*.parquet")
         files = [pattern] if self._lake.parts(table) else []  # a view of no files can't be made
-        connection.execute(f"CREATE OR REPLACE VIEW {table.name} AS {declared(connection, table, files)}")
+        return declared(connection, table, files)
 
 
 class Reader:
@@ -220,56 +236,82 @@ def _grow(connection: duckdb.DuckDBPyConnection, table: Table) -> None:
     connection.unregister("_empty")
 
 
-def _bring(
-    connection: duckdb.DuckDBPyConnection, table: Table, partition: str, loaded: str | None, parts: list[Part]
-) -> bool:
-    """Load a partition if it differs from what was loaded, without parts that another writer removes meanwhile."""
-    while True:
-        stamps = _stamps(parts)
-        token = keys.version([[part.name, *stamp] for part, stamp in stamps.items()])
-        if token == loaded:
-            return False
+class _Partition:
+    """A partition of a table, as it is now.
+
+    Attributes:
+        loaded: Token of what was loaded of it before; None for nothing.
+        stamps: Size and time of writing of the parts that are there.
+    """
+
+    def __init__(self, name: str, loaded: str | None, parts: Iterable[Part]) -> None:
+        self.name, self.loaded = name, loaded
+        self.stamps: dict[Part, tuple[int, int]] = {}
+        for part in parts:
+            with suppress(FileNotFoundError):
+                seen = part.path.stat()
+                self.stamps[part] = (seen.st_size, seen.st_mtime_ns)
+        self.token = keys.version([[part.name, *stamp] for part, stamp in self.stamps.items()])
+
+    @property
+    def size(self) -> int:
+        """Bytes of its files."""
+        return sum(size for size, _ in self.stamps.values())
+
+
+def _batches(partitions: Iterable[_Partition]) -> Iterator[list[_Partition]]:
+    """Those that differ from what was loaded, as many together as one transaction takes."""
+    batch: list[_Partition] = []
+    for partition in sorted(partitions, key=attrgetter("name")):
+        if partition.token != partition.loaded:
+            if batch and (len(batch) == MOST_TOGETHER or sum(p.size for p in (*batch, partition)) > MOST_BYTES):
+                yield batch
+                batch = []
+            batch.append(partition)
+    if batch:
+        yield batch
+
+
+def _bring(connection: duckdb.DuckDBPyConnection, table: Table, partition: _Partition) -> bool:
+    """Load a partition that differs, without parts that another writer removes meanwhile."""
+    while partition.token != partition.loaded:
         try:
-            check(part.path for part in stamps)  # DuckDB does not look at checksums
-            _replace(connection, table, partition, token, list(stamps))
+            _replace(connection, table, [partition])
         except LeadlineError:
-            parts = [part for part in stamps if part.path.exists()]
-            if len(parts) == len(stamps):
+            there = [part for part in partition.stamps if part.path.exists()]
+            if len(there) == len(partition.stamps):
                 raise
+            partition = _Partition(partition.name, partition.loaded, there)
         else:
             return True
+    return False
 
 
-def _stamps(parts: list[Part]) -> dict[Part, tuple[int, int]]:
-    """Size and time of writing of the parts that are still there."""
-    found: dict[Part, tuple[int, int]] = {}
-    for part in parts:
-        with suppress(FileNotFoundError):
-            seen = part.path.stat()
-            found[part] = (seen.st_size, seen.st_mtime_ns)
-    return found
-
-
-def _replace(
-    connection: duckdb.DuckDBPyConnection, table: Table, partition: str, token: str, parts: list[Part]
-) -> None:
-    """One partition's rows and its token, in one transaction."""
-    values = partition.split("/") if partition else []
+def _replace(connection: duckdb.DuckDBPyConnection, table: Table, partitions: Sequence[_Partition]) -> None:
+    """The rows of some partitions and their tokens, in one transaction."""
+    parts = [part for partition in partitions for part in partition.stamps]
+    check(part.path for part in parts)  # DuckDB does not look at checksums
     where = " AND ".join(f"{c} = ?" for c in table.partition) or "true"
     connection.execute("BEGIN")
     try:
-        connection.execute(f"DELETE FROM {table.name} WHERE {where}", values)  # noqa: S608 - names are ours
+        for partition in partitions:
+            if partition.loaded is not None:
+                values = partition.name.split("/") if partition.name else []
+                connection.execute(f"DELETE FROM {table.name} WHERE {where}", values)  # noqa: S608 - names are ours
+            if not partition.stamps:
+                gone = [table.name, partition.name]
+                connection.execute("DELETE FROM _loaded WHERE relation = ? AND partition = ?", gone)
+        tokens = [(table.name, partition.name, partition.token) for partition in partitions if partition.stamps]
+        if tokens:
+            rows = ", ".join(["(?, ?, ?)"] * len(tokens))
+            connection.execute(f"INSERT OR REPLACE INTO _loaded VALUES {rows}", list(chain.from_iterable(tokens)))  # noqa: S608 - marks
         if parts:
             connection.execute(f"INSERT INTO {table.name} BY NAME FROM {parquet(p.path for p in parts)}")
-            connection.execute("INSERT OR REPLACE INTO _loaded VALUES (?, ?, ?)", [table.name, partition, token])
-        else:
-            connection.execute("DELETE FROM _loaded WHERE relation = ? AND partition = ?", [table.name, partition])
         connection.execute("COMMIT")
     except duckdb.Error as error:
         with suppress(duckdb.Error):  # where the engine has ended the transaction by itself
             connection.execute("ROLLBACK")
         check(part.path for part in parts)
         why = str(error).splitlines()[0][:300] if isinstance(error, duckdb.BinderException) else type(error).__name__
-        raise LeadlineError(
-            f"{table.name}/{partition}: can't be loaded into the warehouse ({why}). Run `leadline rebuild`."
-        ) from error
+        where = "/".join(filter(None, (table.name, partitions[0].name)))
+        raise LeadlineError(f"{where}: can't be loaded into the warehouse ({why}). Run `leadline rebuild`.") from error

@@ -163,7 +163,7 @@ class TestLoad:
     def test_a_part_that_can_not_be_loaded_and_is_not_damaged(self, lake: Lake, warehouse: Warehouse) -> None:
         part = write(lake, JUDGES, [{"judge_version": "j"}])
         pq.write_table(pa.table({"judge_version": ["j"], "secret": ["x"]}), part.path)
-        with pytest.raises(LeadlineError, match=r"judges/: can't be loaded .* Run `leadline rebuild`\."):
+        with pytest.raises(LeadlineError, match=r"judges: can't be loaded .* Run `leadline rebuild`\."):
             warehouse.load()
 
     def test_a_damaged_private_file_is_made_again(self, lake: Lake, warehouse: Warehouse) -> None:
