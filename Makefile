@@ -47,6 +47,12 @@ test: .venv/vllm lint ## Lint, type-check, check the import rules, resolve the l
 	$(BIN)/python scripts/lock.py --check-gpu
 	$(BIN)/pytest -n 2 --dist loadfile --no-loadscope-reorder
 
+SOAK_MINUTES ?= 60
+.PHONY: soak
+soak: .venv/dev ## Kill, damage, fuzz, fill the disk and set the clock back for SOAK_MINUTES, and print what was found
+	-SOAK_MINUTES=$(SOAK_MINUTES) $(BIN)/pytest tests/nights/test_soak.py
+	cd tests && ../$(BIN)/python -m kit.soak.record
+
 # Whole nights, verbs, engines, training and the docs' runs are left out, and what is slow elsewhere.
 FAST := articles claims core extractors gates graders ingest judges judging patterns privacy review run scorers scoring \
 	sources sql stats store text

@@ -111,7 +111,7 @@ class Queries:
             raise
         finally:
             for relation, rows in relations.items():
-                if isinstance(rows, pa.Table) or not rows:
+                if isinstance(rows, pa.Table):
                     self._connection.unregister(relation)
                 else:
                     self._connection.execute(f'DROP VIEW IF EXISTS "{relation}"')
@@ -126,11 +126,9 @@ def bind(connection: duckdb.DuckDBPyConnection, relation: str, rows: Relation) -
     """Make `relation` readable in `connection`: a view of files, or an Arrow table."""
     if isinstance(rows, pa.Table):
         connection.register(relation, rows)
-    elif rows:
+    else:
         body = declared(connection, TABLES[relation], (p.path for p in rows))
         connection.execute(f'CREATE OR REPLACE TEMP VIEW "{relation}" AS {body}')
-    else:
-        connection.register(relation, empty(TABLES[relation]))
 
 
 def declared(connection: duckdb.DuckDBPyConnection, table: Table, paths: Iterable[Path] = ()) -> str:

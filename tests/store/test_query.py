@@ -153,3 +153,13 @@ class TestNext:
         for name in relations:
             with pytest.raises(duckdb.CatalogException), Queries("500MB", tmp_path) as second:
                 second.select(f"SELECT * FROM {name}", {})
+
+
+def test_a_relation_may_be_bound_again_to_parts_or_to_none(tmp_path: Path) -> None:
+    part = part_of(tmp_path, "a", "b")
+    with duckdb.connect() as connection:
+        counts = []
+        for parts in ([], [part], [], [part]):
+            query.bind(connection, "relevance", parts)
+            counts.append(connection.execute("SELECT count(*) FROM relevance").fetchall()[0][0])
+    assert counts == [0, 2, 0, 2]

@@ -1,0 +1,1 @@
+"""A soak: campaigns against a finished lake, for as long as is wanted."""
