@@ -20,6 +20,7 @@ ENGINES = {
     "vllm_offline": ("tasks.engines.vllm.generator", "VllmGenerator"),
     "openai_server": ("tasks.engines.openai.server", "ServerGenerator"),
 }
+NONCE_TOKENS = 16  # room for a nonce in a reply; it takes 7 or 8 (docs/language-models.md#behind-a-server)
 TOP = 20  # alternatives of each token whose log-probabilities are requested: the most that OpenAI's API allows
 HASHED_FILES = (
     *_models.HASHED_FILES, "vocab.json", "merges.txt", "*.model", "tokenizer_config.json", "generation_config.json",
@@ -64,6 +65,8 @@ class Server(Settings):
         concurrency: Most requests in flight, over all servers.
         timeout_s: For one request.
         retries: How often a request is sent again after a lost connection, HTTP 429 or 5xx, with growing pauses.
+        nonce: Each reply must end with four letters that its request alone asks for, so that a proxy that mixes
+            replies up is noticed. A reply without them counts as lost and is asked for again.
     """
 
     urls: Annotated[list[str], Field(min_length=1)]
@@ -72,6 +75,7 @@ class Server(Settings):
     concurrency: Annotated[int, Field(ge=1)] = 256
     timeout_s: Annotated[float, Field(gt=0)] = 120
     retries: Annotated[int, Field(ge=0)] = 5
+    nonce: bool = False
 
 
 class GeneratorConfig(_models.ModelConfig):
@@ -122,11 +126,18 @@ class GeneratorConfig(_models.ModelConfig):
             "thinking_tokens": self.thinking_tokens if self.thinking else None,
             "reasoning_parser": self.offline.reasoning_parser if self.thinking else None,
             "drawing": self.model_dump(include={"temperature", "top_p", "seed"}) if self.temperature else None,
+            "nonce": self.nonce,
         }
 
     def reply_tokens(self, prompt: "Prompt") -> int:
-        """Most tokens that the reply to a prompt may have, a thought included."""
-        return self.thinking_tokens if self.thinking else prompt.max_tokens
+        """Most tokens that the reply to a prompt may have, a thought and a nonce included."""
+        tokens = self.thinking_tokens if self.thinking else prompt.max_tokens
+        return tokens + NONCE_TOKENS if self.nonce else tokens
+
+    @property
+    def nonce(self) -> bool:
+        """Whether replies repeat a nonce of their request."""
+        return self.server is not None and self.server.nonce
 
     def check_samples(self, samples: int) -> None:
         """Refuse to draw several replies that are bound to be the same.

@@ -78,6 +78,7 @@ LLM_SAME: dict[str, Any] = {
     "model.offline.batch_invariant": True,  # the last digits, as another GPU would
     "model.offline.trust_remote_code": True,  # the code itself is pinned: by the revision, or hashed with the files
 }
+LLM_NONCE: dict[str, Any] = {"model.server.nonce": True}
 LLM_SERVED: dict[str, Any] = {
     "model.server.urls": ["http://b/v1", "http://c/v1"],
     "model.server.served_name": "mine",
@@ -96,7 +97,7 @@ def llm_version(settings: dict[str, Any]) -> str:
 
 
 def test_no_field_of_a_language_model_is_forgotten() -> None:
-    named = [LLM_COUNTS, LLM_DRAWN, LLM_THOUGHT, LLM_SAME, LLM_SERVED]
+    named = [LLM_COUNTS, LLM_DRAWN, LLM_THOUGHT, LLM_SAME, LLM_SERVED, LLM_NONCE]
     assert set().union(*named, LLM_ELSEWHERE) == set(leaves(llm.Config))
 
 
@@ -127,6 +128,12 @@ def test_nor_do_another_engine_and_where_it_is(name: str, value: object) -> None
     served = changed(LLM, "model.engine", "openai_server", **{"model.server.urls": ["http://a/v1"]})
     assert llm_version(served) == llm_version(LLM)
     assert llm_version(changed(served, name, value)) == llm_version(LLM)
+
+
+@pytest.mark.parametrize(("name", "value"), LLM_NONCE.items())
+def test_what_a_reply_must_repeat_is_part_of_it(name: str, value: object) -> None:
+    served = changed(LLM, "model.engine", "openai_server", **{"model.server.urls": ["http://a/v1"]})
+    assert llm_version(changed(served, name, value)) != llm_version(LLM)
 
 
 # The entailment model that comes with Leadline, in float32, which every engine computes in.
@@ -223,7 +230,8 @@ def grader_version(settings: dict[str, Any]) -> str:
 
 
 def test_no_field_of_a_grader_is_forgotten() -> None:
-    model = {n for n in [*LLM_COUNTS, *LLM_DRAWN, *LLM_THOUGHT, *LLM_SAME, *LLM_SERVED] if n.startswith("model.")}
+    named = [*LLM_COUNTS, *LLM_DRAWN, *LLM_THOUGHT, *LLM_SAME, *LLM_SERVED, *LLM_NONCE]
+    model = {n for n in named if n.startswith("model.")}
     known = {"kind", "prompts", "samples", "model.engine", *model, *GRADER_LLM_COUNTS}  # prompts: graders/test_llm.py
     assert known == set(leaves(llm_grader.Config))
     models = {"kind", "embedder.model", "embedder.revision"}  # as with the judges' embedders above

@@ -5,13 +5,14 @@ tools, images.
 """
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Literal
 
 import msgspec
 from msgspec import Raw, Struct
 
 from tasks.engines.generator import TOP, Generated, GeneratorConfig, Prompt, Reply, Token
+from tasks.engines.openai._nonce import with_nonce, without_nonce
 
 MALFORMED = (msgspec.DecodeError, UnicodeDecodeError)
 BEFORE_REPLY = "</think>"  # what ends a thought, where the server leaves thoughts in the reply
@@ -141,6 +142,7 @@ class Wire:
 
         Raises:
             MALFORMED: It is no chat completion.
+            MixedUpError: It is an answer to another request, or of a server that ignores the schema.
         """
         answer = _answers.decode(raw)
         if not answer.choices:
@@ -149,25 +151,33 @@ class Wire:
         details = usage.prompt_tokens_details or _Details()
         fits = usage.prompt_tokens + self._config.reply_tokens(prompt) <= self._config.max_tokens
         return Generated(
-            replies=self._replies(answer.choices) if fits else (),
+            replies=self._replies(prompt, answer.choices) if fits else (),
             failure=None if fits else "too_long",
             tokens_in=usage.prompt_tokens,
             tokens_cached=details.cached_tokens or 0,
             tokens_out=usage.completion_tokens or 0,
         )
 
-    def _replies(self, choices: Sequence[_Choice]) -> tuple[Reply, ...]:
+    def _replies(self, prompt: Prompt, choices: Sequence[_Choice]) -> tuple[Reply, ...]:
+        different = choices[: 1 if self._config.temperature == 0 else self._samples]
+        replies = [_reply(choice) for choice in different]
+        if self._config.nonce:
+            replies = [without_nonce(prompt, reply) for reply in replies]
         if self._config.temperature == 0:
-            return (_reply(choices[0]),) * self._samples
-        replies = [_reply(choice) for choice in choices[: self._samples]]
+            return tuple(replies) * self._samples
         return (*replies, *[Reply("", "stop")] * (self._samples - len(replies)))
 
     def _format(self, prompt: Prompt) -> Raw:
+        if self._config.nonce:
+            return _format(with_nonce(prompt))
         if id(prompt.schema) not in self._formats:
-            schema = {"name": "reply", "strict": True, "schema": dict(prompt.schema)}
-            encoded = Raw(_encoder.encode({"type": "json_schema", "json_schema": schema}))
-            self._formats[id(prompt.schema)] = prompt.schema, encoded
+            self._formats[id(prompt.schema)] = prompt.schema, _format(prompt.schema)
         return self._formats[id(prompt.schema)][1]
+
+
+def _format(schema: Mapping[str, object]) -> Raw:
+    named = {"name": "reply", "strict": True, "schema": dict(schema)}
+    return Raw(_encoder.encode({"type": "json_schema", "json_schema": named}))
 
 
 def without_thought(text: str) -> str:

@@ -24,6 +24,7 @@ from tasks.core.types import OUTAGE
 from tasks.engines.generator import TOP, Generated, Generator, GeneratorConfig, Prompt, Server
 from tasks.engines.openai import _wire as wire
 from tasks.engines.openai._connections import AgainError, NoAnswerError, Servers, Target
+from tasks.engines.openai._nonce import MixedUpError
 
 BEGINNING = 512  # characters: longer than the beginning that all prompts share, shorter than most evidence
 GIVE_UP_AFTER = 20  # outages in a row
@@ -173,6 +174,12 @@ class _Call:
             except wire.MALFORMED:
                 target.failed()
                 raise AgainError(f"{target.url}: an answer that is no chat completion") from None
+            except MixedUpError:
+                target.failed()
+                raise AgainError(
+                    f"{target.url}: a reply without the nonce of its request, by a proxy that mixes replies up or a "
+                    "server that ignores the schema"
+                ) from None
             self.accepted = True
         elif status == 413 or wire.is_too_long(raw):
             made = Generated(failure="too_long")
