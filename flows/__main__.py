@@ -142,6 +142,8 @@ PANELS: dict[str, dict[str, str | Verbs]] = {
     "Lake and texts": {
         "retention": "flows.privacy:retention",
         "forget": "flows.privacy:forget",
+        "backup": "flows.backup:backup",
+        "restore": "flows.backup:restore",
         "check": "flows.warehouse:check",
         "rebuild": "flows.warehouse:rebuild",
         "articles": "flows.articles:command",

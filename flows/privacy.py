@@ -1,6 +1,6 @@
 """`leadline retention` and `leadline forget`: texts leave the lake, the warehouse and the report; numbers stay.
 
-What is left out is not Leadline's: source files, backups, and files that were made with `--output`.
+Source files and files that were made with `--output` stay as they are, and a backup does until the next one is made.
 """
 
 import tempfile
@@ -15,7 +15,7 @@ from rich.console import Console
 
 from flows.console import print_lines, table
 from flows.options import Config, NoPrefect, optional, uses_prefect
-from flows.runtime.run import locked, on_record
+from flows.runtime.run import locked_whole, on_record
 from flows.runtime.temporary_server import flows_with
 from tasks.core.config import Nightly, Retention, load_nightly
 from tasks.core.errors import UsageError
@@ -25,7 +25,6 @@ from tasks.privacy import retention as stage
 from tasks.publish.publish import warehouse_of, write_reports
 from tasks.run.build import build_contexts
 from tasks.run.context import Context
-from tasks.run.record import BACKFILL
 from tasks.run.result import StageResult
 from tasks.store.lake import Lake
 
@@ -65,7 +64,7 @@ def run(config: Path, trace_ids: Sequence[str] = (), reason: str | None = None) 
     lake = Lake(settings.lake)
     now = datetime.now(UTC)
     name = FORGET if trace_ids else RETENTION
-    with locked(lake, name), locked(Lake(settings.lake, writer=BACKFILL), name):
+    with locked_whole(lake, name):
         stage.request(lake, trace_ids, reason, now)  # from here on they don't come back, whatever happens
         what = _due(lake, settings, trace_ids, now)
         with on_record(name, build_contexts(config, now.date(), now.date())) as record:
@@ -188,7 +187,8 @@ def show(outcome: Outcome) -> None:
     for trace in outcome.unknown:
         print_lines(f"{trace}: no such trace is here. It will be refused when it comes.")
     print_lines(
-        "Not touched: source files, backups, files made with --output, and copies of the warehouse that are open."
+        "Not touched: source files, files made with --output, and copies of the warehouse that are open. A backup has "
+        "the texts until the next `leadline backup`."
     )
 
 

@@ -175,9 +175,16 @@ def tables_page() -> str:
         for name in names:
             connection.execute(f"CREATE VIEW {name} AS {_view_sql(name)}")
         parts += ["## Views\n", *(_view(connection, name) for name in names)]
-    parts += [DAMAGE_INTRO, "| table | made again by | lost with a part |", "|---|---|---|"]
-    parts += [f"| [`{t.name}`](#{t.name}) | {t.remade.rstrip(',') or 'nothing'} | {t.lost} |" for t in TABLES.values()]
+    parts += [DAMAGE_INTRO, "| table | made again by | from | lost with a part |", "|---|---|---|---|"]
+    parts += [_damage(t) for t in TABLES.values()]
     return "\n".join(parts) + "\n"
+
+
+def _damage(table: Table) -> str:
+    """Who makes a table again, from what, and what is lost."""
+    origin = [f"[`{name}`](#{name})" for name in table.made_of] + ["a model, **paid**"] * table.paid
+    made = table.remade.rstrip(",") or "nothing"
+    return f"| [`{table.name}`](#{table.name}) | {made} | {', '.join(origin)} | {table.lost} |"
 
 
 def view_header(name: str) -> dict[str, str]:

@@ -100,6 +100,7 @@ ELSEWHERE = {
     "tasks/sources/tabular/columns.py": "sources/test_table.py",
     "tasks/sources/tabular/database.py": "sources/test_sql.py",
     "tasks/sources/tabular/rows.py": "sources/test_table.py",
+    "tasks/store/backup.py": "flows/test_backup.py",
     "tasks/text/languages.py": "text/test_declines.py",
     "tasks/text/sentences.py": "extractors/test_sentences.py",
     "tasks/text/spans.py": "extractors/cut/test_markdown.py",

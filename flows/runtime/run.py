@@ -3,7 +3,7 @@
 import logging
 import os
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import AbstractContextManager, contextmanager, suppress
+from contextlib import AbstractContextManager, ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from datetime import UTC, date, datetime
 from time import perf_counter
@@ -17,8 +17,9 @@ from tasks.core.errors import LeadlineError, interruption
 from tasks.core.progress import Progress
 from tasks.publish.publish import publish_warehouse
 from tasks.run.context import Context
-from tasks.run.record import Record
+from tasks.run.record import BACKFILL, Record
 from tasks.run.result import StageResult
+from tasks.store import backup
 from tasks.store.lake import Lake
 
 Stage = Callable[..., StageResult]
@@ -165,6 +166,15 @@ def locked(lake: Lake, doing: str, *, wait: bool = False) -> AbstractContextMana
         BusyError: Another run has it.
     """
     return lake.lock(f"leadline {doing}, process {os.getpid()}, since {datetime.now(UTC):%H:%M:%S} UTC", wait=wait)
+
+
+@contextmanager
+def locked_whole(lake: Lake, doing: str) -> Iterator[None]:
+    """The locks of all that write the lake, and of its backup, see `locked`: no file is read or replaced meanwhile."""
+    with locked(lake, doing), ExitStack() as locks:
+        for writer in (BACKFILL, backup.WRITER):
+            locks.enter_context(locked(Lake(lake.root, writer=writer), doing))
+        yield
 
 
 @contextmanager

@@ -33,10 +33,9 @@ from tasks.core.schemas import (
 )
 from tasks.run.redacted import MARK, all_columns, names, naming, redacted_traces
 from tasks.run.result import StageResult
-from tasks.store.lake import Lake, Part, empty, frame, from_rows
+from tasks.store.lake import PENDING, Lake, Part, empty, frame, from_rows
 
 EXPIRED, DELETED = "expired", "deleted"
-PENDING = ".redacting"  # beside the tables: nights whose texts are being redacted, until their pages are gone
 # Beside the tables: of runs that were killed, or whose budget ended while claims were cut. They begin from the start.
 LEFTOVERS = ("staging", "scratch", "unfinished")
 EXPLAINED = (VERDICTS, GRADES)  # tables with a judge's reasons and replies

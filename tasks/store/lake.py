@@ -25,6 +25,7 @@ from tasks.core.schemas import TABLES, Table
 INPUTS = b"leadline.inputs"
 SALT = ".salt"
 SUFFIX = ".parquet"
+PENDING = ".redacting"  # nights whose texts are being redacted, until their pages are gone
 
 
 @dataclass(frozen=True, slots=True, order=True)

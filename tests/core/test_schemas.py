@@ -27,6 +27,19 @@ def test_what_to_do_about_a_damaged_part_depends_on_whether_it_can_be_made_again
     assert (table.lost + table.remade).isprintable()
 
 
+@EVERY
+def test_what_a_table_is_made_of_begins_with_what_nothing_makes(table: Table) -> None:
+    assert table.remade or not (table.made_of or table.paid)
+    assert set(table.made_of) <= set(TABLES) - {table.name}
+    assert ("paid for again" in table.remedy) == table.paid
+
+
+def test_what_a_model_makes() -> None:
+    assert {t.name for t in TABLES.values() if t.paid} == {
+        "claims", "verdicts", "relevance", "grades", "judge_noise", "metaeval",
+    }  # fmt: skip
+
+
 def test_what_nothing_makes_again() -> None:
     """Logs rotate away, and people, decisions, runs and sent messages are not computed."""
     assert {t.name for t in TABLES.values() if not t.remade} == {

@@ -30,12 +30,16 @@ UNTEXTED = "rows of traces whose text was removed"
 
 @dataclass(frozen=True, slots=True)
 class Table:
-    """A table: its grain, its columns, its partition keys, and whether a part can be rebuilt.
+    """A table: its grain, its columns, its partition keys, and whether a part can be rebuilt, and from what.
+
+    Errors, `leadline check`, `leadline backup` and `docs/tables.md` follow from what is declared here.
 
     Attributes:
         partition: Hive-style directories of the lake, outermost first (`date=2026-11-01/`). The files contain the
             partition columns too.
         remade: The command that rebuilds a removed part; empty if nothing can.
+        made_of: Tables that the command reads, which must be whole; besides them, it needs configs and models.
+        paid: A model makes it, which costs time or money again.
         lost: What a removed part loses permanently; empty if everything is rebuilt.
     """
 
@@ -44,6 +48,8 @@ class Table:
     schema: pa.Schema
     partition: tuple[str, ...] = ()
     remade: str = DAYS
+    made_of: tuple[str, ...] = ()
+    paid: bool = False
     lost: str = ""
 
     @property
@@ -52,7 +58,8 @@ class Table:
         if not self.remade:
             return f"Nothing can rebuild it: restore it from a backup. Removing the file loses {self.lost}."
         lost = f", except {self.lost}; if these matter, restore it from a backup" if self.lost else ""
-        return f"Remove the file and run {self.remade} again to rebuild it{lost}."
+        paid = " What a model makes is paid for again: a backup saves that." if self.paid else ""
+        return f"Remove the file and run {self.remade} again to rebuild it{lost}.{paid}"
 
     @property
     def stored(self) -> pa.Schema:

@@ -40,6 +40,8 @@ CLAIMS = Table(
         col("dangling_citations", STRINGS, "References to chunks that are not in the trace, as written.", null=False),
     ]),
     ("extractor_version", "date"),
+    made_of=("traces",),
+    paid=True,
     lost=f"{UNTEXTED}, and answers that a model split into facts (extractor `atomic`): it may split them differently",
 )  # fmt: skip
 
@@ -58,6 +60,7 @@ PAIRS = Table(
         col("request_key", S, "Hash of the judge's exact input; joins `verdicts`.", null=False),
     ]),
     ("recipe", "date"),
+    made_of=("traces", "claims", "verdicts"),
     lost=UNTEXTED,
 )  # fmt: skip
 
@@ -83,6 +86,8 @@ VERDICTS = Table(
         col("created_at", TS, "When the verdict was stored.", null=False),
     ]),
     ("judge_version", "date"),
+    made_of=("traces", "claims", "pairs"),
+    paid=True,
     lost=f"{UNTEXTED}, and second verdicts, which `leadline noise` repeats",
 )  # fmt: skip
 
@@ -103,6 +108,8 @@ RELEVANCE = Table(
         col("tokens_out", I32, "Tokens written."),
     ]),
     ("scorer_version", "date"),
+    made_of=("traces",),
+    paid=True,
     lost=UNTEXTED,
 )  # fmt: skip
 
@@ -126,5 +133,7 @@ GRADES = Table(
         col("engine", S, "Engine that ran the model.", null=False),
     ]),
     ("grader_version", "date"),
+    made_of=("traces", "claims"),
+    paid=True,
     lost=UNTEXTED,
 )  # fmt: skip

@@ -52,6 +52,7 @@ NIGHTLY_GROUNDEDNESS = Table(
         col("citations_dangling", I64, "References to chunks that are not in the trace, counted for each claim they cover.", null=False),
     ]),
     ("recipe", "date"),
+    made_of=("trace_scores",),
 )  # fmt: skip
 
 NIGHTLY_UTILIZATION = Table(
@@ -67,6 +68,7 @@ NIGHTLY_UTILIZATION = Table(
         col("chunks_relevant", I64, "Relevant chunks of the traces whose context relevance is scored.", null=False),
     ]),
     ("recipe", "date"),
+    made_of=("trace_scores",),
 )  # fmt: skip
 
 NIGHTLY_RELEVANCE = Table(
@@ -80,6 +82,7 @@ NIGHTLY_RELEVANCE = Table(
         *[col(f"relevance_p{q:02d}", F64, f"Percentile {q} of relevance.") for q in PERCENTILES],
     ]),
     ("recipe", "date"),
+    made_of=("trace_scores",),
 )  # fmt: skip
 
 NIGHTLY_GRADES = Table(
@@ -98,6 +101,7 @@ NIGHTLY_GRADES = Table(
         *interval("grade", "grade"),
     ]),
     ("recipe", "date"),
+    made_of=("trace_scores", "grades"),
 )  # fmt: skip
 
 NIGHTLY_PATTERNS = Table(
@@ -113,6 +117,7 @@ NIGHTLY_PATTERNS = Table(
         *ends("share"),
     ]),
     ("recipe", "date"),
+    made_of=("trace_scores", "claim_results"),
 )  # fmt: skip
 
 NIGHTLY_LANGUAGES = Table(
@@ -130,6 +135,7 @@ NIGHTLY_LANGUAGES = Table(
         *ends("share"),
     ]),
     ("recipe", "date"),
+    made_of=("trace_scores", "claim_results"),
 )  # fmt: skip
 
 NIGHTLY_TRIAD = Table(
@@ -143,6 +149,7 @@ NIGHTLY_TRIAD = Table(
         *ends("share"),
     ]),
     ("recipe", "date"),
+    made_of=("trace_scores",),
 )  # fmt: skip
 
 WATERFALL = ("retrieval", "answerability", "faithfulness", "answer_relevance", "sent")
@@ -166,6 +173,7 @@ NIGHTLY_WATERFALL = Table(
         *ends("wrong"),
     ]),
     ("recipe", "date"),
+    made_of=("trace_scores", "reviews"),
 )  # fmt: skip
 
 GRACE_KEY = [RECIPE, DATE, APP, GENERATOR]
@@ -203,6 +211,7 @@ NIGHTLY_GRACE = Table(
         col("sources_f1", I64, "Of these, sources with an F1.", null=False),
     ]),
     ("recipe", "date"),
+    made_of=("trace_grace",),
 )  # fmt: skip
 
 NIGHTLY_GRACE_SOURCES = Table(
@@ -223,6 +232,7 @@ NIGHTLY_GRACE_SOURCES = Table(
         *ends("f1"),
     ]),
     ("recipe", "date"),
+    made_of=("trace_grace",),
 )  # fmt: skip
 
 NIGHTLY_GRACE_CONFUSION = Table(
@@ -235,6 +245,7 @@ NIGHTLY_GRACE_CONFUSION = Table(
         col("n", I64, "Traces; a trace that cites several sources counts for each.", null=False),
     ]),
     ("recipe", "date"),
+    made_of=("trace_grace",),
 )  # fmt: skip
 
 NIGHTLY_SESSIONS = Table(
@@ -256,6 +267,7 @@ NIGHTLY_SESSIONS = Table(
         *ends("misused_share"),
     ]),
     ("recipe", "date"),
+    made_of=("trace_scores",),
 )  # fmt: skip
 
 NIGHTLY_REPEATS = Table(
@@ -282,6 +294,7 @@ NIGHTLY_REPEATS = Table(
         *ends("share_repeats", "null with fewer than three, or if it depends on one"),
     ]),
     ("recipe", "date"),
+    made_of=("trace_scores",),
 )  # fmt: skip
 
 NIGHTLY_CITATIONS = Table(
@@ -303,6 +316,7 @@ NIGHTLY_CITATIONS = Table(
         col("segments_abstained", I64, "Segments on which the judge abstained.", null=False),
     ]),
     ("recipe", "date"),
+    made_of=("trace_scores",),
 )  # fmt: skip
 
 NIGHTLY_CORRECTED = Table(
@@ -321,4 +335,5 @@ NIGHTLY_CORRECTED = Table(
         col("corrected_high", F64, "Upper end of the interval.", null=False),
     ]),
     ("recipe", "date"),
+    made_of=("traces", "claims", "claim_results", "trace_scores", "reviews"),
 )  # fmt: skip

@@ -48,6 +48,8 @@ JUDGE_NOISE = Table(
         col("night_sd", F64, "Standard deviation of such a night's mean from verdict noise alone: trace_sd / √night_traces."),
     ]),
     remade="`leadline noise` over its days",
+    made_of=("traces", "claims", "pairs", "verdicts"),
+    paid=True,
     lost="measurements over traces whose text was removed",
 )  # fmt: skip
 
@@ -77,6 +79,7 @@ METAEVAL = Table(
     ]),
     ("judge_version",),
     remade="`leadline metaeval` with its judge and suite",
+    paid=True,
     lost="grades of a judge or a suite whose files no longer exist",
 )  # fmt: skip
 

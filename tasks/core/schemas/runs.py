@@ -65,6 +65,7 @@ CURRENT_RECIPES = Table(
     ]),
     ("date",),
     remade="`leadline nightly` over its days",
+    made_of=("traces", "promotions"),
     lost="recipes that counted for the night and that no config names anymore",
 )  # fmt: skip
 
@@ -108,6 +109,8 @@ WRITE_BACKS = Table(
     ]),
     ("date",),
     remade="`leadline write-back` over its days",
+    made_of=("sources", "claims", "claim_results", "trace_scores"),
+    lost="the ids that stores gave to scores: a store that has no ids of ours shows such a score twice, and none is withdrawn there",
 )  # fmt: skip
 
 RUNS = Table(

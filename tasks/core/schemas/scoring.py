@@ -56,6 +56,7 @@ CLAIM_RESULTS = Table(
         col("needs_review", B, "Misused, to check, abstained, unjudged, or without a label from the last judge: a person should read it.", null=False),
     ]),
     ("recipe", "date"),
+    made_of=("claims", "pairs", "verdicts"),
     lost=UNTEXTED,
 )  # fmt: skip
 
@@ -72,6 +73,7 @@ CLAIM_PATTERNS = Table(
         col("chunk_spans", pa.list_(EVIDENCE), "Positions in the chunks: `text[start:end]`; empty if the pattern is that no chunk contains it.", null=False),
     ]),
     ("recipe", "date"),
+    made_of=("traces", "claims", "pairs", "verdicts"),
     lost=UNTEXTED,
 )  # fmt: skip
 
@@ -137,6 +139,7 @@ TRACE_SCORES = Table(
         col("waterfall_uncertain", B, "It stops there because a number is missing."),
     ]),
     ("recipe", "date"),
+    made_of=("traces", "claim_results", "relevance"),
     lost=UNTEXTED,
 )  # fmt: skip
 
@@ -157,5 +160,6 @@ TRACE_GRACE = Table(
         col("outcome", S, "`hit`, `not_retrieved`, `cited_nothing`, `cited_another` or `retrieved_not_cited` (its references all dangle); null unless scored."),
     ]),
     ("recipe", "date"),
+    made_of=("traces", "claims"),
     lost=UNTEXTED,
 )  # fmt: skip
