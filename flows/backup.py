@@ -1,5 +1,6 @@
 """`leadline backup` and `leadline restore`: what nothing makes again is copied, and fills an empty lake."""
 
+import shlex
 from collections.abc import Callable
 from datetime import UTC, date, datetime
 from pathlib import Path
@@ -13,7 +14,7 @@ from flows.runtime.run import locked, locked_whole
 from tasks.core.config import load_nightly
 from tasks.core.errors import DamagedError, UsageError
 from tasks.core.paths import CONFIG
-from tasks.core.schemas import TRACES, Table
+from tasks.core.schemas import TABLES, TRACES, Table
 from tasks.run.build import build_contexts
 from tasks.run.scope import ALL
 from tasks.store import backup as store
@@ -29,14 +30,18 @@ def backup(
     without_paid: Annotated[
         bool, typer.Option("--without-paid", help="Leave out what models made: smaller, but paid for again.")
     ] = False,
+    accept_loss: Annotated[
+        bool, typer.Option("--accept-loss", help="Remove from the backup what was lost from the lake.")
+    ] = False,
     config: Config = CONFIG,
 ) -> None:
     """Copy what no run makes again, at any hour, and remove from the copy what the lake has removed."""
     lake = Lake(load_nightly(config).lake)
-    if not any(lake.root.glob("*/")):
+    if not any((lake.root / name).is_dir() for name in TABLES):
         raise UsageError(f"{lake.root}: there is no lake to back up. Correct `lake` in the config.")
     with locked(Lake(lake.root, writer=store.WRITER), "backup"):
-        done = store.copy(lake, folder, _made_again(lake, config, without_paid=without_paid), datetime.now(UTC))
+        again = _made_again(lake, config, without_paid=without_paid)
+        done = store.copy(lake, folder, again, datetime.now(UTC), accept_loss=accept_loss)
     print_lines(*done.damaged)
     files, size = len(done.manifest.files), done.manifest.size / 1e6
     print_lines(f"{folder}: {files:,} files, {size:,.1f} MB; {done.new:,} are new, {done.removed:,} were removed.")
@@ -63,7 +68,7 @@ def restore(
     with locked_whole(lake, "restore"):
         manifest = store.restore(folder, lake)
     print_lines(f"{lake.root}: {len(manifest.files):,} files of {manifest.ended_at:%Y-%m-%d %H:%M} UTC were restored.")
-    option = "" if config == CONFIG else f" -c {config}"
+    option = "" if config == CONFIG else f" -c {shlex.quote(str(config))}"
     if manifest.left_out:
         days = f"--from {manifest.left_out[0]} --to {manifest.left_out[-1]}"
         print_lines(f"To make the rest again, run: leadline nightly {days}{option}")

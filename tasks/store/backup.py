@@ -11,7 +11,7 @@ the lock of the backup, so no part has a text that another has lost. Nothing her
 import hashlib
 import os
 import shutil
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from datetime import date, datetime
@@ -21,7 +21,7 @@ import msgspec
 
 from tasks.core import keys
 from tasks.core.errors import DamagedError, LeadlineError, UsageError
-from tasks.core.schemas import SAMPLES, SOURCES, TABLES, Table
+from tasks.core.schemas import ALERTS, QUARANTINE, SAMPLES, SOURCES, TABLES, Table
 from tasks.store.lake import PENDING, SALT, Lake, Part, check
 
 MANIFEST = "manifest.json"
@@ -29,7 +29,9 @@ WRITER = "backup"  # its lock, see `Lake`
 HIDDEN = (SALT, PENDING)
 # Shares of a day are stored before its traces, which are stored before their file's row.
 ORDER = (SOURCES, *(t for t in reversed(TABLES.values()) if t not in (SOURCES, SAMPLES)), SAMPLES)
-NAMED = 10  # damaged files that an error names
+# Tables whose parts no run removes, though it may replace them.
+STAYING = tuple(t for t in TABLES.values() if t.lost and t not in (QUARANTINE, ALERTS))
+NAMED = 10  # files that an error names
 
 
 class File(msgspec.Struct, frozen=True):
@@ -85,16 +87,19 @@ class Copied:
     damaged: tuple[str, ...]
 
 
-def copy(lake: Lake, folder: Path, left_out: Callable[[Table, Part], bool], now: datetime) -> Copied:
+def copy(
+    lake: Lake, folder: Path, left_out: Callable[[Table, Part], bool], now: datetime, *, accept_loss: bool = False
+) -> Copied:
     """Bring a copy up to date; call it with the lock of the writer `backup` held.
 
     Args:
         folder: Of the copy; made if it is not there.
         left_out: Whether a run makes a part again.
+        accept_loss: Remove from the copy what was lost from the lake.
 
     Raises:
         UsageError: The folder holds something else, or the copy of another lake.
-        LeadlineError: A file can't be written.
+        LeadlineError: A file can't be written, or the lake has lost parts that the copy has.
     """
     before = _claim(lake, folder)
     after = Manifest(before.lake, now)
@@ -121,6 +126,12 @@ def copy(lake: Lake, folder: Path, left_out: Callable[[Table, Part], bool], now:
                 file, fresh = had, False
             after.files[name] = file
             new += fresh
+        lost = [] if accept_loss else [n for n in before.files if n not in after.files and _lost(lake.root / n, n)]
+        if lost:
+            raise LeadlineError(
+                f"{lake.root}: {len(lost):,} files that the backup has are gone: {_named(lost)}. No run removes them. "
+                f"Restore them from {folder}, or remove them from the backup too: --accept-loss."
+            )
         after.left_out = sorted(days)
         os.sync()  # the manifest lists nothing that a power cut can take
         _write_manifest(folder, after)
@@ -140,11 +151,10 @@ def verify(folder: Path) -> Manifest:
         raise UsageError(f"{folder}: no complete backup is there. Give the folder that `leadline backup` wrote to.")
     bad = [place for name, file in manifest.files.items() if not _whole(place := _place(folder, name, file), file)]
     if bad:
-        named = ", ".join(map(str, bad[:NAMED])) + (", …" if len(bad) > NAMED else "")
         raise DamagedError(
-            f"{folder}: {len(bad):,} of {len(manifest.files):,} files are damaged or missing: {named}. Nothing was "
-            "restored. Take another copy of the backup; or, if the lake is still there, remove these files and run "
-            "`leadline backup` again."
+            f"{folder}: {len(bad):,} of {len(manifest.files):,} files are damaged or missing: {_named(bad)}. Nothing "
+            "was restored. Take another copy of the backup; or, if the lake is still there, remove these files and "
+            "run `leadline backup` again."
         )
     return manifest
 
@@ -234,6 +244,15 @@ def _manifest(folder: Path) -> Manifest | None:
 def _belongs(name: PurePosixPath) -> bool:
     """Whether a lake may have a file of this path."""
     return (str(name) in HIDDEN or name.parts[0] in TABLES) and ".." not in name.parts
+
+
+def _lost(path: Path, name: str) -> bool:
+    """Whether a file is gone from the lake that no run removes."""
+    return any(name.startswith(f"{table.name}/") for table in STAYING) and not path.exists()
+
+
+def _named(files: Sequence[object]) -> str:
+    return ", ".join(map(str, files[:NAMED])) + (", …" if len(files) > NAMED else "")
 
 
 def _place(folder: Path, name: str, file: File) -> Path:

@@ -4,7 +4,7 @@ import resource
 import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pyarrow.parquet as pq
@@ -26,10 +26,10 @@ from kit.worlds import (
     write,
 )
 
-from tasks.core.schemas import TABLES, VERDICTS
+from tasks.core.schemas import TABLES, VERDICTS, Table
 from tasks.run.build import build_context
 from tasks.store import backup
-from tasks.store.lake import Lake
+from tasks.store.lake import Lake, Part
 
 LAST = FIRST + timedelta(days=1)
 DAYS = range_of(FIRST, LAST)
@@ -183,6 +183,30 @@ def test_a_backup_beside_a_nightly_is_one_that_a_night_can_go_on_from(
 
 
 @pytest.mark.slow
+def test_the_ledger_is_not_ahead_of_the_traces(world: World, folder: Path, command: Command) -> None:
+    """A whole night passes after the backup has listed its first table."""
+    listed: list[Table] = []
+
+    def night(table: Table, part: Part) -> bool:
+        if not listed:
+            write(world.config.parent / "logs" / "b.jsonl", [trace("late")])
+            complete(world)
+        listed.append(table)
+        return False
+
+    backup.copy(Lake(world.lake), folder, night, datetime.now(UTC))
+    before, asked = tables(world.warehouse), paid(world.log)
+    lose(world)
+    assert command("restore", folder, "-c", world.config).code == 0
+    lake = Lake(world.lake)
+    assert "late" in lake.frame(TABLES["traces"])["trace_id"]
+    assert lake.frame(TABLES["sources"]).height == 1  # so the late file is read again, and its traces are found
+    complete(world)
+    assert tables(world.warehouse) == before
+    assert paid(world.log) == asked
+
+
+@pytest.mark.slow
 def test_a_forgotten_text_leaves_the_backup_and_does_not_come_back(
     world: World, folder: Path, command: Command
 ) -> None:
@@ -233,6 +257,20 @@ def test_a_damaged_part_does_not_replace_its_copy(world: World, folder: Path, co
     assert (ended.code, f"{part}: the part is damaged" in ended.out) == (1, True)
     assert "1 part of the lake is damaged" in ended.err
     assert files(folder) == first
+
+
+def test_what_the_lake_has_lost_stays_in_the_backup(world: World, folder: Path, command: Command) -> None:
+    assert command("backup", folder, "-c", world.config).code == 0
+    first = files(folder)
+    shutil.rmtree(world.lake / "traces" / f"date={FIRST}")
+    for part in Lake(world.lake).parts(TABLES["nightly_groundedness"]):  # no loss: a run makes them again
+        part.path.unlink()
+    ended = command("backup", folder, "-c", world.config)
+    assert (ended.code, f"files that the backup has are gone: traces/date={FIRST}/" in ended.err) == (1, True)
+    assert files(folder).items() >= first.items()
+    backup.verify(folder)
+    assert command("backup", folder, "--accept-loss", "-c", world.config).code == 0
+    assert not list(folder.glob(f"traces/date={FIRST}/*"))
 
 
 def test_a_damaged_backup_is_refused(world: World, folder: Path, command: Command) -> None:
