@@ -31,6 +31,7 @@ from tasks.run.context import Context
 from tasks.run.redacted import names, naming, requested_redactions
 from tasks.run.result import StageResult
 from tasks.sources import NORMAL, Batch, Source, SourceFile
+from tasks.sources.reading.rejects import kept
 from tasks.store.key_index import KeyIndex
 from tasks.store.lake import Lake, Part, empty, frame
 from tasks.store.query import Queries
@@ -217,9 +218,11 @@ class _Ingest:
         self._without_refused_before(state)
         return state
 
-    def _kept(self, trace_id: str | None, raw: str) -> str:
+    def _kept(self, trace_id: str | None, raw: bytes) -> str:
         """A refused row, or nothing of it where it names a trace whose text was redacted."""
-        return "" if trace_id in self._redacted or names(raw, self._names) else raw
+        if trace_id in self._redacted or names(raw.decode("utf-8", "backslashreplace"), self._names):
+            return ""
+        return kept(raw, identified=trace_id is not None)
 
     def _without_refused_before(self, state: _File) -> None:
         """Take out refused rows that another file of the same place had: they count as known."""
@@ -248,7 +251,7 @@ class _Ingest:
                     "stage": "parse",
                     "reason": r.reason,
                     "detail": r.detail,
-                    "raw": self._kept(r.trace_id, r.raw.decode("utf-8", "backslashreplace")),
+                    "raw": self._kept(r.trace_id, r.raw),
                 }
                 for r in batch.rejects
             ]
@@ -410,7 +413,7 @@ def _quarantine(rows: pa.Table, stage: str, refused: pl.DataFrame, source: str) 
     """
     refused = refused.sort("row")
     found = frame(rows.take(refused["row"].to_arrow()))
-    raw = [msgspec.json.encode(_as_read(row)).decode() for row in found.iter_rows(named=True)]
+    raw = [kept(msgspec.json.encode(_as_read(row)), identified=True) for row in found.iter_rows(named=True)]
     return found.select(
         source=pl.lit(source),
         line="line",

@@ -2,6 +2,9 @@
 
 import json
 import os
+import re
+import subprocess
+import sys
 from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import replace
@@ -14,6 +17,7 @@ import polars as pl
 import pytest
 from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
+from kit.root import ROOT
 from kit.stage_kit import DAY, NEXT, context, log, rows, trace
 
 from tasks.core.config import Sample
@@ -178,6 +182,82 @@ class TestRefusedRows:
     def test_no_note_where_none_is_refused(self, tmp_path: Path) -> None:
         log(tmp_path, "a.jsonl", [trace("t1"), trace("t1")])
         assert ingest(context(tmp_path)).notes == ()
+
+
+class TestLongLines:
+    def test_a_long_refused_line_keeps_its_beginning_where_its_trace_is_known(self, tmp_path: Path) -> None:
+        """65,536 bytes are kept, one more is not."""
+        short = json.dumps(trace("short", "") | {"question": 5})
+        short = short.replace('"answer": ""', '"answer": "' + "a" * (65_536 - len(short)) + '"')
+        assert len(short) == 65_536
+        log(tmp_path, "a.jsonl", [
+            short,
+            trace("gated", "a" * 70_000) | {"question": " "},
+            trace("typed", "a" * 70_000) | {"answer": ["a" * 70_000]},
+            '{"trace_id":"cut","answer":"' + "a" * 70_000,
+        ])  # fmt: skip
+        ctx = context(tmp_path, gates=LENIENT)
+        ingest(ctx)
+        raw = {r["trace_id"] or r["reason"]: r["raw"] for r in rows(ctx, QUARANTINE)}
+        assert raw["short"] == short
+        for known in ("gated", "typed"):
+            head, end = raw[known][:4096], raw[known][4096:]
+            assert head.startswith("{")
+            assert re.fullmatch(r" \.\.\. \[4096 of 7\d{4} bytes\]", end)
+        # Nothing of it: whoever removes the trace "cut" later could not find it by a part of the line.
+        assert re.fullmatch(r" \.\.\. \[0 of 7\d{4} bytes\]", raw["malformed_json"])
+
+    def test_an_id_is_looked_for_in_the_whole_line(self, tmp_path: Path) -> None:
+        log(tmp_path, "a.jsonl", ['{"answer":"' + "a" * 70_000 + '","trace_id":"gone"'])
+        ctx = context(tmp_path, gates=LENIENT)
+        request(ctx.lake, ["gone"], None, datetime.now(UTC))
+        ingest(ctx)
+        assert [r["raw"] for r in rows(ctx, QUARANTINE)] == [""]
+
+    @pytest.mark.slow
+    @pytest.mark.skipif(not Path("/proc/self/clear_refs").exists(), reason="the peak is read from Linux's /proc")
+    def test_memory_is_bounded_however_long_and_many_they_are(self, tmp_path: Path) -> None:
+        """Six lines of 15 MB that are no JSON, one of 60 MB, and one of 1 GB that never ends.
+
+        Two long lines in memory, each as bytes, text and a copy of both, are 120 MB. Keeping the refused lines would be
+        more than 350 MB, reading the last one more than 1 GB.
+        """
+        (tmp_path / "logs").mkdir()
+        with (tmp_path / "logs" / "a.jsonl").open("wb") as file:
+            for size in (*[15] * 6, 60):
+                file.write(b'{"trace_id":"t","answer":"' + b"a" * (size << 20) + b"\n")
+            file.truncate(file.tell() + (1 << 30))  # a hole: it reads as zeros and takes no disk
+        done = subprocess.run(
+            [sys.executable, "-c", PEAK, str(tmp_path)],
+            check=True, capture_output=True, text=True, env=os.environ | {"PYTHONPATH": f"{ROOT}:{ROOT / 'tests'}"},
+        )  # fmt: skip
+        found = json.loads(done.stdout)
+        assert found["reasons"] == {"malformed_json": 6, "line_too_long": 2}
+        assert found["grown_mb"] < 300
+
+
+# Run in a process of its own, whose peak is measured from when everything is loaded.
+PEAK = """
+import collections, json, pathlib, sys
+from kit.stage_kit import context, log, rows, trace
+from tasks.core.schemas import QUARANTINE
+from tasks.ingest.ingest import ingest
+
+def peak_mb():
+    line = next(l for l in open("/proc/self/status") if l.startswith("VmHWM"))
+    return int(line.split()[1]) >> 10
+
+root = pathlib.Path(sys.argv[1])
+first = root / "first"
+log(first, "a.jsonl", [trace("t")])
+ingest(context(first))
+ctx = context(root, gates={"max_quarantined_share": 1})
+open("/proc/self/clear_refs", "w").write("5")
+before = peak_mb()
+ingest(ctx)
+reasons = collections.Counter(row["reason"] for row in rows(ctx, QUARANTINE))
+print(json.dumps({"grown_mb": peak_mb() - before, "reasons": reasons}))
+"""
 
 
 class TestAgain:

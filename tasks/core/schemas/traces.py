@@ -81,7 +81,7 @@ QUARANTINE = Table(
         col("stage", S, "`parse`, `gate`, `duplicate`, `results` or `reviews`.", null=False),
         col("reason", S, "Machine-readable reason.", null=False),
         col("detail", S, "Details, without trace text."),
-        col("raw", S, "The original row; bytes that are not UTF-8 are escaped as \\xNN.", null=False),
+        col("raw", S, "The original row, or the beginning of a long one; bytes that are not UTF-8 are escaped as \\xNN.", null=False),
     ]),
     remade="",
     lost="refused rows and their reasons",

@@ -14,6 +14,7 @@ from tasks.core.types import Id, Trace
 from tasks.sources import Reason, Reject
 
 RAW_BYTES = 4096  # of a line that is too long to keep
+MOST_RAW_BYTES = 64 << 10  # longer rows are too long to keep, so that many of them don't fill the memory
 NAME_CHARS = 64  # of a field's name: a text that is written as a key must not reach a log
 
 _UNKNOWN = re.compile(r"^Object contains unknown field `(?P<name>.*)`(?P<path> - at `\$[^`]*`)?$", re.DOTALL)
@@ -73,6 +74,18 @@ def too_long(line_number: int, head: bytes, size: int, limit: int) -> Reject:
     raw = head[: min(limit, RAW_BYTES)]
     raw += b" ... [%d of %d bytes]" % (len(raw), size)
     return Reject(line_number, None, "line_too_long", f"line of {size} bytes, limit {limit}", raw)
+
+
+def kept(raw: bytes, *, identified: bool) -> str:
+    """What the quarantine keeps of a row.
+
+    Args:
+        identified: Whether the trace's id is known. Without it, nobody could find a part of a long row to remove it.
+    """
+    if len(raw) > MOST_RAW_BYTES:
+        head = raw[:RAW_BYTES] if identified else b""
+        raw = head + b" ... [%d of %d bytes]" % (len(head), len(raw))
+    return raw.decode("utf-8", "backslashreplace")
 
 
 def shown(name: str) -> str:
