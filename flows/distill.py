@@ -1,14 +1,14 @@
 """`leadline distill`: verdicts of a strong judge as training data for a smaller model."""
 
 import shlex
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
 from flows.console import console, note, print_lines, table
-from flows.judges import Known, find
+from flows.judges import Known, find, trusted
 from flows.options import Apps, Config, FromAll, To, days_or_all, optional
 from tasks import graders, judges
 from tasks.core.config import load_nightly
@@ -22,6 +22,7 @@ from tasks.distill.selection import SPLITS
 from tasks.distill.verdicts import Verdicts
 from tasks.graders import llm
 from tasks.judges.llm import Llm
+from tasks.publish.report.trust import Trust
 from tasks.run.scope import DateRange
 from tasks.store.lake import Lake
 from tasks.store.query import Queries
@@ -43,6 +44,17 @@ def _show(card: Mapping[str, Any], teacher: Known, out: Path) -> None:
     if not card["questions"]["valid"]:
         note("No question is held out; raise --valid-share.")
     print_lines(f"{out}: the files hold texts of traces. Keep them as safe as the logs.")
+
+
+def _warn_of(teacher: Known, apps: Sequence[Trust]) -> None:
+    """Say where people have not checked the teacher, or found it poor: a student learns its mistakes."""
+    if not apps:
+        note(
+            f"{teacher.name} was never checked against people's labels on your traces. Its student learns its mistakes."
+        )
+    for its in apps:
+        if its.poor:
+            note(f"{teacher.name} is poor on {its.app}: {its.agreement} Its student learns its mistakes.")
 
 
 def _student(judge: str, file: Path | None, *, grades: bool) -> tuple[Llm | llm.Llm, Student]:
@@ -120,6 +132,8 @@ def command(
         )
     if grades and min_confidence:
         raise UsageError("--min-confidence is given, but grades come without a confidence. Leave it out.")
+    if not grades:
+        _warn_of(teacher, trusted(lake, teacher.version))
     model, pupil = _student(judge, student, grades=grades)
     about = {
         "teacher": {"name": teacher.name, "kind": teacher.kind, "version": teacher.version},

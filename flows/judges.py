@@ -7,6 +7,7 @@ from datetime import date, datetime, timedelta
 from pathlib import Path
 from typing import Annotated, Any
 
+import polars as pl
 import typer
 from rich.console import Console
 
@@ -20,8 +21,9 @@ from tasks.core.config import Nightly, Recipe, load_nightly
 from tasks.core.errors import UsageError
 from tasks.core.grades import Grader
 from tasks.core.paths import CONFIG
-from tasks.core.schemas import JUDGES, METAEVAL, RECIPES, TRACE_SCORES, VERDICTS
+from tasks.core.schemas import JUDGES, METAEVAL, NIGHTLY_TRUST, RECIPES, TRACE_SCORES, VERDICTS
 from tasks.core.types import Judge
+from tasks.publish.report.trust import Trust, trust
 from tasks.run import cascade, promotions
 from tasks.run.identity import as_json
 from tasks.run.promotions import PROMOTE, RETIRE, Promotion
@@ -72,6 +74,13 @@ def find(config: Path, judge: str) -> Known:
         raise UsageError(f"{judge!r} is the name of {len(found)} versions: {several}. Give the beginning of one.")
     names = ", ".join(sorted({k.name for k in known})) or "none yet"
     raise UsageError(f"{judge!r} is no judge that has judged ({names}). Give a name, a version, or a judge's file.")
+
+
+def trusted(lake: Lake, version: str) -> list[Trust]:
+    """How far people agree with a judge on each app's claims, by the latest night; apps without labels are left out."""
+    rows = lake.frame(NIGHTLY_TRUST).filter(pl.col("n_labels") > 0, judge_version=version).sort("date")
+    latest = rows.unique("app", keep="last").sort("app")
+    return [trust({"noise": None, **row}) for row in latest.iter_rows(named=True)]
 
 
 def differences(a: Mapping[str, Any], b: Mapping[str, Any]) -> Iterator[tuple[str, str, str]]:
@@ -160,8 +169,10 @@ def list_(config: Config = CONFIG) -> None:
         uses = [f"retired {gone[known.version].promoted_at:%Y-%m-%d}"] if known.version in gone else []
         uses += _uses(log, known)
         suite = passed.get(known.version, "")
-        rows.append((known.name, known.version, known.kind, verdicts, nights, suite, "; ".join(uses)))
-    columns = ("judge", "version", "kind", "verdicts", "nights", "suite", "counts for")
+        people = "; ".join(f"{t.app} {t.accuracy}" for t in trusted(lake, known.version)) if parts else ""
+        checked = people or ("never checked" if parts else "")
+        rows.append((known.name, known.version, known.kind, verdicts, nights, suite, checked, "; ".join(uses)))
+    columns = ("judge", "version", "kind", "verdicts", "nights", "suite", "accuracy by people's labels", "counts for")
     console().print(table("", columns, rows, numbers={"verdicts", "nights", "suite"}))
     if not any(p.action == PROMOTE for p in log):
         print_lines("Nothing is promoted: the judges that the config names count.")

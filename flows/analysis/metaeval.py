@@ -9,7 +9,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Annotated
 
-from flows.console import show_result
+from flows.console import note, show_result
 from flows.options import Config, Html, Json, optional
 from flows.runtime.progress import bar_or_silent
 from flows.runtime.run import Run, locked, on_record
@@ -80,3 +80,4 @@ def command(
         for grader in opened.values():
             grader.close()
     show_result(document(found, reports), html, reports if as_json else None)
+    note("These rates hold for this suite. How far people agree with a judge on your traces: leadline judges list.")

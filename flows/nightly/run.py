@@ -15,6 +15,7 @@ from tasks.judging import grades, verdicts
 from tasks.judging.pairs import plan_pairs
 from tasks.judging.relevance import score_by
 from tasks.publish import publish
+from tasks.publish.report.trust import Trust
 from tasks.run.cascade import CascadeJudge
 from tasks.run.context import Context
 from tasks.run.result import StageResult
@@ -33,12 +34,14 @@ class Outcome:
         recipes: Each recipe of the run, with one row per app and generator (`sql/report/summary.sql`).
         alerts: Those of the run's days, with the recipe's name; raised or ended on these days.
         refused: The first and the last night of the rows that were refused; None where none was.
+        trust: How far to trust each recipe's judge, with the recipe's name, by app.
     """
 
     stages: tuple[StageResult, ...]
     recipes: tuple[tuple[Context, list[dict[str, Any]]], ...]
     alerts: tuple[tuple[str, dict[str, Any]], ...] = ()
     refused: tuple[date, date] | None = None
+    trust: tuple[tuple[str, Trust], ...] = ()
 
 
 def run(contexts: Sequence[Context], runner: Runner, *, retry_failures: bool = False) -> Outcome:
@@ -67,6 +70,7 @@ def run(contexts: Sequence[Context], runner: Runner, *, retry_failures: bool = F
                 (ctx.settings.name, row) for ctx in counted for row in alerting.alerts_on(ctx, *ctx.requested_days())
             ),
             record.refused_nights(),
+            tuple((ctx.settings.name, row) for ctx in counted for row in publish.trusted(ctx)),
         )
 
 

@@ -60,6 +60,10 @@ def show(outcome: Outcome) -> None:
         console.print(
             f"[bold red]{what}[/bold red] {alert['date']}: {escape(alerts.title(alert))}{layer}{of}", highlight=False
         )
+    for name, trust in outcome.trust:
+        of = f" (recipe {name})" if several else ""
+        line = " ".join(filter(None, (f"trust      {trust.app}{of}: {trust.agreement}", trust.command)))
+        console.print(line, highlight=False, soft_wrap=True, markup=False)
     ctx = outcome.recipes[0][0]
     cost = Table(title="Run cost", title_style="bold", title_justify="left", box=box.SIMPLE, collapse_padding=True)
     for name in ("stage", "computed", "reused", "tokens", "seconds"):

@@ -22,6 +22,7 @@ from tasks.core.schemas import (
     TRACES,
 )
 from tasks.publish.report import site
+from tasks.publish.report.trust import Trust, trust
 from tasks.run.context import Context
 from tasks.run.result import StageResult
 from tasks.scoring.alerts import alerts_on
@@ -100,6 +101,14 @@ def summary(ctx: Context) -> list[dict[str, Any]]:
         total, n = (np.array(row.pop(name) or [], np.float64) for name in ("total", "n"))
         row["low"], row["high"] = interval(means(total, n), 0.0, most) or (None, None)
     return rows
+
+
+def trusted(ctx: Context) -> list[Trust]:
+    """How far to trust the judge on each app of the last of the run's days."""
+    params = {"recipe": ctx.recipe, "night": max(ctx.requested_days(), default=None)}
+    with warehouse_of(ctx).connect() as connection:
+        rows = Reader(connection).rows(sql("report/trust"), params)
+    return [trust(row, ctx.config_option) for row in rows if ctx.scope.takes(row["app"])]
 
 
 def rebuild(lake: Lake, warehouse: Warehouse) -> int:

@@ -99,8 +99,12 @@ class Context:
 
     def sql_command(self, statement: str) -> str:
         """The command that runs a statement on this config's warehouse; it holds nothing that a shell reads in `""`."""
-        option = "" if self.path == CONFIG else f" -c {shlex.quote(str(self.path))}"
-        return f'leadline sql{option} "{statement}"'
+        return f'leadline sql{self.config_option} "{statement}"'
+
+    @property
+    def config_option(self) -> str:
+        """The option of a command that names this config, with a space before it; empty for the default one."""
+        return "" if self.path == CONFIG else f" -c {shlex.quote(str(self.path))}"
 
     def queries(self) -> Queries:
         """A private DuckDB within the configured memory."""

@@ -17,6 +17,7 @@ from tasks.core.schemas import (
     CLAIM_RESULTS,
     CLAIMS,
     NIGHTLY_CORRECTED,
+    NIGHTLY_TRUST,
     NIGHTLY_WATERFALL,
     REVIEWS,
     TRACE_SCORES,
@@ -27,12 +28,13 @@ from tasks.run.context import Context
 from tasks.run.result import StageResult
 from tasks.scoring.intervals import of_waterfall
 from tasks.scoring.score import parameters
+from tasks.scoring.trust import KEY, trust
 from tasks.stats.intervals import corrected_mean
-from tasks.store.lake import Part, empty, from_rows
+from tasks.store.lake import Part, empty, frame, from_rows
 from tasks.store.query import Queries
 
 STAGE = "reviewed"
-NIGHTLY = (NIGHTLY_WATERFALL, NIGHTLY_CORRECTED)
+NIGHTLY = (NIGHTLY_WATERFALL, NIGHTLY_CORRECTED, NIGHTLY_TRUST)
 
 
 def correct_nights(ctx: Context) -> StageResult:
@@ -42,7 +44,7 @@ def correct_nights(ctx: Context) -> StageResult:
     state = _state(ctx, reviews)
     scores = [part for part in ctx.lake.parts(TRACE_SCORES, ctx.recipe) if ctx.covers(part.date)]
     nights = [(day, list(parts)) for day, parts in groupby(scores, key=lambda p: p.partition[-1])]
-    found: pa.Table | None = None
+    found: tuple[pa.Table, pl.DataFrame] | None = None
     with tracked(ctx.progress, STAGE, len(nights)), ctx.queries() as queries:
         for day, parts in nights:
             token = keys.version([state, [[p.name, p.inputs()] for p in parts]])
@@ -50,10 +52,16 @@ def correct_nights(ctx: Context) -> StageResult:
                 reused += 1
             else:
                 if found is None:
-                    _, found = reviewed(ctx, queries, reviews)
-                known = {"trace_scores": parts, "reviewed_traces": found}
-                known["intervals"] = of_waterfall(queries, parts, found)
-                rows = (queries.run("nightly/nightly_waterfall", known), corrected(queries, parts, found))
+                    claims, traces = reviewed(ctx, queries, reviews)
+                    found = traces, _placed(ctx, claims, reviews)
+                traces, claims_of_apps = found
+                known = {"trace_scores": parts, "reviewed_traces": traces}
+                known["intervals"] = of_waterfall(queries, parts, traces)
+                rows = (
+                    queries.run("nightly/nightly_waterfall", known),
+                    corrected(queries, parts, traces),
+                    _trust(ctx, parts, claims_of_apps),
+                )
                 for table, made in zip(NIGHTLY, rows, strict=True):
                     ctx.lake.write(table, "night", made, ctx.recipe, day, inputs=token)
                 computed += 1
@@ -115,6 +123,23 @@ def corrected(queries: Queries, scores: Sequence[Part] | pa.Table, traces: pa.Ta
                 "corrected_high": _rounded(found.high),
             })  # fmt: skip
     return from_rows(rows, NIGHTLY_CORRECTED)
+
+
+def _placed(ctx: Context, claims: pa.Table, reviews: pa.Table) -> pl.DataFrame:
+    """Reviewed claims with the `app` and the `question` of their traces; one whose text is gone stands for its own."""
+    columns = ["trace_id", "app", "question_id"]
+    parts = _of_days(ctx, TRACE_SCORES, ctx.recipe, reviews)
+    traces = pl.concat([frame(empty(TRACE_SCORES)).select(columns), *(p.frame(columns) for p in parts)])
+    found = frame(claims).join(traces, on="trace_id")
+    return found.with_columns(question=pl.coalesce("question_id", "trace_id"))
+
+
+def _trust(ctx: Context, parts: Sequence[Part], claims: pl.DataFrame) -> pa.Table:
+    """Rows of `NIGHTLY_TRUST` of one night, whose parts of `trace_scores` are given."""
+    scores = pl.concat([part.frame(["trace_id", "app", *KEY]) for part in parts])
+    columns = ["trace_id", "confidence", "abstained_for"]
+    results = [part.frame(columns) for part in ctx.lake.parts(CLAIM_RESULTS, ctx.recipe, parts[0].partition[-1])]
+    return trust(scores, pl.concat([frame(empty(CLAIM_RESULTS)).select(columns), *results]), claims)
 
 
 def _state(ctx: Context, reviews: pa.Table) -> str:

@@ -337,3 +337,24 @@ NIGHTLY_CORRECTED = Table(
     ("recipe", "date"),
     made_of=("traces", "claims", "claim_results", "trace_scores", "reviews"),
 )  # fmt: skip
+
+NIGHTLY_TRUST = Table(
+    "nightly_trust",
+    "one night of one app under one recipe: how far to trust its judge",
+    pa.schema([
+        RECIPE,
+        DATE,
+        APP,
+        JUDGE_VERSION,
+        col("n_labels", I64, "Claims of the app, of any night, with a label by the judge and one by people, without claims that were selected for review because of their labels.", null=False),
+        col("n_questions", I64, "Their distinct questions.", null=False),
+        col("accuracy", F64, "Balanced accuracy of the judge on them, supported against the rest, with people's labels as the truth; null where people gave one side only."),
+        *ends("accuracy"),
+        col("kappa", F64, "Cohen's kappa, supported against the rest; null where all labels are equal."),
+        *ends("kappa"),
+        col("n_claims", I64, "Claims of the night with a confidence.", null=False),
+        col("n_unsure", I64, "Of these, claims with a confidence below 0.6.", null=False),
+        col("n_unread", I64, "Claims of the night in languages that the judge does not read.", null=False),
+    ]),
+    ("recipe", "date"),
+)  # fmt: skip

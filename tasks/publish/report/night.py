@@ -15,6 +15,7 @@ from tasks.publish.report.charts import Chart
 from tasks.publish.report.reader import Reader, by_generator, select
 from tasks.publish.report.text import number
 from tasks.publish.report.traces import load
+from tasks.publish.report.trust import trust
 from tasks.publish.report.views import Claim, Row, Trace
 
 LABELS = ("supported", "partially_supported", "unsupported", "contradicted", "abstained", "unjudged", "na")
@@ -119,6 +120,7 @@ def gather(reader: Reader, recipe: Row, night: date, listing: Sequence[Row]) -> 
         "alerts": select(reader, "alerts", **scope),
         "repeats": [r for r in nightly("repeats") if r["number"] != "faithfulness" and r["questions_repeated"]],
         "sessions": nightly("sessions"),
+        "trust": [trust(row) for row in select(reader, "trust", **scope)],
         "triad": _triad(nightly("triad")),
         "waterfall": waterfall.night(nightly("waterfall")),
         "passes_from": {s: number(t, waterfall.digits(t)) for s, t in thresholds(recipe, "waterfall").items()},

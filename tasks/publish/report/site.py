@@ -19,6 +19,7 @@ from tasks.publish.report.pages import render, style
 from tasks.publish.report.reader import Reader, select
 from tasks.publish.report.text import slug
 from tasks.publish.report.traces import load
+from tasks.publish.report.trust import trust
 from tasks.publish.report.views import Row
 
 __all__ = ["Reader", "build", "refused"]
@@ -139,6 +140,7 @@ def _trace_pages(reader: Reader, folder: Path, night: date, site: _Site, sites: 
     ids = [r["trace_id"] for r in site.listing]
     beside = {id_: (before, after) for before, id_, after in zip([None, *ids], ids, [*ids[1:], None], strict=False)}
     thresholds, stages = (nights.thresholds(recipe, check) for check in ("triad", "waterfall"))
+    trusted = {r["app"]: trust(r) for r in select(reader, "trust", recipe=recipe["recipe"], night=night)}
     for view in load(reader, recipe, night, ids):
         before, after = (i and slug(i) for i in beside[view.row["trace_id"]])
         html = render(
@@ -149,6 +151,7 @@ def _trace_pages(reader: Reader, folder: Path, night: date, site: _Site, sites: 
             method=nights.method_of(recipe),
             thresholds=thresholds,
             waterfall=waterfall.steps(view.row, stages),
+            trust=trusted.get(view.row["app"]),
             before=before,
             after=after,
             up=f"../../{site.back}",

@@ -1,0 +1,90 @@
+"""How far to trust a judge on an application's own traces, in sentences: the same in the report and in the terminal.
+
+docs/methods.md#how-far-to-trust-a-judge. The numbers are rows of `sql/report/trust.sql`.
+"""
+
+import shlex
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from tasks.publish.report.text import number, percent, plural
+
+WIDE = 0.2  # an interval of the balanced accuracy from end to end: ± 10 points
+POOR = 0.6
+ANSWERS = 30  # to label, for a first look
+State = Literal["unchecked", "few", "checked"]
+
+
+@dataclass(frozen=True, slots=True)
+class Trust:
+    """What an app's page shows of its judge.
+
+    Attributes:
+        accuracy: Its balanced accuracy, with the interval; "n/a" without any.
+        agreement: How far it agrees with people, in a sentence.
+        command: What to run for more labels; None where there are enough.
+        poor: Its balanced accuracy is below 0.6, near guessing.
+        rest: Further sentences: its doubt, its languages, its noise.
+    """
+
+    app: str
+    state: State
+    accuracy: str
+    agreement: str
+    command: str | None
+    poor: bool
+    rest: tuple[str, ...]
+
+
+def trust(row: Mapping[str, Any], option: str = "") -> Trust:
+    """The sentences of one row.
+
+    Args:
+        option: The option that names the config, with a space before it.
+    """
+    command = f"leadline review export{option} --app {shlex.quote(row['app'])} --need random --count {ANSWERS}"
+    state = _state(row)
+    if state == "unchecked":
+        agreement = f"Never checked on this application's traces. Label {ANSWERS} answers:"
+    else:
+        seen = f"On {plural(row['n_labels'], 'claim')} of {plural(row['n_questions'], 'question')} that people labeled"
+        if row["accuracy"] is None:
+            agreement = f"{seen}, all are supported or none is: that gives no accuracy. Label {ANSWERS} more answers:"
+        else:
+            accuracy, kappa = (_with_interval(row, name) for name in ("accuracy", "kappa"))
+            agreement = f"{seen}, its balanced accuracy is {accuracy}, where guessing has 0.5, and its kappa {kappa}."
+            agreement += f" That is uncertain. Label {ANSWERS} more answers:" if state == "few" else ""
+    known = _with_interval(row, "accuracy")
+    poor = row["accuracy"] is not None and row["accuracy"] < POOR
+    wanted = None if state == "checked" else command
+    return Trust(row["app"], state, known, agreement, wanted, poor, tuple(_rest(row)))
+
+
+def _state(row: Mapping[str, Any]) -> State:
+    if not row["n_labels"]:
+        return "unchecked"
+    low, high = row["accuracy_low"], row["accuracy_high"]
+    return "checked" if low is not None and high - low <= WIDE else "few"
+
+
+def _rest(row: Mapping[str, Any]) -> list[str]:
+    found = []
+    if row["n_claims"]:
+        share = percent(row["n_unsure"], row["n_claims"])
+        found.append(
+            f"Of {share} of the night's {plural(row['n_claims'], 'claim')}, it gives its own label less than 0.6."
+        )
+    if row["n_unread"]:
+        found.append(f"It does not read the language of {plural(row['n_unread'], 'claim')}.")
+    if row["noise"] is None:
+        found.append("Its noise is not measured (leadline noise).")
+    else:
+        again = f"{percent(row['noise'])} of {plural(row['noise_n'], 'request')}"
+        found.append(f"Asked again, it gives the same label to {again}.")
+    return found
+
+
+def _with_interval(row: Mapping[str, Any], name: str) -> str:
+    value, low, high = (row[f"{name}{end}"] for end in ("", "_low", "_high"))
+    return number(value) if low is None else f"{number(value)} [{number(low)}, {number(high)}]"

@@ -1,0 +1,57 @@
+"""How far to trust a judge on an application's own traces: docs/methods.md#how-far-to-trust-a-judge.
+
+Left out: which labels of people count (`sql/views/reviewed_claims.sql`), and how the numbers are shown
+(`tasks/publish/report/trust.py`).
+"""
+
+from typing import Any
+
+import polars as pl
+import pyarrow as pa
+
+from tasks.core.schemas import NIGHTLY_TRUST
+from tasks.stats import agreement
+from tasks.store.lake import from_rows
+
+UNSURE = 0.6  # a label that its judge gives a lower probability is near the threshold
+KEY = ("recipe", "date", "judge_version")
+
+
+def trust(scores: pl.DataFrame, results: pl.DataFrame, reviewed: pl.DataFrame) -> pa.Table:
+    """Rows of `NIGHTLY_TRUST` of one night.
+
+    Args:
+        scores: `trace_id`, `app` and `KEY` of `trace_scores` of the night.
+        results: `trace_id`, `confidence` and `abstained_for` of `claim_results` of the night.
+        reviewed: Rows of `sql/views/reviewed_claims.sql` of any night, with `app` and `question`.
+    """
+    labeled = reviewed.filter("random", pl.col("people").is_not_null(), pl.col("judge").is_not_null())
+    claims = results.join(scores, on="trace_id")
+    rows = []
+    for (app,), traces in scores.group_by("app", maintain_order=True):
+        mine, of_night = labeled.filter(app=app), claims.filter(app=app)
+        rows.append({
+            **{name: traces[name][0] for name in KEY},
+            "app": app,
+            "n_labels": mine.height,
+            "n_questions": mine["question"].n_unique(),
+            **_agreement(mine),
+            "n_claims": of_night["confidence"].count(),
+            "n_unsure": of_night.filter(pl.col("confidence") < UNSURE).height,
+            "n_unread": of_night.filter(abstained_for="language").height,
+        })  # fmt: skip
+    return from_rows(sorted(rows, key=lambda row: str(row["app"])), NIGHTLY_TRUST)
+
+
+def _agreement(labeled: pl.DataFrame) -> dict[str, Any]:
+    """Balanced accuracy and kappa of judge and people, supported (place 0) against the rest, with their intervals."""
+    if labeled.is_empty():
+        return {}
+    judge, people = ((labeled[side] != "supported").cast(pl.Int64).to_numpy() for side in ("judge", "people"))
+    counts = agreement.tally(labeled["question"].to_numpy(), judge, people, (2, 2))
+    found = agreement.agreement(counts)
+    return {
+        f"{name}{end}": value
+        for name, its in (("accuracy", found.accuracy), ("kappa", found.kappa))
+        for end, value in (("", its.value), ("_low", its.low), ("_high", its.high))
+    }
