@@ -49,9 +49,7 @@ def _show(card: Mapping[str, Any], teacher: Known, out: Path) -> None:
 def _warn_of(teacher: Known, apps: Sequence[Trust]) -> None:
     """Say where people have not checked the teacher, or found it poor: a student learns its mistakes."""
     if not apps:
-        note(
-            f"{teacher.name} was never checked against people's labels on your traces. Its student learns its mistakes."
-        )
+        note(f"{teacher.name} was never checked against people's labels. Its student learns its mistakes.")
     for its in apps:
         if its.poor:
             note(f"{teacher.name} is poor on {its.app}: {its.agreement} Its student learns its mistakes.")

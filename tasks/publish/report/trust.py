@@ -72,8 +72,9 @@ def _rest(row: Mapping[str, Any]) -> list[str]:
     found = []
     if row["n_claims"]:
         share = percent(row["n_unsure"], row["n_claims"])
+        claims = plural(row["n_claims"], "claim")
         found.append(
-            f"Of {share} of the night's {plural(row['n_claims'], 'claim')}, it gives its own label less than 0.6."
+            f"It is unsure of {share} of the night's {claims}: it gives its own label a probability below 0.6."
         )
     if row["n_unread"]:
         found.append(f"It does not read the language of {plural(row['n_unread'], 'claim')}.")

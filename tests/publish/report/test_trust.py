@@ -25,6 +25,7 @@ NUMBERS = {
     "kappa_high": 0.7,
 }
 LABELED = {**ROW, "n_labels": 120, "n_questions": 60, **NUMBERS}
+UNSURE = "It is unsure of 25% of the night's {} claims: it gives its own label a probability below 0.6."
 EXPORT = "leadline review export --app support --need random --count 30"
 
 
@@ -32,7 +33,7 @@ def test_without_labels_it_was_never_checked() -> None:
     found = trust(ROW)
     assert (found.state, found.command) == ("unchecked", EXPORT)
     assert found.agreement == "Never checked on this application's traces. Label 30 answers:"
-    assert found.rest[0] == "Of 25% of the night's 40 claims, it gives its own label less than 0.6."
+    assert found.rest[0] == UNSURE.format(40)
 
 
 def test_with_a_narrow_interval_it_was_checked() -> None:
@@ -79,7 +80,7 @@ def test_it_stands_on_the_night_and_on_each_trace(tmp_path: Path) -> None:
     shown = [" ".join(p.words().split()) for p in page.all("p", "trust")]
     assert shown[1] == (
         f"support: Never checked on this application's traces. Label 30 answers: {EXPORT}."
-        " Of 25% of the night's 4 claims, it gives its own label less than 0.6. Its noise is not measured (leadline noise)."
+        f" {UNSURE.format(4)} Its noise is not measured (leadline noise)."
     )
     assert shown[0].startswith("<b>support: Never checked")
     traces = list((tmp_path / str(NIGHT) / "traces").glob("*.html"))
