@@ -4,6 +4,7 @@ import os
 import shutil
 
 import pytest
+from kit.commands import leadline
 from kit.soak.campaigns import CAMPAIGNS, Bench
 from kit.soak.finished import finish
 from kit.soak.record import campaigns, keep, seeds
@@ -16,6 +17,7 @@ def bench(
     tmp_path_factory: pytest.TempPathFactory, request: pytest.FixtureRequest, without_prefect: dict[str, str]
 ) -> Bench:
     folder = tmp_path_factory.mktemp("soak")
+    leadline("--help", env=without_prefect)  # the first command starts the server of forks, for seconds
     finished = finish(folder / "finished")
     return Bench(finished, folder, without_prefect, lambda: request.getfixturevalue("environment"))
 

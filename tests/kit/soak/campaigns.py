@@ -149,7 +149,7 @@ VERBS = {
     "nightly": Verb(lambda _: ("nightly", *DAYS), next_day),
     "backfill": Verb(lambda w: ("backfill", "--from", FIRST, "--to", LAST, "--judge", other(w))),
     "forget": Verb(lambda _: ("forget", "t0003", "t0007", "t0011")),
-    "retention": Verb(lambda _: ("retention",), lambda w: edit(w, retention={"text_days": 1, "explanation_days": 1})),
+    "retention": Verb(lambda _: ("retention",), lambda w: edit(w, retention={"text_days": 1, "explanations_days": 1})),
     "review import": Verb(lambda w: ("review", "import", w.out / "labels.jsonl"), labels),
     "judges promote": Verb(lambda w: ("judges", "promote", other(w), "--reason", "better", "--since", LAST)),
     "check --repair": Verb(lambda _: ("check", "--repair"), spoil),
