@@ -123,6 +123,7 @@ def gather(reader: Reader, recipe: Row, night: date, listing: Sequence[Row]) -> 
         "trust": [trust(row) for row in select(reader, "trust", **scope)],
         "triad": _triad(nightly("triad")),
         "waterfall": waterfall.night(nightly("waterfall")),
+        "calibrated": waterfall.calibrated(thresholds(recipe, "waterfall")),
         "passes_from": {s: number(t, waterfall.digits(t)) for s, t in thresholds(recipe, "waterfall").items()},
         "claims": claims,
         "languages": sorted(nightly("languages"), key=lambda r: (r["app"], r["generator"], -r["n"])),

@@ -20,6 +20,7 @@ WORDS = {
     "dangling_citation": "dangling citation",
     "joint_cited": "joint, cited",
     "found_true": "what was found true",
+    "sent": "would pass",
     "retrieved_not_cited": "retrieved but not cited",
 }
 

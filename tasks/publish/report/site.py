@@ -151,6 +151,7 @@ def _trace_pages(reader: Reader, folder: Path, night: date, site: _Site, sites: 
             method=nights.method_of(recipe),
             thresholds=thresholds,
             waterfall=waterfall.steps(view.row, stages),
+            calibrated=waterfall.calibrated(stages),
             trust=trusted.get(view.row["app"]),
             before=before,
             after=after,

@@ -9,6 +9,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
+from tasks.core.config.recipe import Waterfall
 from tasks.core.schemas import WATERFALL
 from tasks.publish.report import charts
 from tasks.publish.report.reader import by_generator
@@ -21,6 +22,8 @@ SIGNALS = {  # by stage: what its number is of, and the column of `trace_scores`
     "faithfulness": ("weakest claim", "weakest_support"),
     "answer_relevance": ("", "answer_relevance"),
 }
+
+DEFAULTS = Waterfall().model_dump(include=set(SIGNALS))
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,6 +44,15 @@ class Step:
     threshold: float | None
     outcome: Outcome
     digits: int
+
+
+def calibrated(known: Mapping[str, float]) -> bool:
+    """Whether any threshold of a recipe differs from the defaults, which nothing was measured for.
+
+    Args:
+        known: See `night.thresholds`.
+    """
+    return any(known.get(stage, default) != default for stage, default in DEFAULTS.items())
 
 
 def digits(threshold: float | None) -> int:

@@ -77,8 +77,8 @@ def test_the_night_says_where_answers_stop_and_how_many_are_wrong(site: Path) ->
 
 def test_the_bar_says_the_same_in_words(site: Path) -> None:
     first, second = (d.attrs["aria-label"] for d in section(site).all("div", "stack"))
-    assert first == "Where the answers of support, atlas-70b, stop: 1 retrieval, 3 faithfulness and 6 sent."
-    assert second == "Where the answers of support, meridian-8b, stop: 10 sent."
+    assert first == "Where the answers of support, atlas-70b, stop: 1 retrieval, 3 faithfulness and 6 would pass."
+    assert second == "Where the answers of support, meridian-8b, stop: 10 would pass."
 
 
 def test_the_thresholds_are_reported(site: Path) -> None:
@@ -93,7 +93,7 @@ def test_the_thresholds_are_reported(site: Path) -> None:
     [
         ("kinds", "stopped at faithfulness", ["Retrieval passed best chunk 0.71 0.34", "Answerability passed 0.80 0.00", "Faithfulness stopped weakest claim 0.02 0.50", "Answer relevance not reached 0.6600 0.4213"]),
         ("bare", "stopped at retrieval", ["Retrieval missing best chunk n/a 0.34", "Answerability not reached n/a 0.00", "Faithfulness not reached weakest claim n/a 0.50", "Answer relevance not reached 0.6600 0.4213"]),
-        ("lost", "sent", ["Retrieval passed best chunk 0.71 0.34", "Answerability passed 0.80 0.00", "Faithfulness passed weakest claim 0.90 0.50", "Answer relevance passed 0.6600 0.4213"]),
+        ("lost", "would pass", ["Retrieval passed best chunk 0.71 0.34", "Answerability passed 0.80 0.00", "Faithfulness passed weakest claim 0.90 0.50", "Answer relevance passed 0.6600 0.4213"]),
     ],
 )  # fmt: skip
 def test_a_trace_says_where_it_stopped_by_which_number_and_threshold(
@@ -103,6 +103,23 @@ def test_a_trace_says_where_it_stopped_by_which_number_and_threshold(
     assert f"Waterfall: {head}" in [h.words() for h in found.all("h2")]
     items = [li.words() for li in found.all("ol", "triad")[-1].all("li")]
     assert [i.replace(" passes from", "") for i in items] == met
+
+
+DEFAULT = PASSES.replace("0.4213", "0.42")
+
+
+@pytest.mark.parametrize(("passes", "calibrated"), [(PASSES, True), (DEFAULT, False), ("{}", False)])
+def test_thresholds_that_nothing_was_measured_for_are_marked(tmp_path: Path, passes: str, calibrated: bool) -> None:
+    rows = by_hand()
+    rows.tables["recipes"][0]["definition"] = passes
+    night_of(rows, "atlas-70b", sent={"n_stopped": 10})
+    for row in rows.tables["trace_scores"]:
+        row.update({"waterfall": "sent", "waterfall_uncertain": False})
+    build(rows.reader(), tmp_path, NIGHT, RECIPE, 100)
+    night = section(tmp_path).words()
+    assert ("(not calibrated)" not in night) == ("before leadline calibrate" not in night) == calibrated
+    (head,) = [h.words() for h in aside(tmp_path, "lost").all("h2") if "Waterfall" in h.words()]
+    assert head == ("Waterfall: would pass" if calibrated else "Waterfall: would pass not calibrated")
 
 
 @pytest.mark.parametrize(
