@@ -118,6 +118,7 @@ def gather(reader: Reader, recipe: Row, night: date, listing: Sequence[Row]) -> 
         "stages": {s["stage"].removeprefix(own): s for s in (run["stages"] or ())} if run else {},
         "trends": _trends(metrics, METRICS[method]),
         "alerts": select(reader, "alerts", **scope),
+        "prompts": select(reader, "prompts", **scope),
         "repeats": [r for r in nightly("repeats") if r["number"] != "faithfulness" and r["questions_repeated"]],
         "sessions": nightly("sessions"),
         "trust": [trust(row) for row in select(reader, "trust", **scope)],
@@ -169,6 +170,8 @@ def summary(recipe: Row, night: date, page: Mapping[str, Any]) -> dict[str, Any]
         "traces": page["total"],
         "claims_judged": sum(c["claims_judged"] for c in page["claims"]),
         "claims_misused": sum(c["claims_misused"] for c in page["claims"]),
+        "alerts": sum(bool(alert["fired"]) for alert in page["alerts"]),
+        "prompts": page["prompts"],
         "quarantined": sum(q["n"] for q in page["quarantine"]),
         "groups": [
             {"app": g["app"], "generator": g["generator"]}

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from tasks.publish.report import night as nights
+from tasks.publish.report import nights as index
 from tasks.publish.report import waterfall
 from tasks.publish.report.files import replacing, write
 from tasks.publish.report.night import refused
@@ -23,8 +24,6 @@ from tasks.publish.report.trust import trust
 from tasks.publish.report.views import Row
 
 __all__ = ["Reader", "build", "refused"]
-
-SUMMARY = "night.json"
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,7 +85,8 @@ def build(
     with replacing(place) as fresh:
         for site in sites:
             _write_site(reader, fresh / site.folder, night, site, sites, left_out)
-    write(out / "index.html", render("index", nights=_summaries(out)))
+    every = index.summaries(out)
+    write(out / "index.html", render("index", nights=every, trends=index.trends(every)))
     return place / "index.html"
 
 
@@ -118,7 +118,7 @@ def _write_site(
         **page,
     )
     write(folder / "index.html", html)
-    write(folder / SUMMARY, json.dumps(nights.summary(site.recipe, night, page), ensure_ascii=False))
+    write(folder / index.SUMMARY, json.dumps(nights.summary(site.recipe, night, page), ensure_ascii=False))
 
 
 def _switch(site: _Site, sites: Sequence[_Site], trace_id: str | None = None) -> list[tuple[str, str | None]]:
@@ -159,16 +159,3 @@ def _trace_pages(reader: Reader, folder: Path, night: date, site: _Site, sites: 
             switch=_switch(site, sites, view.row["trace_id"]),
         )
         write(folder / f"{view.slug}.html", html)
-
-
-def _summaries(out: Path) -> list[dict[str, Any]]:
-    """The summaries of all nights in `out`, the latest night first, and of each its first recipe first."""
-    files = [*out.glob(f"[0-9]*/{SUMMARY}"), *out.glob(f"[0-9]*/*/{SUMMARY}")]
-    found = [
-        {"metric": "Groundedness", "digits": 1, **json.loads(f.read_text(encoding="utf-8"))}
-        | {"folder": f.parent.relative_to(out).as_posix()}
-        for f in files
-    ]
-    found.sort(key=lambda n: ("/" in n["folder"], n["folder"]))
-    found.sort(key=lambda n: str(n["date"]), reverse=True)
-    return found

@@ -1,0 +1,100 @@
+"""The list of nights: what each night kept about itself, what changed from one to the next, and a trend of each app."""
+
+import json
+from collections.abc import Mapping, Sequence
+from datetime import date, timedelta
+from itertools import groupby
+from pathlib import Path
+from typing import Any
+
+from tasks.publish.report import charts
+from tasks.publish.report.charts import Chart, Point
+from tasks.publish.report.text import listed, number
+
+SUMMARY = "night.json"
+Night = dict[str, Any]
+SHOWN = timedelta(days=89)  # before the latest night, as in the trends of a night's page
+
+
+def summaries(out: Path) -> list[Night]:
+    """The summaries of all nights in `out`, the latest night first, and of each its first recipe first.
+
+    Each says in `changed` what differs from the night before under the same name of the recipe.
+    """
+    files = [*out.glob(f"[0-9]*/{SUMMARY}"), *out.glob(f"[0-9]*/*/{SUMMARY}")]
+    found = [
+        {"metric": "Groundedness", "digits": 1, "alerts": 0, "prompts": [], **json.loads(f.read_text(encoding="utf-8"))}
+        | {"folder": f.parent.relative_to(out).as_posix()}
+        for f in files
+    ]
+    found.sort(key=lambda n: ("/" in n["folder"], n["folder"]))
+    found.sort(key=lambda n: str(n["date"]))
+    before: dict[str, Night] = {}
+    for night in found:
+        earlier = before.get(night["recipe_name"])
+        night["changed"] = _changes(earlier, night) if earlier else []
+        before[night["recipe_name"]] = night
+    return sorted(found, key=lambda n: str(n["date"]), reverse=True)
+
+
+def _changes(before: Night, night: Night) -> list[str]:
+    """What is measured otherwise, or answered otherwise, than on the night before."""
+    found = []
+    if before["judge_version"] != night["judge_version"]:
+        found.append(f"judge {night['judge_name']} (before: {before['judge_name']})")
+    elif before["recipe"] != night["recipe"]:
+        found.append("settings of the recipe")
+    earlier = {(p["app"], p["generator"]): p["versions"] for p in before["prompts"]}
+    for p in night["prompts"]:
+        versions = earlier.get((p["app"], p["generator"]))
+        if versions and versions != p["versions"]:
+            found.append(f"prompt of {p['generator']} {listed(p['versions'])} (before: {listed(versions)})")
+    return found
+
+
+def trends(nights: Sequence[Night]) -> list[dict[str, Any]]:
+    """A chart of the main number for each app with two nights or more: by generator, under the first recipe.
+
+    Args:
+        nights: See `summaries`.
+    """
+    own = [n for n in reversed(nights) if "/" not in n["folder"]]
+    recent = [n for n in own if date.fromisoformat(n["date"]) >= date.fromisoformat(own[-1]["date"]) - SHOWN]
+    rows = [{**g, "night": n} for n in recent for g in n["groups"]]
+    found = []
+    for app, its in groupby(sorted(rows, key=lambda r: str(r["app"])), key=lambda r: r["app"]):
+        points = list(its)
+        if len({r["night"]["date"] for r in points}) > 1:
+            found.append(_trend(str(app), points))
+    return found
+
+
+def _trend(app: str, rows: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    """Lines of another judge, or of another number, are never joined."""
+    lines = list(dict.fromkeys((r["generator"], r["night"]["judge_version"], r["night"]["metric"]) for r in rows))
+    latest = rows[-1]["night"]
+    points = [
+        Point(
+            lines.index((r["generator"], r["night"]["judge_version"], r["night"]["metric"])),
+            date.fromisoformat(r["night"]["date"]),
+            r["mean"],
+            r["low"],
+            r["high"],
+        )
+        for r in rows
+        if r["night"]["metric"] == latest["metric"]
+    ]
+    marks = sorted({date.fromisoformat(r["night"]["date"]) for r in rows if r["night"]["changed"]})
+    words = []
+    for i, (generator, *_) in enumerate(lines):
+        means = [number(p.mean, latest["digits"]) for p in points if p.series == i and p.mean is not None]
+        words.append(f"{generator}: {f'{means[0]} to {means[-1]} over {len(means)} nights' if means else 'n/a'}")
+    summary = f"{latest['metric']} of {app} by night. {'; '.join(words)}"
+    top = 100.0 if latest["metric"] == "Groundedness" else 1.0
+    legend = [(charts.swatch(i), generator) for i, (generator, *_) in enumerate(lines)]
+    return {
+        "app": app,
+        "chart": Chart(app, charts.trend(points, top, marks), summary),
+        "legend": legend,
+        "marks": marks,
+    }
