@@ -80,10 +80,15 @@ def _whole(path: Path) -> Iterator[None]:
     except (pa.ArrowException, OSError, UnicodeDecodeError) as error:
         if isinstance(error, OSError) and error.errno is not None:
             raise
-        table = next(above.name for above in path.parents if "=" not in above.name)
         reason = "".join(c if c.isprintable() else "?" for c in " ".join(str(error).split()))[:200]
-        remedy = TABLES[table].remedy if table in TABLES else ""
-        raise DamagedError(f"{path}: the part is damaged ({reason}). {remedy}") from error
+        raise damaged(path, reason) from error
+
+
+def damaged(path: Path, reason: str) -> DamagedError:
+    """The error of a part, with what to do."""
+    table = next(above.name for above in path.parents if "=" not in above.name)
+    remedy = TABLES[table].remedy if table in TABLES else ""
+    return DamagedError(f"{path}: the part is damaged ({reason}). {remedy}")
 
 
 def check(paths: Iterable[Path]) -> None:

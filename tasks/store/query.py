@@ -19,7 +19,7 @@ import pyarrow as pa
 from tasks.core.errors import DamagedError, LeadlineError, UsageError
 from tasks.core.paths import sql_dir
 from tasks.core.schemas import TABLES, Table
-from tasks.store.lake import Part, check, empty
+from tasks.store.lake import Part, check, damaged, empty
 
 Relation: TypeAlias = Sequence[Part] | Any  # parts of a table, or an Arrow table
 _COLUMNS: dict[pa.Schema, str] = {}  # of declared tables, as nulls of their types
@@ -107,7 +107,7 @@ class Queries:
                 bind(self._connection, relation, rows)
             return self._connection.execute(text, used(text, params or {})).to_arrow_table()
         except duckdb.Error:
-            check(part.path for rows in relations.values() if not isinstance(rows, pa.Table) for part in rows)
+            find_damage(part.path for rows in relations.values() if not isinstance(rows, pa.Table) for part in rows)
             raise
         finally:
             for relation, rows in relations.items():
@@ -150,10 +150,27 @@ def parquet(paths: Iterable[Path]) -> str:
     return f"read_parquet([{files}], hive_partitioning = false, union_by_name = true)"
 
 
+def find_damage(paths: Iterable[Path]) -> None:
+    """After an error of DuckDB: find the part that it can't read, be its checksums right.
+
+    Raises:
+        DamagedError: Of the first that is damaged.
+    """
+    suspects = list(paths)
+    check(suspects)
+    with duckdb.connect() as connection:  # the other one may be unusable
+        for path in suspects:
+            try:
+                connection.execute(f"SELECT count(COLUMNS(*)) FROM {parquet([path])}")  # noqa: S608 - a quoted path
+            except duckdb.Error as error:
+                if path.exists():
+                    raise damaged(path, f"DuckDB can't read it: {type(error).__name__}") from error
+
+
 def explain(error: duckdb.Error) -> LeadlineError:
     """DuckDB's complaint about a user's SQL, as an error without a traceback; or what is wrong with a part it names."""
     try:
-        check(Path(named) for named in re.findall(r"['\"](/.*?\.parquet)", str(error)))
-    except DamagedError as damaged:
-        return damaged
+        find_damage(Path(named) for named in re.findall(r"['\"](/.*?\.parquet)", str(error)))
+    except DamagedError as found:
+        return found
     return UsageError(f"SQL: {str(error).strip()}\nTables and columns are listed in docs/tables.md.")

@@ -24,7 +24,7 @@ from tasks.core.errors import LeadlineError, UsageError
 from tasks.core.paths import sql_dir
 from tasks.core.schemas import FEEDBACK, GRADES, PAIRS, RELEVANCE, TABLES, TRACES, VERDICTS, Table
 from tasks.store.lake import Lake, Part, check, empty
-from tasks.store.query import connect, declared, explain, parquet, used
+from tasks.store.query import connect, declared, explain, find_damage, parquet, used
 
 VIEWED = (TRACES, FEEDBACK, PAIRS, VERDICTS, RELEVANCE, GRADES)
 WRITING = (duckdb.StatementType.COPY, duckdb.StatementType.EXPORT)
@@ -105,7 +105,7 @@ class Warehouse:
         try:
             yield connection
         except duckdb.Error:
-            check(part.path for table in VIEWED for part in self._lake.parts(table))
+            find_damage(part.path for table in VIEWED for part in self._lake.parts(table))
             raise
         finally:
             connection.close()
@@ -311,7 +311,7 @@ def _replace(connection: duckdb.DuckDBPyConnection, table: Table, partitions: Se
     except duckdb.Error as error:
         with suppress(duckdb.Error):  # where the engine has ended the transaction by itself
             connection.execute("ROLLBACK")
-        check(part.path for part in parts)
+        find_damage(part.path for part in parts)
         why = str(error).splitlines()[0][:300] if isinstance(error, duckdb.BinderException) else type(error).__name__
         where = "/".join(filter(None, (table.name, partitions[0].name)))
         raise LeadlineError(f"{where}: can't be loaded into the warehouse ({why}). Run `leadline rebuild`.") from error

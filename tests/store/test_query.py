@@ -10,7 +10,7 @@ import pytest
 from tasks.core.errors import DamagedError, UsageError
 from tasks.core.schemas import RELEVANCE
 from tasks.store import query
-from tasks.store.lake import Lake, from_rows
+from tasks.store.lake import Lake, check, from_rows
 from tasks.store.query import Queries
 
 BASE = {"scorer_version": "v", "date": None, "kind": "answer", "method": "embedding", "tokens_in": 1}
@@ -163,3 +163,21 @@ def test_a_relation_may_be_bound_again_to_parts_or_to_none(tmp_path: Path) -> No
             query.bind(connection, "relevance", parts)
             counts.append(connection.execute("SELECT count(*) FROM relevance").fetchall()[0][0])
     assert counts == [0, 2, 0, 2]
+
+
+def test_a_part_that_only_duckdb_can_not_read_is_named(tmp_path: Path, queries: Queries) -> None:
+    """Checksums cover the pages alone, and one reader of a footer is stricter than the other."""
+    part = part_of(tmp_path, "a")
+    whole = part.path.read_bytes()
+
+    def errors():
+        for at in range(len(whole) - 9, 4, -1):  # from the end of the footer
+            part.path.write_bytes(whole[:at] + bytes([whole[at] ^ 1]) + whole[at + 1 :])
+            try:
+                check([part.path])
+                queries.select("SELECT * FROM relevance", {"relevance": [part]})
+            except DamagedError as error:
+                yield str(error)
+
+    found = next((error for error in errors() if "DuckDB can't read it" in error), "no such byte: choose other damage")
+    assert found.startswith(f"{part.path}: the part is damaged (DuckDB can't read it: ")
