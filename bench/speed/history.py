@@ -107,10 +107,9 @@ def show(results: Mapping[int, Sequence[Stages]], built: Mapping[int, Mapping[st
     columns = ("nights", "run", "seconds", "CPU s", "peak MB", f"CPU / that after {least}")
     table = common.table(f"median of {len(results[least])} rounds", columns, left=(1,))
     for nights, rounds in results.items():
-        took = built[nights]
-        table.add_row(
-            str(nights), "all nights", f"{took['wall']:.1f}", f"{took['cpu']:.1f}", f"{took['peak_mb']:,.0f}", ""
-        )
+        if took := built.get(nights):
+            numbers = (f"{took['wall']:.1f}", f"{took['cpu']:.1f}", f"{took['peak_mb']:,.0f}")
+            table.add_row(str(nights), "all nights", *numbers, "")
         for run, m in common.medians(rounds).items():
             against = common.spread(
                 [r[run]["cpu"] / f[run]["cpu"] for r, f in zip(rounds, results[least], strict=True)], 2
