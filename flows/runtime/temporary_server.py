@@ -31,8 +31,6 @@ ENVIRONMENT = {"PREFECT_UI_ENABLED": "0", "PREFECT__SERVER_EPHEMERAL": "1", "PRE
 def quiet() -> None:
     """Set Prefect's environment for a run from a terminal, before Prefect is imported; what the user has set stays."""
     for name, value in {
-        "PREFECT_SERVER_ANALYTICS_ENABLED": "false",
-        "DO_NOT_TRACK": "1",
         "PREFECT_LOGGING_LEVEL": "CRITICAL",
         "PREFECT_SERVER_EPHEMERAL_STARTUP_TIMEOUT_SECONDS": "300",  # Prefect's 20 are too few on a busy machine
     }.items():

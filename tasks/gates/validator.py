@@ -5,7 +5,6 @@ the frames of all parts together, and is imported when there is something to val
 memory: nothing that an interrupted run leaves behind can stop the next one from starting.
 """
 
-import os
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
@@ -123,7 +122,6 @@ def merged(left: Any, right: Any) -> Any:  # noqa: ANN401 - ExpectationSuiteVali
 
 
 def _great_expectations() -> Any:  # noqa: ANN401 - the module, untyped here
-    os.environ["GX_ANALYTICS_ENABLED"] = "false"  # read when the module is imported
     import great_expectations as gx  # noqa: PLC0415 - takes seconds
     import great_expectations.expectations  # noqa: PLC0415 - takes seconds
 

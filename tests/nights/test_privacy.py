@@ -1,7 +1,14 @@
-"""Texts of traces stay in the lake and the warehouse: none in Prefect, in what is printed, or in the gates' pages."""
+"""Texts of traces stay in the lake and the warehouse: none in Prefect, in what is printed, or in the gates' pages.
+
+And nothing leaves the machine: a night needs no network, and looks no name up.
+"""
 
 import json
+import os
+import shutil
 import sqlite3
+import subprocess
+import sys
 import urllib.request
 from collections.abc import Mapping
 from pathlib import Path
@@ -112,3 +119,53 @@ def test_no_text_of_a_trace_leaves_the_lake(
     assert str(world.config) in rows  # the same of its database
     assert CANARY not in rows
     assert holds(world, ".gates") == []
+
+
+MAY = os.geteuid() == 0 and all(map(shutil.which, ("unshare", "ip")))
+# In a network of its own: a loopback that also has the addresses of the name servers, and a name server that keeps names.
+INSIDE = r"""
+import re, socket, subprocess, sys, threading
+from pathlib import Path
+subprocess.run(["ip", "link", "set", "lo", "up"], check=True)
+def serve(address):
+    subprocess.run(["ip", "addr", "add", f"{address}/32", "dev", "lo"], check=False, stderr=subprocess.DEVNULL)
+    server = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+    server.bind((address, 53))
+    def answer():
+        while True:
+            asked, client = server.recvfrom(4096)
+            print("lookup", re.sub(rb"[^a-z0-9-]+", b".", asked[12:]).decode(), flush=True)
+            server.sendto(asked[:2] + b"\x81\x83" + asked[4:6] + bytes(6) + asked[12:], client)
+    threading.Thread(target=answer, daemon=True).start()
+for address in re.findall(r"^nameserver\s+([\d.]+)", Path("/etc/resolv.conf").read_text(), re.MULTILINE) or ["127.0.0.1"]:
+    serve(address)
+if sys.argv[1] == "lookup":
+    try:
+        socket.getaddrinfo("leadline.invalid", 80)
+    except OSError:
+        pass
+else:
+    sys.exit(subprocess.run([sys.executable, "-m", *sys.argv[1:]]).returncode)
+"""
+
+
+def lookups(*arguments: object) -> list[str]:
+    """Names that were looked up while a module ran, which must end well."""
+    ours = ("DO_NOT_TRACK", "GX_", "HF_", "ORT_", "PREFECT_", "VLLM_", "OMP_")
+    env = {k: v for k, v in os.environ.items() if not k.startswith(ours)}
+    command = ["unshare", "-n", sys.executable, "-c", INSIDE, *map(str, arguments)]
+    done = subprocess.run(command, env=env, cwd=ROOT, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    return [line for line in done.stdout.splitlines() if line.startswith("lookup")]
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(not MAY, reason="only root may make a network, with unshare and Debian's package iproute2")
+def test_a_night_needs_no_network_and_looks_nothing_up(tmp_path: Path) -> None:
+    assert any("leadline" in line for line in lookups("lookup")), "the name server hears nothing"
+    world = make_world(tmp_path)
+    config = world.config.read_text().replace("out/replay.yaml", str(ROOT / "configs" / "judges" / "nli.yaml"))
+    world.config.write_text(config)
+    write(tmp_path / "logs" / "a.jsonl", [trace("a"), trace("b", question="Who may read a folder?")])
+    assert lookups("flows", "nightly", "--config", world.config, "--date", FIRST) == []
+    assert world.warehouse.exists()
