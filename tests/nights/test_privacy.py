@@ -121,7 +121,7 @@ def test_no_text_of_a_trace_leaves_the_lake(
     assert holds(world, ".gates") == []
 
 
-MAY = os.geteuid() == 0 and all(map(shutil.which, ("unshare", "ip")))
+MAY = shutil.which("ip") is not None and subprocess.run(["unshare", "-n", "true"], capture_output=True).returncode == 0
 # In a network of its own: a loopback that also has the addresses of the name servers, and a name server that keeps names.
 INSIDE = r"""
 import re, socket, subprocess, sys, threading
