@@ -77,6 +77,14 @@ def leadline(*args: object, env: Mapping[str, str], cwd: Path | None = None) -> 
         return subprocess.CompletedProcess(list(map(str, args)), code, out.read_bytes(), err.read_bytes())
 
 
+def works(*command: str) -> bool:
+    """Whether a program is there and may do this here."""
+    try:
+        return subprocess.run(command, check=False, capture_output=True).returncode == 0
+    except FileNotFoundError:
+        return False
+
+
 def install(folder: Path) -> Path:
     """Leadline as people install it, below a folder; returns the folder of the environment's programs.
 

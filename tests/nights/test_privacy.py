@@ -5,7 +5,6 @@ And nothing leaves the machine: a night needs no network, and looks no name up.
 
 import json
 import os
-import shutil
 import sqlite3
 import subprocess
 import sys
@@ -17,7 +16,7 @@ from typing import Any
 import pytest
 import yaml
 from conftest import PrefectServer
-from kit.commands import leadline
+from kit.commands import leadline, works
 from kit.root import ROOT
 from kit.worlds import FIRST, World, make_world, read, trace, write
 
@@ -121,7 +120,7 @@ def test_no_text_of_a_trace_leaves_the_lake(
     assert holds(world, ".gates") == []
 
 
-MAY = shutil.which("ip") is not None and subprocess.run(["unshare", "-n", "true"], capture_output=True).returncode == 0
+MAY = works("ip", "-V") and works("unshare", "-n", "true")
 # In a network of its own: a loopback that also has the addresses of the name servers, and a name server that keeps names.
 INSIDE = r"""
 import re, socket, subprocess, sys, threading

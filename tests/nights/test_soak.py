@@ -1,10 +1,7 @@
 """The campaigns that look for what is lost, wrong in silence, or ends in a traceback; `make soak` goes on with them."""
 
-import shutil
-import subprocess
-
 import pytest
-from kit.commands import leadline
+from kit.commands import leadline, works
 from kit.soak.campaigns import CAMPAIGNS, Bench
 from kit.soak.finished import finish
 from kit.soak.record import campaigns, keep, seeds
@@ -23,11 +20,8 @@ def bench(
 
 
 NEEDS = {
-    "full disk": (
-        subprocess.run(["unshare", "-m", "mount", "-t", "tmpfs", "tmpfs", "/mnt"], capture_output=True).returncode == 0,
-        "only root may mount a file system",
-    ),
-    "clock set back": (shutil.which("faketime") is not None, "faketime is not installed (Debian package `faketime`)"),
+    "full disk": (works("unshare", "-m", "mount", "-t", "tmpfs", "tmpfs", "/mnt"), "only root may mount a file system"),
+    "clock set back": (works("faketime", "--version"), "faketime is not installed (Debian package `faketime`)"),
 }
 
 
