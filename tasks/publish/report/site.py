@@ -11,9 +11,8 @@ from datetime import date
 from pathlib import Path
 from typing import Any
 
+from tasks.publish.report import index, waterfall
 from tasks.publish.report import night as nights
-from tasks.publish.report import nights as index
-from tasks.publish.report import waterfall
 from tasks.publish.report.files import replacing, write
 from tasks.publish.report.night import refused
 from tasks.publish.report.pages import render, style

@@ -8,7 +8,7 @@ from kit.html_tree import parse
 from kit.report_nights import by_hand
 from kit.report_rows import JUDGE, NIGHT, RECIPE, nightly
 
-from tasks.publish.report.nights import summaries
+from tasks.publish.report.index import summaries
 from tasks.publish.report.site import build
 
 BEFORE = NIGHT - timedelta(1)
