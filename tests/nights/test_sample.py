@@ -53,7 +53,8 @@ TRACES = {
     ("2026-11-03", "harbor-support", "harbor-small"): 4,
 }
 WORK = ("ingest", "claims", "pairs", "verdicts", "joint pairs", "relevance", "scores", "nightly", "report")
-OWN = (".lock", "/runs/", ".warehouse", ".gates", "leadline.duckdb")  # what every run writes: its record and its copy
+# What every run writes: its record and its copy, and the index of what it has searched.
+OWN = (".lock", "/runs/", ".warehouse", ".gates", ".index", "leadline.duckdb")
 
 
 @dataclass(frozen=True)
