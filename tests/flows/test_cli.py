@@ -213,8 +213,7 @@ def test_a_day_that_no_trace_can_be_of(world: World, command: Command, verb: lis
     assert (ended.code, f"--date {day}: no traces are of that year." in ended.err) == (2, True)
 
 
-def test_the_version_and_the_help_page(command: Command, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("_TYPER_COMPLETE_TEST_DISABLE_SHELL_DETECTION", "1")  # it looks for a shell among the parents
+def test_the_version_and_the_help_page(command: Command) -> None:
     ended = command("--version")
     assert (ended.code, ended.out) == (0, f"{version('leadline')}\n")
     shown = command("--help").out
