@@ -1,6 +1,5 @@
 """`leadline backup` and `leadline restore`: what nothing makes again is copied, and fills an empty lake."""
 
-import shlex
 from collections.abc import Callable
 from datetime import UTC, date, datetime
 from pathlib import Path
@@ -13,7 +12,7 @@ from flows.options import Config
 from flows.runtime.run import locked, locked_whole
 from tasks.core.config import load_nightly
 from tasks.core.errors import DamagedError, UsageError
-from tasks.core.paths import CONFIG
+from tasks.core.paths import CONFIG, config_option
 from tasks.core.schemas import TABLES, TRACES, Table
 from tasks.run.build import build_contexts
 from tasks.run.scope import ALL
@@ -68,7 +67,7 @@ def restore(
     with locked_whole(lake, "restore"):
         manifest = store.restore(folder, lake)
     print_lines(f"{lake.root}: {len(manifest.files):,} files of {manifest.ended_at:%Y-%m-%d %H:%M} UTC were restored.")
-    option = "" if config == CONFIG else f" -c {shlex.quote(str(config))}"
+    option = config_option(config)
     if manifest.left_out:
         days = f"--from {manifest.left_out[0]} --to {manifest.left_out[-1]}"
         print_lines(f"To make the rest again, run: leadline nightly {days}{option}")

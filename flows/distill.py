@@ -131,7 +131,7 @@ def command(
     if grades and min_confidence:
         raise UsageError("--min-confidence is given, but grades come without a confidence. Leave it out.")
     if not grades:
-        _warn_of(teacher, trusted(lake, teacher.version))
+        _warn_of(teacher, trusted(lake).get(teacher.version, []))
     model, pupil = _student(judge, student, grades=grades)
     about = {
         "teacher": {"name": teacher.name, "kind": teacher.kind, "version": teacher.version},

@@ -1,6 +1,7 @@
 """`leadline judges`: which judges there are, how two versions differ, and which of them counts."""
 
 import json
+from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date, datetime, timedelta
@@ -76,11 +77,13 @@ def find(config: Path, judge: str) -> Known:
     raise UsageError(f"{judge!r} is no judge that has judged ({names}). Give a name, a version, or a judge's file.")
 
 
-def trusted(lake: Lake, version: str) -> list[Trust]:
-    """How far people agree with a judge on each app's claims, by the latest night; apps without labels are left out."""
-    rows = lake.frame(NIGHTLY_TRUST).filter(pl.col("n_labels") > 0, judge_version=version).sort("date")
-    latest = rows.unique("app", keep="last").sort("app")
-    return [trust({"noise": None, **row}) for row in latest.iter_rows(named=True)]
+def trusted(lake: Lake) -> Mapping[str, list[Trust]]:
+    """How far people agree with each judge, by version, on each app's claims by the latest night with labels."""
+    rows = lake.frame(NIGHTLY_TRUST).filter(pl.col("n_labels") > 0).sort("date")
+    found: defaultdict[str, list[Trust]] = defaultdict(list)
+    for row in rows.unique(["judge_version", "app"], keep="last").sort("app").iter_rows(named=True):
+        found[row["judge_version"]].append(trust({"noise": None, **row}))
+    return found
 
 
 def differences(a: Mapping[str, Any], b: Mapping[str, Any]) -> Iterator[tuple[str, str, str]]:
@@ -160,7 +163,7 @@ def list_(config: Config = CONFIG) -> None:
     lake = Lake(settings.lake)
     log = promotions.log(lake)
     gone = promotions.retired(log)
-    passed = _passed(settings, lake)
+    passed, checked = _passed(settings, lake), trusted(lake)
     rows = []
     for known in of_lake(lake):
         parts = lake.parts(VERDICTS, known.version)
@@ -169,9 +172,10 @@ def list_(config: Config = CONFIG) -> None:
         uses = [f"retired {gone[known.version].promoted_at:%Y-%m-%d}"] if known.version in gone else []
         uses += _uses(log, known)
         suite = passed.get(known.version, "")
-        people = "; ".join(f"{t.app} {t.accuracy}" for t in trusted(lake, known.version)) if parts else ""
-        checked = people or ("never checked" if parts else "")
-        rows.append((known.name, known.version, known.kind, verdicts, nights, suite, checked, "; ".join(uses)))
+        people = "; ".join(f"{t.app} {t.accuracy}" for t in checked.get(known.version, ())) or "never checked"
+        rows.append(
+            (known.name, known.version, known.kind, verdicts, nights, suite, people if parts else "", "; ".join(uses))
+        )
     columns = ("judge", "version", "kind", "verdicts", "nights", "suite", "accuracy by people's labels", "counts for")
     console().print(table("", columns, rows, numbers={"verdicts", "nights", "suite"}))
     if not any(p.action == PROMOTE for p in log):

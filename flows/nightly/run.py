@@ -31,17 +31,15 @@ class Outcome:
     """What a run shows at its end.
 
     Attributes:
-        recipes: Each recipe of the run, with one row per app and generator (`sql/report/summary.sql`).
+        recipes: Each recipe of the run, with what `publish.summary` gives.
         alerts: Those of the run's days, with the recipe's name; raised or ended on these days.
         refused: The first and the last night of the rows that were refused; None where none was.
-        trust: How far to trust each recipe's judge, with the recipe's name, by app.
     """
 
     stages: tuple[StageResult, ...]
-    recipes: tuple[tuple[Context, list[dict[str, Any]]], ...]
+    recipes: tuple[tuple[Context, list[dict[str, Any]], list[Trust]], ...]
     alerts: tuple[tuple[str, dict[str, Any]], ...] = ()
     refused: tuple[date, date] | None = None
-    trust: tuple[tuple[str, Trust], ...] = ()
 
 
 def run(contexts: Sequence[Context], runner: Runner, *, retry_failures: bool = False) -> Outcome:
@@ -65,12 +63,11 @@ def run(contexts: Sequence[Context], runner: Runner, *, retry_failures: bool = F
         written = _written_back(contexts, runner)
         return Outcome(
             (*record.stages, *([written] if written else [])),
-            tuple((ctx, publish.summary(ctx)) for ctx in counted),
+            tuple((ctx, *publish.summary(ctx)) for ctx in counted),
             tuple(
                 (ctx.settings.name, row) for ctx in counted for row in alerting.alerts_on(ctx, *ctx.requested_days())
             ),
             record.refused_nights(),
-            tuple((ctx.settings.name, row) for ctx in counted for row in publish.trusted(ctx)),
         )
 
 

@@ -38,7 +38,7 @@ def show(outcome: Outcome) -> None:
     """Print the run's result to standard output."""
     console = wide()
     several = len(outcome.recipes) > 1
-    for ctx, rows in outcome.recipes:
+    for ctx, rows, _ in outcome.recipes:
         citations = ctx.settings.method == "citations"
         title = f"{'Citation groundedness' if citations else 'Groundedness'} {ctx.first} to {ctx.last}"
         table = Table(
@@ -60,8 +60,8 @@ def show(outcome: Outcome) -> None:
         console.print(
             f"[bold red]{what}[/bold red] {alert['date']}: {escape(alerts.title(alert))}{layer}{of}", highlight=False
         )
-    for name, trust in outcome.trust:
-        of = f" (recipe {name})" if several else ""
+    for ctx, trust in ((ctx, one) for ctx, _, trusted in outcome.recipes for one in trusted):
+        of = f" (recipe {ctx.settings.name})" if several else ""
         line = " ".join(filter(None, (f"trust      {trust.app}{of}: {trust.agreement}", trust.command)))
         console.print(line, highlight=False, soft_wrap=True, markup=False)
     ctx = outcome.recipes[0][0]

@@ -1,11 +1,17 @@
 """Where files are: the default config, and the SQL, configs, sample and judge suite that come with Leadline."""
 
+import shlex
 from pathlib import Path
 
 CONFIG = Path("configs/nightly.yaml")
 _PACKAGE = Path(__file__).resolve().parents[1]
 _INSTALLED = _PACKAGE / "_files"  # the wheel's copy, laid out like the repository (pyproject.toml)
 SHIPPED = _INSTALLED if _INSTALLED.is_dir() else _PACKAGE.parent
+
+
+def config_option(config: Path) -> str:
+    """The option of a command that names a config, with a space before it; empty for the default one."""
+    return "" if config == CONFIG else f" -c {shlex.quote(str(config))}"
 
 
 def sql_dir() -> Path:

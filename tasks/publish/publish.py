@@ -2,7 +2,7 @@
 
 import shutil
 from collections.abc import Callable, Sequence
-from datetime import date, timedelta
+from datetime import date
 from typing import Any
 
 import numpy as np
@@ -22,6 +22,7 @@ from tasks.core.schemas import (
     TRACES,
 )
 from tasks.publish.report import site
+from tasks.publish.report.index import TREND
 from tasks.publish.report.trust import Trust, trust
 from tasks.run.context import Context
 from tasks.run.result import StageResult
@@ -33,7 +34,6 @@ from tasks.store.warehouse import Reader, Warehouse
 
 MARK = ".inputs"  # beside a night's pages: what they were made from
 OF_A_NIGHT = (TRACES, FEEDBACK, PAIRS, RELEVANCE, GRADES)  # views of the lake that the report reads a night of
-TREND = timedelta(days=89)  # what the trends of a page show before its night (sql/report/metrics.sql)
 NIGHTS = NIGHTLY_RELEVANCE  # a table that every recipe fills: its partitions are the nights that there are
 
 
@@ -89,26 +89,23 @@ def publish_warehouse(ctx: Context) -> StageResult:
     return StageResult("publish", computed=changed)
 
 
-def summary(ctx: Context) -> list[dict[str, Any]]:
-    """The run's days, a row per app and generator (`sql/report/summary.sql`), with the interval of the main number."""
+def summary(ctx: Context) -> tuple[list[dict[str, Any]], list[Trust]]:
+    """The run's days, a row per app and generator (`sql/report/summary.sql`), with the interval of the main number.
+
+    Beside them, how far to trust the judge on each app of the last day.
+    """
     days = ctx.requested_days()
     params = {"recipe": ctx.recipe, "first": min(days, default=None), "last": max(days, default=None)}
     with warehouse_of(ctx).connect() as connection:
-        rows = Reader(connection).rows(sql("report/summary"), params)
+        reader = Reader(connection)
+        rows = reader.rows(sql("report/summary"), params)
+        known = reader.rows(sql("report/trust"), {"recipe": ctx.recipe, "night": params["last"]})
     rows = [row for row in rows if ctx.scope.takes(row["app"])]  # of the others, a shadow or a backfill may have some
     most = 1.0 if ctx.settings.method == "citations" else 100.0
     for row in rows:
         total, n = (np.array(row.pop(name) or [], np.float64) for name in ("total", "n"))
         row["low"], row["high"] = interval(means(total, n), 0.0, most) or (None, None)
-    return rows
-
-
-def trusted(ctx: Context) -> list[Trust]:
-    """How far to trust the judge on each app of the last of the run's days."""
-    params = {"recipe": ctx.recipe, "night": max(ctx.requested_days(), default=None)}
-    with warehouse_of(ctx).connect() as connection:
-        rows = Reader(connection).rows(sql("report/trust"), params)
-    return [trust(row, ctx.config_option) for row in rows if ctx.scope.takes(row["app"])]
+    return rows, [trust(row, ctx.config_option) for row in known if ctx.scope.takes(row["app"])]
 
 
 def rebuild(lake: Lake, warehouse: Warehouse) -> int:

@@ -3,7 +3,6 @@
 `build.py` makes contexts. No model is loaded before the first request to it.
 """
 
-import shlex
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import date, timedelta
@@ -12,7 +11,7 @@ from pathlib import Path
 from tasks.core.budget import Budget
 from tasks.core.config import Nightly, Recipe
 from tasks.core.grades import Grader
-from tasks.core.paths import CONFIG
+from tasks.core.paths import config_option
 from tasks.core.progress import Progress, Silent
 from tasks.engines.transformers_cpu import Embedder
 from tasks.extractors import ByApp
@@ -103,8 +102,8 @@ class Context:
 
     @property
     def config_option(self) -> str:
-        """The option of a command that names this config, with a space before it; empty for the default one."""
-        return "" if self.path == CONFIG else f" -c {shlex.quote(str(self.path))}"
+        """See `tasks.core.paths.config_option`."""
+        return config_option(self.path)
 
     def queries(self) -> Queries:
         """A private DuckDB within the configured memory."""

@@ -313,5 +313,5 @@ def _replace(connection: duckdb.DuckDBPyConnection, table: Table, partitions: Se
             connection.execute("ROLLBACK")
         find_damage(part.path for part in parts)
         why = str(error).splitlines()[0][:300] if isinstance(error, duckdb.BinderException) else type(error).__name__
-        where = "/".join(filter(None, (table.name, partitions[0].name)))
-        raise LeadlineError(f"{where}: can't be loaded into the warehouse ({why}). Run `leadline rebuild`.") from error
+        place = "/".join(filter(None, (table.name, partitions[0].name)))
+        raise LeadlineError(f"{place}: can't be loaded into the warehouse ({why}). Run `leadline rebuild`.") from error

@@ -1,9 +1,6 @@
 """A backup beside a nightly, a lake made of it, what it leaves out, and what it never keeps."""
 
-import resource
 import shutil
-from collections.abc import Iterator
-from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
@@ -11,6 +8,7 @@ import pyarrow.parquet as pq
 import pytest
 import yaml
 from conftest import Command
+from kit.commands import at_most
 from kit.killing import SHARD, output_of, paid, start
 from kit.worlds import (
     DIFFERING,
@@ -316,29 +314,18 @@ def test_where_no_backup_can_be_and_no_lake_can_be_filled(
     assert files(folder) == kept
 
 
-@contextmanager
-def largest_file(size: int) -> Iterator[None]:
-    """No file can be written beyond a size: the system refuses it, as on a full disk."""
-    before = resource.getrlimit(resource.RLIMIT_FSIZE)
-    resource.setrlimit(resource.RLIMIT_FSIZE, (size, before[1]))
-    try:
-        yield
-    finally:
-        resource.setrlimit(resource.RLIMIT_FSIZE, before)
-
-
 def test_a_full_disk_leaves_the_backup_before(world: World, folder: Path, command: Command) -> None:
     assert command("backup", folder, "-c", world.config).code == 0
     first = backup.verify(folder)
     part = Lake(world.lake).parts(TABLES["traces"])[0]
     Lake(world.lake).write(TABLES["traces"], part.name, part.read().slice(1), *part.partition)
-    with largest_file(1000):
+    with at_most(1000):
         ended = command("backup", folder, "-c", world.config)
     assert ended.code == 1
     assert "can't be written (File too large). Free space or grant access, then run it again" in ended.err
     assert backup.verify(folder) == first
     lose(world)
-    with largest_file(1000):
+    with at_most(1000):
         assert command("restore", folder, "-c", world.config).code == 1
     assert not list(world.lake.glob("[!.]*"))
     assert command("restore", folder, "-c", world.config).code == 0

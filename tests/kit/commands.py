@@ -9,13 +9,15 @@ import atexit
 import importlib.util
 import multiprocessing
 import os
+import resource
 import subprocess
 import sys
 import sysconfig
 import tempfile
 import threading
 import venv
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from multiprocessing.context import ForkServerProcess
 from pathlib import Path
 from unittest.mock import patch
@@ -75,6 +77,17 @@ def leadline(*args: object, env: Mapping[str, str], cwd: Path | None = None) -> 
         out, err = Path(folder, "out"), Path(folder, "err")
         code = Running(args, env, out, err, cwd or Path.cwd()).wait()
         return subprocess.CompletedProcess(list(map(str, args)), code, out.read_bytes(), err.read_bytes())
+
+
+@contextmanager
+def at_most(size: int) -> Iterator[None]:
+    """No file may grow beyond `size` bytes: the nearest thing to a full disk."""
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (size, before[1]))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, before)
 
 
 def works(*command: str) -> bool:

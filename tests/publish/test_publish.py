@@ -193,7 +193,8 @@ def test_the_summary_is_of_the_runs_days_and_recipe(tmp_path: Path) -> None:
     night(ctx, DAY, "t1", "t2")
     night(ctx, NEXT, "t3")
     complete(ctx)
-    (row,) = summary(ctx)
+    (row,), (trust,) = summary(ctx)
+    assert (trust.app, trust.state) == ("shop", "unchecked")
     assert (row["app"], row["generator"], row["traces"], row["grounded_n"], row["groundedness"]) == (
         "shop",
         "g-1",
@@ -204,5 +205,5 @@ def test_the_summary_is_of_the_runs_days_and_recipe(tmp_path: Path) -> None:
     assert (row["low"], row["high"]) == (None, None)  # one question, asked three times
     assert "total" not in row
     one = context(tmp_path, judge=Watched(), recipe={"pairing": {"joint_words": 0}})
-    assert [r["traces"] for r in summary(one)] == [2]
-    assert summary(context(tmp_path, recipe={"scoring": {"misuse_penalty": 9}})) == []
+    assert [r["traces"] for r in summary(one)[0]] == [2]
+    assert summary(context(tmp_path, recipe={"scoring": {"misuse_penalty": 9}})) == ([], [])

@@ -2,13 +2,11 @@
 
 import os
 import random
-import resource
 import signal
 import subprocess
 import sys
 import threading
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from datetime import UTC, date, datetime
 from pathlib import Path
 
@@ -17,6 +15,7 @@ import pyarrow.parquet as pq
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from kit.commands import at_most
 
 from tasks.core.errors import BusyError, DamagedError, LeadlineError
 from tasks.core.schemas import JUDGES, RELEVANCE, SOURCES
@@ -298,17 +297,6 @@ class TestWriting:
             lake.write(RELEVANCE, "p", scores(*(i / 7 for i in range(5_000))), VERSION, DAY)
         assert read(lake) == [0.5]
         assert list(part.path.parent.iterdir()) == [part.path]
-
-
-@contextmanager
-def at_most(size: int) -> Iterator[None]:
-    """No file may grow beyond `size` bytes: the nearest thing to a full disk."""
-    before = resource.getrlimit(resource.RLIMIT_FSIZE)
-    resource.setrlimit(resource.RLIMIT_FSIZE, (size, before[1]))
-    try:
-        yield
-    finally:
-        resource.setrlimit(resource.RLIMIT_FSIZE, before)
 
 
 class TestConform:

@@ -357,4 +357,5 @@ NIGHTLY_TRUST = Table(
         col("n_unread", I64, "Claims of the night in languages that the judge does not read.", null=False),
     ]),
     ("recipe", "date"),
+    made_of=("claims", "claim_results", "trace_scores", "reviews"),
 )  # fmt: skip

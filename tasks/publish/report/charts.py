@@ -15,7 +15,7 @@ from markupsafe import Markup
 
 from tasks.core.lazy import lazy
 from tasks.publish.report.pages import words
-from tasks.publish.report.text import count, listed
+from tasks.publish.report.text import count, listed, number
 
 if TYPE_CHECKING:
     import altair as alt
@@ -115,6 +115,16 @@ def trend(points: Sequence[Point], top: float, marks: Sequence[date] = ()) -> Ma
     )
     datasets = {"rows": rows, "marks": [{"x": _ms(night)} for night in marks]}
     return _svg(layers.properties(width=WIDTH, height=HEIGHT), datasets)
+
+
+def in_words(points: Sequence[Point], names: Sequence[str], digits: int) -> str:
+    """The lines of a trend: each name with its first and its last number, and how many nights have one."""
+    lines = []
+    for i, name in enumerate(names):
+        means = [number(p.mean, digits) for p in points if p.series == i and p.mean is not None]
+        nights = f"{means[0]} to {means[-1]} over {len(means)} nights" if len(means) > 1 else "".join(means)
+        lines.append(f"{name}: {nights or 'n/a'}")
+    return "; ".join(lines)
 
 
 def bar(parts: Mapping[str, int]) -> Markup:

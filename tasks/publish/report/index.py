@@ -9,11 +9,11 @@ from typing import Any
 
 from tasks.publish.report import charts
 from tasks.publish.report.charts import Chart, Point
-from tasks.publish.report.text import listed, number
+from tasks.publish.report.text import listed
 
 SUMMARY = "night.json"
 Night = dict[str, Any]
-SHOWN = timedelta(days=89)  # before the latest night, as in the trends of a night's page
+TREND = timedelta(days=89)  # what trends show before their latest night (sql/report/metrics.sql)
 
 
 def summaries(out: Path) -> list[Night]:
@@ -59,7 +59,7 @@ def trends(nights: Sequence[Night]) -> list[dict[str, Any]]:
         nights: See `summaries`.
     """
     own = [n for n in reversed(nights) if "/" not in n["folder"]]
-    recent = [n for n in own if date.fromisoformat(n["date"]) >= date.fromisoformat(own[-1]["date"]) - SHOWN]
+    recent = [n for n in own if date.fromisoformat(n["date"]) >= date.fromisoformat(own[-1]["date"]) - TREND]
     rows = [{**g, "night": n} for n in recent for g in n["groups"]]
     found = []
     for app, its in groupby(sorted(rows, key=lambda r: str(r["app"])), key=lambda r: r["app"]):
@@ -85,13 +85,10 @@ def _trend(app: str, rows: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
         if r["night"]["metric"] == latest["metric"]
     ]
     marks = sorted({date.fromisoformat(r["night"]["date"]) for r in rows if r["night"]["changed"]})
-    words = []
-    for i, (generator, *_) in enumerate(lines):
-        means = [number(p.mean, latest["digits"]) for p in points if p.series == i and p.mean is not None]
-        words.append(f"{generator}: {f'{means[0]} to {means[-1]} over {len(means)} nights' if means else 'n/a'}")
-    summary = f"{latest['metric']} of {app} by night. {'; '.join(words)}"
+    names = [generator for generator, *_ in lines]
+    summary = f"{latest['metric']} of {app} by night. {charts.in_words(points, names, latest['digits'])}"
     top = 100.0 if latest["metric"] == "Groundedness" else 1.0
-    legend = [(charts.swatch(i), generator) for i, (generator, *_) in enumerate(lines)]
+    legend = [(charts.swatch(i), name) for i, name in enumerate(names)]
     return {
         "app": app,
         "chart": Chart(app, charts.trend(points, top, marks), summary),

@@ -15,7 +15,6 @@ from tasks.publish.report.charts import Chart
 from tasks.publish.report.reader import Reader, by_generator, select
 from tasks.publish.report.text import number
 from tasks.publish.report.traces import load
-from tasks.publish.report.trust import trust
 from tasks.publish.report.views import Claim, Row, Trace
 
 LABELS = ("supported", "partially_supported", "unsupported", "contradicted", "abstained", "unjudged", "na")
@@ -121,7 +120,6 @@ def gather(reader: Reader, recipe: Row, night: date, listing: Sequence[Row]) -> 
         "prompts": select(reader, "prompts", **scope),
         "repeats": [r for r in nightly("repeats") if r["number"] != "faithfulness" and r["questions_repeated"]],
         "sessions": nightly("sessions"),
-        "trust": [trust(row) for row in select(reader, "trust", **scope)],
         "triad": _triad(nightly("triad")),
         "waterfall": waterfall.night(nightly("waterfall")),
         "calibrated": waterfall.calibrated(thresholds(recipe, "waterfall")),
@@ -251,12 +249,7 @@ def _trend(
     ]
     if not points:
         return None
-    lines_in_words = []
-    for i, name in enumerate(names):
-        means = [number(p.mean, metric.digits) for p in points if p.series == i and p.mean is not None]
-        nights = f"{means[0]} to {means[-1]} over {len(means)} nights" if len(means) > 1 else "".join(means)
-        lines_in_words.append(f"{name}: {nights or 'n/a'}")
-    summary = f"{metric.title} by night. " + "; ".join(lines_in_words)
+    summary = f"{metric.title} by night. {charts.in_words(points, names, metric.digits)}"
     return Chart(metric.title, charts.trend(points, metric.top, changed), summary)
 
 

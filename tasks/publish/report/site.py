@@ -19,7 +19,7 @@ from tasks.publish.report.pages import render, style
 from tasks.publish.report.reader import Reader, select
 from tasks.publish.report.text import slug
 from tasks.publish.report.traces import load
-from tasks.publish.report.trust import trust
+from tasks.publish.report.trust import Trust, trust
 from tasks.publish.report.views import Row
 
 __all__ = ["Reader", "build", "refused"]
@@ -33,12 +33,14 @@ class _Site:
         name: Unique among the recipes of the night.
         folder: Where they stand below the night's directory: `""`, or a name and a slash.
         listing: The traces that have a page.
+        trust: How far to trust the judge, by app.
     """
 
     recipe: Row
     name: str
     folder: str
     listing: list[dict[str, Any]]
+    trust: Mapping[str, Trust]
 
     @property
     def paged(self) -> frozenset[str]:
@@ -93,7 +95,8 @@ def _site(reader: Reader, night: date, recipe: str, most: int, name: str) -> _Si
     known = nights.recipe_row(reader, recipe)
     listing = select(reader, "listing", recipe=recipe, night=night, limit=most)
     listing.sort(key=lambda r: (r["app"], r["generator"], r["turn"]))
-    return _Site(known, name or known["recipe_name"], f"{slug(name)}/" if name else "", listing)
+    trusted = {row["app"]: trust(row) for row in select(reader, "trust", recipe=recipe, night=night)}
+    return _Site(known, name or known["recipe_name"], f"{slug(name)}/" if name else "", listing, trusted)
 
 
 def _write_site(
@@ -111,6 +114,7 @@ def _write_site(
         recipe=site.recipe,
         night=night,
         listing=site.listing,
+        trust=site.trust.values(),
         paged=site.paged,
         up=f"../{site.back}",
         switch=_switch(site, sites),
@@ -139,7 +143,6 @@ def _trace_pages(reader: Reader, folder: Path, night: date, site: _Site, sites: 
     ids = [r["trace_id"] for r in site.listing]
     beside = {id_: (before, after) for before, id_, after in zip([None, *ids], ids, [*ids[1:], None], strict=False)}
     thresholds, stages = (nights.thresholds(recipe, check) for check in ("triad", "waterfall"))
-    trusted = {r["app"]: trust(r) for r in select(reader, "trust", recipe=recipe["recipe"], night=night)}
     for view in load(reader, recipe, night, ids):
         before, after = (i and slug(i) for i in beside[view.row["trace_id"]])
         html = render(
@@ -151,7 +154,7 @@ def _trace_pages(reader: Reader, folder: Path, night: date, site: _Site, sites: 
             thresholds=thresholds,
             waterfall=waterfall.steps(view.row, stages),
             calibrated=waterfall.calibrated(stages),
-            trust=trusted.get(view.row["app"]),
+            trust=site.trust.get(view.row["app"]),
             before=before,
             after=after,
             up=f"../../{site.back}",
