@@ -14,6 +14,7 @@ from tasks.judging.relevance import score_relevance
 from tasks.judging.verdicts import judge_pairs
 from tasks.publish.publish import load_warehouse, publish_warehouse, rebuild, summary, warehouse_of, write_reports
 from tasks.run.context import Context
+from tasks.scoring.corrected import correct_nights
 from tasks.scoring.grace import score_grace
 from tasks.scoring.nightly import aggregate_nights
 from tasks.scoring.score import score_traces
@@ -53,6 +54,7 @@ def complete(ctx: Context) -> None:
         score_relevance,
         score_traces,
         aggregate_nights,
+        correct_nights,
         load_warehouse,
     ):
         stage(ctx)
