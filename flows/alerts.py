@@ -12,6 +12,8 @@ from typing import Any
 from flows.console import counted
 from flows.runtime import notify
 from tasks.core.config import Alerts
+from tasks.publish import publish
+from tasks.publish.report.opening import Line, digits_of, in_words, title
 from tasks.run.context import Context
 from tasks.run.result import StageResult
 from tasks.scoring.alerts import alerts, write
@@ -47,17 +49,9 @@ def notify_all(contexts: Sequence[Context], announce: Announce | None, send: Sen
     return StageResult(STAGE, computed=changes, notes=tuple(notes)) if changes or notes else None
 
 
-def title(row: Mapping[str, Any]) -> str:
-    """An alert in one line."""
-    went = "fell" if row["direction"] == "down" else "rose"
-    digits = _digits(row)
-    by, before, now = (f"{abs(row[c]):.{digits}f}" for c in ("change", "baseline_mean", "mean"))
-    return f"{_words(row['number'])} of {row['app']} · {row['generator']} {went} by {by} ({before} → {now})"
-
-
 def markdown(row: Mapping[str, Any], recipe: str, report_url: str | None) -> str:
     """An alert with all that is known of it."""
-    digits = _digits(row)
+    digits = digits_of(row)
     low, high = (f"{row[c]:+.{digits}f}" for c in ("change_low", "change_high"))
     nights = "night" if row["nights"] == 1 else f"{row['nights']} nights"
     lines = [
@@ -87,14 +81,6 @@ def _noise(row: Mapping[str, Any], digits: int) -> str:
     if row["noise_sd"] is None:
         return "the judge's own noise in this number was not measured (`leadline noise`)"
     return f"the judge's own noise alone would move it by {row['noise_sd']:.{digits}f} (standard deviation)"
-
-
-def _digits(row: Mapping[str, Any]) -> int:
-    return 1 if row["number"] == "groundedness" else 3
-
-
-def _words(number: str) -> str:
-    return number.replace("_", " ").capitalize()
 
 
 def _announced(ctx: Context, rows: Sequence[Row], announce: Announce) -> tuple[list[Row], list[str]]:
@@ -147,7 +133,9 @@ def _sent(ctx: Context, rows: Sequence[Row], send: Send) -> tuple[list[Row], lis
         ]
         if not due:
             continue
-        message = _message(settings, ctx.settings.name, [(after[i], status) for i, status in due])
+        rows_due = [(after[i], status) for i, status in due]
+        night = publish.latest_night(ctx, {row["date"] for row, _ in rows_due})
+        message = _message(settings, ctx.settings.name, rows_due, night["opening"] if night else ())
         if problem := send(place, *message):
             notes.append(
                 f"{counted(len(due), 'alert')} could not be sent to {place}: {problem}. The next run tries again."
@@ -174,8 +162,8 @@ def _complete(row: Row, settings: Alerts) -> Row:
     return {**row, "sent_at": datetime.now(UTC)} if received.issuperset(settings.notify) else row
 
 
-def _message(settings: Alerts, recipe: str, due: Sequence[tuple[Row, str]]) -> tuple[str, str]:
-    """Title and body, in Markdown, of one message about several alerts."""
+def _message(settings: Alerts, recipe: str, due: Sequence[tuple[Row, str]], opening: Sequence[Line]) -> tuple[str, str]:
+    """Title and body, in Markdown, of one message about several alerts, with what its latest night opens with."""
     titles: Mapping[str, Callable[[Row], str]] = {"fired": title, "recovered": lambda r: f"Back to normal: {title(r)}"}
     (row, status), *more = due
     head = f"Leadline: {titles[status](row)}" + (f", and {counted(len(more), 'alert')} more" if more else "")
@@ -185,4 +173,5 @@ def _message(settings: Alerts, recipe: str, due: Sequence[tuple[Row, str]]) -> t
         else f"**{titles[status](row)}**\n\n- reported on {row['date']}; the last night of it was {row['until']}"
         for row, status in due
     ]
-    return head, "\n\n".join(parts)
+    night = "\n".join(f"- {line['about']}: {_plain(in_words(line))}" for line in opening if line["about"] != "changed")
+    return head, "\n\n".join(filter(None, [*parts, night]))

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from flows.options import Config, From, Night, NoPrefect, RetryFailures, To, days_or_yesterday, uses_prefect
+from flows.options import Config, From, Night, NoPrefect, RetryFailures, To, days_or_yesterday, one_of, uses_prefect
 from flows.runtime.temporary_server import flows_with
 from tasks.core.paths import CONFIG
 
@@ -21,6 +21,7 @@ def command(
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Print what is missing; change nothing.")] = False,
     retry_failures: RetryFailures = False,
     no_prefect: NoPrefect = False,
+    fmt: Annotated[str, one_of("table", "json")] = "table",
 ) -> None:
     """Complete a day or a range: ingest, claims, verdicts, scores, tables, report."""
     first, last = days_or_yesterday(on, start, end)
@@ -44,6 +45,6 @@ def command(
         from flows.runtime.run import DELAYS_S, Local
 
         outcome = run(build(), Local(DELAYS_S, prefect_slots=False), retry_failures=retry_failures)
-    from flows.nightly.summary import show
+    from flows.nightly import summary
 
-    show(outcome)
+    (summary.show_json if fmt == "json" else summary.show)(outcome)

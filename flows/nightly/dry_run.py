@@ -12,6 +12,7 @@ from pathlib import Path
 from rich.console import Console
 from rich.table import Table
 
+from flows.console import note
 from tasks.claims.extract import extract_claims
 from tasks.ingest.ingest import ingest
 from tasks.judging.estimate import Estimate, JudgeEstimate, estimate
@@ -22,12 +23,13 @@ from tasks.run.scope import ALWAYS
 
 @dataclass(frozen=True, slots=True)
 class Missing:
-    """Rows that a run would compute, for all its recipes together."""
+    """Rows that a run would compute, for all its recipes together, and what ingest would note: refused rows."""
 
     traces: int
     claims: int
     pairs: int
     judging: Estimate
+    notes: tuple[str, ...]
 
 
 def measure(config: Path, first: date, last: date) -> Missing:
@@ -38,13 +40,13 @@ def measure(config: Path, first: date, last: date) -> Missing:
     """
     with tempfile.TemporaryDirectory(prefix="leadline-dry-run-") as overlay:
         contexts = build_contexts(config, first, last, overlay=Path(overlay))
-        traces = ingest(replace(contexts[0], days=ALWAYS)).computed
+        read = ingest(replace(contexts[0], days=ALWAYS))
         claims = sum(extract_claims(ctx, modelless=True).computed for ctx in contexts)
         pairs = sum(plan_pairs(ctx).computed for ctx in contexts)
         judging = estimate(*contexts)
         for ctx in contexts:
             ctx.close()
-    return Missing(traces, claims, pairs, judging)
+    return Missing(read.computed, claims, pairs, judging, read.notes)
 
 
 def show(missing: Missing, first: date, last: date) -> None:
@@ -72,6 +74,8 @@ def show(missing: Missing, first: date, last: date) -> None:
         table.add_row(name, f"{n:,}")
     console = Console()
     console.print(table)
+    for text in missing.notes:
+        note(text, console)
     costs = [_cost(judging, len(work.judges)) for judging in work.judges]
     costs += [f"Asking for {a.stage} reads about {a.tokens:,} tokens." for a in work.requests if a.requests]
     console.print(" ".join([*costs, "Nothing was changed."]), highlight=False, soft_wrap=True)

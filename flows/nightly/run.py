@@ -15,7 +15,7 @@ from tasks.judging import grades, verdicts
 from tasks.judging.pairs import plan_pairs
 from tasks.judging.relevance import score_by
 from tasks.publish import publish
-from tasks.publish.report.trust import Trust
+from tasks.publish.report.index import Night
 from tasks.run.cascade import CascadeJudge
 from tasks.run.context import Context
 from tasks.run.result import StageResult
@@ -31,15 +31,17 @@ class Outcome:
     """What a run shows at its end.
 
     Attributes:
-        recipes: Each recipe of the run, with what `publish.summary` gives.
+        recipes: Each recipe of the run, with one row per app and generator (`sql/report/summary.sql`).
         alerts: Those of the run's days, with the recipe's name; raised or ended on these days.
         refused: The first and the last night of the rows that were refused; None where none was.
+        nights: What the report keeps of the last night, by recipe; None without a page.
     """
 
     stages: tuple[StageResult, ...]
-    recipes: tuple[tuple[Context, list[dict[str, Any]], list[Trust]], ...]
+    recipes: tuple[tuple[Context, list[dict[str, Any]]], ...]
     alerts: tuple[tuple[str, dict[str, Any]], ...] = ()
     refused: tuple[date, date] | None = None
+    nights: tuple[Night | None, ...] = ()
 
 
 def run(contexts: Sequence[Context], runner: Runner, *, retry_failures: bool = False) -> Outcome:
@@ -63,11 +65,12 @@ def run(contexts: Sequence[Context], runner: Runner, *, retry_failures: bool = F
         written = _written_back(contexts, runner)
         return Outcome(
             (*record.stages, *([written] if written else [])),
-            tuple((ctx, *publish.summary(ctx)) for ctx in counted),
+            tuple((ctx, publish.summary(ctx)) for ctx in counted),
             tuple(
                 (ctx.settings.name, row) for ctx in counted for row in alerting.alerts_on(ctx, *ctx.requested_days())
             ),
             record.refused_nights(),
+            tuple(publish.latest_night(ctx, ctx.requested_days()) for ctx in counted),
         )
 
 

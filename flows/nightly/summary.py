@@ -3,13 +3,14 @@
 from typing import Any
 
 from rich import box
+from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
-from flows import alerts
 from flows.console import console as wide
-from flows.console import interval
+from flows.console import interval, print_json, print_lines
 from flows.nightly.run import Outcome
+from tasks.publish.report.opening import in_words, title
 from tasks.publish.report.text import number
 from tasks.run.result import StageResult
 from tasks.stats.agreement import Interval
@@ -38,11 +39,11 @@ def show(outcome: Outcome) -> None:
     """Print the run's result to standard output."""
     console = wide()
     several = len(outcome.recipes) > 1
-    for ctx, rows, _ in outcome.recipes:
+    for ctx, rows in outcome.recipes:
         citations = ctx.settings.method == "citations"
-        title = f"{'Citation groundedness' if citations else 'Groundedness'} {ctx.first} to {ctx.last}"
+        what = f"{'Citation groundedness' if citations else 'Groundedness'} {ctx.first} to {ctx.last}"
         table = Table(
-            title=f"{title}, recipe {escape(ctx.label)}" if several else title,
+            title=f"{what}, recipe {escape(ctx.label)}" if several else what,
             title_style="bold",
             title_justify="left",
             box=box.SIMPLE,
@@ -53,17 +54,7 @@ def show(outcome: Outcome) -> None:
             table.add_row(*(_citation_cells(row) if citations else _cells(row)))
         console.print(table)
         console.print(f"[dim]{CITATION_LEGEND if citations else LEGEND}[/dim]")
-    for name, alert in outcome.alerts:
-        what = "returned" if alert["status"] == "recovered" else "alert"
-        layer = f", likely layer {alert['layer']}" if alert["layer"] else ""
-        of = f", recipe {escape(name)}" if several else ""
-        console.print(
-            f"[bold red]{what}[/bold red] {alert['date']}: {escape(alerts.title(alert))}{layer}{of}", highlight=False
-        )
-    for ctx, trust in ((ctx, one) for ctx, _, trusted in outcome.recipes for one in trusted):
-        of = f" (recipe {ctx.settings.name})" if several else ""
-        line = " ".join(filter(None, (f"trust      {trust.app}{of}: {trust.agreement}", trust.command)))
-        console.print(line, highlight=False, soft_wrap=True, markup=False)
+    _show_nights(outcome, console)
     ctx = outcome.recipes[0][0]
     cost = Table(title="Run cost", title_style="bold", title_justify="left", box=box.SIMPLE, collapse_padding=True)
     for name in ("stage", "computed", "reused", "tokens", "seconds"):
@@ -85,6 +76,45 @@ def show(outcome: Outcome) -> None:
         console.print(f"refused    {command}", highlight=False, soft_wrap=True, markup=False)
     console.print(f"report     {ctx.config.report.dir / 'index.html'}", highlight=False, soft_wrap=True)
     console.print(f"warehouse  {ctx.config.warehouse}", highlight=False, soft_wrap=True)
+
+
+def _show_nights(outcome: Outcome, console: Console) -> None:
+    """What the last night opens with; the alerts of other nights before it."""
+    several = len(outcome.recipes) > 1
+    opened = {night["date"] for night in outcome.nights if night}
+    for name, alert in outcome.alerts:
+        if str(alert["date"]) in opened or str(alert["recovered_on"]) in opened:
+            continue  # it stands below
+        what = "returned" if alert["status"] == "recovered" else "alert"
+        layer = f", likely layer {alert['layer']}" if alert["layer"] else ""
+        of = f", recipe {escape(name)}" if several else ""
+        console.print(
+            f"[bold red]{what}[/bold red] {alert['date']}: {escape(title(alert))}{layer}{of}", highlight=False
+        )
+    for night in filter(None, outcome.nights):
+        of = f", recipe {escape(night['recipe_name'])}" if several else ""
+        console.print(f"\n[bold]Night of {night['date']}{of}[/bold]", highlight=False)
+        for line in night["opening"]:
+            command = f": {line['command']}" if line["command"] else ""
+            print_lines(f"{line['about']:<12} {in_words(line)}{command}", out=console)
+
+
+def show_json(outcome: Outcome) -> None:
+    """Print the same as one JSON object."""
+    ctx = outcome.recipes[0][0]
+    print_json({
+        "first": ctx.first,
+        "last": ctx.last,
+        "recipes": [
+            {"recipe": of.recipe, "recipe_name": of.settings.name, "groups": rows, "night": night}
+            for (of, rows), night in zip(outcome.recipes, outcome.nights, strict=True)
+        ],
+        "alerts": [{"recipe_name": name, **alert} for name, alert in outcome.alerts],
+        "stages": outcome.stages,
+        "refused": outcome.refused,
+        "report": str(ctx.config.report.dir / "index.html"),
+        "warehouse": str(ctx.config.warehouse),
+    })  # fmt: skip
 
 
 def tokens(stage: StageResult) -> str:

@@ -1,7 +1,7 @@
 """Publish: the lake into the warehouse, the nights into the report, and the warehouse to where people query it."""
 
 import shutil
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from datetime import date
 from typing import Any
 
@@ -21,9 +21,8 @@ from tasks.core.schemas import (
     TRACE_SCORES,
     TRACES,
 )
-from tasks.publish.report import site
+from tasks.publish.report import index, site
 from tasks.publish.report.index import TREND
-from tasks.publish.report.trust import Trust, trust
 from tasks.run.context import Context
 from tasks.run.result import StageResult
 from tasks.scoring.alerts import alerts_on
@@ -60,20 +59,30 @@ def write_reports(
     days = sorted({date.fromisoformat(d) for c in contexts for d in ctx.lake.values(NIGHTS, c.recipe)})
     wanted = [d for d in days if any(c.covers(d) for c in contexts)]
     out = ctx.config.report.dir
-    computed = 0
+    computed, watched = 0, ctx.config.alerts.model_dump(include={"numbers", "least_nights", "least_traces"})
     with tracked(ctx.progress, "report", len(wanted)), warehouse_of(ctx).connect() as connection:
         reader = Reader(connection)
         for night in wanted:
             shown = [d for d in days if night - TREND <= d <= night]
             first, *beside = [c for c in contexts if c.covers(night)]
             refused = site.refused(reader, night)
-            token = keys.version([refused, *(_token(c, shown) for c in (first, *beside))])
+            token = keys.version([refused, ctx.config_option, watched, *(_token(c, shown) for c in (first, *beside))])
             mark = out / str(night) / MARK
             if not (mark.exists() and mark.read_text() == token):
                 for table in OF_A_NIGHT:  # the report then opens no file of another night
                     bind(connection, table.name, ctx.lake.parts(table, days=(night, night)))
                 most = ctx.config.report.max_trace_pages
-                build(reader, out, night, first.recipe, most, {c.label: c.recipe for c in beside}, refused)
+                build(
+                    reader,
+                    out,
+                    night,
+                    first.recipe,
+                    most,
+                    {c.label: c.recipe for c in beside},
+                    refused,
+                    ctx.config.alerts,
+                    ctx.config_option,
+                )
                 mark.write_text(token)
                 computed += 1
             ctx.progress.advance()
@@ -89,23 +98,25 @@ def publish_warehouse(ctx: Context) -> StageResult:
     return StageResult("publish", computed=changed)
 
 
-def summary(ctx: Context) -> tuple[list[dict[str, Any]], list[Trust]]:
-    """The run's days, a row per app and generator (`sql/report/summary.sql`), with the interval of the main number.
-
-    Beside them, how far to trust the judge on each app of the last day.
-    """
+def summary(ctx: Context) -> list[dict[str, Any]]:
+    """The run's days, a row per app and generator (`sql/report/summary.sql`), with the interval of the main number."""
     days = ctx.requested_days()
     params = {"recipe": ctx.recipe, "first": min(days, default=None), "last": max(days, default=None)}
     with warehouse_of(ctx).connect() as connection:
-        reader = Reader(connection)
-        rows = reader.rows(sql("report/summary"), params)
-        known = reader.rows(sql("report/trust"), {"recipe": ctx.recipe, "night": params["last"]})
+        rows = Reader(connection).rows(sql("report/summary"), params)
     rows = [row for row in rows if ctx.scope.takes(row["app"])]  # of the others, a shadow or a backfill may have some
     most = 1.0 if ctx.settings.method == "citations" else 100.0
     for row in rows:
         total, n = (np.array(row.pop(name) or [], np.float64) for name in ("total", "n"))
         row["low"], row["high"] = interval(means(total, n), 0.0, most) or (None, None)
-    return rows, [trust(row, ctx.config_option) for row in known if ctx.scope.takes(row["app"])]
+    return rows
+
+
+def latest_night(ctx: Context, days: Collection[date]) -> index.Night | None:
+    """What the report keeps of the latest of these nights that has a page, with the lines that it opens with."""
+    wanted = {str(day) for day in days}
+    known = index.summaries(ctx.config.report.dir)
+    return next((n for n in known if n["recipe"] == ctx.recipe and n["date"] in wanted), None)
 
 
 def rebuild(lake: Lake, warehouse: Warehouse) -> int:

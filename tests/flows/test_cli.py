@@ -363,6 +363,7 @@ def test_the_end_of_a_run_says_what_was_refused_and_how_to_read_it(
     change(world, sources=[{"kind": "jsonl", "paths": ["logs/{date}.jsonl"]}])
     answers = make_traces(1, 5, days=1)
     write(root / "logs" / f"{FIRST}.jsonl", [*answers, "{not json", '{"trace_id": "cut', "[1, 2]"])
+    dry = leadline("nightly", "--config", world.config, "--date", FIRST, "--dry-run", env=without_prefect)
     ended = leadline("nightly", "--config", world.config, "--date", FIRST, env=without_prefect)
     assert ended.returncode == 0, ended.stderr.decode()
     # As each line begins: an object that breaks off, another one, and a list.
@@ -370,9 +371,11 @@ def test_the_end_of_a_run_says_what_was_refused_and_how_to_read_it(
         f"3 rows were refused (malformed_json 2, wrong_type 1): logs/{FIRST}.jsonl:6, logs/{FIRST}.jsonl:7, "
         f"logs/{FIRST}.jsonl:8."
     )
+    assert note in " ".join(dry.stdout.decode().split())
     printed = ended.stdout.decode()
     assert note in " ".join(printed.split())
-    (shown,) = [line for line in printed.splitlines() if line.startswith("refused ")]
+    (of_night, shown) = [line for line in printed.splitlines() if line.startswith("refused ")]
+    assert of_night == "refused      3 rows: malformed_json 2; wrong_type 1"
     program, *args = shlex.split(shown.removeprefix("refused "))
     assert program == "leadline"
     found = command(*args, "--format", "json")
@@ -381,8 +384,18 @@ def test_the_end_of_a_run_says_what_was_refused_and_how_to_read_it(
     assert json.loads(runs.out) == {"rows_quarantined": 3, "notes": [note]}
     page = (world.out / "report" / str(FIRST) / "index.html").read_text()
     assert "3 rows of this night were refused." in page
+    as_json = leadline("nightly", "--config", world.config, "--date", FIRST, "--format", "json", env=without_prefect)
+    given = json.loads(as_json.stdout)
+    (recipe,) = given["recipes"]
+    assert (given["first"], given["stages"][0]["computed"]) == (str(FIRST), 0)
+    assert (recipe["night"]["date"], sum(group["traces"] for group in recipe["groups"])) == (str(FIRST), 5)
+    about = {line["about"]: line["text"] for line in recipe["night"]["opening"]}
+    assert about["refused"] == "3 rows: malformed_json 2; wrong_type 1"
+    assert about["not watched"].startswith("alerts need 20 scored traces: docs · ")
     again = leadline("nightly", "--config", world.config, "--date", FIRST, env=without_prefect)
-    assert "refused" not in again.stdout.decode()  # this run refused none
+    shown = again.stdout.decode()
+    assert note not in shown  # this run refused none
+    assert of_night in shown  # and the night keeps them in sight
 
 
 @pytest.mark.slow

@@ -188,6 +188,12 @@ def test_a_drop_is_found_announced_and_sent_once(
     assert "likely layer: generator" in message["message"]
     assert f"https://reports.example.org/leadline/{alert['date']}/index.html" in message["message"]
     assert all(t in message["message"] for t in alert["worst_trace_ids"])
+    opening = json.loads((world.out / "report" / str(alert["date"]) / "night.json").read_text())["opening"]
+    assert {"read", "label"} <= {line["about"] for line in opening}
+    for line in opening:
+        assert (f"- {line['about']}: " in message["message"]) == (
+            line["about"] != "changed"
+        )  # that is the message itself
     (sent,) = read(world.warehouse, "FROM alerts")
     assert [(s["place"], s["status"]) for s in sent["sent"]] == [("env:LEADLINE_HOOK", "fired")]
     assert sent["sent_at"] is not None

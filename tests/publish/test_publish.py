@@ -14,7 +14,6 @@ from tasks.judging.relevance import score_relevance
 from tasks.judging.verdicts import judge_pairs
 from tasks.publish.publish import load_warehouse, publish_warehouse, rebuild, summary, warehouse_of, write_reports
 from tasks.run.context import Context
-from tasks.scoring.corrected import correct_nights
 from tasks.scoring.grace import score_grace
 from tasks.scoring.nightly import aggregate_nights
 from tasks.scoring.score import score_traces
@@ -54,7 +53,6 @@ def complete(ctx: Context) -> None:
         score_relevance,
         score_traces,
         aggregate_nights,
-        correct_nights,
         load_warehouse,
     ):
         stage(ctx)
@@ -195,8 +193,7 @@ def test_the_summary_is_of_the_runs_days_and_recipe(tmp_path: Path) -> None:
     night(ctx, DAY, "t1", "t2")
     night(ctx, NEXT, "t3")
     complete(ctx)
-    (row,), (trust,) = summary(ctx)
-    assert (trust.app, trust.state) == ("shop", "unchecked")
+    (row,) = summary(ctx)
     assert (row["app"], row["generator"], row["traces"], row["grounded_n"], row["groundedness"]) == (
         "shop",
         "g-1",
@@ -207,5 +204,5 @@ def test_the_summary_is_of_the_runs_days_and_recipe(tmp_path: Path) -> None:
     assert (row["low"], row["high"]) == (None, None)  # one question, asked three times
     assert "total" not in row
     one = context(tmp_path, judge=Watched(), recipe={"pairing": {"joint_words": 0}})
-    assert [r["traces"] for r in summary(one)[0]] == [2]
-    assert summary(context(tmp_path, recipe={"scoring": {"misuse_penalty": 9}})) == ([], [])
+    assert [r["traces"] for r in summary(one)] == [2]
+    assert summary(context(tmp_path, recipe={"scoring": {"misuse_penalty": 9}})) == []

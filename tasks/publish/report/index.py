@@ -23,32 +23,45 @@ def summaries(out: Path) -> list[Night]:
     """
     files = [*out.glob(f"[0-9]*/{SUMMARY}"), *out.glob(f"[0-9]*/*/{SUMMARY}")]
     found = [
-        {"metric": "Groundedness", "digits": 1, "alerts": 0, "prompts": [], **json.loads(f.read_text(encoding="utf-8"))}
-        | {"folder": f.parent.relative_to(out).as_posix()}
-        for f in files
+        {**json.loads(f.read_text(encoding="utf-8")), "folder": f.parent.relative_to(out).as_posix()} for f in files
     ]
     found.sort(key=lambda n: ("/" in n["folder"], n["folder"]))
     found.sort(key=lambda n: str(n["date"]))
     before: dict[str, Night] = {}
     for night in found:
         earlier = before.get(night["recipe_name"])
-        night["changed"] = _changes(earlier, night) if earlier else []
+        night["changed"] = changes(earlier, night) if earlier else []
         before[night["recipe_name"]] = night
     return sorted(found, key=lambda n: str(n["date"]), reverse=True)
 
 
-def _changes(before: Night, night: Night) -> list[str]:
+def latest(nights: Sequence[Night], recipe_name: str, before: date) -> Night | None:
+    """The latest night of a recipe before another one.
+
+    Args:
+        nights: See `summaries`.
+    """
+    return next((n for n in nights if n["recipe_name"] == recipe_name and n["date"] < before.isoformat()), None)
+
+
+def changes(before: Night, night: Night) -> list[str]:
     """What is measured otherwise, or answered otherwise, than on the night before."""
     found = []
     if before["judge_version"] != night["judge_version"]:
         found.append(f"judge {night['judge_name']} (before: {before['judge_name']})")
     elif before["recipe"] != night["recipe"]:
         found.append("settings of the recipe")
-    earlier = {(p["app"], p["generator"]): p["versions"] for p in before["prompts"]}
-    for p in night["prompts"]:
-        versions = earlier.get((p["app"], p["generator"]))
-        if versions and versions != p["versions"]:
-            found.append(f"prompt of {p['generator']} {listed(p['versions'])} (before: {listed(versions)})")
+    earlier = {(s["app"], s["generator"]): s for s in before["setups"]}
+    apps = {app for app, _ in earlier}
+    for now in night["setups"]:
+        then = earlier.get((now["app"], now["generator"]))
+        if then is None:
+            found += [f"new generator {now['generator']} of {now['app']}"] if now["app"] in apps else []
+            continue
+        for what in ("prompt", "retriever"):
+            names, old = now[f"{what}s"], then[f"{what}s"]
+            if old and names != old:
+                found.append(f"{what} of {now['generator']} {listed(names) or 'not named'} (before: {listed(old)})")
     return found
 
 

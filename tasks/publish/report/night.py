@@ -12,6 +12,7 @@ from tasks.core.errors import LeadlineError
 from tasks.core.grades import GRADES, RANGES
 from tasks.publish.report import charts, waterfall
 from tasks.publish.report.charts import Chart
+from tasks.publish.report.opening import READ
 from tasks.publish.report.reader import Reader, by_generator, select
 from tasks.publish.report.text import number
 from tasks.publish.report.traces import load
@@ -117,7 +118,9 @@ def gather(reader: Reader, recipe: Row, night: date, listing: Sequence[Row]) -> 
         "stages": {s["stage"].removeprefix(own): s for s in (run["stages"] or ())} if run else {},
         "trends": _trends(metrics, METRICS[method]),
         "alerts": select(reader, "alerts", **scope),
-        "prompts": select(reader, "prompts", **scope),
+        "setups": select(reader, "setups", **scope),
+        "to_read": select(reader, "to_read", **scope, limit=READ),
+        "history": [m for m in metrics if m["recipe"] == recipe["recipe"] and m["metric"] == METRICS[method][0].name],
         "repeats": [r for r in nightly("repeats") if r["number"] != "faithfulness" and r["questions_repeated"]],
         "sessions": nightly("sessions"),
         "triad": _triad(nightly("triad")),
@@ -169,7 +172,7 @@ def summary(recipe: Row, night: date, page: Mapping[str, Any]) -> dict[str, Any]
         "claims_judged": sum(c["claims_judged"] for c in page["claims"]),
         "claims_misused": sum(c["claims_misused"] for c in page["claims"]),
         "alerts": sum(bool(alert["fired"]) for alert in page["alerts"]),
-        "prompts": page["prompts"],
+        "setups": page["setups"],
         "quarantined": sum(q["n"] for q in page["quarantine"]),
         "groups": [
             {"app": g["app"], "generator": g["generator"]}

@@ -11,10 +11,12 @@ from datetime import date
 from pathlib import Path
 from typing import Any
 
+from tasks.core.config import Alerts
 from tasks.publish.report import index, waterfall
 from tasks.publish.report import night as nights
 from tasks.publish.report.files import replacing, write
 from tasks.publish.report.night import refused
+from tasks.publish.report.opening import opening
 from tasks.publish.report.pages import render, style
 from tasks.publish.report.reader import Reader, select
 from tasks.publish.report.text import slug
@@ -61,6 +63,8 @@ def build(
     max_trace_pages: int,
     others: Mapping[str, str] | None = None,
     left_out: Mapping[str, Sequence[Row]] | None = None,
+    watch: Alerts | None = None,
+    option: str = "",
 ) -> Path:
     """Write the pages of one night, and refresh the list of nights.
 
@@ -71,6 +75,8 @@ def build(
         others: Further recipes of the night by name; their pages stand in directories below it.
         max_trace_pages: Traces that get a page of their own, the worst first.
         left_out: What `refused` gives, where it is at hand.
+        watch: The settings of alerts; the defaults if not given.
+        option: The option of commands that names the config, with a space before it.
 
     Returns:
         The night's page, `out/<night>/index.html`.
@@ -79,23 +85,25 @@ def build(
         LeadlineError: The recipe is unknown, or the site can't be written.
     """
     beside = (others or {}).items()
-    sites = [_site(reader, night, r, max_trace_pages, name) for name, r in (("", recipe), *beside)]
+    sites = [_site(reader, night, r, max_trace_pages, name, option) for name, r in (("", recipe), *beside)]
     place = out / night.isoformat()
     left_out = refused(reader, night) if left_out is None else left_out
+    known = index.summaries(out)
     write(out / "style.css", style())
     with replacing(place) as fresh:
         for site in sites:
-            _write_site(reader, fresh / site.folder, night, site, sites, left_out)
+            before = index.latest(known, site.recipe["recipe_name"], night)
+            _write_site(reader, fresh / site.folder, night, site, sites, left_out, before, watch or Alerts())
     every = index.summaries(out)
     write(out / "index.html", render("index", nights=every, trends=index.trends(every)))
     return place / "index.html"
 
 
-def _site(reader: Reader, night: date, recipe: str, most: int, name: str) -> _Site:
+def _site(reader: Reader, night: date, recipe: str, most: int, name: str, option: str) -> _Site:
     known = nights.recipe_row(reader, recipe)
     listing = select(reader, "listing", recipe=recipe, night=night, limit=most)
     listing.sort(key=lambda r: (r["app"], r["generator"], r["turn"]))
-    trusted = {row["app"]: trust(row) for row in select(reader, "trust", recipe=recipe, night=night)}
+    trusted = {row["app"]: trust(row, option) for row in select(reader, "trust", recipe=recipe, night=night)}
     return _Site(known, name or known["recipe_name"], f"{slug(name)}/" if name else "", listing, trusted)
 
 
@@ -106,22 +114,28 @@ def _write_site(
     site: _Site,
     sites: Sequence[_Site],
     left_out: Mapping[str, Sequence[Row]],
+    before: index.Night | None,
+    watch: Alerts,
 ) -> None:
     _trace_pages(reader, folder / "traces", night, site, sites)
     page = {**nights.gather(reader, site.recipe, night, site.listing), **left_out}
+    summary = nights.summary(site.recipe, night, page)
+    changed = index.changes(before, summary) if before else []
+    summary["opening"] = opening(page, site.trust.values(), changed, watch)
     html = render(
         "night",
         recipe=site.recipe,
         night=night,
         listing=site.listing,
         trust=site.trust.values(),
+        opening=summary["opening"],
         paged=site.paged,
         up=f"../{site.back}",
         switch=_switch(site, sites),
         **page,
     )
     write(folder / "index.html", html)
-    write(folder / index.SUMMARY, json.dumps(nights.summary(site.recipe, night, page), ensure_ascii=False))
+    write(folder / index.SUMMARY, json.dumps(summary, ensure_ascii=False))
 
 
 def _switch(site: _Site, sites: Sequence[_Site], trace_id: str | None = None) -> list[tuple[str, str | None]]:

@@ -3,6 +3,7 @@
 docs/methods.md#how-far-to-trust-a-judge. The numbers are rows of `sql/report/trust.sql`.
 """
 
+import math
 import shlex
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -13,6 +14,7 @@ from tasks.publish.report.text import number, percent, plural
 WIDE = 0.2  # an interval of the balanced accuracy from end to end: ± 10 points
 POOR = 0.6
 ANSWERS = 30  # to label, for a first look
+AIM = 0.05  # half of the interval that is narrow enough
 State = Literal["unchecked", "few", "checked"]
 
 
@@ -23,6 +25,7 @@ class Trust:
     Attributes:
         accuracy: Its balanced accuracy, with the interval; "n/a" without any.
         agreement: How far it agrees with people, in a sentence.
+        needed: Answers to label until its balanced accuracy is known to ± 5 points, estimated from the labels so far.
         command: What to run for more labels; None where there are enough.
         poor: Its balanced accuracy is below 0.6, near guessing.
         rest: Further sentences: its doubt, its languages, its noise.
@@ -32,6 +35,7 @@ class Trust:
     state: State
     accuracy: str
     agreement: str
+    needed: int
     command: str | None
     poor: bool
     rest: tuple[str, ...]
@@ -58,7 +62,7 @@ def trust(row: Mapping[str, Any], option: str = "") -> Trust:
     known = _with_interval(row, "accuracy")
     poor = row["accuracy"] is not None and row["accuracy"] < POOR
     wanted = None if state == "checked" else command
-    return Trust(row["app"], state, known, agreement, wanted, poor, tuple(_rest(row)))
+    return Trust(row["app"], state, known, agreement, _needed(row), wanted, poor, tuple(_rest(row)))
 
 
 def _state(row: Mapping[str, Any]) -> State:
@@ -66,6 +70,14 @@ def _state(row: Mapping[str, Any]) -> State:
         return "unchecked"
     low, high = row["accuracy_low"], row["accuracy_high"]
     return "checked" if low is not None and high - low <= WIDE else "few"
+
+
+def _needed(row: Mapping[str, Any]) -> int:
+    """Intervals get narrower with the square root of the number of answers."""
+    if row["accuracy_low"] is None:
+        return ANSWERS
+    half = float(row["accuracy_high"] - row["accuracy_low"]) / 2
+    return max(0, math.ceil(round(int(row["n_questions"]) * ((half / AIM) ** 2 - 1), 6)))
 
 
 def _rest(row: Mapping[str, Any]) -> list[str]:

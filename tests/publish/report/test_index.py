@@ -8,7 +8,7 @@ from kit.html_tree import parse
 from kit.report_nights import by_hand
 from kit.report_rows import JUDGE, NIGHT, RECIPE, nightly
 
-from tasks.publish.report.index import summaries
+from tasks.publish.report.index import changes, summaries
 from tasks.publish.report.site import build
 
 BEFORE = NIGHT - timedelta(1)
@@ -70,6 +70,18 @@ def test_another_prompt_is_named_with_the_one_before(tmp_path: Path) -> None:
     (first, second) = changed(tmp_path)
     assert (sorted(first), second) == ([f"prompt of {g} v<5> (before: v4)" for g in generators], [])
     assert "Changed since the night before: prompt of" in page.words()
+
+
+def test_another_retriever_and_a_new_generator_are_named(tmp_path: Path) -> None:
+    generator = by_hand().tables["trace_scores"][0]["generator"]
+    at = {"app": "support", "generator": generator, "prompts": []}
+    before = {"judge_version": "j", "recipe": "r", "setups": [{**at, "retrievers": ["bm25"]}]}
+    new = [{**at, "retrievers": ["bm25", "e5"]}, {**at, "generator": "next", "retrievers": []}]
+    other = {**at, "app": "hr", "retrievers": []}  # an application that was not there has no new generator
+    assert changes(before, {**before, "setups": [*new, other]}) == [
+        f"retriever of {generator} bm25 and e5 (before: bm25)",
+        "new generator next of support",
+    ]
 
 
 def test_another_judge_is_named_with_the_one_before(tmp_path: Path) -> None:
