@@ -66,7 +66,7 @@ def write_reports(
             shown = [d for d in days if night - TREND <= d <= night]
             first, *beside = [c for c in contexts if c.covers(night)]
             refused = site.refused(reader, night)
-            token = keys.version([refused, ctx.config_option, watched, *(_token(c, shown) for c in (first, *beside))])
+            token = keys.version([refused, watched, *(_token(c, shown) for c in (first, *beside))])
             mark = out / str(night) / MARK
             if not (mark.exists() and mark.read_text() == token):
                 for table in OF_A_NIGHT:  # the report then opens no file of another night

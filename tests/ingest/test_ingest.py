@@ -168,9 +168,10 @@ class TestRefusedRows:
         [
             (["{"], "1 row was refused (malformed_json 1): logs/a.jsonl:2."),
             (
-                ["{", trace("t2", "Secret.", question=""), "{", "{"],
-                "4 rows were refused (malformed_json 3, empty_question 1): the first at logs/a.jsonl:2, "
-                "logs/a.jsonl:3, logs/a.jsonl:4.",
+                ["{", trace("t2", "Secret.", question=""), *"{{{{{{{{{"],
+                "11 rows were refused (malformed_json 10, empty_question 1): the first at "
+                + ", ".join(f"logs/a.jsonl:{line}" for line in range(2, 12))
+                + ".",
             ),
         ],
         ids=["one", "several"],

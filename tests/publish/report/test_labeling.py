@@ -128,6 +128,7 @@ class TestInABrowser:
         page.keyboard.down("3")
         page.keyboard.down("3")  # held down: it labels one claim, and not those that follow
         page.keyboard.up("3")
+        expect(page.locator("#progress")).to_have_text("Claim 2 of 4; 1 labeled, 3 open.")
         page.reload()
         expect(page.locator("#progress")).to_have_text("Claim 2 of 4; 1 labeled, 3 open.")
         page.on("dialog", lambda dialog: dialog.accept())
