@@ -92,9 +92,11 @@ trace AS (
         claim.citation_precision,
         coalesce(cut.only_reasoning, FALSE)
         OR coalesce(text_redacted_at IS NULL AND NOT regexp_matches(answer, '[^\s\p{Z}]'), FALSE) AS is_empty,
+        -- It only says that there is no answer.
+        NOT is_empty AND cut.refusals > 0 AND claim.total IS NULL AS declines,
         coalesce(claim.used, []) AS used,
         claim.weakest_support,
-        CASE WHEN NOT is_empty THEN relevant.answer_relevance END AS answer_relevance,
+        CASE WHEN NOT (is_empty OR coalesce(declines, FALSE)) THEN relevant.answer_relevance END AS answer_relevance,
         relevant.answerability,
         -- A chunk without a score might be the best one.
         CASE WHEN relevant.chunks_scored = len(traces.chunks) THEN relevant.best_chunk END AS context_relevance,
@@ -120,7 +122,7 @@ trace AS (
             ELSE 'scored'
         END AS answerability_status,
         CASE
-            WHEN is_empty THEN 'na'
+            WHEN is_empty OR declines THEN 'na'
             WHEN relevant.answer_relevance IS NULL THEN 'unjudged'
             ELSE 'scored'
         END AS answer_relevance_status,
@@ -174,7 +176,7 @@ SELECT
         WHEN is_empty THEN 'no_answer'
         WHEN len(chunks) = 0 THEN 'no_context'
         WHEN total > 0 THEN 'not_shown' -- what it claims was held against nothing
-        WHEN refusals > 0 THEN 'refusal'
+        WHEN declines THEN 'refusal'
         ELSE 'no_claims'
     END AS groundedness_na,
     groundedness_score,
@@ -211,6 +213,7 @@ SELECT
     CASE
         WHEN context_relevance_status <> 'scored' THEN NULL
         WHEN context_relevance < $t_context THEN 'retrieval'
+        WHEN groundedness_na = 'refusal' THEN 'declined'
         WHEN groundedness_status <> 'scored' THEN NULL
         WHEN groundedness_score < $t_groundedness THEN 'generator'
         WHEN answer_relevance_status <> 'scored' THEN NULL
@@ -231,7 +234,7 @@ SELECT
     CASE
         WHEN coalesce(context_relevance < $w_retrieval, TRUE) THEN 'retrieval'
         -- An answer that only says that there is none.
-        WHEN refusals > 0 AND total = 0 THEN 'answerability'
+        WHEN declines THEN 'answerability'
         WHEN coalesce(answerability < $w_answerability, TRUE) THEN 'answerability'
         WHEN stopping > 0 OR coalesce(weakest_support < $w_faithfulness, TRUE) THEN 'faithfulness'
         WHEN coalesce(answer_relevance < $w_answer, TRUE) THEN 'answer_relevance'
@@ -239,7 +242,7 @@ SELECT
     END AS waterfall,
     CASE waterfall
         WHEN 'retrieval' THEN context_relevance IS NULL
-        WHEN 'answerability' THEN answerability IS NULL AND (refusals = 0 OR total > 0)
+        WHEN 'answerability' THEN answerability IS NULL AND declines IS NOT TRUE
         WHEN 'faithfulness' THEN stopping = 0 AND weakest_support IS NULL
         WHEN 'answer_relevance' THEN answer_relevance IS NULL
         ELSE FALSE

@@ -23,7 +23,8 @@ WITH question AS MATERIALIZED (
         count(*) FILTER (diagnosis = 'retrieval') AS diagnosis_retrieval,
         count(*) FILTER (diagnosis = 'generator') AS diagnosis_generator,
         count(*) FILTER (diagnosis = 'prompt') AS diagnosis_prompt,
-        count(*) FILTER (diagnosis = 'healthy') AS diagnosis_healthy
+        count(*) FILTER (diagnosis = 'healthy') AS diagnosis_healthy,
+        count(*) FILTER (diagnosis = 'declined') AS diagnosis_declined
     FROM trace_scores
     GROUP BY date, app, generator, coalesce(question_id, trace_id) -- gone with its text
 ),
@@ -49,7 +50,7 @@ night AS (
 alike AS (
     SELECT
         date, app, generator, diagnosed,
-        diagnosis_retrieval, diagnosis_generator, diagnosis_prompt, diagnosis_healthy,
+        diagnosis_retrieval, diagnosis_generator, diagnosis_prompt, diagnosis_healthy, diagnosis_declined,
         count(*) AS questions
     FROM question
     WHERE diagnosed > 0
@@ -80,7 +81,7 @@ SELECT
     list(questions::UINTEGER)
 FROM (
     UNPIVOT alike
-    ON diagnosis_retrieval, diagnosis_generator, diagnosis_prompt, diagnosis_healthy
+    ON diagnosis_retrieval, diagnosis_generator, diagnosis_prompt, diagnosis_healthy, diagnosis_declined
     INTO NAME number VALUE with_it
 )
 GROUP BY date, app, generator, number

@@ -124,8 +124,9 @@ def test_traces_without_context_or_claims_are_not_applicable(first: First) -> No
         assert [row[n] for n in numbers] == [None] * 5  # never 0, 1 or NaN
     assert {t for t, r in scores.items() if r["context_relevance_status"] == "na"} == NO_CONTEXT
     assert {t for t, r in scores.items() if r["claims_total"] == 0} == NO_CLAIMS | REFUSALS
-    assert all(r["answer_relevance_status"] == "scored" for r in scores.values())
-    assert all(0 <= r["answer_relevance"] <= 1 for r in scores.values())
+    assert {t for t, r in scores.items() if r["answer_relevance_status"] == "na"} == REFUSALS
+    assert {r["diagnosis"] for t, r in scores.items() if t in REFUSALS} <= {"declined", "retrieval"}
+    assert all(0 <= r["answer_relevance"] <= 1 for t, r in scores.items() if t not in REFUSALS)
 
 
 def test_dangling_citations_are_found(first: First) -> None:

@@ -135,6 +135,7 @@ def test_a_night_of_several_numbers(tmp_path: Path) -> None:
         "diagnosis_healthy": of([1, 1], [2, 1]),
         "diagnosis_generator": of([1, 0], [2, 1]),
         "diagnosis_retrieval": of([0, 0], [2, 1]),
+        "diagnosis_declined": of([0, 0], [2, 1]),
         "diagnosis_prompt": of([0, 0], [2, 1]),
     }
 

@@ -152,16 +152,28 @@ class TestMethods:
             trace("healthy", "Alpha near.", {"a": "alpha near"}),
             trace("open", "Broken near.", {"a": "alpha near"}),
             trace("bare", "Alpha near.", {}),
+            trace("declined", "The documents do not say.", {"a": "alpha near"}),
+            trace("no chunk", "The documents do not say.", {"a": "alpha far"}),
         )
         diagnoses = {t: r["diagnosis"] for t, r in found.items()}
         assert diagnoses == {t: t for t in ("retrieval", "generator", "prompt", "healthy")} | {
             "open": None,
             "bare": None,
+            "declined": "declined",
+            "no chunk": "retrieval",  # it can't but decline
         }
+        for declined in (found["declined"], found["no chunk"]):  # neither grounded nor relevant, and no zero
+            assert [declined[c] for c in ("groundedness_na", "answer_relevance_status", "answer_relevance")] == [
+                "refusal",
+                "na",
+                None,
+            ]
         assert found["retrieval"]["chunks_relevant"] == 0
         assert found["healthy"]["chunks_relevant"] == 1
         shares = {r["diagnosis"]: (r["n"], r["share"]) for r in rows(ctx, NIGHTLY_TRIAD)}
-        assert shares == dict.fromkeys(("retrieval", "generator", "prompt", "healthy"), (1, 0.25)) | {"none": (2, None)}
+        layers = ("generator", "prompt", "healthy", "declined")  # of six that have a diagnosis
+        expected = {d: (1, pytest.approx(1 / 6)) for d in layers} | {"retrieval": (2, pytest.approx(1 / 3))}
+        assert shares == expected | {"none": (2, None)}
 
     def test_two_chunks_do_not_give_a_third_fact(self, tmp_path: Path) -> None:
         """docs/methods.md#labels: what chunks jointly entail is supported, a third fact that neither gives is not."""

@@ -143,7 +143,7 @@ NIGHTLY_TRIAD = Table(
     "one diagnosis of one night of one app and generator under one recipe",
     pa.schema([
         *NIGHTLY_KEY,
-        col("diagnosis", S, "`retrieval`, `generator`, `prompt`, `healthy`, or `none` if a number is missing.", null=False),
+        col("diagnosis", S, "`retrieval`, `generator`, `prompt`, `healthy`, `declined`, or `none` if a number is missing.", null=False),
         col("n", I64, "Traces with this diagnosis.", null=False),
         col("share", F64, "Share of the diagnosed traces of the night, app and generator; null for `none`."),
         *ends("share"),

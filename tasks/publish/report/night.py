@@ -20,7 +20,7 @@ from tasks.publish.report.views import Claim, Row, Trace
 
 LABELS = ("supported", "partially_supported", "unsupported", "contradicted", "abstained", "unjudged", "na")
 COLUMNS = {"partially_supported": "partial"}  # of `nightly_groundedness`, where they are named otherwise
-DIAGNOSES = ("healthy", "prompt", "generator", "retrieval", "none")
+DIAGNOSES = ("healthy", "declined", "prompt", "generator", "retrieval", "none")
 OUTCOMES = ("hit", "cited_another", "cited_nothing", "retrieved_not_cited", "not_retrieved")
 CONFUSED_EACH = 5  # pairs of sources of each app and generator
 WORST = 8  # rows in each list of worst traces
@@ -123,6 +123,7 @@ def gather(reader: Reader, recipe: Row, night: date, listing: Sequence[Row]) -> 
         "history": [m for m in metrics if m["recipe"] == recipe["recipe"] and m["metric"] == METRICS[method][0].name],
         "repeats": [r for r in nightly("repeats") if r["number"] != "faithfulness" and r["questions_repeated"]],
         "sessions": nightly("sessions"),
+        "diagnoses": DIAGNOSES,
         "triad": _triad(nightly("triad")),
         "waterfall": waterfall.night(nightly("waterfall")),
         "calibrated": waterfall.calibrated(thresholds(recipe, "waterfall")),

@@ -321,7 +321,8 @@ def test_triad_counts(night):
     table = night.one(id_="layers").one("table")
     rows_ = [[plain(c) for c in r] for r in cells(table)]
     at = next(i for i, r in enumerate(rows_) if r[0] == "meridian-8b support")
-    assert [re.match(r"\d+", c)[0] for c in rows_[at + 1]] == ["0", "0", "1", "0", "2"]
+    # healthy, declined, prompt, generator, retrieval, none
+    assert [re.match(r"\d+", c)[0] for c in rows_[at + 1]] == ["0", "0", "0", "1", "0", "2"]
     assert "1 generator and 2 without a diagnosis" in table.all("div", "stack")[2].attrs["aria-label"]
 
 
