@@ -103,17 +103,17 @@ def _options() -> list[Any]:
 # Its verbs by subject, in the order of the help page.
 PANELS: dict[str, dict[str, str | Verbs]] = {
     "Every night": {
-        "init": "flows.init:command",
+        "init": "flows.sources.init:command",
         "sources": Verbs(
             "sources",
             "Where traces come from: what a source would give, before a night depends on it.",
-            {"check": "flows.sources:check", "show": "flows.sources:show"},
+            {"check": "flows.sources.check:check", "show": "flows.sources.check:show"},
         ),
         "nightly": "flows.nightly.command:command",
-        "write-back": "flows.write_back:command",
+        "write-back": "flows.sources.write_back:command",
     },
     "Questions": {
-        "sql": "flows.warehouse:sql",
+        "sql": "flows.lake.warehouse:sql",
         "compare": "flows.analysis.compare:command",
         "agreement": "flows.analysis.agreement:command",
     },
@@ -121,10 +121,13 @@ PANELS: dict[str, dict[str, str | Verbs]] = {
         "judges": Verbs(
             "judges",
             "Judges: which there are, how two versions differ, and which of them count.",
-            {name: f"flows.judges:{name}_" for name in ("list", "show", "diff", "promote", "retire", "history")}
-            | {"check": "flows.judge_check:check"},
+            {
+                name: f"flows.judges.versions:{name}_"
+                for name in ("list", "show", "diff", "promote", "retire", "history")
+            }
+            | {"check": "flows.judges.check:check"},
         ),
-        "backfill": "flows.backfill:command",
+        "backfill": "flows.judges.backfill:command",
         "metaeval": "flows.analysis.metaeval:command",
         "noise": "flows.analysis.noise:command",
         "review": Verbs(
@@ -137,16 +140,16 @@ PANELS: dict[str, dict[str, str | Verbs]] = {
             },
         ),
         "calibrate": "flows.analysis.calibrate:command",
-        "distill": "flows.distill:command",
+        "distill": "flows.judges.distill:command",
     },
     "Lake and texts": {
-        "retention": "flows.privacy:retention",
-        "forget": "flows.privacy:forget",
-        "backup": "flows.backup:backup",
-        "restore": "flows.backup:restore",
-        "check": "flows.warehouse:check",
-        "rebuild": "flows.warehouse:rebuild",
-        "articles": "flows.articles:command",
+        "retention": "flows.lake.privacy:retention",
+        "forget": "flows.lake.privacy:forget",
+        "backup": "flows.lake.backup:backup",
+        "restore": "flows.lake.backup:restore",
+        "check": "flows.lake.warehouse:check",
+        "rebuild": "flows.lake.warehouse:rebuild",
+        "articles": "flows.sources.articles:command",
     },
 }
 EXAMPLES = """

@@ -13,7 +13,7 @@ from flows.console import counted
 from flows.runtime import notify
 from tasks.core.config import Alerts
 from tasks.publish import publish
-from tasks.publish.report.opening import Line, digits_of, in_words, title
+from tasks.publish.report.night.opening import Line, digits_of, in_words, title
 from tasks.run.context import Context
 from tasks.run.result import StageResult
 from tasks.scoring.alerts import alerts, write

@@ -10,8 +10,8 @@ from typing import Any
 from prefect import flow
 from prefect.runtime import flow_run
 
-from flows import backfill as backfill_verb
-from flows import privacy
+from flows.judges import backfill as backfill_verb
+from flows.lake import privacy
 from flows.nightly import run as nightly_verb
 from flows.runtime.prefect import Prefect, patiently
 from tasks.core.budget import Budget

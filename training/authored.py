@@ -93,7 +93,7 @@ def held_out(document: Document) -> bool:
 
 
 def labeled(documents: Iterable[Document]) -> Iterator[dict[str, object]]:
-    """The claims beside their whole documents, as `bench.labeled` reads them; `pair` names a claim and its twin."""
+    """The claims beside their whole documents, as `bench.accuracy.labeled` reads them; `pair` names claim and twin."""
     for document in documents:
         for i, claim in enumerate(document.claims):
             text = " ".join(document.sentences)

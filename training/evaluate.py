@@ -3,8 +3,8 @@
 from collections.abc import Mapping
 from pathlib import Path
 
-from bench.agreement import Row, judged
-from bench.labeled import Claims
+from bench.accuracy.agreement import Row, judged
+from bench.accuracy.labeled import Claims
 from tasks.engines.classifier import ClassifierConfig
 from tasks.judges.nli import Config, Nli
 from tasks.text.nearest import COUNT

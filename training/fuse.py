@@ -13,7 +13,7 @@ from pathlib import Path
 import numpy as np
 from sklearn.linear_model import LogisticRegression
 
-from bench.labeled import Claims, Floats, Ints
+from bench.accuracy.labeled import Claims, Floats, Ints
 from tasks.core import keys
 from tasks.engines.classifier import ClassifierConfig
 from tasks.judges.nli import FEATURES, Config, Nli

@@ -2,7 +2,7 @@
 
 Every number of a set is by a fusion that was fitted to the other sets (`fuse.left_out`), and so are the baselines. A
 claim counts by its best chunk; people's partially supported counts as not supported. Left out: the picture
-(`chart.py`), other judges, and judges as they are configured (`bench.agreement`).
+(`chart.py`), other judges, and judges as they are configured (`bench.accuracy.agreement`).
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -15,11 +15,12 @@ import numpy.typing as npt
 from scipy.special import logit
 from sklearn.metrics import roc_auc_score
 
-from bench import fit_similarity, marks
-from bench.agreement import Interval, Row, agreement
+from bench import marks
+from bench.accuracy import fit_similarity
+from bench.accuracy.agreement import Interval, Row, agreement
+from bench.accuracy.fit_similarity import balanced
+from bench.accuracy.labeled import Claims, Floats, Ints
 from bench.common import ROOT
-from bench.fit_similarity import balanced
-from bench.labeled import Claims, Floats, Ints
 from tasks.judges.nli import FEATURES, SURFACE
 from tasks.judges.similarity import FEATURES as PLAIN
 from tasks.stats import risk

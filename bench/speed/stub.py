@@ -1,6 +1,7 @@
 """A stub of a model server that makes up its replies, and a night that is judged by it.
 
-The stub and its 200 traces are in the folder of shared data (`bench.labeled.shared()`), not in this repository.
+The stub and its 200 traces are in the folder of shared data (`bench.accuracy.labeled.shared()`), not in this
+repository.
 """
 
 import contextlib
@@ -18,8 +19,8 @@ from typing import Any
 
 import msgspec
 
+from bench.accuracy.labeled import needed, read_jsonl, shared
 from bench.common import ROOT
-from bench.labeled import needed, read_jsonl, shared
 from bench.nights import configure
 
 NIGHT = datetime(2026, 11, 1, tzinfo=UTC)

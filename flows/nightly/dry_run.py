@@ -18,7 +18,7 @@ from tasks.ingest.ingest import ingest
 from tasks.judging.estimate import Estimate, JudgeEstimate, estimate
 from tasks.judging.pairs import plan_pairs
 from tasks.run.build import build_contexts
-from tasks.run.scope import ALWAYS
+from tasks.run.scopes.scope import ALWAYS
 
 
 @dataclass(frozen=True, slots=True)

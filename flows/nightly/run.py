@@ -19,7 +19,7 @@ from tasks.publish.report.index import Night
 from tasks.run.cascade import CascadeJudge
 from tasks.run.context import Context
 from tasks.run.result import StageResult
-from tasks.run.scope import ALWAYS
+from tasks.run.scopes.scope import ALWAYS
 from tasks.scorers import stage_name
 from tasks.scoring import alerts as alerting
 from tasks.scoring import corrected, nightly, score
@@ -78,7 +78,7 @@ def _written_back(contexts: Sequence[Context], runner: Runner) -> StageResult | 
     """The scores that went back to stores; None where no source wants any: such a night loads no client of a store."""
     if not any(source.write_back for source in contexts[0].sources):
         return None
-    from flows import write_back  # noqa: PLC0415 - with the clients of all stores
+    from flows.sources import write_back  # noqa: PLC0415 - with the clients of all stores
 
     return write_back.after_night(contexts, runner)
 

@@ -10,7 +10,7 @@ from rich.table import Table
 from flows.console import console as wide
 from flows.console import interval, print_json, print_lines
 from flows.nightly.run import Outcome
-from tasks.publish.report.opening import in_words, title
+from tasks.publish.report.night.opening import in_words, title
 from tasks.publish.report.text import number
 from tasks.run.result import StageResult
 from tasks.stats.agreement import Interval

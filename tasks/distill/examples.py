@@ -20,7 +20,7 @@ from tasks.distill.selection import Candidate
 from tasks.engines.generator import Example, Prompt
 from tasks.graders import llm as grader
 from tasks.judges import llm as judge
-from tasks.run.scope import DateRange
+from tasks.run.scopes.scope import DateRange
 from tasks.store.lake import Lake, Part
 from tasks.store.query import Queries
 

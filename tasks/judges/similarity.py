@@ -1,7 +1,7 @@
 """The judge that needs nothing but a CPU: how alike are claim and evidence, in words, numbers and meaning?
 
-A logistic calibration, fitted to people's labels by `bench/fit_similarity.py`, turns the features of a pair into
-`p_supported`. It reads no negation and no direction, so it never answers `contradicted`. It is a baseline
+A logistic calibration, fitted to people's labels by `bench/accuracy/fit_similarity.py`, turns the features of a pair
+into `p_supported`. It reads no negation and no direction, so it never answers `contradicted`. It is a baseline
 and a first stage, not a replacement for an entailment model.
 
 Left out: evidence spread over several requests. A premise is judged as it comes.

@@ -11,11 +11,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from tasks.core.schemas import CLAIMS, PAIRS
-from tasks.run import scope
 from tasks.run.cascade import CascadeJudge
 from tasks.run.context import Context
 from tasks.run.redacted import unredacted
-from tasks.run.scope import ALL, Scope
+from tasks.run.scopes import scope
+from tasks.run.scopes.scope import ALL, Scope
 from tasks.store.lake import Part, empty
 
 Window = tuple[str, int, int]  # of a chunk: its id, first character, one past the last

@@ -23,11 +23,11 @@ from tasks.extractors import visible
 from tasks.judging.claims import covered, cut_segments, has_claims, planned_scopes
 from tasks.judging.open_parts import OpenPart
 from tasks.judging.relevance import COLUMNS, TRACES_AT_ONCE
-from tasks.run import scope
 from tasks.run.context import Context
 from tasks.run.plan import trace_parts
 from tasks.run.redacted import unredacted
 from tasks.run.result import TOKENS, StageResult
+from tasks.run.scopes import scope
 from tasks.run.work import shards, work_loop
 from tasks.store.lake import Part
 

@@ -21,13 +21,13 @@ from tasks.core.config import Pairing
 from tasks.core.progress import tracked
 from tasks.core.schemas import EVIDENCE, PAIRS
 from tasks.judging.claims import Window, cut_claims, has_claims, passages, single_name, trace_texts, within
-from tasks.run import scope
 from tasks.run.cascade import CascadeJudge
 from tasks.run.context import Context
 from tasks.run.plan import trace_parts
 from tasks.run.redacted import unredacted, with_redacted
 from tasks.run.result import StageResult
-from tasks.run.scope import ALL, Scope
+from tasks.run.scopes import scope
+from tasks.run.scopes.scope import ALL, Scope
 from tasks.store.lake import Part
 from tasks.text.windows import windows, word_count
 

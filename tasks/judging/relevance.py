@@ -15,12 +15,12 @@ from tasks.core.schemas import RELEVANCE
 from tasks.extractors import visible
 from tasks.judging.claims import covered, planned_scopes
 from tasks.judging.open_parts import Key, OpenPart
-from tasks.run import scope
 from tasks.run.context import Context
 from tasks.run.plan import trace_parts, with_earlier_questions
 from tasks.run.redacted import unredacted
 from tasks.run.result import TOKENS, StageResult
-from tasks.run.scope import ALL
+from tasks.run.scopes import scope
+from tasks.run.scopes.scope import ALL
 from tasks.run.work import answered, outage_notes, shards, work_loop
 from tasks.scorers import Item, Scored, Scorer, stage_name
 from tasks.store.lake import Part

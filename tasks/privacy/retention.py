@@ -4,7 +4,7 @@ Scores, labels, spans and ids stay. `traces` records what was redacted, when and
 their names and tokens, so that nothing is computed again. Each function acts on what is still there, so the next run
 completes one that was killed: a request is recorded before anything is redacted, `traces` is marked before what was
 made of it is rewritten (no stage reads a redacted text), and the nights whose pages must go are noted until they are
-gone. Left out: the warehouse and the report, which are made again (`flows/privacy.py`).
+gone. Left out: the warehouse and the report, which are made again (`flows/lake/privacy.py`).
 """
 
 import json

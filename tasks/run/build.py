@@ -15,13 +15,14 @@ from tasks.core.types import Judge
 from tasks.engines.generator import Generator
 from tasks.engines.transformers_cpu import Embedder, EmbedderConfig
 from tasks.gates.gates import GateKeeper
-from tasks.run import annotations, cascade, promotions
+from tasks.run import annotations, cascade
 from tasks.run.cascade import CascadeJudge
 from tasks.run.context import Context
 from tasks.run.identity import recipe_definition
-from tasks.run.promotions import Promotion
-from tasks.run.scope import Scope, oldest
-from tasks.run.variants import Unusable, Variant, nightly_variants
+from tasks.run.scopes import promotions
+from tasks.run.scopes.promotions import Promotion
+from tasks.run.scopes.scope import Scope, oldest
+from tasks.run.scopes.variants import Unusable, Variant, nightly_variants
 from tasks.sources import Source
 from tasks.store.lake import Lake
 

@@ -19,8 +19,8 @@ from tasks.gates.gates import GateKeeper
 from tasks.run import cascade
 from tasks.run.annotations import Annotations
 from tasks.run.cascade import CascadeJudge
-from tasks.run.scope import ALL, ALWAYS, DateRange, Scope, oldest
-from tasks.run.variants import Unusable
+from tasks.run.scopes.scope import ALL, ALWAYS, DateRange, Scope, oldest
+from tasks.run.scopes.variants import Unusable
 from tasks.scorers import Scorer
 from tasks.sources import Source
 from tasks.store.lake import Lake

@@ -7,8 +7,8 @@ import polars as pl
 
 from tasks.core.schemas import CURRENT_RECIPES, TRACE_SCORES, TRACES, Table
 from tasks.run.context import Context
-from tasks.run.scope import oldest
-from tasks.run.variants import Variant
+from tasks.run.scopes.scope import oldest
+from tasks.run.scopes.variants import Variant
 from tasks.store.lake import Lake, Part
 from tasks.text.follow_ups import is_follow_up
 

@@ -2,7 +2,7 @@
 
 It makes what a night makes, of traces that are in the lake, by the same stages; what is there is not made again. Days
 are judged whole before the next one begins, so that those which are done have their numbers when the budget is spent.
-Left out: publishing, which needs the nightly's lock (`flows/backfill.py`).
+Left out: publishing, which needs the nightly's lock (`flows/judges/backfill.py`).
 """
 
 from collections.abc import Iterator

@@ -22,13 +22,13 @@ from tasks.core.schemas import (
     TRACES,
 )
 from tasks.judging.claims import cut_segments, has_claims, planned_scopes
-from tasks.run import scope
 from tasks.run.annotations import of_traces
 from tasks.run.context import Context
 from tasks.run.plan import trace_parts
 from tasks.run.redacted import redacted_traces, unredacted, with_redacted
 from tasks.run.result import StageResult
-from tasks.run.scope import ALL, Scope
+from tasks.run.scopes import scope
+from tasks.run.scopes.scope import ALL, Scope
 from tasks.scoring.intervals import of_grace
 from tasks.store.lake import Part
 from tasks.store.query import Queries, Relation

@@ -1,7 +1,7 @@
 """How far to trust a judge on an application's own traces: docs/methods.md#how-far-to-trust-a-judge.
 
 Left out: which labels of people count (`sql/views/reviewed_claims.sql`), and how the numbers are shown
-(`tasks/publish/report/trust.py`).
+(`tasks/publish/report/night/trust.py`).
 """
 
 from typing import Any

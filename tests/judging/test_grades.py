@@ -11,7 +11,7 @@ import pytest
 import yaml
 from kit.stage_kit import DAY, NEXT, context, put, rows, trace
 
-from flows.judges import retire_
+from flows.judges.versions import retire_
 from tasks import graders
 from tasks.claims.extract import extract_claims
 from tasks.core.budget import Budget
@@ -29,8 +29,8 @@ from tasks.judging.verdicts import judge_joint_pairs, judge_pairs
 from tasks.privacy.retention import Due, redact
 from tasks.run.build import build_contexts
 from tasks.run.context import Context
-from tasks.run.promotions import RETIRE, Promotion, add
-from tasks.run.scope import DateRange, Scope
+from tasks.run.scopes.promotions import RETIRE, Promotion, add
+from tasks.run.scopes.scope import DateRange, Scope
 from tasks.scoring.nightly import aggregate_nights, complete
 from tasks.scoring.score import score_traces
 from tasks.stats.intervals import interval, means

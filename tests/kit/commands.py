@@ -28,8 +28,8 @@ from kit.root import ROOT
 
 SERVER = multiprocessing.get_context("forkserver")
 SERVER.set_forkserver_preload([
-    "flows.__main__", "flows.command", "flows.deployments", "flows.nightly.command", "flows.nightly.summary", "flows.analysis.compare", "flows.judges",
-    "flows.analysis.calibrate", "flows.review.load", "flows.warehouse",
+    "flows.__main__", "flows.command", "flows.deployments", "flows.nightly.command", "flows.nightly.summary", "flows.analysis.compare", "flows.judges.versions",
+    "flows.analysis.calibrate", "flows.review.load", "flows.lake.warehouse",
     # and what these import when they need it
     "altair", "fastapi", "great_expectations", "prefect.flow_engine", "prefect.task_engine", "pyarrow.acero",
     "pyarrow.dataset", "tasks.extractors.atomic", "tasks.judges.llm", "tasks.judges.nli", "tasks.judges.replay",

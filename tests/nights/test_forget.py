@@ -17,7 +17,7 @@ import yaml
 from kit.commands import leadline
 from kit.worlds import World, all_stages, make_world, read, tables, trace, tree, write
 
-from flows.privacy import preview, run, show, show_preview
+from flows.lake.privacy import preview, run, show, show_preview
 from tasks.core.config import Retention
 from tasks.core.errors import BusyError, LeadlineError
 from tasks.core.grades import Answered
@@ -27,7 +27,7 @@ from tasks.graders.constant import Constant
 from tasks.judges.replay import ReplayJudge
 from tasks.privacy import retention
 from tasks.run.build import build_context
-from tasks.run.promotions import PROMOTE, Promotion, add
+from tasks.run.scopes.promotions import PROMOTE, Promotion, add
 from tasks.store.lake import Lake, Part
 
 pytestmark = pytest.mark.slow

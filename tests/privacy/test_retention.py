@@ -30,7 +30,7 @@ from tasks.privacy.retention import Due, due, redact, request
 from tasks.run import redacted
 from tasks.run.context import Context
 from tasks.run.plan import trace_parts
-from tasks.run.scope import Scope
+from tasks.run.scopes.scope import Scope
 from tasks.scoring import grace, nightly, score
 from tasks.store.lake import from_rows
 

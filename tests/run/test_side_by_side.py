@@ -17,7 +17,7 @@ from tasks.judging.pairs import plan_pairs
 from tasks.judging.relevance import score_by, score_relevance
 from tasks.judging.verdicts import judge_joint_pairs, judge_pairs
 from tasks.run.context import Context
-from tasks.run.scope import ALL, Scope
+from tasks.run.scopes.scope import ALL, Scope
 from tasks.scoring.backfill import Day
 from tasks.scoring.nightly import aggregate_nights
 from tasks.scoring.score import score_traces

@@ -96,7 +96,17 @@ def test_only_a_language_model_can_learn_it(tmp_path, capsys):
 def test_the_kinds_of_documents_can_be_chosen(tmp_path):
     out = tmp_path / "out"
     with pytest.raises(SystemExit) as ended:
-        main(["examples", "--student", str(ROOT / "bench/student.yaml"), "--source", "natural", "--out", str(out)])
+        main(
+            [
+                "examples",
+                "--student",
+                str(ROOT / "bench/accuracy/student.yaml"),
+                "--source",
+                "natural",
+                "--out",
+                str(out),
+            ]
+        )
     assert not ended.value.code
     rows = [json.loads(line) for split in ("train", "valid") for line in (out / f"{split}.jsonl").open()]
     assert {row["provenance"]["source"] for row in rows} == {"natural"}

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from kit.models import bert
 from transformers import BertForSequenceClassification
 
-from bench.labeled import Claims
+from bench.accuracy.labeled import Claims
 from tasks.core import keys
 from tasks.core.config import validate
 from tasks.core.types import Request

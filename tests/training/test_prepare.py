@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bench.labeled import shared
+from bench.accuracy.labeled import shared
 from tasks.core.errors import DataError
 from training import authored, prepare, recipe
 from training.authored import Pair

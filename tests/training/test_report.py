@@ -10,8 +10,9 @@ import numpy as np
 import pytest
 from kit.root import ROOT
 
-from bench import agreement, labeled, marks
-from bench.labeled import Claims
+from bench import marks
+from bench.accuracy import agreement, labeled
+from bench.accuracy.labeled import Claims
 from tasks.judges.nli import FEATURES
 from tasks.judges.similarity import FEATURES as PLAIN
 from training import chart, fuse, report

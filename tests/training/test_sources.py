@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from bench.labeled import shared
+from bench.accuracy.labeled import shared
 from training import sources
 from training.authored import Pair
 

@@ -13,7 +13,7 @@ from tasks.publish.report.text import listed
 
 SUMMARY = "night.json"
 Night = dict[str, Any]
-TREND = timedelta(days=89)  # what trends show before their latest night (sql/report/metrics.sql)
+TREND = timedelta(days=89)  # what trends show before their latest night (sql/report/night/metrics.sql)
 
 
 def summaries(out: Path) -> list[Night]:

@@ -12,16 +12,17 @@ from pathlib import Path
 from typing import Any
 
 from tasks.core.config import Alerts
-from tasks.publish.report import index, waterfall
-from tasks.publish.report import night as nights
+from tasks.publish.report import index
 from tasks.publish.report.files import replacing, write
-from tasks.publish.report.night import refused
-from tasks.publish.report.opening import opening
+from tasks.publish.report.night import gather as nights
+from tasks.publish.report.night import waterfall
+from tasks.publish.report.night.gather import refused
+from tasks.publish.report.night.opening import opening
+from tasks.publish.report.night.trust import Trust, trust
 from tasks.publish.report.pages import render, style
 from tasks.publish.report.reader import Reader, select
 from tasks.publish.report.text import slug
 from tasks.publish.report.traces import load
-from tasks.publish.report.trust import Trust, trust
 from tasks.publish.report.views import Row
 
 __all__ = ["Reader", "build", "refused"]

@@ -18,7 +18,7 @@ from aiohttp import web
 from conftest import free_port, serving
 from kit.chat_server import answer, error, serve
 
-from bench import labeled
+from bench.accuracy import labeled
 from tasks.core.errors import EngineError
 from tasks.core.types import OUTAGE
 from tasks.engines.generator import GeneratorConfig, Prompt, open_generator

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bench import extraction
+from bench.accuracy import extraction
 from tasks.core.types import KINDS, Answer, Chunk, Extraction
 from tasks.extractors import load, load_by_app
 

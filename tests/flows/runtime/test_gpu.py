@@ -20,8 +20,8 @@ from prefect.client.orchestration import get_client
 from prefect.client.schemas.actions import GlobalConcurrencyLimitCreate
 from prefect.settings import PREFECT_API_URL, PREFECT_CLIENT_MAX_RETRIES, temporary_settings
 
-from flows import backfill as backfilling
 from flows.analysis import noise
+from flows.judges import backfill as backfilling
 from flows.nightly.run import run, steps_of
 from flows.runtime.gpu import SLOT, TURN, FileSlots, Shared, Slots, slot
 from flows.runtime.prefect import Prefect, PrefectSlots

@@ -9,7 +9,7 @@ from typing import Any
 
 import yaml
 
-from flows.privacy import run as retain
+from flows.lake.privacy import run as retain
 from kit.suite_kit import line, write_suite
 from kit.worlds import DIFFERING, FIRST, World, all_stages, make_traces, make_world, write
 from tasks import graders
@@ -20,8 +20,8 @@ from tasks.core.schemas import TABLES, Table
 from tasks.review.load import import_reviews
 from tasks.run.build import build_context
 from tasks.run.context import Context
-from tasks.run.promotions import RETIRE, Promotion, add
 from tasks.run.record import Record
+from tasks.run.scopes.promotions import RETIRE, Promotion, add
 from tasks.store.lake import Lake
 
 LAST = FIRST + timedelta(days=1)

@@ -1,0 +1,1 @@
+"""How far judges, extractors, patterns and scores agree with people."""

@@ -1,0 +1,122 @@
+"""`leadline write-back`: scores and verdicts into the stores that the traces came from, what has changed of them."""
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import replace
+from datetime import date, timedelta
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.console import Console
+
+from flows.console import note, print_lines, table
+from flows.options import Config, From, Night, To, days_or_yesterday
+from flows.runtime.run import Local, Runner, locked, on_record
+from tasks.core.errors import LeadlineError, UsageError
+from tasks.core.paths import CONFIG
+from tasks.run.build import build_contexts
+from tasks.run.context import Context
+from tasks.run.result import StageResult
+from tasks.run.scopes.scope import oldest
+from tasks.write_back import run as stage
+from tasks.write_back.run import STAGE, Target
+
+
+def command(
+    on: Night = None,
+    start: From = None,
+    end: To = None,
+    config: Config = CONFIG,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Print what would be sent; send nothing.")] = False,
+) -> None:
+    """Write the scores of a day or a range back to the stores that the traces came from."""
+    first, last = days_or_yesterday(on, start, end)
+    contexts = build_contexts(config, first, last)
+    found = stage.targets(contexts[0].sources)
+    if not found:
+        raise UsageError(
+            f"{config}: none of its sources has `write_back`. Add it to a source that is asked by `url`: "
+            "docs/write-back.md shows how."
+        )
+    _check_recipes(contexts, found, config)
+    if dry_run:
+        show_preview(contexts, found, _days(first, last))
+        return
+    with locked(contexts[0].lake, f"write-back {first}..{last}"):
+        results = run(contexts, found, _days(first, last))
+    for target, result in zip(found, results, strict=True):
+        print_lines(f"{target.place}: {result.computed:,} sent, {result.reused:,} there already.")
+    if problems := [text for result in results for text in result.notes]:
+        raise LeadlineError(" ".join(problems))
+
+
+def run(
+    contexts: Sequence[Context], found: Sequence[Target], days: Sequence[date], runner: Runner | None = None
+) -> list[StageResult]:
+    """Send what is due to each store, on record in `runs`; the caller holds the lake's lock.
+
+    Raises:
+        LeadlineError: A store can't be reached, or does not accept the credentials. The other stores have theirs.
+    """
+    results: list[StageResult] = []
+    failed: list[LeadlineError] = []
+    with on_record(STAGE, contexts, runner or Local(), publish_failure=True) as record:
+        for target in found:
+            name = f"{STAGE} {target.place}" if len(found) > 1 else STAGE
+            try:
+                results.append(record.stage(name, stage.write_back, contexts[0], target, days))
+            except LeadlineError as error:
+                failed.append(error)
+        if failed:
+            raise failed[0]
+    return results
+
+
+def after_night(contexts: Sequence[Context], runner: Runner) -> StageResult:
+    """What is due of a night that is published. A failure becomes a note.
+
+    The caller holds the lake's lock.
+    """
+    main = contexts[0]
+    found = stage.targets(main.sources)
+    total = StageResult(STAGE)
+    try:
+        _check_recipes(contexts, found, main.path)
+        for result in run(contexts, found, _days(oldest(main.config, main.first), main.last), runner):
+            total += result
+    except LeadlineError as error:
+        return replace(total, notes=(*total.notes, f"Scores were not all written back: {error} The next run goes on."))
+    return total
+
+
+def show_preview(contexts: Sequence[Context], found: Sequence[Target], days: Sequence[date]) -> None:
+    """Print what would be sent, by store and score."""
+    rows = []
+    same = 0
+    for target in found:
+        due = stage.preview(contexts[0], target, days)
+        same += due.same
+        counts = Counter(item.key.name for item in due.items)
+        rows += [(target.place, name, f"{n:,}") for name, n in sorted(counts.items())]
+        print_lines(
+            f"{target.place}: {due.new:,} new, {due.changed:,} changed, {due.withdrawn:,} to withdraw, "
+            f"{due.same:,} there already."
+        )
+    if rows:
+        Console().print(table("To send", ("store", "score", "items"), rows, numbers={"items"}))
+    note("Nothing was sent or changed.")
+
+
+def _check_recipes(contexts: Sequence[Context], found: Sequence[Target], config: Path) -> None:
+    names = {ctx.settings.name for ctx in contexts}
+    for target in found:
+        if target.settings.recipe not in {None, *names}:
+            raise UsageError(
+                f"{target.place}: `write_back.recipe` is {target.settings.recipe!r}, which is no recipe of {config}. "
+                f"Its recipes are {', '.join(sorted(names))}."
+            )
+
+
+def _days(first: date, last: date) -> list[date]:
+    return [first + timedelta(days=n) for n in range((last - first).days + 1)]

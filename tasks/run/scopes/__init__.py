@@ -1,0 +1,1 @@
+"""Which judge counts for which traces and days: promotions, scopes, and the variants of a run."""
