@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 
 from tasks.sources import BATCH, Batch, Reject, SourceFile
 from tasks.sources.jsonl import Config, JsonlSource
+from tasks.sources.reading.lines import MOST_LINES
 
 SECRET = "zebra-crossing"  # stands for the text of a trace: it may be in no detail
 MINIMAL: dict[str, Any] = {
@@ -355,6 +356,18 @@ def test_endless_line_is_not_held_in_memory(tmp_path: Path) -> None:
     tracemalloc.stop()
     assert sorted(rows) == [(0, [f"line of {96 << 20} bytes, limit {1 << 20}"]), (1, []), (1, [])]
     assert peak < 16 << 20
+
+
+def test_refused_lines_of_a_few_bytes_come_in_batches_of_bounded_length(tmp_path: Path) -> None:
+    """A block of 60 KB holds 20,000 lines `{}`; each keeps its number, and two good ones lie on the edges of a batch."""
+    lines = [b"{}"] * 20_000
+    lines[MOST_LINES - 1] = lines[MOST_LINES] = line()
+    (tmp_path / "in.jsonl").write_bytes(b"\n".join(lines))
+    batches = list(JsonlSource(Config(kind="jsonl", paths=["in.jsonl"]), tmp_path).read(SourceFile("in.jsonl", "")))
+    assert max(b.rows for b in batches) == MOST_LINES
+    numbers = [n for b in batches for n in [*b.table["line"].to_pylist(), *(r.line for r in b.rejects)]]
+    assert sorted(numbers) == list(range(1, 20_001))
+    assert [n for b in batches for n in b.table["line"].to_pylist()] == [MOST_LINES, MOST_LINES + 1]
 
 
 BAD = st.sampled_from([

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from tasks.sources.reading.rejects import RAW_BYTES
 
 MAX_LINE_BYTES = 16 << 20
+MOST_LINES = 8192  # at a time: a refused line costs about a kilobyte, however short it is
 
 _MARK = b"\xef\xbb\xbf"
 
@@ -31,9 +32,9 @@ def cut(blocks: Iterable[bytes], limit: int) -> Iterator[Lines]:
         elif lines:
             lines[0] = bytes(rest) + lines[0]
             rest = bytearray()
-        if lines:
-            yield Lines(number, lines)
-            number += len(lines)
+        for at in range(0, len(lines), MOST_LINES):
+            yield Lines(number + at, lines[at : at + MOST_LINES])
+        number += len(lines)
         if dropped:
             dropped += len(tail)
             continue
