@@ -154,7 +154,7 @@ PANELS: dict[str, dict[str, str | Verbs]] = {
 }
 EXAMPLES = """
 Examples: `leadline nightly --date 2026-11-01`, `leadline sources check configs/sources/phoenix.yaml`,
-`leadline sql "FROM nightly_groundedness"`, `leadline compare nli llm`, `leadline forget TRACE_ID`
+`leadline sql "FROM current_groundedness"`, `leadline compare nli llm`, `leadline forget TRACE_ID`
 """
 LEADLINE = Verbs(
     "leadline",
