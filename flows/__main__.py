@@ -1,7 +1,7 @@
 """The `leadline` command: its verbs by name. Each verb declares its options in its own module.
 
-Exit codes: 0 done, 1 failure, 2 wrong usage or config, 3 data worse than the limits, 4 another run holds the lake. What
-signals do is in `flows/command.py`.
+Exit codes: 0 done, 1 failure, 2 wrong usage or config, 3 data worse than the limits, 4 another run holds the lake,
+5 the run is complete and found what `--fail-on` names. What signals do is in `flows/command.py`.
 """
 
 import ast
@@ -154,7 +154,7 @@ PANELS: dict[str, dict[str, str | Verbs]] = {
 }
 EXAMPLES = """
 Examples: `leadline nightly --date 2026-11-01`, `leadline sources check configs/sources/phoenix.yaml`,
-`leadline sql "FROM nightly_groundedness"`, `leadline compare nli llm`, `leadline forget TRACE_ID`
+`leadline sql "FROM current_groundedness"`, `leadline compare nli llm`, `leadline forget TRACE_ID`
 """
 LEADLINE = Verbs(
     "leadline",

@@ -25,6 +25,7 @@ from tasks.core.paths import sql_dir
 from tasks.core.schemas import TABLES, Table
 from tasks.sources.reading.trace_schema import trace_json_schema, trace_json_schema_text
 from tasks.store.lake import empty
+from tasks.store.views import current_views
 from tasks.store.warehouse import VIEWED
 
 DOCS = Path(__file__).resolve().parents[1] / "docs"
@@ -36,8 +37,9 @@ TABLES_INTRO = """\
 The tables and views of the warehouse. [cookbook.md](cookbook.md) has queries for `leadline sql` and notebooks.
 
 - Join `traces`, `claims` and their results by `date` and `trace_id`, and claims by `claim_id`. Days are UTC.
-- Results are stored **per recipe**: a changed config adds new rows and keeps the old ones. Select one recipe, for
-  example the latest: `WHERE recipe = (SELECT max_by(recipe, started_at) FROM runs WHERE status = 'completed')`.
+- Results are stored **per recipe**: a changed config or another judge adds new rows and keeps the old ones. To read
+  those that count, query the [views `current_…`](#current-rows). To read a table with a recipe's results, select one
+  recipe.
 - A missing number is null, never 0, and a `…_status` column shows the reason. Means leave it out, and the `n_…` columns
   count what they leave out.
 - Columns that were added later are null in older rows.
@@ -63,6 +65,16 @@ DAMAGE_INTRO = """\
 
 If a part of the lake is unreadable, the error names the file and the fix. Remove a part that can be rebuilt, and
 run the listed command. Restore other parts from a [backup](operations.md#backup), or accept the listed loss.
+"""
+
+CURRENT_INTRO = """\
+## Current rows
+
+Each `current_…` view holds the rows that count, with the columns of the table or view that they are from. For each
+night and application that is one recipe, as [`main_recipes`](#main_recipes) lists it: the config's main recipe
+(`recipe`, or the first of `recipes`) by the judge that counts for that night. After a
+[promotion](upgrading.md#promote), earlier nights keep the recipe of their judge, so do not draw one line across two
+values of `judge_version`. Other recipes of the config are in the tables only.
 """
 
 # Descriptions of keys and view columns that have none in the code.
@@ -165,6 +177,7 @@ def tables_page() -> str:
         "|---|---|",
         *(f"| [`{t.name}`](#{t.name}) | {t.grain} |" for t in TABLES.values()),
         *(f"| [`{name}`](#{name}), a view | {view_header(name)['grain']} |" for name in names),
+        f"| [`current_…`](#current-rows), {len(current_views())} views | one row that counts of a table with results |",
     ]
     parts = [TABLES_INTRO, "\n".join(contents) + "\n"]
     with duckdb.connect(":memory:") as connection:
@@ -175,6 +188,9 @@ def tables_page() -> str:
         for name in names:
             connection.execute(f"CREATE VIEW {name} AS {_view_sql(name)}")
         parts += ["## Views\n", *(_view(connection, name) for name in names)]
+    parts += [CURRENT_INTRO, "| view | rows of |", "|---|---|"]
+    parts += [f"| `{view}` | [`{of}`](#{of}) |" for view, of in current_views().items()]
+    parts.append("")
     parts += [DAMAGE_INTRO, "| table | made again by | from | lost with a part |", "|---|---|---|---|"]
     parts += [_damage(t) for t in TABLES.values()]
     return "\n".join(parts) + "\n"

@@ -43,7 +43,6 @@ SUBJECTS = {
 ELSEWHERE = {
     "flows/console.py": "flows/analysis/test_compare.py",
     "flows/deployments.py": "nights/test_scheduled.py",
-    "flows/nightly/command.py": "nights/test_sample.py",
     "flows/nightly/dry_run.py": "nights/test_sample.py",
     "flows/nightly/run.py": "nights/test_sample.py",
     "flows/nightly/summary.py": "nights/test_sample.py",

@@ -1,16 +1,40 @@
 """The options of `leadline nightly`. Libraries load while Prefect's temporary server starts."""
 
 import sys
+from collections.abc import Collection
+from enum import StrEnum
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from flows.options import Config, From, Night, NoPrefect, RetryFailures, To, days_or_yesterday, one_of, uses_prefect
+from flows.options import (
+    Config,
+    From,
+    Night,
+    NoPrefect,
+    RetryFailures,
+    To,
+    days_or_yesterday,
+    one_of,
+    optional,
+    uses_prefect,
+)
 from flows.runtime.temporary_server import flows_with
+from tasks.core.errors import FoundError, UsageError
 from tasks.core.paths import CONFIG
 
 if TYPE_CHECKING:
+    from flows.nightly.run import Outcome
     from tasks.run.context import Context
+
+FAIL_ON = "End a completed run with exit code 5 if an alert fired on its days, or if it refused rows; repeat for both."
+
+
+class Finding(StrEnum):
+    """What a caller may ask a completed run to fail on."""
+
+    ALERT = "alert"
+    REFUSED = "refused"
 
 
 def command(
@@ -21,6 +45,7 @@ def command(
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Print what is missing; change nothing.")] = False,
     retry_failures: RetryFailures = False,
     no_prefect: NoPrefect = False,
+    fail_on: Annotated[list[Finding] | None, optional(FAIL_ON, "--fail-on")] = None,
     fmt: Annotated[str, one_of("table", "json")] = "table",
 ) -> None:
     """Complete a day or a range: ingest, claims, verdicts, scores, tables, report."""
@@ -28,6 +53,8 @@ def command(
     if sys.stderr.isatty():
         sys.stderr.write(f"nightly {first}..{last}\n")
     if dry_run:
+        if fail_on:
+            raise UsageError("--fail-on is about a run, and --dry-run makes none. Leave one of them out.")
         from flows.nightly import dry_run as dry
 
         dry.show(dry.measure(config, first, last), first, last)
@@ -48,3 +75,23 @@ def command(
     from flows.nightly import summary
 
     (summary.show_json if fmt == "json" else summary.show)(outcome)
+    check(outcome, fail_on or ())
+
+
+def check(outcome: "Outcome", fail_on: Collection[Finding]) -> None:
+    """Fail on what the caller named, of what a completed run found.
+
+    Raises:
+        FoundError: An alert fired on the run's days, or rows were refused.
+    """
+    from flows.console import counted
+
+    ctx = outcome.recipes[0][0]
+    fired = sum(ctx.first <= row["date"] <= ctx.last and row["status"] == "fired" for _, row in outcome.alerts)
+    days = f"{ctx.first}" if ctx.first == ctx.last else f"{ctx.first} to {ctx.last}"
+    kinds = {
+        Finding.ALERT: (fired, f"{counted(fired, 'alert')} fired on {days}"),
+        Finding.REFUSED: (outcome.refused_rows, f"{counted(outcome.refused_rows, 'row')} refused"),
+    }
+    if found := [text for kind, (n, text) in kinds.items() if n and kind in fail_on]:
+        raise FoundError(f"--fail-on: {' and '.join(found)}, see above. The run is complete and published.")

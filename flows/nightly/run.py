@@ -34,6 +34,7 @@ class Outcome:
         recipes: Each recipe of the run, with one row per app and generator (`sql/report/summary.sql`).
         alerts: Those of the run's days, with the recipe's name; raised or ended on these days.
         refused: The first and the last night of the rows that were refused; None where none was.
+        refused_rows: How many rows were refused.
         nights: What the report keeps of the last night, by recipe; None without a page.
     """
 
@@ -41,6 +42,7 @@ class Outcome:
     recipes: tuple[tuple[Context, list[dict[str, Any]]], ...]
     alerts: tuple[tuple[str, dict[str, Any]], ...] = ()
     refused: tuple[date, date] | None = None
+    refused_rows: int = 0
     nights: tuple[Night | None, ...] = ()
 
 
@@ -62,6 +64,10 @@ def run(contexts: Sequence[Context], runner: Runner, *, retry_failures: bool = F
                         record.stage(step.name, step.work, step.ctx, **step.options)
             if announced := alerts.notify_all(contexts, runner.announce):
                 record.add(announced)
+        if main.config.report.prometheus:
+            from tasks.publish.prometheus import write_metrics  # noqa: PLC0415 - seldom needed
+
+            write_metrics(publish.warehouse_of(main), main.config.report.prometheus)
         written = _written_back(contexts, runner)
         return Outcome(
             (*record.stages, *([written] if written else [])),
@@ -70,6 +76,7 @@ def run(contexts: Sequence[Context], runner: Runner, *, retry_failures: bool = F
                 (ctx.settings.name, row) for ctx in counted for row in alerting.alerts_on(ctx, *ctx.requested_days())
             ),
             record.refused_nights(),
+            len(record.record.refused(main)),
             tuple(publish.latest_night(ctx, ctx.requested_days()) for ctx in counted),
         )
 

@@ -55,6 +55,12 @@ class BusyError(LeadlineError):
     exit_code = 4
 
 
+class FoundError(LeadlineError):
+    """The run is complete, and has found what its caller asked to fail on: exit code 5."""
+
+    exit_code = 5
+
+
 class SourceError(LeadlineError):
     """A source could not be read (missing, no permission, connection lost): exit code 1."""
 

@@ -21,10 +21,10 @@ import pyarrow as pa
 
 from tasks.core import keys
 from tasks.core.errors import LeadlineError, UsageError
-from tasks.core.paths import sql_dir
 from tasks.core.schemas import FEEDBACK, GRADES, PAIRS, RELEVANCE, TABLES, TRACES, VERDICTS, Table
 from tasks.store.lake import Lake, Part, check, empty
 from tasks.store.query import connect, declared, explain, find_damage, parquet, used
+from tasks.store.views import views
 
 VIEWED = (TRACES, FEEDBACK, PAIRS, VERDICTS, RELEVANCE, GRADES)
 WRITING = (duckdb.StatementType.COPY, duckdb.StatementType.EXPORT)
@@ -135,13 +135,11 @@ class Warehouse:
 
     def _make_views(self, connection: duckdb.DuckDBPyConnection) -> None:
         """Make the views, unless they are there as they would be made: DuckDB opens all files that a view shows."""
-        views = {table.name: self._view_of(connection, table) for table in VIEWED}
-        for path in sorted((sql_dir() / "views").glob("*.sql")):
-            views[path.stem] = path.read_text(encoding="utf-8")
-        token = keys.version([views, [str(table.schema) for table in LOADED]])
+        made_of = {table.name: self._view_of(connection, table) for table in VIEWED} | views()
+        token = keys.version([made_of, [str(table.schema) for table in LOADED]])
         made = connection.execute("SELECT token FROM _loaded WHERE relation = '' AND partition = 'views'").fetchone()
         if made != (token,):
-            for name, body in views.items():
+            for name, body in made_of.items():
                 connection.execute(f"CREATE OR REPLACE VIEW {name} AS {body}")
             connection.execute("INSERT OR REPLACE INTO _loaded VALUES ('', 'views', ?)", [token])
 

@@ -121,9 +121,8 @@ def test_the_interval_of_a_rate_is_over_questions(warehouse: Path) -> None:
         warehouse,
         """
         SELECT d.app, d.generator, s.question_id, count(*) AS n, count(*) FILTER (misused) AS bad
-        FROM claim_details AS d JOIN trace_scores AS s USING (recipe, date, trace_id)
-        WHERE recipe = (SELECT max_by(recipe, started_at) FROM runs WHERE status = 'completed')
-          AND d.label IS NOT NULL AND d.misused IS NOT NULL AND len(d.cited_chunk_ids) > 0
+        FROM current_claim_details AS d JOIN current_trace_scores AS s USING (recipe, date, trace_id)
+        WHERE d.label IS NOT NULL AND d.misused IS NOT NULL AND len(d.cited_chunk_ids) > 0
         GROUP BY ALL
         """,
     ).to_pylist()

@@ -6,6 +6,7 @@ import pyarrow as pa
 
 from tasks.core.schemas import TABLES
 from tasks.scoring import intervals
+from tasks.store.views import current_views
 
 VERDICT = pa.schema([
     ("request_key", pa.string()),
@@ -109,7 +110,7 @@ def schema_of(relation: str) -> pa.Schema:
         "ratings_b": RATINGS,
         "ratings_people": RATINGS,
     }
-    return extra[relation] if relation in extra else TABLES[relation].schema
+    return extra[relation] if relation in extra else TABLES[current_views().get(relation, relation)].schema
 
 
 def relation(name: str, rows: list[dict[str, Any]]) -> pa.Table:

@@ -182,7 +182,7 @@ class TestLoad:
         write(lake, TRACE_SCORES, [{"trace_id": "t9"}], "r", NEXT, name="late")
         warehouse.load()
         fresh = Warehouse(lake, tmp_path / "fresh.duckdb", "500MB")
-        tables = [t.name for t in (*LOADED, *VIEWED)] + ["chunks", "claim_details", "pair_verdicts"]
+        tables = [t.name for t in (*LOADED, *VIEWED)] + ["chunks", "current_claim_details", "pair_verdicts"]
         before = {t: sorted(map(repr, seen(warehouse, f"FROM {t}"))) for t in tables}
         partitions = len({(t.name, p.partition) for t in LOADED for p in lake.parts(t)})
         assert fresh.load(rebuild=True) == partitions
@@ -340,6 +340,7 @@ class TestViews:
             "chunks",
             "claim_details",
             "latest_feedback",
+            "main_recipes",
             "pair_verdicts",
             "question_repeats",
             "reviewed_claims",

@@ -59,10 +59,21 @@ class Report(Settings):
     Attributes:
         dir: Folder of the site.
         max_trace_pages: Maximum of traces per night with their own page; the worst ones come first.
+        prometheus: A file for the metrics of the latest night (docs/operations.md#metrics), which ends in `.prom`; none
+            is written by default.
     """
 
     dir: ConfigPath
     max_trace_pages: Annotated[int, Field(ge=0)] = 500
+    prometheus: ConfigPath | None = None
+
+    @field_validator("prometheus")
+    @classmethod
+    def _prom(cls, path: Path | None) -> Path | None:
+        """node_exporter reads no other file."""
+        if path is not None and path.suffix != ".prom":
+            raise ValueError("Should end in .prom, since node_exporter reads no other file")
+        return path
 
 
 class Alerts(Settings):

@@ -82,6 +82,10 @@ def test_from_the_list_to_promotion_and_back(
     done(leadline("nightly", "--config", world.config, *DAY, env=without_prefect))
     counts = "SELECT DISTINCT judge_version AS v FROM current_recipes"
     assert read(world.warehouse, counts) == [{"v": version(world, "second")}]
+    for view in ("current_trace_scores", "current_groundedness", "current_claim_details"):
+        assert read(world.warehouse, f"SELECT DISTINCT judge_version AS v FROM {view}") == [
+            {"v": version(world, "second")}
+        ]
     assert read(world.warehouse, "SELECT DISTINCT judge FROM promotions") == [{"judge": "second"}]
     page = (world.out / "report" / str(FIRST) / "index.html").read_text()
     assert version(world, "second") in page
