@@ -16,7 +16,7 @@ from flows.__main__ import LEADLINE
 from flows.nightly.summary import COLUMNS
 from tasks import extractors, judges, sources
 from tasks.core import errors
-from tasks.core.config import Alerts, Nightly, Promotion, Recipe, Sample, validate
+from tasks.core.config import Alerts, DuckLake, Nightly, Promotion, Recipe, Sample, validate
 from tasks.core.errors import ConfigError
 from tasks.core.keys import request_key
 from tasks.core.schemas import TABLES
@@ -136,7 +136,7 @@ def test_the_settings_that_the_pages_show_are_accepted(shown: dict[str, Any]) ->
     if "recipes" in shown:
         assert all((ROOT / "configs" / path).is_file() for path in shown["recipes"])
         return
-    for section, model in (("alerts", Alerts), ("promotion", Promotion), ("sample", Sample)):
+    for section, model in (("alerts", Alerts), ("ducklake", DuckLake), ("promotion", Promotion), ("sample", Sample)):
         if section in shown:
             validate(model, shown[section], where)
             return
