@@ -2,7 +2,8 @@
 
 `requirements.lock` pins what `leadline` runs on, `requirements-dev.lock` that and the tools of `make test`,
 `requirements-vllm.lock` vLLM built for CPUs and a language model, for its tests, and `requirements-gpu.lock` what
-`leadline` runs on beside vLLM on GPUs, which wants other versions of a few libraries. `requirements-phoenix.lock` and
+`leadline` runs on beside vLLM on GPUs, which wants other versions of a few libraries. `requirements-ducklake.lock`
+pins the extensions of DuckDB for publishing to many analysts. `requirements-phoenix.lock` and
 `requirements-mlflow.lock` pin servers of traces for tests, each in an environment of its own.
 
 Each pin has the hashes of all its files in the package index. torch comes as a CPU or a CUDA build of the same version,
@@ -149,6 +150,13 @@ def resolve_store(requirement: str) -> str:
         return STORE_HEADER + found.read_text(encoding="utf-8")
 
 
+def resolve_ducklake() -> str:
+    """Text of the lock file with the extensions of DuckDB, whose versions are that of DuckDB."""
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    wanted = (text.split("==") for text in project["optional-dependencies"]["ducklake"])
+    return hashed(dict(wanted), HEADER, "--no-deps")
+
+
 def resolve_torch(torch: str, runtime: dict[str, str]) -> str:
     """Text of the lock file with the index's build of torch and what it wants beside the runtime."""
     with tempfile.TemporaryDirectory() as folder:
@@ -227,6 +235,7 @@ def main() -> None:
     made["-dev"] = hashed(tools, HEADER, "--universal", left_out=blocks(made["-torch"]))
     made["-vllm"] = hashed(resolve_vllm(made["-dev"], torch), VLLM_HEADER, "--no-deps")
     made["-gpu"] = resolve_gpu(made[""])
+    made["-ducklake"] = resolve_ducklake()
     made |= {f"-{name}": resolve_store(requirement) for name, requirement in STORES.items()}
     for name, text in made.items():
         (ROOT / f"requirements{name}.lock").write_text(text, encoding="utf-8")

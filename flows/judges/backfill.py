@@ -28,7 +28,7 @@ from tasks.core.progress import tracked
 from tasks.judging import grades
 from tasks.judging.pairs import plan_pairs
 from tasks.judging.relevance import score_relevance
-from tasks.publish.publish import publish_warehouse
+from tasks.publish.publish import publish_results
 from tasks.run.build import build_contexts
 from tasks.run.context import Context
 from tasks.run.record import BACKFILL
@@ -166,11 +166,13 @@ def _publish(ctx: Context, runner: Runner) -> None:
     doing = f"backfill {ctx.first}..{ctx.last} (publishing)"
     try:
         with locked(main.lake, doing):
-            runner.stage("publish", publish_warehouse, main)
+            result = runner.stage("publish", publish_results, main)
     except BusyError as busy:
         note(f"Waiting to publish: {busy}")
         with locked(main.lake, doing, wait=True):
-            runner.stage("publish", publish_warehouse, main)
+            result = runner.stage("publish", publish_results, main)
+    for text in result.notes:
+        note(text)
 
 
 def show(outcome: Outcome) -> None:

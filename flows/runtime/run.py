@@ -15,7 +15,7 @@ from flows.runtime.gpu import Closing, FileSlots, Shared, Slots, slot
 from flows.runtime.retry import retrying
 from tasks.core.errors import LeadlineError, interruption
 from tasks.core.progress import Progress
-from tasks.publish.publish import publish_warehouse
+from tasks.publish.publish import publish_results, publish_warehouse
 from tasks.run.context import Context
 from tasks.run.record import BACKFILL, Record
 from tasks.run.result import StageResult
@@ -211,4 +211,4 @@ def on_record(
             ctx.close()
     run.record.end(run.main, "completed")
     if publish:
-        run.stages.append(runner.stage("publish", publish_warehouse, run.main))
+        run.stages.append(runner.stage("publish", publish_results, run.main))

@@ -1,5 +1,6 @@
 """Publish: the lake into the warehouse, the nights into the report, and the warehouse to where people query it."""
 
+import os
 import shutil
 from collections.abc import Callable, Collection, Sequence
 from datetime import date
@@ -8,31 +9,49 @@ from typing import Any
 import numpy as np
 
 from tasks.core import keys
+from tasks.core.errors import LeadlineError, UsageError, interruption
 from tasks.core.progress import tracked
 from tasks.core.schemas import (
+    CLAIM_PATTERNS,
+    CLAIM_RESULTS,
+    CLAIMS,
+    CURRENT_RECIPES,
     FEEDBACK,
     GRADES,
+    JUDGES,
     NIGHTLY_CORRECTED,
     NIGHTLY_GRACE,
     NIGHTLY_RELEVANCE,
     NIGHTLY_WATERFALL,
     PAIRS,
+    RECIPES,
     RELEVANCE,
+    TABLES,
     TRACE_SCORES,
     TRACES,
 )
+from tasks.privacy.retention import REDACTED
 from tasks.publish.report import index, site
 from tasks.publish.report.index import TREND
 from tasks.run.context import Context
 from tasks.run.result import StageResult
 from tasks.scoring.alerts import alerts_on
 from tasks.stats.intervals import interval, means
+from tasks.store.ducklake import DuckLake
 from tasks.store.lake import Lake
 from tasks.store.query import bind, sql
 from tasks.store.warehouse import Reader, Warehouse
 
 MARK = ".inputs"  # beside a night's pages: what they were made from
 OF_A_NIGHT = (TRACES, FEEDBACK, PAIRS, RELEVANCE, GRADES)  # views of the lake that the report reads a night of
+# What the DuckLake gets: no column that a removal of texts empties, since its past shows what was there.
+SHARED = {
+    table: [name for name in table.schema.names if name not in REDACTED.get(table, {})]
+    for table in (
+        *(table for table in TABLES.values() if table.name.startswith("nightly_")),
+        *(TRACE_SCORES, CLAIMS, CLAIM_RESULTS, CLAIM_PATTERNS, CURRENT_RECIPES, RECIPES, JUDGES),
+    )
+}
 NIGHTS = NIGHTLY_RELEVANCE  # a table that every recipe fills: its partitions are the nights that there are
 
 
@@ -96,6 +115,40 @@ def publish_warehouse(ctx: Context) -> StageResult:
     warehouse.publish()
     shutil.rmtree(ctx.scratch, ignore_errors=True)
     return StageResult("publish", computed=changed)
+
+
+def publish_results(ctx: Context) -> StageResult:
+    """Publish the warehouse, and what a run completed in the DuckLake of the config; a failure there becomes a note."""
+    result = publish_warehouse(ctx)
+    if not ctx.config.ducklake:
+        return result
+    try:
+        return result + StageResult("publish", computed=publish_ducklake(ctx))
+    except LeadlineError as error:
+        if interruption(error):
+            raise
+        note = (
+            f"Not published for others: {error} The results are in {ctx.config.warehouse}; the next run publishes them."
+        )
+        return result + StageResult("publish", notes=(note,))
+
+
+def publish_ducklake(ctx: Context) -> int:
+    """Publish in the DuckLake what differs from the warehouse's private file; returns partitions replaced.
+
+    Raises:
+        LeadlineError: See `DuckLake.publish`.
+    """
+    settings = ctx.config.ducklake
+    assert settings  # noqa: S101 - for the type checker
+    address = os.environ.get(settings.dsn_env, "").strip()
+    if not address:
+        raise UsageError(
+            f"{ctx.path}: `ducklake.dsn_env` names ${settings.dsn_env}, which is not set. Set it where Leadline runs."
+        )
+    place = DuckLake(settings.dsn_env, address, settings.data_path, settings.schema_name)
+    with warehouse_of(ctx).connect() as connection:
+        return place.publish(connection, keys.version([ctx.lake.salt()]), SHARED)
 
 
 def summary(ctx: Context) -> list[dict[str, Any]]:

@@ -30,7 +30,7 @@ def mistake(tmp_path: Path, text: str | bytes) -> str:
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"extra": 1}, ": extra is not a known key. The keys here are lake, warehouse, report, sources, sample, private, recipe, recipes, gates, limits, alerts, retention, promotion."),
+        ({"extra": 1}, ": extra is not a known key. The keys here are lake, warehouse, report, sources, sample, private, recipe, recipes, gates, limits, alerts, ducklake, retention, promotion."),
         ({"gate": {}}, ": gate is not a known key. Did you mean 'gates'."),
         ({"recipe": {"judge": "j", "pairing": {"windowwords": 3}}}, ": recipe.pairing.windowwords is not a known key. Did you mean 'window_words'."),
         ({"report": {"directory": "x", "dir": "y"}}, ": report.directory is not a known key. The keys here are dir, max_trace_pages."),
@@ -42,11 +42,21 @@ def mistake(tmp_path: Path, text: str | bytes) -> str:
         ({"limits": {"part_traces": "many"}}, ": limits.part_traces is 'many'. It should be a valid integer, unable to parse string as an integer."),
         ({"limits": {"memory_limit": "lots"}}, r": limits.memory_limit is 'lots'. It should match pattern '^\d+ ?(MB|GB)$'."),
         ({"sources": []}, ": sources is []. It should have at least 1 item after validation, not 0."),
+        ({"ducklake": {"dsn_env": "C", "data_path": "http://x/"}}, ": ducklake.data_path is 'http://x/'. It should be a folder or begin with s3://."),
         ({"gates": None}, ": gates is None. It should be a valid dictionary or instance of Gates."),
     ],
 )  # fmt: skip
 def test_a_wrong_key_or_value_names_place_value_and_remedy(tmp_path: Path, change: dict, message: str) -> None:
     assert mistake(tmp_path, yaml.safe_dump({**GOOD, **change})).startswith(message)
+
+
+def test_the_address_of_a_catalog_is_not_shown(tmp_path: Path) -> None:
+    given = {**GOOD, "ducklake": {"dsn_env": "postgresql://me:secret@host/x", "data_path": "x"}}
+    message = mistake(tmp_path, yaml.safe_dump(given))
+    assert message.startswith(
+        ": ducklake is a mapping. It has a dsn_env that is no name of an environment variable; put "
+    )
+    assert "secret" not in message
 
 
 def test_a_misspelt_required_key_is_called_misspelt_rather_than_missing(tmp_path: Path) -> None:

@@ -16,7 +16,7 @@ from flows.__main__ import LEADLINE
 from flows.nightly.summary import COLUMNS
 from tasks import extractors, judges, sources
 from tasks.core import errors
-from tasks.core.config import Alerts, Nightly, Promotion, Recipe, Report, Sample, validate
+from tasks.core.config import Alerts, DuckLake, Nightly, Promotion, Recipe, Report, Sample, validate
 from tasks.core.errors import ConfigError
 from tasks.core.keys import request_key
 from tasks.core.schemas import TABLES
@@ -136,7 +136,13 @@ def test_the_settings_that_the_pages_show_are_accepted(shown: dict[str, Any]) ->
     if "recipes" in shown:
         assert all((ROOT / "configs" / path).is_file() for path in shown["recipes"])
         return
-    sections = {"alerts": Alerts, "promotion": Promotion, "report": Report, "sample": Sample}
+    sections = {
+        "alerts": Alerts,
+        "ducklake": DuckLake,
+        "promotion": Promotion,
+        "report": Report,
+        "sample": Sample,
+    }
     for section, model in sections.items():
         if section in shown and "lake" not in shown:
             validate(model, shown[section], where)

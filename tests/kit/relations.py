@@ -1,13 +1,16 @@
-"""Relations of the cases of `tests/sql`: their columns, and rows with what a case leaves out."""
+"""Relations of the cases of `tests/sql`, and parts of a lake: their columns, and rows with what a case leaves out."""
 
+from datetime import UTC, date, datetime
 from typing import Any
 
 import pyarrow as pa
 
-from tasks.core.schemas import TABLES
+from tasks.core.schemas import TABLES, Table
 from tasks.scoring import intervals
+from tasks.store.lake import Lake, Part, from_rows
 from tasks.store.views import current_views
 
+SOME_TIME = datetime(2026, 11, 1, 2, tzinfo=UTC)
 VERDICT = pa.schema([
     ("request_key", pa.string()),
     ("label", pa.string()),
@@ -122,3 +125,24 @@ def relation(name: str, rows: list[dict[str, Any]]) -> pa.Table:
     assert all(set(r) <= names for r in rows), f"{name}: unknown columns in {rows}"
     plain = pa.schema([f.remove_metadata().with_nullable(True) for f in schema])
     return pa.Table.from_pylist([{**blank, **r} for r in rows], schema=plain)
+
+
+def filled(table: Table, **values: Any) -> dict[str, Any]:
+    """A row whose other columns are null, or a plain value where null is not allowed."""
+    return {f.name: values.get(f.name, None if f.nullable else _plain(f.type)) for f in table.schema}
+
+
+def _plain(kind: pa.DataType) -> Any:
+    if pa.types.is_list(kind) or pa.types.is_map(kind):
+        return []
+    by_kind = {pa.string(): "x", pa.bool_(): False, pa.date32(): SOME_TIME.date()}
+    return SOME_TIME if pa.types.is_timestamp(kind) else by_kind.get(kind, 0)
+
+
+def write(lake: Lake, table: Table, rows: list[dict[str, Any]], *partition: str, name: str = "p") -> Part:
+    given = [filled(table, **r, **dict(zip(table.partition, map(_as_date, partition), strict=True))) for r in rows]
+    return lake.write(table, name, from_rows(given, table), *partition)
+
+
+def _as_date(value: str) -> Any:
+    return date.fromisoformat(value) if value[:2] == "20" else value

@@ -5,14 +5,25 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from kit.stage_kit import DAY, NEXT, Watched, context, put, trace
+from kit.stage_kit import DAY, NEXT, Watched, context, put, rows, trace
+from kit.stores.postgres import postgres
 
+from bench.ducklake import attached
 from tasks.claims.extract import extract_claims
-from tasks.core.schemas import QUARANTINE
+from tasks.core.schemas import CLAIMS, QUARANTINE, TRACE_SCORES
 from tasks.judging.pairs import plan_pairs
 from tasks.judging.relevance import score_relevance
 from tasks.judging.verdicts import judge_pairs
-from tasks.publish.publish import load_warehouse, publish_warehouse, rebuild, summary, warehouse_of, write_reports
+from tasks.publish.publish import (
+    SHARED,
+    load_warehouse,
+    publish_results,
+    publish_warehouse,
+    rebuild,
+    summary,
+    warehouse_of,
+    write_reports,
+)
 from tasks.run.context import Context
 from tasks.scoring.grace import score_grace
 from tasks.scoring.nightly import aggregate_nights
@@ -206,3 +217,32 @@ def test_the_summary_is_of_the_runs_days_and_recipe(tmp_path: Path) -> None:
     one = context(tmp_path, judge=Watched(), recipe={"pairing": {"joint_words": 0}})
     assert [r["traces"] for r in summary(one)] == [2]
     assert summary(context(tmp_path, recipe={"scoring": {"misuse_penalty": 9}})) == []
+
+
+def test_many_analysts_get_the_night_without_its_texts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    ctx = both(tmp_path, ducklake={"dsn_env": "CATALOG", "data_path": "shared"})
+    night(ctx, DAY, "t1")
+    complete(ctx)
+    monkeypatch.delenv("CATALOG", raising=False)
+    (note,) = publish_results(ctx).notes
+    assert "`ducklake.dsn_env` names $CATALOG, which is not set. Set it where Leadline runs." in note
+    monkeypatch.setenv("CATALOG", "postgresql://me:secret@127.0.0.1:1/none")
+    (note,) = publish_results(ctx).notes
+    assert "the catalog in $CATALOG does not answer" in note
+    assert "secret" not in note
+    assert query(ctx.config.warehouse, "SELECT trace_id FROM trace_scores").to_pylist() == [{"trace_id": "t1"}]
+    with postgres() as address:
+        monkeypatch.setenv("CATALOG", address)
+        made_good, again = publish_results(ctx), publish_results(ctx)
+        assert (made_good.notes, again.notes, again.computed) == ((), (), 0)
+        assert made_good.computed > 0
+        with attached(address) as connection:
+            shown = {table.name: str(connection.execute(f"FROM catalog.{table.name}").fetchall()) for table in SHARED}
+    assert "'t1'" in shown["trace_scores"]
+    assert "'t1'" in shown["claims"]
+    (claim,) = rows(ctx, CLAIMS)
+    assert "Tea is hot." in claim["text"]  # the answer of every trace here
+    assert not [name for name, found in shown.items() if "Tea" in found or "Water" in found]
+    assert {c for table in (TRACE_SCORES, CLAIMS) for c in table.schema.names} - {
+        c for table in (TRACE_SCORES, CLAIMS) for c in SHARED[table]
+    } == {"question_id", "session_id", "text", "context", "hypothesis", "dangling_citations"}

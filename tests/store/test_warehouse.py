@@ -1,6 +1,6 @@
 """The warehouse: loads what changed, all of a partition or nothing, and is swapped under its readers."""
 
-from datetime import UTC, date, datetime
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -8,6 +8,7 @@ import duckdb
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from kit.relations import write
 from kit.vanishing import VanishingLake
 
 from tasks.core.errors import DamagedError, LeadlineError, UsageError
@@ -23,34 +24,12 @@ from tasks.core.schemas import (
     TRACE_SCORES,
     TRACES,
     VERDICTS,
-    Table,
 )  # fmt: skip
-from tasks.store.lake import Lake, Part, from_rows
+from tasks.store.lake import Lake, Part
 from tasks.store.warehouse import LOADED, VIEWED, Warehouse, query
 
 DAY, NEXT = "2026-11-01", "2026-11-02"
 NOW = datetime(2026, 11, 3, 2, tzinfo=UTC)
-
-
-def filled(table: Table, **values: Any) -> dict[str, Any]:
-    """A row whose other columns are null, or a plain value where null is not allowed."""
-    return {f.name: values.get(f.name, None if f.nullable else _plain(f.type)) for f in table.schema}
-
-
-def _plain(kind: pa.DataType) -> Any:
-    if pa.types.is_list(kind) or pa.types.is_map(kind):
-        return []
-    by_kind = {pa.string(): "x", pa.bool_(): False, pa.date32(): date.fromisoformat(DAY)}
-    return NOW if pa.types.is_timestamp(kind) else by_kind.get(kind, 0)
-
-
-def write(lake: Lake, table: Table, rows: list[dict[str, Any]], *partition: str, name: str = "p") -> Part:
-    given = [filled(table, **r, **dict(zip(table.partition, map(_as_date, partition), strict=True))) for r in rows]
-    return lake.write(table, name, from_rows(given, table), *partition)
-
-
-def _as_date(value: str) -> Any:
-    return date.fromisoformat(value) if value[:2] == "20" else value
 
 
 @pytest.fixture

@@ -186,6 +186,37 @@ class Sample(Settings):
         return self
 
 
+class DuckLake(Settings):
+    """A DuckLake that many analysts query at once (docs/operations.md#many-analysts).
+
+    Attributes:
+        dsn_env: Environment variable that holds the address of its catalog, a PostgreSQL database:
+            `postgresql://user:password@host/name`. The address itself never stands in a config.
+        data_path: Where its Parquet files are: a folder, or a prefix such as `s3://bucket/leadline/`.
+        schema_name: Schema of its tables in the catalog: one for each lake.
+    """
+
+    dsn_env: str
+    data_path: str
+    schema_name: Annotated[str, Field(pattern=r"^[a-z_][a-z0-9_]*$")] = "main"
+
+    @model_validator(mode="before")
+    @classmethod
+    def _no_secrets(cls, data: Any) -> Any:  # noqa: ANN401 - whatever the file holds
+        """Before all else, since other messages show the value."""
+        if isinstance(data, Mapping) and not re.fullmatch(r"[A-Za-z_]\w*", str(data.get("dsn_env", "_"))):
+            raise ValueError("has a dsn_env that is no name of an environment variable; put the address into one")
+        return data
+
+    @field_validator("data_path")
+    @classmethod
+    def _placed(cls, path: str, info: ValidationInfo) -> str:
+        """The prefix, or the absolute path of the folder."""
+        if "://" in path and not re.fullmatch(r"s3://[^@]+", path):
+            raise ValueError("should be a folder or begin with s3://")
+        return path if "://" in path else str(placed(Path(path), info))
+
+
 class Nightly(Settings):
     """The whole of `configs/nightly.yaml`.
 
@@ -194,6 +225,7 @@ class Nightly(Settings):
         recipes: Several recipes for the same traces: paths of recipe files, or inline recipes. Shared results are
             computed once.
         sample: How many of the traces are read in; all by default.
+        ducklake: Where results are published for many analysts, beside the warehouse; nowhere by default.
         private: Lake, warehouse, report and outputs can be read by the user who runs Leadline alone (modes 0600 and
             0700). Set it to false where others or a web server read them; then the umask of the process decides.
     """
@@ -209,5 +241,6 @@ class Nightly(Settings):
     gates: Gates = Gates()
     limits: Limits = Limits()
     alerts: Alerts = Alerts()
+    ducklake: DuckLake | None = None
     retention: Retention = Retention()
     promotion: Promotion = Promotion()
