@@ -90,17 +90,18 @@ def write_reports(
             if not (mark.exists() and mark.read_text() == token):
                 for table in OF_A_NIGHT:  # the report then opens no file of another night
                     bind(connection, table.name, ctx.lake.parts(table, days=(night, night)))
-                most = ctx.config.report.max_trace_pages
+                report = ctx.config.report
                 build(
                     reader,
                     out,
                     night,
                     first.recipe,
-                    most,
+                    report.max_trace_pages,
                     {c.label: c.recipe for c in beside},
                     refused,
                     ctx.config.alerts,
                     ctx.config_option,
+                    report.max_explorer_traces,
                 )
                 mark.write_text(token)
                 computed += 1
@@ -187,4 +188,4 @@ def _token(ctx: Context, days: list[date]) -> str:
     inputs += [[p.name] for p in ctx.lake.parts(FEEDBACK, str(days[-1]))]
     inputs += [[r["alert_id"], r["status"], str(r["change"]), str(r["until"])] for r in alerts_on(ctx, days[-1])]
     rows = [p.rows() for p in ctx.lake.parts(TRACE_SCORES, ctx.recipe, str(days[-1]))]
-    return keys.version([ctx.recipe, ctx.config.report.max_trace_pages, inputs, rows])
+    return keys.version([ctx.recipe, ctx.config.report.model_dump(exclude={"dir"}), inputs, rows])

@@ -9,6 +9,7 @@ import duckdb
 import pyarrow as pa
 
 from tasks.core.keys import claim_id, key
+from tasks.core.paths import sql_dir
 from tasks.core.schemas import TABLES, WATERFALL
 
 NIGHT = date(2026, 11, 19)
@@ -43,6 +44,8 @@ class DuckReader:
             rows.validate(full=True)
             self.connection.register(f"{name}_rows", rows)
             self.connection.execute(f"CREATE TABLE {name} AS FROM {name}_rows")
+        for view in sorted((sql_dir() / "views").glob("*.sql")):
+            self.connection.execute(f"CREATE VIEW {view.stem} AS {view.read_text()}")
 
     def rows(self, sql: str, params: Mapping[str, object]) -> list[dict[str, Any]]:
         self.queries += 1
@@ -155,7 +158,7 @@ def trace(
     used = len(chunks) - len(unused or []) if judged else None
     rows.add(
         "trace_scores", recipe=RECIPE, date=night, trace_id=trace_id, app=app, generator=generator,
-        judge_version=JUDGE, groundedness_status=status, groundedness_na="refusal" if refuses else None,
+        prompt_version="v4", judge_version=JUDGE, groundedness_status=status, groundedness_na="refusal" if refuses else None,
         groundedness_score=max(0.0, 100 * (supported - 2 * misused) / judged) if judged else None,
         faithfulness=supported / judged if judged else None, claims_total=len(claims), claims_judged=judged,
         claims_supported=supported, claims_partial=tally.get("partially_supported", 0),

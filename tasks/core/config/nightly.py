@@ -59,12 +59,15 @@ class Report(Settings):
     Attributes:
         dir: Folder of the site.
         max_trace_pages: Maximum of traces per night with their own page; the worst ones come first.
+        max_explorer_traces: Maximum of traces per night in the explorer, with the first 1,000 characters of their
+            question and answer; the worst ones come first. Traces with a page are always in it.
         prometheus: A file for the metrics of the latest night (docs/operations.md#metrics), which ends in `.prom`; none
             is written by default.
     """
 
     dir: ConfigPath
     max_trace_pages: Annotated[int, Field(ge=0)] = 500
+    max_explorer_traces: Annotated[int, Field(ge=0)] = 100_000
     prometheus: ConfigPath | None = None
 
     @field_validator("prometheus")

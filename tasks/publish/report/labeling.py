@@ -15,9 +15,6 @@ from tasks.core import keys
 from tasks.core.labeling import OF_CLAIMS, Task
 from tasks.publish.report import pages
 
-# In a script element these could end it, begin a comment, or end a line of a script.
-UNSAFE = {ord(c): f"\\u{ord(c):04x}" for c in "<>&\u2028\u2029"}
-
 
 def page(tasks: Sequence[Task]) -> str:
     """The HTML."""
@@ -56,4 +53,4 @@ def _data(tasks: Sequence[Task]) -> str:
     # What a browser keeps is of these very tasks, and of this reviewer.
     key = "leadline-labels-" + keys.version([reviewer, [[t["claim_id"], t["adjudicated"]] for t in shown]])
     data = {"key": key, "reviewer": reviewer, "labels": OF_CLAIMS, "tasks": shown, "answers": answers}
-    return json.dumps(data, ensure_ascii=False).translate(UNSAFE)
+    return pages.script_data(data)

@@ -3,6 +3,7 @@
 Texts of traces are data: everything is escaped, a missing variable is an error, and null is shown as "n/a".
 """
 
+import json
 from functools import cache
 from pathlib import Path
 
@@ -12,6 +13,8 @@ from markupsafe import Markup, escape
 from tasks.publish.report import text
 
 TEMPLATES = Path(__file__).with_name("templates")
+# In a script element these could end it, begin a comment, or end a line of a script.
+UNSAFE = "<>&\u2028\u2029"
 WORDS = {
     "partially_supported": "partly supported",
     "na": text.NOT_APPLICABLE,
@@ -33,6 +36,14 @@ def render(template: str, **variables: object) -> str:
 def style() -> str:
     """The style sheet."""
     return (TEMPLATES / "style.css").read_text(encoding="utf-8")
+
+
+def script_data(value: object) -> str:
+    """JSON that can stand in a script element and in a script."""
+    data = json.dumps(value, ensure_ascii=False, separators=(",", ":"))
+    for c in UNSAFE:
+        data = data.replace(c, f"\\u{ord(c):04x}")
+    return data
 
 
 def faithful(value: object) -> object:

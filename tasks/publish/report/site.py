@@ -13,6 +13,7 @@ from typing import Any
 
 from tasks.core.config import Alerts
 from tasks.publish.report import index
+from tasks.publish.report.explorer import CHARACTERS, write_explorer
 from tasks.publish.report.files import replacing, write
 from tasks.publish.report.night import gather as nights
 from tasks.publish.report.night import waterfall
@@ -35,13 +36,15 @@ class _Site:
     Attributes:
         name: Unique among the recipes of the night.
         folder: Where they stand below the night's directory: `""`, or a name and a slash.
-        listing: The traces that have a page.
+        traces: Those that the explorer lists, the worst first.
+        listing: Those that have a page, by app and generator.
         trust: How far to trust the judge, by app.
     """
 
     recipe: Row
     name: str
     folder: str
+    traces: list[dict[str, Any]]
     listing: list[dict[str, Any]]
     trust: Mapping[str, Trust]
 
@@ -66,6 +69,7 @@ def build(
     left_out: Mapping[str, Sequence[Row]] | None = None,
     watch: Alerts | None = None,
     option: str = "",
+    max_explorer_traces: int = 100_000,
 ) -> Path:
     """Write the pages of one night, and refresh the list of nights.
 
@@ -78,6 +82,7 @@ def build(
         left_out: What `refused` gives, where it is at hand.
         watch: The settings of alerts; the defaults if not given.
         option: The option of commands that names the config, with a space before it.
+        max_explorer_traces: Traces that the explorer lists, the worst first; at least those with a page.
 
     Returns:
         The night's page, `out/<night>/index.html`.
@@ -86,7 +91,8 @@ def build(
         LeadlineError: The recipe is unknown, or the site can't be written.
     """
     beside = (others or {}).items()
-    sites = [_site(reader, night, r, max_trace_pages, name, option) for name, r in (("", recipe), *beside)]
+    most = max_trace_pages, max_explorer_traces
+    sites = [_site(reader, night, r, most, name, option) for name, r in (("", recipe), *beside)]
     place = out / night.isoformat()
     left_out = refused(reader, night) if left_out is None else left_out
     known = index.summaries(out)
@@ -100,12 +106,14 @@ def build(
     return place / "index.html"
 
 
-def _site(reader: Reader, night: date, recipe: str, most: int, name: str, option: str) -> _Site:
+def _site(reader: Reader, night: date, recipe: str, most: tuple[int, int], name: str, option: str) -> _Site:
     known = nights.recipe_row(reader, recipe)
-    listing = select(reader, "listing", recipe=recipe, night=night, limit=most)
-    listing.sort(key=lambda r: (r["app"], r["generator"], r["turn"]))
+    limit, shown = max(most), CHARACTERS + 1
+    traces = select(reader, "listing", recipe=recipe, night=night, limit=limit, characters=shown)
+    paged = [r for r in traces if r["has_text"]][: most[0]]
+    listing = sorted(paged, key=lambda r: (r["app"], r["generator"], r["turn"]))
     trusted = {row["app"]: trust(row, option) for row in select(reader, "trust", recipe=recipe, night=night)}
-    return _Site(known, name or known["recipe_name"], f"{slug(name)}/" if name else "", listing, trusted)
+    return _Site(known, name or known["recipe_name"], f"{slug(name)}/" if name else "", traces, listing, trusted)
 
 
 def _write_site(
@@ -120,6 +128,7 @@ def _write_site(
 ) -> None:
     _trace_pages(reader, folder / "traces", night, site, sites)
     page = {**nights.gather(reader, site.recipe, night, site.listing), **left_out}
+    up, switch = f"../{site.back}", _switch(site, sites)
     summary = nights.summary(site.recipe, night, page)
     changed = index.changes(before, summary) if before else []
     summary["opening"] = opening(page, site.trust.values(), changed, watch)
@@ -131,24 +140,39 @@ def _write_site(
         trust=site.trust.values(),
         opening=summary["opening"],
         paged=site.paged,
-        up=f"../{site.back}",
-        switch=_switch(site, sites),
+        explored=len(site.traces),
+        up=up,
+        switch=switch,
         **page,
     )
     write(folder / "index.html", html)
+    write_explorer(
+        folder,
+        night,
+        site.traces,
+        site.listing,
+        metric=page["metrics"][0],
+        total=page["total"],
+        method=page["method"],
+        up=up,
+        switch=_switch(site, sites, file="explorer.html"),
+    )
     write(folder / index.SUMMARY, json.dumps(summary, ensure_ascii=False))
 
 
-def _switch(site: _Site, sites: Sequence[_Site], trace_id: str | None = None) -> list[tuple[str, str | None]]:
+def _switch(
+    site: _Site, sites: Sequence[_Site], trace_id: str | None = None, file: str = "index.html"
+) -> list[tuple[str, str | None]]:
     """The recipes of a night by name, each with the way to the same page of it; None to the page itself.
 
     Args:
+        file: The page, unless it is a trace's.
         trace_id: The trace whose page it is; the other recipe's night page stands in where it has none there.
     """
     back = site.back if trace_id is None else f"../{site.back}"
     found: list[tuple[str, str | None]] = []
     for other in sites:
-        page = f"traces/{slug(trace_id)}.html" if trace_id is not None and trace_id in other.paged else "index.html"
+        page = f"traces/{slug(trace_id)}.html" if trace_id is not None and trace_id in other.paged else file
         found.append((other.name, None if other is site else f"{back}{other.folder}{page}"))
     return found if len(sites) > 1 else []
 

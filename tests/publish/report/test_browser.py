@@ -1,6 +1,7 @@
 """The pages in a real browser, from disk. Screenshots go to $LEADLINE_SCREENSHOTS, if that is set."""
 
 import os
+import re
 from pathlib import Path
 
 import pytest
@@ -22,6 +23,8 @@ pytestmark = [
 def night(tmp_path_factory) -> Path:
     rows = by_hand()
     more(rows, 6)
+    for score in rows.tables["trace_scores"]:  # a question is the same for all
+        score["question_id"] = score["trace_id"][-1]
     nightly(rows, nights=14)
     return build(rows.reader(), tmp_path_factory.mktemp("site"), NIGHT, RECIPE, 100)
 
@@ -62,6 +65,87 @@ def test_from_a_misuse_to_the_chunk_that_it_cites(browser, night, shots):
     assert complaints == []
 
 
+def explorer(browser, night, filters: str = "", **context):
+    """The explorer's page, once it shows what it found; anything that a browser complains of fails the test."""
+    page = browser.new_context(**context).new_page()
+    page.on("console", lambda message: pytest.fail(message.text))
+    page.on("pageerror", lambda error: pytest.fail(str(error)))
+    page.on("dialog", lambda dialog: pytest.fail(f"a script of a trace ran: {dialog.message}"))
+    page.goto(f"{night.with_name('explorer.html').as_uri()}#{filters}")
+    if context.get("java_script_enabled", True):
+        expect(page.locator("#found")).to_have_text(re.compile("trace"))
+    return page
+
+
+def test_the_address_keeps_the_filters(browser, night):
+    page = explorer(browser, night)
+    everything = page.locator("#found").inner_text()
+    page.get_by_label("Has a claim").select_option("contradicted")
+    page.get_by_label("Search").fill("KETTLE pays")
+    expect(page.locator("#found")).to_have_text(re.compile(r"^1 of "))
+    address = page.url
+    assert address.endswith("#q=KETTLE+pays&label=contradicted")
+    shared = explorer(browser, night, address.partition("#")[2])
+    expect(shared.locator("#rows tr")).to_have_count(1)
+    expect(shared.locator("#rows th a")).to_have_text("How long may I return a kettle, and who pays?")
+    assert shared.get_by_label("Search").input_value() == "KETTLE pays"
+    shared.get_by_role("button", name="Clear the filters").click()
+    expect(shared.locator("#found")).to_have_text(everything)
+    assert shared.url.endswith("#")
+    page.locator("#rows th a").click()
+    page.wait_for_url("**/traces/*")
+
+
+def test_a_score_range_counts_what_it_leaves(browser, night):
+    page = explorer(browser, night, "from=0&to=0&sort=high")
+    shown = page.locator("#rows td[data-label=Groundedness]").all_inner_texts()
+    assert shown
+    assert set(shown) == {"0.0"}  # and what has no score is left out
+    chosen = page.get_by_label("Diagnosis").locator("option").all_inner_texts()
+    assert sum(int(re.search(r"\((\d+)\)", text)[1]) for text in chosen[1:]) == len(shown)
+
+
+def test_one_row_for_each_question(browser, night):
+    page = explorer(browser, night, "q=handbook&group=1")
+    one = page.locator("#rows tr", has=page.get_by_text("to this question")).first
+    before = page.locator("#rows tr").count()
+    button = one.get_by_role("button", name=re.compile("to this question"))
+    more = int(button.inner_text().split()[0])
+    button.click()
+    expect(page.locator("#rows tr")).to_have_count(before + more)
+    button.click()
+    expect(page.locator("#rows tr")).to_have_count(before)
+
+
+def test_nothing_found_says_so(browser, night):
+    page = explorer(browser, night, "generator=nobody")
+    expect(page.locator("#found")).to_have_text("No trace matches. Clear the filters to see all.")
+    assert not page.locator("#results").is_visible()
+
+
+def test_an_answer_without_a_page_is_read_in_the_list(browser, night, tmp_path):
+    few = build(by_hand().reader(), tmp_path, NIGHT, RECIPE, 1)
+    page = explorer(browser, few, "q=bare")
+    expect(page.locator("#rows th small")).to_contain_text("no page")
+    page.get_by_role("button", name="Answer").click()
+    answers = [t["answer"] for t in by_hand().tables["traces"] if t["trace_id"] == "bare"]
+    assert page.locator(".answer-text").all_inner_texts() == answers
+
+
+def test_a_file_that_is_missing_is_named(browser, tmp_path):
+    few = build(by_hand().reader(), tmp_path, NIGHT, RECIPE, 1)
+    few.with_name("explorer").joinpath("rows.js").unlink()
+    page = browser.new_page()
+    page.goto(few.with_name("explorer.html").as_uri())
+    expect(page.locator("#found")).to_contain_text("explorer/rows.js can't be read")
+
+
+def test_without_scripts_the_pages_are_listed(browser, night):
+    page = explorer(browser, night, java_script_enabled=False)
+    assert page.locator("noscript a").count() == len(list((night.parent / "traces").iterdir()))
+    assert not page.locator("#filters").is_visible()
+
+
 def test_from_a_claim_in_the_answer_to_its_row(browser, night):
     page = browser.new_page(viewport={"width": 1280, "height": 500})
     page.goto((night.parent / "traces" / f"{slug('kinds')}.html").as_uri())
@@ -76,6 +160,7 @@ def test_a_phone_shows_everything_without_sideways_scrolling(browser, night, sho
     for name, path in [
         ("index", night.parent.parent / "index.html"),
         ("night", night),
+        ("explorer", night.with_name("explorer.html")),
         ("trace", night.parent / "traces" / f"{slug('kinds')}.html"),
     ]:
         page.goto(path.as_uri())

@@ -47,7 +47,7 @@ def test_no_text_of_a_trace_can_end_the_script() -> None:
 
 
 def test_what_the_judge_says_is_not_in_it_unless_asked_for() -> None:
-    assert '"judge": null' in labeling_page(TASKS)
+    assert '"judge":null' in labeling_page(TASKS)
     assert "p_supported" in labeling_page([task("c", judge={"label": "supported", "p_supported": 0.5})])
 
 
