@@ -30,7 +30,7 @@ def mistake(tmp_path: Path, text: str | bytes) -> str:
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"extra": 1}, ": extra is not a known key. The keys here are lake, warehouse, report, sources, sample, private, recipe, recipes, gates, limits, alerts, retention, promotion."),
+        ({"surplus": 1}, ": surplus is not a known key. The keys here are lake, warehouse, report, sources, sample, executor, private, recipe, recipes, gates, limits, alerts, retention, promotion."),
         ({"gate": {}}, ": gate is not a known key. Did you mean 'gates'."),
         ({"recipe": {"judge": "j", "pairing": {"windowwords": 3}}}, ": recipe.pairing.windowwords is not a known key. Did you mean 'window_words'."),
         ({"report": {"directory": "x", "dir": "y"}}, ": report.directory is not a known key. The keys here are dir, max_trace_pages."),
