@@ -9,6 +9,7 @@ for _name, _value in {
     "HF_HUB_DISABLE_TELEMETRY": "1",
     "ORT_DISABLE_TELEMETRY": "1",
     "PREFECT_SERVER_ANALYTICS_ENABLED": "false",
+    "RAY_USAGE_STATS_ENABLED": "0",
     "VLLM_NO_USAGE_STATS": "1",
 }.items():
     os.environ.setdefault(_name, _value)

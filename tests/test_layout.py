@@ -73,6 +73,7 @@ ELSEWHERE = {
     "tasks/distill/export.py": "flows/judges/test_distill.py",
     "tasks/distill/grades.py": "flows/judges/test_distill.py",
     "tasks/distill/verdicts.py": "flows/judges/test_distill.py",
+    "tasks/executors/local.py": "judging/test_verdicts.py",
     "tasks/engines/generator.py": "engines/vllm/test_generator.py",
     "tasks/judging/open_parts.py": "judging/test_verdicts.py",
     "tasks/judging/stored_verdicts.py": "judging/test_verdicts.py",

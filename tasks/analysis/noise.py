@@ -24,7 +24,7 @@ from tasks.core.schemas import JUDGE_NOISE, NIGHTLY_CITATIONS, NIGHTLY_GROUNDEDN
 from tasks.judging.claims import covered, covered_segments
 from tasks.judging.pairs import pair_parts
 from tasks.judging.stored_verdicts import all_verdicts, verdicts_on
-from tasks.judging.verdicts import PAIR_COLUMNS, judge_requests, requests_of
+from tasks.judging.verdicts import PAIR_COLUMNS, jobs_of, requests_of
 from tasks.run.cascade import CascadeJudge
 from tasks.run.context import Context
 from tasks.run.plan import trace_parts
@@ -84,13 +84,14 @@ def measure(ctx: Context, judge: Sequence[CascadeJudge], sample: int) -> tuple[S
         total = sum(w.first.num_rows for w in works)
         firsts, seconds, changes, questions = [], [], [], []
         result = StageResult(STAGE, judge=version)
-        with work_loop(ctx.progress, total, result, budget=ctx.budget, gpus=judge[0].gpus) as loop:
+        gpus = judge[0].gpus * ctx.executor.workers
+        with work_loop(ctx.progress, total, result, budget=ctx.budget, gpus=gpus) as loop:
             for work in works:
                 stored = verdicts_on(ctx, queries, judge[0], work.part, work.first, sample=AGAIN)
                 missing = set(frame(work.first)["request_key"]) - set(frame(stored)["request_key"])
                 loop.reuse(work.first.num_rows - len(missing))
                 requests = requests_of(ctx, work.part, [work.pairs], missing)
-                judge_requests(ctx, loop, judge[0], work.part, requests, sample=AGAIN)
+                loop.map(ctx.executor, jobs_of(ctx, loop, judge[0], work.part, requests, sample=AGAIN))
                 second = verdicts_on(ctx, queries, judge[0], work.part, work.first, sample=AGAIN)
                 firsts.append(work.first)
                 seconds.append(second)

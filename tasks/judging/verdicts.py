@@ -8,8 +8,7 @@ from collections import ChainMap
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
-from functools import partial
-from itertools import pairwise
+from itertools import pairwise, takewhile
 from operator import attrgetter
 
 import numpy as np
@@ -17,10 +16,11 @@ import polars as pl
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from tasks.core.schemas import VERDICTS
-from tasks.core.types import LABELS, Request, Verdict
+from tasks.core.types import Request
+from tasks.executors import Job
 from tasks.judging.claims import Window, cut_claims, passages, premise, trace_texts
 from tasks.judging.escalate import plan_escalated
+from tasks.judging.judge_work import JudgeWork
 from tasks.judging.pairs import joint_name, joint_pairs, left_out_name, pair_parts, planned_part
 from tasks.judging.second_pass import plan_second_pass
 from tasks.judging.stored_verdicts import state_of, verdicts_for
@@ -28,11 +28,12 @@ from tasks.run.cascade import CascadeJudge
 from tasks.run.context import Context
 from tasks.run.plan import trace_parts
 from tasks.run.redacted import unredacted
-from tasks.run.result import TOKENS, StageResult
-from tasks.run.work import WorkLoop, answered, shards, work_loop
+from tasks.run.result import StageResult
+from tasks.run.work import WorkLoop, shards, work_loop
 from tasks.store.lake import Part
 from tasks.store.query import Queries
 
+Judged = Job[Request, StageResult]
 SINGLE, JOINT = "verdicts", "joint pairs"
 PAIR_COLUMNS = ["claim_id", "trace_id", "evidence", "request_key"]
 
@@ -60,7 +61,7 @@ def judge_pairs(ctx: Context, *, stage: int = 1, retry_failures: bool = False, k
         todo = [(part, pair_parts(ctx, part, judge)[:1]) for part in trace_parts(ctx)]
         done = _judge(ctx, queries, judge, SINGLE, todo, retry_failures=retry_failures)
     if ctx.settings.method == "citations" and not keep:
-        judge.close()
+        _free(ctx, judge)
     return replace(done, tokens_in=done.tokens_in + tokens, notes=(*([note] if note else []), *done.notes))
 
 
@@ -87,8 +88,14 @@ def judge_joint_pairs(ctx: Context, *, stage: int = 1, retry_failures: bool = Fa
             if left_out:
                 done += _judge(ctx, queries, judge, JOINT, left_out, retry_failures=retry_failures)
     if not keep:
-        judge.close()  # before the next judge loads its model
+        _free(ctx, judge)  # before the next judge loads its model
     return done
+
+
+def _free(ctx: Context, judge: CascadeJudge) -> None:
+    """Free the model, also of workers."""
+    judge.close()
+    ctx.executor.close()
 
 
 def open_requests(
@@ -143,29 +150,46 @@ def _judge(
     """Judge what is missing of some parts of pairs, each with its part of `traces`."""
     total = sum(p.rows() for _, pairs in todo for p in pairs)
     result = StageResult(stage_name(name, judge.stage), judge=judge.version)
-    with work_loop(ctx.progress, total, result, budget=ctx.budget, gpus=judge.gpus) as loop:
+    attempt = datetime.now(UTC).isoformat() if retry_failures else ""
+
+    def jobs() -> Iterator[Judged]:
         for part, pairs in todo:
-            missing = _missing(ctx, queries, judge, part, pairs, retry_failures=retry_failures)
+            flying = {request.key for job in loop.flying for request in job.shard}
+            missing = _missing(ctx, queries, judge, part, pairs, retry_failures=retry_failures) - flying
             loop.reuse(sum(p.rows() for p in pairs) - len(missing))
             requests = requests_of(ctx, part, (p.read(PAIR_COLUMNS) for p in pairs), missing)
-            judge_requests(ctx, loop, judge, part, requests)
+            made = jobs_of(ctx, loop, judge, part, requests, attempt=attempt)
+            yield from takewhile(lambda _: not loop.over, made)
+
+    gpus = judge.gpus * ctx.executor.workers
+    with work_loop(ctx.progress, total, result, budget=ctx.budget, gpus=gpus) as loop:
+        loop.map(ctx.executor, jobs())
     return loop.result
 
 
-def judge_requests(
-    ctx: Context, loop: WorkLoop, judge: CascadeJudge, part: Part, requests: Iterator[Request], *, sample: int = 0
-) -> None:
-    """Judge requests of a part and store their verdicts, sorted by their passages, shard by shard.
+def jobs_of(
+    ctx: Context,
+    loop: WorkLoop,
+    judge: CascadeJudge,
+    part: Part,
+    requests: Iterator[Request],
+    *,
+    sample: int = 0,
+    attempt: str = "",
+) -> Iterator[Judged]:
+    """Requests of a part, sorted by their passages, in shards that an executor judges and stores.
 
     Args:
         sample: Which sample of the judge they are.
-
-    Raises:
-        EngineError: See `judge_pairs`.
+        attempt: See `JudgeWork`.
     """
-    limits = ctx.config.limits
-    cut = shards(requests, limits.shard_requests, held=limits.sort_requests, order=attrgetter("shown"))
-    loop.run(cut, judge.judge.judge, partial(_store, ctx, judge, part, sample))
+    limits, whole = ctx.config.limits, ctx.executor.workers > 1
+    work = JudgeWork(
+        loop.result.stage, ctx.lake, ctx.lake.salt(), judge, part.name, part.partition[-1], sample, attempt
+    )
+    order = attrgetter("shown")
+    cut = shards(requests, limits.shard_requests, held=limits.sort_requests, order=order, whole=whole)
+    return (Job(shard, work) for shard in cut)
 
 
 def _missing(
@@ -215,34 +239,3 @@ def _windows(evidence: pa.ListArray) -> Iterator[list[Window]]:
     windows = list(zip(*(flat.field(i).to_pylist() for i in range(3)), strict=True))
     ends = np.cumsum(pc.list_value_length(evidence).to_numpy()).tolist()
     return (windows[start:end] for start, end in pairwise([0, *ends]))
-
-
-def _checked(request: Request, verdict: Verdict) -> Verdict:
-    """The verdict, or a failure in its place.
-
-    It must have either a known label or a failure, and name only passages that were shown.
-    """
-    shown = all(1 <= n <= len(request.shown) for n in verdict.passages)
-    if shown and (verdict.label in LABELS) != (verdict.failure is not None):
-        return verdict
-    raw = verdict.raw or str(verdict.label)
-    return replace(verdict, label=None, failure="invalid_verdict", passages=(), raw=raw)
-
-
-def _store(
-    ctx: Context, judge: CascadeJudge, part: Part, sample: int, requests: list[Request], given: Sequence[Verdict]
-) -> int:
-    verdicts = [_checked(request, verdict) for request, verdict in answered(requests, given)]
-    if verdicts:
-        now = datetime.now(UTC)
-        fields = ("label", "failure", "p_supported", "p_contradicted", "passages", "explanation", "raw", *TOKENS)
-        columns = {
-            "request_key": [v.key for v in verdicts],
-            "sample": [sample] * len(verdicts),
-            "engine": [judge.judge.engine] * len(verdicts),
-            "created_at": [now] * len(verdicts),
-            **{name: [getattr(v, name) for v in verdicts] for name in fields},
-        }
-        rows = pa.Table.from_pydict(columns, VERDICTS.stored)
-        ctx.lake.write(VERDICTS, f"{part.name}-{now:%Y%m%dT%H%M%S%f}", rows, judge.version, part.partition[-1])
-    return len(verdicts)

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field, replace
 from datetime import UTC, date, datetime
 from pathlib import Path
 
-from tasks import extractors, graders, scorers, sources
+from tasks import executors, extractors, graders, scorers, sources
 from tasks.core import keys
 from tasks.core.config import Chosen, Nightly, load_nightly, load_yaml, validate
 from tasks.core.errors import ConfigError, UsageError
@@ -73,6 +73,7 @@ def build_contexts(
     config = load_nightly(config_path)
     read_from = tuple(_source(s, str(config_path), config_path.resolve().parent) for s in config.sources)
     lake = Lake(config.lake, overlay, writer=writer)
+    executor = executors.load(config.executor, config_path)
     gates = GateKeeper(config.gates, None if overlay else lake.hidden("gates"))
     log = promotions.log(lake)
     if select:
@@ -142,6 +143,7 @@ def build_contexts(
                 days=variant.days,
                 shadow=variant.shadow,
                 grader=grader,
+                executor=executor,
             )
         )
     return tuple(replace(ctx, unusable=() if n else tuple(unusable)) for n, ctx in enumerate(contexts))

@@ -5,11 +5,14 @@ Left out: which claims go on to the next one (`tasks/judging/escalate.py`).
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import cache
 from pathlib import Path
+from typing import Any
 
 from tasks import judges
 from tasks.core import keys
 from tasks.core.config import Pairing, Recipe
+from tasks.core.errors import EngineError
 from tasks.core.types import Judge
 
 
@@ -19,17 +22,26 @@ class CascadeJudge:
 
     Attributes:
         stage: Its place among them, from 1; of method `citations`, the pass.
-        name: Of its file.
+        path: Its file.
         pairing: Which evidence it is shown.
         band: p_supported from `band[0]` up to, but not including, `band[1]` sends a claim here; None for the first
             judge, which sees all claims, and for passes.
     """
 
     stage: int
-    name: str
+    path: Path
     judge: Judge
     pairing: Pairing
     band: tuple[float, float] | None = None
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """To another process goes its file; the model is loaded there."""
+        return _opened, (self.stage, self.path, self.version, self.pairing, self.band)
+
+    @property
+    def name(self) -> str:
+        """What people call it."""
+        return self.path.stem
 
     @property
     def version(self) -> str:
@@ -51,6 +63,25 @@ class CascadeJudge:
         self.judge.close()
 
 
+_open = cache(judges.load)  # of a worker, which is sent the same judge with every shard
+
+
+def _opened(stage: int, path: Path, version: str, pairing: Pairing, band: tuple[float, float] | None) -> CascadeJudge:
+    """A judge that another process has sent.
+
+    Raises:
+        ConfigError: Its file is not here, or wrong.
+        EngineError: It is another version here.
+    """
+    judge = CascadeJudge(stage, path, _open(path), pairing, band)
+    if judge.version != version:
+        raise EngineError(
+            f"{path}: is judge {judge.version} here, but {version} where the run was started. "
+            "Give all machines the same judge's file, prompts, weights and Leadline."
+        )
+    return judge
+
+
 def load(recipe: Recipe, opened: dict[Path, Judge] | None = None) -> tuple[CascadeJudge, ...]:
     """The judges of a recipe, in their order; no model is loaded. Method `citations` has one judge in two passes.
 
@@ -67,11 +98,11 @@ def load(recipe: Recipe, opened: dict[Path, Judge] | None = None) -> tuple[Casca
             shared[path] = judges.load(path)
         return shared[path]
 
-    first = CascadeJudge(1, recipe.judge.stem, judge(recipe.judge), recipe.pairing)
+    first = CascadeJudge(1, recipe.judge, judge(recipe.judge), recipe.pairing)
     if recipe.method == "citations":
         return (first, replace(first, stage=2))
     later = (
-        CascadeJudge(stage, e.judge.stem, judge(e.judge), e.pairing, e.band)
+        CascadeJudge(stage, e.judge, judge(e.judge), e.pairing, e.band)
         for stage, e in enumerate(recipe.cascade, start=2)
     )
     return (first, *later)

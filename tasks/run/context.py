@@ -14,6 +14,8 @@ from tasks.core.grades import Grader
 from tasks.core.paths import config_option
 from tasks.core.progress import Progress, Silent
 from tasks.engines.transformers_cpu import Embedder
+from tasks.executors import Executor
+from tasks.executors.local import Local
 from tasks.extractors import ByApp
 from tasks.gates.gates import GateKeeper
 from tasks.run import cascade
@@ -46,6 +48,7 @@ class Context:
         days: Days for which these judges count.
         shadow: It runs beside the recipe that counts, without a report.
         budget: What judging may cost.
+        executor: Where the judges run.
         grader: Grades each answer as a whole, where the recipe names one.
         unusable: Judges of any recipe that the run leaves out; set in the first context only.
     """
@@ -71,6 +74,7 @@ class Context:
     days: DateRange = ALWAYS
     shadow: bool = False
     budget: Budget = field(default_factory=Budget)
+    executor: Executor = field(default_factory=Local)
     grader: Grader | None = None
     unusable: tuple[Unusable, ...] = ()
 
@@ -120,6 +124,7 @@ class Context:
 
     def close(self) -> None:
         """Free the models."""
+        self.executor.close()
         self.extractor.close()
         for judge in self.judges:
             judge.close()

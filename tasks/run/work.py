@@ -6,13 +6,15 @@ outage) is counted and not stored, so that the next run makes it again.
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
-from itertools import islice
+from dataclasses import dataclass, field, replace
+from itertools import groupby, islice
 from typing import Any, Protocol, TypeVar
 
 from tasks.core.budget import Budget
 from tasks.core.progress import Progress, tracked
 from tasks.core.types import OUTAGE
+from tasks.executors import Executor, Job
+from tasks.executors.local import Local
 from tasks.run.result import StageResult, token_counts
 
 T = TypeVar("T")
@@ -39,6 +41,8 @@ class WorkLoop:
         stops: Whether the end of the budget ends the work.
         spends: Whether the tokens count against the budget.
         result: What the stage did so far.
+        flying: Shards that were taken and have no result yet.
+        over: The budget has ended the work.
     """
 
     progress: Progress
@@ -47,6 +51,8 @@ class WorkLoop:
     stops: bool
     spends: bool
     result: StageResult
+    flying: list[Job[Any, StageResult]] = field(default_factory=list)
+    over: bool = False
 
     def reuse(self, rows: int) -> None:
         """Counts rows that were already there."""
@@ -60,7 +66,7 @@ class WorkLoop:
         store: Callable[[list[T], Sequence[R]], int],
         replies: Callable[[R], Iterable[Any]] = lambda reply: (reply,),
     ) -> None:
-        """Works on shards until none is left or the budget ends.
+        """Works on shards in this process until none is left or the budget ends.
 
         Args:
             ask: Runs the model on a shard.
@@ -70,18 +76,51 @@ class WorkLoop:
         Raises:
             EngineError: The model can't be run. What is stored stays.
         """
-        for shard in shards:
-            if self.stops and self.budget.over():
-                break  # the next run goes on
+
+        def work(shard: list[T]) -> StageResult:
             given = ask(shard)
-            every = [reply for one in given for reply in replies(one)]
-            tokens = token_counts(every)
+            return worked(self.result.stage, [r for one in given for r in replies(one)], store(shard, given))
+
+        self.map(Local(), (Job(shard, work) for shard in shards))
+
+    def map(self, executor: Executor, jobs: Iterable[Job[T, StageResult]]) -> None:
+        """Has an executor work on shards until none is left or the budget ends.
+
+        Args:
+            jobs: Exhausted in any case: once the work is `over`, they may count what is reused, and yield no more.
+
+        Raises:
+            LeadlineError: See `Executor`.
+        """
+        taken = self._taken(jobs)
+        for job, done in executor.map(taken, self._stop):
+            self.flying.remove(job)
             if self.spends:
-                self.budget.used += tokens["tokens_in"] + tokens["tokens_out"]
-            lost = sum(reply.failure == OUTAGE for reply in every)
-            computed = store(shard, given)
-            self.result += StageResult(self.result.stage, computed, lost=lost, gpus=self.gpus, **tokens)
-            self.progress.advance(len(shard))
+                self.budget.used += done.tokens_in + done.tokens_out
+            self.result += replace(done, gpus=self.gpus)
+            self.progress.advance(len(job.shard))
+        for _ in taken:
+            pass
+
+    def _taken(self, jobs: Iterable[Job[T, StageResult]]) -> Iterator[Job[T, StageResult]]:
+        for job in jobs:
+            self.flying.append(job)
+            yield job
+
+    def _stop(self) -> bool:
+        self.over = self.over or (self.stops and self.budget.over())
+        return self.over
+
+
+def worked(stage: str, replies: Sequence[Any], computed: int) -> StageResult:
+    """What was done with a shard.
+
+    Args:
+        replies: Of the model, with their `TOKENS`.
+        computed: Rows that were stored of them.
+    """
+    lost = sum(reply.failure == OUTAGE for reply in replies)
+    return StageResult(stage, computed, lost=lost, **token_counts(replies))
 
 
 @contextmanager
@@ -113,20 +152,42 @@ def work_loop(
 
 
 def shards(
-    requests: Iterable[T], size: int, *, held: int = 0, order: Callable[[T], Any] | None = None
+    requests: Iterable[T],
+    size: int,
+    *,
+    held: int = 0,
+    order: Callable[[T], Any] | None = None,
+    whole: bool = False,
 ) -> Iterator[list[T]]:
     """Requests in shards of at most `size`, which are stored between two writes.
 
     Args:
         held: Requests in memory at once, at least `size`.
         order: Sorts those in memory, so that requests that share a text follow one another and a model reads it once.
+        whole: Never part requests that share a text, so that no two workers read it; then a shard may be larger.
     """
     rest = iter(requests)
     while batch := list(islice(rest, max(held, size))):
         if order:
             batch.sort(key=order)
-        for start in range(0, len(batch), size):
-            yield batch[start : start + size]
+        if order and whole:
+            yield from _grouped(batch, size, order)
+        else:
+            for start in range(0, len(batch), size):
+                yield batch[start : start + size]
+
+
+def _grouped(batch: list[T], size: int, order: Callable[[T], Any]) -> Iterator[list[T]]:
+    """Whole groups of equal `order` in shards of at most `size`, unless one group alone is larger."""
+    shard: list[T] = []
+    for _, same in groupby(batch, key=order):
+        group = list(same)
+        if shard and len(shard) + len(group) > size:
+            yield shard
+            shard = []
+        shard += group
+    if shard:
+        yield shard
 
 
 def answered(shard: Sequence[T], replies: Sequence[ReplyT]) -> list[tuple[T, ReplyT]]:

@@ -194,13 +194,16 @@ class Lake:
         dirs = (f"{k}={v}" for k, v in zip(table.partition, partition, strict=True))
         return (base / table.name).joinpath(*dirs, f"{name}.parquet")
 
-    def write(self, table: Table, name: str, rows: pa.Table, *partition: str, inputs: str = "") -> Part:
+    def write(
+        self, table: Table, name: str, rows: pa.Table, *partition: str, inputs: str = "", once: bool = False
+    ) -> Part:
         """Write one part, replacing one of the same name.
 
         Args:
             rows: Columns of the table in any order; partition columns that are missing are added.
             partition: Values of the partition columns.
             inputs: Token of what the rows were computed from.
+            once: Keep a part of the same name instead, also one that another process is just writing.
 
         Raises:
             LeadlineError: The disk is full or the directory can't be written.
@@ -213,7 +216,12 @@ class Lake:
         try:
             path.parent.mkdir(parents=True, exist_ok=True)
             pq.write_table(filled, temporary, compression="zstd", compression_level=1, write_page_checksum=True)
-            temporary.replace(path)
+            if once:
+                with suppress(FileExistsError):
+                    path.hardlink_to(temporary)
+                temporary.unlink()
+            else:
+                temporary.replace(path)
         except OSError as error:
             with suppress(OSError):  # there may be no such directory
                 temporary.unlink()

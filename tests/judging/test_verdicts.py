@@ -92,7 +92,7 @@ class TestOrder:
         put(ctx, trace("t", "One. Two. Three. Four.", CHUNKS))
         judge_pairs(ready(ctx))
         assert [len(c) for c in judge.calls] == [3, 3, 2]
-        assert [p.rows() for p in ctx.lake.parts(VERDICTS)] == [3, 3, 2]
+        assert sorted(p.rows() for p in ctx.lake.parts(VERDICTS)) == [2, 3, 3]
 
     def test_neighbors_share_evidence_across_traces_and_the_verdicts_are_the_same(self, tmp_path: Path) -> None:
         def stored(root: Path, most: int) -> tuple[list[tuple[str, ...]], set[tuple[str, str]]]:

@@ -192,6 +192,18 @@ def test_with_a_temporary_server(
     assert statuses(world) == {"interrupted": 2, "completed": 1}
 
 
+def test_workers_of_ray_end_with_the_run(
+    logs: Path, without_prefect: dict[str, str], stuck: Callable[[Path], None]
+) -> None:
+    """Ray handles SIGTERM in its own way, unless it is kept from it."""
+    world = make_world(logs, "ray", limits=LIMITS, executor={"kind": "ray", "workers": 1})
+    stuck(world.out / "replay.yaml")
+    run = start(world, without_prefect, "nightly", "--no-prefect", *DAYS)
+    ended = interrupt(run, world, lambda: shards(world), signal.SIGTERM)  # and Ray's processes are gone
+    assert ended == Ended(143, REPORT.format(" in stage verdicts"))
+    assert shards(world) == 1
+
+
 def servers(run: int) -> list[psutil.Process]:
     """Temporary servers of a process."""
     return [p for p in psutil.Process(run).children() if MODULE in p.cmdline()]

@@ -1,0 +1,34 @@
+"""The executor `local`: shards one after the other, in this process. The default."""
+
+from collections.abc import Callable, Iterable, Iterator
+from typing import Literal
+
+from tasks.core.config import Settings
+from tasks.executors import Job, R, T
+
+
+class Config(Settings):
+    """The settings of `executor`."""
+
+    kind: Literal["local"] = "local"
+
+
+class Local:
+    """See the module."""
+
+    workers = 1
+
+    def map(self, jobs: Iterable[Job[T, R]], stop: Callable[[], bool]) -> Iterator[tuple[Job[T, R], R]]:
+        """See `Executor`."""
+        for job in jobs:
+            if stop():
+                return
+            yield job, job.work(job.shard)
+
+    def close(self) -> None:
+        """The model belongs to the judge."""
+
+
+def build(_config: Config, _where: object) -> Local:
+    """The executor."""
+    return Local()

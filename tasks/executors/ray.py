@@ -1,0 +1,370 @@
+"""The executor `ray`: shards on workers of a Ray cluster, or on some of this machine.
+
+The driver, which is the run itself, plans shards and hands each worker one at a time; a worker loads the model, judges
+and stores. What a worker that dies has not stored is handed to another: at most its shard in flight is paid for twice.
+A shard that ends every worker is set aside as failures.
+
+Ray is imported with the first shard, and only here. Left out: starting a cluster (docs/scale.md).
+"""
+
+import contextlib
+import importlib.util
+import logging
+import os
+import pickle
+import signal
+import socket
+import threading
+import time
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, field
+from importlib import metadata
+from pathlib import Path
+from typing import Annotated, Any, Generic, Literal, cast
+
+from pydantic import Field
+
+import tasks
+from tasks.core import keys
+from tasks.core.config import Settings
+from tasks.core.errors import ConfigError, EngineError, LeadlineError
+from tasks.executors import Job, R, T, Work
+
+DEATHS = 3  # of workers, before the shard that they were given is set aside
+DIED = "worker_died"  # failure of its requests
+LOG = logging.getLogger("leadline")
+LOOPBACK = "RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER"  # "0": a Ray of its own listens on this machine only
+
+
+class Config(Settings):
+    """The settings of `executor`.
+
+    Attributes:
+        address: Of the cluster: `HOST:PORT`, `auto` for the one that this machine is part of, or `local` for workers on
+            this machine alone, which end with the run.
+        workers: Judges that run at the same time, each with its own model.
+        cpus: CPU cores that Ray sets aside for a worker.
+        gpus: GPUs that Ray sets aside for a worker; none means as many as the judge holds.
+        start_minutes: Minutes to wait for the first worker, for example until a cluster has grown.
+    """
+
+    kind: Literal["ray"] = "ray"
+    address: str = "local"
+    workers: Annotated[int, Field(ge=1)] = 2
+    cpus: Annotated[float, Field(ge=0)] = 1
+    gpus: Annotated[float, Field(ge=0)] | None = None
+    start_minutes: Annotated[float, Field(gt=0)] = 15
+
+
+@dataclass(frozen=True, slots=True)
+class Hello:
+    """What a worker is.
+
+    Attributes:
+        name: For messages.
+        code: See `code`.
+    """
+
+    name: str
+    pid: int
+    code: str
+
+
+class Worker:
+    """A process that holds a model and is given one shard at a time.
+
+    Args:
+        umask: Of the run: what it stores is as private as what the run stores.
+    """
+
+    def __init__(self, umask: int) -> None:
+        os.umask(umask)
+        self._checked = False
+
+    def hello(self) -> Hello:
+        """Who this is."""
+        return Hello(f"process {os.getpid()} on {socket.gethostname()}", os.getpid(), code())
+
+    def work(self, pickled: bytes) -> tuple[object, str | None]:
+        """The result of a shard, or the message of the error that ends the run."""
+        try:
+            work, shard = cast("tuple[Work[object, object], list[object]]", pickle.loads(pickled))  # noqa: S301 - of the run
+            if not self._checked:
+                work.check()
+                self._checked = True
+            return work.stored(shard) or work(shard), None
+        except LeadlineError as error:
+            return None, str(error)
+
+
+@dataclass(slots=True, eq=False)
+class _Given(Generic[T, R]):
+    """A job that was taken.
+
+    Attributes:
+        deaths: Workers that died with it.
+        result: Once it has one.
+    """
+
+    job: Job[T, R]
+    deaths: int = 0
+    result: Any = None
+
+
+@dataclass(slots=True, eq=False)
+class _Hand:
+    """A worker as the driver sees it; without a name until it has started."""
+
+    actor: Any
+    name: str = "a new worker"
+    pid: int = 0
+
+
+@dataclass(slots=True)
+class _Crew:
+    """The workers of one judge.
+
+    Attributes:
+        starting: Those that have not answered yet, by the reference of their answer.
+        proven: One has completed a shard: the model runs.
+        stillborn: Workers that died while they started, since the last that did not.
+    """
+
+    gpus: float
+    starting: dict[Any, _Hand] = field(default_factory=dict)
+    idle: list[_Hand] = field(default_factory=list)
+    all: list[_Hand] = field(default_factory=list)
+    proven: bool = False
+    stillborn: int = 0
+    since: float = field(default_factory=time.monotonic)
+
+
+class Ray:
+    """See the module.
+
+    Args:
+        code: What workers must have; the code of this process by default.
+    """
+
+    def __init__(self, config: Config, code: str | None = None) -> None:
+        self._config = config
+        self._code = code
+        self._crew: _Crew | None = None
+        self._umask = 0
+
+    @property
+    def workers(self) -> int:
+        """See `Executor`."""
+        return self._config.workers
+
+    @property
+    def pids(self) -> list[int]:
+        """Process ids of the workers that have started, each on its own machine."""
+        return [hand.pid for hand in self._crew.all if hand.pid] if self._crew else []
+
+    def map(self, jobs: Iterable[Job[T, R]], stop: Callable[[], bool]) -> Iterator[tuple[Job[T, R], R]]:
+        """See `Executor`."""
+        fresh = (_Given(job) for job in jobs)
+        again: deque[_Given[T, R]] = deque()  # after all others: their workers may have died of them
+        flying: dict[Any, tuple[_Hand, _Given[T, R]]] = {}
+        following: _Given[T, R] | None = None
+        try:
+            while True:
+                following = following or next(fresh, None) or (again.popleft() if again else None)
+                over = following is None or stop()
+                if over and not flying:
+                    return
+                crew = self._hired(following.job) if following else cast("_Crew", self._crew)
+                if following and not over and crew.idle:
+                    hand = crew.idle.pop()
+                    sent = hand.actor.work.remote(pickle.dumps((following.job.work, following.job.shard)))
+                    flying[sent] = (hand, following)
+                    following = None
+                    continue
+                for ref in self._ready(crew, flying):
+                    hand, given = flying.pop(ref)
+                    if self._ended(crew, hand, given, ref):
+                        yield given.job, given.result
+                    else:
+                        again.append(given)
+        except BaseException:  # a signal too; workers must not go on
+            self.close()
+            raise
+
+    def close(self) -> None:
+        """See `Executor`. Ray itself ends with the run."""
+        if self._crew:
+            for hand in self._crew.all:
+                with contextlib.suppress(Exception):  # the cluster may be gone
+                    _ray().kill(hand.actor)
+            self._crew = None
+
+    def _ended(self, crew: _Crew, hand: _Hand, given: _Given[T, R], ref: Any) -> bool:  # noqa: ANN401 - Ray has no types
+        """Whether a job has a result; if not, its worker died.
+
+        Raises:
+            EngineError: The work can't be done.
+        """
+        try:
+            given.result, trouble = _ray().get(ref)
+        except _ray().exceptions.RayActorError as error:
+            LOG.warning("%s died (%s) and is replaced.", hand.name, _line(error))
+            self._bury(crew, hand)
+            given.deaths += 1
+            if given.deaths == DEATHS:
+                given.result = _set_aside(crew, given.job, hand, error)
+            return given.deaths == DEATHS
+        if trouble:
+            raise EngineError(f"{hand.name}: {trouble}")
+        crew.idle.append(hand)
+        crew.proven = True
+        return True
+
+    def _hired(self, job: Job[Any, Any]) -> _Crew:
+        """The workers, who are started for the first shard."""
+        if self._crew is None:
+            self._connect()
+            gpus = _work(job).gpus if self._config.gpus is None else self._config.gpus
+            self._crew = _Crew(gpus)
+            for _ in range(self.workers):
+                self._hire(self._crew)
+        return self._crew
+
+    def _hire(self, crew: _Crew) -> None:
+        actor = _ray().remote(Worker)
+        hand = _Hand(actor.options(num_cpus=self._config.cpus, num_gpus=crew.gpus).remote(self._umask))
+        crew.all.append(hand)
+        crew.starting[hand.actor.hello.remote()] = hand
+
+    def _bury(self, crew: _Crew, hand: _Hand) -> None:
+        """Replace a worker that died, or that can't be reached and must not go on."""
+        crew.all.remove(hand)
+        with contextlib.suppress(Exception):
+            _ray().kill(hand.actor)
+        self._hire(crew)
+
+    def _ready(self, crew: _Crew, flying: dict[Any, Any]) -> list[Any]:
+        """References to results that are there; waits for one, and lets workers start meanwhile.
+
+        Raises:
+            EngineError: No worker starts.
+        """
+        left = None
+        if not flying:
+            left = max(0.0, crew.since + 60 * self._config.start_minutes - time.monotonic())
+        ready, _ = _ray().wait([*flying, *crew.starting], num_returns=1, timeout=left)
+        if not ready:
+            raise EngineError(
+                f"executor.address {self._config.address!r}: no worker with {self._config.cpus:g} CPU cores and "
+                f"{crew.gpus:g} GPUs has started within {self._config.start_minutes:g} minutes. Add nodes, lower "
+                "executor.cpus or executor.gpus, or raise executor.start_minutes."
+            )
+        for ref in [ref for ref in ready if ref in crew.starting]:
+            self._welcome(crew, crew.starting.pop(ref), ref)
+        return [ref for ref in ready if ref in flying]
+
+    def _welcome(self, crew: _Crew, hand: _Hand, ref: Any) -> None:  # noqa: ANN401 - Ray has no types
+        exceptions = _ray().exceptions
+        try:
+            hello: Hello = _ray().get(ref)
+        except (exceptions.RayTaskError, exceptions.RuntimeEnvSetupError) as error:
+            raise EngineError(
+                f"a worker can't start Leadline ({_line(error)}). Install {code()} on its machine."
+            ) from None
+        except exceptions.RayActorError as error:
+            crew.stillborn += 1
+            if crew.stillborn == DEATHS:
+                raise EngineError(
+                    f"{DEATHS} workers in a row died while they started ({_line(error)}). Ray's logs of them say more."
+                ) from None
+            self._bury(crew, hand)
+            return
+        if hello.code != (own := self._code or code()):
+            raise EngineError(
+                f"{hello.name} has {hello.code}, the run has {own}. Install the same Leadline on all machines."
+            )
+        hand.name, hand.pid = hello.name, hello.pid
+        crew.idle.append(hand)
+        crew.stillborn, crew.since = 0, time.monotonic()
+
+    def _connect(self) -> None:
+        self._umask = os.umask(0o077)  # it can't be read without being set
+        os.umask(self._umask)
+        own = self._config.address == "local"
+        if own:
+            os.environ.setdefault(LOOPBACK, "0")  # Ray reads it when it is imported
+        ray = _ray()
+        if ray.is_initialized():
+            return
+        logging.getLogger("ray").setLevel(logging.ERROR)
+        local = {"num_cpus": -(-self.workers * self._config.cpus // 1), "include_dashboard": False} if own else {}
+        try:
+            with _handlers_kept():
+                ray.init(address=self._config.address, log_to_driver=False, configure_logging=False, **local)
+        except (ConnectionError, RuntimeError, ValueError, OSError) as error:
+            raise EngineError(
+                f"executor.address {self._config.address!r}: no Ray cluster can be reached ({_line(error)}). "
+                "Start it with `ray start --head`, or correct the address."
+            ) from error
+
+
+def code() -> str:
+    """Leadline's version and a hash of its code: two builds may have one version."""
+    root = Path(tasks.__file__).parent
+    hashed = keys.key(*(path.read_bytes() for path in sorted(root.rglob("*.py"))), size=keys.SHORT_HEX)
+    return f"leadline {metadata.version('leadline')} ({hashed})"
+
+
+def _work(job: Job[T, R]) -> Work[T, R]:
+    return cast("Work[T, R]", job.work)
+
+
+def _set_aside(crew: _Crew, job: Job[T, R], hand: _Hand, error: Exception) -> R:
+    """Store the failures of a shard that ended its workers.
+
+    Raises:
+        EngineError: No shard was completed so far, so that it may be the model that ends them.
+    """
+    if not crew.proven:
+        raise EngineError(
+            f"{hand.name} and others died before any had completed a shard ({_line(error)}). Give workers more memory, "
+            "or try the judge with `leadline judges check`."
+        ) from None
+    return _work(job).set_aside(job.shard, DIED)
+
+
+def _line(error: Exception) -> str:
+    """The last line of an error that means something, at most 200 characters."""
+    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
+    return (lines[-1] if lines else type(error).__name__)[:200]
+
+
+def _ray() -> Any:  # noqa: ANN401 - it is optional
+    import ray  # noqa: PLC0415 - seconds, and optional
+
+    return ray
+
+
+@contextlib.contextmanager
+def _handlers_kept() -> Iterator[None]:
+    """Ray replaces the handler of SIGTERM; the command's own ends a run and says so."""
+    here = threading.current_thread() is threading.main_thread()
+    before = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
+    try:
+        yield
+    finally:
+        for number, handler in before.items() if here else ():
+            signal.signal(number, handler)
+
+
+def build(config: Config, where: object) -> Ray:
+    """The executor.
+
+    Raises:
+        ConfigError: Ray is not installed.
+    """
+    if importlib.util.find_spec("ray") is None:
+        remedy = "Run: pip install 'leadline[ray]', or write `kind: local`"
+        raise ConfigError(where, "executor.kind", "is ray, which is not installed", f"{remedy}.")
+    return Ray(config)

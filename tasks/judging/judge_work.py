@@ -1,0 +1,104 @@
+"""What is done with a shard of requests, in this process or in a worker's: judge it, and store its verdicts once.
+
+The part of a shard is named by a hash of its request keys. So a worker that takes over a shard from one that died finds
+what that one had stored, and two that judge the same shard store it once.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from typing import Any
+
+import pyarrow as pa
+
+from tasks.core import keys
+from tasks.core.errors import EngineError
+from tasks.core.schemas import VERDICTS
+from tasks.core.types import LABELS, Request, Verdict
+from tasks.run.cascade import CascadeJudge
+from tasks.run.result import TOKENS, StageResult
+from tasks.run.work import answered, worked
+from tasks.store.lake import Lake
+
+
+@dataclass(frozen=True, slots=True)
+class JudgeWork:
+    """See `tasks.executors.Work`.
+
+    Attributes:
+        stage: Name of the stage.
+        salt: Of the lake; tells it from an empty folder of the same name on another machine.
+        part: Name of the part of `traces` that the requests are of.
+        day: Its day.
+        sample: Which sample of the judge.
+        attempt: Distinguishes requests that are judged again from their failures.
+    """
+
+    stage: str
+    lake: Lake
+    salt: str
+    judge: CascadeJudge
+    part: str
+    day: str
+    sample: int = 0
+    attempt: str = ""
+
+    @property
+    def gpus(self) -> int:
+        """See `Work`."""
+        return self.judge.gpus
+
+    def check(self) -> None:
+        """Raises EngineError where the lake is not the one of the run."""
+        if not self.lake.root.exists() or self.lake.salt() != self.salt:
+            raise EngineError(
+                f"{self.lake.root}: is not the lake of this run. Give all machines the same storage under this path."
+            )
+
+    def stored(self, shard: list[Request]) -> StageResult | None:
+        """See `Work`."""
+        part = self.lake.find(VERDICTS, self._name(shard), self.judge.version, self.day)
+        if part is None:
+            return None
+        rows = part.frame([*TOKENS])
+        tokens: dict[str, Any] = {name: int(rows[name].sum()) for name in TOKENS}
+        return StageResult(self.stage, rows.height, lost=len(shard) - rows.height, **tokens)
+
+    def __call__(self, shard: list[Request]) -> StageResult:
+        """See `Work`."""
+        return self._store(shard, self.judge.judge.judge(shard))
+
+    def set_aside(self, shard: list[Request], failure: str) -> StageResult:
+        """See `Work`."""
+        note = f"{len(shard):,} requests are stored as failures ({failure}). Judge them again with --retry-failures."
+        return replace(self._store(shard, [Verdict(r.key, failure=failure) for r in shard]), notes=(note,))
+
+    def _name(self, shard: Sequence[Request]) -> str:
+        return f"{self.part}-{keys.key(self.sample, self.attempt, *(request.key for request in shard))}"
+
+    def _store(self, shard: list[Request], given: Sequence[Verdict]) -> StageResult:
+        verdicts = [_checked(request, verdict) for request, verdict in answered(shard, given)]
+        if verdicts:
+            fields = ("label", "failure", "p_supported", "p_contradicted", "passages", "explanation", "raw", *TOKENS)
+            columns = {
+                "request_key": [v.key for v in verdicts],
+                "sample": [self.sample] * len(verdicts),
+                "engine": [self.judge.judge.engine] * len(verdicts),
+                "created_at": [datetime.now(UTC)] * len(verdicts),
+                **{name: [getattr(v, name) for v in verdicts] for name in fields},
+            }
+            rows = pa.Table.from_pydict(columns, VERDICTS.stored)
+            self.lake.write(VERDICTS, self._name(shard), rows, self.judge.version, self.day, once=True)
+        return worked(self.stage, given, len(verdicts))
+
+
+def _checked(request: Request, verdict: Verdict) -> Verdict:
+    """The verdict, or a failure in its place.
+
+    It must have either a known label or a failure, and name only passages that were shown.
+    """
+    shown = all(1 <= n <= len(request.shown) for n in verdict.passages)
+    if shown and (verdict.label in LABELS) != (verdict.failure is not None):
+        return verdict
+    raw = verdict.raw or str(verdict.label)
+    return replace(verdict, label=None, failure="invalid_verdict", passages=(), raw=raw)
