@@ -23,6 +23,7 @@ import yaml
 from rich.console import Console
 from rich.table import Table
 
+from bench.common import ROOT, SAMPLE_DAYS
 from tasks.claims.extract import extract_claims
 from tasks.core.schemas import VERDICTS
 from tasks.executors.ray import LOOPBACK, Config, Ray
@@ -32,7 +33,6 @@ from tasks.judging.verdicts import judge_pairs
 from tasks.run.build import build_context
 from tasks.run.context import Context
 from tasks.store.lake import Lake
-from bench.common import ROOT, SAMPLE_DAYS
 
 SHARD = 16  # requests
 
