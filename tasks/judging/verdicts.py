@@ -33,7 +33,7 @@ from tasks.run.work import WorkLoop, answered, shards, work_loop
 from tasks.store.lake import Part
 from tasks.store.query import Queries
 
-SINGLE, JOINT = "verdicts", "joint pairs"
+SINGLE, JOINT, LEFT_OUT = "verdicts", "joint pairs", "left-out pairs"
 PAIR_COLUMNS = ["claim_id", "trace_id", "evidence", "request_key"]
 
 
@@ -85,7 +85,7 @@ def judge_joint_pairs(ctx: Context, *, stage: int = 1, retry_failures: bool = Fa
             done = _judge(ctx, queries, judge, JOINT, joint, retry_failures=retry_failures)
             left_out = [(part, [pairs]) for part in parts if (pairs := _plan_left_out(ctx, queries, judge, part))]
             if left_out:
-                done += _judge(ctx, queries, judge, JOINT, left_out, retry_failures=retry_failures)
+                done += _judge(ctx, queries, judge, LEFT_OUT, left_out, retry_failures=retry_failures)
     if not keep:
         judge.close()  # before the next judge loads its model
     return done
