@@ -1,11 +1,21 @@
 """The options of `leadline nightly`. Libraries load while Prefect's temporary server starts."""
 
 import sys
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING
 
-import typer
-
-from flows.options import Config, From, Night, NoPrefect, RetryFailures, To, days_or_yesterday, one_of, uses_prefect
+from flows.options import (
+    Config,
+    DryRun,
+    Form,
+    From,
+    Night,
+    NoPrefect,
+    Output,
+    RetryFailures,
+    To,
+    days_or_yesterday,
+    uses_prefect,
+)
 from flows.runtime.temporary_server import flows_with
 from tasks.core.paths import CONFIG
 
@@ -17,20 +27,24 @@ def command(
     on: Night = None,
     start: From = None,
     end: To = None,
-    config: Config = CONFIG,
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Print what is missing; change nothing.")] = False,
+    dry_run: DryRun = False,
     retry_failures: RetryFailures = False,
     no_prefect: NoPrefect = False,
-    fmt: Annotated[str, one_of("table", "json")] = "table",
+    form: Form = "table",
+    output: Output = None,
+    config: Config = CONFIG,
 ) -> None:
-    """Complete a day or a range: ingest, claims, verdicts, scores, tables, report."""
+    """Complete a day or a range: ingest, claims, verdicts, scores, tables, report.
+
+    Example: leadline nightly --from 2026-11-01 --to 2026-11-03
+    """
     first, last = days_or_yesterday(on, start, end)
-    if sys.stderr.isatty():
-        sys.stderr.write(f"nightly {first}..{last}\n")
+    sys.stderr.write(f"nightly {first}..{last}\n")
+    sys.stderr.flush()
     if dry_run:
         from flows.nightly import dry_run as dry
 
-        dry.show(dry.measure(config, first, last), first, last)
+        dry.show(dry.measure(config, first, last), form, output)
         return
 
     def build() -> "tuple[Context, ...]":
@@ -47,4 +61,4 @@ def command(
         outcome = run(build(), Local(DELAYS_S, prefect_slots=False), retry_failures=retry_failures)
     from flows.nightly import summary
 
-    (summary.show_json if fmt == "json" else summary.show)(outcome)
+    summary.show(outcome, form, output)
