@@ -3,12 +3,14 @@
 As tables for a terminal, as JSON, or as a page. Texts of the flipped claims are shown, and never read as markup.
 """
 
+from dataclasses import replace
 from typing import Annotated
 
 import typer
 
 from flows.console import emit_document
 from flows.options import App, Config, FromAll, Output, PageForm, Recipe, To, days_or_all, optional
+from flows.verbs import with_config
 from tasks.analysis.compare import compare
 from tasks.core.config import load_nightly
 from tasks.core.paths import CONFIG
@@ -46,4 +48,6 @@ def command(
     filters = Filters(recipe, app, *days_or_all(None, start, end))
     with reading(load_nightly(config).warehouse) as reader:
         result = compare.compare(reader, (a, b), filters, number, flips)
+    signal = tuple(replace(noise, note=with_config(noise.note, config)) for noise in result.signal)
+    result = replace(result, signal=signal, notes=tuple(with_config(note, config) for note in result.notes))
     emit_document(form, output, document(result), [result])

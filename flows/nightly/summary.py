@@ -11,6 +11,7 @@ from rich.table import Table
 
 from flows.console import draw_refused, emit, interval, print_lines
 from flows.nightly.run import Outcome
+from tasks.core.paths import refused_command
 from tasks.publish.report.night.opening import in_words, title
 from tasks.publish.report.text import number
 from tasks.run.result import StageResult
@@ -74,11 +75,7 @@ def _draw(outcome: Outcome, console: Console) -> None:
         console.print(f"[yellow]note[/yellow] {escape(note)}", highlight=False)
     draw_refused(outcome.refused, console)
     if outcome.refused.nights:
-        first, last = outcome.refused.nights
-        where = f"date = '{first}'" if first == last else f"date BETWEEN '{first}' AND '{last}'"
-        columns = "source, line, date, stage, reason, detail"
-        command = ctx.sql_command(f"SELECT {columns} FROM quarantine WHERE {where}")  # noqa: S608 - it is shown
-        console.print(f"refused    {command}", highlight=False, soft_wrap=True, markup=False)
+        print_lines(f"refused    {refused_command(ctx.config_option, *outcome.refused.nights)}", out=console)
     console.print(f"report     {ctx.config.report.dir / 'index.html'}", highlight=False, soft_wrap=True)
     console.print(f"warehouse  {ctx.config.warehouse}", highlight=False, soft_wrap=True)
 

@@ -392,7 +392,12 @@ def test_data_worse_than_the_limits_ends_with_3_and_can_be_queried(
     assert "Traceback" not in errors + ended.stdout.decode()
     assert "3 of 10 new rows were refused (30.0%; most: missing_field 3)" in errors
     assert "gates.max_quarantined_share = 5.0%" in errors
-    assert f'Read the refused rows with leadline sql -c {world.config} "FROM quarantine"' in errors
+    assert "No new trace was kept. The refused rows: " in errors
+    assert f'a.jsonl:10; read them with leadline sql -c {world.config} "FROM quarantine".' in errors
+    dry = command("nightly", "--config", world.config, "--date", FIRST, "--dry-run")
+    assert (dry.code, "see above. Correct the source" in dry.err, "FROM quarantine" in dry.err) == (3, True, False)
+    places = [line.split()[1:3] for line in dry.err.splitlines() if "a.jsonl " in line]
+    assert places == [["8", "missing_field"], ["9", "missing_field"], ["10", "missing_field"]]
     sql = "SELECT trace_id, reason, line FROM quarantine ORDER BY line"
     found = command("sql", sql, "--format", "json", "--config", world.config)
     rows = [json.loads(line) for line in found.out.splitlines()]
@@ -425,11 +430,20 @@ def test_the_end_of_a_run_says_what_was_refused_and_how_to_read_it(
         f"3 rows were refused (malformed_json 2, wrong_type 1): logs/{FIRST}.jsonl:6, logs/{FIRST}.jsonl:7, "
         f"logs/{FIRST}.jsonl:8."
     )
-    assert note in " ".join(dry.stdout.decode().split())
-    printed = ended.stdout.decode()
+    listed = [
+        f"logs/{FIRST}.jsonl 6 malformed_json",
+        f"logs/{FIRST}.jsonl 7 malformed_json",
+        f"logs/{FIRST}.jsonl 8 wrong_type",
+    ]
+    planned, printed = " ".join(dry.stdout.decode().split()), ended.stdout.decode()
+    assert [text for text in (note, *listed) if text not in planned] == []
+    assert [text for text in listed if text not in " ".join(printed.split())] == []
+    assert "{not json" not in planned + printed
     assert note in " ".join(printed.split())
     (of_night, shown) = [line for line in printed.splitlines() if line.startswith("refused ")]
-    assert of_night == "refused      3 rows: malformed_json 2; wrong_type 1"
+    reasons = "refused      3 rows: malformed_json 2; wrong_type 1"
+    assert of_night.startswith(reasons)
+    assert of_night.removeprefix(f"{reasons}: ") == shown.removeprefix("refused").strip()
     program, *args = shlex.split(shown.removeprefix("refused "))
     assert program == "leadline"
     found = command(*args, "--format", "json")

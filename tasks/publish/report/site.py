@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from tasks.core.config import Alerts
+from tasks.core.paths import refused_command
 from tasks.publish.report import index
 from tasks.publish.report.files import replacing, write
 from tasks.publish.report.night import gather as nights
@@ -37,6 +38,7 @@ class _Site:
         folder: Where they stand below the night's directory: `""`, or a name and a slash.
         listing: The traces that have a page.
         trust: How far to trust the judge, by app.
+        refused: The command that lists the night's refused rows.
     """
 
     recipe: Row
@@ -44,6 +46,7 @@ class _Site:
     folder: str
     listing: list[dict[str, Any]]
     trust: Mapping[str, Trust]
+    refused: str
 
     @property
     def paged(self) -> frozenset[str]:
@@ -105,7 +108,8 @@ def _site(reader: Reader, night: date, recipe: str, most: int, name: str, option
     listing = select(reader, "listing", recipe=recipe, night=night, limit=most)
     listing.sort(key=lambda r: (r["app"], r["generator"], r["turn"]))
     trusted = {row["app"]: trust(row, option) for row in select(reader, "trust", recipe=recipe, night=night)}
-    return _Site(known, name or known["recipe_name"], f"{slug(name)}/" if name else "", listing, trusted)
+    command = refused_command(option, night, night)
+    return _Site(known, name or known["recipe_name"], f"{slug(name)}/" if name else "", listing, trusted, command)
 
 
 def _write_site(
@@ -122,7 +126,7 @@ def _write_site(
     page = {**nights.gather(reader, site.recipe, night, site.listing), **left_out}
     summary = nights.summary(site.recipe, night, page)
     changed = index.changes(before, summary) if before else []
-    summary["opening"] = opening(page, site.trust.values(), changed, watch)
+    summary["opening"] = opening(page, site.trust.values(), changed, watch, site.refused)
     html = render(
         "night",
         recipe=site.recipe,
