@@ -11,6 +11,7 @@ export DO_NOT_TRACK := 1
 export GX_ANALYTICS_ENABLED := false
 
 .venv/runtime: requirements.lock requirements-torch.lock requirements-torch-cpu.lock pyproject.toml
+	@echo "Installing Leadline and its packages into .venv: some minutes, once."
 	test -x $(BIN)/python || $(PYTHON) -m venv .venv
 	sed -n '/^uv==/,/[^\\]$$/p' requirements-dev.lock >.venv/uv.lock
 	$(BIN)/python -m pip install --disable-pip-version-check --quiet --quiet --require-hashes -r .venv/uv.lock

@@ -4,79 +4,14 @@ Exit codes: 0 done, 1 failure, 2 wrong usage or config, 3 data worse than the li
 5 the run is complete and found what `--fail-on` names. What signals do is in `flows/command.py`.
 """
 
-import ast
-import importlib
-import importlib.util
 import sys
-from collections.abc import Mapping, Sequence
-from pathlib import Path
+from collections.abc import Sequence
 from typing import Annotated, Any
 
 import typer
-from typer.core import TyperCommand, TyperGroup
 
+from flows.verbs import Verbs
 from tasks.core.errors import LeadlineError
-
-
-class Verbs(TyperGroup):
-    """A group of verbs. A verb's module is imported when the verb is called; the list of verbs imports none.
-
-    Attributes:
-        verbs: `module:function` of each verb, or a group of verbs.
-
-    Args:
-        panels: The heading of the help page under which each verb stands.
-    """
-
-    def __init__(
-        self,
-        name: str,
-        text: str,
-        verbs: "Mapping[str, str | Verbs]",
-        panels: Mapping[str, str] | None = None,
-        **more: Any,
-    ) -> None:
-        super().__init__(name=name, help=text, no_args_is_help=True, **more)
-        self.verbs = verbs
-        self._panels = panels or {}
-        self._listing = False
-
-    def list_commands(self, ctx: Any) -> list[str]:  # noqa: ARG002 - the interface
-        """Names in the order of the help page."""
-        return list(self.verbs)
-
-    def get_command(self, ctx: Any, cmd_name: str) -> Any:  # noqa: ARG002 - the interface
-        """A verb; on the help page, only its name and its text."""
-        found = self.verbs.get(cmd_name)
-        panel = self._panels.get(cmd_name)
-        if found is None or isinstance(found, Verbs):
-            if found:
-                found.rich_help_panel = panel
-            return found
-        module, _, function = found.partition(":")
-        if self._listing:
-            return TyperCommand(cmd_name, help=_docstring(module, function), rich_help_panel=panel)
-        app = typer.Typer(add_completion=False, pretty_exceptions_enable=False)
-        app.command(cmd_name)(getattr(importlib.import_module(module), function))
-        return typer.main.get_command(app)
-
-    def format_help(self, ctx: Any, formatter: Any) -> None:
-        """Print the help page."""
-        self._listing = True
-        try:
-            super().format_help(ctx, formatter)
-        finally:
-            self._listing = False
-
-
-def _docstring(module: str, function: str) -> str | None:
-    """Docstring of a module's function, read from its source."""
-    spec = importlib.util.find_spec(module)
-    if spec is None or spec.origin is None:
-        return None
-    tree = ast.parse(Path(spec.origin).read_text(encoding="utf-8"))
-    found = (node for node in tree.body if isinstance(node, ast.FunctionDef) and node.name == function)
-    return ast.get_docstring(next(found))
 
 
 def _options() -> list[Any]:

@@ -1,7 +1,9 @@
 """The terminal: documents, tables and JSON, and files that the user names. Texts are never read as markup."""
 
+import io
 import sys
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 
 import msgspec
@@ -14,21 +16,22 @@ from tasks.core.errors import LeadlineError
 from tasks.publish.documents import document
 from tasks.publish.documents.document import Block, Document, Example, Note, Paste, Reasons, Table
 from tasks.publish.report.text import excerpt
+from tasks.run.record import PLACE, Refused
 from tasks.stats.agreement import Interval
 
 WIDTH = 132  # narrower, and names and numbers would be cut
+FILE_WIDTH = 200
 
 
-def console() -> Console:
+def console(*, stderr: bool = False) -> Console:
     """The terminal, at least so wide that names and numbers are not cut."""
-    found = Console()
+    found = Console(stderr=stderr)
     found.width = max(found.width, WIDTH)
     return found
 
 
-def show(of: Document) -> None:
+def draw(of: Document, out: Console) -> None:
     """Print a document."""
-    out = console()
     out.print(Text(of.title + _subjects(of), "bold"))
     if of.summary:
         out.print(_plain(of.summary), soft_wrap=True)
@@ -63,9 +66,17 @@ def note(text: str, out: Console | None = None) -> None:
     (out or Console(stderr=True)).print(line, soft_wrap=True)
 
 
-def print_json(*values: object) -> None:
-    """Print each value on a line of its own: dataclasses, mappings, sequences, days; NaN is null."""
-    sys.stdout.writelines(msgspec.json.encode(value).decode() + "\n" for value in values)
+def json_lines(values: Iterable[object]) -> str:
+    """Each value on a line of its own: dataclasses, mappings, days. NaN is null, and unknown types are text."""
+    return "".join(msgspec.json.encode(value, enc_hook=str).decode() + "\n" for value in values)
+
+
+def draw_refused(refused: Refused, out: Console) -> None:
+    """Print where the first refused rows stand, and why they were refused."""
+    if refused.n:
+        more = f", the first {len(refused.rows)} of {refused.n:,}" if refused.n > len(refused.rows) else ""
+        rows = (["" if row[c] is None else str(row[c]) for c in PLACE] for row in refused.rows)
+        out.print(table(f"Refused rows{more}", PLACE, rows, numbers={"line"}))
 
 
 def interval(of: Interval, digits: int = 3) -> str:
@@ -119,34 +130,65 @@ def _opinion(of: document.Opinion) -> Text:
     return Text(f"  {of.name}  {of.label}: {of.explanation or evidence}")
 
 
-def show_result(of: Document, html: Path | None, results: Sequence[object] | None) -> None:
-    """Print a document, or its results as JSON lines, and write its page where one is wanted.
+def emit(
+    form: str,
+    output: Path | None,
+    draw_table: Callable[[Console], None] | None = None,
+    results: Iterable[object] = (),
+    makers: Mapping[str, Callable[[], str | bytes]] | None = None,
+) -> None:
+    """Give out a verb's result in the format that was chosen: to a file, or on standard output.
 
     Args:
-        html: Where the page goes; None for no page.
-        results: Printed instead of the document; None to print the document.
+        draw_table: Prints the result, for `table`.
+        results: Objects that hold the same, for `json`: a line each.
+        makers: What makes the content of a file, for other formats.
 
     Raises:
-        LeadlineError: The page can't be written.
+        LeadlineError: The file can't be written.
     """
-    if html is not None:
-        document.write_page(html, of)
-    if results is not None:
-        print_json(*results)
-        return
-    show(of)
-    if html is not None:
-        Console(stderr=True).print(f"page  {html}", highlight=False, soft_wrap=True, markup=False)
+    try:
+        if maker := (makers or {}).get(form):
+            made = maker()
+        elif form == "json" or draw_table is None:
+            made = json_lines(results)
+        elif output is None:
+            draw_table(console())
+            sys.stdout.flush()
+            return
+        else:
+            made = _drawn(draw_table)
+        data = made.encode() if isinstance(made, str) else made
+        if output is None:
+            sys.stdout.buffer.write(data)
+            sys.stdout.flush()
+        else:
+            save(output, data)
+            print_lines(f"written  {output}", out=Console(stderr=True))
+    except BrokenPipeError:  # the reader has seen enough
+        sys.stderr.close()
 
 
-def save(path: Path, text: str) -> None:
-    """Write a file that the user named, its lines as they are.
+def emit_document(form: str, output: Path | None, of: Document, results: Iterable[object]) -> None:
+    """Give out a document: as tables, as a page, or its results as JSON; see `emit`."""
+    emit(form, output, partial(draw, of), results, {"html": partial(document.page, of)})
+
+
+def _drawn(draw_table: Callable[[Console], None]) -> str:
+    """A table as plain text."""
+    text = io.StringIO()
+    draw_table(Console(file=text, width=FILE_WIDTH))
+    return "".join(f"{line.rstrip()}\n" for line in text.getvalue().splitlines())
+
+
+def save(path: Path, data: bytes) -> None:
+    """Write a file that the user named.
 
     Raises:
         LeadlineError: It can't be written.
     """
     try:
-        path.write_text(text, encoding="utf-8", newline="")
+        path.write_bytes(data)
     except OSError as error:
         raise LeadlineError(f"{path}: can't be written ({error.strerror}). Choose another place.") from error
 

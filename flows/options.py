@@ -1,6 +1,7 @@
 """Options that several verbs share, and the days that they mean. Importing this module loads no data library."""
 
 import os
+import sys
 from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
 from typing import Annotated, Any
@@ -30,23 +31,8 @@ def optional(text: str, *names: str, **settings: Any) -> Any:
     return typer.Option(*names, help=text, show_default=False, **settings)
 
 
-Config = Annotated[Path, typer.Option("--config", "-c", help="The nightly config.", show_default=True)]
-Night = Annotated[datetime | None, day_option("--date", "The day; yesterday (UTC) by default.")]
-OneDay = Annotated[datetime | None, day_option("--date", "One day; all days by default.")]
-From = Annotated[datetime | None, day_option("--from", "First day of the range.")]
-FromAll = Annotated[datetime | None, day_option("--from", "First day; all days by default.")]
-To = Annotated[datetime | None, day_option("--to", "Last day of the range.")]
-App = Annotated[str | None, optional("Only this application.", "--app")]
-Apps = Annotated[list[str] | None, optional("Only this application; repeat for more.", "--app")]
-Json = Annotated[bool, typer.Option("--json", help="Print JSON, an object per line.")]
-Html = Annotated[Path | None, optional("Write an HTML page as well.", "--html")]
-Output = Annotated[Path | None, optional("Write to a file instead of standard output.", "--output", "-o")]
-RetryFailures = Annotated[bool, typer.Option("--retry-failures", help="Judge again where a judge failed before.")]
-NoPrefect = Annotated[bool, typer.Option("--no-prefect", help="Run without Prefect, as an empty PREFECT_API_URL does.")]
-
-
 def one_of(*names: str) -> Any:
-    """The option `--format`, with the names that it takes."""
+    """The option `--format`, with the names that it takes; its parameter is called `form`."""
 
     def check(given: str) -> str:
         from tasks.core.config import did_you_mean  # noqa: PLC0415 - only where it is wrong
@@ -55,8 +41,41 @@ def one_of(*names: str) -> Any:
             raise UsageError(f"--format {given}: no such format. {did_you_mean(given, list(names), 'formats')}")
         return given
 
-    text = f"{', '.join(names[:-1])} or {names[-1]}."
-    return typer.Option("--format", help=text, show_default=True, callback=check)
+    return typer.Option("--format", help="Format of the result.", metavar="|".join(names), callback=check)
+
+
+def _place(ctx: typer.Context, given: Path | None) -> Path | None:
+    """Refuse at once what could not be written after the work, and files that nobody can read in a terminal."""
+    if given is None:
+        form = ctx.params.get("form")  # as it is given: the default is no such format
+        if form in FOR_FILES and sys.stdout.isatty():
+            raise UsageError(f"--format {form} is for a file. Add --output FILE, or redirect the output.")
+        return None
+    if given.is_dir():
+        raise UsageError(f"--output {given} is a folder. Give a file, such as {given / 'result'}.")
+    if not given.parent.is_dir():
+        raise UsageError(f"--output {given}: {given.parent} is no folder. Create it, or choose another place.")
+    if not os.access(given if given.exists() else given.parent, os.W_OK):
+        raise UsageError(f"--output {given} can't be written: access is denied. Choose another place.")
+    return given
+
+
+FOR_FILES = ("html", "parquet", "xlsx")
+Config = Annotated[Path, typer.Option("--config", "-c", help="The nightly config.", metavar="FILE", show_default=True)]
+Night = Annotated[datetime | None, day_option("--date", "The day; yesterday (UTC) by default.")]
+OneDay = Annotated[datetime | None, day_option("--date", "One day; all days by default.")]
+From = Annotated[datetime | None, day_option("--from", "First day of a range.")]
+FromAll = Annotated[datetime | None, day_option("--from", "First day; all days by default.")]
+To = Annotated[datetime | None, day_option("--to", "Last day of a range.")]
+App = Annotated[str | None, optional("Only this application.", "--app")]
+Apps = Annotated[list[str] | None, optional("Only this application; repeat for more.", "--app")]
+Recipe = Annotated[str | None, optional("Name of a recipe, or the beginning of its hash.", "--recipe")]
+Form = Annotated[str, one_of("table", "json")]
+PageForm = Annotated[str, one_of("table", "json", "html")]
+Output = Annotated[Path | None, optional("Write the result to this file.", "--output", "-o", callback=_place)]
+DryRun = Annotated[bool, typer.Option("--dry-run", help="Show what would be done; change nothing.")]
+RetryFailures = Annotated[bool, typer.Option("--retry-failures", help="Judge again where a judge failed before.")]
+NoPrefect = Annotated[bool, typer.Option("--no-prefect", help="Run without Prefect, as an empty PREFECT_API_URL does.")]
 
 
 def days_or_yesterday(one: datetime | None, start: datetime | None, end: datetime | None) -> tuple[date, date]:

@@ -4,8 +4,8 @@ from typing import Annotated
 
 import typer
 
-from flows.console import show_result
-from flows.options import App, Config, FromAll, Html, Json, OneDay, To, days_or_all, optional
+from flows.console import emit_document
+from flows.options import App, Config, FromAll, OneDay, Output, PageForm, Recipe, To, days_or_all, optional
 from tasks.analysis.agreement.agreement import measure
 from tasks.core.config import load_nightly
 from tasks.core.errors import UsageError
@@ -24,7 +24,7 @@ def command(
         ),
     ],
     other: Annotated[str, typer.Argument(help="The reference, where one of the two is the truth.")],
-    recipe: Annotated[str | None, optional("Under this recipe: its name or hash.", "--recipe")] = None,
+    recipe: Recipe = None,
     app: App = None,
     on: OneDay = None,
     start: FromAll = None,
@@ -33,11 +33,14 @@ def command(
         str | None, optional("On the cases of this suite, after metaeval has run both on it.", "--suite")
     ] = None,
     worst: Annotated[int, typer.Option("--worst", min=0, help="Worst disagreements to list, by their ids.")] = 10,
-    as_json: Json = False,
-    html: Html = None,
+    form: PageForm = "table",
+    output: Output = None,
     config: Config = CONFIG,
 ) -> None:
-    """Measure how far two judges, graders or people agree, and show their worst disagreements."""
+    """Measure how far two judges, graders or people agree, and show their worst disagreements.
+
+    Example: leadline agreement judge:nli people --app support-bot
+    """
     filters = Filters(recipe, app, *days_or_all(on, start, end))
     if suite is not None and filters != Filters():
         raise UsageError(
@@ -45,4 +48,4 @@ def command(
         )
     with reading(load_nightly(config).warehouse) as reader:
         result = measure(reader, (one, other), filters, suite, worst)
-    show_result(document(result), html, [result] if as_json else None)
+    emit_document(form, output, document(result), [result])

@@ -7,8 +7,8 @@ from typing import Annotated
 import pyarrow as pa
 import typer
 
-from flows.console import counted, note, show_result
-from flows.options import Config, FromAll, To, days_or_yesterday, one_of, optional
+from flows.console import counted, emit_document, note
+from flows.options import Config, FromAll, Output, PageForm, To, days_or_yesterday, optional
 from tasks.analysis.calibrate import Calibrated, Target, calibrate_recipe
 from tasks.core.config import did_you_mean
 from tasks.core.errors import DataError, UsageError
@@ -55,17 +55,20 @@ def command(
     confidence: Annotated[
         float, typer.Option("--confidence", help="Probability that the limit holds; 0.5 is as likely as not.")
     ] = 0.5,
+    labels: Annotated[Path | None, optional("A file of labels instead of the imported labels.", "--labels")] = None,
     recipe: Annotated[
         str | None, optional("Name of a recipe; every recipe that counts by default.", "--recipe")
     ] = None,
-    labels: Annotated[Path | None, optional("A file of labels instead of the imported labels.", "--labels")] = None,
     start: FromAll = None,
     end: To = None,
-    output_format: Annotated[str, one_of("table", "json")] = "table",
-    output: Annotated[Path | None, optional("Write an HTML page as well.", "--output", "-o")] = None,
+    form: PageForm = "table",
+    output: Output = None,
     config: Config = CONFIG,
 ) -> None:
-    """Find thresholds from people's labels: what may be sent without review, and which labels are sure."""
+    """Find thresholds from people's labels: what may be sent without review, and which labels are sure.
+
+    Example: leadline calibrate --error 0.1 --confidence 0.9
+    """
     first, last = days_or_yesterday(None, start, end) if start or end else EVER
     if not 0 < error < 1:
         raise UsageError(f"--error {error}: not between 0 and 1. Give a share, such as 0.1 for one in ten.")
@@ -86,5 +89,4 @@ def command(
             found.append(calibrate_recipe(ctx, queries, target, first, last, reviews))
     if not any(of.waterfall or any(b for _, b in of.judges) for of in found):
         raise DataError(_too_few(found, target, labels))
-    results = [of.as_dict() for of in found] if output_format == "json" else None
-    show_result(document(found, target), output, results)
+    emit_document(form, output, document(found, target), (of.as_dict() for of in found))

@@ -3,12 +3,14 @@
 As tables for a terminal, as JSON, or as a page. Texts of the flipped claims are shown, and never read as markup.
 """
 
+from dataclasses import replace
 from typing import Annotated
 
 import typer
 
-from flows.console import show_result
-from flows.options import App, Config, FromAll, Html, Json, To, days_or_all, optional
+from flows.console import emit_document
+from flows.options import App, Config, FromAll, Output, PageForm, Recipe, To, days_or_all, optional
+from flows.verbs import with_config
 from tasks.analysis.compare import compare
 from tasks.core.config import load_nightly
 from tasks.core.paths import CONFIG
@@ -23,10 +25,11 @@ def command(
         typer.Argument(
             help="judge:NAME, recipe:NAME, generator:NAME, prompt:VERSION or dates:DAY..DAY; versions of judges and"
             " recipes by the first letters of their hash; a word without its kind is looked up.",
+            metavar="BASELINE",
         ),
     ],
-    b: Annotated[str, typer.Argument(help="What to compare it with, of the same kind.")],
-    recipe: Annotated[str | None, optional("Under this recipe: its name or hash.", "--recipe")] = None,
+    b: Annotated[str, typer.Argument(help="What to compare it with, of the same kind.", metavar="CANDIDATE")],
+    recipe: Recipe = None,
     app: App = None,
     start: FromAll = None,
     end: To = None,
@@ -34,12 +37,17 @@ def command(
         str | None, optional("The number to compare in detail; groundedness by default.", "--number")
     ] = None,
     flips: Annotated[int, typer.Option("--flips", min=0, help="Claims with changed labels to show as text.")] = 5,
-    as_json: Json = False,
-    html: Html = None,
+    form: PageForm = "table",
+    output: Output = None,
     config: Config = CONFIG,
 ) -> None:
-    """Compare two judges, recipes, generators, prompt versions or ranges of days."""
+    """Compare two judges, recipes, generators, prompt versions or ranges of days.
+
+    Example: leadline compare judge:similarity judge:nli --format html -o judges.html
+    """
     filters = Filters(recipe, app, *days_or_all(None, start, end))
     with reading(load_nightly(config).warehouse) as reader:
         result = compare.compare(reader, (a, b), filters, number, flips)
-    show_result(document(result), html, [result] if as_json else None)
+    signal = tuple(replace(noise, note=with_config(noise.note, config)) for noise in result.signal)
+    result = replace(result, signal=signal, notes=tuple(with_config(note, config) for note in result.notes))
+    emit_document(form, output, document(result), [result])

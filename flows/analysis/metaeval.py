@@ -9,9 +9,9 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Annotated
 
-from flows.console import note, show_result
-from flows.options import Config, Html, Json, optional
-from flows.runtime.progress import bar_or_silent
+from flows.console import emit_document, note
+from flows.options import Config, Output, PageForm, optional
+from flows.runtime.progress import bar_or_lines
 from flows.runtime.run import Run, locked, on_record
 from tasks import graders
 from tasks.analysis.metaeval.diagnostics import JudgeReport, report
@@ -20,7 +20,7 @@ from tasks.analysis.metaeval.suite import Suite, impossible, read
 from tasks.core.config import load_yaml
 from tasks.core.errors import UsageError
 from tasks.core.grades import Grader
-from tasks.core.paths import CONFIG, suite_dir
+from tasks.core.paths import CONFIG, config_option, suite_dir
 from tasks.publish.documents.metaeval import document
 from tasks.run.build import build_contexts
 from tasks.run.result import StageResult
@@ -50,7 +50,7 @@ def _one(record: Run, name: str, grader: Grader, suite: Suite) -> JudgeReport:
 
     def work() -> tuple[StageResult, JudgeReport]:
         try:
-            stage, results = measure(record.main.lake, name, grader, suite, bar_or_silent())
+            stage, results = measure(record.main.lake, name, grader, suite, bar_or_lines())
         finally:
             grader.close()
         notes = list(stage.notes)
@@ -63,15 +63,20 @@ def _one(record: Run, name: str, grader: Grader, suite: Suite) -> JudgeReport:
 
 
 def command(
-    judge: Annotated[list[Path], optional("A judge's file; repeat to see several side by side.", "--judge")],
+    judge: Annotated[
+        list[Path], optional("A judge's file; repeat to see several side by side.", "--judge", metavar="FILE")
+    ],
     suite: Annotated[
         Path | None, optional("File or folder of test cases; by default the suite that comes with Leadline.", "--suite")
     ] = None,
-    html: Html = None,
-    as_json: Json = False,
+    form: PageForm = "table",
+    output: Output = None,
     config: Config = CONFIG,
 ) -> None:
-    """Unit tests for judges: which share of a suite's conditions does a judge pass?"""
+    """Unit tests for judges: which share of a suite's conditions does a judge pass?
+
+    Example: leadline metaeval --judge configs/judges/nli.yaml
+    """
     found = read(suite or suite_dir())
     opened = _opened(judge)
     try:
@@ -79,5 +84,6 @@ def command(
     finally:
         for grader in opened.values():
             grader.close()
-    show_result(document(found, reports), html, reports if as_json else None)
-    note("These rates hold for this suite. How far people agree with a judge on your traces: leadline judges list.")
+    emit_document(form, output, document(found, reports), reports)
+    how = f"leadline judges list{config_option(config)}"
+    note(f"These rates hold for this suite. How far people agree with a judge on your traces: {how}")

@@ -6,9 +6,9 @@ from functools import partial
 from pathlib import Path
 from typing import Annotated, Any
 
-from flows.console import note, show_result
-from flows.options import Config, From, Json, Night, To, days_or_yesterday, optional
-from flows.runtime.progress import bar_or_silent
+from flows.console import emit_document, note
+from flows.options import Config, Form, From, Night, Output, To, days_or_yesterday, optional
+from flows.runtime.progress import bar_or_lines
 from flows.runtime.run import Runner, locked, on_record
 from tasks.analysis.noise import STAGE, measure
 from tasks.core.errors import UsageError
@@ -74,17 +74,15 @@ def run(
     last: date,
     sample: int,
     judge: str | None = None,
-    *,
-    as_json: bool = False,
     runner: Runner | None = None,
-) -> None:
-    """Measure every judge of every recipe, or the one that is named, and print a row of `judge_noise` for each.
+) -> list[dict[str, Any]]:
+    """Measure every judge of every recipe, or the one that is named: a row of `judge_noise` each.
 
     Raises:
         UsageError: No recipe has such a judge, or there is nothing to judge again.
         BusyError: A run holds the lake.
     """
-    contexts = build_contexts(config, first, last, progress=bar_or_silent())
+    contexts = build_contexts(config, first, last, progress=bar_or_lines())
     chosen = [(ctx, its) for ctx in contexts for its in judges_of(ctx, judge)]
     if not chosen:
         known = sorted({m.name for ctx in contexts for m in ctx.judges})
@@ -95,7 +93,7 @@ def run(
             with record.slot(its[0].gpus, [ctx]):
                 row = record.stage_with(STAGE, partial(_measured, ctx, its, sample))
             rows.append({"judge": its[0].name, "recipe_name": ctx.settings.name, **row})
-    show_result(document(rows), None, rows if as_json else None)
+    return rows
 
 
 def command(
@@ -104,8 +102,13 @@ def command(
     one: Night = None,
     start: From = None,
     end: To = None,
+    form: Form = "table",
+    output: Output = None,
     config: Config = CONFIG,
-    as_json: Json = False,
 ) -> None:
-    """Judge past requests again: how far does a judge agree with itself?"""
-    run(config, *days_or_yesterday(one, start, end), sample, judge, as_json=as_json)
+    """Judge past requests again: how far does a judge agree with itself?
+
+    Example: leadline noise --sample 500 --date 2026-11-01
+    """
+    rows = run(config, *days_or_yesterday(one, start, end), sample, judge)
+    emit_document(form, output, document(rows), rows)

@@ -12,10 +12,21 @@ from typing import Annotated, Any
 import typer
 from rich.console import Console
 
-from flows.console import note, print_lines, table
+from flows.console import emit, note, print_lines, table
 from flows.nightly.run import SCORING, judging
 from flows.nightly.summary import tokens
-from flows.options import Apps, Config, NoPrefect, RetryFailures, day_option, days_or_yesterday, optional, uses_prefect
+from flows.options import (
+    Apps,
+    Config,
+    Form,
+    NoPrefect,
+    Output,
+    RetryFailures,
+    day_option,
+    days_or_yesterday,
+    optional,
+    uses_prefect,
+)
 from flows.runtime.gpu import Shared
 from flows.runtime.run import DELAYS_S, Local, Run, Runner, Stage, locked, on_record
 from flows.runtime.temporary_server import flows_with
@@ -175,42 +186,69 @@ def _publish(ctx: Context, runner: Runner) -> None:
         note(text)
 
 
-def show(outcome: Outcome) -> None:
-    """Print what was done, day by day, and what is left."""
-    ctx, console = outcome.ctx, Console()
-    rows = []
+def show(outcome: Outcome, form: str = "table", output: Path | None = None) -> None:
+    """Give out what was done, day by day, and what is left."""
+    ctx = outcome.ctx
+    days = []
     for day, stages in outcome.days:
         verdicts, total = (sum(some, StageResult("day")) for some in ([s for s in stages if s.judge], stages))
         state = "complete" if day.done else "begun" if stages else "not begun"
-        counts = f"{verdicts.computed:,}", f"{verdicts.reused:,}", tokens(total), f"{total.seconds:.1f}"
-        rows.append((str(day.date), *counts, state))
+        days.append((str(day.date), verdicts, total, state))
+    result = {
+        "first": ctx.first,
+        "last": ctx.last,
+        "recipe": ctx.recipe,
+        "judge_version": ctx.judge_version,
+        "days": [
+            {"date": date, "verdicts": verdicts.computed, "reused": verdicts.reused, "total": total, "state": state}
+            for date, verdicts, total, state in days
+        ],
+        "spent": outcome.spent,
+    }
+    emit(form, output, partial(_draw, outcome, days), [result])
+
+
+def _draw(outcome: Outcome, days: Sequence[tuple[str, StageResult, StageResult, str]], out: Console) -> None:
+    ctx = outcome.ctx
+    rows = [
+        (date, f"{verdicts.computed:,}", f"{verdicts.reused:,}", tokens(total), f"{total.seconds:.1f}", state)
+        for date, verdicts, total, state in days
+    ]
     title = f"Backfill {ctx.first} to {ctx.last}, {ctx.label} by {ctx.judges[0].name}"
     numbers = ("verdicts", "reused", "tokens", "seconds")
-    console.print(table(title, ("day", *numbers, ""), rows, numbers))
-    for text in dict.fromkeys(text for _, stages in outcome.days for s in stages for text in s.notes):
-        note(text, console)
+    out.print(table(title, ("day", *numbers, ""), rows, numbers))
+    for text in dict.fromkeys(text for _, _, total, _ in days for text in total.notes):
+        note(text, out)
     left = sum(not day.done for day, _ in outcome.days)
     if outcome.spent:
-        print_lines(f"Stopped: {outcome.spent}. {left} days are left: run the same command again.")
+        print_lines(f"Stopped: {outcome.spent}. {left} days are left: run the same command again.", out=out)
     if not outcome.days:
         sys.stderr.write(f"leadline: no traces from {ctx.first} to {ctx.last} are in the lake. Nothing to do.\n")
-    print_lines(f"recipe {ctx.recipe}, judge {ctx.judge_version}")
+    print_lines(f"recipe {ctx.recipe}, judge {ctx.judge_version}", out=out)
 
 
 def command(
-    start: Annotated[datetime, day_option("--from", "First day of the range.")],
-    end: Annotated[datetime, day_option("--to", "Last day of the range.")],
+    *,
     judge: Annotated[Path | None, optional("The judge's file; by default the recipe's own judge.", "--judge")] = None,
-    recipe: Annotated[str | None, optional("Name of a recipe of the config, or a recipe's file.", "--recipe")] = None,
+    recipe: Annotated[
+        str | None, optional("Name of a recipe of the config, or a recipe's file.", "--recipe", metavar="RECIPE")
+    ] = None,
     apps: Apps = None,
+    start: Annotated[datetime, day_option("--from", "First day of a range.")],
+    end: Annotated[datetime, day_option("--to", "Last day of a range.")],
     sample: Annotated[float, typer.Option("--sample", help="Share of the traces, the same traces each time.")] = 1.0,
     max_tokens: Annotated[int | None, optional("Stop after so many tokens.", "--max-tokens", min=1)] = None,
     max_minutes: Annotated[float | None, optional("Stop after so many minutes.", "--max-minutes", min=0)] = None,
-    config: Config = CONFIG,
     retry_failures: RetryFailures = False,
     no_prefect: NoPrefect = False,
+    form: Form = "table",
+    output: Output = None,
+    config: Config = CONFIG,
 ) -> None:
-    """Judge past days by another judge or recipe, newest first, beside the nightly."""
+    """Judge past days by another judge or recipe, newest first, beside the nightly.
+
+    Example: leadline backfill --judge configs/judges/nli.yaml --from 2026-11-01 --to 2026-11-03
+    """
     first, last = days_or_yesterday(None, start, end)
     build = partial(load, config, first, last, judge=judge, recipe=recipe, apps=apps or (), sample=sample)
     if uses_prefect(no_prefect=no_prefect):
@@ -221,4 +259,4 @@ def command(
     else:
         ctx = replace(build(), budget=Budget(max_tokens, max_minutes))
         outcome = run(ctx, Local(DELAYS_S, prefect_slots=False), retry_failures=retry_failures)
-    show(outcome)
+    show(outcome, form, output)

@@ -9,8 +9,10 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
+from rich.console import Console
 
-from flows.console import console, print_lines, table
+from flows.console import emit, print_lines, table
+from flows.options import Form, Output
 from tasks import judges
 from tasks.core import keys
 from tasks.core.errors import LeadlineError
@@ -40,8 +42,15 @@ def agrees(label: str, verdict: Verdict) -> bool:
     return verdict.label in {"unsupported", "contradicted"}
 
 
-def check(file: Annotated[Path, typer.Argument(help="The judge's file.", metavar="FILE")]) -> None:
-    """Ask a judge ten known claims. Fit: all answered, 9 of 10 replies have a verdict, 9 of 10 agree; else exit 1."""
+def check(
+    file: Annotated[Path, typer.Argument(help="The judge's file.", metavar="FILE")],
+    form: Form = "table",
+    output: Output = None,
+) -> None:
+    """Ask a judge ten known claims. Fit: all answered, 9 of 10 replies have a verdict, 9 of 10 agree; else exit 1.
+
+    Example: leadline judges check configs/judges/nli.yaml
+    """
     known = known_claims()
     requests = [request for _, request in known]
     judge = judges.load(file)
@@ -57,22 +66,29 @@ def check(file: Annotated[Path, typer.Argument(help="The judge's file.", metavar
         (label, v.label or f"failed: {v.failure}", "" if agrees(label, v) else "differs", request.hypothesis)
         for (label, request), v in zip(known, verdicts, strict=True)
     ]
-    console().print(table("", ("known", "verdict", "", "claim"), rows))
     tokens = sum(v.tokens_in + v.tokens_out for v in verdicts[1:])
     answered = sum(v.failure != OUTAGE for v in verdicts)
     parsed = sum(v.label is not None for v in verdicts) / len(known)
     agreed = sum(agrees(label, v) for (label, _), v in zip(known, verdicts, strict=True))
-    print_lines(
+    lines = (
         f"first claim, model loaded: {loaded - started:.1f} s; the others: {tokens / seconds:,.0f} tokens/s",
         f"memory, peak: {_memory():.2f} GiB of this machine (not of a GPU or a server)",
         f"answered {answered} of {len(known)}; parse rate {parsed:.2f}; agreement {agreed} of {len(known)}",
     )
-    if answered < len(known) or parsed < PARSED or agreed < AGREED:
+    fit = answered == len(known) and parsed >= PARSED and agreed >= AGREED
+
+    def draw(out: Console) -> None:
+        out.print(table("", ("known", "verdict", "", "claim"), rows))
+        print_lines(*lines, *([f"{file} is fit for tonight."] if fit else []), out=out)
+
+    claims = [{"known": row[0], "verdict": row[1], "agrees": not row[2], "claim": row[3]} for row in rows]
+    result = {"judge": str(file), "fit": fit, "answered": answered, "parse_rate": parsed, "agreement": agreed}
+    emit(form, output, draw, [{**result, "claims": claims}])
+    if not fit:
         raise LeadlineError(
             f"{file} is not fit for tonight: it needs all {len(known)} answered, a parse rate of {PARSED} and "
             f"agreement on {AGREED}. Look at the table, and at the model and the prompt that the file names."
         )
-    print_lines(f"{file} is fit for tonight.")
 
 
 def _memory() -> float:

@@ -98,12 +98,12 @@ def _command(config: Path, judge: str, student: Path | None, wanted: Wanted, sha
 
 
 def command(
+    *,
     judge: Annotated[str, optional("The teacher: name or version of a judge, or its file.", "--judge")],
-    output: Annotated[Path, optional("The folder to write.", "--output", "-o")],
     student: Annotated[Path | None, optional("The student's file; by default the teacher's.", "--student")] = None,
+    apps: Apps = None,
     start: FromAll = None,
     end: To = None,
-    apps: Apps = None,
     min_confidence: Annotated[
         float, typer.Option("--min-confidence", min=0, max=1, help="Only verdicts with at least this confidence.")
     ] = 0.0,
@@ -112,9 +112,13 @@ def command(
         float, typer.Option("--balance", help="At most so many examples per example of the rarest answer; 0: no limit.")
     ] = 2.0,
     most: Annotated[int | None, optional("Examples at most.", "--max")] = None,
+    output: Annotated[Path, optional("The folder to write.", "--output", "-o", metavar="DIR")],
     config: Config = CONFIG,
 ) -> None:
-    """Write a strong judge's verdicts as training data for a smaller model."""
+    """Write a strong judge's verdicts as training data for a smaller model.
+
+    Example: leadline distill --judge qwen3-8b --student configs/judges/qwen3-8b.yaml -o examples
+    """
     days = DateRange(*days_or_all(None, start, end))
     wanted = Wanted(days, tuple(sorted(set(apps or ()))), min_confidence)
     shares = Shares(valid_share, balance or None, most)

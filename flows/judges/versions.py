@@ -12,8 +12,8 @@ import polars as pl
 import typer
 from rich.console import Console
 
-from flows.console import console, note, print_lines, table
-from flows.options import Apps, Config, Json, day_option, optional
+from flows.console import emit, note, print_lines, table
+from flows.options import Apps, Config, Form, Output, day_option, optional
 from flows.runtime.run import locked
 from tasks import graders, judges
 from tasks.analysis.metaeval import requirements
@@ -21,7 +21,7 @@ from tasks.analysis.metaeval.pass_rates import OVERALL, rates
 from tasks.core.config import Nightly, Recipe, load_nightly
 from tasks.core.errors import UsageError
 from tasks.core.grades import Grader
-from tasks.core.paths import CONFIG
+from tasks.core.paths import CONFIG, config_option
 from tasks.core.schemas import JUDGES, METAEVAL, NIGHTLY_TRUST, RECIPES, TRACE_SCORES, VERDICTS
 from tasks.core.types import Judge
 from tasks.publish.report.night.trust import Trust, trust
@@ -154,12 +154,18 @@ def _write(lake: Lake, warehouse: Path, memory_limit: str, made: Sequence[Promot
         its.publish()
 
 
-JudgeName = Annotated[str, typer.Argument(help="Name of a judge or grader, the beginning of its version, or its file.")]
+_PEOPLE = "accuracy by people's labels"
+_JUDGE = "Name of a judge or grader, the beginning of its version, or its file."
+JudgeName = Annotated[str, typer.Argument(help=_JUDGE, metavar="JUDGE")]
+OtherName = Annotated[str, typer.Argument(help="The other one, likewise.", metavar="OTHER")]
 Reason = Annotated[str, optional("Why; kept with the decision.", "--reason")]
 
 
-def list_(config: Config = CONFIG) -> None:
-    """Every judge that has judged, how much, and what it counts for."""
+def list_(form: Form = "table", output: Output = None, config: Config = CONFIG) -> None:
+    """Every judge that has judged, how much, and what it counts for.
+
+    Example: leadline judges list
+    """
     settings = load_nightly(config)
     lake = Lake(settings.lake)
     log = promotions.log(lake)
@@ -168,35 +174,69 @@ def list_(config: Config = CONFIG) -> None:
     rows = []
     for known in of_lake(lake):
         parts = lake.parts(VERDICTS, known.version)
-        verdicts = f"{sum(p.rows() for p in parts):,}" if parts else ""
-        nights = f"{len({p.date for p in parts}):,}" if parts else ""
         uses = [f"retired {gone[known.version].promoted_at:%Y-%m-%d}"] if known.version in gone else []
         uses += _uses(log, known)
-        suite = passed.get(known.version, "")
-        people = "; ".join(f"{t.app} {t.accuracy}" for t in checked.get(known.version, ())) or "never checked"
         rows.append(
-            (known.name, known.version, known.kind, verdicts, nights, suite, people if parts else "", "; ".join(uses))
+            {
+                "judge": known.name,
+                "version": known.version,
+                "kind": known.kind,
+                "verdicts": sum(p.rows() for p in parts),
+                "nights": len({p.date for p in parts}),
+                "suite": passed.get(known.version, ""),
+                _PEOPLE: [f"{t.app} {t.accuracy}" for t in checked.get(known.version, ())],
+                "counts for": uses,
+            }
         )
-    columns = ("judge", "version", "kind", "verdicts", "nights", "suite", "accuracy by people's labels", "counts for")
-    console().print(table("", columns, rows, numbers={"verdicts", "nights", "suite"}))
-    if not any(p.action == PROMOTE for p in log):
-        print_lines("Nothing is promoted: the judges that the config names count.")
+
+    def draw(out: Console) -> None:
+        columns = ("judge", "version", "kind", "verdicts", "nights", "suite", _PEOPLE, "counts for")
+        shown = [[_cell(row, column) for column in columns] for row in rows]
+        out.print(table("", columns, shown, numbers={"verdicts", "nights", "suite"}))
+        if not any(p.action == PROMOTE for p in log):
+            print_lines("Nothing is promoted: the judges that the config names count.", out=out)
+
+    emit(form, output, draw, rows)
 
 
-def show_(judge: JudgeName, config: Config = CONFIG) -> None:
-    """Everything that a version stands for, as JSON."""
+def _cell(row: Mapping[str, Any], column: str) -> str:
+    """A value of the list; a grader gives no verdicts for people to check."""
+    value = row[column]
+    if isinstance(value, int):
+        return f"{value:,}" if value else ""
+    if column == _PEOPLE:
+        return "; ".join(value) or ("never checked" if row["verdicts"] else "")
+    return "; ".join(value) if isinstance(value, list) else value
+
+
+def show_(judge: JudgeName, form: Form = "table", output: Output = None, config: Config = CONFIG) -> None:
+    """Everything that a version stands for.
+
+    Example: leadline judges show nli --format json
+    """
     known = find(config, judge)
-    Console().print_json(json.dumps({"judge": known.name, "judge_version": known.version, **known.definition}))
+    definition = {"judge": known.name, "judge_version": known.version, **known.definition}
+    rows = ((field, _shown(value)) for field, value in _flat(definition))
+    emit(form, output, lambda out: out.print(table("", ("field", "value"), rows)), [definition])
 
 
-def diff_(one: JudgeName, other: JudgeName, config: Config = CONFIG) -> None:
-    """The fields in which two judges differ."""
+def diff_(
+    one: JudgeName, other: OtherName, form: Form = "table", output: Output = None, config: Config = CONFIG
+) -> None:
+    """The fields in which two judges differ.
+
+    Example: leadline judges diff nli configs/judges/similarity.yaml
+    """
     a, b = find(config, one), find(config, other)
     rows = list(differences(a.definition, b.definition))
-    if rows:
-        console().print(table("", ("field", f"{a.name} {a.version}", f"{b.name} {b.version}"), rows))
-    else:
-        print_lines(f"{a.name} and {b.name} are the same version, {a.version}.")
+
+    def draw(out: Console) -> None:
+        if rows:
+            out.print(table("", ("field", f"{a.name} {a.version}", f"{b.name} {b.version}"), rows))
+        else:
+            print_lines(f"{a.name} and {b.name} are the same version, {a.version}.", out=out)
+
+    emit(form, output, draw, ({"field": field, "one": one, "other": other} for field, one, other in rows))
 
 
 def promote_(
@@ -211,7 +251,10 @@ def promote_(
     ] = None,
     config: Config = CONFIG,
 ) -> None:
-    """Let a judge count from a night on, in place of the judge before."""
+    """Let a judge count from a night on, in place of the judge before.
+
+    Example: leadline judges promote configs/judges/nli.yaml --since 2026-11-01 --reason "reads meaning"
+    """
     if not reason.strip():
         raise UsageError("--reason is empty. Say why: it is kept with the promotion.")
     settings = load_nightly(config)
@@ -234,13 +277,16 @@ def promote_(
     if not judged:
         note(
             "It has judged no night under this recipe yet: its line begins with the promotion. "
-            f"`leadline backfill --judge {judge}` gives it a past.",
+            f"`leadline backfill{config_option(config)} --judge {judge}` gives it a past.",
             Console(),
         )
 
 
 def retire_(judge: JudgeName, reason: Reason, config: Config = CONFIG) -> None:
-    """Retire a judge: it is not used any more, and its verdicts stay."""
+    """Retire a judge: it is not used any more, and its verdicts stay.
+
+    Example: leadline judges retire similarity --reason "nli is better"
+    """
     if not reason.strip():
         raise UsageError("--reason is empty. Say why: it is kept.")
     settings = load_nightly(config)
@@ -259,13 +305,12 @@ def retire_(judge: JudgeName, reason: Reason, config: Config = CONFIG) -> None:
     print_lines(f"{known.name} ({known.version}) is retired; what it judged stays.")
 
 
-def history_(config: Config = CONFIG, as_json: Json = False) -> None:
-    """Every promotion and retirement with its reason, latest first."""
+def history_(form: Form = "table", output: Output = None, config: Config = CONFIG) -> None:
+    """Every promotion and retirement with its reason, latest first.
+
+    Example: leadline judges history
+    """
     log = promotions.log(Lake(load_nightly(config).lake))[::-1]
-    if as_json:
-        for p in log:
-            print_lines(json.dumps({n: getattr(p, n) for n in Promotion.__slots__}, default=str, ensure_ascii=False))
-        return
     rows = [
         (
             f"{p.promoted_at:%Y-%m-%d %H:%M}",
@@ -275,4 +320,4 @@ def history_(config: Config = CONFIG, as_json: Json = False) -> None:
         for p in log
     ]
     columns = ("decided", "action", "judge", "version", "recipe", "app", "since", "pass rate", "reason")
-    console().print(table("", columns, rows))
+    emit(form, output, lambda out: out.print(table("", columns, rows)), log)

@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from flows.console import print_lines
-from flows.options import Config
+from flows.options import Config, DryRun
 from flows.runtime.run import locked, locked_whole
 from tasks.core.config import load_nightly
 from tasks.core.errors import DamagedError, UsageError
@@ -34,7 +34,10 @@ def backup(
     ] = False,
     config: Config = CONFIG,
 ) -> None:
-    """Copy what no run makes again, at any hour, and remove from the copy what the lake has removed."""
+    """Copy what no run makes again, at any hour, and remove from the copy what the lake has removed.
+
+    Example: leadline backup /mnt/backup/leadline
+    """
     lake = Lake(load_nightly(config).lake)
     if not any((lake.root / name).is_dir() for name in TABLES):
         raise UsageError(f"{lake.root}: there is no lake to back up. Correct `lake` in the config.")
@@ -53,12 +56,13 @@ def backup(
 
 def restore(
     folder: Folder,
-    dry_run: Annotated[
-        bool, typer.Option("--dry-run", help="Verify the checksums of the backup; restore nothing.")
-    ] = False,
+    dry_run: DryRun = False,
     config: Config = CONFIG,
 ) -> None:
-    """Fill an empty lake with a backup, after its checksums are verified; a nightly run then makes the rest."""
+    """Fill an empty lake with a backup, after its checksums are verified; a nightly run then makes the rest.
+
+    Example: leadline restore /mnt/backup/leadline --dry-run
+    """
     if dry_run:
         manifest = store.verify(folder)
         print_lines(f"{folder}: {len(manifest.files):,} files of {manifest.ended_at:%Y-%m-%d %H:%M} UTC are whole.")

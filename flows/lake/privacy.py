@@ -14,7 +14,7 @@ import typer
 from rich.console import Console
 
 from flows.console import print_lines, table
-from flows.options import Config, NoPrefect, optional, uses_prefect
+from flows.options import Config, DryRun, NoPrefect, optional, uses_prefect
 from flows.runtime.run import locked_whole, on_record
 from flows.runtime.temporary_server import flows_with
 from tasks.core.config import Nightly, Retention, load_nightly
@@ -192,11 +192,11 @@ def show(outcome: Outcome) -> None:
     )
 
 
-DryRun = Annotated[bool, typer.Option("--dry-run", help="Print what would be removed; change nothing.")]
+def retention(dry_run: DryRun = False, no_prefect: NoPrefect = False, config: Config = CONFIG) -> None:
+    """Remove texts and explanations that are older than the config allows, and complete a killed `forget`.
 
-
-def retention(config: Config = CONFIG, dry_run: DryRun = False, no_prefect: NoPrefect = False) -> None:
-    """Remove texts and explanations that are older than the config allows, and complete a killed `forget`."""
+    Example: leadline retention --dry-run
+    """
     if dry_run:
         show_preview(preview(config))
         return
@@ -206,10 +206,13 @@ def retention(config: Config = CONFIG, dry_run: DryRun = False, no_prefect: NoPr
 def forget(
     trace_ids: Annotated[list[str], typer.Argument(help="Ids of the traces.", metavar="TRACE_ID")],
     reason: Annotated[str | None, optional("Why; kept in `redactions`.", "--reason")] = None,
-    config: Config = CONFIG,
     dry_run: DryRun = False,
+    config: Config = CONFIG,
 ) -> None:
-    """Remove the texts of these traces, and of no others, everywhere and for good."""
+    """Remove the texts of these traces, and of no others, everywhere and for good.
+
+    Example: leadline forget 7f0c2a --reason "the customer asked"
+    """
     if not all(trace_id.strip() for trace_id in trace_ids):
         raise UsageError("An id is empty. Give the ids of the traces, as in the column trace_id.")
     if dry_run:

@@ -2,10 +2,12 @@
 
 import io
 import json
-import sys
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Annotated
 
+import polars as pl
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.csv
@@ -15,11 +17,11 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from flows.console import print_lines
+from flows.console import emit, print_lines
 from flows.options import Config, Output, one_of, optional
 from flows.runtime.run import locked
 from tasks.core.config import load_nightly
-from tasks.core.errors import DamagedError, DataError, LeadlineError, UsageError
+from tasks.core.errors import DamagedError, DataError, UsageError
 from tasks.core.paths import CONFIG
 from tasks.core.schemas import TABLES
 from tasks.publish.publish import rebuild as rebuild_warehouse
@@ -27,6 +29,7 @@ from tasks.store.lake import Lake
 from tasks.store.lake import check as check_parts
 from tasks.store.warehouse import Warehouse, query
 
+SHEET_ROWS = 1_048_576
 FORMULA = r"^([=+\-@\t\r＝＋－＠])"
 # Characters that steer a terminal or turn its text around.
 _STEERING = [*range(9), *range(11, 32), *range(127, 160), *range(0x202A, 0x202F), *range(0x2066, 0x206A)]
@@ -44,25 +47,38 @@ def _statement(statement: str | None, file: Path | None) -> str:
         raise UsageError(f"--file {file}: can't be read ({error}). Give a readable UTF-8 file.") from None
 
 
-def _encoded(rows: pa.Table, output_format: str) -> bytes:
-    """The rows as the content of a file."""
-    if output_format == "table":
-        console = Console(file=io.StringIO(), width=200)
-        with console.capture() as shown:
-            console.print(as_table(rows))
-        return shown.get().encode()
-    if output_format == "json":
-        return "".join(json.dumps(row, ensure_ascii=False, default=str) + "\n" for row in rows.to_pylist()).encode()
+def _parquet(rows: pa.Table) -> bytes:
     sink = pa.BufferOutputStream()
-    if output_format == "parquet":
-        pyarrow.parquet.write_table(rows, sink)
-    else:
-        pyarrow.csv.write_csv(_flat(rows), sink)
+    pyarrow.parquet.write_table(rows, sink)
     return bytes(sink.getvalue())
 
 
+def _csv(rows: pa.Table) -> bytes:
+    sink = pa.BufferOutputStream()
+    pyarrow.csv.write_csv(_flat(rows), sink)
+    return bytes(sink.getvalue())
+
+
+def _xlsx(rows: pa.Table) -> bytes:
+    """A workbook of one sheet. No text becomes a formula or a link."""
+    try:
+        import xlsxwriter  # noqa: PLC0415 - an extra
+    except ImportError:
+        remedy = "Install it with `pip install 'leadline[excel]'`, or use --format csv"
+        raise UsageError(f"--format xlsx: the package xlsxwriter is not installed. {remedy}.") from None
+    if rows.num_rows >= SHEET_ROWS:
+        raise UsageError(f"--format xlsx: a sheet holds {SHEET_ROWS - 1:,} rows, these are {rows.num_rows:,}. Use csv.")
+    flat = pl.DataFrame(_flat(rows))
+    zoned = [name for name, kind in flat.schema.items() if isinstance(kind, pl.Datetime) and kind.time_zone]
+    data = io.BytesIO()
+    safe = {"strings_to_formulas": False, "strings_to_urls": False, "nan_inf_to_errors": True}
+    with xlsxwriter.Workbook(data, {"in_memory": True, **safe}) as book:
+        flat.with_columns(pl.col(zoned).dt.replace_time_zone(None)).write_excel(book, autofit=True)
+    return data.getvalue()
+
+
 def _flat(rows: pa.Table) -> pa.Table:
-    """For CSV: nested columns as JSON text, and a quote before a text that a spreadsheet would compute."""
+    """For spreadsheets: nested columns as JSON text, and a quote before a text that a spreadsheet would compute."""
     for i, column in enumerate(rows.schema):
         if pa.types.is_nested(column.type):
             text = [None if v is None else json.dumps(v, ensure_ascii=False, default=str) for v in rows[i].to_pylist()]
@@ -70,6 +86,9 @@ def _flat(rows: pa.Table) -> pa.Table:
         elif pa.types.is_string(column.type):
             rows = rows.set_column(i, column.name, pc.replace_substring_regex(rows[i], FORMULA, r"'\1"))
     return rows
+
+
+MAKERS: dict[str, Callable[[pa.Table], bytes]] = {"csv": _csv, "parquet": _parquet, "xlsx": _xlsx}
 
 
 def as_table(rows: pa.Table) -> Table:
@@ -95,32 +114,32 @@ def _cell(value: object) -> str:
 def sql(
     statement: Annotated[str | None, typer.Argument(help="A SELECT over the tables of docs/tables.md.")] = None,
     file: Annotated[Path | None, optional("Read the statement from a file.", "--file", "-f")] = None,
-    output_format: Annotated[str, one_of("table", "csv", "json", "parquet")] = "table",
+    any_file: Annotated[
+        bool, optional("Let the statement read and write other files, and load extensions.", "--any-file")
+    ] = False,
+    form: Annotated[str, one_of("table", "json", *MAKERS)] = "table",
     output: Output = None,
-    any_file: Annotated[bool, optional("Let the statement read and write other files, and load extensions.")] = False,
     config: Config = CONFIG,
 ) -> None:
-    """Query the published warehouse at any hour, also while a nightly runs."""
+    """Query the published warehouse at any hour, also while a nightly runs.
+
+    Example: leadline sql "FROM nightly_groundedness" --format csv -o result.csv
+    """
     settings = load_nightly(config)
     rows = query(settings.warehouse, _statement(statement, file), None if any_file else settings.lake)
-    if output_format == "parquet" and output is None and sys.stdout.isatty():
-        raise UsageError("--format parquet writes bytes. Give --output FILE, or send them to a file.")
-    try:
-        if output is not None:
-            output.write_bytes(_encoded(rows, output_format))
-        elif output_format == "table":
-            Console(soft_wrap=False).print(as_table(rows))
-        else:
-            sys.stdout.buffer.write(_encoded(rows, output_format))
-        sys.stdout.flush()
-    except BrokenPipeError:  # the reader has seen enough
-        sys.stderr.close()
-    except OSError as error:
-        raise LeadlineError(f"{output}: can't be written ({error.strerror}). Choose another place.") from error
+
+    def draw(out: Console) -> None:
+        out.print(as_table(rows), width=Console().width if output is None else None)  # texts fold
+
+    makers = {name: partial(make, rows) for name, make in MAKERS.items()}
+    emit(form, output, draw, rows.to_pylist() if form == "json" else (), makers)
 
 
 def rebuild(config: Config = CONFIG) -> None:
-    """Make the warehouse again from the lake alone."""
+    """Make the warehouse again from the lake alone.
+
+    Example: leadline rebuild
+    """
     settings = load_nightly(config)
     lake = Lake(settings.lake)
     with locked(lake, "rebuild"):
@@ -132,7 +151,10 @@ def check(
     repair: Annotated[bool, optional("Remove the damaged parts that a run can make again.", "--repair")] = False,
     config: Config = CONFIG,
 ) -> None:
-    """Read every part of the lake against its checksums, and name the damaged ones; exit code 3 where some stay."""
+    """Read every part of the lake against its checksums, and name the damaged ones; exit code 3 where some stay.
+
+    Example: leadline check --repair
+    """
     lake = Lake(load_nightly(config).lake)
     parts = [(table, part) for table in TABLES.values() for part in lake.parts(table)]
     damaged = []

@@ -5,17 +5,17 @@ from collections.abc import Collection
 from enum import StrEnum
 from typing import TYPE_CHECKING, Annotated
 
-import typer
-
 from flows.options import (
     Config,
+    DryRun,
+    Form,
     From,
     Night,
     NoPrefect,
+    Output,
     RetryFailures,
     To,
     days_or_yesterday,
-    one_of,
     optional,
     uses_prefect,
 )
@@ -41,23 +41,27 @@ def command(
     on: Night = None,
     start: From = None,
     end: To = None,
-    config: Config = CONFIG,
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Print what is missing; change nothing.")] = False,
+    dry_run: DryRun = False,
     retry_failures: RetryFailures = False,
     no_prefect: NoPrefect = False,
     fail_on: Annotated[list[Finding] | None, optional(FAIL_ON, "--fail-on")] = None,
-    fmt: Annotated[str, one_of("table", "json")] = "table",
+    form: Form = "table",
+    output: Output = None,
+    config: Config = CONFIG,
 ) -> None:
-    """Complete a day or a range: ingest, claims, verdicts, scores, tables, report."""
+    """Complete a day or a range: ingest, claims, verdicts, scores, tables, report.
+
+    Example: leadline nightly --from 2026-11-01 --to 2026-11-03
+    """
     first, last = days_or_yesterday(on, start, end)
-    if sys.stderr.isatty():
-        sys.stderr.write(f"nightly {first}..{last}\n")
+    sys.stderr.write(f"nightly {first}..{last}\n")
+    sys.stderr.flush()
     if dry_run:
         if fail_on:
             raise UsageError("--fail-on is about a run, and --dry-run makes none. Leave one of them out.")
         from flows.nightly import dry_run as dry
 
-        dry.show(dry.measure(config, first, last), first, last)
+        dry.show(dry.measure(config, first, last), form, output)
         return
 
     def build() -> "tuple[Context, ...]":
@@ -74,7 +78,7 @@ def command(
         outcome = run(build(), Local(DELAYS_S, prefect_slots=False), retry_failures=retry_failures)
     from flows.nightly import summary
 
-    (summary.show_json if fmt == "json" else summary.show)(outcome)
+    summary.show(outcome, form, output)
     check(outcome, fail_on or ())
 
 
@@ -91,7 +95,7 @@ def check(outcome: "Outcome", fail_on: Collection[Finding]) -> None:
     days = f"{ctx.first}" if ctx.first == ctx.last else f"{ctx.first} to {ctx.last}"
     kinds = {
         Finding.ALERT: (fired, f"{counted(fired, 'alert')} fired on {days}"),
-        Finding.REFUSED: (outcome.refused_rows, f"{counted(outcome.refused_rows, 'row')} refused"),
+        Finding.REFUSED: (outcome.refused.n, f"{counted(outcome.refused.n, 'row')} refused"),
     }
     if found := [text for kind, (n, text) in kinds.items() if n and kind in fail_on]:
         raise FoundError(f"--fail-on: {' and '.join(found)}, see above. The run is complete and published.")

@@ -7,54 +7,75 @@ thrown away; so what is counted is what the same code would compute.
 import tempfile
 from dataclasses import dataclass, replace
 from datetime import date
+from functools import partial
 from pathlib import Path
 
 from rich.console import Console
-from rich.table import Table
 
-from flows.console import note
+from flows.console import console, draw_refused, emit, note, print_lines, table
 from tasks.claims.extract import extract_claims
+from tasks.core.errors import DataError
+from tasks.core.schemas import QUARANTINE
 from tasks.ingest.ingest import ingest
 from tasks.judging.estimate import Estimate, JudgeEstimate, estimate
 from tasks.judging.pairs import plan_pairs
 from tasks.run.build import build_contexts
+from tasks.run.record import Refused, refused
 from tasks.run.scopes.scope import ALWAYS
+from tasks.store.lake import Lake
 
 
 @dataclass(frozen=True, slots=True)
 class Missing:
-    """Rows that a run would compute, for all its recipes together, and what ingest would note: refused rows."""
+    """Rows that a run would compute, for all its recipes together.
 
+    Attributes:
+        notes: What ingest would note.
+        refused: Rows that ingest would refuse.
+    """
+
+    first: date
+    last: date
     traces: int
     claims: int
     pairs: int
     judging: Estimate
     notes: tuple[str, ...]
+    refused: Refused
 
 
 def measure(config: Path, first: date, last: date) -> Missing:
     """Count what a run over these days would compute.
 
     Raises:
+        DataError: So many rows would be refused that the run would stop; the first of them are printed.
         LeadlineError: See the stages.
     """
     with tempfile.TemporaryDirectory(prefix="leadline-dry-run-") as overlay:
         contexts = build_contexts(config, first, last, overlay=Path(overlay))
-        read = ingest(replace(contexts[0], days=ALWAYS))
+        written = Lake(Path(overlay))
+        try:
+            read = ingest(replace(contexts[0], days=ALWAYS))
+        except DataError:
+            draw_refused(refused(written.parts(QUARANTINE)), console(stderr=True))
+            raise
         claims = sum(extract_claims(ctx, modelless=True).computed for ctx in contexts)
         pairs = sum(plan_pairs(ctx).computed for ctx in contexts)
         judging = estimate(*contexts)
         for ctx in contexts:
             ctx.close()
-    return Missing(read.computed, claims, pairs, judging, read.notes)
+        return Missing(
+            first, last, read.computed, claims, pairs, judging, read.notes, refused(written.parts(QUARANTINE))
+        )
 
 
-def show(missing: Missing, first: date, last: date) -> None:
-    """Print what is missing."""
+def show(missing: Missing, form: str = "table", output: Path | None = None) -> None:
+    """Give out what is missing."""
+    emit(form, output, partial(_draw, missing), [missing])
+
+
+def _draw(missing: Missing, out: Console) -> None:
     work = missing.judging
-    table = Table(title=f"Missing, {first} to {last}", title_style="bold", show_edge=False)
-    table.add_column("stage")
-    table.add_column("to compute", justify="right")
     rows = [
         ("traces to ingest", missing.traces),
         ("claims to extract", missing.claims),
@@ -70,15 +91,15 @@ def show(missing: Missing, first: date, last: date) -> None:
     rows += [("answers to grade", work.answers)] if work.answers is not None else []
     rows += [(f"{asking.stage}, asked of a model", asking.requests) for asking in work.requests]
     rows += [("traces to score", work.scores)]
-    for name, n in rows:
-        table.add_row(name, f"{n:,}")
-    console = Console()
-    console.print(table)
+    title = f"Missing, {missing.first} to {missing.last}"
+    counts = ((name, f"{n:,}") for name, n in rows)
+    out.print(table(title, ("stage", "to compute"), counts, numbers={"to compute"}))
     for text in missing.notes:
-        note(text, console)
+        note(text, out)
+    draw_refused(missing.refused, out)
     costs = [_cost(judging, len(work.judges)) for judging in work.judges]
     costs += [f"Asking for {a.stage} reads about {a.tokens:,} tokens." for a in work.requests if a.requests]
-    console.print(" ".join([*costs, "Nothing was changed."]), highlight=False, soft_wrap=True)
+    print_lines(" ".join([*costs, "Nothing was changed."]), out=out)
 
 
 def _cost(judging: JudgeEstimate, judges: int) -> str:

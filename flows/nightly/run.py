@@ -2,7 +2,6 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from datetime import date
 from itertools import groupby, zip_longest
 from operator import attrgetter
 from typing import Any
@@ -18,6 +17,7 @@ from tasks.publish import publish
 from tasks.publish.report.index import Night
 from tasks.run.cascade import CascadeJudge
 from tasks.run.context import Context
+from tasks.run.record import Refused
 from tasks.run.result import StageResult
 from tasks.run.scopes.scope import ALWAYS
 from tasks.scorers import stage_name
@@ -33,16 +33,13 @@ class Outcome:
     Attributes:
         recipes: Each recipe of the run, with one row per app and generator (`sql/report/summary.sql`).
         alerts: Those of the run's days, with the recipe's name; raised or ended on these days.
-        refused: The first and the last night of the rows that were refused; None where none was.
-        refused_rows: How many rows were refused.
         nights: What the report keeps of the last night, by recipe; None without a page.
     """
 
     stages: tuple[StageResult, ...]
     recipes: tuple[tuple[Context, list[dict[str, Any]]], ...]
     alerts: tuple[tuple[str, dict[str, Any]], ...] = ()
-    refused: tuple[date, date] | None = None
-    refused_rows: int = 0
+    refused: Refused = field(default_factory=lambda: Refused(0, None, ()))
     nights: tuple[Night | None, ...] = ()
 
 
@@ -75,8 +72,7 @@ def run(contexts: Sequence[Context], runner: Runner, *, retry_failures: bool = F
             tuple(
                 (ctx.settings.name, row) for ctx in counted for row in alerting.alerts_on(ctx, *ctx.requested_days())
             ),
-            record.refused_nights(),
-            len(record.record.refused(main)),
+            record.refused(),
             tuple(publish.latest_night(ctx, ctx.requested_days()) for ctx in counted),
         )
 

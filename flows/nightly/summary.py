@@ -1,5 +1,7 @@
 """What `leadline nightly` prints at its end: a row per app and generator, what it cost, where the report is."""
 
+from functools import partial
+from pathlib import Path
 from typing import Any
 
 from rich import box
@@ -7,9 +9,9 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
-from flows.console import console as wide
-from flows.console import interval, print_json, print_lines
+from flows.console import draw_refused, emit, interval, print_lines
 from flows.nightly.run import Outcome
+from tasks.core.paths import refused_command
 from tasks.publish.report.night.opening import in_words, title
 from tasks.publish.report.text import number
 from tasks.run.result import StageResult
@@ -35,9 +37,12 @@ CITATION_LEGEND = (
 )
 
 
-def show(outcome: Outcome) -> None:
-    """Print the run's result to standard output."""
-    console = wide()
+def show(outcome: Outcome, form: str = "table", output: Path | None = None) -> None:
+    """Give out the run's result."""
+    emit(form, output, partial(_draw, outcome), [_as_json(outcome)])
+
+
+def _draw(outcome: Outcome, console: Console) -> None:
     several = len(outcome.recipes) > 1
     for ctx, rows in outcome.recipes:
         citations = ctx.settings.method == "citations"
@@ -68,12 +73,9 @@ def show(outcome: Outcome) -> None:
         console.print(f"GPUs were held for {gpu_seconds / 60:.1f} GPU minutes.", highlight=False)
     for note in dict.fromkeys(n for s in outcome.stages for n in s.notes):
         console.print(f"[yellow]note[/yellow] {escape(note)}", highlight=False)
-    if outcome.refused:
-        first, last = outcome.refused
-        where = f"date = '{first}'" if first == last else f"date BETWEEN '{first}' AND '{last}'"
-        columns = "source, line, date, stage, reason, detail"
-        command = ctx.sql_command(f"SELECT {columns} FROM quarantine WHERE {where}")  # noqa: S608 - it is shown
-        console.print(f"refused    {command}", highlight=False, soft_wrap=True, markup=False)
+    draw_refused(outcome.refused, console)
+    if outcome.refused.nights:
+        print_lines(f"refused    {refused_command(ctx.config_option, *outcome.refused.nights)}", out=console)
     console.print(f"report     {ctx.config.report.dir / 'index.html'}", highlight=False, soft_wrap=True)
     console.print(f"warehouse  {ctx.config.warehouse}", highlight=False, soft_wrap=True)
 
@@ -99,10 +101,9 @@ def _show_nights(outcome: Outcome, console: Console) -> None:
             print_lines(f"{line['about']:<12} {in_words(line)}{command}", out=console)
 
 
-def show_json(outcome: Outcome) -> None:
-    """Print the same as one JSON object."""
+def _as_json(outcome: Outcome) -> dict[str, Any]:
     ctx = outcome.recipes[0][0]
-    print_json({
+    return {
         "first": ctx.first,
         "last": ctx.last,
         "recipes": [
@@ -114,7 +115,7 @@ def show_json(outcome: Outcome) -> None:
         "refused": outcome.refused,
         "report": str(ctx.config.report.dir / "index.html"),
         "warehouse": str(ctx.config.warehouse),
-    })  # fmt: skip
+    }
 
 
 def tokens(stage: StageResult) -> str:

@@ -1,14 +1,13 @@
 """`leadline review export`: claims for people to label, out of the published warehouse; nothing is locked."""
 
-import sys
 from pathlib import Path
 from typing import Annotated
 
 import typer
 from rich.console import Console
 
-from flows.console import counted, print_lines, save
-from flows.options import App, Config, FromAll, OneDay, Output, To, days_or_all, one_of, optional
+from flows.console import counted, emit, print_lines, save
+from flows.options import App, Config, FromAll, OneDay, Output, Recipe, To, days_or_all, one_of, optional
 from tasks.core.config import did_you_mean, load_nightly, recipes_of
 from tasks.core.errors import UsageError
 from tasks.core.labeling import SAMPLING
@@ -26,20 +25,19 @@ WRITERS = {
 }
 
 
-def _check(wanted: Wanted, output_format: str, labeling_config: Path | None) -> None:
+def _check(wanted: Wanted, form: str, labeling_config: Path | None) -> None:
     if wanted.need not in SAMPLING:
         raise UsageError(f"--need {wanted.need}: no such need. {did_you_mean(wanted.need, list(SAMPLING), 'needs')}")
     if wanted.reviewer == "":
         raise UsageError("--for: the name is empty. Give the reviewer's name, or leave the option out.")
-    if labeling_config is not None and output_format != "label-studio":
+    if labeling_config is not None and form != "label-studio":
         raise UsageError("--labeling-config goes with --format label-studio. Give both, or neither.")
 
 
-def _show(found: Selection, wanted: Wanted, output: Path | None) -> None:
+def _show(found: Selection, wanted: Wanted) -> None:
     answers = len({(t.context["date"], t.trace_id) for t in found.tasks})
     claims = counted(len(found.tasks), "claim")
-    where = f"{output}: " if output else ""
-    lines = [f"{where}{claims} of {counted(answers, 'answer')} to label."]
+    lines = [f"{claims} of {counted(answers, 'answer')} to label."]
     if found.enough:
         lines.append(f"{counted(found.enough, 'claim')} left out: labeled already.")
     if found.more:
@@ -56,44 +54,40 @@ def _show(found: Selection, wanted: Wanted, output: Path | None) -> None:
 
 
 def command(
-    need: Annotated[str, optional("misused, uncertain, disputed or random.", "--need")],
+    need: Annotated[str, optional("Which claims.", "--need", metavar="|".join(SAMPLING))],
     count: Annotated[int, typer.Option("--count", min=1, help="Claims at most; with --need random, answers.")] = 100,
     reviewers: Annotated[int, typer.Option("--reviewers", min=1, help="Labels that each claim should have.")] = 1,
     reviewer: Annotated[
-        str | None, optional("Name of the reviewer; leaves out claims with a label of theirs.", "--for")
+        str | None, optional("Name of the reviewer; leaves out what this person has labeled.", "--for", metavar="NAME")
     ] = None,
-    on: OneDay = None,
-    start: FromAll = None,
-    end: To = None,
-    app: App = None,
-    recipe: Annotated[
-        str | None, optional("Name or hash of a recipe; the config's first by default.", "--recipe")
-    ] = None,
-    output_format: Annotated[str, one_of(*WRITERS)] = "jsonl",
-    output: Output = None,
     labeling_config: Annotated[
         Path | None, optional("Write Label Studio's labeling config here.", "--labeling-config")
     ] = None,
-    seed: Annotated[str, typer.Option("--seed", help="Another word gives another draw.")] = "0",
+    seed: Annotated[str, typer.Option("--seed", help="Another word gives another draw.", metavar="WORD")] = "0",
     show_judge: Annotated[
         bool, typer.Option("--show-judge", help="Show the judge's label, which may influence people.")
     ] = False,
+    recipe: Recipe = None,
+    app: App = None,
+    on: OneDay = None,
+    start: FromAll = None,
+    end: To = None,
+    form: Annotated[str, one_of(*WRITERS)] = "jsonl",
+    output: Output = None,
     config: Config = CONFIG,
 ) -> None:
-    """Write claims for people to label, with all that they need for it."""
+    """Write claims for people to label, with all that they need for it.
+
+    Example: leadline review export --need random --count 30 --format html -o labels.html
+    """
     wanted = Wanted(need, count, reviewers, reviewer and reviewer.strip(), seed, show_judge)
     days = days_or_all(on, start, end)
-    _check(wanted, output_format, labeling_config)
+    _check(wanted, form, labeling_config)
     nightly = load_nightly(config)
     with reading(nightly.warehouse) as reader:
         name = recipe or recipes_of(nightly, config)[0].recipe.name
         found = select(reader, scope_of(reader, name, app, *days), wanted)
-    text = WRITERS[output_format](found.tasks)
     if labeling_config is not None:
-        save(labeling_config, review_formats.labeling_config(show_judge=wanted.show_judge))
-    if output is None:
-        sys.stdout.buffer.write(text.encode())
-        sys.stdout.flush()
-    else:
-        save(output, text)
-    _show(found, wanted, output)
+        save(labeling_config, review_formats.labeling_config(show_judge=wanted.show_judge).encode())
+    emit(form, output, makers={form: lambda: WRITERS[form](found.tasks)})
+    _show(found, wanted)

@@ -8,7 +8,7 @@ import typer
 
 from flows.console import counted, note, print_lines
 from flows.options import Config
-from flows.runtime.progress import bar_or_silent
+from flows.runtime.progress import bar_or_lines
 from flows.runtime.run import locked, on_record
 from tasks.core.config import load_nightly
 from tasks.core.errors import UsageError
@@ -27,7 +27,10 @@ def command(
     ],
     config: Config = CONFIG,
 ) -> None:
-    """Import people's labels, and correct the nights by them."""
+    """Import people's labels, and correct the nights by them.
+
+    Example: leadline review import labels.csv
+    """
     lake = Lake(load_nightly(config).lake)
     days = lake.values(TRACES)
     if not days:
@@ -35,7 +38,7 @@ def command(
             f"{lake.root}: there are no traces yet whose answers {file} could label. Run leadline nightly."
         )
     first, last = (date.fromisoformat(day) for day in (days[0], days[-1]))
-    contexts = build_contexts(config, first, last, progress=bar_or_silent())
+    contexts = build_contexts(config, first, last, progress=bar_or_lines())
     main, several = contexts[0], len(contexts) > 1
     others = [ctx for ctx in contexts if not ctx.shadow][1:]
     with locked(main.lake, "review import"), on_record("review", contexts, publish_failure=True) as record:

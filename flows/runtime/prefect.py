@@ -25,12 +25,12 @@ from prefect.logging import get_logger, get_run_logger
 from prefect.runtime import deployment
 
 from flows.runtime.gpu import SLOT, TURN
-from flows.runtime.progress import Bar
+from flows.runtime.progress import Bar, Lines
 from flows.runtime.retry import retrying
 from flows.runtime.run import DELAYS_S, Stage, may_pass, timed
 from flows.runtime.temporary_server import ensure_server
 from tasks.core.errors import BusyError
-from tasks.core.progress import Progress
+from tasks.core.progress import Both, Progress
 from tasks.run.result import StageResult
 from tasks.store.lake import Lake
 
@@ -178,8 +178,8 @@ class Prefect:
         return result
 
     def progress(self) -> Progress:
-        """A bar in a terminal, artifacts anywhere else."""
-        return Bar() if sys.stderr.isatty() else Artifact()
+        """A bar in a terminal; artifacts and lines anywhere else."""
+        return Bar() if sys.stderr.isatty() else Both(Artifact(), Lines())
 
     def slots(self, lake: Lake) -> PrefectSlots:  # noqa: ARG002 - one GPU for all lakes of the server
         """See `Runner`."""

@@ -1,44 +1,96 @@
-"""Progress of stages as bars on standard error; `flows/runtime/prefect.py` shows it on Prefect's page."""
+"""Progress of stages on standard error: a bar in a terminal, a line now and then in a log.
+
+`flows/runtime/prefect.py` shows it on Prefect's page.
+"""
 
 import sys
+import threading
+import time
+from collections.abc import Callable
 
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TextColumn, TimeRemainingColumn
+from rich.table import Column
 
 from tasks.core.progress import Progress as Watcher
-from tasks.core.progress import Silent
+from tasks.publish.report.text import duration
+
+FIRST_S, LONGEST_S = 30.0, 600.0  # between two lines of a stage; each wait is twice the one before
 
 
-def bar_or_silent() -> Watcher:
-    """Bars in a terminal, nothing anywhere else."""
-    return Bar() if sys.stderr.isatty() else Silent()
+def bar_or_lines() -> Watcher:
+    """Bars in a terminal, lines anywhere else."""
+    return Bar() if sys.stderr.isatty() else Lines()
 
 
 class Bar:
-    """A bar per stage on standard error."""
+    """A bar per stage, which stays where it is when the stage is over."""
 
     def __init__(self) -> None:
-        self._bar = Progress(
-            TextColumn("{task.description:>14}"),
-            BarColumn(),
-            MofNCompleteColumn(),
-            TimeRemainingColumn(),
-            console=Console(stderr=True),
-        )
+        self._bar: Progress | None = None  # one each: a bar that is shown again would repeat those before it
         self._task: TaskID | None = None
 
     def start(self, stage: str, total: int | None) -> None:
         """Show a bar, unless there is nothing to do."""
         if total != 0:
+            self._bar = Progress(
+                TextColumn("{task.description:>14}"),
+                BarColumn(),
+                MofNCompleteColumn(table_column=Column(min_width=13, justify="right")),
+                TimeRemainingColumn(),
+                console=Console(stderr=True),
+            )
             self._bar.start()
             self._task = self._bar.add_task(stage, total=total)
 
     def advance(self, steps: int = 1) -> None:
         """Move the bar."""
-        if self._task is not None:
+        if self._bar is not None and self._task is not None:
             self._bar.advance(self._task, steps)
 
     def finish(self) -> None:
         """Leave the bar where it is."""
-        self._task = None
-        self._bar.stop()
+        if self._bar is not None:
+            self._bar.stop()
+        self._bar = self._task = None
+
+
+class Lines:
+    """A line now and then while a stage takes long, ever less often; none of a stage that is short.
+
+    Args:
+        write: Takes a line.
+        clock: In seconds.
+    """
+
+    def __init__(
+        self, write: Callable[[str], object] | None = None, clock: Callable[[], float] = time.monotonic
+    ) -> None:
+        self._write, self._clock = write or sys.stderr.write, clock
+        self._over = threading.Event()
+        self._stage, self._total, self._done, self._begun = "", 0, 0, 0.0
+
+    def start(self, stage: str, total: int | None) -> None:
+        """Begin to watch the clock."""
+        self._stage, self._total, self._done, self._begun = stage, total or 0, 0, self._clock()
+        self._over = threading.Event()
+        threading.Thread(target=self._beat, args=(self._over,), name="heartbeat", daemon=True).start()
+
+    def advance(self, steps: int = 1) -> None:
+        """Count."""
+        self._done += steps
+
+    def finish(self) -> None:
+        """Write no more."""
+        self._over.set()
+
+    def write(self) -> None:
+        """Write how far the stage came."""
+        of = f" of {self._total:,}" if self._total else ""
+        self._write(f"{self._stage}: {self._done:,}{of} after {duration(self._clock() - self._begun)}\n")
+
+    def _beat(self, over: threading.Event) -> None:
+        wait_s = FIRST_S
+        while not over.wait(wait_s):
+            self.write()
+            wait_s = min(2 * wait_s, LONGEST_S)

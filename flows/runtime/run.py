@@ -5,7 +5,7 @@ import os
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field, replace
-from datetime import UTC, date, datetime
+from datetime import UTC, datetime
 from time import perf_counter
 from typing import Any, Protocol, TypeVar
 
@@ -17,7 +17,7 @@ from tasks.core.errors import LeadlineError, interruption
 from tasks.core.progress import Progress
 from tasks.publish.publish import publish_results, publish_warehouse
 from tasks.run.context import Context
-from tasks.run.record import BACKFILL, Record
+from tasks.run.record import BACKFILL, Record, Refused
 from tasks.run.result import StageResult
 from tasks.store import backup
 from tasks.store.lake import Lake
@@ -63,10 +63,10 @@ class Local:
         return retrying(lambda: timed(name, work, *args, **options), may_pass, self.delays_s, LOG)
 
     def progress(self) -> Progress:
-        """A bar in a terminal."""
-        from flows.runtime.progress import bar_or_silent  # noqa: PLC0415 - rich's bars
+        """A bar in a terminal, lines anywhere else."""
+        from flows.runtime.progress import bar_or_lines  # noqa: PLC0415 - rich's bars
 
-        return bar_or_silent()
+        return bar_or_lines()
 
     def slots(self, lake: Lake) -> Slots:
         """See `Runner`."""
@@ -149,10 +149,9 @@ class Run:
         """Hold the GPU, and give way to other runs now and then; see `flows.runtime.gpu.Shared`."""
         return Shared(gpus, closing, lambda: self.runner.slots(self.main.lake))
 
-    def refused_nights(self) -> tuple[date, date] | None:
-        """First and last night of the rows that this run refused."""
-        nights = [day for day in self.record.refused(self.main) if day]
-        return (min(nights), max(nights)) if nights else None
+    def refused(self) -> Refused:
+        """The rows that this run refused."""
+        return self.record.refused(self.main)
 
 
 def locked(lake: Lake, doing: str, *, wait: bool = False) -> AbstractContextManager[None]:

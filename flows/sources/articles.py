@@ -97,21 +97,25 @@ def _place(a: Article) -> str:
 def command(
     paths: Annotated[list[Path], typer.Argument(help="Folders and files: Markdown, HTML, DOCX, PDF.", metavar="PATH")],
     base: Annotated[
-        Path | None, optional("Ids come from paths below it; by default the folder common to all.", "--base")
+        Path | None,
+        optional("Ids come from paths below it; by default the folder common to all.", "--base", metavar="DIR"),
     ] = None,
     depth: Annotated[int, typer.Option("--depth", min=1, max=6, help="Deepest headings that begin an article.")] = 2,
     min_words: Annotated[int, typer.Option("--min-words", min=0, help="Fewer are too short.")] = 30,
     max_words: Annotated[int, typer.Option("--max-words", min=1, help="More are too long.")] = 800,
-    output_format: Annotated[str, one_of("jsonl", "parquet")] = "jsonl",
+    form: Annotated[str, one_of("jsonl", "parquet")] = "jsonl",
     output: Annotated[
         Path | None, optional("The file to write; `articles.jsonl` by default.", "--output", "-o")
     ] = None,
 ) -> None:
-    """Split a knowledge base into articles that stand alone, and list the problems of the others."""
+    """Split a knowledge base into articles that stand alone, and list the problems of the others.
+
+    Example: leadline articles handbook/ -o articles.jsonl
+    """
     if min_words > max_words:
         raise UsageError(f"--min-words {min_words} is above --max-words {max_words}. Give a smaller one.")
     places, others = documents.find(paths, base)
-    target = output or Path(f"articles.{output_format}")
+    target = output or Path(f"articles.{form}")
     if target.resolve() in {place.path.resolve() for place in places}:
         raise UsageError(f"--output {target} is one of the documents. Give another file.")
     found: list[Article] = []
@@ -124,7 +128,7 @@ def command(
             failed.append((place.doc_id, str(error)))
     found = check(found, min_words, max_words)
     if found:
-        _save(found, output_format, target)
+        _save(found, form, target)
     _show(found, failed, len(places), others, target)
     if failed:
         written = f"{target} has the articles of the others" if found else f"{target} was not written"

@@ -3,15 +3,17 @@
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from datetime import UTC, date, datetime
+from functools import partial
 from pathlib import Path
 from typing import Annotated
 
 import typer
+from rich.console import Console
 from rich.text import Text
 from rich.tree import Tree
 
-from flows.console import console, counted, print_json, print_lines, table
-from flows.options import Night, days_or_yesterday, one_of, optional
+from flows.console import console, counted, emit, print_lines, table
+from flows.options import Form, Night, Output, days_or_yesterday, optional
 from tasks import sources
 from tasks.core.config import did_you_mean, load_nightly, load_yaml, recipes_of
 from tasks.core.errors import DataError, UsageError
@@ -33,17 +35,22 @@ Settings = Annotated[
 
 def check(
     source: Settings,
-    night: Night = None,
-    limit: Annotated[int, typer.Option("--limit", help="Most traces that are looked at.", min=1)] = 500,
+    limit: Annotated[int, typer.Option("--limit", help="Most traces to look at.", min=1)] = 500,
     least: Annotated[
-        list[str] | None, optional("A share that is wanted, such as session=0.9; repeat for more.", "--least")
+        list[str] | None,
+        optional("A share that is wanted, such as session=0.9; repeat for more.", "--least", metavar="FIELD=SHARE"),
     ] = None,
+    night: Night = None,
+    form: Form = "table",
+    output: Output = None,
     config: Annotated[
-        Path | None, optional("A nightly config: its gates and its first recipe's citations count.", "--config", "-c")
+        Path | None, optional("A nightly config, for its gates and its first recipe's citations.", "--config", "-c")
     ] = None,
-    form: Annotated[str, one_of("text", "json")] = "text",
 ) -> None:
-    """Look at what a source would give: which fields are found, where, and why others are not. Stores nothing."""
+    """Look at what a source would give: which fields are found, where, and why others are not. Stores nothing.
+
+    Example: leadline sources check configs/sources/phoenix.yaml --date 2026-11-01
+    """
     wanted = dict(map(_share, least or ()))
     day, _ = days_or_yesterday(night, None, None)
     gates = extractor = None
@@ -51,10 +58,8 @@ def check(
         nightly = load_nightly(config)
         gates, extractor = nightly.gates, recipes_of(nightly, config)[0].recipe.extractor
     found = checked(_load(source), day, datetime.now(UTC).date(), limit, wanted, gates, extractor)
-    if form == "json":
-        print_json({"source": str(source), "date": day, "fit": not found.below, **_fields_of(found)})
-    else:
-        _show(source, day, found)
+    result = {"source": str(source), "date": day, "fit": not found.below, **_fields_of(found)}
+    emit(form, output, partial(_draw, source, day, found), [result])
     if found.below:
         shares = {f.field: f.share for f in found.fields}
         low = ", ".join(f"{name} {percent(shares[name])} (at least {percent(n)})" for name, n in found.below.items())
@@ -69,7 +74,10 @@ def show(
     trace_id: Annotated[str, typer.Argument(help="Its id in the store.", metavar="TRACE_ID")],
     night: Night = None,
 ) -> None:
-    """Draw the spans of one trace, and mark what was taken. Prints texts of the trace; stores nothing."""
+    """Draw the spans of one trace, and mark what was taken. Prints texts of the trace; stores nothing.
+
+    Example: leadline sources show configs/sources/phoenix.yaml 7f0c2a --date 2026-11-01
+    """
     day, _ = days_or_yesterday(night, None, None)
     found, spans = find(_load(source), day, trace_id)
     out = console()
@@ -84,7 +92,7 @@ def show(
 
 
 def _load(path: Path) -> Source:
-    return sources.load(load_yaml(path), str(path), path.resolve().parent)
+    return sources.load(load_yaml(path, "kind"), str(path), path.resolve().parent)
 
 
 def _share(given: str) -> tuple[str, float]:
@@ -104,8 +112,7 @@ def _fields_of(found: Check) -> dict[str, object]:
     return {name: getattr(found, name) for name in Check.__slots__}
 
 
-def _show(source: Path, day: date, found: Check) -> None:
-    out = console()
+def _draw(source: Path, day: date, found: Check, out: Console) -> None:
     print_lines(
         f"{source}, {day}: {counted(found.seen, 'trace')} seen, {found.imported:,} imported, {found.skipped:,} skipped",
         *(f"  from {name}" for name in found.files[:FILES]),

@@ -22,16 +22,21 @@ VARIABLE = re.compile(r"[A-Z_][A-Z0-9_]{0,63}")  # in capitals: no key that some
 def command(
     folder: Annotated[Path, typer.Argument(help="The folder; this one by default.", show_default=False)] = Path(),
     source: Annotated[
-        str | None, optional("Kind of source, such as phoenix; by default the sample.", "--source")
+        str | None, optional("Kind of source, such as phoenix; by default the sample.", "--source", metavar="KIND")
     ] = None,
     values: Annotated[
-        list[str] | None, optional("A key of the source, such as url=http://localhost:6006; repeat for more.", "--set")
+        list[str] | None,
+        optional(
+            "A key of the source, such as url=http://localhost:6006; repeat for more.", "--set", metavar="KEY=VALUE"
+        ),
     ] = None,
     night: Night = None,
 ) -> None:
     """Write configs for the sample, or for traces of your own; then look at what they would give.
 
     In a terminal it asks for what is not given.
+
+    Example: leadline init mine --source phoenix --set url=http://localhost:6006
     """
     asks = sys.stdin.isatty()
     kind = source or (typer.prompt(f"Where are your traces? {', '.join(_kinds())}", SAMPLE) if asks else SAMPLE)
@@ -61,7 +66,7 @@ def command(
     from flows.sources.check import check  # noqa: PLC0415 - only here
 
     try:
-        check(path, night, config=folder / CONFIG)
+        check(path, night=night, config=folder / CONFIG)
     except LeadlineError:
         say(f"Correct {path}, and look again:\n  {change}leadline sources check {SOURCES / path.name}\n")
         raise

@@ -4,14 +4,14 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
 from datetime import date, timedelta
+from functools import partial
 from pathlib import Path
-from typing import Annotated
+from typing import Any
 
-import typer
 from rich.console import Console
 
-from flows.console import note, print_lines, table
-from flows.options import Config, From, Night, To, days_or_yesterday
+from flows.console import emit, note, print_lines, table
+from flows.options import Config, DryRun, Form, From, Night, Output, To, days_or_yesterday
 from flows.runtime.run import Local, Runner, locked, on_record
 from tasks.core.errors import LeadlineError, UsageError
 from tasks.core.paths import CONFIG
@@ -27,10 +27,15 @@ def command(
     on: Night = None,
     start: From = None,
     end: To = None,
+    dry_run: DryRun = False,
+    form: Form = "table",
+    output: Output = None,
     config: Config = CONFIG,
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Print what would be sent; send nothing.")] = False,
 ) -> None:
-    """Write the scores of a day or a range back to the stores that the traces came from."""
+    """Write the scores of a day or a range back to the stores that the traces came from.
+
+    Example: leadline write-back --date 2026-11-01 --dry-run
+    """
     first, last = days_or_yesterday(on, start, end)
     contexts = build_contexts(config, first, last)
     found = stage.targets(contexts[0].sources)
@@ -41,12 +46,17 @@ def command(
         )
     _check_recipes(contexts, found, config)
     if dry_run:
-        show_preview(contexts, found, _days(first, last))
+        rows = preview(contexts, found, _days(first, last))
+        emit(form, output, partial(_draw_preview, rows), rows)
         return
     with locked(contexts[0].lake, f"write-back {first}..{last}"):
         results = run(contexts, found, _days(first, last))
-    for target, result in zip(found, results, strict=True):
-        print_lines(f"{target.place}: {result.computed:,} sent, {result.reused:,} there already.")
+    done = [
+        {"place": target.place, "sent": result.computed, "same": result.reused}
+        for target, result in zip(found, results, strict=True)
+    ]
+    lines = (f"{d['place']}: {d['sent']:,} sent, {d['same']:,} there already." for d in done)
+    emit(form, output, lambda out: print_lines(*lines, out=out), done)
     if problems := [text for result in results for text in result.notes]:
         raise LeadlineError(" ".join(problems))
 
@@ -90,21 +100,25 @@ def after_night(contexts: Sequence[Context], runner: Runner) -> StageResult:
     return total
 
 
-def show_preview(contexts: Sequence[Context], found: Sequence[Target], days: Sequence[date]) -> None:
-    """Print what would be sent, by store and score."""
+def preview(contexts: Sequence[Context], found: Sequence[Target], days: Sequence[date]) -> list[dict[str, Any]]:
+    """What would be sent, by store and score."""
     rows = []
-    same = 0
     for target in found:
         due = stage.preview(contexts[0], target, days)
-        same += due.same
-        counts = Counter(item.key.name for item in due.items)
-        rows += [(target.place, name, f"{n:,}") for name, n in sorted(counts.items())]
+        counts = {"new": due.new, "changed": due.changed, "withdrawn": due.withdrawn, "same": due.same}
+        rows.append({"place": target.place, **counts, "items": Counter(item.key.name for item in due.items)})
+    return rows
+
+
+def _draw_preview(rows: Sequence[dict[str, Any]], out: Console) -> None:
+    for row in rows:
         print_lines(
-            f"{target.place}: {due.new:,} new, {due.changed:,} changed, {due.withdrawn:,} to withdraw, "
-            f"{due.same:,} there already."
+            f"{row['place']}: {row['new']:,} new, {row['changed']:,} changed, {row['withdrawn']:,} to withdraw, "
+            f"{row['same']:,} there already.",
+            out=out,
         )
-    if rows:
-        Console().print(table("To send", ("store", "score", "items"), rows, numbers={"items"}))
+    if items := [(row["place"], name, f"{n:,}") for row in rows for name, n in sorted(row["items"].items())]:
+        out.print(table("To send", ("store", "score", "items"), items, numbers={"items"}))
     note("Nothing was sent or changed.")
 
 

@@ -1,6 +1,7 @@
 """Where files are: the default config, and the SQL, configs, sample and judge suite that come with Leadline."""
 
 import shlex
+from datetime import date
 from pathlib import Path
 
 CONFIG = Path("configs/nightly.yaml")
@@ -12,6 +13,17 @@ SHIPPED = _INSTALLED if _INSTALLED.is_dir() else _PACKAGE.parent
 def config_option(config: Path) -> str:
     """The option of a command that names a config, with a space before it; empty for the default one."""
     return "" if config == CONFIG else f" -c {shlex.quote(str(config))}"
+
+
+def refused_command(option: str, first: date, last: date) -> str:
+    """The command that lists the refused rows of some nights, without their texts.
+
+    Args:
+        option: The option that names the config, with a space before it.
+    """
+    nights = f"= '{first}'" if first == last else f"BETWEEN '{first}' AND '{last}'"
+    columns = "source, line, date, stage, reason, detail"
+    return f'leadline sql{option} "SELECT {columns} FROM quarantine WHERE date {nights}"'  # noqa: S608 - it is shown
 
 
 def sql_dir() -> Path:

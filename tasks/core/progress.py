@@ -31,6 +31,28 @@ class Silent:
         """Ignored."""
 
 
+class Both:
+    """Progress that two watch."""
+
+    def __init__(self, one: Progress, other: Progress) -> None:
+        self._watchers = one, other
+
+    def start(self, stage: str, total: int | None) -> None:
+        """A stage begins, for both."""
+        for watcher in self._watchers:
+            watcher.start(stage, total)
+
+    def advance(self, steps: int = 1) -> None:
+        """Some units are done, for both."""
+        for watcher in self._watchers:
+            watcher.advance(steps)
+
+    def finish(self) -> None:
+        """The stage is over, for both."""
+        for watcher in self._watchers:
+            watcher.finish()
+
+
 @contextmanager
 def tracked(progress: Progress, stage: str, total: int | None) -> Iterator[Progress]:
     """A stage's work; `finish` is called however it ends."""

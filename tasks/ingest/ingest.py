@@ -444,10 +444,11 @@ def _check_share(ctx: Context, files: list[_File]) -> None:
         else:  # an earlier try may have refused rows that pass now
             ctx.lake.drop(QUARANTINE, f.name)
     if rows and refused / rows > limit:
+        where = "see above" if ctx.lake.overlay else f"read them with {ctx.sql_command('FROM quarantine')}"
         raise DataError(
             f"{refused} of {rows} new rows were refused ({refused / rows:.1%}; most: {_reasons(files, 3)}), more than "
-            f"gates.max_quarantined_share = {limit:.1%}. No new trace was kept. Read the refused rows with "
-            f"{ctx.sql_command('FROM quarantine')}, then correct the source or raise the limit."
+            f"gates.max_quarantined_share = {limit:.1%}. No new trace was kept. The refused rows: {_places(files)}; "
+            f"{where}. Correct the source or raise the limit."
         )
 
 
@@ -456,11 +457,15 @@ def _refused(files: list[_File]) -> list[str]:
     refused = sum(f.quarantined for f in files)
     if not refused:
         return []
+    rows = "1 row was" if refused == 1 else f"{refused:,} rows were"
+    return [f"{rows} refused ({_reasons(files)}): {_places(files)}."]
+
+
+def _places(files: list[_File]) -> str:
+    """Where the first refused rows stand."""
     by_file = pl.concat([pl.concat(f.refused).sort("line") for f in files if f.refused])
     places = ", ".join(f"{path}:{line}" for path, line in by_file.select("source", "line").head(PLACES).rows())
-    rows = "1 row was" if refused == 1 else f"{refused:,} rows were"
-    first = "the first at " if refused > PLACES else ""
-    return [f"{rows} refused ({_reasons(files)}): {first}{places}."]
+    return f"the first at {places}" if by_file.height > PLACES else places
 
 
 def _left_out(files: list[_File]) -> list[str]:

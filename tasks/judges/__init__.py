@@ -19,5 +19,5 @@ def load(path: Path) -> Judge:
     Raises:
         ConfigError: The file or one of its keys is wrong, or its kind is unknown.
     """
-    module, config = configured(sys.modules[__name__], load_yaml(path), "judge", path)
+    module, config = configured(sys.modules[__name__], load_yaml(path, "kind"), "judge", path)
     return cast("Judge", module.build(config, str(path)))

@@ -34,7 +34,7 @@ from tasks.store.lake import Part
 from tasks.store.query import Queries
 
 Judged = Job[Request, StageResult]
-SINGLE, JOINT = "verdicts", "joint pairs"
+SINGLE, JOINT, LEFT_OUT = "verdicts", "joint pairs", "left-out pairs"
 PAIR_COLUMNS = ["claim_id", "trace_id", "evidence", "request_key"]
 
 
@@ -86,7 +86,7 @@ def judge_joint_pairs(ctx: Context, *, stage: int = 1, retry_failures: bool = Fa
             done = _judge(ctx, queries, judge, JOINT, joint, retry_failures=retry_failures)
             left_out = [(part, [pairs]) for part in parts if (pairs := _plan_left_out(ctx, queries, judge, part))]
             if left_out:
-                done += _judge(ctx, queries, judge, JOINT, left_out, retry_failures=retry_failures)
+                done += _judge(ctx, queries, judge, LEFT_OUT, left_out, retry_failures=retry_failures)
     if not keep:
         _free(ctx, judge)  # before the next judge loads its model
     return done

@@ -222,5 +222,5 @@ def _excepts(ctx: Context, variant: Variant) -> bool:
 
 def _source(settings: Mapping[str, object] | Path, where: str, base: Path) -> Source:
     if isinstance(settings, Path):
-        return sources.load(load_yaml(settings), str(settings), settings.resolve().parent)
+        return sources.load(load_yaml(settings, "kind"), str(settings), settings.resolve().parent)
     return sources.load(settings, where, base)

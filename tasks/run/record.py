@@ -1,10 +1,13 @@
 """The record of a run in `runs`: written when it starts, again when it ends, and corrected after a kill."""
 
 import secrets
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass, field
 from datetime import UTC, date, datetime
+from typing import Any
+
+import polars as pl
 
 from tasks.core.errors import LeadlineError, interruption
 from tasks.core.schemas import QUARANTINE, RUNS
@@ -13,6 +16,23 @@ from tasks.run.result import StageResult, token_counts
 from tasks.store.lake import Part, from_rows
 
 BACKFILL = "backfill"  # the flow that has a lock of its own
+FIRST = 10  # refused rows
+PLACE = ("source", "line", "reason", "detail")
+
+
+@dataclass(frozen=True, slots=True)
+class Refused:
+    """Rows that were refused.
+
+    Attributes:
+        n: How many.
+        nights: The first and the last of their nights; None where none has one, as lines of people's labels.
+        rows: The first of them: source, line, reason and detail, never the text.
+    """
+
+    n: int
+    nights: tuple[date, date] | None
+    rows: tuple[dict[str, Any], ...]
 
 
 @dataclass
@@ -46,10 +66,9 @@ class Record:
         """Record how the run ended."""
         self._write(ctx, status, error)
 
-    def refused(self, ctx: Context) -> list[date | None]:
-        """The night of each row that this run refused; None of a line of people's labels."""
-        mine = [part for key, part in _refused(ctx).items() if key not in self._refused_before]
-        return [day for part in mine for day in _days(part)]
+    def refused(self, ctx: Context) -> Refused:
+        """The rows that this run refused."""
+        return refused(part for key, part in _refused(ctx).items() if key not in self._refused_before)
 
     def fail(self, ctx: Context, error: BaseException) -> None:
         """Record what ended the run before its end: an error, or a signal."""
@@ -73,7 +92,7 @@ class Record:
             "judge_version": ctx.judge_version,
             "stages": [{**asdict(s), "judge_version": s.judge} for s in self.stages],
             "traces_ingested": sum(s.computed for s in self.stages if s.stage == "ingest"),
-            "rows_quarantined": len(self.refused(ctx)),
+            "rows_quarantined": self.refused(ctx).n,
             "verdicts_computed": sum(s.computed for s in self.stages if s.judge),
             **token_counts(self.stages),
             "gpu_seconds": sum(s.seconds * s.gpus for s in self.stages),
@@ -123,9 +142,14 @@ def _refused(ctx: Context) -> dict[tuple[str, int], Part]:
     return found
 
 
-def _days(part: Part) -> list[date | None]:
-    try:
-        found: list[date | None] = part.read(["date"])["date"].to_pylist()
-    except FileNotFoundError:
-        return []
-    return found
+def refused(parts: Iterable[Part]) -> Refused:
+    """What parts of `quarantine` hold."""
+    columns = ["date", *PLACE]
+    found = [pl.DataFrame(from_rows([], QUARANTINE)).select(columns)]
+    for part in parts:
+        with suppress(FileNotFoundError):  # accepted meanwhile, as above
+            found.append(pl.DataFrame(part.read(columns)))
+    rows = pl.concat(found).sort("source", "line", maintain_order=True)
+    nights = rows["date"].drop_nulls().sort().to_list()
+    first = tuple(rows.head(FIRST).select(PLACE).iter_rows(named=True))
+    return Refused(rows.height, (nights[0], nights[-1]) if nights else None, first)

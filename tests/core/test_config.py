@@ -98,6 +98,16 @@ def test_a_missing_file_is_reported_with_the_nearest_name(tmp_path: Path) -> Non
         load_yaml(tmp_path / "nowhere" / "other.yaml")
 
 
+def test_a_file_of_another_kind_or_with_another_name_is_not_suggested(tmp_path: Path) -> None:
+    """`nope` and `prefect` share two of eleven letters; `prefct` is near, but no file of Prefect's has a lake."""
+    (tmp_path / "prefect.yaml").write_text("name: leadline\ndeployments: []\n")
+    for name in ("nope.yaml", "prefct.yaml"):
+        with pytest.raises(ConfigError, match=rf"{name} does not exist\. Check the path\."):
+            load_yaml(tmp_path / name, "lake")
+    with pytest.raises(ConfigError, match=r"Did you mean 'prefect\.yaml'\."):
+        load_yaml(tmp_path / "prefct.yaml")
+
+
 def test_a_directory_is_no_config(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match="can't be read"):
         load_yaml(tmp_path)

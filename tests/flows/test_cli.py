@@ -3,9 +3,11 @@
 import csv
 import io
 import json
+import re
 import shlex
 import subprocess
 import sys
+import zipfile
 from collections.abc import Iterator
 from datetime import timedelta
 from importlib.metadata import version
@@ -246,8 +248,56 @@ def test_sql_with_an_unknown_format_or_an_output_that_cannot_be(
 ) -> None:
     ended = command("sql", "SELECT 1", "--format", "jsno", "--config", published.config)
     assert (ended.code, "Did you mean 'json'" in ended.err) == (2, True)
-    ended = command("sql", "SELECT 1", "-o", tmp_path / "no" / "x.csv", "--format", "csv", "--config", published.config)
-    assert (ended.code, "can't be written" in ended.err) == (1, True)
+    for place, problem in (
+        (tmp_path / "no" / "x.csv", f"{tmp_path / 'no'} is no folder. Create it"),
+        (tmp_path, "is a folder. Give a file"),
+        (Path("/dev/full"), "/dev/full: can't be written (No space left on device)"),
+    ):
+        ended = command("sql", "SELECT 1", "-o", place, "--format", "csv", "--config", published.config)
+        assert (ended.code, problem in ended.err, "Traceback" in ended.err) == (
+            1 if "full" in problem else 2,
+            True,
+            False,
+        )
+
+
+def test_what_a_terminal_can_t_show_wants_a_file(
+    published: World, command: Command, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sys.stdout, "isatty", lambda: True)
+    for form in ("parquet", "xlsx"):
+        ended = command("sql", "SELECT 1", "--format", form, "--config", published.config)
+        assert (ended.code, f"--format {form} is for a file. Add --output FILE" in ended.err) == (2, True)
+
+
+def test_a_workbook_without_its_library_names_the_remedy(
+    published: World, command: Command, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setitem(sys.modules, "xlsxwriter", None)
+    ended = command("sql", "SELECT 1", "--format", "xlsx", "-o", tmp_path / "x.xlsx", "--config", published.config)
+    assert (ended.code, "pip install 'leadline[excel]'" in ended.err) == (2, True)
+
+
+def test_a_workbook_computes_nothing(published: World, command: Command, tmp_path: Path) -> None:
+    """Texts with a formula's first letter get a quote before them, and no cell is a formula or a link."""
+    sql = "SELECT '=1+1' AS f, 'https://example.org' AS u, '12' AS t, 7 AS n, 'nan'::DOUBLE AS x, TIMESTAMPTZ '2026-11-01 10:00+00' AS at"
+    ended = command("sql", sql, "--format", "xlsx", "-o", tmp_path / "x.xlsx", "--config", published.config)
+    assert ended.code == 0, ended.err
+    with zipfile.ZipFile(tmp_path / "x.xlsx") as book:
+        sheet, strings = (book.read(f"xl/{name}.xml").decode() for name in ("worksheets/sheet1", "sharedStrings"))
+    assert "<f>" not in sheet.replace("<f>#NUM!</f>", "").replace("<f>#NUM!", "") or "1+1" not in sheet
+    assert "hyperlink" not in sheet
+    assert re.findall(r"<t[^>]*>([^<]*)</t>", strings) == [
+        "f",
+        "u",
+        "t",
+        "n",
+        "x",
+        "at",
+        "'=1+1",
+        "https://example.org",
+        "12",
+    ]
 
 
 STATEMENT = "SELECT trace_id, answer, chunks, 7 AS n, NULL AS nothing FROM traces WHERE trace_id = 'markup'"
@@ -268,20 +318,24 @@ def _check(name: str, data: bytes) -> None:
         row = json.loads(line)
         assert (row["answer"], row["n"], row["nothing"]) == (ANSWER, 7, None)
         assert row["chunks"][0]["chunk_id"] == "1"
+    elif name == "xlsx":
+        with zipfile.ZipFile(io.BytesIO(data)) as book:
+            strings = book.read("xl/sharedStrings.xml").decode()
+        assert "The [red]client[/red] &lt;b&gt;. Äö" in strings
     else:
         (row,) = pq.read_table(io.BytesIO(data)).to_pylist()
         assert (row["answer"], row["n"], row["nothing"]) == (ANSWER, 7, None)
         assert row["chunks"][0]["chunk_id"] == "1"
 
 
-@pytest.mark.parametrize("name", ["table", "csv", "json", "parquet"])
+@pytest.mark.parametrize("name", ["table", "csv", "json", "parquet", "xlsx"])
 def test_sql_formats_to_standard_output(published: World, no_server: dict[str, str], name: str) -> None:
     ended = leadline("sql", STATEMENT, "--format", name, "--config", published.config, env=no_server)
     assert (ended.returncode, ended.stderr) == (0, b"")
     _check(name, ended.stdout)
 
 
-@pytest.mark.parametrize("name", ["table", "csv", "json", "parquet"])
+@pytest.mark.parametrize("name", ["table", "csv", "json", "parquet", "xlsx"])
 def test_sql_formats_to_a_file(published: World, command: Command, tmp_path: Path, name: str) -> None:
     target = tmp_path / "rows"
     ended = command("sql", STATEMENT, "--format", name, "-o", target, "--config", published.config)
@@ -338,7 +392,12 @@ def test_data_worse_than_the_limits_ends_with_3_and_can_be_queried(
     assert "Traceback" not in errors + ended.stdout.decode()
     assert "3 of 10 new rows were refused (30.0%; most: missing_field 3)" in errors
     assert "gates.max_quarantined_share = 5.0%" in errors
-    assert f'Read the refused rows with leadline sql -c {world.config} "FROM quarantine"' in errors
+    assert "No new trace was kept. The refused rows: " in errors
+    assert f'a.jsonl:10; read them with leadline sql -c {world.config} "FROM quarantine".' in errors
+    dry = command("nightly", "--config", world.config, "--date", FIRST, "--dry-run")
+    assert (dry.code, "see above. Correct the source" in dry.err, "FROM quarantine" in dry.err) == (3, True, False)
+    places = [line.split()[1:3] for line in dry.err.splitlines() if "a.jsonl " in line]
+    assert places == [["8", "missing_field"], ["9", "missing_field"], ["10", "missing_field"]]
     sql = "SELECT trace_id, reason, line FROM quarantine ORDER BY line"
     found = command("sql", sql, "--format", "json", "--config", world.config)
     rows = [json.loads(line) for line in found.out.splitlines()]
@@ -371,11 +430,20 @@ def test_the_end_of_a_run_says_what_was_refused_and_how_to_read_it(
         f"3 rows were refused (malformed_json 2, wrong_type 1): logs/{FIRST}.jsonl:6, logs/{FIRST}.jsonl:7, "
         f"logs/{FIRST}.jsonl:8."
     )
-    assert note in " ".join(dry.stdout.decode().split())
-    printed = ended.stdout.decode()
+    listed = [
+        f"logs/{FIRST}.jsonl 6 malformed_json",
+        f"logs/{FIRST}.jsonl 7 malformed_json",
+        f"logs/{FIRST}.jsonl 8 wrong_type",
+    ]
+    planned, printed = " ".join(dry.stdout.decode().split()), ended.stdout.decode()
+    assert [text for text in (note, *listed) if text not in planned] == []
+    assert [text for text in listed if text not in " ".join(printed.split())] == []
+    assert "{not json" not in planned + printed
     assert note in " ".join(printed.split())
     (of_night, shown) = [line for line in printed.splitlines() if line.startswith("refused ")]
-    assert of_night == "refused      3 rows: malformed_json 2; wrong_type 1"
+    reasons = "refused      3 rows: malformed_json 2; wrong_type 1"
+    assert of_night.startswith(reasons)
+    assert of_night.removeprefix(f"{reasons}: ") == shown.removeprefix("refused").strip()
     program, *args = shlex.split(shown.removeprefix("refused "))
     assert program == "leadline"
     found = command(*args, "--format", "json")

@@ -72,7 +72,16 @@ def by_hand() -> Rows:
     )  # fmt: skip
     for reason, stage, n in [("missing_field", "parse", 2), ("duplicate", "duplicate", 1)]:
         for line in range(n):
-            rows.add("quarantine", source="a.jsonl", line=line, date=NIGHT, stage=stage, reason=reason, raw="secret")
+            rows.add(
+                "quarantine",
+                source="a.jsonl",
+                line=line,
+                date=NIGHT,
+                stage=stage,
+                reason=reason,
+                detail="why",
+                raw="secret",
+            )
     rows.add("quarantine", source="a.jsonl", date=NIGHT - timedelta(1), stage="gate", reason="too_old", raw="secret")
     rows.add(
         "runs", run_id="r1", flow="nightly", status="completed", from_date=NIGHT, to_date=NIGHT, recipe=RECIPE,

@@ -93,7 +93,7 @@ def test_a_night_with_two_judges(
     assert [(j.verdicts, j.joint_pairs, j.share) for j in measure(world.config, FIRST, FIRST).judging.judges] == [
         (0, 0, None)
     ] * 2
-    show(measure(world.config, FIRST, FIRST), FIRST, FIRST)
+    show(measure(world.config, FIRST, FIRST))
     printed = " ".join(capsys.readouterr().out.split())
     assert "verdicts to judge by dear" in printed
     assert "Judging by dear reads about 0 tokens: about 0.0 minutes." in printed
@@ -112,7 +112,7 @@ def test_a_dry_run_says_what_it_assumes(world: World, tmp_path: Path, capsys: py
     config["recipe"]["judge"] = str(world.out / "replay.yaml")
     config["recipe"]["cascade"][0]["judge"] = str(world.out / "dear.yaml")
     fresh.write_text(yaml.safe_dump(config))
-    show(measure(fresh, FIRST, FIRST), FIRST, FIRST)
+    show(measure(fresh, FIRST, FIRST))
     printed = " ".join(capsys.readouterr().out.split())
     assert "tokens: no measured rate yet. Judging by dear reads about" in printed
     assert "tokens if all claims go on to it: no measured rate yet. Nothing was changed." in printed

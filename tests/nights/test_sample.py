@@ -174,7 +174,7 @@ def test_what_is_printed_and_where_the_report_is(first: First) -> None:
 def figures(first: First) -> dict[str, str]:
     """What the pages have to show of the run."""
     with redirect_stdout(io.StringIO()) as output:
-        show(first.missing, FIRST, LAST)
+        show(first.missing)
     found: dict[str, str] = pages.figures(output.getvalue(), first.printed, first.world.warehouse)
     return found
 

@@ -137,7 +137,10 @@ def test_rows_refused_by_this_run_alone_are_counted_also_when_it_refuses_them_ag
             ingest(ctx)
         run.end(ctx, "failed")
         counts.append((records(ctx)[-1]["rows_quarantined"], run.refused(ctx)))
-    assert counts == [(1, [DAY]), (1, [DAY])]
+    for counted, refused in counts:
+        assert (counted, refused.n, refused.nights) == (1, 1, (DAY, DAY))
+        (row,) = refused.rows
+        assert (Path(row["source"]).name, row["line"], "text" in row, "raw" in row) == ("a.jsonl", 2, False, False)
 
 
 def test_run_ids_sort_by_time_and_never_clash() -> None:

@@ -15,7 +15,7 @@ from tasks.analysis.metaeval.pass_rates import OVERALL, Rate, Result, rates
 from tasks.analysis.metaeval.suite import Suite, read
 from tasks.core.config import Promotion
 from tasks.core.errors import UsageError
-from tasks.core.paths import suite_dir
+from tasks.core.paths import config_option, suite_dir
 from tasks.core.schemas import METAEVAL
 from tasks.store.lake import Lake
 
@@ -67,7 +67,7 @@ def check(settings: Promotion, lake: Lake, judge: Path, version: str, config: Pa
     suite = suite_of(settings)
     known = shown(lake, suite)
     named = "" if settings.suite is None else f" --suite {settings.suite}"
-    remedy = f"Run `leadline metaeval --judge {judge}{named} --config {config}`"
+    remedy = f"Run `leadline metaeval{config_option(config)} --judge {judge}{named}`"
     if version not in known:
         raise UsageError(
             f"{judge}: {config} requires pass rates on suite {suite.name} (promotion.pass_rates), and this version of "

@@ -3,6 +3,7 @@
 import difflib
 import re
 from collections.abc import Hashable, Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import Annotated, Any, Literal, TypeVar, get_args
 
@@ -13,6 +14,7 @@ from tasks.core.errors import ConfigError
 from tasks.core.paths import CONFIG
 
 M = TypeVar("M", bound=BaseModel)
+NEAR = 0.6  # similarity of a misspelled word to the right one, from 0 to 1
 
 
 def placed(path: Path, info: ValidationInfo) -> Path:
@@ -77,8 +79,11 @@ class StrictLoader(yaml.SafeLoader):
         return super().construct_mapping(node, deep)
 
 
-def load_yaml(path: Path) -> dict[str, object]:
+def load_yaml(path: Path, key: str = "") -> dict[str, object]:
     """The mapping in a YAML file.
+
+    Args:
+        key: Top-level key that files of this kind have: only such files are suggested in place of a missing one.
 
     Raises:
         ConfigError: The file is missing, unreadable, not YAML, or not a mapping.
@@ -86,7 +91,7 @@ def load_yaml(path: Path) -> dict[str, object]:
     try:
         text = path.read_text(encoding="utf-8")
     except FileNotFoundError:
-        near = _did_you_mean(path.name, [p.name for p in path.parent.glob("*.y*ml")])
+        near = _did_you_mean(path.stem, _alike(path, key))
         init = "Write it and a sample with `leadline init`, or name another with --config"
         remedy = near or (init if path == CONFIG else "Check the path")
         raise ConfigError(path, "", "does not exist", f"{remedy}.") from None
@@ -104,6 +109,16 @@ def load_yaml(path: Path) -> dict[str, object]:
     if not isinstance(data, dict) or not all(isinstance(k, str) for k in data):
         raise ConfigError(path, "", f"holds {type(data).__name__}, not a mapping of keys", "Write `key: value` lines.")
     return data
+
+
+def _alike(path: Path, key: str) -> dict[str, str]:
+    """Files beside a missing one that may be meant, by their names without the suffix, which all have."""
+    found = {}
+    for other in path.parent.glob("*.y*ml"):
+        with suppress(OSError, UnicodeDecodeError):
+            if not key or re.search(rf"^{key}:", other.read_text(encoding="utf-8"), re.MULTILINE):
+                found[other.stem] = other.name
+    return found
 
 
 def validate(
@@ -151,9 +166,10 @@ def did_you_mean(word: str, known: list[str], what: str) -> str:
     return (_did_you_mean(word, known) or f"Known {what}: {', '.join(sorted(known))}") + "."
 
 
-def _did_you_mean(word: str, known: list[str]) -> str:
-    near = difflib.get_close_matches(word, known, n=1)
-    return f"Did you mean {near[0]!r}" if near else ""
+def _did_you_mean(word: str, known: Mapping[str, str] | list[str]) -> str:
+    """The nearest word as a question, or what a mapping calls it; nothing where none is near."""
+    near = difflib.get_close_matches(word, known, n=1, cutoff=NEAR)
+    return f"Did you mean {(known[near[0]] if isinstance(known, Mapping) else near[0])!r}" if near else ""
 
 
 def _fields_at(model: type[BaseModel], loc: list[str]) -> list[str]:

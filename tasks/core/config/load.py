@@ -39,7 +39,7 @@ def load_nightly(path: Path) -> Nightly:
     Raises:
         ConfigError: See `load_yaml` and `validate`.
     """
-    raw = validate(Nightly, load_yaml(path), path, base=path.resolve().parent)
+    raw = validate(Nightly, load_yaml(path, "lake"), path, base=path.resolve().parent)
     if raw.recipe is None and not raw.recipes:
         raise ConfigError(path, "recipe", "is missing", "Add it, or `recipes`; docs/configuration.md lists the keys.")
     if raw.recipe is not None and raw.recipes:

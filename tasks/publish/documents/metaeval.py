@@ -131,7 +131,9 @@ def _judge(of: Grid, report: JudgeReport) -> Iterator[doc.Block]:
         yield doc.table(f"Conditions met by {by}", columns, rows)
     missed = [r for r in report.results if r.outcome in ("failed", "unparsable")]
     if missed:
-        title = f"{min(FAILURES, len(missed))} of {len(missed):,} conditions that are not met; --html shows them all"
+        title = (
+            f"{min(FAILURES, len(missed))} of {len(missed):,} conditions that are not met; --format html shows them all"
+        )
         cells = [(r.case_id, r.test_type, words(r.grade), r.condition, _grade(r)) for r in missed[:FAILURES]]
         yield replace(doc.table(title, ("case", "type", "grade", "wanted", "got"), cells, 4), only="terminal")
 

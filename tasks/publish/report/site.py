@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from tasks.core.config import Alerts
+from tasks.core.paths import refused_command
 from tasks.publish.report import index
 from tasks.publish.report.explorer import CHARACTERS, write_explorer
 from tasks.publish.report.files import replacing, write
@@ -39,6 +40,7 @@ class _Site:
         traces: Those that the explorer lists, the worst first.
         listing: Those that have a page, by app and generator.
         trust: How far to trust the judge, by app.
+        refused: The command that lists the night's refused rows.
     """
 
     recipe: Row
@@ -47,6 +49,7 @@ class _Site:
     traces: list[dict[str, Any]]
     listing: list[dict[str, Any]]
     trust: Mapping[str, Trust]
+    refused: str
 
     @property
     def paged(self) -> frozenset[str]:
@@ -113,7 +116,9 @@ def _site(reader: Reader, night: date, recipe: str, most: tuple[int, int], name:
     paged = [r for r in traces if r["has_text"]][: most[0]]
     listing = sorted(paged, key=lambda r: (r["app"], r["generator"], r["turn"]))
     trusted = {row["app"]: trust(row, option) for row in select(reader, "trust", recipe=recipe, night=night)}
-    return _Site(known, name or known["recipe_name"], f"{slug(name)}/" if name else "", traces, listing, trusted)
+    command = refused_command(option, night, night)
+    back = f"{slug(name)}/" if name else ""
+    return _Site(known, name or known["recipe_name"], back, traces, listing, trusted, command)
 
 
 def _write_site(
@@ -131,7 +136,7 @@ def _write_site(
     up, switch = f"../{site.back}", _switch(site, sites)
     summary = nights.summary(site.recipe, night, page)
     changed = index.changes(before, summary) if before else []
-    summary["opening"] = opening(page, site.trust.values(), changed, watch)
+    summary["opening"] = opening(page, site.trust.values(), changed, watch, site.refused)
     html = render(
         "night",
         recipe=site.recipe,

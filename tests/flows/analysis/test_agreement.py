@@ -82,7 +82,7 @@ def graded(world: World, name: str, grades: Sequence[int | str]) -> None:
 
 
 def found(command: Command, *args: object) -> dict[str, Any]:
-    code, out, err = command("agreement", *args, "--json")
+    code, out, err = command("agreement", *args, "--format", "json")
     assert (code, err) == (0, "")
     result: dict[str, Any] = json.loads(out)
     return result
@@ -138,7 +138,7 @@ def test_one_reviewer_and_another(command: Command) -> None:
 
 def test_two_judges_as_compare_has_them(command: Command) -> None:
     ours = found(command, "old", "new")["claims"]["whole"]["labels"]
-    code, out, _ = command("compare", "old", "new", "--json")
+    code, out, _ = command("compare", "old", "new", "--format", "json")
     assert code == 0
     assert ours == json.loads(out)["labels"]["agreement"]
 
@@ -188,7 +188,8 @@ def test_two_graders_on_a_suite(command: Command, tmp_path: Path) -> None:
     graders = [arg for name in ("constant", "random") for arg in ("--judge", GRADERS / f"{name}.yaml")]
     assert command("metaeval", *graders, "--suite", SUITE)[0] == 0
     page = tmp_path / "page.html"
-    result = found(command, "constant", "random", "--suite", SUITE, "--html", page)
+    result = found(command, "constant", "random", "--suite", SUITE)
+    assert command("agreement", "constant", "random", "--suite", SUITE, "--format", "html", "-o", page)[0] == 0
     by = {g["grade"]: g for g in result["grades"]["by_grade"]}
     assert len(by) == 6
     assert result["claims"] is None
@@ -207,8 +208,8 @@ def test_compare_holds_two_judges_against_people(command: Command, tmp_path: Pat
     κ = (99 − 67) / (121 − 67) = 16/27. Six questions.
     """
     page = tmp_path / "page.html"
-    code, out, _ = command("compare", "old", "new", "--json", "--html", page)
-    assert code == 0
+    code, out, _ = command("compare", "old", "new", "--format", "json")
+    assert code == command("compare", "old", "new", "--format", "html", "-o", page)[0] == 0
     people = json.loads(out)["people"]
     assert (people["n"], people["questions"], people["picked"]) == (11, 6, 1)
     accuracy, kappa = people["accuracy"], people["kappa"]
@@ -225,8 +226,11 @@ def test_compare_holds_two_judges_against_people(command: Command, tmp_path: Pat
 
 def test_it_prints_tables_and_writes_a_page(command: Command, tmp_path: Path) -> None:
     page = tmp_path / "page.html"
-    code, out, err = command("agreement", "old", "people", "--worst", 2, "--html", page)
-    assert (code, f"page  {page}" in err) == (0, True)
+    options = ("agreement", "old", "people", "--worst", 2)
+    code, _, err = command(*options, "--format", "html", "--output", page)
+    assert (code, f"written  {page}" in err) == (0, True)
+    code, out, _ = command(*options)
+    assert code == 0
     for message in (
         "Of 11 claims that both labeled, 64% have the same label",
         "Each label against the rest",

@@ -160,15 +160,16 @@ def test_a_target_out_of_reach_sends_nothing_and_says_so(judged: World, command:
 
 def test_the_page_stands_alone(judged: World, command: Command, tmp_path: Path) -> None:
     file, page = labels(judged, tmp_path / "labels.jsonl"), tmp_path / "page.html"
-    code, _, _ = command("--error", 0.1, "--labels", file, "-o", page, "--config", judged.config)
+    options = ("--error", 0.1, "--labels", file, "--format", "html", "--config", judged.config)
+    code, _, _ = command(*options, "-o", page)
     text = page.read_text(encoding="utf-8")
     assert code == 0
     assert text.count("<svg aria-hidden") == 1
     assert "by retrieval alone" in text
     assert '<link rel="stylesheet"' not in text
     assert "src=" not in text
-    code, _, err = command("--error", 0.1, "--labels", file, "-o", tmp_path, "--config", judged.config)
-    assert (code, "can't be written" in err) == (1, True)
+    code, _, err = command(*options, "-o", tmp_path)
+    assert (code, f"--output {tmp_path} is a folder." in err) == (2, True)
 
 
 def test_where_every_label_lacks_a_number_nothing_is_sent_and_nothing_is_nan(
@@ -178,8 +179,9 @@ def test_where_every_label_lacks_a_number_nothing_is_sent_and_nothing_is_nan(
     bare = [r["trace_id"] for r in scores(judged) if r["context_relevance"] is None]
     write(tmp_path / "labels.jsonl", ({"trace_id": trace_id, "label": "right"} for trace_id in bare))
     page = tmp_path / "page.html"
-    options = ("--error", 0.2, "--labels", tmp_path / "labels.jsonl", "-o", page, "--config", judged.config)
+    options = ("--error", 0.2, "--labels", tmp_path / "labels.jsonl", "--config", judged.config)
     code, out, _ = command(*options)
+    assert command(*options, "--format", "html", "-o", page)[0] == 0
     assert (code, len(bare)) == (0, 20)
     assert "nothing may be sent. 20 of 20 lack a signal" in out
     assert "nan" not in out

@@ -30,7 +30,7 @@ def command(command: Command, world: World) -> Command:
 
 
 def found(command: Command, *args: object) -> dict[str, Any]:
-    code, out, err = command(*args, "--json")
+    code, out, err = command(*args, "--format", "json")
     assert (code, err) == (0, "")
     result: dict[str, Any] = json.loads(out)
     return result
@@ -181,7 +181,7 @@ def test_it_prints_tables_and_texts_as_they_are(command: Command) -> None:
 def test_the_page_stands_alone_and_escapes_texts(command: Command, tmp_path: Path) -> None:
     for i, arms in enumerate((("old", "new"), ("large", "small"), (f"dates:{FIRST}", f"dates:{SECOND}"))):
         page = tmp_path / f"{i}.html"
-        assert command(*arms, "--html", page)[0] == 0
+        assert command(*arms, "--format", "html", "-o", page)[0] == 0
         html = page.read_text(encoding="utf-8")
         assert "<script>" not in html
         assert 'rel="stylesheet"' not in html
@@ -189,8 +189,8 @@ def test_the_page_stands_alone_and_escapes_texts(command: Command, tmp_path: Pat
     first = (tmp_path / "0.html").read_text(encoding="utf-8")
     assert "&lt;script&gt;alert(1)&lt;/script&gt;" in first
     assert "new says [red]contradicted[/red] of 6" in first
-    code, _, err = command("old", "new", "--html", tmp_path / "0.html" / "in-a-file.html")
-    assert (code, "can't be written" in err) == (1, True)
+    code, _, err = command("old", "new", "-o", tmp_path / "0.html" / "in-a-file.html")
+    assert (code, "0.html is no folder." in err) == (2, True)
 
 
 @pytest.mark.parametrize(

@@ -60,7 +60,7 @@ def test_it_measures_prints_and_keeps(world: World, command: Command) -> None:
 
 def test_judges_side_by_side_as_json_and_paid_for_once(world: World, command: Command) -> None:
     assert command(*options(world, "full"))[0] == 0
-    code, out, _ = command(*options(world, "full", "lots"), "--json")
+    code, out, _ = command(*options(world, "full", "lots"), "--format", "json")
     full, lots = (json.loads(row) for row in out.splitlines())
     assert (code, full["judge"], lots["judge"]) == (0, "full", "lots")
     assert (full["rates"]["grades"]["overall"]["passed"], full["rates"]["grades"]["overall"]["n"], full["n_cases"]) == (
@@ -76,7 +76,7 @@ def test_judges_side_by_side_as_json_and_paid_for_once(world: World, command: Co
 
 def test_a_judge_of_claims_is_asked_by_a_grader(world: World, command: Command) -> None:
     """The replay judge stands for the judge of claims; the embedding model is the real one."""
-    code, out, _ = command(*options(world, "replay"), "--json")
+    code, out, _ = command(*options(world, "replay"), "--format", "json")
     (found,) = map(json.loads, out.splitlines())
     assert (code, found["judge"]) == (0, "entailment(replay)")
     assert found["claims_judge_version"] == judges.load(world.out / "replay.yaml").version
@@ -102,7 +102,7 @@ def test_promotion_requires_what_the_config_says(world: World, command: Command)
     promote = ["judges", "promote", world.out / "replay.yaml", "--reason", "x", "--config", world.config]
     code, _, err = command(*promote)
     assert (code, "has no results there" in err, "leadline metaeval --judge" in err) == (2, True, True)
-    code, out, _ = command(*options(world, "replay"), "--json")
+    code, out, _ = command(*options(world, "replay"), "--format", "json")
     rates = json.loads(out)["rates"]["grades"]
 
     def require(**least: float) -> None:
@@ -123,12 +123,11 @@ def test_promotion_requires_what_the_config_says(world: World, command: Command)
 
 
 def test_the_page_is_written(world: World, command: Command, tmp_path: Path) -> None:
-    code, _, err = command(*options(world, "full"), "--html", tmp_path / "out" / "page.html")
-    assert (code, "page" in err) == (0, True)
-    assert "Tea is cold, and the sky blue [1]." in (tmp_path / "out" / "page.html").read_text()
-    (tmp_path / "file").write_text("")
-    code, _, err = command(*options(world, "full"), "--html", tmp_path / "file" / "page.html")
-    assert (code, "can't be written" in err) == (1, True)
+    code, out, err = command(*options(world, "full"), "--format", "html", "-o", tmp_path / "page.html")
+    assert (code, out, "written" in err) == (0, "", True)
+    assert "Tea is cold, and the sky blue [1]." in (tmp_path / "page.html").read_text()
+    code, out, _ = command(*options(world, "full"), "--format", "html")
+    assert (code, out) == (0, (tmp_path / "page.html").read_text())
 
 
 @pytest.mark.parametrize(

@@ -35,7 +35,7 @@ def test_it_measures_prints_and_keeps(judged: World, command: Command) -> None:
     keys = judged.log.read_text().split()
     asked_again = len(keys) - len(set(keys))
     assert asked_again >= 5
-    code, out, _ = command(*options, "--json", "--judge", "replay")
+    code, out, _ = command(*options, "--format", "json", "--judge", "replay")
     (row,) = [json.loads(line) for line in out.splitlines()]
     assert (code, row["agreement"], row["n"], row["trace_sd"]) == (0, 1.0, asked_again, 0.0)
     assert len(judged.log.read_text().split()) == len(keys)  # asked once more, and not twice

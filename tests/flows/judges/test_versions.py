@@ -74,7 +74,7 @@ def test_from_the_list_to_promotion_and_back(
     assert f"From {FIRST} on, second ({version(world, 'second')}) counts for recipe claims." in message
     assert "has judged no night" not in message  # the backfill gave it a past
     assert f"claims since {FIRST}" in judge(world, no_server, "list")
-    history = [json.loads(line) for line in judge(world, no_server, "history", "--json").splitlines()]
+    history = [json.loads(line) for line in judge(world, no_server, "history", "--format", "json").splitlines()]
     assert [(h["action"], h["judge"], h["reason"]) for h in history] == [("promote", "second", "[b]better[/b]")]
     assert "[b]better[/b]" in judge(world, no_server, "history")  # shown as it was written
 

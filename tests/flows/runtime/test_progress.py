@@ -2,6 +2,7 @@
 
 import io
 import sys
+import threading
 from collections.abc import Iterator
 from typing import Any
 
@@ -15,8 +16,8 @@ from prefect.exceptions import PrefectException
 from prefect.settings import PREFECT_API_URL, PREFECT_LOGGING_TO_API_ENABLED, temporary_settings
 
 from flows.runtime.prefect import Artifact, Prefect
-from flows.runtime.progress import Bar, bar_or_silent
-from tasks.core.progress import Silent, tracked
+from flows.runtime.progress import Bar, Lines, bar_or_lines
+from tasks.core.progress import Both, Silent, tracked
 
 
 @pytest.fixture
@@ -33,10 +34,10 @@ class Terminal(io.StringIO):
 def test_a_terminal_gets_a_bar_and_anything_else_artifacts(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sys, "stderr", Terminal())
     assert isinstance(Prefect().progress(), Bar)
-    assert isinstance(bar_or_silent(), Bar)
+    assert isinstance(bar_or_lines(), Bar)
     monkeypatch.setattr(sys, "stderr", io.StringIO())
-    assert isinstance(Prefect().progress(), Artifact)
-    assert isinstance(bar_or_silent(), Silent)
+    assert isinstance(Prefect().progress(), Both)
+    assert isinstance(bar_or_lines(), Lines)
 
 
 def test_a_bar_shows_stage_and_steps_on_standard_error(capsys: pytest.CaptureFixture[str]) -> None:
@@ -73,6 +74,43 @@ def test_a_stage_that_fails_leaves_its_bar_and_the_next_begins_anew(capsys: pyte
     shown = capsys.readouterr().err
     assert "1/4" in shown
     assert "2/2" in shown
+
+
+def test_each_stage_has_one_bar_in_a_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A bar that is over is drawn no more; while it runs, each drawing takes the place of the one before."""
+    terminal = Terminal()
+    monkeypatch.setattr(sys, "stderr", terminal)
+    bar = Bar()
+    for stage in ("ingest", "claims", "pairs"):
+        with tracked(bar, stage, 1) as reported:
+            reported.advance()
+    drawn = terminal.getvalue()
+    after = drawn[drawn.index("claims") :]
+    assert "ingest" not in after
+    assert "claims" not in drawn[drawn.index("pairs") :]
+
+
+def test_a_log_gets_lines_of_long_stages_only() -> None:
+    written: list[str] = []
+    clock = iter([100.0, 130.0, 7360.0])
+    lines = Lines(written.append, lambda: next(clock))
+    with tracked(lines, "verdicts", 1412) as reported:
+        reported.advance(300)
+        lines.write()
+        reported.advance(1100)
+        lines.write()
+    assert written == ["verdicts: 300 of 1,412 after 30.0 s\n", "verdicts: 1,400 of 1,412 after 2 h 1 min\n"]
+
+
+def test_a_stage_that_is_over_writes_no_more(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The first line comes at once here; the thread of a stage ends with it."""
+    monkeypatch.setattr("flows.runtime.progress.FIRST_S", 0.0)
+    said = threading.Event()
+    with tracked(Lines(lambda _: said.set()), "verdicts", None):
+        assert said.wait(60)
+        (beating,) = [t for t in threading.enumerate() if t.name == "heartbeat"]
+    beating.join(60)
+    assert not beating.is_alive()
 
 
 def artifacts(*stages: tuple[str, int | None, int], watched: Artifact | None = None) -> list[tuple[str, str, float]]:

@@ -309,7 +309,7 @@ def test_refused_rows_are_counted_and_named_and_their_texts_not_shown(site, nigh
     assert cells(reasons)[1:] == [["missing_field", "parse", "2"], ["duplicate", "duplicate", "1"]]
     # By source and line, then by stage; the row of the night before is not this one's.
     assert cells(places)[1:] == [
-        ["a.jsonl", "0", "duplicate"], ["a.jsonl", "0", "missing_field"], ["a.jsonl", "1", "missing_field"],
+        ["a.jsonl", "0", "duplicate", "why"], ["a.jsonl", "0", "missing_field", "why"], ["a.jsonl", "1", "missing_field", "why"],
     ]  # fmt: skip
     assert "3 rows of this night were refused." in refused.text()
     assert "2 citations" in refused.text()  # [9] and <b>9</b>

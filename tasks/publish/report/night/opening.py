@@ -31,12 +31,15 @@ class Line(TypedDict):
     command: str | None
 
 
-def opening(page: Mapping[str, Any], trusted: Iterable[Trust], changed: Sequence[str], watch: Alerts) -> list[Line]:
+def opening(
+    page: Mapping[str, Any], trusted: Iterable[Trust], changed: Sequence[str], watch: Alerts, refused: str | None = None
+) -> list[Line]:
     """The lines of a night; those with nothing to report are left out, except for what changed.
 
     Args:
         page: What `night.gather` and `site.refused` give.
         changed: What is measured or answered otherwise than on the night before (`index.changes`).
+        refused: The command that lists the refused rows.
     """
     alerts = [change(a) for a in page["alerts"]]
     changes = _first([*alerts, *changed]) or "no watched number, prompt, retriever, generator or judge"
@@ -46,7 +49,7 @@ def opening(page: Mapping[str, Any], trusted: Iterable[Trust], changed: Sequence
         _line("changed", changes),
         _line("read", traces=_to_read(page)),
         _line("label", _first([_labels(t) for t in to_label]), command=command),
-        _line("refused", _refused(page["quarantine"])),
+        _line("refused", _refused(page["quarantine"]), command=refused),
         _line("not watched", _not_watched(page, watch)),
     ]
     return [line for line in found if line["text"] or line["traces"]]

@@ -62,7 +62,7 @@ def trust(row: Mapping[str, Any], option: str = "") -> Trust:
     known = _with_interval(row, "accuracy")
     poor = row["accuracy"] is not None and row["accuracy"] < POOR
     wanted = None if state == "checked" else command
-    return Trust(row["app"], state, known, agreement, _needed(row), wanted, poor, tuple(_rest(row)))
+    return Trust(row["app"], state, known, agreement, _needed(row), wanted, poor, tuple(_rest(row, option)))
 
 
 def _state(row: Mapping[str, Any]) -> State:
@@ -80,7 +80,7 @@ def _needed(row: Mapping[str, Any]) -> int:
     return max(0, math.ceil(round(int(row["n_questions"]) * ((half / AIM) ** 2 - 1), 6)))
 
 
-def _rest(row: Mapping[str, Any]) -> list[str]:
+def _rest(row: Mapping[str, Any], option: str) -> list[str]:
     found = []
     if row["n_claims"]:
         share = percent(row["n_unsure"], row["n_claims"])
@@ -91,7 +91,7 @@ def _rest(row: Mapping[str, Any]) -> list[str]:
     if row["n_unread"]:
         found.append(f"It does not read the language of {plural(row['n_unread'], 'claim')}.")
     if row["noise"] is None:
-        found.append("Its noise is not measured (leadline noise).")
+        found.append(f"Its noise is not measured (leadline noise{option}).")
     else:
         again = f"{percent(row['noise'])} of {plural(row['noise_n'], 'request')}"
         found.append(f"Asked again, it gives the same label to {again}.")
