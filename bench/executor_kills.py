@@ -5,7 +5,6 @@ runs whose verdicts are those of one process, and requests that were judged twic
 that is lost. `--moments 30 --workers 1 2 4 --nodes`.
 """
 
-import argparse
 import os
 import random
 import shutil
@@ -16,6 +15,7 @@ import time
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import replace
+from datetime import date
 from pathlib import Path
 from typing import Any
 
@@ -23,7 +23,7 @@ import yaml
 from rich.console import Console
 from rich.table import Table
 
-from bench.common import ROOT, SAMPLE_DAYS
+from bench.common import ROOT, parser
 from tasks.claims.extract import extract_claims
 from tasks.core.schemas import VERDICTS
 from tasks.executors.ray import LOOPBACK, Config, Ray
@@ -44,12 +44,12 @@ def planned(root: Path) -> Context:
         "lake": "lake",
         "warehouse": "leadline.duckdb",
         "report": {"dir": "report"},
-        "sources": [{"kind": "jsonl", "paths": [str(ROOT / "data/sample/{date}.jsonl*")]}],
+        "sources": [str(ROOT / "configs/sources/sample.yaml")],
         "recipe": {"judge": "replay.yaml"},
         "limits": {"shard_requests": SHARD},
     }
     (root / "nightly.yaml").write_text(yaml.safe_dump(config))
-    ctx = build_context(root / "nightly.yaml", *SAMPLE_DAYS)
+    ctx = build_context(root / "nightly.yaml", date(2026, 11, 1), date(2026, 11, 3))
     for stage in (ingest, extract_claims, plan_pairs):
         stage(ctx)
     return ctx
@@ -92,13 +92,13 @@ def campaign(ctx: Context, root: Path, executor: Ray, lose: Callable[[], None], 
 
 def main() -> None:
     """Run the campaigns and print a table."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--moments", type=int, default=30)
-    parser.add_argument("--workers", type=int, nargs="*", default=[1, 2, 4])
-    parser.add_argument("--nodes", action="store_true", help="also lose a node of a cluster of two")
-    arguments = parser.parse_args()
+    options = parser(__doc__)
+    options.add_argument("--moments", type=int, default=30)
+    options.add_argument("--workers", type=int, nargs="*", default=[1, 2, 4])
+    options.add_argument("--nodes", action="store_true", help="also lose a node of a cluster of two")
+    arguments = options.parse_args()
     os.environ[LOOPBACK] = "0"
-    os.environ["RAY_memory_monitor_refresh_ms"] = "0"
+    os.environ["RAY_memory_monitor_refresh_ms"] = "0"  # noqa: SIM112 - Ray spells it so
     import ray
     from ray.cluster_utils import Cluster
 

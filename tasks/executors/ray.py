@@ -12,6 +12,7 @@ import importlib.util
 import logging
 import os
 import pickle
+import re
 import signal
 import socket
 import threading
@@ -33,6 +34,7 @@ from tasks.executors import Job, R, T, Work
 
 DEATHS = 3  # of workers, before the shard that they were given is set aside
 DIED = "worker_died"  # failure of its requests
+ANSWERS_WITHIN_S = 10.0
 LOG = logging.getLogger("leadline")
 LOOPBACK = "RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER"  # "0": a Ray of its own listens on this machine only
 
@@ -50,7 +52,7 @@ class Config(Settings):
     """
 
     kind: Literal["ray"] = "ray"
-    address: str = "local"
+    address: Annotated[str, Field(pattern=r"^(local|auto|[^/\s]+:\d{1,5})$")] = "local"
     workers: Annotated[int, Field(ge=1)] = 2
     cpus: Annotated[float, Field(ge=0)] = 1
     gpus: Annotated[float, Field(ge=0)] | None = None
@@ -129,6 +131,7 @@ class _Crew:
         starting: Those that have not answered yet, by the reference of their answer.
         proven: One has completed a shard: the model runs.
         stillborn: Workers that died while they started, since the last that did not.
+        since: When the last one was asked for, by the monotonic clock.
     """
 
     gpus: float
@@ -137,7 +140,7 @@ class _Crew:
     all: list[_Hand] = field(default_factory=list)
     proven: bool = False
     stillborn: int = 0
-    since: float = field(default_factory=time.monotonic)
+    since: float = 0.0
 
 
 class Ray:
@@ -235,6 +238,7 @@ class Ray:
         actor = _ray().remote(Worker)
         hand = _Hand(actor.options(num_cpus=self._config.cpus, num_gpus=crew.gpus).remote(self._umask))
         crew.all.append(hand)
+        crew.since = time.monotonic()
         crew.starting[hand.actor.hello.remote()] = hand
 
     def _bury(self, crew: _Crew, hand: _Hand) -> None:
@@ -286,7 +290,7 @@ class Ray:
             )
         hand.name, hand.pid = hello.name, hello.pid
         crew.idle.append(hand)
-        crew.stillborn, crew.since = 0, time.monotonic()
+        crew.stillborn = 0
 
     def _connect(self) -> None:
         self._umask = os.umask(0o077)  # it can't be read without being set
@@ -300,6 +304,9 @@ class Ray:
         logging.getLogger("ray").setLevel(logging.ERROR)
         local = {"num_cpus": -(-self.workers * self._config.cpus // 1), "include_dashboard": False} if own else {}
         try:
+            if ":" in self._config.address:
+                host, _, port = self._config.address.rpartition(":")
+                socket.create_connection((host, int(port)), ANSWERS_WITHIN_S).close()  # Ray itself tries for minutes
             with _handlers_kept():
                 ray.init(address=self._config.address, log_to_driver=False, configure_logging=False, **local)
         except (ConnectionError, RuntimeError, ValueError, OSError) as error:
@@ -335,9 +342,9 @@ def _set_aside(crew: _Crew, job: Job[T, R], hand: _Hand, error: Exception) -> R:
 
 
 def _line(error: Exception) -> str:
-    """The last line of an error that means something, at most 200 characters."""
+    """The first sentence of an error's last line, at most 200 characters; Ray goes on with advice."""
     lines = [line.strip() for line in str(error).splitlines() if line.strip()]
-    return (lines[-1] if lines else type(error).__name__)[:200]
+    return re.split(r"[.:]\s", lines[-1] if lines else type(error).__name__)[0][:200]
 
 
 def _ray() -> Any:  # noqa: ANN401 - it is optional

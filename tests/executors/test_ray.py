@@ -100,6 +100,14 @@ class TestErrors:
         ):
             results(big, Doubling(tmp_path), [1])
 
+    def test_an_address_where_nobody_answers(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setattr("ray.is_initialized", lambda: False)
+        nobody = Ray(Config(address="127.0.0.1:1"))
+        with pytest.raises(
+            EngineError, match=r"executor\.address '127\.0\.0\.1:1': no Ray cluster can be reached \(.*refused"
+        ):
+            results(nobody, Doubling(tmp_path), [1])
+
     def test_a_misspelled_kind_and_a_package_that_is_missing(self, monkeypatch: pytest.MonkeyPatch) -> None:
         with pytest.raises(ConfigError, match=r"night\.yaml: executor\.kind is 'rya'.* Did you mean 'ray'"):
             executors.load({"kind": "rya"}, "night.yaml")
