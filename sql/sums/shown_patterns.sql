@@ -1,6 +1,7 @@
 -- grain: one failure pattern that claims of one question show, of one night of one app and generator under one recipe
 -- inputs: trace_scores and claim_results of one recipe and day
--- docs/methods.md#failure-patterns. Few claims show any: only these are joined, and by their traces.
+-- docs/methods.md#failure-patterns. Few claims show any: only these are joined, and by their traces. In
+-- any order.
 SELECT
     date,
     app,
@@ -17,4 +18,3 @@ FROM (
 )
 JOIN (SELECT date, app, generator, judge_version, question_id, trace_id FROM trace_scores) USING (trace_id)
 GROUP BY ALL
-ORDER BY app, generator, question, name

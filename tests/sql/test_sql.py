@@ -2,7 +2,8 @@
 
 A case names the relations' rows (columns that are left out are null, lists empty, the judge the first), the parameters,
 and the expected rows; only the columns that the expectation names are compared. `why` says where the expectation comes from.
-Lists that `together` names are of the same things, which stand in any order.
+Lists that `together` names are of the same things, which stand in any order. Rows that a query gives in any order are
+sorted by the columns that `unordered` names.
 """
 
 from pathlib import Path
@@ -31,8 +32,8 @@ def test_query(query: str, case: dict[str, Any], tmp_path: Path) -> None:
         relations = {name: relation(name, rows) for name, rows in case["given"].items()}
         found = queries.run(query, relations, {**DEFAULTS, **case.get("params", {})}).to_pylist()
     expected = case["expect"]
-    if case.get("unordered"):
-        found.sort(key=lambda r: r["request_key"])
+    if by := case.get("unordered"):
+        found.sort(key=lambda r: [r[column] for column in by])
     assert len(found) == len(expected), found
     names = case.get("together", [])
     for row in (*found, *expected):
