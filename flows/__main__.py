@@ -44,6 +44,7 @@ PANELS: dict[str, dict[str, str | Verbs]] = {
             "Where traces come from: what a source would give, before a night depends on it.",
             {"check": "flows.sources.check:check", "show": "flows.sources.check:show"},
         ),
+        "doctor": "flows.doctor.command:command",
         "nightly": "flows.nightly.command:command",
         "write-back": "flows.sources.write_back:command",
     },

@@ -43,6 +43,7 @@ SUBJECTS = {
 ELSEWHERE = {
     "flows/console.py": "flows/analysis/test_compare.py",
     "flows/deployments.py": "nights/test_scheduled.py",
+    "flows/doctor/command.py": "flows/doctor/test_facts.py",
     "flows/nightly/dry_run.py": "nights/test_sample.py",
     "flows/nightly/run.py": "nights/test_sample.py",
     "flows/nightly/summary.py": "nights/test_sample.py",

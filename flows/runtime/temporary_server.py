@@ -46,7 +46,7 @@ def temporary_server() -> Iterator[None]:
     Raises:
         LeadlineError: It does not start.
     """
-    server = _Server() if (_wanted() if "prefect.settings" in sys.modules else _expected()) else None
+    server = _Server() if (_wanted() if "prefect.settings" in sys.modules else not configured_url()) else None
     try:
         yield
     except BaseException:
@@ -152,15 +152,15 @@ class _Server:
             self.kill()
 
 
-def _expected() -> bool:
-    """Whether environment and profile name no server. Prefect's settings themselves take two seconds to load."""
+def configured_url() -> str | None:
+    """The server that environment and profile name. Prefect's settings themselves take two seconds to load."""
     home = Path(os.environ.get("PREFECT_HOME", "~/.prefect"))
     path = Path(os.environ.get("PREFECT_PROFILES_PATH", home / "profiles.toml")).expanduser()
     settings: Mapping[str, str] = {}
     with contextlib.suppress(OSError, ValueError, KeyError, TypeError):  # Prefect reports what is wrong with it
         found = tomllib.loads(path.read_text(encoding="utf-8"))
         settings = found["profiles"][os.environ.get("PREFECT_PROFILE") or found["active"]]
-    return not {**settings, **os.environ}.get("PREFECT_API_URL")
+    return {**settings, **os.environ}.get("PREFECT_API_URL")
 
 
 def _wanted() -> bool:

@@ -152,6 +152,10 @@ class Extractor(Protocol):
         """What does the same as far as no model is needed, to count the work ahead; itself where none is."""
 
     @property
+    def engine(self) -> str:
+        """Which engine runs its model."""
+
+    @property
     def gpus(self) -> int:
         """GPUs that this process holds while it runs a model; none without a model."""
 

@@ -55,6 +55,11 @@ class Reranker(Versioned):
         self._runner: Classifier | None = None
 
     @property
+    def engine(self) -> str:
+        """Which engine runs the model."""
+        return self._config.engine
+
+    @property
     def gpus(self) -> int:
         """GPUs that the model holds."""
         return self._config.gpus

@@ -69,6 +69,11 @@ class ByApp:
         return type(self)(self._default.modelless, {app: e.modelless for app, e in self._apps.items()})
 
     @property
+    def engines(self) -> frozenset[str]:
+        """Which engines run their models."""
+        return frozenset(e.engine for e in (self._default, *self._apps.values()))
+
+    @property
     def gpus(self) -> int:
         """The most GPUs that one of them holds."""
         return max(e.gpus for e in (self._default, *self._apps.values()))

@@ -48,6 +48,11 @@ class Atomic:
     version: str
 
     @property
+    def engine(self) -> str:
+        """Which engine runs the writer's model."""
+        return self.writer.engine
+
+    @property
     def gpus(self) -> int:
         """GPUs that the writer's model holds here."""
         return self.writer.gpus

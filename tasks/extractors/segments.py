@@ -42,6 +42,11 @@ class Segments:
         return self
 
     @property
+    def engine(self) -> str:
+        """No model, and so none."""
+        return "none"
+
+    @property
     def gpus(self) -> int:
         """None."""
         return 0

@@ -6,7 +6,7 @@ Reads a source and stores nothing. Results hold counts, names of spans and keys,
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from datetime import date
+from datetime import UTC, date
 from itertools import islice
 from typing import Any
 
@@ -125,11 +125,13 @@ class Check:
 
     Attributes:
         seen: Traces, or rows that are none.
+        of_day: Traces of the day; files without a day in their names may hold others.
         below: Fields whose share is below what is wanted, with that share.
     """
 
     files: Sequence[str]
     seen: int
+    of_day: int
     imported: int
     skipped: int
     fields: Sequence[FieldFound]
@@ -204,12 +206,13 @@ def check(
     keeper = GateKeeper(gates or Gates(), None)
     shared = {key: value for key, value in (extractor or {}).items() if key in CutSettings.model_fields}
     segments = extractors.load({"kind": "segments", **shared}, "recipe.extractor")
-    seen = imported = 0
+    seen = of_day = imported = 0
     rows = islice(_read(source, files, limit), limit)
     while group := list(islice(rows, AT_ONCE)):
         rejects = [one.reject for one in group if one.reject]
         good = [one for one in group if one.trace]
         seen += len(group)
+        of_day += sum(one.trace.timestamp.astimezone(UTC).date() == day for one in good if one.trace)
         for reject in rejects:
             counts.refused(reject.reason, reject.trace_id, reject.detail)
         table = to_table([one.trace for one in good if one.trace], range(1, len(good) + 1))
@@ -229,7 +232,7 @@ def check(
         for (name, reason), (text, examples) in counts.causes.items()
     ]  # fmt: skip
     causes.sort(key=lambda c: (FIELDS.index(c.field), -c.traces, c.reason))
-    return Check([f.path for f in files], seen, imported, seen - imported, fields, causes, below)
+    return Check([f.path for f in files], seen, of_day, imported, seen - imported, fields, causes, below)
 
 
 def find(source: Source, day: date, trace_id: str) -> tuple[Assembled, Sequence[Span]]:

@@ -71,7 +71,7 @@ def build_contexts(
     if first > last:
         raise UsageError(f"--from {first} is after --to {last}. Swap them.")
     config = load_nightly(config_path)
-    read_from = tuple(_source(s, str(config_path), config_path.resolve().parent) for s in config.sources)
+    read_from = tuple(source_of(s, str(config_path), config_path.resolve().parent) for s in config.sources)
     lake = Lake(config.lake, overlay, writer=writer)
     executor = executors.load(config.executor, config_path)
     gates = GateKeeper(config.gates, None if overlay else lake.hidden("gates"))
@@ -220,7 +220,12 @@ def _excepts(ctx: Context, variant: Variant) -> bool:
     return ctx.days == variant.days and bool(apps) and apps <= set(ctx.scope.without)
 
 
-def _source(settings: Mapping[str, object] | Path, where: str, base: Path) -> Source:
+def source_of(settings: Mapping[str, object] | Path, where: str, base: Path) -> Source:
+    """A source of a nightly config.
+
+    Raises:
+        ConfigError: Its settings or its file are wrong.
+    """
     if isinstance(settings, Path):
         return sources.load(load_yaml(settings, "kind"), str(settings), settings.resolve().parent)
     return sources.load(settings, where, base)

@@ -81,6 +81,11 @@ class Scorer(keys.Versioned):
         return keys.version([own, {"earlier_questions": self.earlier_questions}]) if self.earlier_questions else own
 
     @property
+    def engine(self) -> str:
+        """Which engine runs its model."""
+        return "none"
+
+    @property
     def gpus(self) -> int:
         """GPUs that it holds while it scores."""
         return 0
@@ -105,6 +110,10 @@ class Runner(Protocol):
     """What runs the model of a scorer."""
 
     @property
+    def engine(self) -> str:
+        """Which engine runs it."""
+
+    @property
     def gpus(self) -> int:
         """GPUs that the model holds here."""
 
@@ -117,6 +126,11 @@ class ModelScorer(Scorer):
 
     def __init__(self, runner: Runner, model: object) -> None:
         self._runner, self.model = runner, model
+
+    @property
+    def engine(self) -> str:
+        """Which engine runs the model."""
+        return self._runner.engine
 
     @property
     def gpus(self) -> int:

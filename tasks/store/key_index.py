@@ -8,6 +8,7 @@ import sqlite3
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import closing
 from hashlib import blake2b
+from pathlib import Path
 
 from tasks.core.schemas import Table
 from tasks.store.lake import Lake, Part
@@ -85,3 +86,20 @@ def _hashes(keys: Iterable[str]) -> Iterator[int]:
         yield int.from_bytes(
             blake2b(key.encode("utf-8", "surrogatepass"), digest_size=8).digest(), "little", signed=True
         )
+
+
+def damaged_indexes(lake: Lake) -> tuple[int, list[tuple[Path, str]]]:
+    """The number of index files of a lake, and those that are damaged, with the reason; changes nothing."""
+    files = sorted((lake.root / ".index").glob("*.sqlite"))
+    found: list[tuple[Path, str]] = []
+    for path in files:
+        try:
+            with closing(sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro", uri=True)) as index:
+                (state,) = index.execute("PRAGMA quick_check(1)").fetchone()
+        except sqlite3.OperationalError:
+            continue  # a run writes it
+        except sqlite3.DatabaseError as error:
+            state = str(error)
+        if state != "ok":
+            found.append((path, state.splitlines()[0]))
+    return len(files), found

@@ -11,7 +11,7 @@ import secrets
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
-from datetime import date
+from datetime import UTC, date, datetime
 from pathlib import Path
 
 import polars as pl
@@ -256,6 +256,19 @@ class Lake:
             wait: Wait until whoever has it is done, instead of failing.
         """
         return RunLock(self.root, holder, "" if self.writer == "run" else f"-{self.writer}", self._suffix, wait=wait)
+
+    def holder(self) -> tuple[str, datetime] | None:
+        """Who holds the lock, and since when; None where nobody does. Changes nothing."""
+        lock = "" if self.writer == "run" else f"-{self.writer}"
+        note = self.root / f".lock{lock}.holder"
+        with suppress(OSError):  # there is no note, or it went away meanwhile
+            since, who = datetime.fromtimestamp(note.stat().st_mtime, UTC), note.read_text(encoding="utf-8")
+            try:
+                with FileLock(self.root / f".lock{lock}", timeout=0):
+                    return None  # a process that was killed has left the note
+            except Timeout:
+                return who, since
+        return None
 
     @property
     def _suffix(self) -> str:

@@ -1,0 +1,1 @@
+"""`leadline doctor`: would a night run here tonight?"""

@@ -1,0 +1,287 @@
+"""What the facts about a machine and a config mean for tonight: one pure function per check.
+
+Left out: how the facts are found (`facts.py`), and how results are shown (`command.py`).
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from pathlib import Path
+from typing import Literal
+
+Status = Literal["ok", "warning", "problem"]
+LEAST_FREE, PLENTY_FREE = 200_000_000, 2_000_000_000  # bytes that a night needs besides the warehouse, and a reserve
+FRESH = timedelta(hours=36)  # a nightly that starts every 24 hours, and takes up to 12
+STUCK = timedelta(hours=24)
+DRIFT = timedelta(minutes=5)
+_UNKNOWN = "whether it is needed is not known: see config"
+
+
+@dataclass(frozen=True, slots=True)
+class Result:
+    """The result of a check.
+
+    Attributes:
+        status: `problem` stops a night tonight; `warning` does not.
+        remedy: What to do; empty where nothing is to be done.
+    """
+
+    check: str
+    status: Status
+    text: str
+    remedy: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Package:
+    """A package that Leadline requires.
+
+    Attributes:
+        wanted: Its requirement, such as `polars>=1.30`.
+        installed: The installed version; None if it is missing.
+        fits: Whether that version meets the requirement.
+    """
+
+    wanted: str
+    installed: str | None
+    fits: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Disk:
+    """A file system that a night writes to.
+
+    Attributes:
+        path: An existing folder on it.
+        holds: What is written there.
+        free: Bytes.
+        needed: Bytes of the files that a night writes a second time before it replaces them.
+        unwritable: Folders that this user may not write to.
+    """
+
+    path: Path
+    holds: Sequence[str]
+    free: int
+    needed: int
+    unwritable: Sequence[Path] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Night:
+    """A run of the nightly.
+
+    Attributes:
+        last_day: Last day that it was to complete.
+    """
+
+    status: str
+    started: datetime
+    ended: datetime | None
+    last_day: str
+    error: str | None = None
+
+
+def python(version: str, wanted: str, fits: bool, packages: Sequence[Package]) -> Result:
+    """The interpreter, and the packages that Leadline requires."""
+    if not fits:
+        return Result("python", "problem", f"Python {version}; Leadline needs {wanted}", f"Install Python {wanted}.")
+    wrong = [f"{p.wanted} ({p.installed or 'missing'})" for p in packages if not p.fits]
+    if any(p.installed is None for p in packages):
+        text = f"packages are missing or too old: {', '.join(wrong)}"
+        return Result("python", "problem", text, "Install Leadline again: pip install -r requirements.lock.")
+    if wrong:
+        text = f"other versions than Leadline was tested with: {', '.join(wrong)}"
+        return Result("python", "warning", text, "Install Leadline again: pip install -r requirements.lock.")
+    return Result("python", "ok", f"Python {version}, {len(packages)} packages")
+
+
+def disk(of: Disk) -> Result:
+    """The room for what a night writes."""
+    place = f"{of.path} ({', '.join(of.holds)})"
+    if of.unwritable:
+        names = ", ".join(map(str, of.unwritable))
+        return Result("disk", "problem", f"{names} can't be written by this user", "Grant access to it.")
+    text = f"{_bytes(of.free)} free at {place}"
+    if of.free < of.needed + LEAST_FREE:
+        wanted = _bytes(of.needed + LEAST_FREE)
+        return Result("disk", "problem", f"{text}; a night needs {wanted}", "Free space, or move `lake` in the config.")
+    if of.free < of.needed + PLENTY_FREE:
+        return Result("disk", "warning", text, f"Free space: {_bytes(of.needed + PLENTY_FREE)} are a safe reserve.")
+    return Result("disk", "ok", text)
+
+
+def gpu(local: Sequence[str] | None, found: Sequence[str], vllm: str | None) -> Result:
+    """The GPU for models that vLLM runs on this machine.
+
+    Args:
+        local: Judges and other models that vLLM runs here; None if the config can't be used.
+        found: Names of the GPUs.
+        vllm: The installed version; None if it is missing.
+    """
+    names = ", ".join(found) or "none"
+    if not local:
+        return Result("gpu", "ok", f"{names}; {_UNKNOWN if local is None else 'no model of the config needs one'}")
+    if found:
+        return Result("gpu", "ok", f"{names}, for {', '.join(local)}")
+    text = f"none, and vLLM runs {', '.join(local)} on this machine"
+    if vllm and "cpu" in vllm:
+        return Result("gpu", "warning", f"{text}: on the CPU, which is slow")
+    return Result("gpu", "problem", text, "Install the GPU's driver, or name a judge for the CPU or behind a server.")
+
+
+def vllm(local: Sequence[str] | None, installed: str | None) -> Result:
+    """vLLM, where a model needs it; see `gpu`."""
+    if not local:
+        need = _UNKNOWN if local is None else "no model of the config needs it"
+        return Result("vllm", "ok", f"{installed or 'not installed'}; {need}")
+    if installed is None:
+        text = f"not installed, and {', '.join(local)} needs it"
+        return Result("vllm", "problem", text, "pip install -r requirements-gpu.lock, where Leadline is installed.")
+    return Result("vllm", "ok", f"{installed}, for {', '.join(local)}")
+
+
+def prefect(url: str | None, installed: str | None, failure: str | None) -> Result:
+    """Prefect and its server.
+
+    Args:
+        url: Of the server; None if none is configured, empty if Prefect is turned off.
+        failure: Why the server does not answer; None if it does, or is not asked.
+    """
+    if url == "":
+        return Result("prefect", "ok", "turned off: PREFECT_API_URL is empty")
+    if installed is None:
+        return Result("prefect", "problem", "not installed", "Install Leadline again, or run with --no-prefect.")
+    if url is None:
+        return Result("prefect", "ok", f"{installed}; no server is configured, so each run starts a temporary one")
+    if failure:
+        text = f"the server {url} does not answer ({failure})"
+        return Result("prefect", "problem", text, "Start it (docs/operations.md), or run with --no-prefect.")
+    return Result("prefect", "ok", f"{installed}, server {url}")
+
+
+def clock(now: datetime, seen: Mapping[str, datetime]) -> Result:
+    """The clock, against times that are past: nights are days by this clock, in UTC.
+
+    Args:
+        seen: What happened when.
+    """
+    ahead = {what: at for what, at in seen.items() if at > now + DRIFT}
+    if ahead:
+        what, at = max(ahead.items(), key=lambda one: one[1])
+        text = f"it shows {now:%Y-%m-%d %H:%M} UTC, and {what} is of {at:%Y-%m-%d %H:%M} UTC"
+        return Result("clock", "problem", text, "Set the clock (timedatectl): a night is a day by it.")
+    text = f"{now:%Y-%m-%d %H:%M} UTC; a night that starts now completes {now.date() - timedelta(days=1)}"
+    return Result("clock", "ok", text)
+
+
+def config(path: Path, recipes: Sequence[str], failure: str | None) -> Result:
+    """The config with everything that it names.
+
+    Args:
+        recipes: Each with its judges, in words.
+        failure: The error in it, with its remedy.
+    """
+    if failure:
+        return Result("config", "problem", failure)
+    return Result("config", "ok", f"{path}: {'; '.join(recipes)}")
+
+
+def unchecked(name: str) -> Result:
+    """A check that needs a config that can't be read."""
+    return Result(name, "warning", "not checked: see config")
+
+
+def source(name: str, day: str, seen: int, of_day: int, most: int, failure: str | None) -> Result:
+    """A source of traces, and what it has of yesterday.
+
+    Args:
+        seen: Traces, or rows that are none; `most` are looked at.
+        of_day: Those of yesterday among them.
+        failure: Why it can't be read.
+    """
+    check = f"sources check {name}"
+    if failure:
+        return Result("source", "problem", f"{name}: {failure}", f"Correct it, and look again: leadline {check}")
+    if of_day:
+        return Result("source", "ok", f"{name}: {f'{of_day:,} or more' if seen >= most else f'{of_day:,}'} of {day}")
+    if seen >= most:
+        return Result("source", "ok", f"{name}: the first {most:,} traces are of other days than {day}")
+    text = f"{name}: {f'{seen:,} traces, none' if seen else 'nothing'} of {day}"
+    return Result("source", "warning", text, f"If there should be: leadline {check}")
+
+
+def lake(
+    path: Path,
+    nights: int | None,
+    holder: tuple[str, datetime] | None,
+    now: datetime,
+    beside: Sequence[str] = (),
+    *,
+    redacting: bool = False,
+) -> Result:
+    """The lake, and who works on it.
+
+    Args:
+        nights: That have traces; None before the first.
+        holder: Who holds the lock that a night needs, and since when.
+        beside: Who works on it beside a night: a backfill, a backup.
+        redacting: Whether a removal of texts is incomplete.
+    """
+    if holder:
+        who, since = holder
+        text = f"{path} is locked by {who}"
+        if now - since > STUCK:
+            return Result("lake", "problem", f"{text}, for {_age(now - since)}", "See whether it hangs; then end it.")
+        return Result("lake", "warning", text, "A night that starts before it ends has exit code 4: run it again then.")
+    if redacting:
+        text = f"{path}: a removal of texts was interrupted"
+        return Result("lake", "warning", text, "Complete it: leadline retention")
+    if nights is None:
+        return Result("lake", "ok", f"{path} does not exist yet: the first night makes it")
+    work = f"in use by {'; '.join(beside)}" if beside else "not locked"
+    return Result("lake", "ok", f"{path}: {nights} night{'' if nights == 1 else 's'}, {work}")
+
+
+def index(damaged: Sequence[tuple[Path, str]], number: int) -> Result:
+    """The index of keys. A night finds out most damage by itself, and makes the index again.
+
+    Args:
+        damaged: Files, and why they can't be read.
+        number: Of files.
+    """
+    if damaged:
+        text = "; ".join(f"{path} is damaged ({why})" for path, why in damaged)
+        files = " ".join(str(path) for path, _ in damaged)
+        return Result("index", "warning", text, f"Remove it: rm {files}. The next run makes it again.")
+    return Result("index", "ok", f"{number} file{'' if number == 1 else 's'}, whole" if number else "none yet")
+
+
+def last_night(good: Night | None, latest: Night | None, now: datetime) -> Result:
+    """The age of the last night that was completed.
+
+    Args:
+        good: The latest that was completed.
+        latest: The latest of all.
+    """
+    failed = ""
+    if latest and latest != good:
+        failed = f"; the run of {latest.started:%Y-%m-%d %H:%M} UTC is {latest.status}"
+        failed += f" ({latest.error})" if latest.error else ""
+    if good is None:
+        text = f"none yet{failed}"
+        remedy = "Run the same command again: leadline nightly"
+        return Result("last night", "warning", text, remedy) if failed else Result("last night", "ok", text)
+    ended = good.ended or good.started
+    text = f"{good.last_day}, completed {_age(now - ended)} ago{failed}"
+    if failed or now - ended > FRESH:
+        return Result("last night", "warning", text, "Look at the schedule and its log; then: leadline nightly")
+    return Result("last night", "ok", text)
+
+
+def _bytes(n: int) -> str:
+    return f"{n / 1e9:.1f} GB" if n >= 1e9 else f"{n / 1e6:.0f} MB"
+
+
+def _age(length: timedelta) -> str:
+    hours = length.total_seconds() / 3600
+    return f"{hours / 24:.0f} days" if hours >= 48 else f"{hours:.0f} h"
