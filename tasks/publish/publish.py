@@ -188,4 +188,4 @@ def _token(ctx: Context, days: list[date]) -> str:
     inputs += [[p.name] for p in ctx.lake.parts(FEEDBACK, str(days[-1]))]
     inputs += [[r["alert_id"], r["status"], str(r["change"]), str(r["until"])] for r in alerts_on(ctx, days[-1])]
     rows = [p.rows() for p in ctx.lake.parts(TRACE_SCORES, ctx.recipe, str(days[-1]))]
-    return keys.version([ctx.recipe, ctx.config.report.model_dump(exclude={"dir"}), inputs, rows])
+    return keys.version([ctx.recipe, ctx.config.report.model_dump(exclude={"dir", "prometheus"}), inputs, rows])

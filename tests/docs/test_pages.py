@@ -14,7 +14,7 @@ from kit.root import ROOT
 
 from flows.__main__ import LEADLINE
 from flows.nightly.summary import COLUMNS
-from tasks import extractors, judges, sources
+from tasks import executors, extractors, judges, sources
 from tasks.core import errors
 from tasks.core.config import Alerts, DuckLake, Nightly, Promotion, Recipe, Report, Sample, validate
 from tasks.core.errors import ConfigError
@@ -119,6 +119,7 @@ SHOWN = [
     (page.name, yaml.safe_load(block))
     for page in PAGES
     for block in re.findall(r"```yaml\n(.*?)```", page.read_text(encoding="utf-8"), re.DOTALL)
+    if not block.startswith("apiVersion:")  # for Kubernetes
 ]
 
 
@@ -135,6 +136,9 @@ def test_the_settings_that_the_pages_show_are_accepted(shown: dict[str, Any]) ->
         return
     if "recipes" in shown:
         assert all((ROOT / "configs" / path).is_file() for path in shown["recipes"])
+        return
+    if "executor" in shown:
+        executors.load(shown["executor"], where)
         return
     sections = {
         "alerts": Alerts,
