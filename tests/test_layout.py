@@ -103,6 +103,8 @@ ELSEWHERE = {
     "tasks/sources/tabular/columns.py": "sources/test_table.py",
     "tasks/sources/tabular/database.py": "sources/test_sql.py",
     "tasks/sources/tabular/rows.py": "sources/test_table.py",
+    "tasks/store/lock.py": "store/test_lake.py",
+    "tasks/store/refusals.py": "store/test_objects.py",
     "tasks/store/backup.py": "flows/lake/test_backup.py",
     "tasks/text/languages.py": "text/test_declines.py",
     "tasks/text/sentences.py": "extractors/test_sentences.py",

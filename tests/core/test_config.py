@@ -30,7 +30,7 @@ def mistake(tmp_path: Path, text: str | bytes) -> str:
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"extra": 1}, ": extra is not a known key. The keys here are lake, warehouse, report, sources, sample, private, recipe, recipes, gates, limits, alerts, retention, promotion."),
+        ({"extra": 1}, ": extra is not a known key. The keys here are lake, lake_cache, warehouse, report, sources, sample, private, recipe, recipes, gates, limits, alerts, retention, promotion."),
         ({"gate": {}}, ": gate is not a known key. Did you mean 'gates'."),
         ({"recipe": {"judge": "j", "pairing": {"windowwords": 3}}}, ": recipe.pairing.windowwords is not a known key. Did you mean 'window_words'."),
         ({"report": {"directory": "x", "dir": "y"}}, ": report.directory is not a known key. The keys here are dir, max_trace_pages."),
@@ -41,6 +41,9 @@ def mistake(tmp_path: Path, text: str | bytes) -> str:
         ({"gates": {"volume_ratio": 1}}, ": gates.volume_ratio is 1. It should be greater than 1."),
         ({"limits": {"part_traces": "many"}}, ": limits.part_traces is 'many'. It should be a valid integer, unable to parse string as an integer."),
         ({"limits": {"memory_limit": "lots"}}, r": limits.memory_limit is 'lots'. It should match pattern '^\d+ ?(MB|GB)$'."),
+        ({"lake": "gs://b/lake"}, ": lake is 'gs://b/lake'. It should be a folder, or s3://BUCKET/PREFIX with letters, digits and . _ - in it."),
+        ({"lake": "s3:/b/lake"}, ": lake is 's3:/b/lake'. It should be a folder, or s3://BUCKET/PREFIX with letters, digits and . _ - in it."),
+        ({"lake": "s3://b/../other"}, ": lake is 's3://b/../other'. It should be a folder, or s3://BUCKET/PREFIX with letters, digits and . _ - in it."),
         ({"sources": []}, ": sources is []. It should have at least 1 item after validation, not 0."),
         ({"gates": None}, ": gates is None. It should be a valid dictionary or instance of Gates."),
     ],

@@ -7,11 +7,13 @@ from pathlib import Path
 from typing import Annotated, Any, Literal, TypeVar, get_args
 
 import yaml
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError, ValidationInfo
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, ValidationInfo
 
 from tasks.core.errors import ConfigError
-from tasks.core.paths import CONFIG
+from tasks.core.paths import CONFIG, ObjectUrl
 
+# As S3 allows them; a prefix must also be a path for DuckDB and for copies on a disk.
+BUCKET = re.compile(r"s3://[a-z0-9][a-z0-9.-]{1,61}[a-z0-9](/[A-Za-z0-9_-][A-Za-z0-9._-]*)*/?")
 M = TypeVar("M", bound=BaseModel)
 
 
@@ -20,7 +22,17 @@ def placed(path: Path, info: ValidationInfo) -> Path:
     return Path((info.context["base"] / path.expanduser()).resolve()) if info.context else path
 
 
+def _lake_place(value: object, info: ValidationInfo) -> object:
+    """A path relative to the folder of the config file, or a place on object storage."""
+    if isinstance(value, str) and re.match(r"[a-zA-Z][a-zA-Z0-9+.-]+:/", value):
+        if not BUCKET.fullmatch(value):
+            raise ValueError("Should be a folder, or s3://BUCKET/PREFIX with letters, digits and . _ - in it")
+        return ObjectUrl(value.rstrip("/"))
+    return placed(Path(value), info) if isinstance(value, str | Path) else value
+
+
 ConfigPath = Annotated[Path, AfterValidator(placed)]
+LakePlace = Annotated[Path | ObjectUrl, BeforeValidator(_lake_place)]
 Share = Annotated[float, Field(ge=0, le=1)]
 Pattern = Literal[
     "citation_drift",
