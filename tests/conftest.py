@@ -197,7 +197,7 @@ def serving(command: Sequence[str], url: str, log: Path, env: Mapping[str, str])
 def s3_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     """URL of an S3 server."""
     port = free_port()
-    command = [sys.executable, str(Path(__file__).parent / "kit" / "s3_server.py"), str(port)]
+    command = [sys.executable, str(Path(__file__).parent / "kit" / "stores" / "s3_server.py"), str(port)]
     # A process of its own: its web framework leaves objects behind that vLLM trips over.
     with serving(command, f"http://127.0.0.1:{port}/moto-api/", tmp_path_factory.mktemp("moto") / "log", os.environ):
         yield f"http://127.0.0.1:{port}"
