@@ -239,5 +239,7 @@ def test_what_a_store_refuses_has_a_remedy(
 def test_a_store_that_can_not_be_reached(tmp_path: Path) -> None:
     with answering(DONE) as (url, _):
         pass
-    with pytest.raises(StorageError, match=r"can't be reached\. Check the network and AWS_ENDPOINT_URL, then run again"):
+    with pytest.raises(
+        StorageError, match=r"can't be reached\. Check the network and AWS_ENDPOINT_URL, then run again"
+    ):
         reaching(url, tmp_path).read("t/a")

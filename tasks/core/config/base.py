@@ -7,7 +7,16 @@ from pathlib import Path
 from typing import Annotated, Any, Literal, TypeVar, get_args
 
 import yaml
-from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, ValidationInfo
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    ConfigDict,
+    Field,
+    PlainValidator,
+    ValidationError,
+    ValidationInfo,
+    WithJsonSchema,
+)
 
 from tasks.core.errors import ConfigError
 from tasks.core.paths import CONFIG, ObjectUrl
@@ -22,17 +31,23 @@ def placed(path: Path, info: ValidationInfo) -> Path:
     return Path((info.context["base"] / path.expanduser()).resolve()) if info.context else path
 
 
-def _lake_place(value: object, info: ValidationInfo) -> object:
+def _lake_place(value: object, info: ValidationInfo) -> Path | ObjectUrl:
     """A path relative to the folder of the config file, or a place on object storage."""
     if isinstance(value, str) and re.match(r"[a-zA-Z][a-zA-Z0-9+.-]+:/", value):
         if not BUCKET.fullmatch(value):
             raise ValueError("Should be a folder, or s3://BUCKET/PREFIX with letters, digits and . _ - in it")
         return ObjectUrl(value.rstrip("/"))
-    return placed(Path(value), info) if isinstance(value, str | Path) else value
+    if not isinstance(value, str | Path):
+        raise ValueError("Should be a folder, or s3://BUCKET/PREFIX")  # noqa: TRY004 - pydantic reports it
+    return placed(Path(value), info)
 
 
 ConfigPath = Annotated[Path, AfterValidator(placed)]
-LakePlace = Annotated[Path | ObjectUrl, BeforeValidator(_lake_place)]
+LakePlace = Annotated[
+    Path | ObjectUrl,
+    PlainValidator(_lake_place, json_schema_input_type=str),
+    WithJsonSchema({"type": "string", "format": "path"}),
+]
 Share = Annotated[float, Field(ge=0, le=1)]
 Pattern = Literal[
     "citation_drift",

@@ -179,7 +179,8 @@ class Nightly(Settings):
     """The whole of `configs/nightly.yaml`.
 
     Attributes:
-        lake: Folder of the lake, or its place on object storage: `s3://bucket/prefix`.
+        lake: Folder of the lake, the Parquet files from which everything else is derived; or its place on object
+            storage, `s3://bucket/prefix`.
         lake_cache: Folder of this machine for copies of a lake that is on object storage.
         recipe: The recipe for every trace; this or `recipes`.
         recipes: Several recipes for the same traces: paths of recipe files, or inline recipes. Shared results are
