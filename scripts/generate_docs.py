@@ -109,7 +109,6 @@ MEANINGS = {
     "question_repeats.faithfulness_mean": "Mean faithfulness of its scored traces.",
     "question_repeats.faithfulness_spread": "Their standard deviation; null with fewer than two.",
     "question_repeats.faithfulness_range": "Highest − lowest.",
-    "Nightly.lake": "Directory of the lake: the Parquet files from which everything else is derived.",
     "Nightly.warehouse": "The DuckDB file that people query.",
     "Nightly.sources": "Sources of traces: paths of source files, or inline sources.",
     "Recipe.name": "A name for people. Renaming changes no number and starts no new recipe.",

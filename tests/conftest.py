@@ -8,15 +8,19 @@ import socket
 import subprocess
 import sys
 import urllib.request
+import uuid
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from types import ModuleType
 from typing import NamedTuple, TypeVar
 
+import boto3
 import pytest
 from hypothesis import settings
 from tenacity import RetryError, Retrying, retry_if_result, stop_after_delay, wait_fixed
+
+from tasks.core.paths import ObjectUrl
 
 # Read when torch is imported. Threads that wait for each other on busy cores take many times as long as one.
 os.environ["OMP_NUM_THREADS"] = "1"
@@ -187,6 +191,33 @@ def serving(command: Sequence[str], url: str, log: Path, env: Mapping[str, str])
             server.wait(30)
         except subprocess.TimeoutExpired:
             os.killpg(server.pid, signal.SIGKILL)
+
+
+@pytest.fixture(scope="session")
+def s3_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """URL of an S3 server."""
+    port = free_port()
+    command = [sys.executable, str(Path(__file__).parent / "kit" / "stores" / "s3_server.py"), str(port)]
+    # A process of its own: its web framework leaves objects behind that vLLM trips over.
+    with serving(command, f"http://127.0.0.1:{port}/moto-api/", tmp_path_factory.mktemp("moto") / "log", os.environ):
+        yield f"http://127.0.0.1:{port}"
+
+
+@pytest.fixture
+def bucket(s3_server: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> ObjectUrl:
+    """A place in a new bucket, and the variables that lead there."""
+    for name, value in {
+        "AWS_ACCESS_KEY_ID": "testing",
+        "AWS_SECRET_ACCESS_KEY": "testing",
+        "AWS_DEFAULT_REGION": "us-east-1",
+        "AWS_ENDPOINT_URL": s3_server,
+        "AWS_CONFIG_FILE": str(tmp_path / "none"),
+        "AWS_SHARED_CREDENTIALS_FILE": str(tmp_path / "none"),
+    }.items():
+        monkeypatch.setenv(name, value)
+    name = f"lake-{uuid.uuid4().hex}"
+    boto3.client("s3").create_bucket(Bucket=name)
+    return ObjectUrl(f"s3://{name}/of/a-team", tmp_path / "cache")
 
 
 @pytest.fixture(scope="session")

@@ -18,6 +18,7 @@ OTHERS = {"nights", "docs", "data", "configs", "sql", "kit"}
 # Files named by a subject that no single module of their room has, and why.
 SUBJECTS = {
     "flows/test_cli.py": "mistakes of any verb",
+    "flows/lake/test_object_storage.py": "every verb, where the lake is on object storage",
     "graders/test_derived_grades.py": "grades that follow from others, of several graders",
     "judges/test_asking_vllm.py": "all that ask a language model, with one that is loaded once",
     "judges/test_every_field.py": "the fields of every kind",
@@ -104,6 +105,8 @@ ELSEWHERE = {
     "tasks/sources/tabular/columns.py": "sources/test_table.py",
     "tasks/sources/tabular/database.py": "sources/test_sql.py",
     "tasks/sources/tabular/rows.py": "sources/test_table.py",
+    "tasks/store/lock.py": "store/test_lake.py",
+    "tasks/store/refusals.py": "store/test_objects.py",
     "tasks/store/backup.py": "flows/lake/test_backup.py",
     "tasks/text/languages.py": "text/test_declines.py",
     "tasks/text/sentences.py": "extractors/test_sentences.py",

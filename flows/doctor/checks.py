@@ -9,6 +9,8 @@ from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Literal
 
+from tasks.core.paths import ObjectUrl
+
 Status = Literal["ok", "warning", "problem"]
 LEAST_FREE, PLENTY_FREE = 200_000_000, 2_000_000_000  # bytes that a night needs besides the warehouse, and a reserve
 FRESH = timedelta(hours=36)  # a nightly that starts every 24 hours, and takes up to 12
@@ -211,7 +213,7 @@ def source(name: str, day: str, seen: int, of_day: int, most: int, failure: str 
 
 
 def lake(
-    path: Path,
+    path: Path | ObjectUrl,
     nights: int | None,
     holder: tuple[str, datetime] | None,
     now: datetime,
@@ -237,7 +239,7 @@ def lake(
         text = f"{path}: a removal of texts was interrupted"
         return Result("lake", "warning", text, "Complete it: leadline retention")
     if nights is None:
-        return Result("lake", "ok", f"{path} does not exist yet: the first night makes it")
+        return Result("lake", "ok", f"{path} has no night yet: the first run makes it")
     work = f"in use by {'; '.join(beside)}" if beside else "not locked"
     return Result("lake", "ok", f"{path}: {nights} night{'' if nights == 1 else 's'}, {work}")
 

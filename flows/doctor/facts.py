@@ -167,7 +167,7 @@ def _seen(lake: Lake | None) -> Mapping[str, datetime]:
 
 def _disks(settings: Nightly) -> Iterator[Disk]:
     """The file systems that a night writes to."""
-    places = {"lake": settings.lake, "warehouse": settings.warehouse.parent, "report": settings.report.dir}
+    places = {"lake": Lake(settings.lake).home, "warehouse": settings.warehouse.parent, "report": settings.report.dir}
     copied = settings.warehouse.stat().st_size if settings.warehouse.exists() else 0
     folders = {what: next(p for p in (path, *path.parents) if p.exists()) for what, path in places.items()}
     for device in dict.fromkeys(folder.stat().st_dev for folder in folders.values()):
@@ -194,9 +194,9 @@ def _source(given: object, settings: Nightly, path: Path, now: datetime) -> Resu
 
 
 def _lake(lake: Lake, now: datetime) -> Result:
-    nights = len({p.date for p in lake.parts(TRACES)}) if lake.root.exists() else None
+    nights = len({p.date for p in lake.parts(TRACES)}) or None
     others = [Lake(lake.root, writer=writer).holder() for writer in (BACKFILL, backup.WRITER)]
-    redacting = (lake.root / PENDING).exists()
+    redacting = lake.note(PENDING) is not None
     return checks.lake(
         lake.root, nights, lake.holder(), now, [other[0] for other in others if other], redacting=redacting
     )

@@ -39,7 +39,7 @@ def backup(
     Example: leadline backup /mnt/backup/leadline
     """
     lake = Lake(load_nightly(config).lake)
-    if not any((lake.root / name).is_dir() for name in TABLES):
+    if not any(lake.parts(table) for table in TABLES.values()):
         raise UsageError(f"{lake.root}: there is no lake to back up. Correct `lake` in the config.")
     with locked(Lake(lake.root, writer=store.WRITER), "backup"):
         again = _made_again(lake, config, without_paid=without_paid)
@@ -68,7 +68,7 @@ def restore(
         print_lines(f"{folder}: {len(manifest.files):,} files of {manifest.ended_at:%Y-%m-%d %H:%M} UTC are whole.")
         return
     lake = Lake(load_nightly(config).lake)
-    with locked_whole(lake, "restore"):
+    with locked_whole(lake, "restore", restoring=True):
         manifest = store.restore(folder, lake)
     print_lines(f"{lake.root}: {len(manifest.files):,} files of {manifest.ended_at:%Y-%m-%d %H:%M} UTC were restored.")
     option = config_option(config)

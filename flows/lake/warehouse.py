@@ -26,7 +26,6 @@ from tasks.core.paths import CONFIG
 from tasks.core.schemas import TABLES
 from tasks.publish.publish import rebuild as rebuild_warehouse
 from tasks.store.lake import Lake
-from tasks.store.lake import check as check_parts
 from tasks.store.warehouse import Warehouse, query
 
 SHEET_ROWS = 1_048_576
@@ -160,7 +159,7 @@ def check(
     damaged = []
     for table, part in parts:
         try:
-            check_parts([part.path])
+            part.check(again=True)
         except DamagedError as error:
             damaged.append((table, part))
             print_lines(str(error))

@@ -71,7 +71,7 @@ class Local:
     def slots(self, lake: Lake) -> Slots:
         """See `Runner`."""
         if not self.prefect_slots:
-            return FileSlots(lake.root)
+            return FileSlots(lake.home)
         from flows.runtime.temporary_server import quiet  # noqa: PLC0415
 
         quiet()
@@ -154,25 +154,27 @@ class Run:
         return self.record.refused(self.main)
 
 
-def locked(lake: Lake, doing: str, *, wait: bool = False) -> AbstractContextManager[None]:
+def locked(lake: Lake, doing: str, *, wait: bool = False, restoring: bool = False) -> AbstractContextManager[None]:
     """The lake's lock; another run's message says who has it.
 
     Args:
         doing: The verb, with its days.
         wait: Wait for it.
+        restoring: Also where a restore was broken off.
 
     Raises:
         BusyError: Another run has it.
     """
-    return lake.lock(f"leadline {doing}, process {os.getpid()}, since {datetime.now(UTC):%H:%M:%S} UTC", wait=wait)
+    holder = f"leadline {doing}, process {os.getpid()}, since {datetime.now(UTC):%H:%M:%S} UTC"
+    return lake.lock(holder, wait=wait, restoring=restoring)
 
 
 @contextmanager
-def locked_whole(lake: Lake, doing: str) -> Iterator[None]:
+def locked_whole(lake: Lake, doing: str, *, restoring: bool = False) -> Iterator[None]:
     """The locks of all that write the lake, and of its backup, see `locked`: no file is read or replaced meanwhile."""
-    with locked(lake, doing), ExitStack() as locks:
+    with locked(lake, doing, restoring=restoring), ExitStack() as locks:
         for writer in (BACKFILL, backup.WRITER):
-            locks.enter_context(locked(Lake(lake.root, writer=writer), doing))
+            locks.enter_context(locked(Lake(lake.root, writer=writer), doing, restoring=restoring))
         yield
 
 

@@ -61,6 +61,28 @@ class FoundError(LeadlineError):
     exit_code = 5
 
 
+class StorageError(LeadlineError):
+    """Object storage did not answer, or asked to slow down: worth a retry. Exit code 1."""
+
+    transient = True
+
+
+class ChangedError(LeadlineError):
+    """A file of the lake was replaced while it was worked on: exit code 1.
+
+    Args:
+        where: The file.
+    """
+
+    transient = True
+
+    def __init__(self, where: str) -> None:
+        super().__init__(
+            f"{where}: another process has replaced it meanwhile. Nothing was written over; run again, and see that "
+            "only one run works on this lake."
+        )
+
+
 class SourceError(LeadlineError):
     """A source could not be read (missing, no permission, connection lost): exit code 1."""
 

@@ -1,7 +1,7 @@
 """Ingest and validate: source files into `traces` and `feedback`, refused rows into `quarantine`, files into `sources`.
 
 Everything is staged beside the lake first. Only when the whole run's share of refused rows is within the limit are
-the staged parts renamed into place, and each file's ledger row is written after its parts. A file without a ledger row
+the staged parts moved into place, and each file's ledger row is written after its parts. A file without a ledger row
 is read again from the start.
 
 No part of `traces` is removed. Where a file without a row has parts in the lake, what it lacks is added to them; where
@@ -310,7 +310,7 @@ class _Ingest:
             shares[day] = pl.concat([known, decided.join(new, on=stratum, how="semi")])
             if new.height:
                 self._ctx.lake.write(SAMPLES, "day", shares[day].sort(stratum).to_arrow(), str(day))
-        kept = replace(self.staging, lake=Lake(self.staging.lake.root / "sampled"), parts={})
+        kept = replace(self.staging, lake=Lake(self.staging.lake.home / "sampled"), parts={})
         for f in files:
             f.parts = ledger.free_names(f.name, self._there.get(f.name, ()))
             waiting: dict[date, list[pa.Table]] = {}
@@ -482,14 +482,12 @@ def _reasons(files: list[_File], most: int | None = None) -> str:
 
 
 def _commit(lake: Lake, staged: dict[str, list[Part]], files: list[_File]) -> dict[date, int]:
-    """Rename staged parts into the lake, store feedback, then a ledger row for each file; new traces per day."""
+    """Move staged parts into the lake, store feedback, then a ledger row for each file; new traces per day."""
     days: Counter[date] = Counter()
     for f in files:
         for part in staged[f.name]:
             days[part.date] += part.rows()
-            target = lake.path(TRACES, part.name, *part.partition)
-            target.parent.mkdir(parents=True, exist_ok=True)
-            part.path.replace(target)
+            lake.take(TRACES, part)
     _store_feedback(lake, files)
     for f in files:
         ingested = f.ingested + f.found

@@ -7,6 +7,7 @@ what that one had stored, and two that judge the same shard store it once.
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
+from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
@@ -50,7 +51,7 @@ class JudgeWork:
 
     def check(self) -> None:
         """Raises EngineError where the lake is not the one of the run."""
-        if not self.lake.root.exists() or self.lake.salt() != self.salt:
+        if (isinstance(self.lake.root, Path) and not self.lake.root.exists()) or self.lake.salt() != self.salt:
             raise EngineError(
                 f"{self.lake.root}: is not the lake of this run. Give all machines the same storage under this path."
             )

@@ -51,7 +51,7 @@ class OpenPart:
         missing: Keys of the rows to make; those that are made are removed.
         rows: Rows that it has and keeps.
         reused: Their number.
-        seen: Stamp of the file that they are from.
+        seen: Etag of the file that they are from.
     """
 
     lake: Lake
@@ -65,7 +65,7 @@ class OpenPart:
     missing: set[Key] = field(default_factory=set)
     rows: pa.Table | None = None
     reused: int = 0
-    seen: tuple[int, int] | None = None
+    seen: str | None = None
 
     @property
     def where(self) -> tuple[str, str]:
@@ -89,7 +89,7 @@ class OpenPart:
         if existing and not (state.open or state.scopes or (retry_failures and (state.failed or state.unparsable))):
             self.reused = existing.rows()
             return self
-        self.seen = existing.stamp() if existing else None
+        self.seen = existing.stamp().etag if existing else None
         keys, self.scopes = expected()
         if existing:
             rows = existing.read()
@@ -110,7 +110,7 @@ class OpenPart:
         rows = pl.DataFrame(pa.concat_tables(tables))
         with self.lake.alone():
             there = self.lake.find(self.table, self.name, *self.where)
-            if there and there.stamp() != self.seen:  # a nightly and a backfill may work on the same traces
+            if there and there.stamp().etag != self.seen:  # a nightly and a backfill may work on the same traces
                 others = pl.DataFrame(there.read(new.column_names).select(new.column_names).cast(new.schema))
                 others = others.join(rows, on=self.key, how="anti", nulls_equal=True, maintain_order="left")
                 rows = pl.concat([rows, others])
@@ -118,4 +118,4 @@ class OpenPart:
             counts = {name: rows.filter(failure).height for name, failure in self.failures.items()}
             token = State(open=len(self.missing), scopes=self.scopes, **counts).token
             self.rows = rows.to_arrow().cast(new.schema)
-            self.seen = self.lake.write(self.table, self.name, self.rows, *self.where, inputs=token).stamp()
+            self.seen = self.lake.write(self.table, self.name, self.rows, *self.where, inputs=token).stamp().etag

@@ -8,7 +8,6 @@ gone. Left out: the warehouse and the report, which are made again (`flows/lake/
 """
 
 import json
-import os
 import shutil
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass
@@ -139,17 +138,15 @@ def redact(lake: Lake, what: Due, now: datetime) -> list[StageResult]:
         StageResult("quarantine", computed=_redact_quarantine(lake, what)),
     ]
     for name in LEFTOVERS if lake.overlay is None else ():
-        for left in lake.root.glob(f".{name}*"):
+        for left in lake.home.glob(f".{name}*"):
             shutil.rmtree(left, ignore_errors=True)
     return done
 
 
 def pending(lake: Lake) -> list[date] | None:
     """Nights whose pages and tables may still show redacted texts; None where nothing is under way."""
-    for base in (lake.overlay, lake.root):
-        if base is not None and (note := base / PENDING).exists():
-            return [date.fromisoformat(d) for d in json.loads(note.read_text())]
-    return None
+    note = lake.note(PENDING)
+    return None if note is None else [date.fromisoformat(d) for d in json.loads(note)]
 
 
 def finish(lake: Lake, what: Due, now: datetime) -> None:
@@ -158,7 +155,7 @@ def finish(lake: Lake, what: Due, now: datetime) -> None:
         part = lake.find(REDACTIONS, _name(trace_id))
         assert part is not None  # noqa: S101 - it is what made the request due
         lake.write(REDACTIONS, part.name, part.frame().with_columns(redacted_at=pl.lit(now)).to_arrow())
-    (lake.root / PENDING).unlink(missing_ok=True)
+    lake.write_note(PENDING, None)
 
 
 def held(lake: Lake, trace_ids: Collection[str]) -> set[str]:
@@ -183,21 +180,26 @@ def _expired(part: Part, limit: date | None) -> bool:
 
 
 def _note(lake: Lake, nights: Collection[date]) -> None:
-    note = (lake.overlay or lake.root) / PENDING
-    fresh = note.with_suffix(".tmp")
-    fresh.write_text(json.dumps(sorted(map(str, {*(pending(lake) or []), *nights}))))
-    fresh.replace(note)
+    lake.write_note(PENDING, json.dumps(sorted(map(str, {*(pending(lake) or []), *nights}))).encode())
 
 
 def _rewrite(
-    lake: Lake, table: Table, part: Part, theirs: pl.Expr, also: dict[str, pl.Expr] | None = None, inputs: str = ""
+    lake: Lake,
+    table: Table,
+    part: Part,
+    theirs: pl.Expr,
+    also: dict[str, pl.Expr] | None = None,
+    inputs: str = "",
+    written_ns: int | None = None,
 ) -> None:
     """Write a part again, with the texts of some rows replaced (`REDACTED`) and with other changes to these rows."""
     values = {**REDACTED[table], **(also or {})}
+    seen = part.stamp()
     rows = frame(all_columns(part, table)).with_columns(
         pl.when(theirs).then(value).otherwise(pl.col(name)).alias(name) for name, value in values.items()
     )
-    lake.write(table, part.name, rows.to_arrow(), *part.partition, inputs=inputs or part.inputs())
+    token = inputs or part.inputs()
+    lake.write(table, part.name, rows.to_arrow(), *part.partition, inputs=token, replaces=seen, written_ns=written_ns)
 
 
 def _due_traces(part: Part, what: Due) -> pl.Expr:
@@ -276,8 +278,8 @@ def _redact_quarantine(lake: Lake, what: Due) -> int:
     found = 0
     ids = naming(what.traces)
     for part in lake.parts(QUARANTINE):
-        before = part.path.stat()
-        written = datetime.fromtimestamp(before.st_mtime, UTC).date()  # a row may have no date, or one ahead
+        refused_ns = part.written_ns()
+        written = datetime.fromtimestamp(refused_ns / 1e9, UTC).date()  # a row may have no date, or one ahead
         theirs = pl.col("trace_id").is_in(what.traces)
         if what.texts is not None:
             theirs |= pl.min_horizontal("date", pl.lit(written)) < what.texts
@@ -288,8 +290,6 @@ def _redact_quarantine(lake: Lake, what: Due) -> int:
         theirs &= pl.col("raw") != ""
         if n := int(frame(all_columns(part, QUARANTINE)).select(theirs.sum()).item()):
             _note(lake, ())
-            _rewrite(lake, QUARANTINE, part, theirs)
-            path = lake.path(QUARANTINE, part.name)
-            os.utime(path, ns=(before.st_atime_ns, before.st_mtime_ns))  # still refused when it was
+            _rewrite(lake, QUARANTINE, part, theirs, written_ns=refused_ns)  # still refused when it was
             found += n
     return found

@@ -14,6 +14,7 @@ from tasks.core.schemas import QUARANTINE, RUNS
 from tasks.run.context import Context
 from tasks.run.result import StageResult, token_counts
 from tasks.store.lake import Part, from_rows
+from tasks.store.storage import Stamp
 
 BACKFILL = "backfill"  # the flow that has a lock of its own
 FIRST = 10  # refused rows
@@ -43,7 +44,7 @@ class Record:
     started: datetime = field(default_factory=lambda: datetime.now(UTC))
     stages: list[StageResult] = field(default_factory=list)
     recipes: Sequence[str] = ()
-    _refused_before: frozenset[tuple[str, int]] = frozenset()
+    _refused_before: frozenset[tuple[str, Stamp]] = frozenset()
 
     def __post_init__(self) -> None:
         self.run_id = f"{self.started:%Y%m%dT%H%M%S}-{secrets.token_hex(3)}"
@@ -133,12 +134,12 @@ def measured_rates(ctx: Context, judge_version: str) -> Rates | None:
     return None
 
 
-def _refused(ctx: Context) -> dict[tuple[str, int], Part]:
-    """Parts of `quarantine` by name and time of writing: a run may refuse again what an earlier one refused."""
-    found: dict[tuple[str, int], Part] = {}
+def _refused(ctx: Context) -> dict[tuple[str, Stamp], Part]:
+    """Parts of `quarantine` by name and version: a run may refuse again what an earlier one refused."""
+    found: dict[tuple[str, Stamp], Part] = {}
     for part in ctx.lake.parts(QUARANTINE):
         with suppress(FileNotFoundError):  # a backfill beside this run has accepted these rows meanwhile
-            found[part.name, part.path.stat().st_mtime_ns] = part
+            found[part.name, part.stamp()] = part
     return found
 
 

@@ -22,7 +22,8 @@ import msgspec
 from tasks.core import keys
 from tasks.core.errors import DamagedError, LeadlineError, UsageError
 from tasks.core.schemas import ALERTS, QUARANTINE, SAMPLES, SOURCES, TABLES, Table
-from tasks.store.lake import PENDING, SALT, Lake, Part, check
+from tasks.store.lake import PENDING, RESTORING, SALT, SUFFIX, Lake, Part, check_content
+from tasks.store.storage import Storage
 
 MANIFEST = "manifest.json"
 WRITER = "backup"  # its lock, see `Lake`
@@ -41,13 +42,13 @@ class File(msgspec.Struct, frozen=True):
         size: In bytes.
         sha256: Of the content, in hexadecimal.
         written: When the lake's file was written, in nanoseconds since 1970; some runs go by it.
-        state: Inode and time of change of the lake's file: if they are the same, so is the content.
+        etag: Of the lake's file: if it is the same, so is the content.
     """
 
     size: int
     sha256: str
     written: int
-    state: tuple[int, int]
+    etag: str
 
 
 class Manifest(msgspec.Struct):
@@ -107,18 +108,15 @@ def copy(
     days: set[date] = set()
     new = 0
     with _writing(folder):
-        for path, part, table in _files(lake):
-            name = path.relative_to(lake.root).as_posix()
+        for name, part, table in _files(lake):
             if part and table and left_out(table, part):
                 days.add(part.date)
                 continue
             had = before.files.get(name)
             try:
-                file, fresh = _add(path, folder, name, had)
-            except FileNotFoundError:
-                if not path.exists():  # a run has removed it just now
-                    continue
-                raise
+                file, fresh = _add(lake.storage, folder, name, had)
+            except FileNotFoundError:  # a run has removed it just now
+                continue
             except DamagedError as error:
                 damaged.append(str(error))
                 if had is None:
@@ -126,7 +124,7 @@ def copy(
                 file, fresh = had, False
             after.files[name] = file
             new += fresh
-        lost = [] if accept_loss else [n for n in before.files if n not in after.files and _lost(lake.root / n, n)]
+        lost = [] if accept_loss else [n for n in before.files if n not in after.files and _lost(lake, n)]
         if lost:
             raise LeadlineError(
                 f"{lake.root}: {len(lost):,} files that the backup has are gone: {_named(lost)}. No run removes them. "
@@ -168,44 +166,51 @@ def restore(folder: Path, lake: Lake) -> Manifest:
         LeadlineError: A file can't be written; the lake stays empty.
     """
     manifest = verify(folder)
-    there = [name for name in (*TABLES, *HIDDEN) if (lake.root / name).exists()]
+    held = lake.storage
+    if held.stamp(RESTORING):  # one that was killed; the lake was empty before it
+        _clear(lake)
+    there = [t.name for t in TABLES.values() if lake.parts(t)] + [name for name in HIDDEN if held.stamp(name)]
     if there:
         raise UsageError(
             f"{lake.root}: the lake is not empty (it has {', '.join(there[:3])}). Move it away, or name another "
             "`lake` in the config."
         )
-    staging = lake.root / ".restoring"
-    shutil.rmtree(staging, ignore_errors=True)  # of one that was killed
-    with _writing(staging):
-        try:
-            for name, file in manifest.files.items():
-                path = staging / name
-                path.parent.mkdir(parents=True, exist_ok=True)
-                shutil.copyfile(_place(folder, name, file), path)
-                os.utime(path, ns=(file.written, file.written))
-            os.sync()
-            for name in (*HIDDEN, *(table.name for table in reversed(ORDER))):
-                if (staging / name).exists():
-                    (staging / name).rename(lake.root / name)
-        finally:
-            shutil.rmtree(staging, ignore_errors=True)
+    held.put(RESTORING, b"")  # until it is complete, no run uses the lake
+    try:
+        for name, file in manifest.files.items():
+            with _reading(_place(folder, name, file)) as path:
+                held.put(name, path.read_bytes(), written_ns=file.written)
+    except BaseException:
+        _clear(lake)
+        raise
+    os.sync()
+    held.delete(RESTORING)
     return manifest
 
 
-def _files(lake: Lake) -> Iterator[tuple[Path, Part | None, Table | None]]:
-    """Files of the lake in the order in which they are copied; a table is listed when its turn comes."""
+def _clear(lake: Lake) -> None:
+    """Empty a lake again that a restore has begun to fill."""
+    for name, _, _ in _files(lake):
+        lake.storage.delete(name)
+    for table in TABLES:
+        shutil.rmtree(lake.home / table, ignore_errors=True)  # folders that are empty now
+    lake.storage.delete(RESTORING)
+
+
+def _files(lake: Lake) -> Iterator[tuple[str, Part | None, Table | None]]:
+    """Keys of the files of the lake in the order in which they are copied; a table is listed when its turn comes."""
     for hidden in HIDDEN:
-        if (lake.root / hidden).exists():
-            yield lake.root / hidden, None, None
+        if lake.storage.stamp(hidden):
+            yield hidden, None, None
     for table in ORDER:
         for part in lake.parts(table):
-            yield part.path, part, table
+            yield part.key, part, table
 
 
 def _claim(lake: Lake, folder: Path) -> Manifest:
     """The manifest of the folder's last copy; an empty one is written to a folder without."""
     mine = keys.key("backup of a lake", lake.salt(), size=keys.SHORT_HEX)
-    root, place = lake.root.resolve(), folder.resolve()
+    root, place = lake.home.resolve(), folder.resolve()
     if place == root or root in place.parents or place in root.parents:
         raise UsageError(f"{folder}: a backup can't be in its lake, nor around it ({lake.root}). Give another folder.")
     found = _manifest(folder)
@@ -246,9 +251,9 @@ def _belongs(name: PurePosixPath) -> bool:
     return (str(name) in HIDDEN or name.parts[0] in TABLES) and ".." not in name.parts
 
 
-def _lost(path: Path, name: str) -> bool:
+def _lost(lake: Lake, name: str) -> bool:
     """Whether a file is gone from the lake that no run removes."""
-    return any(name.startswith(f"{table.name}/") for table in STAYING) and not path.exists()
+    return any(name.startswith(f"{table.name}/") for table in STAYING) and not lake.storage.stamp(name)
 
 
 def _named(files: Sequence[object]) -> str:
@@ -259,7 +264,7 @@ def _place(folder: Path, name: str, file: File) -> Path:
     return folder / f"{name}.{file.sha256[: keys.SHORT_HEX]}"
 
 
-def _add(path: Path, folder: Path, name: str, had: File | None) -> tuple[File, bool]:
+def _add(held: Storage, folder: Path, name: str, had: File | None) -> tuple[File, bool]:
     """Copy a file, unless the copy has it; returns what the copy has then, and whether it was copied.
 
     Raises:
@@ -268,19 +273,19 @@ def _add(path: Path, folder: Path, name: str, had: File | None) -> tuple[File, b
     """
     is_there = had is not None and _size(_place(folder, name, had)) == had.size
     try:
-        with path.open("rb") as opened:  # one version of it, even if a run replaces it meanwhile
-            now = os.fstat(opened.fileno())
-            state = (now.st_ino, now.st_ctime_ns)
-            if had and is_there and had.state == state:
-                return had, False
-            data = opened.read()
+        stamp = held.stamp(name)
+        if had and is_there and stamp and had.etag == stamp.etag:
+            return had, False
+        data, now = held.read(name)
     except FileNotFoundError:
         raise
     except OSError as error:
-        raise DamagedError(f"{path}: can't be read ({error.strerror}). Check the disk, or grant access.") from error
-    if path.suffix == ".parquet":
-        check([path])  # a damaged part never replaces a good copy
-    file = File(len(data), hashlib.sha256(data).hexdigest(), now.st_mtime_ns, state)
+        raise DamagedError(
+            f"{held.where(name)}: can't be read ({error.strerror}). Check the disk, or grant access."
+        ) from error
+    if name.endswith(SUFFIX):
+        check_content(held.where(name), data)  # a damaged part never replaces a good copy
+    file = File(len(data), hashlib.sha256(data).hexdigest(), now.written_ns, now.etag)
     if had and is_there and had.sha256 == file.sha256:
         return file, False
     place = _place(folder, name, file)
@@ -325,6 +330,15 @@ def _remove_others(folder: Path, manifest: Manifest) -> int:
                 path.unlink()
                 removed += 1
     return removed
+
+
+@contextmanager
+def _reading(place: Path) -> Iterator[Path]:
+    """Name the remedy where a file of the copy can't be read."""
+    try:
+        yield place
+    except OSError as error:
+        raise LeadlineError(f"{place}: can't be read ({error.strerror}). Grant access, then run it again.") from error
 
 
 @contextmanager

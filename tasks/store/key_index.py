@@ -14,7 +14,7 @@ from tasks.core.schemas import Table
 from tasks.store.lake import Lake, Part
 
 MADE = (
-    "CREATE TABLE IF NOT EXISTS part (id INTEGER PRIMARY KEY, path TEXT UNIQUE, inode INTEGER, mtime_ns INTEGER)",
+    "CREATE TABLE IF NOT EXISTS part (id INTEGER PRIMARY KEY, path TEXT UNIQUE, etag TEXT)",
     "CREATE TABLE IF NOT EXISTS held (key INTEGER, part INTEGER, PRIMARY KEY (key, part)) WITHOUT ROWID",
 )
 
@@ -27,7 +27,7 @@ class KeyIndex:
     """
 
     def __init__(self, lake: Lake, table: Table, column: str) -> None:
-        self._path = lake.root / ".index" / f"{table.name}.sqlite"
+        self._path = lake.home / ".index" / f"{table.name}.sqlite"
         self._column = column
         self._changes = lake.overlay is None
 
@@ -62,16 +62,16 @@ class KeyIndex:
                 index.execute("BEGIN IMMEDIATE")
                 for statement in MADE:
                     index.execute(statement)
-            there = {path: (i, stamp) for i, path, *stamp in index.execute("SELECT * FROM part")}
-            return [self._number(index, part, *there.get(_path(part), (None, []))) for part in parts]
+            there = {path: (i, etag) for i, path, etag in index.execute("SELECT * FROM part")}
+            return [self._number(index, part, *there.get(_path(part), (None, ""))) for part in parts]
 
-    def _number(self, index: sqlite3.Connection, part: Part, number: int | None, stamp: list[int]) -> int | None:
-        now = part.stamp()
-        if tuple(stamp) == now or not self._changes:
-            return number if tuple(stamp) == now else None
+    def _number(self, index: sqlite3.Connection, part: Part, number: int | None, etag: str) -> int | None:
+        now = part.stamp().etag
+        if etag == now or not self._changes:
+            return number if etag == now else None
         # The keys of the part that this one replaces keep a number that is not asked for any more, or count as its own.
         index.execute("DELETE FROM part WHERE path = ?", [_path(part)])
-        new = index.execute("INSERT INTO part (path, inode, mtime_ns) VALUES (?, ?, ?)", [_path(part), *now]).lastrowid
+        new = index.execute("INSERT INTO part (path, etag) VALUES (?, ?)", [_path(part), now]).lastrowid
         keys = part.read([self._column])[self._column].unique().drop_null().to_pylist()
         index.executemany("INSERT OR IGNORE INTO held VALUES (?, ?)", ((key, new) for key in sorted(_hashes(keys))))
         return new

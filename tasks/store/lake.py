@@ -1,4 +1,4 @@
-"""The lake: Parquet parts under Hive-style directories, each written to a temporary file and renamed.
+"""The lake: Parquet parts under Hive-style directories, on a disk or on object storage (`storage.py`).
 
 A part is visible whole or not at all. Parts of `traces` are the unit of work: what later stages make of a part
 bears its name, so that "what is missing" is a comparison of file names. A part that depends on rows which may still
@@ -6,26 +6,35 @@ change (a repaired verdict) carries an `inputs` token in its metadata; a differe
 Nothing here knows what the tables mean.
 """
 
-import os
 import secrets
-from collections.abc import Iterable, Iterator, Mapping
-from contextlib import contextmanager, suppress
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from dataclasses import dataclass
-from datetime import UTC, date, datetime
+from datetime import date, datetime
 from pathlib import Path
+from typing import TYPE_CHECKING, TypeVar
 
 import polars as pl
 import pyarrow as pa
 import pyarrow.parquet as pq
-from filelock import BaseFileLock, FileLock, Timeout
+from filelock import FileLock
 
-from tasks.core.errors import BusyError, DamagedError, LeadlineError
+from tasks.core.errors import DamagedError, LeadlineError
+from tasks.core.paths import ObjectUrl
 from tasks.core.schemas import TABLES, Table
+from tasks.store.lock import RunLock
+from tasks.store.lock import holder as holder_of_lock
+from tasks.store.storage import Local, Stamp, Storage, storage
 
+if TYPE_CHECKING:
+    from tasks.store.objects import Objects
+
+T = TypeVar("T")
 INPUTS = b"leadline.inputs"
 SALT = ".salt"
 SUFFIX = ".parquet"
 PENDING = ".redacting"  # nights whose texts are being redacted, until their pages are gone
+RESTORING = ".restoring"  # there while a backup is being restored
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -33,13 +42,25 @@ class Part:
     """One Parquet file of a table; reading it raises DamagedError if it is damaged.
 
     Attributes:
+        key: Path in the storage.
         name: File name without suffix.
         partition: Values of the table's partition columns, as they stand in the path.
     """
 
-    path: Path
+    key: str
     name: str
     partition: tuple[str, ...]
+    storage: Storage
+
+    @property
+    def where(self) -> str:
+        """Its full name, for people."""
+        return self.storage.where(self.key)
+
+    @property
+    def path(self) -> Path:
+        """A file of this machine with its content: the part itself, or a copy."""
+        return self.storage.file(self.key)
 
     @property
     def date(self) -> date:
@@ -48,24 +69,55 @@ class Part:
 
     def inputs(self) -> str:
         """The token it was written with, or an empty string."""
-        with _whole(self.path):
-            metadata: dict[bytes, bytes] = pq.read_schema(self.path).metadata or {}
+        metadata: dict[bytes, bytes] = self._of_file(lambda path: pq.read_schema(path).metadata or {})
         return metadata.get(INPUTS, b"").decode()
 
-    def stamp(self) -> tuple[int, int]:
-        """What distinguishes this file from one that replaced it."""
-        found = self.path.stat()
-        return found.st_ino, found.st_mtime_ns
+    def stamp(self) -> Stamp:
+        """What distinguishes this version of it from those that replace it.
+
+        Raises:
+            FileNotFoundError: It is gone.
+        """
+        if (found := self.storage.stamp(self.key)) is None:
+            raise FileNotFoundError(self.where)
+        return found
+
+    def written_ns(self) -> int:
+        """When it counts as written, in nanoseconds since 1970; see `Lake.write`."""
+        return self.storage.written(self.key)
 
     def rows(self) -> int:
         """Number of rows, from the footer."""
-        with _whole(self.path):
-            return int(pq.read_metadata(self.path).num_rows)
+        return self._of_file(lambda path: int(pq.read_metadata(path).num_rows))
 
     def read(self, columns: list[str] | None = None) -> pa.Table:
         """The part's rows; `columns` may name nested ones (`chunks.list.element.chunk_id`)."""
-        with _whole(self.path), pq.ParquetFile(self.path, page_checksum_verification=True) as file:
-            return file.read(columns=columns)
+
+        def rows(path: Path) -> pa.Table:
+            with pq.ParquetFile(path, page_checksum_verification=True) as file:
+                return file.read(columns=columns)
+
+        return self._of_file(rows)
+
+    def check(self, *, again: bool = False) -> None:
+        """Read it to its end.
+
+        Args:
+            again: Don't rely on a copy of it on this machine.
+
+        Raises:
+            DamagedError: It is damaged.
+        """
+        self._of_file(_read_through, again=again)
+
+    def _of_file(self, action: Callable[[Path], T], *, again: bool = False) -> T:
+        try:
+            with _whole(self.where):
+                return action(self.storage.file(self.key, again=again))
+        except DamagedError:
+            if again or isinstance(self.storage, Local):
+                raise
+        return self._of_file(action, again=True)  # it may be the copy that is damaged
 
     def frame(self, columns: list[str] | None = None) -> pl.DataFrame:
         """The part's rows for polars; see `read`."""
@@ -73,7 +125,7 @@ class Part:
 
 
 @contextmanager
-def _whole(path: Path) -> Iterator[None]:
+def _whole(where: str) -> Iterator[None]:
     """Name the remedy for a part that can't be read; one that is gone, or may not be read, is not damaged."""
     try:
         yield
@@ -81,56 +133,66 @@ def _whole(path: Path) -> Iterator[None]:
         if isinstance(error, OSError) and error.errno is not None:
             raise
         reason = "".join(c if c.isprintable() else "?" for c in " ".join(str(error).split()))[:200]
-        raise damaged(path, reason) from error
+        raise damaged(where, reason) from error
 
 
-def damaged(path: Path, reason: str) -> DamagedError:
+def damaged(where: str, reason: str) -> DamagedError:
     """The error of a part, with what to do."""
-    table = next(above.name for above in path.parents if "=" not in above.name)
+    table = next((folder for folder in where.split("/")[-2::-1] if "=" not in folder), "")
     remedy = TABLES[table].remedy if table in TABLES else ""
-    return DamagedError(f"{path}: the part is damaged ({reason}). {remedy}")
+    return DamagedError(f"{where}: the part is damaged ({reason}). {remedy}")
 
 
-def check(paths: Iterable[Path]) -> None:
+def _read_through(source: Path | pa.BufferReader) -> None:
+    with pq.ParquetFile(source, page_checksum_verification=True) as file:
+        for batch in file.iter_batches():
+            batch.validate(full=True)
+
+
+def check_content(where: str, data: bytes) -> None:
+    """Read the bytes of a part to their end.
+
+    Raises:
+        DamagedError: They are damaged.
+    """
+    with _whole(where):
+        _read_through(pa.BufferReader(data))
+
+
+def check(parts: Iterable[Part]) -> None:
     """Read parts to their ends, to find out which of them is damaged.
 
     Raises:
         DamagedError: Of the first that is damaged; parts that are gone by now are skipped.
     """
-    for path in paths:
-        with suppress(FileNotFoundError), _whole(path), pq.ParquetFile(path, page_checksum_verification=True) as file:
-            for batch in file.iter_batches():
-                batch.validate(full=True)
-
-
-def _listed(top: str, depth: int, within: tuple[str, str] | None) -> Iterator[tuple[str, ...]]:
-    """Path of each Parquet file so many directories below `top`, and the values that these have in it."""
-    with suppress(FileNotFoundError), os.scandir(top) as entries:
-        for entry in entries:
-            if not depth:
-                if entry.name.endswith(SUFFIX) and not entry.name.startswith("."):
-                    yield (entry.path,)
-                continue
-            _, is_value, value = entry.name.partition("=")
-            if is_value and (depth > 1 or not within or within[0] <= value <= within[1]):
-                for path, *values in _listed(entry.path, depth - 1, within):
-                    yield path, value, *values
+    for part in parts:
+        with suppress(FileNotFoundError):
+            part.check()
 
 
 class Lake:
-    """Tables under one directory.
+    """Tables at one place.
 
     Args:
-        root: The lake's directory; made on the first write.
-        overlay: Where writes go instead, if given: reads see both. A dry run works on an overlay that is thrown away.
+        root: The lake's directory, made on the first write; or its place on object storage.
+        overlay: Directory where writes go instead, if given: reads see both. A dry run works on an overlay that is
+            thrown away.
         writer: Who writes. One process of each kind may at a time: a backfill works beside the nightly, and neither
             touches what the other leaves half done. Parts that both write are changed by `alone`.
     """
 
-    def __init__(self, root: Path, overlay: Path | None = None, *, writer: str = "run") -> None:
+    def __init__(self, root: Path | ObjectUrl, overlay: Path | None = None, *, writer: str = "run") -> None:
         self.root = root
         self.overlay = overlay
         self.writer = writer
+        self._suffix = "tmp" if writer == "run" else f"{writer}-tmp"
+        self.storage = storage(root, self._suffix)
+        self._top: Storage = Local(overlay, self._suffix) if overlay else self.storage
+
+    @property
+    def home(self) -> Path:
+        """The directory of this machine for what belongs to the lake and is no table."""
+        return self.storage.home
 
     def parts(self, table: Table, *partition: str, days: tuple[date, date] | None = None) -> list[Part]:
         """Parts of a table in the order of their paths, those of one partition prefix if given.
@@ -140,22 +202,23 @@ class Lake:
                 looked for.
         """
         found: dict[tuple[str, ...], Part] = {}
-        within = (str(days[0]), str(days[1])) if days else None
-        for base in (self.root, self.overlay):
-            if base is not None:
-                dirs = (f"{k}={v}" for k, v in zip(table.partition, partition, strict=False))
-                top, open_columns = (base / table.name).joinpath(*dirs), len(table.partition) - len(partition)
-                for path, *values in _listed(str(top), open_columns, within):
-                    name = path.rpartition("/")[2].removesuffix(SUFFIX)
-                    found[*partition, *values, name] = Part(Path(path), name, (*partition, *values))
+        between = (str(days[0]), str(days[1])) if days else None
+        folder, depth = _folder(table, partition), len(table.partition) - len(partition)
+        for base in dict.fromkeys((self.storage, self._top)):
+            for key in base.keys(folder, depth, between):
+                *folders, file = key.split("/")
+                if file.endswith(SUFFIX):
+                    values = tuple(f.partition("=")[2] for f in folders[1:])
+                    name = file.removesuffix(SUFFIX)
+                    found[*values, name] = Part(key, name, values, base)
         return [found[k] for k in sorted(found)]
 
     def find(self, table: Table, name: str, *partition: str) -> Part | None:
         """The part of that name, if it is there."""
-        dirs = [f"{k}={v}" for k, v in zip(table.partition, partition, strict=True)]
-        for base in (self.overlay, self.root):
-            if base is not None and (path := (base / table.name).joinpath(*dirs, f"{name}.parquet")).exists():
-                return Part(path, name, partition)
+        key = _key(table, name, partition)
+        for base in dict.fromkeys((self._top, self.storage)):
+            if base.stamp(key):
+                return Part(key, name, partition, base)
         return None
 
     def frame(self, table: Table, *partition: str, columns: list[str] | None = None) -> pl.DataFrame:
@@ -168,34 +231,20 @@ class Lake:
         found = (self.find(table, name, *partition) for table in tables)
         return all(part is not None and part.inputs() == inputs for part in found)
 
-    def salt(self) -> str:
-        """The beginning of this lake's hashes of texts, so that nobody can confirm a guess of a text; made once."""
-        for base in (self.root, self.overlay):
-            if base is not None and (path := base / SALT).exists():
-                return path.read_text(encoding="ascii")
-        path = (self.overlay or self.root) / SALT
-        path.parent.mkdir(parents=True, exist_ok=True)
-        with suppress(FileExistsError):  # another process made it meanwhile
-            fresh = path.with_name(f"{SALT}.{secrets.token_hex(4)}")
-            fresh.write_text(secrets.token_hex(16), encoding="ascii")
-            try:
-                path.hardlink_to(fresh)
-            finally:
-                fresh.unlink()
-        return path.read_text(encoding="ascii")
-
     def values(self, table: Table, *partition: str) -> list[str]:
         """Values of the next partition column under a partition prefix, sorted."""
         return sorted({p.partition[len(partition)] for p in self.parts(table, *partition)})
 
-    def path(self, table: Table, name: str, *partition: str) -> Path:
-        """Where a part is written."""
-        base = self.overlay or self.root
-        dirs = (f"{k}={v}" for k, v in zip(table.partition, partition, strict=True))
-        return (base / table.name).joinpath(*dirs, f"{name}.parquet")
-
     def write(
-        self, table: Table, name: str, rows: pa.Table, *partition: str, inputs: str = "", once: bool = False
+        self,
+        table: Table,
+        name: str,
+        rows: pa.Table,
+        *partition: str,
+        inputs: str = "",
+        once: bool = False,
+        replaces: Stamp | None = None,
+        written_ns: int | None = None,
     ) -> Part:
         """Write one part, replacing one of the same name.
 
@@ -204,118 +253,125 @@ class Lake:
             partition: Values of the partition columns.
             inputs: Token of what the rows were computed from.
             once: Keep a part of the same name instead, also one that another process is just writing.
+            replaces: The version that it may replace; without it, any.
+            written_ns: When it counts as written; by default now.
 
         Raises:
-            LeadlineError: The disk is full or the directory can't be written.
+            LeadlineError: The disk is full or the place can't be written.
+            ChangedError: Another version is there than the one it may replace.
         """
         filled = conform(rows, table, partition)
         if inputs:
             filled = filled.replace_schema_metadata({INPUTS: inputs.encode()})
-        path = self.path(table, name, *partition)
-        temporary = path.with_name(f".{name}.{secrets.token_hex(4)}.{self._suffix}")
-        try:
-            path.parent.mkdir(parents=True, exist_ok=True)
-            pq.write_table(filled, temporary, compression="zstd", compression_level=1, write_page_checksum=True)
-            if once:
-                with suppress(FileExistsError):
-                    path.hardlink_to(temporary)
-                temporary.unlink()
-            else:
-                temporary.replace(path)
-        except OSError as error:
-            with suppress(OSError):  # there may be no such directory
-                temporary.unlink()
-            raise LeadlineError(
-                f"{path}: can't be written ({error.strerror}). Free space or grant access, then run again; "
-                "what is done so far is kept."
-            ) from error
-        return Part(path, name, partition)
+        sink = pa.BufferOutputStream()
+        pq.write_table(filled, sink, compression="zstd", compression_level=1, write_page_checksum=True)
+        key, data = _key(table, name, partition), memoryview(sink.getvalue())
+        if once:
+            self._top.create(key, data)
+        else:
+            # An overlay has no version yet of what it replaces.
+            expected = replaces.etag if replaces and not self.overlay else None
+            self._top.put(key, data, expected=expected, written_ns=written_ns)
+        return Part(key, name, partition, self._top)
+
+    def take(self, table: Table, part: Part) -> None:
+        """Move a part of a lake on this machine here; where both are on one disk, it is renamed."""
+        self._top.take(_key(table, part.name, part.partition), part.path)
 
     def drop(self, table: Table, name: str, *partition: str) -> None:
         """Remove a part where it would be written, if it is there."""
-        self.path(table, name, *partition).unlink(missing_ok=True)
+        self._top.delete(_key(table, name, partition))
+
+    def note(self, name: str) -> bytes | None:
+        """The content of a hidden file beside the tables; None if it is not there."""
+        for base in dict.fromkeys((self._top, self.storage)):
+            with suppress(FileNotFoundError):
+                return base.read(name)[0]
+        return None
+
+    def write_note(self, name: str, content: bytes | None) -> None:
+        """Write such a file, or remove it."""
+        if content is None:
+            self._top.delete(name)
+        else:
+            self._top.put(name, content)
+
+    def salt(self) -> str:
+        """The beginning of this lake's hashes of texts, so that nobody can confirm a guess of a text; made once."""
+        found = self.note(SALT)
+        if found is None:
+            self._top.create(SALT, secrets.token_hex(16).encode())  # unless another process made it meanwhile
+            found = self._top.read(SALT)[0]
+        return found.decode("ascii")
 
     def hidden(self, name: str) -> Path:
-        """A directory beside the tables for what is not a table, such as the gates' own files."""
-        return (self.overlay or self.root) / (f".{name}" if self.writer == "run" else f".{name}-{self.writer}")
+        """A directory of this machine for what is not a table, such as the gates' own files."""
+        return self._top.home / (f".{name}" if self.writer == "run" else f".{name}-{self.writer}")
 
-    def alone(self) -> BaseFileLock:
+    def alone(self) -> AbstractContextManager[object]:
         """A lock for reading a part and replacing it, without another writer in between.
 
         For the parts that a nightly and a backfill may both write; not to be nested.
         """
-        base = self.overlay or self.root
-        base.mkdir(parents=True, exist_ok=True)
-        return FileLock(base / ".lock-parts")
+        if isinstance(self._top, Local):
+            self._top.home.mkdir(parents=True, exist_ok=True)
+            return FileLock(self._top.home / ".lock-parts")
+        return self._lease(".lock-parts", "a change of a part", wait=True, whole=False)
 
-    def lock(self, holder: str, *, wait: bool = False) -> "RunLock":
+    @contextmanager
+    def lock(self, holder: str, *, wait: bool = False, restoring: bool = False) -> Iterator[None]:
         """The right to change this lake, for one process of this kind of writer at a time.
 
         Args:
             holder: Shown to other processes: for example, the command and the process id.
             wait: Wait until whoever has it is done, instead of failing.
+            restoring: Also where a restore was broken off.
+
+        Raises:
+            BusyError: Another process has it.
         """
-        return RunLock(self.root, holder, "" if self.writer == "run" else f"-{self.writer}", self._suffix, wait=wait)
+        lock: AbstractContextManager[object]
+        if isinstance(self.root, Path):
+            lock = RunLock(self.root, holder, self._of, self._suffix, wait=wait)
+        else:
+            lock = self._lease(f".lock{self._of}", holder, wait=wait, whole=True)
+        with lock:
+            if not restoring and self.storage.stamp(RESTORING):
+                raise LeadlineError(f"{self.root}: a restore was broken off. Run `leadline restore` again first.")
+            yield
 
     def holder(self) -> tuple[str, datetime] | None:
-        """Who holds the lock, and since when; None where nobody does. Changes nothing."""
-        lock = "" if self.writer == "run" else f"-{self.writer}"
-        note = self.root / f".lock{lock}.holder"
-        with suppress(OSError):  # there is no note, or it went away meanwhile
-            since, who = datetime.fromtimestamp(note.stat().st_mtime, UTC), note.read_text(encoding="utf-8")
-            try:
-                with FileLock(self.root / f".lock{lock}", timeout=0):
-                    return None  # a process that was killed has left the note
-            except Timeout:
-                return who, since
-        return None
+        """Who has the lock, and since when; None where nobody has it. Changes nothing."""
+        if isinstance(self.root, Path):
+            return holder_of_lock(self.root, self._of)
+        from tasks.store.lease import holder as holder_of_lease  # noqa: PLC0415 - a lake on a disk needs none
+
+        return holder_of_lease(self.storage, f".lock{self._of}")  # type: ignore[arg-type]
 
     @property
-    def _suffix(self) -> str:
-        return "tmp" if self.writer == "run" else f"{self.writer}-tmp"
+    def _of(self) -> str:
+        return "" if self.writer == "run" else f"-{self.writer}"
+
+    @contextmanager
+    def _lease(self, key: str, holder: str, *, wait: bool, whole: bool) -> Iterator[None]:
+        """A lease; inside, what others have written is seen, of the whole lake from now on or only inside."""
+        from tasks.store.lease import Lease  # noqa: PLC0415 - a lake on a disk needs none
+
+        objects: Objects = self.storage  # type: ignore[assignment]
+        with Lease(objects, key, holder, wait=wait), nullcontext() if whole else objects.fresh():
+            if whole:
+                objects.refresh()
+            yield
 
 
-class RunLock:
-    """An advisory lock that ends with its process, however that ends, and names its holder.
+def _folder(table: Table, partition: Iterable[str]) -> str:
+    return "/".join((table.name, *(f"{k}={v}" for k, v in zip(table.partition, partition, strict=False))))
 
-    Args:
-        root: The lake.
-        holder: Shown to other processes: for example, the command and the process id.
-        of: What distinguishes its files from those of other locks.
-        leftovers: Suffix of the temporary files that its process may leave.
-        wait: Wait for it.
-    """
 
-    def __init__(self, root: Path, holder: str, of: str = "", leftovers: str = "tmp", *, wait: bool = False) -> None:
-        self._root = root
-        self._lock = FileLock(root / f".lock{of}")
-        self._note = root / f".lock{of}.holder"
-        self._holder = holder
-        self._leftovers = leftovers
-        self._timeout = -1 if wait else 0
-
-    def __enter__(self) -> None:
-        try:
-            self._root.mkdir(parents=True, exist_ok=True)
-            self._lock.acquire(timeout=self._timeout)
-        except Timeout:
-            who = self._note.read_text(encoding="utf-8") if self._note.exists() else "another process"
-            raise BusyError(
-                f"{self._root}: locked by {who}. Wait until it ends, or stop it; its work is kept."
-            ) from None
-        except OSError as error:
-            raise LeadlineError(
-                f"{self._root}: can't be locked ({error.strerror}). Correct `lake` in the config, or grant access."
-            ) from error
-        self._note.write_text(self._holder, encoding="utf-8")
-        for folder, _, names in os.walk(self._root):  # what a run that was killed while it wrote has left
-            for name in names:
-                if name.startswith(".") and name.endswith(f".{self._leftovers}"):
-                    Path(folder, name).unlink(missing_ok=True)
-
-    def __exit__(self, *_: object) -> None:
-        self._note.unlink(missing_ok=True)
-        self._lock.release()
+def _key(table: Table, name: str, partition: tuple[str, ...]) -> str:
+    """Where a part is."""
+    folders = (f"{k}={v}" for k, v in zip(table.partition, partition, strict=True))
+    return "/".join((table.name, *folders, f"{name}{SUFFIX}"))
 
 
 def conform(rows: pa.Table, table: Table, partition: Iterable[str] = ()) -> pa.Table:

@@ -20,6 +20,7 @@ from tasks.core.errors import DamagedError, LeadlineError, UsageError
 from tasks.core.paths import sql_dir
 from tasks.core.schemas import TABLES, Table
 from tasks.store.lake import Part, check, damaged, empty
+from tasks.store.storage import Local
 
 Relation: TypeAlias = Sequence[Part] | Any  # parts of a table, or an Arrow table
 _COLUMNS: dict[pa.Schema, str] = {}  # of declared tables, as nulls of their types
@@ -107,7 +108,7 @@ class Queries:
                 bind(self._connection, relation, rows)
             return self._connection.execute(text, used(text, params or {})).to_arrow_table()
         except duckdb.Error:
-            find_damage(part.path for rows in relations.values() if not isinstance(rows, pa.Table) for part in rows)
+            find_damage(part for rows in relations.values() if not isinstance(rows, pa.Table) for part in rows)
             raise
         finally:
             for relation, rows in relations.items():
@@ -131,7 +132,7 @@ def bind(connection: duckdb.DuckDBPyConnection, relation: str, rows: Relation) -
         connection.execute(f'CREATE OR REPLACE TEMP VIEW "{relation}" AS {body}')
 
 
-def declared(connection: duckdb.DuckDBPyConnection, table: Table, paths: Iterable[Path] = ()) -> str:
+def declared(connection: duckdb.DuckDBPyConnection, table: Table, paths: Iterable[Path | str] = ()) -> str:
     """A SELECT of the rows in these files (or patterns) with all columns that the table has today."""
     if table.schema not in _COLUMNS:
         connection.register("_empty", empty(table))
@@ -144,33 +145,36 @@ def declared(connection: duckdb.DuckDBPyConnection, table: Table, paths: Iterabl
     return f"SELECT {columns} WHERE false{rows}"
 
 
-def parquet(paths: Iterable[Path]) -> str:
+def parquet(paths: Iterable[Path | str]) -> str:
     """The table function that reads these files (or patterns) together; columns that some of them lack are null."""
     files = ", ".join("'" + str(path).replace("'", "''") + "'" for path in paths)
     return f"read_parquet([{files}], hive_partitioning = false, union_by_name = true)"
 
 
-def find_damage(paths: Iterable[Path]) -> None:
+def find_damage(parts: Iterable[Part]) -> None:
     """After an error of DuckDB: find the part that it can't read, be its checksums right.
 
     Raises:
         DamagedError: Of the first that is damaged.
     """
-    suspects = list(paths)
+    suspects = list(parts)
     check(suspects)
     with duckdb.connect() as connection:  # the other one may be unusable
-        for path in suspects:
-            try:
-                connection.execute(f"SELECT count(COLUMNS(*)) FROM {parquet([path])}")  # noqa: S608 - a quoted path
-            except duckdb.Error as error:
-                if path.exists():
-                    raise damaged(path, f"DuckDB can't read it: {type(error).__name__}") from error
+        for part in suspects:
+            with suppress(FileNotFoundError):
+                path = part.path
+                try:
+                    connection.execute(f"SELECT count(COLUMNS(*)) FROM {parquet([path])}")  # noqa: S608 - a quoted path
+                except duckdb.Error as error:
+                    if path.exists():
+                        raise damaged(part.where, f"DuckDB can't read it: {type(error).__name__}") from error
 
 
 def explain(error: duckdb.Error) -> LeadlineError:
     """DuckDB's complaint about a user's SQL, as an error without a traceback; or what is wrong with a part it names."""
     try:
-        find_damage(Path(named) for named in re.findall(r"['\"](/.*?\.parquet)", str(error)))
+        named = map(Path, re.findall(r"['\"](/.*?\.parquet)", str(error)))
+        find_damage(Part(path.name, path.stem, (), Local(path.parent)) for path in named)
     except DamagedError as found:
         return found
     return UsageError(f"SQL: {str(error).strip()}\nTables and columns are listed in docs/tables.md.")

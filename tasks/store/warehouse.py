@@ -21,9 +21,12 @@ import pyarrow as pa
 
 from tasks.core import keys
 from tasks.core.errors import LeadlineError, UsageError
+from tasks.core.paths import ObjectUrl
 from tasks.core.schemas import FEEDBACK, GRADES, PAIRS, RELEVANCE, TABLES, TRACES, VERDICTS, Table
+from tasks.store.access import attach, quote
 from tasks.store.lake import Lake, Part, check, empty
 from tasks.store.query import connect, declared, explain, find_damage, parquet, used
+from tasks.store.storage import Stamp
 from tasks.store.views import views
 
 VIEWED = (TRACES, FEEDBACK, PAIRS, VERDICTS, RELEVANCE, GRADES)
@@ -103,9 +106,11 @@ class Warehouse:
             self._discard()
             connection = connect(self._private, self._memory_limit, scratch)
         try:
+            if isinstance(self._lake.root, ObjectUrl):
+                attach(connection, self._lake.root)
             yield connection
         except duckdb.Error:
-            find_damage(part.path for table in VIEWED for part in self._lake.parts(table))
+            find_damage(part for table in VIEWED for part in self._lake.parts(table))
             raise
         finally:
             connection.close()
@@ -144,7 +149,8 @@ class Warehouse:
             connection.execute("INSERT OR REPLACE INTO _loaded VALUES ('', 'views', ?)", [token])
 
     def _view_of(self, connection: duckdb.DuckDBPyConnection, table: Table) -> str:
-        pattern = self._lake.root.resolve().joinpath(table.name, *["*"] * len(table.partition), "*.parquet")
+        place = self._lake.root.resolve() if isinstance(self._lake.root, Path) else self._lake.root
+        pattern = "/".join((str(place), table.name, *["*"] * len(table.partition), "*.parquet"))
         files = [pattern] if self._lake.parts(table) else []  # a view of no files can't be made
         return declared(connection, table, files)
 
@@ -165,11 +171,11 @@ class Reader:
         return self._connection.execute(sql, used(sql, params)).to_arrow_table()
 
 
-def query(published: Path, sql: str, only: Path | None = None) -> pa.Table:
+def query(published: Path, sql: str, only: Path | ObjectUrl | None = None) -> pa.Table:
     """Result of a user's SQL on the published warehouse, opened read-only.
 
     Args:
-        only: Directory of the files that the statement may read: the lake. It then writes none, loads no extension and
+        only: Place of the files that the statement may read: the lake. It then writes none, loads no extension and
             attaches nothing. None for whatever DuckDB can do with a read-only database.
 
     Raises:
@@ -177,8 +183,8 @@ def query(published: Path, sql: str, only: Path | None = None) -> pa.Table:
     """
     with _opened(published) as connection:
         if only:
-            place = str(only.resolve()).replace("'", "''")
-            connection.execute(f"SET allowed_directories = ['{place}']")
+            place = quote(str(only.resolve() if isinstance(only, Path) else only))
+            connection.execute(f"SET allowed_directories = ['{place}/']")
             connection.execute("SET enable_external_access = false; SET lock_configuration = true")
             if writes := [s.type.name for s in connection.extract_statements(sql) if s.type in WRITING]:
                 raise UsageError(
@@ -215,9 +221,18 @@ def _opened(published: Path) -> Iterator[duckdb.DuckDBPyConnection]:
     try:
         with duckdb.connect(published, read_only=True) as connection:
             connection.execute("SET TimeZone = 'UTC'; SET autoinstall_known_extensions = false")
+            if place := _remote(connection):
+                attach(connection, place)
             yield connection
     except duckdb.Error as error:
         raise explain(error) from None
+
+
+def _remote(connection: duckdb.DuckDBPyConnection) -> ObjectUrl | None:
+    """The place on object storage that the views show, if they show one."""
+    shown = f"SELECT regexp_extract(sql, $$'(s3://.*?)/{TRACES.name}/$$, 1) FROM duckdb_views() WHERE view_name = ?"  # noqa: S608 - a name of ours
+    url = next((url for (url,) in connection.execute(shown, [TRACES.name]).fetchall()), "")
+    return ObjectUrl(url, Path()) if url else None
 
 
 def _grow(connection: duckdb.DuckDBPyConnection, table: Table) -> None:
@@ -239,22 +254,21 @@ class _Partition:
 
     Attributes:
         loaded: Token of what was loaded of it before; None for nothing.
-        stamps: Size and time of writing of the parts that are there.
+        stamps: Of the parts that are there.
     """
 
     def __init__(self, name: str, loaded: str | None, parts: Iterable[Part]) -> None:
         self.name, self.loaded = name, loaded
-        self.stamps: dict[Part, tuple[int, int]] = {}
+        self.stamps: dict[Part, Stamp] = {}
         for part in parts:
             with suppress(FileNotFoundError):
-                seen = part.path.stat()
-                self.stamps[part] = (seen.st_size, seen.st_mtime_ns)
-        self.token = keys.version([[part.name, *stamp] for part, stamp in self.stamps.items()])
+                self.stamps[part] = part.stamp()
+        self.token = keys.version([[part.name, stamp.etag] for part, stamp in self.stamps.items()])
 
     @property
     def size(self) -> int:
         """Bytes of its files."""
-        return sum(size for size, _ in self.stamps.values())
+        return sum(stamp.size for stamp in self.stamps.values())
 
 
 def _batches(partitions: Iterable[_Partition]) -> Iterator[list[_Partition]]:
@@ -276,7 +290,7 @@ def _bring(connection: duckdb.DuckDBPyConnection, table: Table, partition: _Part
         try:
             _replace(connection, table, [partition])
         except LeadlineError:
-            there = [part for part in partition.stamps if part.path.exists()]
+            there = [part for part in partition.stamps if part.storage.stamp(part.key)]
             if len(there) == len(partition.stamps):
                 raise
             partition = _Partition(partition.name, partition.loaded, there)
@@ -288,7 +302,7 @@ def _bring(connection: duckdb.DuckDBPyConnection, table: Table, partition: _Part
 def _replace(connection: duckdb.DuckDBPyConnection, table: Table, partitions: Sequence[_Partition]) -> None:
     """The rows of some partitions and their tokens, in one transaction."""
     parts = [part for partition in partitions for part in partition.stamps]
-    check(part.path for part in parts)  # DuckDB does not look at checksums
+    check(parts)  # DuckDB does not look at checksums
     where = " AND ".join(f"{c} = ?" for c in table.partition) or "true"
     connection.execute("BEGIN")
     try:
@@ -309,7 +323,7 @@ def _replace(connection: duckdb.DuckDBPyConnection, table: Table, partitions: Se
     except duckdb.Error as error:
         with suppress(duckdb.Error):  # where the engine has ended the transaction by itself
             connection.execute("ROLLBACK")
-        find_damage(part.path for part in parts)
+        find_damage(parts)
         why = str(error).splitlines()[0][:300] if isinstance(error, duckdb.BinderException) else type(error).__name__
         place = "/".join(filter(None, (table.name, partitions[0].name)))
         raise LeadlineError(f"{place}: can't be loaded into the warehouse ({why}). Run `leadline rebuild`.") from error

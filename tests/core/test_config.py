@@ -8,6 +8,7 @@ from pydantic import Field, ValidationError, model_validator
 
 from tasks.core.config import Nightly, Settings, did_you_mean, load_nightly, load_yaml, validate
 from tasks.core.errors import ConfigError
+from tasks.core.paths import ObjectUrl
 
 GOOD = {
     "lake": "lake",
@@ -30,7 +31,7 @@ def mistake(tmp_path: Path, text: str | bytes) -> str:
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"surplus": 1}, ": surplus is not a known key. The keys here are lake, warehouse, report, sources, sample, executor, private, recipe, recipes, gates, limits, alerts, ducklake, retention, promotion."),
+        ({"surplus": 1}, ": surplus is not a known key. The keys here are lake, lake_cache, warehouse, report, sources, sample, executor, private, recipe, recipes, gates, limits, alerts, ducklake, retention, promotion."),
         ({"gate": {}}, ": gate is not a known key. Did you mean 'gates'."),
         ({"recipe": {"judge": "j", "pairing": {"windowwords": 3}}}, ": recipe.pairing.windowwords is not a known key. Did you mean 'window_words'."),
         ({"report": {"directory": "x", "dir": "y"}}, ": report.directory is not a known key. The keys here are dir, max_trace_pages, max_explorer_traces, prometheus."),
@@ -41,6 +42,10 @@ def mistake(tmp_path: Path, text: str | bytes) -> str:
         ({"gates": {"volume_ratio": 1}}, ": gates.volume_ratio is 1. It should be greater than 1."),
         ({"limits": {"part_traces": "many"}}, ": limits.part_traces is 'many'. It should be a valid integer, unable to parse string as an integer."),
         ({"limits": {"memory_limit": "lots"}}, r": limits.memory_limit is 'lots'. It should match pattern '^\d+ ?(MB|GB)$'."),
+        ({"lake": "gs://b/lake"}, ": lake is 'gs://b/lake'. It should be a folder, or s3://BUCKET/PREFIX with letters, digits and . _ - in it."),
+        ({"lake": "s3:/b/lake"}, ": lake is 's3:/b/lake'. It should be a folder, or s3://BUCKET/PREFIX with letters, digits and . _ - in it."),
+        ({"lake": "s3://b/../other"}, ": lake is 's3://b/../other'. It should be a folder, or s3://BUCKET/PREFIX with letters, digits and . _ - in it."),
+        ({"lake": {"url": "s3://b"}}, ": lake is a mapping. It should be a folder, or s3://BUCKET/PREFIX."),
         ({"sources": []}, ": sources is []. It should have at least 1 item after validation, not 0."),
         ({"ducklake": {"dsn_env": "C", "data_path": "http://x/"}}, ": ducklake.data_path is 'http://x/'. It should be a folder or begin with s3://."),
         ({"gates": None}, ": gates is None. It should be a valid dictionary or instance of Gates."),
@@ -192,3 +197,23 @@ def test_merged_keys_may_be_given_again(tmp_path: Path) -> None:
 def test_a_path_that_no_file_can_have() -> None:
     with pytest.raises(ConfigError, match="can't be read"):
         load_yaml(Path("a\0.yaml"))
+
+
+def test_a_lake_on_object_storage_has_copies_in_a_folder_of_its_own(tmp_path: Path) -> None:
+    def lake(**keys: str) -> object:
+        path = tmp_path / "nightly.yaml"
+        path.write_text(yaml.safe_dump(GOOD | keys))
+        return load_nightly(path).lake
+
+    places = [lake(lake=url, lake_cache="copies") for url in ("s3://bkt/x", "s3://bkt/x/", "s3://bkt/y", "s3://bkt")]
+    assert all(isinstance(place, ObjectUrl) and place.cache.parent == tmp_path / "copies" for place in places)
+    assert places[0] == places[1]
+    assert len({place.cache for place in places if isinstance(place, ObjectUrl)}) == 3
+    assert [(p.bucket, p.prefix) for p in places if isinstance(p, ObjectUrl)][1:] == [
+        ("bkt", "x"),
+        ("bkt", "y"),
+        ("bkt", ""),
+    ]
+    near = lake(lake="s3://bkt/x")
+    assert isinstance(near, ObjectUrl)
+    assert near.cache.parent == Path("~/.cache/leadline").expanduser()

@@ -151,6 +151,10 @@ def test_the_settings_that_the_pages_show_are_accepted(shown: dict[str, Any]) ->
         if section in shown and "lake" not in shown:
             validate(model, shown[section], where)
             return
+    if "lake_cache" in shown:
+        others = yaml.safe_load((ROOT / "configs" / "nightly.yaml").read_text(encoding="utf-8"))
+        validate(Nightly, others | shown, where)
+        return
     recipe = {"judge": "judges/nli.yaml", **shown.get("recipe", shown)}
     parsed = validate(Recipe, recipe, where)
     for settings in (parsed.extractor, *parsed.apps.values()):

@@ -30,7 +30,7 @@ from tasks.privacy.retention import Due, redact, request
 from tasks.run.context import Context
 from tasks.sources import Batch, Reject, SourceFile, jsonl
 from tasks.sources.reading.rows import to_table
-from tasks.store.lake import Lake
+from tasks.store.lake import Lake, Part
 
 LENIENT = {"max_quarantined_share": 1}
 
@@ -359,10 +359,8 @@ class TestKilled:
         ctx = context(tmp_path)
 
         class Killed(Lake):
-            def path(self, table: Table, name: str, *partition: str) -> Path:
-                if table is TRACES:
-                    raise KeyboardInterrupt
-                return super().path(table, name, *partition)
+            def take(self, table: Table, part: Part) -> None:
+                raise KeyboardInterrupt
 
         with pytest.raises(KeyboardInterrupt):
             ingest(replace(ctx, lake=Killed(ctx.lake.root)))

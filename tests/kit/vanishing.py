@@ -1,33 +1,38 @@
 """A lake of which another process deletes parts while this one works."""
 
 from collections.abc import Collection
-from dataclasses import replace
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from tasks.core.schemas import Table
 from tasks.store.lake import Lake, Part
+from tasks.store.storage import Local, Stamp
 
 
-class VanishingPath(type(Path())):  # type: ignore[misc]
-    """A file that is deleted once its size and time are read."""
+@dataclass(frozen=True)
+class VanishingFiles(Local):
+    """Files that are deleted once their stamps are read."""
 
-    def stat(self, **options: Any) -> Any:
-        found = super().stat(**options)
-        self.unlink()
+    stamped: tuple[str, ...] = ()
+
+    def stamp(self, key: str) -> Stamp | None:
+        found = super().stamp(key)
+        if Path(key).stem in self.stamped:
+            self.delete(key)
         return found
 
 
 class VanishingLake(Lake):
-    """Deletes parts of these names once they are listed, or once their sizes and times are read."""
+    """Deletes parts of these names once they are listed, or once their stamps are read."""
 
     def __init__(self, root: Path, *, listed: Collection[str] = (), stamped: Collection[str] = ()) -> None:
         super().__init__(root)
-        self._listed, self._stamped = listed, stamped
+        self.storage = self._top = VanishingFiles(root, stamped=tuple(stamped))
+        self._listed = listed
 
     def parts(self, table: Table, *partition: str) -> list[Part]:
         found = super().parts(table, *partition)
         for part in found:
             if part.name in self._listed:
                 part.path.unlink()
-        return [replace(p, path=VanishingPath(p.path)) if p.name in self._stamped else p for p in found]
+        return found

@@ -274,10 +274,10 @@ def test_explanations_may_go_before_the_texts(world: World) -> None:
 def test_a_run_that_breaks_off_is_completed_by_the_next(world: World, at: str, monkeypatch: pytest.MonkeyPatch) -> None:
     before, whole = numbers(world), Lake.write
 
-    def breaks(lake: Lake, table: Table, name: str, rows: pa.Table, *partition: str, inputs: str = "") -> Part:
+    def breaks(lake: Lake, table: Table, name: str, rows: pa.Table, *partition: str, **options: Any) -> Part:
         if table.name == at and (at != "redactions" or rows["redacted_at"].null_count == 0):  # as it is closed
             raise LeadlineError("The disk is full.")
-        return whole(lake, table, name, rows, *partition, inputs=inputs)
+        return whole(lake, table, name, rows, *partition, **options)
 
     with monkeypatch.context() as patched, pytest.raises(LeadlineError, match="The disk is full"):
         patched.setattr(Lake, "write", breaks)

@@ -73,7 +73,7 @@ class TestParts:
         lake = Lake(tmp_path)
         lake.write(RELEVANCE, "p", scores(0.5), VERSION, DAY)
         lake.write(RELEVANCE, "q", scores(0.7), VERSION, "2026-11-02")
-        old = lake.path(RELEVANCE, "r", VERSION, "2026-11-02")
+        old = lake.find(RELEVANCE, "q", VERSION, "2026-11-02").path.with_name("r.parquet")
         pq.write_table(lake.parts(RELEVANCE)[0].read().drop_columns(["score"]), old)
         assert lake.frame(RELEVANCE)["score"].to_list() == [0.5, 0.7, None]
         assert lake.frame(RELEVANCE, VERSION, DAY, columns=["trace_id", "score"]).rows() == [("t", 0.5)]
@@ -138,7 +138,7 @@ def garble(path: Path) -> None:
 
 
 class TestDamage:
-    @pytest.mark.parametrize("read", [Part.read, Part.rows, Part.inputs, lambda part: check([part.path])])
+    @pytest.mark.parametrize("read", [Part.read, Part.rows, Part.inputs, lambda part: check([part])])
     def test_whoever_reads_a_damaged_part_is_reported_what_to_do(
         self, tmp_path: Path, read: Callable[[Part], object]
     ) -> None:
@@ -151,7 +151,7 @@ class TestDamage:
         assert str(caught.value).endswith(RELEVANCE.remedy)
         assert caught.value.exit_code == 1
 
-    @pytest.mark.parametrize("read", [Part.read, lambda part: check([part.path])])
+    @pytest.mark.parametrize("read", [Part.read, lambda part: check([part])])
     def test_damage_behind_a_sound_footer(self, tmp_path: Path, read: Callable[[Part], object]) -> None:
         counts = {"ingested": 1, "duplicates": 0, "sampled_out": 0, "quarantined": 0}
         row = {**counts, "ingested_at": datetime(2026, 11, 1, tzinfo=UTC)}
@@ -191,7 +191,7 @@ class TestDamage:
         part.path.unlink()
         with pytest.raises(FileNotFoundError):
             part.read()
-        check([part.path])
+        check([part])
 
     def test_text_that_is_no_text_is_damage_and_is_not_quoted(self, tmp_path: Path) -> None:
         part = Lake(tmp_path).write(JUDGES, "j", judges())
@@ -201,7 +201,7 @@ class TestDamage:
         rows = part.read()
         pq.write_table(rows.set_column(rows.schema.get_field_index("name"), "name", names), part.path)
         with pytest.raises(DamagedError, match="UTF8") as caught:
-            check([part.path])
+            check([part])
         assert "secret" not in str(caught.value)
 
 
@@ -241,13 +241,14 @@ class TestWriting:
     def test_a_part_is_not_there_before_it_is_whole(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         lake = Lake(tmp_path)
         seen: list[tuple[int, list[str]]] = []
-        write = pq.write_table
+        move = Path.replace
 
-        def watched(table: pa.Table, where: Path, **options: object) -> None:
-            write(table, where, **options)
-            seen.append((len(lake.parts(RELEVANCE)), [p.name for p in where.parent.iterdir()]))
+        def watched(fresh: Path, to: Path) -> Path:
+            assert pq.read_metadata(fresh).num_rows == 1
+            seen.append((len(lake.parts(RELEVANCE)), [p.name for p in to.parent.iterdir()]))
+            return move(fresh, to)
 
-        monkeypatch.setattr(pq, "write_table", watched)
+        monkeypatch.setattr(Path, "replace", watched)
         lake.write(RELEVANCE, "p", scores(0.5), VERSION, DAY)
         (listed, files), = seen  # fmt: skip
         assert listed == 0  # all bytes are written, and the part is still not listed

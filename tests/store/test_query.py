@@ -175,10 +175,10 @@ def test_a_part_that_only_duckdb_can_not_read_is_named(tmp_path: Path, queries: 
     def errors():
         for at in range(len(whole) - 9, 4, -1):  # from the end of the footer
             # Another file each time: DuckDB keeps what it has read of one that was not written later since.
-            spoiled = replace(part, path=part.path.with_name(f"{at}.parquet"))
+            spoiled = replace(part, key=part.key.replace(f"{part.name}.parquet", f"{at}.parquet"))
             spoiled.path.write_bytes(whole[:at] + bytes([whole[at] ^ 1]) + whole[at + 1 :])
             try:
-                check([spoiled.path])
+                check([spoiled])
                 queries.select("SELECT * FROM relevance", {"relevance": [spoiled]})
             except DamagedError as error:
                 yield str(error)

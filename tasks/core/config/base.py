@@ -8,11 +8,22 @@ from pathlib import Path
 from typing import Annotated, Any, Literal, TypeVar, get_args
 
 import yaml
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError, ValidationInfo
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    ConfigDict,
+    Field,
+    PlainValidator,
+    ValidationError,
+    ValidationInfo,
+    WithJsonSchema,
+)
 
 from tasks.core.errors import ConfigError
-from tasks.core.paths import CONFIG
+from tasks.core.paths import CONFIG, ObjectUrl
 
+# As S3 allows them; a prefix must also be a path for DuckDB and for copies on a disk.
+BUCKET = re.compile(r"s3://[a-z0-9][a-z0-9.-]{1,61}[a-z0-9](/[A-Za-z0-9_-][A-Za-z0-9._-]*)*/?")
 M = TypeVar("M", bound=BaseModel)
 NEAR = 0.6  # similarity of a misspelled word to the right one, from 0 to 1
 
@@ -22,7 +33,23 @@ def placed(path: Path, info: ValidationInfo) -> Path:
     return Path((info.context["base"] / path.expanduser()).resolve()) if info.context else path
 
 
+def _lake_place(value: object, info: ValidationInfo) -> Path | ObjectUrl:
+    """A path relative to the folder of the config file, or a place on object storage."""
+    if isinstance(value, str) and re.match(r"[a-zA-Z][a-zA-Z0-9+.-]+:/", value):
+        if not BUCKET.fullmatch(value):
+            raise ValueError("Should be a folder, or s3://BUCKET/PREFIX with letters, digits and . _ - in it")
+        return ObjectUrl(value.rstrip("/"))
+    if not isinstance(value, str | Path):
+        raise ValueError("Should be a folder, or s3://BUCKET/PREFIX")  # noqa: TRY004 - pydantic reports it
+    return placed(Path(value), info)
+
+
 ConfigPath = Annotated[Path, AfterValidator(placed)]
+LakePlace = Annotated[
+    Path | ObjectUrl,
+    PlainValidator(_lake_place, json_schema_input_type=str),
+    WithJsonSchema({"type": "string", "format": "path"}),
+]
 Share = Annotated[float, Field(ge=0, le=1)]
 Pattern = Literal[
     "citation_drift",

@@ -8,6 +8,7 @@ from tasks.core.config.base import load_yaml, validate
 from tasks.core.config.nightly import Nightly
 from tasks.core.config.recipe import Recipe
 from tasks.core.errors import ConfigError
+from tasks.core.paths import ObjectUrl
 
 PRIVATE = 0o077  # bits that a private file does not have
 
@@ -44,6 +45,8 @@ def load_nightly(path: Path) -> Nightly:
         raise ConfigError(path, "recipe", "is missing", "Add it, or `recipes`; docs/configuration.md lists the keys.")
     if raw.recipe is not None and raw.recipes:
         raise ConfigError(path, "recipes", "is beside recipe", "Move that one into the list.")
+    if isinstance(raw.lake, ObjectUrl):
+        raw = raw.model_copy(update={"lake": raw.lake.copied_to(raw.lake_cache.expanduser())})
     if raw.private:
         os.umask(os.umask(PRIVATE) | PRIVATE)
     return raw

@@ -7,7 +7,7 @@ from typing import Annotated, Any, Literal, Self, get_args
 
 from pydantic import Field, ValidationInfo, field_validator, model_validator
 
-from tasks.core.config.base import ConfigPath, Number, Passing, Settings, Share, placed
+from tasks.core.config.base import ConfigPath, LakePlace, Number, Passing, Settings, Share, placed
 from tasks.core.config.recipe import Recipe
 
 
@@ -224,6 +224,9 @@ class Nightly(Settings):
     """The whole of `configs/nightly.yaml`.
 
     Attributes:
+        lake: Folder of the lake, the Parquet files from which everything else is derived; or its place on object
+            storage, `s3://bucket/prefix`.
+        lake_cache: Folder of this machine for copies of a lake that is on object storage.
         recipe: The recipe for every trace; this or `recipes`.
         recipes: Several recipes for the same traces: paths of recipe files, or inline recipes. Shared results are
             computed once.
@@ -234,7 +237,8 @@ class Nightly(Settings):
             0700). Set it to false where others or a web server read them; then the umask of the process decides.
     """
 
-    lake: ConfigPath
+    lake: LakePlace
+    lake_cache: ConfigPath = Path("~/.cache/leadline")
     warehouse: ConfigPath
     report: Report
     sources: Annotated[list[Mapping[str, Any] | ConfigPath], Field(min_length=1)]

@@ -33,6 +33,7 @@ from tasks.gates.gates import GateKeeper
 from tasks.ingest.ingest import ingest
 from tasks.run.build import build_context
 from tasks.store.lake import Lake, Part
+from tasks.store.storage import Local
 from tasks.store.warehouse import LOADED
 
 DAYS = ("--from", FIRST, "--to", LAST + timedelta(days=1))
@@ -245,7 +246,7 @@ def rows_in(data: bytes, part: Part, world: World) -> list[Any] | None:
     """What the part was."""
     path = world.out / "whole.parquet"
     path.write_bytes(data)
-    return rows(Part(path, part.name, part.partition))
+    return rows(Part(path.name, part.name, part.partition, Local(path.parent)))
 
 
 def writers(seed: int, bench: Bench) -> tuple[int, list[str]]:

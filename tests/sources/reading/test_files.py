@@ -5,7 +5,6 @@ import http.server
 import json
 import os
 import socket
-import sys
 import threading
 from collections.abc import Callable, Iterator
 from datetime import date
@@ -14,7 +13,6 @@ from pathlib import Path
 import boto3
 import pytest
 import zstandard
-from conftest import free_port, serving
 from s3fs import S3FileSystem
 
 from tasks.core.errors import SourceError
@@ -259,16 +257,6 @@ def test_damaged_compressed_file(tmp_path: Path, suffix: str, harm: str) -> None
     assert message.endswith("Nothing of it is kept; write it again, or wait until it is complete.")
 
 
-@pytest.fixture(scope="module")
-def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    """URL of an S3 server."""
-    port = free_port()
-    command = [sys.executable, "-m", "moto.server", "-H", "127.0.0.1", "-p", str(port)]
-    # A process of its own: its web framework leaves objects behind that vLLM trips over.
-    with serving(command, f"http://127.0.0.1:{port}/moto-api/", tmp_path_factory.mktemp("moto") / "log", os.environ):
-        yield f"http://127.0.0.1:{port}"
-
-
 @pytest.fixture
 def credentials(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     S3FileSystem.clear_instance_cache()
@@ -280,9 +268,9 @@ def credentials(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 
 
 @pytest.fixture
-def bucket(server: str, credentials: None) -> str:
+def bucket(s3_server: str, credentials: None) -> str:
     """URL of the server, which holds three objects."""
-    client = boto3.client("s3", endpoint_url=server)
+    client = boto3.client("s3", endpoint_url=s3_server)
     client.create_bucket(Bucket="traces")
     for key, data in {
         "logs/2026-11-01/a.jsonl.gz": gzip.compress(rows("a", "b")),
@@ -290,7 +278,7 @@ def bucket(server: str, credentials: None) -> str:
         "logs/2026-11-02/cut.jsonl.zst": zstandard.compress(rows(*map(str, range(100))))[:-5],
     }.items():
         client.put_object(Bucket="traces", Key=key, Body=data)
-    return server
+    return s3_server
 
 
 def test_s3_glob(bucket: str, tmp_path: Path) -> None:
@@ -337,14 +325,14 @@ def test_s3_cut_off_object(bucket: str, tmp_path: Path) -> None:
     assert "is damaged or was cut off" in complaint(lambda: ids(remote, "s3://traces/logs/2026-11-02/cut.jsonl.zst"))
 
 
-def test_s3_without_credentials(server: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_s3_without_credentials(s3_server: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     S3FileSystem.clear_instance_cache()
     for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_SESSION_TOKEN", "AWS_PROFILE"):
         monkeypatch.delenv(name, raising=False)
     for name in ("AWS_SHARED_CREDENTIALS_FILE", "AWS_CONFIG_FILE"):
         monkeypatch.setenv(name, str(tmp_path / "none"))
     monkeypatch.setenv("AWS_EC2_METADATA_DISABLED", "true")
-    message = complaint(lambda: source(tmp_path, "s3://traces/*", endpoint_url=server).files(DAY, DAY))
+    message = complaint(lambda: source(tmp_path, "s3://traces/*", endpoint_url=s3_server).files(DAY, DAY))
     assert "needs credentials, and none were found. Set AWS_ACCESS_KEY_ID" in message
 
 

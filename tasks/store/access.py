@@ -1,0 +1,100 @@
+"""How to reach a bucket: endpoint, region and keys, from where the AWS tools take them; and DuckDB's way there."""
+
+import os
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from importlib.resources import files
+from typing import TYPE_CHECKING, Any
+from urllib.parse import urlsplit
+
+import duckdb
+
+from tasks.core.errors import UsageError
+from tasks.core.paths import ObjectUrl
+
+if TYPE_CHECKING:
+    from obstore.store import S3Credential
+
+RENEWED = timedelta(minutes=15)  # keys are asked for again; botocore renews those that expire sooner
+
+
+@dataclass(frozen=True, slots=True)
+class Access:
+    """Endpoint, region and a provider of keys.
+
+    Attributes:
+        endpoint: URL of the server; None for Amazon's.
+        keys: botocore's credentials, which renew themselves.
+    """
+
+    endpoint: str | None
+    region: str
+    keys: Any
+
+    def __call__(self) -> "S3Credential":
+        """Keys as obstore wants them."""
+        frozen = self.keys.get_frozen_credentials()
+        return {
+            "access_key_id": frozen.access_key,
+            "secret_access_key": frozen.secret_key,
+            "token": frozen.token,
+            "expires_at": datetime.now(UTC) + RENEWED,
+        }
+
+
+def access(url: str) -> Access:
+    """How to reach a bucket, by the variables AWS_… and the files in `~/.aws`.
+
+    Raises:
+        UsageError: There are no keys.
+    """
+    from botocore.exceptions import BotoCoreError  # noqa: PLC0415 - half a second
+    from botocore.session import Session  # noqa: PLC0415
+
+    try:
+        session = Session()
+        keys = session.get_credentials()
+        settings = session.get_scoped_config()
+    except BotoCoreError as error:
+        raise UsageError(f"{url}: {error} Correct AWS_PROFILE or the files in ~/.aws.") from None
+    if keys is None:
+        raise UsageError(
+            f"{url}: needs credentials, and none were found. Set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY or "
+            "AWS_PROFILE, or run where a role is attached."
+        )
+    given = os.environ
+    endpoint = given.get("AWS_ENDPOINT_URL_S3") or given.get("AWS_ENDPOINT_URL") or settings.get("endpoint_url")
+    region = session.get_config_variable("region") or given.get("AWS_REGION") or "us-east-1"
+    return Access(endpoint, region, keys)
+
+
+def attach(connection: duckdb.DuckDBPyConnection, place: ObjectUrl) -> None:
+    """Let DuckDB read a place on object storage, and nothing else there."""
+    found = access(place.url)
+    keys = found()
+    server = urlsplit(found.endpoint) if found.endpoint else None
+    settings = {
+        "KEY_ID": keys["access_key_id"],
+        "SECRET": keys["secret_access_key"],
+        "SESSION_TOKEN": keys["token"],
+        "REGION": found.region,
+        "ENDPOINT": server and server.netloc + server.path.rstrip("/"),
+        "URL_STYLE": server and "path",
+        "SCOPE": f"{place.url}/",
+    }
+    quoted = [f"{name} '{quote(value)}'" for name, value in settings.items() if value]
+    if server and server.scheme == "http":
+        quoted.append("USE_SSL false")
+    connection.execute(f"LOAD '{quote(_extension())}'")
+    connection.execute(f"CREATE OR REPLACE SECRET leadline (TYPE s3, {', '.join(quoted)})")
+
+
+def quote(text: str) -> str:
+    """A text for a string of SQL."""
+    return text.replace("'", "''")
+
+
+def _extension() -> str:
+    """DuckDB's reader of S3, which its own package brings."""
+    folder = files("duckdb_extension_httpfs").joinpath("extensions", f"v{duckdb.__version__}")
+    return str(folder.joinpath("httpfs.duckdb_extension"))
