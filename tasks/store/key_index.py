@@ -90,7 +90,7 @@ def _hashes(keys: Iterable[str]) -> Iterator[int]:
 
 def damaged_indexes(lake: Lake) -> tuple[int, list[tuple[Path, str]]]:
     """The number of index files of a lake, and those that are damaged, with the reason; changes nothing."""
-    files = sorted((lake.root / ".index").glob("*.sqlite"))
+    files = sorted((lake.home / ".index").glob("*.sqlite"))
     found: list[tuple[Path, str]] = []
     for path in files:
         try:
