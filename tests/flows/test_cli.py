@@ -72,7 +72,9 @@ def test_a_wrong_config_names_file_key_and_remedy(
     change(world, **settings)
     ended = command(*verb, "--config", world.config)
     assert ended.code == 2
-    assert ended.err.startswith(f"leadline: {world.config}: ")
+    (first, problem) = ended.err.splitlines()
+    assert first.startswith("nightly 20")  # the first word, also in a log
+    assert problem.startswith(f"leadline: {world.config}: ")
     assert [word for word in message if word not in ended.err] == []
     assert not world.lake.exists()
 
