@@ -2,6 +2,7 @@
 
 import io
 import json
+from collections import Counter
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
@@ -28,7 +29,7 @@ from tasks.publish.publish import rebuild as rebuild_warehouse
 from tasks.store.lake import Lake
 from tasks.store.warehouse import Warehouse, query
 
-SHEET_ROWS = 1_048_576
+SHEET_ROWS, CELL = 1_048_576, 32_767  # of a workbook: rows of a sheet, and characters of a cell
 FORMULA = r"^([=+\-@\t\r＝＋－＠])"
 # Characters that steer a terminal or turn its text around.
 _STEERING = [*range(9), *range(11, 32), *range(127, 160), *range(0x202A, 0x202F), *range(0x2066, 0x206A)]
@@ -67,8 +68,16 @@ def _xlsx(rows: pa.Table) -> bytes:
         raise UsageError(f"--format xlsx: the package xlsxwriter is not installed. {remedy}.") from None
     if rows.num_rows >= SHEET_ROWS:
         raise UsageError(f"--format xlsx: a sheet holds {SHEET_ROWS - 1:,} rows, these are {rows.num_rows:,}. Use csv.")
-    flat = pl.DataFrame(_flat(rows))
+    seen: Counter[str] = Counter()
+    names = []
+    for name in rows.column_names:  # a sheet's table has each once, whatever its case
+        seen[name.casefold()] += 1
+        names.append(name if seen[name.casefold()] == 1 else f"{name}_{seen[name.casefold()]}")
+    flat = pl.DataFrame(_flat(rows).rename_columns(names)).fill_nan(None)
     zoned = [name for name, kind in flat.schema.items() if isinstance(kind, pl.Datetime) and kind.time_zone]
+    texts = flat.select(pl.col(pl.String).str.len_chars().max())
+    if long := [column.name for column in texts if column.drop_nulls().gt(CELL).any()]:
+        raise UsageError(f"--format xlsx: a cell holds {CELL:,} characters, and {long[0]} has a longer text. Use csv.")
     data = io.BytesIO()
     safe = {"strings_to_formulas": False, "strings_to_urls": False, "nan_inf_to_errors": True}
     with xlsxwriter.Workbook(data, {"in_memory": True, **safe}) as book:
@@ -77,16 +86,27 @@ def _xlsx(rows: pa.Table) -> bytes:
 
 
 def _flat(rows: pa.Table) -> pa.Table:
-    """For spreadsheets: nested columns as JSON text, and a quote before a text that a spreadsheet would compute."""
+    """For spreadsheets: what is neither number, day nor truth value as text; a quote before one that would compute."""
     for i, column in enumerate(rows.schema):
-        if pa.types.is_nested(column.type):
-            text = [None if v is None else json.dumps(v, ensure_ascii=False, default=str) for v in rows[i].to_pylist()]
+        if not any(holds(column.type) for holds in PLAIN):
+            text = [None if v is None else _text(v) for v in rows[i].to_pylist()]
             rows = rows.set_column(i, column.name, pa.array(text, pa.string()))
-        elif pa.types.is_string(column.type):
+        if pa.types.is_string(rows.schema[i].type):
             rows = rows.set_column(i, column.name, pc.replace_substring_regex(rows[i], FORMULA, r"'\1"))
     return rows
 
 
+def _text(value: object) -> str:
+    """A value as text: nested ones as JSON, bytes in hexadecimal digits."""
+    if isinstance(value, list | dict):
+        return json.dumps(value, ensure_ascii=False, default=str)
+    return value.hex() if isinstance(value, bytes) else str(value)
+
+
+PLAIN = (
+    pa.types.is_string, pa.types.is_boolean, pa.types.is_integer, pa.types.is_floating, pa.types.is_decimal,
+    pa.types.is_date, pa.types.is_timestamp, pa.types.is_time, pa.types.is_null,
+)  # fmt: skip
 MAKERS: dict[str, Callable[[pa.Table], bytes]] = {"csv": _csv, "parquet": _parquet, "xlsx": _xlsx}
 
 

@@ -1,6 +1,5 @@
 """`leadline review agreement`: how much people have labeled, how far they agree, and what they disagree on."""
 
-from collections.abc import Callable
 from dataclasses import asdict
 from functools import partial
 
@@ -17,7 +16,8 @@ from tasks.store.warehouse import reading
 MOST_SHOWN = 10  # open disputes
 
 
-def _draw(recipe: str, found: Found, option: str, say: Callable[..., None], out: Console) -> None:
+def _draw(recipe: str, found: Found, option: str, out: Console) -> None:
+    say = partial(print_lines, out=out)
     say(f"Recipe {recipe}")
     if not found.claims:
         say("No claim is labeled.\n")
@@ -70,6 +70,6 @@ def command(
 
     def draw(out: Console) -> None:
         for name, of in found.items():
-            _draw(name, of, config_option(config), partial(print_lines, out=out), out)
+            _draw(name, of, config_option(config), out)
 
     emit(form, output, draw, ({"recipe": name, **asdict(of)} for name, of in found.items()))

@@ -72,7 +72,9 @@ def test_a_wrong_config_names_file_key_and_remedy(
     change(world, **settings)
     ended = command(*verb, "--config", world.config)
     assert ended.code == 2
-    assert ended.err.startswith(f"leadline: {world.config}: ")
+    (first, problem) = ended.err.splitlines()
+    assert first.startswith("nightly 20")  # the first word, also in a log
+    assert problem.startswith(f"leadline: {world.config}: ")
     assert [word for word in message if word not in ended.err] == []
     assert not world.lake.exists()
 
@@ -142,7 +144,8 @@ def test_days_that_make_no_sense(
 def test_sql_before_there_is_a_warehouse(world: World, command: Command) -> None:
     ended = command("sql", "SELECT 1", "--config", world.config)
     assert ended.code == 2
-    assert f"{world.warehouse}: there is no warehouse yet. Run `leadline nightly`" in ended.err
+    run = f"Run `leadline nightly -c {world.config}` or `leadline rebuild -c {world.config}` first."
+    assert f"{world.warehouse}: there is no warehouse yet. {run}" in ended.err
     assert not world.warehouse.exists()
 
 
@@ -280,24 +283,32 @@ def test_a_workbook_without_its_library_names_the_remedy(
 
 def test_a_workbook_computes_nothing(published: World, command: Command, tmp_path: Path) -> None:
     """Texts with a formula's first letter get a quote before them, and no cell is a formula or a link."""
-    sql = "SELECT '=1+1' AS f, 'https://example.org' AS u, '12' AS t, 7 AS n, 'nan'::DOUBLE AS x, TIMESTAMPTZ '2026-11-01 10:00+00' AS at"
+    sql = """SELECT '=1+1' AS f, 'https://example.org' AS u, '12' AS t, 7 AS n, 'nan'::DOUBLE AS x,
+        TIMESTAMPTZ '2026-11-01 10:00:00+00' AS at, 'x'::BLOB AS b, [1, 2] AS l, INTERVAL 1 DAY AS i"""
     ended = command("sql", sql, "--format", "xlsx", "-o", tmp_path / "x.xlsx", "--config", published.config)
     assert ended.code == 0, ended.err
     with zipfile.ZipFile(tmp_path / "x.xlsx") as book:
         sheet, strings = (book.read(f"xl/{name}.xml").decode() for name in ("worksheets/sheet1", "sharedStrings"))
-    assert "<f>" not in sheet.replace("<f>#NUM!</f>", "").replace("<f>#NUM!", "") or "1+1" not in sheet
-    assert "hyperlink" not in sheet
-    assert re.findall(r"<t[^>]*>([^<]*)</t>", strings) == [
-        "f",
-        "u",
-        "t",
-        "n",
-        "x",
-        "at",
-        "'=1+1",
-        "https://example.org",
-        "12",
-    ]
+    assert ("<f>" in sheet, "hyperlink" in sheet) == (False, False)
+    twice = ("SELECT 1 AS n, 2 AS N", "--format", "xlsx", "-o", tmp_path / "n.xlsx", "--config", published.config)
+    assert command("sql", *twice).code == 0
+    texts = re.findall(r"<t[^>]*>([^<]*)</t>", strings)
+    assert {"'=1+1", "https://example.org", "12", "78", "[1, 2]"} <= set(texts)  # "x" is 78 in hexadecimal digits
+
+
+@pytest.mark.parametrize(
+    ("sql", "message"),
+    [
+        (
+            "SELECT repeat('a', 32768) AS answer",
+            "a cell holds 32,767 characters, and answer has a longer text. Use csv.",
+        ),
+        ("FROM range(1048576)", "a sheet holds 1,048,575 rows, these are 1,048,576. Use csv."),
+    ],
+)
+def test_what_no_workbook_holds(published: World, command: Command, sql: str, message: str) -> None:
+    ended = command("sql", sql, "--format", "xlsx", "--config", published.config)
+    assert (ended.code, ended.out, message in ended.err) == (2, "", True)
 
 
 STATEMENT = "SELECT trace_id, answer, chunks, 7 AS n, NULL AS nothing FROM traces WHERE trace_id = 'markup'"

@@ -11,6 +11,7 @@ from kit.commands import leadline
 from kit.soak.finished import LAST, complete, copied, finish, measure, rows_of, suite, tables_of
 from kit.worlds import World, read
 
+from flows.verbs import with_config
 from tasks.core.schemas import TABLES, Table
 from tasks.store.lake import Lake
 
@@ -57,7 +58,7 @@ def test_what_can_be_made_again_is(world: World, command: Command, table: Table)
     parts = damage(world, table)
     output = rebuild(command, world)
     assert output.startswith(f"leadline: {parts[0]}: the part is damaged (")
-    assert output.strip().endswith(table.remedy)
+    assert output.strip().endswith(with_config(table.remedy, world.config))
     for path in parts:
         path.unlink()
     for name, verb in COMMANDS.items():
@@ -75,7 +76,7 @@ def test_what_can_not_is_not(world: World, command: Command, name: str) -> None:
     table, column = TABLES[name], NEVER[name]
     before = {row[column] for row in rows_of(world, table)}
     parts = damage(world, table)
-    assert rebuild(command, world).strip().endswith(table.remedy)
+    assert rebuild(command, world).strip().endswith(with_config(table.remedy, world.config))
     for path in parts:
         path.unlink()
     complete(world)
@@ -125,7 +126,7 @@ def test_traces_come_back_where_their_log_is_still_there(world: World, command: 
     before = tables_of(world)
     part = Lake(world.lake).parts(TABLES["traces"])[1]
     part.path.write_bytes(b"PAR1 half")
-    assert rebuild(command, world).strip().endswith(TABLES["traces"].remedy)
+    assert rebuild(command, world).strip().endswith(with_config(TABLES["traces"].remedy, world.config))
     (row,) = [p for p in Lake(world.lake).parts(TABLES["sources"]) if part.name.startswith(p.name)]
     part.path.unlink()
     row.path.unlink()

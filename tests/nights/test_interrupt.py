@@ -3,6 +3,7 @@
 import contextlib
 import fcntl
 import os
+import re
 import resource
 import signal
 import subprocess
@@ -33,6 +34,7 @@ DAYS = range_of(FIRST, FIRST)
 PAGE = resource.getpagesize()
 SHARD = PAGE // KEY_LINE // 2 + 1  # requests: the keys of one shard fit into a page, those of two don't
 LIMITS = {"part_traces": 80, "shard_requests": SHARD}
+PROGRESS = re.compile(r"nightly 20|[\w -]+: [\d,]+ (of [\d,]+ )?after \d")  # the first word, and lines of long stages
 REPORT = "leadline: Interrupted{}. What was stored stays; run the same command again.\n"
 
 
@@ -89,7 +91,7 @@ def shards(world: World) -> int:
 
 @dataclass(frozen=True)
 class Ended:
-    """How a run ended, and what it printed on both channels."""
+    """How a run ended, and what it printed on both channels besides its progress."""
 
     code: int
     printed: str
@@ -108,9 +110,9 @@ def interrupt(run: Running | subprocess.Popen[bytes], world: World, when: Callab
     for writer in ("run", "backfill"):
         with Lake(world.lake, writer=writer).lock("a test"):  # or it raises BusyError
             pass
-    ended = Ended(code, output_of(world).read_text())
+    lines = output_of(world).read_text().splitlines(keepends=True)
     output_of(world).unlink()
-    return ended
+    return Ended(code, "".join(line for line in lines if not PROGRESS.match(line)))
 
 
 def complete(run: Running, world: World) -> None:

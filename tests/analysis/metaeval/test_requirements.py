@@ -68,7 +68,7 @@ def test_one_that_does_not_is_refused_with_rate_interval_and_requirement(
 
 
 def test_one_without_results_is_refused_with_the_command(lake: Lake, suite: Suite, tmp_path: Path) -> None:
-    command = f"leadline metaeval --judge judges/x.yaml --suite {tmp_path / 's'} --config configs/nightly.yaml"
+    command = f"leadline metaeval --judge judges/x.yaml --suite {tmp_path / 's'}"
     run(lake, suite, version="00000000000000ff")
     with pytest.raises(UsageError, match="has no results there") as error:
         check(required(tmp_path, overall=0.1), lake, JUDGE, VERSION, CONFIG)

@@ -277,4 +277,4 @@ def test_a_warehouse_of_an_earlier_version(command: Command, world: World, tmp_p
     message = f"{tmp_path / 'old.duckdb'}: another version of Leadline has published it"
     for args in (("agreement", "old", "people"), ("compare", "judge:old", "judge:new")):
         code, out, err = command(*args, "--config", old)
-        assert (code, out, message in err, "Run `leadline rebuild` first." in err) == (2, "", True, True)
+        assert (code, out, message in err, f"Run `leadline rebuild -c {old}` first." in err) == (2, "", True, True)

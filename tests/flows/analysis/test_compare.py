@@ -70,7 +70,7 @@ def test_two_judges_on_the_same_claims(command: Command) -> None:
     assert all(c["tokens_in"] == 0 and c["seconds"] is not None for c in result["cost"])
     (noise,) = result["signal"]
     assert (noise["source"], noise["spread"], noise["ratio"]) == ("judge", None, None)
-    assert "leadline noise" in noise["note"]
+    assert "leadline noise -c " in noise["note"]
 
 
 def test_flips_come_with_both_explanations(command: Command) -> None:
@@ -161,7 +161,8 @@ def test_without_an_overlap_it_says_what_is_missing(command: Command, tmp_path: 
     result = found(command, f"dates:{FIRST}", f"dates:{SECOND}", "--config", other.config)
     assert result["drift"] == []
     (note,) = (n for n in result["notes"] if "no overlap" in n)
-    assert f"leadline backfill --judge configs/judges/new.yaml --from {FIRST} --to {FIRST}" in note
+    run = f"leadline backfill -c {other.config}"
+    assert f"{run} --judge configs/judges/new.yaml --from {FIRST} --to {FIRST}" in note
     code, _, err = command("old", "new", "--config", other.config)
     assert (code, "have scored no trace both" in err, "leadline backfill" in err) == (2, True, True)
 

@@ -101,7 +101,11 @@ def test_a_graders_file_is_shown_and_told_apart(world: World, command: Command) 
 def test_promotion_requires_what_the_config_says(world: World, command: Command) -> None:
     promote = ["judges", "promote", world.out / "replay.yaml", "--reason", "x", "--config", world.config]
     code, _, err = command(*promote)
-    assert (code, "has no results there" in err, "leadline metaeval --judge" in err) == (2, True, True)
+    assert (code, "has no results there" in err, f"leadline metaeval -c {world.config} --judge" in err) == (
+        2,
+        True,
+        True,
+    )
     code, out, _ = command(*options(world, "replay"), "--format", "json")
     rates = json.loads(out)["rates"]["grades"]
 
