@@ -21,7 +21,7 @@ from flows.runtime.run import DELAYS_S, Local, Run, Runner, Stage, locked, on_re
 from flows.runtime.temporary_server import flows_with
 from tasks.claims.extract import extract_claims
 from tasks.core.budget import Budget
-from tasks.core.config import Nightly
+from tasks.core.config import Nightly, given_file
 from tasks.core.errors import BusyError, UsageError
 from tasks.core.paths import CONFIG
 from tasks.core.progress import tracked
@@ -70,7 +70,8 @@ def load(
         raise UsageError(f"--sample {sample:g} is no share. Give more than 0 and at most 1.")
 
     def select(found: Nightly, path: Path, known: Sequence[Promotion]) -> Sequence[Variant]:
-        return backfill_variants(found, path, known, judge, recipe, apps, sample)
+        file = judge and given_file(judge, "judges", config)
+        return backfill_variants(found, path, known, file, recipe, apps, sample)
 
     (ctx,) = build_contexts(config, first, last, writer=BACKFILL, select=select)
     return ctx
@@ -198,7 +199,9 @@ def show(outcome: Outcome) -> None:
 def command(
     start: Annotated[datetime, day_option("--from", "First day of the range.")],
     end: Annotated[datetime, day_option("--to", "Last day of the range.")],
-    judge: Annotated[Path | None, optional("The judge's file; by default the recipe's own judge.", "--judge")] = None,
+    judge: Annotated[
+        Path | None, optional("The judge's file or name; by default the recipe's own judge.", "--judge")
+    ] = None,
     recipe: Annotated[str | None, optional("Name of a recipe of the config, or a recipe's file.", "--recipe")] = None,
     apps: Apps = None,
     sample: Annotated[float, typer.Option("--sample", help="Share of the traces, the same traces each time.")] = 1.0,

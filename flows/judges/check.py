@@ -13,6 +13,7 @@ import typer
 from flows.console import console, print_lines, table
 from tasks import judges
 from tasks.core import keys
+from tasks.core.config import given_file
 from tasks.core.errors import LeadlineError
 from tasks.core.paths import suite_dir
 from tasks.core.types import OUTAGE, Request, Verdict
@@ -40,8 +41,9 @@ def agrees(label: str, verdict: Verdict) -> bool:
     return verdict.label in {"unsupported", "contradicted"}
 
 
-def check(file: Annotated[Path, typer.Argument(help="The judge's file.", metavar="FILE")]) -> None:
+def check(file: Annotated[Path, typer.Argument(help="The judge's file or name.", metavar="FILE")]) -> None:
     """Ask a judge ten known claims. Fit: all answered, 9 of 10 replies have a verdict, 9 of 10 agree; else exit 1."""
+    file = given_file(file, "judges")
     known = known_claims()
     requests = [request for _, request in known]
     judge = judges.load(file)
