@@ -17,7 +17,7 @@ from tasks import graders
 from tasks.analysis.metaeval.diagnostics import JudgeReport, report
 from tasks.analysis.metaeval.metaeval import STAGE, measure, name_of
 from tasks.analysis.metaeval.suite import Suite, impossible, read
-from tasks.core.config import load_yaml
+from tasks.core.config import given_file, load_yaml
 from tasks.core.errors import UsageError
 from tasks.core.grades import Grader
 from tasks.core.paths import CONFIG, config_option, suite_dir
@@ -64,7 +64,7 @@ def _one(record: Run, name: str, grader: Grader, suite: Suite) -> JudgeReport:
 
 def command(
     judge: Annotated[
-        list[Path], optional("A judge's file; repeat to see several side by side.", "--judge", metavar="FILE")
+        list[Path], optional("A judge's file or name; repeat to see several side by side.", "--judge", metavar="FILE")
     ],
     suite: Annotated[
         Path | None, optional("File or folder of test cases; by default the suite that comes with Leadline.", "--suite")
@@ -78,7 +78,7 @@ def command(
     Example: leadline metaeval --judge configs/judges/nli.yaml
     """
     found = read(suite or suite_dir())
-    opened = _opened(judge)
+    opened = _opened([given_file(one, "judges", config) for one in judge])
     try:
         reports = _measured(config, opened, found)
     finally:

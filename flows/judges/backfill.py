@@ -32,7 +32,7 @@ from flows.runtime.run import DELAYS_S, Local, Run, Runner, Stage, locked, on_re
 from flows.runtime.temporary_server import flows_with
 from tasks.claims.extract import extract_claims
 from tasks.core.budget import Budget
-from tasks.core.config import Nightly
+from tasks.core.config import Nightly, given_file
 from tasks.core.errors import BusyError, UsageError
 from tasks.core.paths import CONFIG
 from tasks.core.progress import tracked
@@ -81,7 +81,8 @@ def load(
         raise UsageError(f"--sample {sample:g} is no share. Give more than 0 and at most 1.")
 
     def select(found: Nightly, path: Path, known: Sequence[Promotion]) -> Sequence[Variant]:
-        return backfill_variants(found, path, known, judge, recipe, apps, sample)
+        file = judge and given_file(judge, "judges", config)
+        return backfill_variants(found, path, known, file, recipe, apps, sample)
 
     (ctx,) = build_contexts(config, first, last, writer=BACKFILL, select=select)
     return ctx
@@ -229,7 +230,9 @@ def _draw(outcome: Outcome, days: Sequence[tuple[str, StageResult, StageResult, 
 
 def command(
     *,
-    judge: Annotated[Path | None, optional("The judge's file; by default the recipe's own judge.", "--judge")] = None,
+    judge: Annotated[
+        Path | None, optional("The judge's file or name; by default the recipe's own judge.", "--judge", metavar="FILE")
+    ] = None,
     recipe: Annotated[
         str | None, optional("Name of a recipe of the config, or a recipe's file.", "--recipe", metavar="RECIPE")
     ] = None,

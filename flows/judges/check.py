@@ -15,6 +15,7 @@ from flows.console import emit, print_lines, table
 from flows.options import Form, Output
 from tasks import judges
 from tasks.core import keys
+from tasks.core.config import given_file
 from tasks.core.errors import LeadlineError
 from tasks.core.paths import suite_dir
 from tasks.core.types import OUTAGE, Request, Verdict
@@ -43,14 +44,15 @@ def agrees(label: str, verdict: Verdict) -> bool:
 
 
 def check(
-    file: Annotated[Path, typer.Argument(help="The judge's file.", metavar="FILE")],
+    file: Annotated[Path, typer.Argument(help="The judge's file or name.", metavar="FILE")],
     form: Form = "table",
     output: Output = None,
 ) -> None:
     """Ask a judge ten known claims. Fit: all answered, 9 of 10 replies have a verdict, 9 of 10 agree; else exit 1.
 
-    Example: leadline judges check configs/judges/nli.yaml
+    Example: leadline judges check nli
     """
+    file = given_file(file, "judges")
     known = known_claims()
     requests = [request for _, request in known]
     judge = judges.load(file)

@@ -11,7 +11,7 @@ from flows.console import console, note, print_lines, table
 from flows.judges.versions import Known, find, trusted
 from flows.options import Apps, Config, FromAll, To, days_or_all, optional
 from tasks import graders, judges
-from tasks.core.config import load_nightly
+from tasks.core.config import given_file, load_nightly
 from tasks.core.errors import ConfigError, UsageError
 from tasks.core.paths import CONFIG
 from tasks.core.schemas import GRADES, VERDICTS
@@ -55,7 +55,7 @@ def _warn_of(teacher: Known, apps: Sequence[Trust]) -> None:
             note(f"{teacher.name} is poor on {its.app}: {its.agreement} Its student learns its mistakes.")
 
 
-def _student(judge: str, file: Path | None, *, grades: bool) -> tuple[Llm | llm.Llm, Student]:
+def _student(config: Path, judge: str, file: Path | None, *, grades: bool) -> tuple[Llm | llm.Llm, Student]:
     """The student, by a file; by default the teacher's own.
 
     Args:
@@ -66,7 +66,7 @@ def _student(judge: str, file: Path | None, *, grades: bool) -> tuple[Llm | llm.
             f"--student is missing: --judge {judge} names no file with prompts. Give the file of the "
             "judge or grader to train."
         )
-    path = file or Path(judge)
+    path = given_file(file or Path(judge), "graders" if grades else "judges", config)
     model = graders.load(path) if graders.described(path) else judges.load(path)
     if not isinstance(model, llm.Llm if grades else Llm):
         what, who = ("grades", "a grader of kind llm") if grades else ("verdicts on claims", "a judge of kind llm")
@@ -100,7 +100,9 @@ def _command(config: Path, judge: str, student: Path | None, wanted: Wanted, sha
 def command(
     *,
     judge: Annotated[str, optional("The teacher: name or version of a judge, or its file.", "--judge")],
-    student: Annotated[Path | None, optional("The student's file; by default the teacher's.", "--student")] = None,
+    student: Annotated[
+        Path | None, optional("The student's file or name; by default the teacher's.", "--student", metavar="FILE")
+    ] = None,
     apps: Apps = None,
     start: FromAll = None,
     end: To = None,
@@ -136,7 +138,7 @@ def command(
         raise UsageError("--min-confidence is given, but grades come without a confidence. Leave it out.")
     if not grades:
         _warn_of(teacher, trusted(lake).get(teacher.version, []))
-    model, pupil = _student(judge, student, grades=grades)
+    model, pupil = _student(config, judge, student, grades=grades)
     about = {
         "teacher": {"name": teacher.name, "kind": teacher.kind, "version": teacher.version},
         "command": _command(config, judge, student, wanted, shares),

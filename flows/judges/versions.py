@@ -3,6 +3,7 @@
 import json
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import date, datetime, timedelta
 from pathlib import Path
@@ -18,7 +19,8 @@ from flows.runtime.run import locked
 from tasks import graders, judges
 from tasks.analysis.metaeval import requirements
 from tasks.analysis.metaeval.pass_rates import OVERALL, rates
-from tasks.core.config import Nightly, Recipe, load_nightly
+from tasks.core.config import Nightly, Recipe, given_file, load_nightly
+from tasks.core.config.names import Kind, is_path
 from tasks.core.errors import UsageError
 from tasks.core.grades import Grader
 from tasks.core.paths import CONFIG, config_option
@@ -32,6 +34,8 @@ from tasks.run.scopes.promotions import PROMOTE, RETIRE, Promotion
 from tasks.run.scopes.variants import nightly_variants, recipe_named
 from tasks.store.lake import Lake
 from tasks.store.warehouse import Warehouse
+
+FILES: tuple[Kind, ...] = ("judges", "graders")
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,12 +65,8 @@ def find(config: Path, judge: str) -> Known:
     Raises:
         UsageError: None is meant, or several may be.
     """
-    if judge.endswith((".yaml", ".yml")):
-        path = Path(judge)
-        opened: Judge | Grader = graders.load(path) if graders.described(path) else judges.load(path)
-        definition = opened.describe()
-        opened.close()
-        return Known(path.stem, str(definition.get("kind", "")), opened.version, json.loads(as_json(definition)))
+    if is_path(judge):
+        return _of_file(Path(judge))
     known = of_lake(Lake(load_nightly(config).lake))
     found = [k for k in known if judge == k.name] or [k for k in known if k.version.startswith(judge)]
     if len(found) == 1:
@@ -74,8 +74,19 @@ def find(config: Path, judge: str) -> Known:
     if found:
         several = ", ".join(k.version for k in found)
         raise UsageError(f"{judge!r} is the name of {len(found)} versions: {several}. Give the beginning of one.")
+    for kind in FILES:
+        with suppress(UsageError):
+            path = given_file(Path(judge), kind, config)
+            return _of_file(path)
     names = ", ".join(sorted({k.name for k in known})) or "none yet"
     raise UsageError(f"{judge!r} is no judge that has judged ({names}). Give a name, a version, or a judge's file.")
+
+
+def _of_file(path: Path) -> Known:
+    opened: Judge | Grader = graders.load(path) if graders.described(path) else judges.load(path)
+    definition = opened.describe()
+    opened.close()
+    return Known(path.stem, str(definition.get("kind", "")), opened.version, json.loads(as_json(definition)))
 
 
 def trusted(lake: Lake) -> Mapping[str, list[Trust]]:
@@ -240,7 +251,7 @@ def diff_(
 
 
 def promote_(
-    judge: Annotated[Path, typer.Argument(help="The judge's file.", metavar="FILE")],
+    judge: Annotated[Path, typer.Argument(help="The judge's file or name.", metavar="FILE")],
     reason: Reason,
     recipe: Annotated[
         str | None, optional("Recipe of the config that it counts for; by default its only one.", "--recipe")
@@ -259,6 +270,7 @@ def promote_(
         raise UsageError("--reason is empty. Say why: it is kept with the promotion.")
     settings = load_nightly(config)
     name = recipe_named(settings, config, recipe).recipe.name
+    judge = given_file(judge, "judges", config)
     opened = judges.load(judge)
     version = opened.version
     opened.close()

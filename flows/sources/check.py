@@ -15,7 +15,7 @@ from rich.tree import Tree
 from flows.console import console, counted, emit, print_lines, table
 from flows.options import Form, Night, Output, days_or_yesterday, optional
 from tasks import sources
-from tasks.core.config import did_you_mean, load_nightly, load_yaml, recipes_of
+from tasks.core.config import did_you_mean, given_file, load_nightly, load_yaml, recipes_of
 from tasks.core.errors import DataError, UsageError
 from tasks.core.types import Trace
 from tasks.ingest.check import FIELDS, Check, find
@@ -92,6 +92,7 @@ def show(
 
 
 def _load(path: Path) -> Source:
+    path = given_file(path, "sources")
     return sources.load(load_yaml(path, "kind"), str(path), path.resolve().parent)
 
 

@@ -16,6 +16,7 @@ from tasks.core.paths import CONFIG, SHIPPED
 
 SAMPLE = "sample"
 SOURCES = Path("configs/sources")
+LAKE = "data/lake"  # as configs/nightly.yaml names it
 VARIABLE = re.compile(r"[A-Z_][A-Z0-9_]{0,63}")  # in capitals: no key that somebody pastes looks like that
 
 
@@ -46,7 +47,8 @@ def command(
     if kind == SAMPLE and given:
         raise UsageError("--set belongs to a source of your own. Name its kind with --source.")
     copied = ("configs", "data/sample") if kind == SAMPLE else ("configs",)
-    if there := [folder / name for name in copied if (folder / name).exists()]:
+    # Traces of one's own never join those of the sample, or of whoever made a lake here.
+    if there := [folder / name for name in (*copied, LAKE) if (folder / name).exists()]:
         raise UsageError(f"{there[0]} already exists. Give another folder: leadline init FOLDER.")
     settings = None if kind == SAMPLE else _settings(kind, given, folder, asks=asks and source is None)
     for name in copied:
@@ -68,7 +70,7 @@ def command(
     try:
         check(path, night=night, config=folder / CONFIG)
     except LeadlineError:
-        say(f"Correct {path}, and look again:\n  {change}leadline sources check {SOURCES / path.name}\n")
+        say(f"Correct {path}, and look again:\n  {change}leadline sources check {path.stem}\n")
         raise
 
 
@@ -134,6 +136,6 @@ def _edit_nightly(path: Path, source: Path) -> None:
     from ruamel.yaml import YAML  # noqa: PLC0415 - only here
 
     config = YAML().load(path)
-    config["sources"] = [f"sources/{source.name}"]
+    config["sources"] = [source.stem]
     del config["recipe"]["grace"]
     _write(path, config)

@@ -17,6 +17,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol
 
+from tasks.core.config.names import is_path, resolved
 from tasks.core.errors import DataError, LeadlineError, UsageError
 from tasks.distill.selection import SPLITS, Candidate, Chosen, Split, choose
 from tasks.engines.generator import Prompt
@@ -140,9 +141,8 @@ def settings_of(dumped: Mapping[str, Any]) -> tuple[dict[str, Any], dict[Path, s
 
     def placed(value: Any) -> Any:  # noqa: ANN401 - any setting
         if isinstance(value, Path):
-            files[value] = (
-                f"{PROMPTS}/{value.parent.name}-{value.name}" if value.parent.name else f"{PROMPTS}/{value.name}"
-            )
+            file = value.name if is_path(value) else f"{value.name}.md"
+            files[value] = f"{PROMPTS}/{value.parent.name}-{file}" if value.parent.name else f"{PROMPTS}/{file}"
             return files[value]
         if isinstance(value, Mapping):
             return {name: placed(part) for name, part in value.items()}
@@ -166,7 +166,7 @@ def _write(
     settings, files = settings_of(student.settings)
     (folder / PROMPTS).mkdir()
     for path, name in files.items():
-        shutil.copyfile(student.folder / path.expanduser(), folder / name)
+        shutil.copyfile(resolved(path, "prompts", student.folder), folder / name)
     written = {
         f"{split}.jsonl": _lines(examples, student, chosen.examples[split], teacher, folder, split) for split in SPLITS
     }

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Self, cast
 
 from tasks.core import keys
+from tasks.core.config import resolved_in
 from tasks.core.plugins import configured
 from tasks.core.types import Answer, Extraction, Extractor
 from tasks.extractors.cut._html import visible as visible
@@ -28,7 +29,7 @@ class Writers:
     """
 
     def __init__(self, where: str) -> None:
-        self._folder = Path(where).resolve().parent
+        self._where = where
         self._open: dict[Path, Writer] = {}
 
     def open(self, path: Path, gives: Sequence[str]) -> Writer:
@@ -37,7 +38,7 @@ class Writers:
         Raises:
             ConfigError: The file or one of its keys is wrong.
         """
-        at = (self._folder / path.expanduser()).resolve()
+        at = resolved_in(path, "judges", self._where, "extractor.writer")
         if at not in self._open:
             self._open[at] = generate.load(at, gives)
         return self._open[at]

@@ -14,7 +14,7 @@ from typing import Annotated, Literal
 from pydantic import Field
 
 from tasks import judges, patterns
-from tasks.core.config import Settings, Share
+from tasks.core.config import Settings, Share, resolved_in
 from tasks.core.grades import Answered, Grade, Grader
 from tasks.core.keys import Versioned
 from tasks.core.types import Judge, Verdict
@@ -49,7 +49,7 @@ class Config(Settings):
     """The whole of its file.
 
     Attributes:
-        judge: Path of the judge of claims, relative to the file.
+        judge: Name or path of the judge of claims.
         embedder: The embedding model.
         reference: Whether completeness goes by a reference answer where there is one: `if_given`, or `never`.
         support: When a statement counts as supported.
@@ -244,5 +244,5 @@ def build(config: Config, where: str) -> Grader:
     """The grader of a config; the judge and a relative model folder are relative to the file `where`."""
     folder = Path(where).parent
     embedder = config.embedder.relative_to(folder)
-    judge = judges.load(folder / config.judge.expanduser())
+    judge = judges.load(resolved_in(config.judge, "judges", where, "judge"))
     return Entailment(config.model_copy(update={"embedder": embedder}), judge)

@@ -12,7 +12,7 @@ import msgspec
 from pydantic import Field
 
 from tasks.core import keys
-from tasks.core.config import Settings, load_yaml, validate
+from tasks.core.config import Settings, load_yaml, resolved_in, validate
 from tasks.engines.generator import Example, Generated, Generator, GeneratorConfig, Prompt, Reply, open_generator
 from tasks.judges import _fence, _prompts
 
@@ -55,7 +55,7 @@ class PromptedConfig(Settings):
 
     Attributes:
         model: The model, and the engine that runs it.
-        prompt: Path of the prompt file.
+        prompt: Name or path of the prompt file.
         max_reply_tokens: Most tokens of a reply.
     """
 
@@ -90,7 +90,7 @@ class Prompted(ModelUser):
     ) -> None:
         super().__init__(config.model, generator)
         self._config, self._counts = config, counts
-        self.prompt_path = Path(where).parent / config.prompt.expanduser()
+        self.prompt_path = resolved_in(config.prompt, "prompts", where, key)
         self.prompt = _prompts.load(
             self.prompt_path, (), None, tuple(counts), where=where, key=key, optional=(*gives, *counts)
         )

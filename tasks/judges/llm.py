@@ -15,7 +15,7 @@ from typing import Annotated, Literal, Self, cast
 import msgspec
 from pydantic import Field, model_validator
 
-from tasks.core.config import Share
+from tasks.core.config import Share, resolved_in
 from tasks.core.types import OUTAGE, Label, Request, Verdict
 from tasks.engines.generator import Example, Generated, Generator, GeneratorConfig, Prompt, Reply, open_generator
 from tasks.judges import _fence, _labels, _model, _prompts
@@ -185,7 +185,7 @@ class Llm(ModelUser):
         return _model.example(reply, self._forms[form].prompt.schema({"passages": shown}))
 
     def _form(self, key: str, path: Path, fields: Sequence[str], answer: type[_Answer], max_tokens: int) -> _Form:
-        at = Path(self._where).parent / path.expanduser()
+        at = resolved_in(path, "prompts", self._where, key)
         prompt = _prompts.load(at, INPUTS, fields, ("passages",), where=self._where, key=key)
         return _Form(prompt, answer, max_tokens)
 

@@ -33,11 +33,11 @@ def mistake(tmp_path: Path, text: str | bytes) -> str:
     [
         ({"surplus": 1}, ": surplus is not a known key. The keys here are lake, lake_cache, warehouse, report, sources, sample, executor, private, recipe, recipes, gates, limits, alerts, ducklake, retention, promotion."),
         ({"gate": {}}, ": gate is not a known key. Did you mean 'gates'."),
-        ({"recipe": {"judge": "j", "pairing": {"windowwords": 3}}}, ": recipe.pairing.windowwords is not a known key. Did you mean 'window_words'."),
+        ({"recipe": {"judge": "j.yaml", "pairing": {"windowwords": 3}}}, ": recipe.pairing.windowwords is not a known key. Did you mean 'window_words'."),
         ({"report": {"directory": "x", "dir": "y"}}, ": report.directory is not a known key. The keys here are dir, max_trace_pages, max_explorer_traces, prometheus."),
         ({"recipe": {"name": "x"}}, ": recipe.judge is missing. Add it; docs/configuration.md lists the keys."),
-        ({"recipe": {"judge": "j", "pairing": {"kind": "all"}}}, ": recipe.pairing.kind is 'all'. It should be 'per_chunk', 'top_k', 'cited', 'cited_together' or 'all_chunks'."),
-        ({"recipe": {"judge": "j", "scoring": {"misuse_penalty": -1}}}, ": recipe.scoring.misuse_penalty is -1. It should be greater than or equal to 0."),
+        ({"recipe": {"judge": "j.yaml", "pairing": {"kind": "all"}}}, ": recipe.pairing.kind is 'all'. It should be 'per_chunk', 'top_k', 'cited', 'cited_together' or 'all_chunks'."),
+        ({"recipe": {"judge": "j.yaml", "scoring": {"misuse_penalty": -1}}}, ": recipe.scoring.misuse_penalty is -1. It should be greater than or equal to 0."),
         ({"gates": {"max_quarantined_share": 1.5}}, ": gates.max_quarantined_share is 1.5. It should be less than or equal to 1."),
         ({"gates": {"volume_ratio": 1}}, ": gates.volume_ratio is 1. It should be greater than 1."),
         ({"limits": {"part_traces": "many"}}, ": limits.part_traces is 'many'. It should be a valid integer, unable to parse string as an integer."),
@@ -73,7 +73,7 @@ def test_a_misspelt_required_key_is_called_misspelt_rather_than_missing(tmp_path
 @pytest.mark.parametrize("key", ["misuse_penalty", "partial_credit"])
 def test_only_finite_numbers_enter_a_formula(tmp_path: Path, key: str, number: float) -> None:
     # an infinite penalty times no misuse is no number, and would be clamped to the best score
-    recipe = {"judge": "j", "scoring": {key: number}}
+    recipe = {"judge": "j.yaml", "scoring": {key: number}}
     message = mistake(tmp_path, yaml.safe_dump({**GOOD, "recipe": recipe}))
     assert message.startswith(f": recipe.scoring.{key} is {number}. It should be")
 

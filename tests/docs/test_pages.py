@@ -156,14 +156,14 @@ def test_the_settings_that_the_pages_show_are_accepted(shown: dict[str, Any]) ->
         validate(Nightly, others | shown, where)
         return
     recipe = {"judge": "judges/nli.yaml", **shown.get("recipe", shown)}
-    parsed = validate(Recipe, recipe, where)
+    parsed = validate(Recipe, recipe, where, base=ROOT / "configs")
     for settings in (parsed.extractor, *parsed.apps.values()):
         extractors.load(settings, where)
     for path in (parsed.judge, *(further.judge for further in parsed.cascade)):
-        judges.load(ROOT / "configs" / path)
+        judges.load(path)
     if "lake" in shown:
-        validate(Nightly, shown, where)
-        assert all((ROOT / "configs" / path).is_file() for path in shown["sources"])
+        named = validate(Nightly, shown, where, base=ROOT / "configs").sources
+        assert all(isinstance(path, Path) and path.is_file() for path in named)
 
 
 def test_pages_show_settings_of_every_sort() -> None:

@@ -166,7 +166,9 @@ def validate(
     except ValidationError as error:
         found = error.errors()
     # A misspelled key is often a missing one too; the spelling is the mistake.
-    first = next((e for e in found if e["type"] == "extra_forbidden"), found[0])
+    # And what is neither a mapping nor a file is meant as a file.
+    telling = [e for kind in ("extra_forbidden", "value_error") for e in found if e["type"] == kind]
+    first = (telling or found)[0]
     loc = [str(part) for part in first["loc"] if not str(part).endswith("]")]
     key = ".".join([prefix, *loc] if prefix else loc)
     value = _shown(first["input"])

@@ -8,6 +8,7 @@ from typing import Annotated, Any, Literal, Self, get_args
 from pydantic import Field, ValidationInfo, field_validator, model_validator
 
 from tasks.core.config.base import ConfigPath, LakePlace, Number, Passing, Settings, Share, placed
+from tasks.core.config.names import RecipeFile, SourceFile
 from tasks.core.config.recipe import Recipe
 
 
@@ -241,12 +242,12 @@ class Nightly(Settings):
     lake_cache: ConfigPath = Path("~/.cache/leadline")
     warehouse: ConfigPath
     report: Report
-    sources: Annotated[list[Mapping[str, Any] | ConfigPath], Field(min_length=1)]
+    sources: Annotated[list[Mapping[str, Any] | SourceFile], Field(min_length=1)]
     sample: Sample | None = None
     executor: Mapping[str, Any] = Field(default_factory=lambda: {"kind": "local"})
     private: bool = True
     recipe: Recipe | None = None
-    recipes: tuple[Mapping[str, Any] | ConfigPath, ...] = ()
+    recipes: tuple[Mapping[str, Any] | RecipeFile, ...] = ()
     gates: Gates = Gates()
     limits: Limits = Limits()
     alerts: Alerts = Alerts()

@@ -7,6 +7,7 @@ from typing import Annotated, Any, ClassVar, Literal, Self, get_args
 from pydantic import Field, model_validator
 
 from tasks.core.config.base import ConfigPath, Pattern, Settings, Share
+from tasks.core.config.names import GraderFile, JudgeFile
 
 
 class Pairing(Settings):
@@ -49,12 +50,12 @@ class Escalation(Settings):
     Attributes:
         band: `[lo, hi]`: this judge gets a claim if lo ≤ p_supported < hi after the previous judge, or if the previous
             judge abstained or failed.
-        judge: Path of the judge's config.
+        judge: Name or path of the judge's config.
         pairing: The evidence for this judge.
     """
 
     band: tuple[Share, Share]
-    judge: ConfigPath
+    judge: JudgeFile
     pairing: Pairing = Pairing()
 
     @model_validator(mode="after")
@@ -68,11 +69,11 @@ class Shadow(Settings):
     """A judge that runs on a sample of every night, for comparison with the judge that counts.
 
     Attributes:
-        judge: Path of the judge's config.
+        judge: Name or path of the judge's config.
         share: Share of the traces that it judges, always the same ones for a night.
     """
 
-    judge: ConfigPath
+    judge: JudgeFile
     share: Annotated[float, Field(gt=0, le=1)] = 0.1
 
 
@@ -149,16 +150,16 @@ class AnswerRelevance(_Method):
     Attributes:
         method: `embedding` cosine of question and answer; `questions` mean cosine of the question and of questions that
             a model writes for the answer; `rated` a rating by a language model, 1 to 5.
-        writer: For `questions`: path of the config (`kind: generate`) of the writing model.
-        rater: For `rated`: path of the config (`kind: rater_model`) of the rater model; its prompt asks for a rating
-            `answer_relevance`.
+        writer: For `questions`: name or path of the config (`kind: generate`) of the writing model.
+        rater: For `rated`: name or path of the config (`kind: rater_model`) of the rater model; its prompt asks for a
+            rating `answer_relevance`.
     """
 
     asks: ClassVar = {"questions": "writer", "rated": "rater"}
 
     method: Literal["embedding", "questions", "rated"] = "embedding"
-    writer: ConfigPath | None = None
-    rater: ConfigPath | None = None
+    writer: JudgeFile | None = None
+    rater: JudgeFile | None = None
 
 
 class ContextRelevance(_Method):
@@ -167,15 +168,16 @@ class ContextRelevance(_Method):
     Attributes:
         method: `embedding` cosine of question and chunk; `reranker` a cross-encoder's score of the two; `rated` a
             model's grade, 1 to 5.
-        reranker: For `reranker`: path of the config (`kind: reranker`).
-        rater: For `rated`: path of the config (`kind: rater_model`); its prompt asks for a rating `context_relevance`.
+        reranker: For `reranker`: name or path of the config (`kind: reranker`).
+        rater: For `rated`: name or path of the config (`kind: rater_model`); its prompt asks for a rating
+            `context_relevance`.
     """
 
     asks: ClassVar = {"reranker": "reranker", "rated": "rater"}
 
     method: Literal["embedding", "reranker", "rated"] = "embedding"
-    reranker: ConfigPath | None = None
-    rater: ConfigPath | None = None
+    reranker: JudgeFile | None = None
+    rater: JudgeFile | None = None
 
 
 class Answerability(_Method):
@@ -186,13 +188,13 @@ class Answerability(_Method):
     Attributes:
         method: `coverage` share of the question's words in the chunks, a baseline without a model; `rated` a
             model's yes or no.
-        rater: For `rated`: path of the config (`kind: rater_model`); its prompt asks for a rating `answerable`.
+        rater: For `rated`: name or path of the config (`kind: rater_model`); its prompt asks for a rating `answerable`.
     """
 
     asks: ClassVar = {"rated": "rater"}
 
     method: Literal["coverage", "rated"] = "coverage"
-    rater: ConfigPath | None = None
+    rater: JudgeFile | None = None
 
 
 class Grace(Settings):
@@ -213,10 +215,10 @@ class Grades(Settings):
     """The six grades of each answer as a whole (docs/methods.md#grades-of-a-grounded-answer).
 
     Attributes:
-        grader: Path of the grader's config; it must not need a reference answer. None gives no grades.
+        grader: Name or path of the grader's config; it must not need a reference answer. None gives no grades.
     """
 
-    grader: ConfigPath | None = None
+    grader: GraderFile | None = None
 
 
 class Recipe(Settings):
@@ -230,7 +232,7 @@ class Recipe(Settings):
         apps: Per application, extractor settings that replace the recipe's, such as the citation style.
         earlier_questions: Earlier questions of its session that a follow-up question ("And for contractors?") is read
             with, by scorers of relevance, and in claims that need their question, such as "Yes.". 0 for none.
-        judge: Path of the judge's config.
+        judge: Name or path of the judge's config.
         cascade: Further judges, from cheap to expensive, for claims on which the previous judge was uncertain.
         shadow: A second judge on a sample of the traces; it changes no number of the recipe.
         relevance: Settings of the embedding model that scores relevance (and ranks chunks for `top_k`).
@@ -247,7 +249,7 @@ class Recipe(Settings):
     apps: Mapping[str, Mapping[str, Any]] = Field(default_factory=dict)
     earlier_questions: Annotated[int, Field(ge=0)] = 0
     pairing: Pairing = Pairing()
-    judge: ConfigPath
+    judge: JudgeFile
     cascade: tuple[Escalation, ...] = ()
     shadow: Shadow | None = None
     relevance: Mapping[str, Any] = Field(default_factory=dict)

@@ -11,6 +11,7 @@ from dataclasses import asdict, dataclass, replace
 from datetime import UTC, date, datetime
 from pathlib import Path
 
+from tasks.core.config.names import resolved, written
 from tasks.core.errors import UsageError
 from tasks.core.schemas import PROMOTIONS
 from tasks.store.lake import Lake, from_rows
@@ -81,12 +82,13 @@ def retired(log: Iterable[Promotion]) -> dict[str, Promotion]:
 
 def path_of(promotion: Promotion, config: Path) -> Path:
     """The file of a promoted judge."""
-    return (config.resolve().parent / str(promotion.path)).resolve()
+    return resolved(Path(str(promotion.path)), "judges", config.resolve().parent)
 
 
 def written_path(judge: Path, config: Path) -> str:
     """A judge's file as it is written down: found again where config and judges are moved together."""
-    return os.path.relpath(judge.resolve(), config.resolve().parent)
+    base = config.resolve().parent
+    return str(written(judge, "judges", base) or os.path.relpath(judge.resolve(), base))
 
 
 def check(log: Sequence[Promotion], promotion: Promotion | None, version: str, where: object) -> None:

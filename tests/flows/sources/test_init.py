@@ -34,7 +34,7 @@ def test_configs_and_sample_are_copied(tmp_path: Path, capsys: pytest.CaptureFix
     assert load_nightly(tmp_path / "mine" / CONFIG).lake == tmp_path / "mine" / "data" / "lake"
 
 
-@pytest.mark.parametrize("there", ["configs/mine.yaml", "data/sample/mine.jsonl"])
+@pytest.mark.parametrize("there", ["configs/mine.yaml", "data/sample/mine.jsonl", "data/lake/.salt"])
 def test_nothing_is_overwritten(tmp_path: Path, there: str) -> None:
     (tmp_path / there).parent.mkdir(parents=True)
     (tmp_path / there).touch()
@@ -71,8 +71,21 @@ class TestSource:
         assert "# api_key_env: PHOENIX_API_KEY" in source.read_text()  # comments stay
         config = load_nightly(tmp_path / "mine" / CONFIG)
         assert config.sources == [source]
+        written = yaml.safe_load((tmp_path / "mine" / CONFIG).read_text())
+        assert (written["sources"], written["recipe"]["judge"]) == (["phoenix"], "nli")  # names, not paths
+        assert config.lake == tmp_path / "mine" / "data" / "lake"  # not the sample's
         assert config.gates == load_nightly(ROOT / CONFIG).gates
         assert not (tmp_path / "mine" / "data").exists()
+
+    def test_traces_of_ones_own_never_join_the_sample(self, tmp_path: Path, command: Command) -> None:
+        """The lake is left where its configs are gone; and a folder with the sample is no place for another source."""
+        assert command("init", tmp_path).code == 0
+        given = ("init", tmp_path, "--source", "jsonl", "--set", "paths=a.jsonl")
+        assert "configs already exists" in command(*given).err
+        (tmp_path / "data" / "lake").mkdir()
+        (tmp_path / "configs").rename(tmp_path / "old")
+        assert "lake already exists" in command(*given).err
+        assert not (tmp_path / "configs").exists()
 
     def test_a_terminal_is_asked(self, tmp_path: Path, command: Command, monkeypatch: pytest.MonkeyPatch) -> None:
         with serve(self.STORE.answer) as server:
