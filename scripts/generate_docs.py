@@ -84,7 +84,7 @@ MEANINGS = {
     "pair_verdicts.chunk_ids": "Chunks in the evidence, best first for joint pairs.",
     "reviewed_claims.n_reviewers": "People who labeled it, including an adjudicator.",
     "reviewed_claims.random": "Whether any of them labeled it in a random draw.",
-    "reviewed_claims.outcome": "`labeled`, `tied` or `cant_tell`.",
+    "reviewed_claims.outcome": "`labeled`, `tied`, `cant_tell` or `not_a_claim`.",
     "reviewed_claims.people": "People's label; null unless labeled.",
     "reviewed_claims.people_misused": "Whether people call it misused; null if not stated.",
     "reviewed_claims.judge_status": "`status` of `claim_results`.",

@@ -42,6 +42,7 @@ claim AS (
             WHEN count(people) = count(*) THEN false
         END AS wrong
     FROM reviewed_claims
+    WHERE outcome IS DISTINCT FROM 'not_a_claim'
     GROUP BY trace_id
 ),
 compared AS (

@@ -3,8 +3,8 @@
 -- docs/methods.md#peoples-labels. A review belongs to the claim that it names, else to the one whose span its own
 -- overlaps most, with
 -- intersection / union ≥ 0.5; where several claims share that span, the review is left out. Of each reviewer the latest
--- label counts, of several reviewers the most frequent one: `outcome` is `labeled`, `tied`, or `cant_tell`, and `people`
--- is null but for the first. An adjudicator's label, the latest of them, counts over all others.
+-- label counts, of several reviewers the most frequent one: `outcome` is `labeled`, `tied`, `cant_tell`
+-- or `not_a_claim`, and `people` is null but for the first. An adjudicator's label, the latest of them, counts over all others.
 -- Without a reviewer's word on misuse, a claim that cites nothing is not misused, and an unsupported one is.
 WITH given AS (
     SELECT *, coalesce(reviewed_at, imported_at) AS given_at, coalesce(adjudicated, false) AS final
@@ -88,8 +88,12 @@ SELECT
     claim_results.claim_id,
     by_claim.n_reviewers,
     by_claim.random,
-    CASE winner.label WHEN 'cant_tell' THEN 'cant_tell' ELSE if(winner.label IS NULL, 'tied', 'labeled') END AS outcome,
-    nullif(winner.label, 'cant_tell') AS people,
+    CASE
+        WHEN winner.label IS NULL THEN 'tied'
+        WHEN winner.label IN ('cant_tell', 'not_a_claim') THEN winner.label
+        ELSE 'labeled'
+    END AS outcome,
+    if(outcome = 'labeled', winner.label, NULL) AS people,
     CASE
         WHEN people IS NULL THEN NULL
         WHEN len(claims.cited_chunk_ids) = 0 THEN false

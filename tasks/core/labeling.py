@@ -10,8 +10,11 @@ OF_CLAIMS: Mapping[str, str] = {
     "unsupported": "It is not in the chunks",
     "contradicted": "The chunks say otherwise",
     "cant_tell": "It can't be decided",
+    "not_a_claim": "It states nothing that a source could support",
 }
 """Labels of a claim, by all chunks of its trace, each with its meaning for a person."""
+UNDECIDED = ("cant_tell", "not_a_claim")
+"""Those of `OF_CLAIMS` that say nothing of the evidence, so that no number is made of them."""
 OF_ANSWERS = ("right", "wrong")
 SAMPLING = ("random", "misused", "uncertain", "disputed")
 """How a claim comes to be labeled; except for `random`, because of earlier labels or verdicts."""
@@ -42,6 +45,7 @@ class Task:
             "claim_id": self.claim_id,
             "label": None,
             "misused": None,
+            "comment": None,
             "reviewer": self.reviewer,
             "sampling": self.sampling,
             **({"adjudicated": True} if self.adjudicated else {}),

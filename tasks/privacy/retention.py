@@ -25,6 +25,7 @@ from tasks.core.schemas import (
     PAIRS,
     QUARANTINE,
     REDACTIONS,
+    REVIEWS,
     TRACE_SCORES,
     TRACES,
     VERDICTS,
@@ -43,7 +44,7 @@ TABLES = {
     "texts": (TRACES,),
     "claims": (CLAIMS,),
     "questions": (TRACE_SCORES,),
-    "comments": (FEEDBACK,),
+    "comments": (FEEDBACK, REVIEWS),
     "explanations": EXPLAINED,
     "quarantine": (QUARANTINE,),
 }
@@ -67,6 +68,7 @@ REDACTED = {
     },
     TRACE_SCORES: {"question_id": NULL, "session_id": NULL},  # a hash might confirm a guess at what it is of
     FEEDBACK: {"comment": NULL},
+    REVIEWS: {"comment": NULL},
     **{table: {"explanation": NULL, "raw": NULL} for table in EXPLAINED},
     QUARANTINE: {"raw": BLANK},
 }
@@ -117,8 +119,8 @@ def redact(lake: Lake, what: Due, now: datetime) -> list[StageResult]:
     """Redact what is due in the lake. Call it with the lake's locks held, or on an overlay, to see what would go.
 
     Returns:
-        Traces, claims, scores (the hashes of their question and session), comments of users, explanations and refused
-        rows that lost texts in this run.
+        Traces, claims, scores (the hashes of their question and session), comments of users and reviewers, explanations
+        and refused rows that lost texts in this run.
     """
     texts = [part for part in lake.parts(TRACES) if _has_due(part, what)]
     nights = {part.date for part in texts}
@@ -129,7 +131,11 @@ def redact(lake: Lake, what: Due, now: datetime) -> list[StageResult]:
         StageResult("texts", computed=sum(_redact_traces(lake, part, what, now) for part in texts)),
         StageResult("claims", computed=_redact_made(lake, CLAIMS, HAS_CLAIM_TEXT, what)),
         StageResult("questions", computed=_redact_made(lake, TRACE_SCORES, HAS_QUESTION, what)),
-        StageResult("comments", computed=_redact_rows(lake, FEEDBACK, "trace_id", forgotten, what.texts)),
+        StageResult(
+            "comments",
+            computed=_redact_rows(lake, FEEDBACK, "trace_id", forgotten, what.texts)
+            + _redact_rows(lake, REVIEWS, "trace_id", forgotten, what.texts),
+        ),
         StageResult(
             "explanations",
             computed=_redact_rows(lake, VERDICTS, "request_key", requests, what.explanations)
@@ -254,13 +260,15 @@ def _redact_rows(lake: Lake, table: Table, column: str, wanted: Collection[str],
     """Redact the rows of days before the limit, and those with one of the given values in a column."""
     found = 0
     texts = list(REDACTED[table])
+    by_day = "date" in table.partition  # else each row has a day of its own
+    expired = pl.lit(False) if limit is None else pl.col("date") < limit
     for part in lake.parts(table):
-        expired = _expired(part, limit)
-        if expired or wanted:
+        if wanted or not by_day or _expired(part, limit):
             has_text = pl.any_horizontal(pl.col(texts).is_not_null())
-            theirs = has_text & (pl.lit(expired) | pl.col(column).is_in(wanted))
-            if n := int(part.frame([column, *texts]).select(theirs.sum()).item()):
-                _note(lake, {part.date})
+            theirs = has_text & (expired | pl.col(column).is_in(wanted))
+            rows = frame(all_columns(part, table)).filter(theirs)
+            if n := rows.height:
+                _note(lake, rows["date"].unique())
                 _rewrite(lake, table, part, theirs)
                 found += n
     return found

@@ -36,10 +36,10 @@ class Found:
     """Labels and agreement of people under one recipe.
 
     Attributes:
-        claims: Claims that they labeled.
+        claims: Claims that they labeled, without those that they call none.
         by_reviewers: How many claims how many reviewers labeled, adjudicators aside.
         reviewers: How many claims each labeled.
-        outcomes: How many came out as `labeled`, `tied` or `cant_tell`.
+        outcomes: How many came out as `labeled`, `tied`, `cant_tell` or `not_a_claim`.
         adjudicated: How many were adjudicated.
         shared: Claims that at least two labeled; only these enter what follows.
         share: How often two reviewers of a claim give the same label.
@@ -61,8 +61,12 @@ class Found:
 
 
 def reviewers_agreement(reader: Reader, scope: Scope) -> Found:
-    """People's labels of the claims in the scope; `cant_tell` is a label like the others here."""
-    rows = reader.rows(sql("review/agreement"), scope.params)
+    """People's labels of the claims in the scope; `cant_tell` is a label like the others here.
+
+    What people call no claim is only counted. Where they don't agree on that, it is a label like the others too.
+    """
+    found = reader.rows(sql("review/agreement"), scope.params)
+    rows = [row for row in found if row["outcome"] != "not_a_claim"]
     votes = [{v["reviewer"] or NAMELESS: v["label"] for v in row["votes"] if not v["adjudicated"]} for row in rows]
     questions = [row["question"] for row in rows]
     tables = cast("Counts", coincidences(questions, [list(v.values()) for v in votes], LABELS))
@@ -72,7 +76,7 @@ def reviewers_agreement(reader: Reader, scope: Scope) -> Found:
         claims=len(rows),
         by_reviewers={n: by_reviewers[n] for n in sorted(by_reviewers)},
         reviewers={name: reviewers[name] for name in sorted(reviewers)},
-        outcomes=dict(Counter(row["outcome"] for row in rows)),
+        outcomes=dict(Counter(row["outcome"] for row in found)),
         adjudicated=sum(row["adjudicated"] for row in rows),
         shared=sum(len(v) > 1 for v in votes),
         share=interval(tables, share, 0.0),

@@ -196,6 +196,7 @@ def _of_annotation(number: int, data: Mapping[str, Any], annotation: Mapping[str
     fields = {
         "label": chosen["label"],
         "misused": MISUSED.get(chosen.get("misused", "")),
+        "comment": chosen.get("comment"),
         "reviewer": _who(annotation.get("completed_by")),
         "reviewed_at": annotation.get("updated_at") or annotation.get("created_at"),
         "sampling": data.get("sampling"),
@@ -206,10 +207,10 @@ def _of_annotation(number: int, data: Mapping[str, Any], annotation: Mapping[str
 
 
 def _choices(result: object) -> Iterator[tuple[str, str]]:
-    """What was chosen, by the name of the question."""
+    """What was chosen or written, by the name of the question."""
     for item in result if isinstance(result, list) else ():
         value = item.get("value") if isinstance(item, Mapping) else None
-        choices = value.get("choices") if isinstance(value, Mapping) else None
+        choices = (value.get("choices") or value.get("text")) if isinstance(value, Mapping) else None
         if isinstance(choices, list) and len(choices) == 1:
             yield str(item.get("from_name")), str(choices[0])
 

@@ -17,7 +17,7 @@ from tasks.review.lines import CONTEXT
 
 CELL = 32_767  # characters that a spreadsheet keeps of one
 CUT = " … (cut: no cell holds more)"
-FILLED_IN = ("label", "misused", "reviewer", "reviewed_at")
+FILLED_IN = ("label", "misused", "comment", "reviewer", "reviewed_at")
 SHOWN = ("claim", "question", "answer", "cited_chunks", "other_chunks", "date", "app", "generator", "span")
 
 
@@ -77,6 +77,7 @@ def labeling_config(*, show_judge: bool = False) -> str:
     <Choice value="yes, or it cites none" alias="not_misused" hotkey="y"/>
     <Choice value="no: misused" alias="misused" hotkey="n"/>
   </Choices>
+  <TextArea name="comment" toName="claim" placeholder="Comment" rows="2" maxSubmissions="1"/>
   <Header value="Answer"/>
   <HyperText name="answer" value="$answer_html" valueType="text"/>
   <Header value="Chunks"/>

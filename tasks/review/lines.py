@@ -34,6 +34,7 @@ class Line(Struct, frozen=True, forbid_unknown_fields=True):
     claim_id: Id | None = None
     span: tuple[Place, Place] | None = None
     misused: bool | None = None
+    comment: Annotated[str, Meta(max_length=10_000)] | None = None
     reviewer: Annotated[str, Meta(min_length=1, max_length=512)] | None = None
     reviewed_at: Annotated[datetime, Meta(tz=True)] | None = None
     sampling: str | None = None

@@ -142,7 +142,7 @@ def read(ctx: Context, queries: Queries, path: Path) -> Labels:
             place = places[entry.number]
             span = _placed(line, place, gone)
             if not isinstance(span, Refusal):
-                row = _row(line, span, place["date"])
+                row = _row(line, span, place["date"], redacted=place["text_redacted"])
                 repeated += row["review_id"] in rows
                 rows.setdefault(str(row["review_id"]), {**row, "source": str(path), "imported_at": now})
                 continue
@@ -228,7 +228,8 @@ def _of_text(line: Line, claim: str, answer: str) -> Span | Refusal:
     return Refusal(line.trace_id, "claim_not_found", "the answer does not have this text; give `span` or `claim_id`")
 
 
-def _row(line: Line, span: Span, day: date) -> dict[str, object]:
+def _row(line: Line, span: Span, day: date, *, redacted: bool) -> dict[str, object]:
+    """A row of `reviews`. A comment is in no id, which would confirm a guess of it, and may quote a text."""
     given: dict[str, object] = {
         "trace_id": line.trace_id,
         "span_start": span[0],
@@ -245,7 +246,8 @@ def _row(line: Line, span: Span, day: date) -> dict[str, object]:
         given["adjudicated"] = True
     if line.grade is not None:
         given |= {"grade": line.grade, "value": line.value}
-    return {"review_id": keys.key(msgspec.json.encode(given)), "date": day, **given}
+    comment = None if redacted or not line.comment else line.comment
+    return {"review_id": keys.key(msgspec.json.encode(given)), "date": day, **given, "comment": comment}
 
 
 def _notes(found: Labels) -> list[str]:

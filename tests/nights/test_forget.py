@@ -26,6 +26,7 @@ from tasks.core.types import Request, Verdict
 from tasks.graders.constant import Constant
 from tasks.judges.replay import ReplayJudge
 from tasks.privacy import retention
+from tasks.review.load import import_reviews
 from tasks.run.build import build_context
 from tasks.run.scopes.promotions import PROMOTE, Promotion, add
 from tasks.store.lake import Lake, Part
@@ -35,7 +36,7 @@ NOW = datetime.now(UTC)
 OLD, NEW = (NOW - timedelta(days=d) for d in (10, 2))
 SECRET = "Quokkaberg"  # in every text of the trace that has to go
 KEPT = "Wombatville"  # in a text of a trace that stays
-TEXTS = {"traces", "feedback", "claims", "verdicts", "grades", "quarantine"}  # tables that hold texts
+TEXTS = {"traces", "feedback", "claims", "verdicts", "grades", "quarantine", "reviews"}  # tables that hold texts
 GRADES = {"answer_relevancy": 5, "completeness": 4, "faithfulness": 1, "usefulness": None}
 SHARES = {"supported": 0.5, "partially_supported": 0.1, "unsupported": 0.2, "contradicted": 0.1, "abstained": 0.05, "failure": 0.05}  # fmt: skip
 
@@ -91,6 +92,11 @@ def judged(tmp_path_factory: pytest.TempPathFactory, quoting: None) -> World:
     config["recipe"]["grades"] = {"grader": "grader.yaml"}
     (root / "grader.yaml").write_text(yaml.safe_dump({"kind": "constant", "grades": GRADES}))
     world.config.write_text(yaml.safe_dump({**config, "sources": [source]}))
+    complete(world)
+    lines = [{"trace_id": t, "label": "right", "comment": f"It is {w}."} for t, w in (("a/1", SECRET), ("b", KEPT))]
+    write(root / "labels.jsonl", lines)
+    ctx = build_context(world.config, OLD.date(), NEW.date())
+    import_reviews(ctx, root / "labels.jsonl")
     complete(world)
     return world
 
@@ -149,7 +155,9 @@ def test_a_forgotten_trace_is_nowhere_and_its_numbers_are(world: World) -> None:
         "verdicts",
         "grades",
         "quarantine",
+        "reviews",
         "leadline.duckdb: claims",
+        "leadline.duckdb: reviews",
         "leadline.duckdb: quarantine",
     }
     assert {w.rsplit("/")[-1] for w in there if w.startswith("bytes of report/")} >= {
@@ -162,7 +170,7 @@ def test_a_forgotten_trace_is_nowhere_and_its_numbers_are(world: World) -> None:
     outcome = run(world.config, ["a/1"], "a letter of 1 March")
     assert found_in(world, SECRET) == set()
     assert numbers(world) == before
-    assert found_in(world, KEPT) >= {"traces", "claims", "verdicts"}  # and no one else's
+    assert found_in(world, KEPT) >= {"traces", "claims", "verdicts", "reviews"}  # and no one else's
     assert [w for w in found_in(world, KEPT) if w.endswith("explorer/texts-0.js")]
 
     (row,) = read(world.warehouse, "FROM traces WHERE trace_id = 'a/1'")
@@ -171,6 +179,8 @@ def test_a_forgotten_trace_is_nowhere_and_its_numbers_are(world: World) -> None:
     assert [c["chunk_id"] for c in row["chunks"]] == ["1", "2"]  # ids stay
     (rating,) = read(world.warehouse, "FROM feedback WHERE trace_id = 'a/1'")
     assert (rating["score"], rating["comment"]) == (1.0, None)
+    (label,) = read(world.warehouse, "FROM reviews WHERE trace_id = 'a/1'")
+    assert (label["label"], label["comment"]) == ("right", None)
     (request,) = read(world.warehouse, "FROM redactions")
     assert (request["trace_id"], request["reason"]) == ("a/1", "a letter of 1 March")
     assert request["redacted_at"] is not None

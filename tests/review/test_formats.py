@@ -250,7 +250,7 @@ def annotation(label: str | None, misused: str | None = None, **more: Any) -> di
 
 
 def contents(found: Iterable[Entry]) -> list[dict[str, Any] | None]:
-    names = ("trace_id", "claim_id", "label", "misused", "reviewer", "sampling", "adjudicated")
+    names = ("trace_id", "claim_id", "label", "misused", "reviewer", "sampling", "adjudicated", "comment")
     return [{n: getattr(e.content, n) for n in names} if e.content else None for e in found]
 
 
@@ -258,10 +258,12 @@ def test_label_studios_tasks_come_back_as_labels() -> None:
     """Two annotators, one by number and one by e-mail; a skipped annotation, one without a label, a task without any."""
     given_out = json.loads(label_studio([task(), task(claim_id="d", adjudicated=True, sampling="disputed")]))
     ann = {"id": 9, "email": "ann@example.com", "first_name": "", "last_name": ""}
+    commented = annotation("supported", "not_misused")
+    commented["result"].append({"from_name": "comment", "type": "textarea", "value": {"text": ["Only in part 2."]}})
     export = [
         annotated(
             given_out[0]["data"],
-            annotation("supported", "not_misused"),
+            commented,
             annotation("unsupported", "misused", completed_by=ann),
             annotation("supported", was_cancelled=True),
             annotation(None),
@@ -270,9 +272,9 @@ def test_label_studios_tasks_come_back_as_labels() -> None:
         annotated(given_out[1]["data"]),
     ]
     found = read(json.dumps(export), "project-3.json")
-    base = {"trace_id": "t", "claim_id": "c", "sampling": "random", "adjudicated": None}
+    base = {"trace_id": "t", "claim_id": "c", "sampling": "random", "adjudicated": None, "comment": None}
     assert contents(found) == [
-        {**base, "label": "supported", "misused": False, "reviewer": "label-studio:4"},
+        {**base, "label": "supported", "misused": False, "reviewer": "label-studio:4", "comment": "Only in part 2."},
         {**base, "label": "unsupported", "misused": True, "reviewer": "ann@example.com"},
         None,
         None,

@@ -69,6 +69,17 @@ def test_labels_are_placed_by_text_by_span_or_by_id(ctx: Context) -> None:
     assert found["cant_tell"]["claim_id"] is found["wrong"]["sampling"] is found["wrong"]["reviewed_at"] is None
 
 
+def test_a_comment_is_kept_and_makes_no_other_label(ctx: Context) -> None:
+    """It is in no id: two files that differ in it have one label, and a guess of it can't be confirmed."""
+    extract_claims(ctx)
+    claim = next(c for c in rows(ctx, CLAIMS) if c["trace_id"] == "t" and c["ordinal"] == 0)
+    of = {"trace_id": "t", "claim_id": claim["claim_id"], "label": "not_a_claim"}
+    import_reviews(ctx, labels(ctx, [{**of, "comment": "A greeting."}, {**GOOD, "comment": ""}]))
+    found = {r["label"]: r["comment"] for r in rows(ctx, REVIEWS)}
+    assert found == {"not_a_claim": "A greeting.", GOOD["label"]: None}
+    assert import_reviews(ctx, labels(ctx, [{**of, "comment": "Hello."}], "more.jsonl")).computed == 0
+
+
 def test_labels_keep_their_ids_though_lines_can_say_more_now(ctx: Context) -> None:
     """Else a file from before there were grades would be imported a second time."""
     import_reviews(ctx, labels(ctx, [GOOD, {**GOOD, "adjudicated": False, "context": {"x": 1}}]))
@@ -123,7 +134,7 @@ GOOD = {"trace_id": "t", "claim": "Tea is hot", "label": "supported"}
         ([], "wrong_type"),
         ({**GOOD, "label": 1}, "wrong_type"),
         ({"trace_id": "t"}, "missing_field"),
-        ({**GOOD, "comment": SECRET}, "unknown_field"),
+        ({**GOOD, "remark": SECRET}, "unknown_field"),
         ({**GOOD, "trace_id": ""}, "empty_id"),
         ({**GOOD, "reviewed_at": "2026-11-05T10:00:00"}, "timestamp_without_zone"),
         ({**GOOD, "reviewed_at": "9999-12-31T23:00:00-10:00"}, "bad_timestamp"),

@@ -27,12 +27,13 @@ from tasks.analysis.compare.results import LABELS
 from tasks.analysis.frames import groups, tally, total
 from tasks.core.errors import DataError
 from tasks.core.grades import GRADES, RANGES
+from tasks.core.labeling import UNDECIDED
 from tasks.run.selectors import Filters
 from tasks.stats import agreement as core
 from tasks.stats.agreement import Counts
 from tasks.store.warehouse import Reader
 
-WITHOUT_VALUE = ("na", "unparsable", "failed", "unjudged", "tied", "cant_tell")
+WITHOUT_VALUE = ("na", "unparsable", "failed", "unjudged", "tied", *UNDECIDED)
 K = len(LABELS)
 
 

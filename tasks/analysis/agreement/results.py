@@ -3,10 +3,11 @@
 from dataclasses import dataclass
 
 from tasks.analysis.compare.results import OUTCOMES as JUDGED_OUTCOMES
+from tasks.core.labeling import UNDECIDED
 from tasks.run.selectors import Filters, Row
 from tasks.stats.agreement import Agreement, Interval
 
-OUTCOMES = (*JUDGED_OUTCOMES, "tied", "cant_tell")  # of claims, by judges and people; the first four are labels
+OUTCOMES = (*JUDGED_OUTCOMES, "tied", *UNDECIDED)  # of claims, by judges and people; the first four are labels
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from markupsafe import Markup
 
 from tasks.core import keys
-from tasks.core.labeling import OF_CLAIMS, Task
+from tasks.core.labeling import OF_CLAIMS, UNDECIDED, Task
 from tasks.publish.report import pages
 
 
@@ -52,5 +52,12 @@ def _data(tasks: Sequence[Task]) -> str:
     reviewer = next((t.reviewer for t in tasks if t.reviewer), None)
     # What a browser keeps is of these very tasks, and of this reviewer.
     key = "leadline-labels-" + keys.version([reviewer, [[t["claim_id"], t["adjudicated"]] for t in shown]])
-    data = {"key": key, "reviewer": reviewer, "labels": OF_CLAIMS, "tasks": shown, "answers": answers}
+    data = {
+        "key": key,
+        "reviewer": reviewer,
+        "labels": OF_CLAIMS,
+        "undecided": UNDECIDED,
+        "tasks": shown,
+        "answers": answers,
+    }
     return pages.script_data(data)

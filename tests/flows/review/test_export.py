@@ -99,7 +99,7 @@ def test_a_line_has_all_that_a_person_needs_and_not_what_the_judge_says(built: W
     lines, _ = exported(command, built, "--need", "random", "--count", "1")
     first = lines[0]
     assert {k: v for k, v in first.items() if k not in ("trace_id", "claim_id", "context")} == {
-        "label": None, "misused": None, "reviewer": None, "sampling": "random",
+        "label": None, "misused": None, "comment": None, "reviewer": None, "sampling": "random",
     }  # fmt: skip
     context = first["context"]
     assert context["answer"][slice(*context["span"])] == context["claim"]

@@ -96,8 +96,17 @@ class TestInABrowser:
         expect(page.locator("#progress")).to_contain_text("Claim 3 of 4; 2 labeled")
         page.keyboard.press("3")  # unsupported: so no cited chunk supports it either
         expect(page.locator("#about")).to_contain_text("your label decides")
-        page.keyboard.press("5")
+        expect(page.locator("#labels [data-label=not_a_claim]")).to_contain_text(
+            "states nothing that a source could support"
+        )
+        page.locator("#comment").fill('a "greeting" 5')  # nor are digits in a comment
+        expect(page.locator("#progress")).to_contain_text("Claim 4 of 4; 3 labeled")
+        page.locator("#comment").blur()
+        page.keyboard.press("6")
+        expect(page.locator("#misuse")).to_be_hidden()
+        expect(page.locator("#progress")).to_contain_text("4 labeled")
         page.keyboard.press("ArrowLeft")
+        expect(page.locator("#comment")).to_have_value("")
         expect(page.locator("#labels [data-label=unsupported]")).to_have_attribute("aria-pressed", "true")
         page.locator("#download").click()
         expect(page.locator("#notice")).to_contain_text("Give your name first")
@@ -109,12 +118,12 @@ class TestInABrowser:
         assert download.value.suggested_filename == "labels-ann-1.jsonl"
         found = [e.content for e in entries(path.read_bytes(), path)]
         assert all(isinstance(x, Line) for x in found)
-        lines = [(x.trace_id, x.claim_id, x.label, x.misused, x.reviewer, x.sampling, x.adjudicated) for x in found if isinstance(x, Line)]  # fmt: skip
+        lines = [(x.trace_id, x.claim_id, x.label, x.misused, x.reviewer, x.sampling, x.adjudicated, x.comment) for x in found if isinstance(x, Line)]  # fmt: skip
         assert lines == [
-            ("t1", "c1", "supported", False, "ann 1", "random", None),
-            ("t1", "c2", "contradicted", False, "ann 1", "random", None),
-            ("t1", "c3", "unsupported", True, "ann 1", "random", None),
-            ("t1", "c4", "cant_tell", None, "ann 1", "random", True),
+            ("t1", "c1", "supported", False, "ann 1", "random", None, None),
+            ("t1", "c2", "contradicted", False, "ann 1", "random", None, None),
+            ("t1", "c3", "unsupported", True, "ann 1", "random", None, None),
+            ("t1", "c4", "not_a_claim", None, "ann 1", "random", True, 'a "greeting" 5'),
         ]
         assert all(isinstance(x, Line) and x.reviewed_at for x in found)
         assert page.title() == "Claims to label"

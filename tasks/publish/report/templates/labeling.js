@@ -3,7 +3,7 @@
 // `leadline review import` reads. Texts of traces become text nodes only.
 (() => {
   const sheet = JSON.parse(document.getElementById("tasks").textContent);
-  const { tasks, labels, key } = sheet;
+  const { tasks, labels, undecided, key } = sheet;
   const at = (id) => document.getElementById(id);
   const el = (name, text, cls) => {
     const made = document.createElement(name);
@@ -26,7 +26,7 @@
   const cites = (task) => sheet.answers[task.answer].chunks.some((c) => task.cited.includes(c.chunk_id));
   const done = (task) => {
     const it = state.claims[task.claim_id];
-    return Boolean(it && it.label && (it.misused !== null || it.label === "cant_tell"));
+    return Boolean(it && it.label && (it.misused !== null || undecided.includes(it.label)));
   };
   let now = Math.max(0, tasks.findIndex((t) => !done(t)));
 
@@ -44,7 +44,7 @@
     at("download").disabled = !Object.keys(state.claims).length;
     if (!tasks.length) return;
     const task = tasks[now], { question, answer, chunks } = sheet.answers[task.answer];
-    const it = state.claims[task.claim_id] || { label: null, misused: null };
+    const it = state.claims[task.claim_id] || { label: null, misused: null, comment: "" };
     at("question").textContent = question;
     at("claim").textContent = task.claim;
     const about = [task.adjudicated ? "Reviewers disagree on this claim: your label decides." : "", task.judge ? `The judge: ${JSON.stringify(task.judge)}` : ""];
@@ -59,7 +59,8 @@
         return passage;
       })));
     for (const button of at("labels").children) button.setAttribute("aria-pressed", String(button.dataset.label === it.label));
-    at("misuse").hidden = !(it.label && it.label !== "cant_tell" && it.label !== "unsupported" && cites(task));
+    at("comment").value = it.comment || "";
+    at("misuse").hidden = !(it.label && !undecided.includes(it.label) && it.label !== "unsupported" && cites(task));
     for (const button of at("misuse").querySelectorAll("button")) button.setAttribute("aria-pressed", String(String(it.misused) === button.dataset.misused));
   }
 
@@ -75,19 +76,21 @@
   }
   function record(change) {
     const task = tasks[now];
-    const it = { label: null, misused: null, ...state.claims[task.claim_id], ...change, at: new Date().toISOString() };
+    const it = { label: null, misused: null, comment: "", ...state.claims[task.claim_id], ...change, at: new Date().toISOString() };
     if ("label" in change) {
       // What cites nothing misuses nothing; what no chunk supports, none that it cites does.
-      it.misused = it.label === "cant_tell" ? null : !cites(task) ? false : it.label === "unsupported" ? true : null;
+      it.misused = undecided.includes(it.label) ? null : !cites(task) ? false : it.label === "unsupported" ? true : null;
     }
     state.claims[task.claim_id] = it;
     keep();
+    if ("comment" in change) return at("download").disabled = false; // whoever writes stays where they are
     if (done(task)) nextOpen(); else show();
   }
   function lines() {
     return tasks.filter((t) => state.claims[t.claim_id]?.label).map((t) => {
-      const { label, misused, at: when } = state.claims[t.claim_id];
+      const { label, misused, comment, at: when } = state.claims[t.claim_id];
       const line = { trace_id: t.trace_id, claim_id: t.claim_id, label, misused, reviewer: state.reviewer, reviewed_at: when, sampling: t.sampling };
+      if (comment) line.comment = comment;
       if (t.adjudicated) line.adjudicated = true;
       return JSON.stringify(line) + "\n";
     }).join("");
@@ -108,13 +111,13 @@
   names.forEach((name, i) => {
     const button = el("button", `${words(name)} `);
     button.type = "button";
-    button.title = labels[name];
     button.dataset.label = name;
-    button.append(el("kbd", String(i + 1)));
+    button.append(el("kbd", String(i + 1)), el("small", labels[name]));
     button.addEventListener("click", () => record({ label: name }));
     at("labels").append(button);
   });
   for (const button of at("misuse").querySelectorAll("button")) button.addEventListener("click", () => record({ misused: button.dataset.misused === "true" }));
+  at("comment").addEventListener("input", () => record({ comment: at("comment").value.trim() }));
   at("reviewer").value = state.reviewer;
   at("reviewer").addEventListener("input", () => { state.reviewer = at("reviewer").value.trim(); keep(); });
   at("controls").addEventListener("submit", (event) => event.preventDefault());
@@ -129,7 +132,7 @@
     go(0);
   });
   document.addEventListener("keydown", (event) => {
-    if (event.target.tagName === "INPUT" || event.ctrlKey || event.metaKey || event.altKey || !tasks.length) return;
+    if (["INPUT", "TEXTAREA"].includes(event.target.tagName) || event.ctrlKey || event.metaKey || event.altKey || !tasks.length) return;
     if (event.repeat && !event.key.startsWith("Arrow")) return; // a key held down would label the claims that follow
     const label = names[Number(event.key) - 1];
     if (label) record({ label });
