@@ -33,7 +33,7 @@ def mistake(tmp_path: Path, text: str | bytes) -> str:
         ({"extra": 1}, ": extra is not a known key. The keys here are lake, warehouse, report, sources, sample, private, recipe, recipes, gates, limits, alerts, retention, promotion."),
         ({"gate": {}}, ": gate is not a known key. Did you mean 'gates'."),
         ({"recipe": {"judge": "j", "pairing": {"windowwords": 3}}}, ": recipe.pairing.windowwords is not a known key. Did you mean 'window_words'."),
-        ({"report": {"directory": "x", "dir": "y"}}, ": report.directory is not a known key. The keys here are dir, max_trace_pages."),
+        ({"report": {"directory": "x", "dir": "y"}}, ": report.directory is not a known key. The keys here are dir, max_trace_pages, max_explorer_traces."),
         ({"recipe": {"name": "x"}}, ": recipe.judge is missing. Add it; docs/configuration.md lists the keys."),
         ({"recipe": {"judge": "j", "pairing": {"kind": "all"}}}, ": recipe.pairing.kind is 'all'. It should be 'per_chunk', 'top_k', 'cited', 'cited_together' or 'all_chunks'."),
         ({"recipe": {"judge": "j", "scoring": {"misuse_penalty": -1}}}, ": recipe.scoring.misuse_penalty is -1. It should be greater than or equal to 0."),
