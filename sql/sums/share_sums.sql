@@ -1,6 +1,6 @@
--- grain: one failure pattern, or one language, of one night of one app and generator
--- inputs: trace_scores of one recipe and day, shown (see shown_patterns.sql, shown_languages.sql) of the same
--- parameters: $names (the patterns that the recipe looks for, or the languages of the claims), $judged (whether the share
+-- grain: one failure pattern, or one value of a slice, of one night of one app and generator
+-- inputs: trace_scores of one recipe and day, shown (see shown_patterns.sql, shown_slices.sql) of the same
+-- parameters: $names (the patterns that the recipe looks for, or the names of `shown`), $judged (whether the share
 --   is of the judged claims or of all)
 -- The sums behind the intervals of these shares (docs/methods.md#noise-and-confidence). Per question, in any order:
 -- claims (n),

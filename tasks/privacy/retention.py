@@ -9,6 +9,7 @@ gone. Left out: the warehouse and the report, which are made again (`flows/lake/
 
 import json
 import shutil
+from collections import defaultdict
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta
@@ -22,6 +23,7 @@ from tasks.core.schemas import (
     CLAIMS,
     FEEDBACK,
     GRADES,
+    NIGHTLY_SLICES,
     PAIRS,
     QUARANTINE,
     REDACTIONS,
@@ -44,6 +46,7 @@ TABLES = {
     "texts": (TRACES,),
     "claims": (CLAIMS,),
     "questions": (TRACE_SCORES,),
+    "slices": (NIGHTLY_SLICES,),
     "comments": (FEEDBACK, REVIEWS),
     "explanations": EXPLAINED,
     "quarantine": (QUARANTINE,),
@@ -120,7 +123,8 @@ def redact(lake: Lake, what: Due, now: datetime) -> list[StageResult]:
 
     Returns:
         Traces, claims, scores (the hashes of their question and session), comments of users and reviewers, explanations
-        and refused rows that lost texts in this run.
+        and refused rows that lost texts in this run; and slices of nights that are gone, since no other trace has their
+        tag.
     """
     texts = [part for part in lake.parts(TRACES) if _has_due(part, what)]
     nights = {part.date for part in texts}
@@ -131,6 +135,7 @@ def redact(lake: Lake, what: Due, now: datetime) -> list[StageResult]:
         StageResult("texts", computed=sum(_redact_traces(lake, part, what, now) for part in texts)),
         StageResult("claims", computed=_redact_made(lake, CLAIMS, HAS_CLAIM_TEXT, what)),
         StageResult("questions", computed=_redact_made(lake, TRACE_SCORES, HAS_QUESTION, what)),
+        StageResult("slices", computed=_drop_slices(lake, what)),
         StageResult(
             "comments",
             computed=_redact_rows(lake, FEEDBACK, "trace_id", forgotten, what.texts)
@@ -253,6 +258,34 @@ def _redact_made(lake: Lake, table: Table, has_text: pl.Expr, what: Due) -> int:
                 _note(lake, {part.date})  # a killed run had redacted the traces, and another one closed its note
                 _rewrite(lake, table, made, theirs)
                 found += n
+    return found
+
+
+def _drop_slices(lake: Lake, what: Due) -> int:
+    """Drop rows of `nightly_slices` with a tag's value that no trace of the night has any more; returns rows dropped.
+
+    Tags count as texts. The rarer values together have no name, and stay.
+    """
+    parts = defaultdict(list)
+    for part in lake.parts(TRACES):
+        if _expired(part, what.texts) or what.traces:
+            parts[part.date].append(part)
+    days = {day: its for day, its in parts.items() if any(len(redacted_traces(part)) for part in its)}
+    found = 0
+    for part in lake.parts(NIGHTLY_SLICES) if days else ():
+        if part.date not in days:
+            continue
+        tags = (row for p in days[part.date] for row in p.read(["tags"])["tags"].to_pylist())
+        there = {(f"tags.{name}", value) for row in tags for name, value in row or ()}
+        rows = frame(all_columns(part, NIGHTLY_SLICES))
+        kept = rows.filter([
+            not name.startswith("tags.") or value is None or (name, value) in there
+            for name, value in rows.select("slice", "value").iter_rows()
+        ])  # fmt: skip
+        if n := len(rows) - len(kept):
+            _note(lake, {part.date})
+            lake.write(NIGHTLY_SLICES, part.name, kept.to_arrow(), *part.partition, inputs=part.inputs())
+            found += n
     return found
 
 

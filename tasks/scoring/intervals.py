@@ -40,16 +40,26 @@ def of_scores(queries: Queries, scores: Relation) -> pa.Table:
 
 
 def of_shares(queries: Queries, scores: Relation, shown: pa.Table, names: Sequence[str], *, judged: bool) -> pa.Table:
-    """Of the shares of failure patterns or languages among the claims.
+    """Of the shares of failure patterns or slices among the claims.
 
     Args:
         scores: `trace_scores` of one recipe and day.
-        shown: Rows of `sql/sums/shown_patterns.sql` or `sql/sums/shown_languages.sql` of the same.
-        names: The patterns that the recipe looks for, or the languages.
+        shown: Rows of `sql/sums/shown_patterns.sql` or `sql/sums/shown_slices.sql` of the same.
+        names: The patterns that the recipe looks for, or the names of `shown`.
         judged: Whether the shares are of the judged claims or of all.
     """
     relations = {"trace_scores": scores, "shown": shown}
     return of_means(queries.run("sums/share_sums", relations, {"names": list(names), "judged": judged}))
+
+
+def of_slices(queries: Queries, shown: pa.Table, most: float) -> pa.Table:
+    """Of the mean scores of slices.
+
+    Args:
+        shown: Rows of `sql/sums/shown_slices.sql`.
+        most: The largest possible score.
+    """
+    return of_means(queries.run("sums/slice_sums", {"shown": shown}), lambda _: (0.0, most))
 
 
 def of_waterfall(queries: Queries, scores: Relation, reviewed: pa.Table) -> pa.Table:

@@ -17,11 +17,11 @@ from tasks.core.schemas import (
     NIGHTLY_CITATIONS,
     NIGHTLY_GRADES,
     NIGHTLY_GROUNDEDNESS,
-    NIGHTLY_LANGUAGES,
     NIGHTLY_PATTERNS,
     NIGHTLY_RELEVANCE,
     NIGHTLY_REPEATS,
     NIGHTLY_SESSIONS,
+    NIGHTLY_SLICES,
     NIGHTLY_TRIAD,
     NIGHTLY_UTILIZATION,
     TRACE_SCORES,
@@ -31,20 +31,21 @@ from tasks.judging.grades import grades_of
 from tasks.run.context import Context
 from tasks.run.plan import trace_parts, unusable_notes
 from tasks.run.result import StageResult
-from tasks.scoring.intervals import of_grades, of_repeats, of_scores, of_sessions, of_shares
+from tasks.scoring.intervals import of_grades, of_repeats, of_scores, of_sessions, of_shares, of_slices
 from tasks.scoring.score import all_scored
 from tasks.store.lake import Part, conform, empty
 from tasks.store.query import Queries, Relation
 
+MOST = {"most_values": 20, "most_tags": 10}  # values of a slice that are named, and tags, of an application
 # Without chunks that decide, there are no numbers about chunks.
-CITATION_NIGHTLY = (NIGHTLY_CITATIONS, NIGHTLY_RELEVANCE, NIGHTLY_PATTERNS, NIGHTLY_LANGUAGES, NIGHTLY_REPEATS)
+CITATION_NIGHTLY = (NIGHTLY_CITATIONS, NIGHTLY_RELEVANCE, NIGHTLY_PATTERNS, NIGHTLY_SLICES, NIGHTLY_REPEATS)
 NIGHTLY = (
     NIGHTLY_GROUNDEDNESS,
     NIGHTLY_UTILIZATION,
     NIGHTLY_RELEVANCE,
     NIGHTLY_TRIAD,
     NIGHTLY_PATTERNS,
-    NIGHTLY_LANGUAGES,
+    NIGHTLY_SLICES,
     NIGHTLY_REPEATS,
     NIGHTLY_SESSIONS,
 )
@@ -108,13 +109,22 @@ def _night(
     for table in nightly_tables(ctx):
         relations: dict[str, Relation] = {"trace_scores": scores, "intervals": means}
         params: dict[str, object] = {}
-        if table in (NIGHTLY_PATTERNS, NIGHTLY_LANGUAGES):
-            query = f"sums/{table.name.replace('nightly', 'shown')}"
-            shown = queries.run(query, {"trace_scores": scores, "claim_results": results})
-            by_pattern = table is NIGHTLY_PATTERNS
-            names = list(ctx.settings.patterns) if by_pattern else sorted(pl.DataFrame(shown)["name"].unique())
-            relations |= {"shown": shown, "intervals": of_shares(queries, scores, shown, names, judged=by_pattern)}
+        if table is NIGHTLY_PATTERNS:
+            shown = queries.run("sums/shown_patterns", {"trace_scores": scores, "claim_results": results})
+            names = list(ctx.settings.patterns)
+            relations |= {"shown": shown, "intervals": of_shares(queries, scores, shown, names, judged=True)}
             params = {"names": names}
+        elif table is NIGHTLY_SLICES:
+            made_of = {
+                "trace_scores": scores,
+                "claim_results": results,
+                "traces": [part for part in trace_parts(ctx) if part.date == day],
+            }
+            shown = queries.run("sums/shown_slices", made_of, MOST)
+            names = sorted(pl.DataFrame(shown)["name"].unique())
+            shares = of_shares(queries, scores, shown, names, judged=False)
+            most = 1.0 if ctx.settings.method == "citations" else 100.0
+            relations |= {"shown": shown, "shares": shares, "scores": of_slices(queries, shown, most)}
         elif table is NIGHTLY_REPEATS:
             questions = queries.run("sums/repeated_questions", {"trace_scores": scores})
             relations = {"repeated_questions": questions, "intervals": of_repeats(questions)}

@@ -37,7 +37,9 @@ GRACE_SUMS = pa.schema([
 SHOWN = pa.schema([
     *[TABLES["trace_scores"].schema.field(n) for n in ("date", "app", "generator", "judge_version")],
     *[(n, pa.string()) for n in ("question", "name")],
-    *[(n, pa.int64()) for n in ("n", "n_not_judged", "n_judged", "n_supported", "n_unread")],
+    *[(n, pa.int64()) for n in ("n", "n_not_judged", "n_judged", "n_supported", "n_misused", "n_unread")],
+    *[(n, pa.int64()) for n in ("traces", "scored", "na", "unjudged", "abstained")],
+    ("score_total", pa.float64()),
 ])  # fmt: skip
 REPEATED = pa.schema([
     *[TABLES["nightly_repeats"].schema.field(n) for n in ("recipe", "date", "app", "generator", "judge_version", "number")],
@@ -101,7 +103,7 @@ def schema_of(relation: str) -> pa.Schema:
         "batch": BATCH,
         "arrived": BATCH,
         "annotations": ANNOTATIONS,
-        "intervals": intervals.OF_SOURCES,
+        **dict.fromkeys(("intervals", "shares", "scores"), intervals.OF_SOURCES),
         "grace_sums": GRACE_SUMS,
         "shown": SHOWN,
         "repeated_questions": REPEATED,
@@ -124,6 +126,8 @@ def relation(name: str, rows: list[dict[str, Any]]) -> pa.Table:
     names = set(schema.names)
     assert all(set(r) <= names for r in rows), f"{name}: unknown columns in {rows}"
     plain = pa.schema([f.remove_metadata().with_nullable(True) for f in schema])
+    maps = [f.name for f in schema if pa.types.is_map(f.type)]
+    rows = [{**r, **{n: list(r[n].items()) for n in maps if n in r}} for r in rows]
     return pa.Table.from_pylist([{**blank, **r} for r in rows], schema=plain)
 
 

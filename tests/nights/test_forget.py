@@ -36,7 +36,8 @@ NOW = datetime.now(UTC)
 OLD, NEW = (NOW - timedelta(days=d) for d in (10, 2))
 SECRET = "Quokkaberg"  # in every text of the trace that has to go
 KEPT = "Wombatville"  # in a text of a trace that stays
-TEXTS = {"traces", "feedback", "claims", "verdicts", "grades", "quarantine", "reviews"}  # tables that hold texts
+# Tables that hold texts.
+TEXTS = {"traces", "feedback", "claims", "verdicts", "grades", "quarantine", "reviews", "nightly_slices"}
 GRADES = {"answer_relevancy": 5, "completeness": 4, "faithfulness": 1, "usefulness": None}
 SHARES = {"supported": 0.5, "partially_supported": 0.1, "unsupported": 0.2, "contradicted": 0.1, "abstained": 0.05, "failure": 0.05}  # fmt: skip
 
@@ -138,8 +139,10 @@ def found_in(world: World, word: str) -> set[str]:
 
 
 def numbers(world: World) -> dict[str, list[str]]:
-    """Every table that holds no text, without the hashes of questions."""
-    return {name: rows for name, rows in tables(world.warehouse).items() if name not in TEXTS | {"redactions"}}
+    """Every table that holds no text, and the slices that no tag names; without the hashes of questions."""
+    found = {name: rows for name, rows in tables(world.warehouse).items() if name not in TEXTS | {"redactions"}}
+    slices = read(world.warehouse, "FROM nightly_slices WHERE NOT starts_with(slice, 'tags.') ORDER BY ALL")
+    return {**found, "slices": [str(row) for row in slices]}
 
 
 def asked(world: World) -> dict[str, tuple[str | None, str | None]]:

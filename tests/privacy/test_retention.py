@@ -13,6 +13,7 @@ from tasks.core.config import Retention
 from tasks.core.schemas import (
     CLAIM_RESULTS,
     CLAIMS,
+    NIGHTLY_SLICES,
     PAIRS,
     QUARANTINE,
     REDACTIONS,
@@ -163,6 +164,43 @@ class TestRemove:
         later = datetime.fromtimestamp(stamp / 1e9, UTC).date() + timedelta(days=1)
         redact(ctx.lake, Due(texts=later), NOW)
         assert [r["raw"] for r in rows(ctx, QUARANTINE)] == ["", "", ""]  # also the one that claims to be of 2099
+
+
+class TestSlices:
+    """Values of tags are texts, also where they name a slice of a night."""
+
+    def values(self, ctx: Context) -> list[tuple[str, str | None, int]]:
+        return [(r["slice"], r["value"], r["n"]) for r in rows(ctx, NIGHTLY_SLICES) if r["slice"].startswith("tags.")]
+
+    def test_a_value_goes_with_its_last_trace(self, tmp_path: Path) -> None:
+        ctx = judged_by(context(tmp_path), Watched())
+        put(
+            ctx,
+            trace("gone", tags={"user": "ann", "topic": "tea"}),
+            trace("here", tags={"user": "ben", "topic": "tea"}),
+        )
+        judge_all(ctx)
+        assert self.values(ctx) == [
+            ("tags.topic", "tea", 2), ("tags.user", "ann", 1), ("tags.user", "ben", 1),
+        ]  # fmt: skip
+        others = [r for r in rows(ctx, NIGHTLY_SLICES) if not r["slice"].startswith("tags.")]
+        forget(ctx, "gone")
+        assert self.values(ctx) == [("tags.topic", "tea", 2), ("tags.user", "ben", 1)]  # the number stays as it was
+        assert [r for r in rows(ctx, NIGHTLY_SLICES) if not r["slice"].startswith("tags.")] == others
+        assert retention.pending(ctx.lake) == [DAY]
+        nightly.aggregate_nights(ctx)  # and nothing computes it again
+        assert self.values(ctx) == [("tags.topic", "tea", 2), ("tags.user", "ben", 1)]
+
+    def test_all_values_of_a_night_expire(self, tmp_path: Path) -> None:
+        ctx = judged_by(context(tmp_path, last=NEXT), Watched())
+        put(ctx, trace("old", day=DAY, tags={"user": "ann"}), name="1-00000")
+        put(ctx, trace("new", day=NEXT, tags={"user": "ann"}), name="2-00000")
+        judge_all(ctx)
+        what = Due(texts=NEXT)
+        done = {s.stage: s.computed for s in redact(ctx.lake, what, NOW)}
+        assert done["slices"] == 1
+        assert [r["date"] for r in rows(ctx, NIGHTLY_SLICES) if r["value"] == "ann"] == [NEXT]
+        assert {s.computed for s in redact(ctx.lake, what, NOW)} == {0}
 
 
 class TestNoStageReadsIt:

@@ -12,7 +12,7 @@ import pytest
 from kit.stage_kit import Watched, context, log, put, rows, trace
 
 from tasks.claims.extract import extract_claims
-from tasks.core.schemas import CLAIM_RESULTS, NIGHTLY_GROUNDEDNESS, NIGHTLY_LANGUAGES, QUARANTINE, TRACE_SCORES
+from tasks.core.schemas import CLAIM_RESULTS, NIGHTLY_GROUNDEDNESS, NIGHTLY_SLICES, QUARANTINE, TRACE_SCORES
 from tasks.core.types import Request, Verdict
 from tasks.ingest.ingest import ingest
 from tasks.judging.pairs import plan_pairs
@@ -145,8 +145,8 @@ def test_a_claim_that_the_judge_does_not_read_is_abstained_from_and_never_asked(
     assert claim["abstained_for"] == "language"
     assert judge.asked == []
     assert (scores["groundedness_status"], scores["claims_unread"]) == ("abstained", 1)
-    (language,) = rows(ctx, NIGHTLY_LANGUAGES)
-    assert (language["language"], language["n"], language["n_unread"], language["share"]) == ("ja", 1, 1, 1.0)
+    (language,) = [row for row in rows(ctx, NIGHTLY_SLICES) if row["slice"] == "language"]
+    assert (language["value"], language["claims"], language["claims_unread"], language["share"]) == ("ja", 1, 1, 1.0)
 
 
 def test_a_cascade_sends_it_to_a_judge_that_reads_it(tmp_path: Path) -> None:

@@ -32,6 +32,7 @@ SUMMED = (
     "nightly_",
     "question_sums",
     "share_sums",
+    "shown_slices",
     "waterfall_sums",
     "grade_sums",
     "grace_sums",

@@ -120,22 +120,27 @@ NIGHTLY_PATTERNS = Table(
     made_of=("trace_scores", "claim_results"),
 )  # fmt: skip
 
-NIGHTLY_LANGUAGES = Table(
-    "nightly_languages",
-    "one language of the claims of one night of one app and generator under one recipe",
+NIGHTLY_SLICES = Table(
+    "nightly_slices",
+    "one value of one slice (language, prompt version, tag) of one night of one app and generator under one recipe",
     pa.schema([
         *NIGHTLY_KEY,
-        col("language", S, "ISO 639 code; `und` if unknown.", null=False),
-        col("n", I64, "Claims in it.", null=False),
-        col("n_judged", I64, "Of these, segments with a label.", null=False),
-        col("n_supported", I64, "Of these, supported claims.", null=False),
-        col("n_unread", I64, "Of these, abstained claims because no judge reads the language.", null=False),
+        col("slice", S, "`language` of claims, `prompt_version`, or `tags.` and the name of a tag, such as `tags.topic`.", null=False),
+        col("value", S, "Its value; null for the rarer values together. A language is an ISO 639 code, `und` if unknown."),
+        *N_COLUMNS,
+        *interval("score", "groundedness_score, or citation_groundedness for recipes with method `citations`,"),
+        col("claims", I64, "Claims in the language; for other slices, all claims of the traces.", null=False),
+        col("claims_judged", I64, "Of these, claims with a label.", null=False),
+        col("claims_supported", I64, "Of these, supported claims.", null=False),
+        col("claims_misused", I64, "Of these, misused claims.", null=False),
+        col("claims_unread", I64, "Of these, abstained claims because no judge reads the language.", null=False),
         col("claims_total", I64, "Claims of the night, app and generator.", null=False),
-        col("share", F64, "Share of all claims.", null=False),
+        col("share", F64, "claims / claims_total; null without claims."),
         *ends("share"),
     ]),
     ("recipe", "date"),
-    made_of=("trace_scores", "claim_results"),
+    made_of=("traces", "trace_scores", "claim_results"),
+    lost="rows of tags that were removed with the texts",
 )  # fmt: skip
 
 NIGHTLY_TRIAD = Table(

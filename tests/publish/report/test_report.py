@@ -3,7 +3,7 @@
 import re
 from datetime import date, timedelta
 from pathlib import Path
-from urllib.parse import unquote, urldefrag
+from urllib.parse import parse_qs, unquote, urldefrag
 
 import pytest
 from kit.html_tree import Node, parse
@@ -188,7 +188,7 @@ def test_headline_numbers_carry_interval_and_what_was_left_out(tmp_path):
     )  # 12 - 8 - 3 were not applicable
 
 
-def test_citations_and_languages_have_their_numbers(tmp_path):
+def test_citations_and_slices_have_their_numbers(tmp_path):
     rows = by_hand()
     ident = {"recipe": RECIPE, "date": NIGHT, "app": "support", "generator": "g", "judge_version": "j"}
     rows.add(
@@ -197,21 +197,27 @@ def test_citations_and_languages_have_their_numbers(tmp_path):
         misused_share_high=0.5912, claims_to_check=1, citation_recall_mean=0.5, citation_recall_low=0.25,
         citation_recall_high=0.75, n_no_answer=1, n_refusal=2,
     )  # fmt: skip
-    german = {"language": "de", "n": 3, "claims_total": 12, "share": 0.25, "share_low": 0.1, "share_high": 0.5}
-    rows.add("nightly_languages", **ident, **german, n_unread=3)
-    rows.add(
-        "nightly_languages", **ident, **german | {"language": "en", "n": 9, "share": 0.75}, n_judged=8, n_supported=4
-    )
+    german = {"slice": "language", "value": "de", "n": 2, "claims": 3, "claims_total": 12, "share": 0.25, "share_low": 0.1, "share_high": 0.5}  # fmt: skip
+    english = {"value": "en", "n": 7, "n_scored": 7, "claims": 9, "share": 0.75, "claims_judged": 8, "claims_supported": 4, "score_mean": 61.26, "score_low": 50.0, "score_high": 70.0}  # fmt: skip
+    rows.add("nightly_slices", **ident, **german, claims_unread=3)
+    rows.add("nightly_slices", **ident, **german | english)
+    rows.add("nightly_slices", **ident, **german | english | {"slice": "tags.<b>topic", "value": "<i>returns & co"})
+    rows.add("nightly_slices", **ident, **german | {"slice": "tags.<b>topic", "value": None})
     build(rows.reader(), tmp_path, NIGHT, RECIPE, 0)
     page = parse(tmp_path / "2026-11-19" / "index.html")
     tables = {t.one("caption").words(): cells(t) for t in page.all("table") if t.all("caption")}
     _, row = tables["Citations by generator and app"]
     assert list(map(plain, row))[1:] == ["0.50 [0.25, 0.75]", "n/a", "25.0% [7.1, 59.1] 2 of 8 judged", "4"]
-    _, *found = tables["Languages of the claims by generator and app"]
-    assert [list(map(plain, row))[1:] for row in found] == [
-        ["en", "9 75.0% [10.0, 50.0]", "8", "4 50% of judged", "0"],
-        ["de", "3 25.0% [10.0, 50.0]", "0", "0", "3"],
+    _, *found = tables["Language by generator, support"]
+    assert [list(map(plain, row)) for row in found] == [
+        ["en", "g", "61.3 [50.0, 70.0] n=7", "7", "9 75.0% [10.0, 50.0]", "50% 4 of 8 judged", "0", "0"],
+        ["de", "g", "n/a n=0", "2", "3 25.0% [10.0, 50.0]", "n/a 0 of 0 judged", "0", "3"],
     ]
+    _, *found = tables["Tag <b>topic by generator, support"]
+    assert [row[0] for row in found] == ["<i>returns & co", "the rarer values"]
+    (link,) = [h for h in page.links() if "tag=" in h]
+    filters = {"tag": ["<b>topic: <i>returns & co"], "app": ["support"], "generator": ["g"]}
+    assert parse_qs(link.removeprefix("explorer.html#")) == filters
     assert "1 is empty and 2 only say that there is no answer" in page.one(id_="refused").text()
 
 

@@ -130,7 +130,7 @@ def gather(reader: Reader, recipe: Row, night: date, listing: Sequence[Row]) -> 
         "calibrated": waterfall.calibrated(thresholds(recipe, "waterfall")),
         "passes_from": {s: number(t, waterfall.digits(t)) for s, t in thresholds(recipe, "waterfall").items()},
         "claims": claims,
-        "languages": sorted(nightly("languages"), key=lambda r: (r["app"], r["generator"], -r["n"])),
+        "slices": _slices(nightly("slices")),
         "patterns": nightly("patterns"),
         "grades": by_generator([_mean(row, "grade") for row in nightly("grades")], "grade"),
         "ranges": {grade: RANGES[grade] for grade in GRADES},
@@ -256,6 +256,29 @@ def _trend(
         return None
     summary = f"{metric.title} by night. {charts.in_words(points, names, metric.digits)}"
     return Chart(metric.title, charts.trend(points, metric.top, changed), summary)
+
+
+def _slices(rows: Sequence[Row]) -> list[dict[str, Any]]:
+    """One entry per slice and app with its rows: the most frequent value first, and the rarer ones together last.
+
+    Each row has the filter of the explorer that finds its traces; none finds the rarer ones.
+    """
+    found = []
+    ordered = sorted(rows, key=lambda r: (r["slice"].startswith("tags."), r["slice"], r["app"]))
+    for (name, app), own in groupby(ordered, key=lambda r: (r["slice"], r["app"])):
+        its = list(own)
+        counts: Counter[str | None] = Counter()
+        for r in its:
+            counts[r["value"]] += r["n"]
+        its.sort(key=lambda r: (r["value"] is None, -counts[r["value"]], str(r["value"]), r["generator"]))
+        tag = name.removeprefix("tags.") if name.startswith("tags.") else None
+        facet = "tag" if tag is not None else {"prompt_version": "prompt"}.get(name, name)
+        title = f"Tag {tag}" if tag is not None else name.replace("_", " ").capitalize()
+        shown = [
+            {**_mean(r, "score"), "filter": {facet: r["value"] if tag is None else f"{tag}: {r['value']}"}} for r in its
+        ]
+        found.append({"title": title, "app": app, "values": [v for v in counts if v is not None], "rows": shown})
+    return found
 
 
 def _mean(row: Row, name: str) -> Row:

@@ -1,0 +1,98 @@
+-- grain: one value of one slice, of the traces of one question of one night of one app and generator under one recipe
+-- inputs: trace_scores and claim_results of one recipe and day, traces of the same day
+-- parameters: $most_values (of a slice of an app), $most_tags (of an app)
+-- docs/methods.md#slices. A slice is `language` (of claims; `und` is an undetermined one), `prompt_version`, or `tags.` and the
+-- name of a tag. `name` is both, slice and value, as a JSON list; the values that are rarer in the app than $most_values
+-- others are one, null. Of many tags those count that most traces have, with the fewest values first.
+WITH score AS (
+    SELECT
+        date,
+        app,
+        generator,
+        judge_version,
+        trace_id,
+        coalesce(question_id, trace_id) AS question, -- gone with its text
+        prompt_version,
+        coalesce(citation_status, groundedness_status) AS status,
+        coalesce(citation_groundedness, groundedness_score) AS score,
+        claims_total,
+        claims_judged,
+        claims_supported,
+        claims_misused,
+        claims_unread
+    FROM trace_scores
+),
+own AS (
+    SELECT trace_id, 'prompt_version' AS slice, prompt_version AS value FROM score WHERE prompt_version IS NOT NULL
+    UNION ALL
+    SELECT trace_id, 'tags.' || tag.key, tag.value
+    FROM (SELECT trace_id, unnest(map_entries(tags)) AS tag FROM traces)
+),
+sliced AS (
+    SELECT
+        own.trace_id,
+        slice,
+        value,
+        claims_total AS n,
+        claims_judged AS n_judged,
+        claims_supported AS n_supported,
+        claims_misused AS n_misused,
+        claims_unread AS n_unread
+    FROM own
+    JOIN score USING (trace_id)
+    UNION ALL
+    SELECT
+        trace_id,
+        'language',
+        coalesce(language, 'und'),
+        count(*),
+        count(label),
+        count(*) FILTER (label = 'supported'),
+        count(*) FILTER (misused),
+        count(*) FILTER (abstained_for = 'language')
+    FROM claim_results
+    GROUP BY ALL
+),
+frequent AS (
+    SELECT
+        app,
+        slice,
+        value,
+        row_number() OVER (PARTITION BY app, slice ORDER BY count(*) DESC, value) <= $most_values AS named,
+        sum(count(*)) OVER (PARTITION BY app, slice) AS traces,
+        count(*) OVER (PARTITION BY app, slice) AS values
+    FROM sliced
+    JOIN score USING (trace_id)
+    GROUP BY app, slice, value
+),
+kept AS (
+    SELECT app, slice, value, named
+    FROM frequent
+    QUALIFY NOT starts_with(slice, 'tags.')
+        OR dense_rank() OVER (
+            PARTITION BY app, starts_with(slice, 'tags.') ORDER BY traces DESC, values, slice
+        ) <= $most_tags
+)
+SELECT
+    date,
+    app,
+    generator,
+    judge_version,
+    question,
+    to_json([slice, if(named, value, NULL)])::VARCHAR AS name,
+    sum(n)::BIGINT AS n,
+    sum(n_judged)::BIGINT AS n_judged,
+    sum(n_supported)::BIGINT AS n_supported,
+    sum(n_misused)::BIGINT AS n_misused,
+    sum(n_unread)::BIGINT AS n_unread,
+    count(DISTINCT trace_id) AS traces,
+    count(DISTINCT trace_id) FILTER (status = 'scored') AS scored,
+    count(DISTINCT trace_id) FILTER (status = 'na') AS na,
+    count(DISTINCT trace_id) FILTER (status = 'unjudged') AS unjudged,
+    count(DISTINCT trace_id) FILTER (status = 'abstained') AS abstained,
+    sum(score) AS score_total
+FROM sliced
+JOIN score USING (trace_id)
+JOIN kept USING (app, slice, value)
+GROUP BY ALL
+ORDER BY app, generator, question, name
