@@ -5,6 +5,8 @@ from itertools import pairwise
 from pathlib import Path
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from kit.stage_kit import DAY, NEXT, Watched, context, put, rows, trace
 
 from tasks.claims.extract import extract_claims
@@ -16,6 +18,7 @@ from tasks.judging.stored_verdicts import verdicts_for
 from tasks.judging.verdicts import judge_joint_pairs, judge_pairs
 from tasks.run.context import Context
 from tasks.run.plan import trace_parts
+from tasks.run.work import shards
 
 CHUNKS = {"a": "Apples are red.", "b": "Bananas are yellow."}
 
@@ -123,6 +126,14 @@ class TestOrder:
         assert runs(sorted_) == 3 < runs(unsorted)
         # those that begin alike are neighbors too
         assert [len(s) for s in dict.fromkeys(sorted_) if s[0] == CHUNKS["a"]] == [2, 3]
+
+    @given(st.lists(st.integers(0, 9)), st.integers(1, 6))
+    def test_shards_for_several_workers_divide_no_group(self, texts: list[int], size: int) -> None:
+        cut = list(shards(texts, size, held=len(texts), order=lambda text: text, whole=True))
+        assert [text for shard in cut for text in shard] == sorted(texts)
+        where = [(text, n) for n, shard in enumerate(cut) for text in set(shard)]
+        assert len(where) == len(set(texts))  # each text is in one shard
+        assert all(len(shard) <= size or len(set(shard)) == 1 for shard in cut)
 
     def test_a_window_of_the_sort_is_never_smaller_than_a_shard(self, tmp_path: Path) -> None:
         judge = Watched()
