@@ -5,7 +5,8 @@
 Every round runs, one after another and each in its own process: a bare polars copy of the generated file from NDJSON to
 Parquet, the pipeline's stages on it, and one bare DuckDB GROUP BY over the resulting trace scores. Ratios are computed
 inside a round; medians over the rounds are printed. The judge draws verdicts of every label, abstentions and failures
-from request keys (`replay`), and the embedder returns a constant. So only Leadline's own work is left.
+from request keys (`replay`), and the embedder returns a constant. So only Leadline's own work is left. Then come the
+bytes of each table.
 """
 
 import argparse
@@ -36,6 +37,7 @@ JUDGE = {
         "failure": 0.05,
     },
 }
+FILES = "files of "
 SCORES = ("groundedness_score", "faithfulness", "utilization", "answer_relevance", "context_relevance")
 
 
@@ -66,7 +68,17 @@ def run_pipeline(source: Path, folder: Path) -> list[dict[str, Any]]:
         rows.append(measured(name, lambda stage=stage: stage(ctx)))
         if name == "ingest":
             rows.append(common.share_of("the gate", gates.meter.wall))
-    return [*rows, common.share_of("the judge", judge.meter.cpu, judge.meter.cpu)]
+    return [*rows, common.share_of("the judge", judge.meter.cpu, judge.meter.cpu), *files_of(folder / "lake")]
+
+
+def files_of(lake: Path) -> list[dict[str, Any]]:
+    """Bytes of each table of a lake, of its index and of the warehouse, as rows of `measured` without times."""
+    sizes = {
+        table.name: sum(path.stat().st_size for path in table.rglob("*") if path.is_file())
+        for table in sorted(lake.iterdir())
+        if table.is_dir()
+    }
+    return [common.share_of(f"{FILES}{name}", 0.0) | {"peak_mb": size / 1e6} for name, size in sizes.items()]
 
 
 def run_copy(source: Path, folder: Path) -> list[dict[str, Any]]:
@@ -106,6 +118,7 @@ def show(results: Mapping[int, Sequence[Stages]]) -> None:
         columns = ("stage", "seconds", "traces/s", "CPU ms/trace", "peak MB")
         table = common.table(f"{n:,} traces, median of {len(rounds)} rounds", columns)
         found = common.medians(rounds)
+        sizes = {stage: found.pop(stage)["peak_mb"] for stage in list(found) if FILES in stage}
         for stage, m in found.items():
             rate = f"{n / m['wall']:,.0f}" if m["wall"] else ""
             table.add_row(stage, f"{m['wall']:.2f}", rate, f"{1000 * m['cpu'] / n:.3f}", f"{m['peak_mb']:,.0f}")
@@ -120,6 +133,8 @@ def show(results: Mapping[int, Sequence[Stages]]) -> None:
             f"CPU without the judge {1000 * total / n:.3f} ms per trace, "
             f"peak {max(found[s]['peak_mb'] for s in own):,.0f} MB"
         )
+        shown = (f"{stage.rpartition(' ')[2]} {1e6 * mb / n:,.0f}" for stage, mb in sizes.items() if mb >= 0.01)
+        console.print(f"bytes per trace: {', '.join(shown)}")
 
 
 def main() -> None:
