@@ -38,14 +38,17 @@ def _too_few(found: list[Calibrated], target: Target, labels: Path | None) -> st
         f"{counted(len(of.judges[0][0].supported), 'claim')}"
         for of in found
     )
+    answers = max(0, target.least - max(len(of.traces.ids) for of in found))
+    claims = max(0, target.least - max(len(of.judges[0][0].supported) for of in found))
     left_out = max(of.traces.picked for of in found)
     picked = (
         f" {left_out} more answers were picked for review because of their labels, and don't count." if left_out else ""
     )
     return (
         f"{where} has too few labels of traces that are scored under the recipe ({counts}). --error {target.error} "
-        f"with --confidence {target.confidence} takes at least {target.least} labeled answers for the waterfall, or "
-        f"as many claims for a judge.{picked} Have more reviewed, require less, or complete the labeled days with "
+        f"with --confidence {target.confidence} takes at least {target.least} labeled answers for the waterfall "
+        f"({answers} more), or as many claims for a judge ({claims} more).{picked} Have more reviewed, require less, "
+        "or complete the labeled days with "
         "`leadline nightly` first."
     )
 

@@ -271,6 +271,10 @@ def test_mistakes(judged: World, command: Command, tmp_path: Path) -> None:
     assert (code, "there is no such file" in err) == (1, True)
     code, _, err = command("--error", 0.1, *config)  # nothing was imported
     assert (code, "0 answers, 0 claims" in err, "at least 26 labeled answers" in err) == (3, True, True)
+    assert "for the waterfall (26 more), or as many claims for a judge (26 more)" in err
+    write(tmp_path / "one.jsonl", [{"trace_id": "t0001", "label": "right"}])
+    code, _, err = command("--error", 0.1, "--labels", tmp_path / "one.jsonl", *config)
+    assert (code, "for the waterfall (25 more)" in err) == (3, True)
     write(tmp_path / "bad.jsonl", [{"trace_id": "t0001", "label": "rihgt"}])
     code, _, err = command("--error", 0.1, "--labels", tmp_path / "bad.jsonl", *config)
     assert (code, "unknown_label 1" in err, "line 1" in err) == (3, True, True)
