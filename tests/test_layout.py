@@ -105,6 +105,7 @@ ELSEWHERE = {
     "tasks/sources/tabular/columns.py": "sources/test_table.py",
     "tasks/sources/tabular/database.py": "sources/test_sql.py",
     "tasks/sources/tabular/rows.py": "sources/test_table.py",
+    "tasks/store/copies.py": "store/test_objects.py",
     "tasks/store/lock.py": "store/test_lake.py",
     "tasks/store/refusals.py": "store/test_objects.py",
     "tasks/store/backup.py": "flows/lake/test_backup.py",

@@ -3,6 +3,7 @@
 import os
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
+from functools import cache
 from importlib.resources import files
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
@@ -70,7 +71,7 @@ def access(url: str) -> Access:
 
 def attach(connection: duckdb.DuckDBPyConnection, place: ObjectUrl) -> None:
     """Let DuckDB read a place on object storage, and nothing else there."""
-    found = access(place.url)
+    found = _access(place.url)
     keys = found()
     server = urlsplit(found.endpoint) if found.endpoint else None
     settings = {
@@ -87,6 +88,9 @@ def attach(connection: duckdb.DuckDBPyConnection, place: ObjectUrl) -> None:
         quoted.append("USE_SSL false")
     connection.execute(f"LOAD '{quote(_extension())}'")
     connection.execute(f"CREATE OR REPLACE SECRET leadline (TYPE s3, {', '.join(quoted)})")
+
+
+_access = cache(access)  # a run opens its warehouse often
 
 
 def quote(text: str) -> str:

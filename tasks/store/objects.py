@@ -2,8 +2,7 @@
 
 A file is there when its upload is complete, so nothing is renamed. Others may write at any time, and each question is
 a request: a listing of a folder is trusted for a minute, and holds what this process has written since. DuckDB and
-Arrow read copies on this machine, which bear the etag of their version in their names, so that they are never out of
-date.
+Arrow read copies on this machine (`copies.py`).
 """
 
 import threading
@@ -13,8 +12,6 @@ from dataclasses import dataclass, replace
 from datetime import UTC, date, datetime, timedelta
 from errno import ENOENT
 from functools import cache
-from glob import escape
-from hashlib import blake2b
 from pathlib import Path
 from secrets import token_hex
 from time import monotonic, time_ns
@@ -27,6 +24,7 @@ from obstore.store import ObjectStore, S3Store
 from tasks.core.errors import ChangedError, LeadlineError
 from tasks.core.paths import ObjectUrl
 from tasks.store.access import access
+from tasks.store.copies import Copies
 from tasks.store.refusals import explained
 from tasks.store.storage import Data, Stamp
 
@@ -70,6 +68,7 @@ class Objects:
         self.guards: list[Callable[[], None]] = []
         self.released: dict[str, str] = {}
         self._store = store
+        self._copies = Copies(place.cache / "copies")
         self._listings: dict[str, _Listing] = {}
         self._oldest = 0.0  # listings from before are not trusted
         self._lock = threading.RLock()
@@ -142,7 +141,7 @@ class Objects:
         self._remember(key, stamp)
         if key.endswith(".parquet"):
             with suppress(OSError):  # it is fetched when it is read
-                self._keep(key, stamp, data)
+                self._copies.keep(key, stamp, data)
         return stamp
 
     def _there(self, key: str) -> tuple[bytes | None, Stamp]:
@@ -168,7 +167,7 @@ class Objects:
         with suppress(FileNotFoundError), self._asking(key, "delete"):
             obstore.delete(self._store, key)
         self._remember(key, None)
-        self._drop_copies(key)
+        self._copies.drop(key)
 
     def stamp(self, key: str) -> Stamp | None:
         """See `Storage`."""
@@ -208,15 +207,15 @@ class Objects:
         stamp = self.stamp(key)
         if stamp is None:
             raise FileNotFoundError(ENOENT, "no such file", self.where(key))
-        copy = self._copy(key, stamp)
+        copy = self._copies.path(key, stamp)
         if again or not copy.exists():
             data, stamp = self.read(key)  # perhaps a later version
             try:
-                return self._keep(key, stamp, data)
+                return self._copies.keep(key, stamp, data)
             except OSError as error:
                 raise LeadlineError(
-                    f"{self._copy(key, stamp)}: can't be written ({error.strerror}). Free space, grant access, or "
-                    "name another `lake_cache` in the config."
+                    f"{self._copies.path(key, stamp)}: can't be written ({error.strerror}). Free space, grant "
+                    "access, or name another `lake_cache` in the config."
                 ) from error
         return copy
 
@@ -261,7 +260,7 @@ class Objects:
             pages = obstore.list(self._store, f"{folder}/", chunk_size=1_000)
             stamps = {meta["path"]: _stamp(meta) for page in pages for meta in page}
         found = self._listings[folder] = _Listing(at, stamps)
-        self._drop_old_copies(folder, stamps)
+        self._copies.drop_others(folder, stamps)
         return found
 
     def _remember(self, key: str, stamp: Stamp | None) -> None:
@@ -273,39 +272,6 @@ class Objects:
                         listing.stamps[key] = stamp
                     else:
                         listing.stamps.pop(key, None)
-
-    def _copy(self, key: str, stamp: Stamp) -> Path:
-        version = blake2b(stamp.etag.encode(), digest_size=8).hexdigest()
-        path = self.place.cache / "copies" / key
-        return path.with_name(f"{path.stem}.{version}{path.suffix}")
-
-    def _keep(self, key: str, stamp: Stamp, data: Data) -> Path:
-        """Keep a version of a file here, in place of those before it."""
-        copy = self._copy(key, stamp)
-        copy.parent.mkdir(parents=True, exist_ok=True)
-        temporary = copy.with_name(f".{copy.name}.{token_hex(4)}")
-        try:
-            temporary.write_bytes(data)
-            temporary.replace(copy)
-        except OSError:
-            temporary.unlink(missing_ok=True)
-            raise
-        self._drop_copies(key, copy)
-        return copy
-
-    def _drop_copies(self, key: str, but: Path | None = None) -> None:
-        path = self.place.cache / "copies" / key
-        for other in path.parent.glob(f"{escape(path.stem)}.{'?' * 16}{path.suffix}"):
-            if other != but:
-                other.unlink(missing_ok=True)
-
-    def _drop_old_copies(self, folder: str, stamps: dict[str, Stamp]) -> None:
-        """Drop copies of what others have replaced or removed: a text may have been redacted on another machine."""
-        top = self.place.cache / "copies" / folder
-        current = {self._copy(key, stamp) for key, stamp in stamps.items()}
-        for copy in top.rglob("*.parquet"):
-            if copy not in current and not copy.name.startswith("."):
-                copy.unlink(missing_ok=True)
 
     @contextmanager
     def _asking(self, key: str, verb: str) -> Iterator[None]:

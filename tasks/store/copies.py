@@ -1,0 +1,63 @@
+"""Copies of objects on this machine, for Arrow and DuckDB, which read files.
+
+The name of a copy has a hash of its object's etag, so a copy is never out of date. Of an object, one version is kept.
+"""
+
+from collections.abc import Mapping
+from glob import escape
+from hashlib import blake2b
+from pathlib import Path
+from secrets import token_hex
+
+from tasks.store.storage import Data, Stamp
+
+HASH_HEX = 16
+
+
+class Copies:
+    """Copies in a folder, which is made when the first one is kept."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+
+    def path(self, key: str, stamp: Stamp) -> Path:
+        """Where the copy of a version is, or would be."""
+        version = blake2b(stamp.etag.encode(), digest_size=HASH_HEX // 2).hexdigest()
+        path = self._folder / key
+        return path.with_name(f"{path.stem}.{version}{path.suffix}")
+
+    def keep(self, key: str, stamp: Stamp, data: Data) -> Path:
+        """Keep a version, in place of those before it.
+
+        Raises:
+            OSError: It can't be written.
+        """
+        copy = self.path(key, stamp)
+        copy.parent.mkdir(parents=True, exist_ok=True)
+        temporary = copy.with_name(f".{copy.name}.{token_hex(4)}")
+        try:
+            temporary.write_bytes(data)
+            temporary.replace(copy)
+        except OSError:
+            temporary.unlink(missing_ok=True)
+            raise
+        self.drop(key, copy)
+        return copy
+
+    def drop(self, key: str, but: Path | None = None) -> None:
+        """Remove the copies of an object, all or but for one."""
+        path = self._folder / key
+        for copy in path.parent.glob(f"{escape(path.stem)}.{'?' * HASH_HEX}{path.suffix}"):
+            if copy != but:
+                copy.unlink(missing_ok=True)
+
+    def drop_others(self, folder: str, stamps: Mapping[str, Stamp]) -> None:
+        """Remove copies of what others have replaced or removed: a text may have been redacted on another machine.
+
+        Args:
+            stamps: Of all objects below `folder`.
+        """
+        current = {self.path(key, stamp) for key, stamp in stamps.items()}
+        for copy in (self._folder / folder).rglob("*.parquet"):
+            if copy not in current and not copy.name.startswith("."):
+                copy.unlink(missing_ok=True)
