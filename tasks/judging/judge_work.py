@@ -7,14 +7,13 @@ what that one had stored, and two that judge the same shard store it once.
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
-from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 
 from tasks.core import keys
 from tasks.core.errors import EngineError
-from tasks.core.schemas import VERDICTS
+from tasks.core.schemas import TRACES, VERDICTS
 from tasks.core.types import LABELS, Request, Verdict
 from tasks.run.cascade import CascadeJudge
 from tasks.run.result import TOKENS, StageResult
@@ -28,7 +27,6 @@ class JudgeWork:
 
     Attributes:
         stage: Name of the stage.
-        salt: Of the lake; tells it from an empty folder of the same name on another machine.
         part: Name of the part of `traces` that the requests are of.
         day: Its day.
         sample: Which sample of the judge.
@@ -37,7 +35,6 @@ class JudgeWork:
 
     stage: str
     lake: Lake
-    salt: str
     judge: CascadeJudge
     part: str
     day: str
@@ -50,8 +47,8 @@ class JudgeWork:
         return self.judge.gpus
 
     def check(self) -> None:
-        """Raises EngineError where the lake is not the one of the run."""
-        if (isinstance(self.lake.root, Path) and not self.lake.root.exists()) or self.lake.salt() != self.salt:
+        """Raises EngineError where the lake has no such part of `traces`: it is a folder of this machine's own."""
+        if self.lake.find(TRACES, self.part, self.day) is None:
             raise EngineError(
                 f"{self.lake.root}: is not the lake of this run. Give all machines the same storage under this path."
             )

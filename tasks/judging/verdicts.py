@@ -184,9 +184,7 @@ def jobs_of(
         attempt: See `JudgeWork`.
     """
     limits, whole = ctx.config.limits, ctx.executor.workers > 1
-    work = JudgeWork(
-        loop.result.stage, ctx.lake, ctx.lake.salt(), judge, part.name, part.partition[-1], sample, attempt
-    )
+    work = JudgeWork(loop.result.stage, ctx.lake, judge, part.name, part.partition[-1], sample, attempt)
     order = attrgetter("shown")
     cut = shards(requests, limits.shard_requests, held=limits.sort_requests, order=order, whole=whole)
     return (Job(shard, work) for shard in cut)

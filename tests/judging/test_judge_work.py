@@ -6,7 +6,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from kit.stage_kit import DAY, Watched, context
+from kit.stage_kit import DAY, Watched, context, put, trace
 
 from tasks import judges
 from tasks.core import keys
@@ -21,7 +21,7 @@ SHARD = [Request(keys.request_key("Apples.", claim), "Apples.", claim) for claim
 
 def work(root: Path, judge: Watched | None = None) -> JudgeWork:
     ctx = context(root, judge=judge)
-    return JudgeWork("verdicts", ctx.lake, ctx.lake.salt(), ctx.judges[0], "0000000000000000-00000", str(DAY))
+    return JudgeWork("verdicts", ctx.lake, ctx.judges[0], put(ctx, trace("t")).name, str(DAY))
 
 
 def test_a_shard_that_is_stored_is_found_with_its_tokens(tmp_path: Path) -> None:
@@ -57,11 +57,13 @@ def test_requests_that_were_lost_are_lost_to_who_finds_the_part(tmp_path: Path) 
     assert half(SHARD) == half.stored(SHARD) == StageResult("verdicts", 1, lost=1, tokens_in=7)
 
 
-def test_another_lake_under_the_same_path_is_refused(tmp_path: Path) -> None:
+def test_an_empty_folder_in_the_place_of_the_lake_is_refused(tmp_path: Path) -> None:
     one = work(tmp_path)
     one.check()
+    one.lake.root.rename(tmp_path / "of another machine")
     with pytest.raises(EngineError, match=r"lake: is not the lake of this run\. Give all machines the same storage"):
-        replace(one, salt="of another").check()
+        one.check()
+    assert not one.lake.root.exists()
 
 
 class TestSent:
