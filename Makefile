@@ -46,7 +46,7 @@ nightly: .venv/runtime ## Judge the bundled sample's three nights and print the 
 .PHONY: test
 test: .venv/vllm lint ## Lint, type-check, check the import rules, resolve the lock file for GPUs, run all tests
 	$(BIN)/python scripts/lock.py --check-gpu
-	$(BIN)/pytest -n 2 --dist loadfile --no-loadscope-reorder
+	$(BIN)/pytest -n 3 --dist loadfile --no-loadscope-reorder
 
 SOAK_MINUTES ?= 60
 .PHONY: soak
