@@ -5,6 +5,7 @@ runs whose verdicts are those of one process, and requests that were judged twic
 that is lost. `--moments 30 --workers 1 2 4 --nodes`.
 """
 
+import contextlib
 import os
 import random
 import shutil
@@ -121,8 +122,9 @@ def main() -> None:
 
             def kill(executor: Ray = executor) -> None:
                 pids = executor.pids
-                if pids:
-                    os.kill(random.choice(pids), signal.SIGKILL)
+                with contextlib.suppress(ProcessLookupError):  # it is being replaced
+                    if pids:
+                        os.kill(random.choice(pids), signal.SIGKILL)
 
             row("a worker", workers, arguments.moments, campaign(ctx, root, executor, kill, arguments.moments))
         ray.shutdown()
