@@ -24,7 +24,7 @@ from tasks.core.schemas import JUDGE_NOISE, NIGHTLY_CITATIONS, NIGHTLY_GROUNDEDN
 from tasks.judging.claims import covered, covered_segments
 from tasks.judging.pairs import pair_parts
 from tasks.judging.stored_verdicts import all_verdicts, verdicts_on
-from tasks.judging.verdicts import PAIR_COLUMNS, jobs_of, requests_of
+from tasks.judging.verdicts import PAIR_COLUMNS, jobs_of, judge_jobs, requests_of
 from tasks.run.cascade import CascadeJudge
 from tasks.run.context import Context
 from tasks.run.plan import trace_parts
@@ -91,7 +91,7 @@ def measure(ctx: Context, judge: Sequence[CascadeJudge], sample: int) -> tuple[S
                 missing = set(frame(work.first)["request_key"]) - set(frame(stored)["request_key"])
                 loop.reuse(work.first.num_rows - len(missing))
                 requests = requests_of(ctx, work.part, [work.pairs], missing)
-                loop.map(ctx.executor, jobs_of(ctx, loop, judge[0], work.part, requests, sample=AGAIN))
+                judge_jobs(ctx, loop, jobs_of(ctx, loop, judge[0], work.part, requests, sample=AGAIN))
                 second = verdicts_on(ctx, queries, judge[0], work.part, work.first, sample=AGAIN)
                 firsts.append(work.first)
                 seconds.append(second)

@@ -55,6 +55,10 @@ class Executor(Protocol):
     def workers(self) -> int:
         """How many work at the same time."""
 
+    @property
+    def elsewhere(self) -> bool:
+        """Whether other processes than this one store the results."""
+
     def map(self, jobs: Iterable[Job[T, R]], stop: Callable[[], bool]) -> Iterator[tuple[Job[T, R], R]]:
         """Works on shards, and returns each with its result as soon as it is stored.
 

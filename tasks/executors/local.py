@@ -17,6 +17,7 @@ class Local:
     """See the module."""
 
     workers = 1
+    elsewhere = False
 
     def map(self, jobs: Iterable[Job[T, R]], stop: Callable[[], bool]) -> Iterator[tuple[Job[T, R], R]]:
         """See `Executor`."""

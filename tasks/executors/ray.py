@@ -150,6 +150,8 @@ class Ray:
         code: What workers must have; the code of this process by default.
     """
 
+    elsewhere = True
+
     def __init__(self, config: Config, code: str | None = None) -> None:
         self._config = config
         self._code = code

@@ -154,6 +154,7 @@ def _judge(
 
     def jobs() -> Iterator[Judged]:
         for part, pairs in todo:
+            _see_stored(ctx)
             flying = {request.key for job in loop.flying for request in job.shard}
             missing = _missing(ctx, queries, judge, part, pairs, retry_failures=retry_failures) - flying
             loop.reuse(sum(p.rows() for p in pairs) - len(missing))
@@ -163,8 +164,19 @@ def _judge(
 
     gpus = judge.gpus * ctx.executor.workers
     with work_loop(ctx.progress, total, result, budget=ctx.budget, gpus=gpus) as loop:
-        loop.map(ctx.executor, jobs())
+        judge_jobs(ctx, loop, jobs())
     return loop.result
+
+
+def judge_jobs(ctx: Context, loop: WorkLoop, jobs: Iterable[Judged]) -> None:
+    """Judge shards where the config says; afterwards, this process sees the verdicts."""
+    loop.map(ctx.executor, jobs)
+    _see_stored(ctx)
+
+
+def _see_stored(ctx: Context) -> None:
+    if ctx.executor.elsewhere:
+        ctx.lake.storage.refresh()
 
 
 def jobs_of(
