@@ -3,6 +3,7 @@
 Left out: how the facts are found (`facts.py`), and how results are shown (`command.py`).
 """
 
+import shlex
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
@@ -201,15 +202,15 @@ def source(name: str, day: str, seen: int, of_day: int, most: int, failure: str 
         of_day: Those of yesterday among them.
         failure: Why it can't be read.
     """
-    check = f"sources check {name}"
+    check = "" if name.startswith("in ") else f": leadline sources check {shlex.quote(name)}"  # a file of its own
     if failure:
-        return Result("source", "problem", f"{name}: {failure}", f"Correct it, and look again: leadline {check}")
+        return Result("source", "problem", f"{name}: {failure}", f"Correct it, and look again{check}")
     if of_day:
         return Result("source", "ok", f"{name}: {f'{of_day:,} or more' if seen >= most else f'{of_day:,}'} of {day}")
     if seen >= most:
         return Result("source", "ok", f"{name}: the first {most:,} traces are of other days than {day}")
     text = f"{name}: {f'{seen:,} traces, none' if seen else 'nothing'} of {day}"
-    return Result("source", "warning", text, f"If there should be: leadline {check}")
+    return Result("source", "warning", text, f"If there should be, look{check}")
 
 
 def lake(

@@ -1,5 +1,6 @@
 """`leadline doctor`: one line per check, and what to do about each problem."""
 
+from dataclasses import replace
 from datetime import UTC, datetime
 
 import typer
@@ -10,6 +11,7 @@ from flows.console import emit
 from flows.doctor.checks import Result
 from flows.doctor.facts import examine, exit_code
 from flows.options import Config, Form, Output
+from flows.verbs import with_config
 from tasks.core.paths import CONFIG
 
 STYLES = {"ok": "green", "warning": "yellow", "problem": "bold red"}
@@ -21,12 +23,13 @@ def command(form: Form = "table", output: Output = None, config: Config = CONFIG
     Example: leadline doctor --config configs/nightly.yaml
     """
     found = examine(config, datetime.now(UTC))
+    results = [replace(result, remedy=with_config(result.remedy, config)) for result in found.results]
 
     def draw(out: Console) -> None:
-        for result in found.results:
+        for result in results:
             out.print(_line(result), soft_wrap=True)
 
-    emit(form, output, draw, found.results)
+    emit(form, output, draw, results)
     if code := exit_code(found):
         raise typer.Exit(code)
 

@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from functools import partial
+from http.client import HTTPException
 from importlib.metadata import PackageNotFoundError, metadata, requires, version
 from pathlib import Path
 
@@ -55,7 +56,12 @@ class Findings:
         except LeadlineError as error:
             self.results.append(Result(name, "problem", str(error)))
         except OSError as error:
-            self.results.append(Result(name, "problem", f"can't be checked ({error})", "Grant access, or repair it."))
+            self.results.append(unreadable(name, error))
+
+
+def unreadable(name: str, error: OSError) -> Result:
+    """The result of a check whose facts can't be had."""
+    return Result(name, "problem", f"can't be checked ({error})", "Grant access, or repair it.")
 
 
 def examine(path: Path, now: datetime) -> Findings:
@@ -79,7 +85,12 @@ def examine(path: Path, now: datetime) -> Findings:
     if settings is None or lake is None:
         found.results += map(checks.unchecked, ("disk", "source", "lake", "index", "last night"))
         return found
-    for disk in _disks(settings):
+    try:
+        disks = list(_disks(settings))
+    except OSError as error:
+        found.results.append(unreadable("disk", error))
+        disks = []
+    for disk in disks:
         found.add("disk", partial(checks.disk, disk))
     for given in settings.sources:
         found.add("source", partial(_source, given, settings, path, now))
@@ -150,7 +161,7 @@ def _prefect() -> Result:
         try:
             with urllib.request.urlopen(f"{url.rstrip('/')}/health", timeout=WITHIN_S):  # noqa: S310 - the user's own
                 pass
-        except (OSError, ValueError) as error:
+        except (OSError, ValueError, HTTPException) as error:
             failure = str(getattr(error, "reason", error))
     return checks.prefect(url, _installed("prefect"), failure)
 

@@ -75,9 +75,11 @@ def find(config: Path, judge: str) -> Known:
         several = ", ".join(k.version for k in found)
         raise UsageError(f"{judge!r} is the name of {len(found)} versions: {several}. Give the beginning of one.")
     for kind in FILES:
+        file: Path | None = None
         with suppress(UsageError):
-            path = given_file(Path(judge), kind, config)
-            return _of_file(path)
+            file = given_file(Path(judge), kind, config)
+        if file:
+            return _of_file(file)
     names = ", ".join(sorted({k.name for k in known})) or "none yet"
     raise UsageError(f"{judge!r} is no judge that has judged ({names}). Give a name, a version, or a judge's file.")
 

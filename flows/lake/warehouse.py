@@ -2,6 +2,7 @@
 
 import io
 import json
+import re
 from collections import Counter
 from collections.abc import Callable
 from functools import partial
@@ -26,11 +27,12 @@ from tasks.core.errors import DamagedError, DataError, UsageError
 from tasks.core.paths import CONFIG
 from tasks.core.schemas import TABLES
 from tasks.publish.publish import rebuild as rebuild_warehouse
+from tasks.review.files import FORMULAS
 from tasks.store.lake import Lake
 from tasks.store.warehouse import Warehouse, query
 
 SHEET_ROWS, CELL = 1_048_576, 32_767  # of a workbook: rows of a sheet, and characters of a cell
-FORMULA = r"^([=+\-@\t\r＝＋－＠])"
+FORMULA = f"^([{re.escape(FORMULAS)}])"
 # Characters that steer a terminal or turn its text around.
 _STEERING = [*range(9), *range(11, 32), *range(127, 160), *range(0x202A, 0x202F), *range(0x2066, 0x206A)]
 UNSEEN = dict.fromkeys(_STEERING, "\ufffd")

@@ -9,6 +9,7 @@ from typing import Any
 from flows import alerts
 from flows.runtime.run import Runner, Stage, locked, on_record
 from tasks.claims.extract import extract_claims
+from tasks.core.errors import LeadlineError
 from tasks.ingest.ingest import ingest
 from tasks.judging import grades, verdicts
 from tasks.judging.pairs import plan_pairs
@@ -61,13 +62,9 @@ def run(contexts: Sequence[Context], runner: Runner, *, retry_failures: bool = F
                         record.stage(step.name, step.work, step.ctx, **step.options)
             if announced := alerts.notify_all(contexts, runner.announce):
                 record.add(announced)
-        if main.config.report.prometheus:
-            from tasks.publish.prometheus import write_metrics  # noqa: PLC0415 - seldom needed
-
-            write_metrics(publish.warehouse_of(main), main.config.report.prometheus)
-        written = _written_back(contexts, runner)
+        after = (_write_metrics(main), _written_back(contexts, runner))
         return Outcome(
-            (*record.stages, *([written] if written else [])),
+            (*record.stages, *filter(None, after)),
             tuple((ctx, publish.summary(ctx)) for ctx in counted),
             tuple(
                 (ctx.settings.name, row) for ctx in counted for row in alerting.alerts_on(ctx, *ctx.requested_days())
@@ -75,6 +72,19 @@ def run(contexts: Sequence[Context], runner: Runner, *, retry_failures: bool = F
             record.refused(),
             tuple(publish.latest_night(ctx, ctx.requested_days()) for ctx in counted),
         )
+
+
+def _write_metrics(ctx: Context) -> StageResult | None:
+    """Write the metrics that the config wants; the night is complete without them too."""
+    if ctx.config.report.prometheus is None:
+        return None
+    from tasks.publish.prometheus import write_metrics  # noqa: PLC0415 - seldom needed
+
+    try:
+        write_metrics(publish.warehouse_of(ctx), ctx.config.report.prometheus)
+    except LeadlineError as error:
+        return StageResult("metrics", notes=(str(error),))
+    return None
 
 
 def _written_back(contexts: Sequence[Context], runner: Runner) -> StageResult | None:

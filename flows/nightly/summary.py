@@ -8,6 +8,7 @@ from rich import box
 from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
+from rich.text import Text
 
 from flows.console import draw_refused, emit, interval, print_lines
 from flows.nightly.run import Outcome
@@ -56,7 +57,7 @@ def _draw(outcome: Outcome, console: Console) -> None:
         for name in CITATION_COLUMNS if citations else COLUMNS:
             table.add_column(name, justify="left" if name == COLUMNS[0] else "right", no_wrap=True)
         for row in rows:
-            table.add_row(*(_citation_cells(row) if citations else _cells(row)))
+            table.add_row(*map(Text, _citation_cells(row) if citations else _cells(row)))
         console.print(table)
         console.print(f"[dim]{CITATION_LEGEND if citations else LEGEND}[/dim]")
     _show_nights(outcome, console)
@@ -65,7 +66,7 @@ def _draw(outcome: Outcome, console: Console) -> None:
     for name in ("stage", "computed", "reused", "tokens", "seconds"):
         cost.add_column(name, justify="left" if name == "stage" else "right")
     for s in outcome.stages:
-        cost.add_row(s.stage, f"{s.computed:,}", f"{s.reused:,}", tokens(s), f"{s.seconds:.1f}")
+        cost.add_row(Text(s.stage), f"{s.computed:,}", f"{s.reused:,}", tokens(s), f"{s.seconds:.1f}")
     console.print(cost)
     if any(s.tokens_cached or s.tokens_out for s in outcome.stages):
         console.print("[dim]Tokens: read / of these spared by the prefix cache / written.[/dim]")
@@ -76,8 +77,8 @@ def _draw(outcome: Outcome, console: Console) -> None:
     draw_refused(outcome.refused, console)
     if outcome.refused.nights:
         print_lines(f"refused    {refused_command(ctx.config_option, *outcome.refused.nights)}", out=console)
-    console.print(f"report     {ctx.config.report.dir / 'index.html'}", highlight=False, soft_wrap=True)
-    console.print(f"warehouse  {ctx.config.warehouse}", highlight=False, soft_wrap=True)
+    report = ctx.config.report.dir / "index.html"
+    print_lines(f"report     {report}", f"warehouse  {ctx.config.warehouse}", out=console)
 
 
 def _show_nights(outcome: Outcome, console: Console) -> None:

@@ -17,6 +17,7 @@ from flows.options import Form, Night, Output, days_or_yesterday, optional
 from tasks import sources
 from tasks.core.config import did_you_mean, given_file, load_nightly, load_yaml, recipes_of
 from tasks.core.errors import DataError, UsageError
+from tasks.core.paths import CONFIG
 from tasks.core.types import Trace
 from tasks.ingest.check import FIELDS, Check, find
 from tasks.ingest.check import check as checked
@@ -57,7 +58,7 @@ def check(
     if config:
         nightly = load_nightly(config)
         gates, extractor = nightly.gates, recipes_of(nightly, config)[0].recipe.extractor
-    found = checked(_load(source), day, datetime.now(UTC).date(), limit, wanted, gates, extractor)
+    found = checked(_load(source, config or CONFIG), day, datetime.now(UTC).date(), limit, wanted, gates, extractor)
     result = {"source": str(source), "date": day, "fit": not found.below, **_fields_of(found)}
     emit(form, output, partial(_draw, source, day, found), [result])
     if found.below:
@@ -91,8 +92,8 @@ def show(
         out.print(_trace(found.trace), soft_wrap=True)
 
 
-def _load(path: Path) -> Source:
-    path = given_file(path, "sources")
+def _load(path: Path, config: Path = CONFIG) -> Source:
+    path = given_file(path, "sources", config)
     return sources.load(load_yaml(path, "kind"), str(path), path.resolve().parent)
 
 

@@ -51,8 +51,11 @@ def command(
     if there := [folder / name for name in (*copied, LAKE) if (folder / name).exists()]:
         raise UsageError(f"{there[0]} already exists. Give another folder: leadline init FOLDER.")
     settings = None if kind == SAMPLE else _settings(kind, given, folder, asks=asks and source is None)
-    for name in copied:
-        shutil.copytree(SHIPPED / name, folder / name)
+    try:
+        for name in copied:
+            shutil.copytree(SHIPPED / name, folder / name)
+    except OSError as error:
+        raise UsageError(f"{folder}: can't be written ({error.strerror}). Give another folder.") from error
     say = Console(soft_wrap=True, markup=False, highlight=False).print
     change = "" if folder == Path() else f"cd {folder} && "
     if settings is None:
@@ -95,6 +98,7 @@ def _settings(kind: str, given: dict[str, str], folder: Path, *, asks: bool) -> 
     """
     from ruamel.yaml import YAML  # noqa: PLC0415 - only here
     from ruamel.yaml.comments import CommentedMap  # noqa: PLC0415 - only here
+    from ruamel.yaml.error import YAMLError  # noqa: PLC0415 - only here
 
     from tasks import sources  # noqa: PLC0415 - only here
 
@@ -116,8 +120,13 @@ def _settings(kind: str, given: dict[str, str], folder: Path, *, asks: bool) -> 
         place = settings
         for parent in parents:
             place = place.setdefault(parent, CommentedMap())
+            if not isinstance(place, dict):
+                raise UsageError(f"--set {key}: {parent} is a value, not a section. Leave out what follows it.")
         listed = name == "paths" or isinstance(place.get(name), list)
-        place[name] = [t.strip() for t in text.split(",")] if listed else YAML(typ="safe").load(text)
+        try:
+            place[name] = [t.strip() for t in text.split(",")] if listed else YAML(typ="safe").load(text)
+        except YAMLError:
+            raise UsageError(f"--set {key}: the value is not valid YAML. Put it in quotes within the value.") from None
     sources.load(dict(settings), f"--set, source {kind}", (folder / SOURCES).resolve())
     return settings
 
@@ -136,6 +145,10 @@ def _edit_nightly(path: Path, source: Path) -> None:
     from ruamel.yaml import YAML  # noqa: PLC0415 - only here
 
     config = YAML().load(path)
+    config.yaml_set_start_comment(
+        "The nightly run on your own logs; docs/configuration.md lists every key.\n"
+        "Paths are relative to this file; names without an ending are files that ship with Leadline."
+    )
     config["sources"] = [source.stem]
     del config["recipe"]["grace"]
     _write(path, config)

@@ -72,6 +72,20 @@ kept AS (
         OR dense_rank() OVER (
             PARTITION BY app, starts_with(slice, 'tags.') ORDER BY traces DESC, values, slice
         ) <= $most_tags
+),
+named AS ( -- a trace with claims in several rare languages is one row of "others"
+    SELECT
+        trace_id,
+        to_json([slice, if(named, value, NULL)])::VARCHAR AS name,
+        sum(n) AS n,
+        sum(n_judged) AS n_judged,
+        sum(n_supported) AS n_supported,
+        sum(n_misused) AS n_misused,
+        sum(n_unread) AS n_unread
+    FROM sliced
+    JOIN score USING (trace_id)
+    JOIN kept USING (app, slice, value)
+    GROUP BY ALL
 )
 SELECT
     date,
@@ -79,20 +93,19 @@ SELECT
     generator,
     judge_version,
     question,
-    to_json([slice, if(named, value, NULL)])::VARCHAR AS name,
+    name,
     sum(n)::BIGINT AS n,
     sum(n_judged)::BIGINT AS n_judged,
     sum(n_supported)::BIGINT AS n_supported,
     sum(n_misused)::BIGINT AS n_misused,
     sum(n_unread)::BIGINT AS n_unread,
-    count(DISTINCT trace_id) AS traces,
-    count(DISTINCT trace_id) FILTER (status = 'scored') AS scored,
-    count(DISTINCT trace_id) FILTER (status = 'na') AS na,
-    count(DISTINCT trace_id) FILTER (status = 'unjudged') AS unjudged,
-    count(DISTINCT trace_id) FILTER (status = 'abstained') AS abstained,
+    count(*) AS traces,
+    count(*) FILTER (status = 'scored') AS scored,
+    count(*) FILTER (status = 'na') AS na,
+    count(*) FILTER (status = 'unjudged') AS unjudged,
+    count(*) FILTER (status = 'abstained') AS abstained,
     sum(score) AS score_total
-FROM sliced
+FROM named
 JOIN score USING (trace_id)
-JOIN kept USING (app, slice, value)
 GROUP BY ALL
 ORDER BY app, generator, question, name

@@ -88,8 +88,8 @@ class Worker:
         """Who this is."""
         return Hello(f"process {os.getpid()} on {socket.gethostname()}", os.getpid(), code())
 
-    def work(self, pickled: bytes) -> tuple[object, str | None]:
-        """The result of a shard, or the message of the error that ends the run."""
+    def work(self, pickled: bytes) -> tuple[object, LeadlineError | None]:
+        """The result of a shard, or the error that ends the run."""
         try:
             work, shard = cast("tuple[Work[object, object], list[object]]", pickle.loads(pickled))  # noqa: S301 - of the run
             if not self._checked:
@@ -97,7 +97,7 @@ class Worker:
                 self._checked = True
             return work.stored(shard) or work(shard), None
         except LeadlineError as error:
-            return None, str(error)
+            return None, _sent(error)
 
 
 @dataclass(slots=True, eq=False)
@@ -221,7 +221,7 @@ class Ray:
                 given.result = _set_aside(crew, given.job, hand, error)
             return given.deaths == DEATHS
         if trouble:
-            raise EngineError(f"{hand.name}: {trouble}")
+            raise trouble
         crew.idle.append(hand)
         crew.proven = True
         return True
@@ -340,7 +340,15 @@ def _set_aside(crew: _Crew, job: Job[T, R], hand: _Hand, error: Exception) -> R:
             f"{hand.name} and others died before any had completed a shard ({_line(error)}). Give workers more memory, "
             "or try the judge with `leadline judges check`."
         ) from None
-    return _work(job).set_aside(job.shard, DIED)
+    work = _work(job)
+    return work.stored(job.shard) or work.set_aside(job.shard, DIED)
+
+
+def _sent(error: LeadlineError) -> LeadlineError:
+    """An error as the run sees it: of the same exit code, and as worth a retry."""
+    sent = EngineError(f"process {os.getpid()} on {socket.gethostname()}: {error}")
+    vars(sent).update(exit_code=error.exit_code, transient=error.transient)
+    return sent
 
 
 def _line(error: Exception) -> str:

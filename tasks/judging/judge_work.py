@@ -55,6 +55,7 @@ class JudgeWork:
 
     def stored(self, shard: list[Request]) -> StageResult | None:
         """See `Work`."""
+        self.lake.storage.refresh()  # another worker may have stored it just now
         part = self.lake.find(VERDICTS, self._name(shard), self.judge.version, self.day)
         if part is None:
             return None

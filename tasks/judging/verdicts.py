@@ -159,8 +159,7 @@ def _judge(
             missing = _missing(ctx, queries, judge, part, pairs, retry_failures=retry_failures) - flying
             loop.reuse(sum(p.rows() for p in pairs) - len(missing))
             requests = requests_of(ctx, part, (p.read(PAIR_COLUMNS) for p in pairs), missing)
-            made = jobs_of(ctx, loop, judge, part, requests, attempt=attempt)
-            yield from takewhile(lambda _: not loop.over, made)
+            yield from jobs_of(ctx, loop, judge, part, requests, attempt=attempt)
 
     gpus = judge.gpus * ctx.executor.workers
     with work_loop(ctx.progress, total, result, budget=ctx.budget, gpus=gpus) as loop:
@@ -175,7 +174,9 @@ def judge_jobs(ctx: Context, loop: WorkLoop, jobs: Iterable[Judged]) -> None:
 
 
 def _see_stored(ctx: Context) -> None:
+    """The run itself writes nothing while others judge for it: it asks whether it still may."""
     if ctx.executor.elsewhere:
+        ctx.lake.storage.check()
         ctx.lake.storage.refresh()
 
 
@@ -189,7 +190,7 @@ def jobs_of(
     sample: int = 0,
     attempt: str = "",
 ) -> Iterator[Judged]:
-    """Requests of a part, sorted by their passages, in shards that an executor judges and stores.
+    """Requests of a part, sorted by their passages, in shards that an executor judges and stores; none once it is over.
 
     Args:
         sample: Which sample of the judge they are.
@@ -199,7 +200,7 @@ def jobs_of(
     work = JudgeWork(loop.result.stage, ctx.lake, judge, part.name, part.partition[-1], sample, attempt)
     order = attrgetter("shown")
     cut = shards(requests, limits.shard_requests, held=limits.sort_requests, order=order, whole=whole)
-    return (Job(shard, work) for shard in cut)
+    return (Job(shard, work) for shard in takewhile(lambda _: not loop.over, cut))
 
 
 def _missing(

@@ -22,6 +22,7 @@ from tasks.core.schemas import (
     NIGHTLY_CORRECTED,
     NIGHTLY_GRACE,
     NIGHTLY_RELEVANCE,
+    NIGHTLY_SLICES,
     NIGHTLY_WATERFALL,
     PAIRS,
     RECIPES,
@@ -44,11 +45,12 @@ from tasks.store.warehouse import Reader, Warehouse
 
 MARK = ".inputs"  # beside a night's pages: what they were made from
 OF_A_NIGHT = (TRACES, FEEDBACK, PAIRS, RELEVANCE, GRADES)  # views of the lake that the report reads a night of
-# What the DuckLake gets: no column that a removal of texts empties, since its past shows what was there.
+# What the DuckLake gets: no column that a removal of texts empties, and no table that it takes rows from, since the
+# past of a DuckLake shows what was there.
 SHARED = {
     table: [name for name in table.schema.names if name not in REDACTED.get(table, {})]
     for table in (
-        *(table for table in TABLES.values() if table.name.startswith("nightly_")),
+        *(table for table in TABLES.values() if table.name.startswith("nightly_") and table is not NIGHTLY_SLICES),
         *(TRACE_SCORES, CLAIMS, CLAIM_RESULTS, CLAIM_PATTERNS, CURRENT_RECIPES, RECIPES, JUDGES),
     )
 }

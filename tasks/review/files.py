@@ -18,9 +18,10 @@ from tasks.core.errors import DataError, SourceError
 from tasks.review.lines import CONTEXT, Entry, Refusal, from_fields, from_json
 
 _MARK = b"\xef\xbb\xbf"
-RISKY = "=+-@\t\r\n'"
-"""What a spreadsheet might take for the beginning of a formula, and the apostrophe that guards against it."""
+FORMULAS = "=+-@\t\r\n＝＋－＠"
+"""What a spreadsheet might take for the beginning of a formula."""
 GUARD = "'"
+RISKY = FORMULAS + GUARD
 IDS = ("trace_id", "claim_id")  # always guarded, since a spreadsheet would make numbers or dates of some
 BOOLEANS = {"true": True, "yes": True, "1": True, "false": False, "no": False, "0": False}
 NOT_APPLICABLE = ("n/a", "na")

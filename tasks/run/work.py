@@ -7,7 +7,7 @@ outage) is counted and not stored, so that the next run makes it again.
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
-from itertools import groupby, islice
+from itertools import groupby, islice, takewhile
 from typing import Any, Protocol, TypeVar
 
 from tasks.core.budget import Budget
@@ -81,7 +81,8 @@ class WorkLoop:
             given = ask(shard)
             return worked(self.result.stage, [r for one in given for r in replies(one)], store(shard, given))
 
-        self.map(Local(), (Job(shard, work) for shard in shards))
+        jobs = (Job(shard, work) for shard in shards)
+        self.map(Local(), takewhile(lambda _: not self.over, jobs))
 
     def map(self, executor: Executor, jobs: Iterable[Job[T, StageResult]]) -> None:
         """Has an executor work on shards until none is left or the budget ends.
@@ -99,6 +100,7 @@ class WorkLoop:
                 self.budget.used += done.tokens_in + done.tokens_out
             self.result += replace(done, gpus=self.gpus)
             self.progress.advance(len(job.shard))
+        self.flying.clear()  # what a spent budget left is open
         for _ in taken:
             pass
 

@@ -15,8 +15,9 @@ import duckdb
 
 from tasks.core.errors import ConnectionLostError, LeadlineError, UsageError
 from tasks.core.schemas import Table
+from tasks.store.remote.access import attach
 
-EXTENSIONS = ("ducklake", "postgres_scanner", "httpfs")
+EXTENSIONS = ("ducklake", "postgres_scanner")
 INLINED = 1_000  # rows of one insert, from which on they become a file
 CONNECT_S = 30
 # Words of the engines' messages, and what they mean. The messages themselves show the address and its password.
@@ -87,7 +88,7 @@ class DuckLake:
             for extension in EXTENSIONS:
                 connection.execute(f"LOAD '{installed(extension)}'")
             if self._data_path.startswith("s3://"):
-                _give_credentials(connection)
+                attach(connection, self._data_path.rstrip("/"))
             place = f"ducklake:postgres:{self._address}".replace("'", "''")
             options = f"DATA_PATH '{self._data_path.replace(chr(39), chr(39) * 2)}', DATA_INLINING_ROW_LIMIT {INLINED}"
             connection.execute(f"ATTACH '{place}' AS catalog ({options})")
@@ -189,19 +190,3 @@ def installed(extension: str) -> Path:
         f"`ducklake` needs the extension {extension} of DuckDB {duckdb.__version__}. "
         "Run: pip install -r requirements-ducklake.lock"
     )
-
-
-def _give_credentials(connection: duckdb.DuckDBPyConnection) -> None:
-    """The credentials, region and endpoint of S3 that the AWS tools find here."""
-    from botocore.session import get_session  # noqa: PLC0415 - seconds
-
-    session = get_session()
-    place, found = session.create_client("s3").meta, session.get_credentials()
-    if found is None:
-        raise UsageError("`ducklake.data_path`: there are no credentials for S3. Set them where Leadline runs.")
-    keys = found.get_frozen_credentials()
-    scheme, _, endpoint = place.endpoint_url.partition("://")
-    given = {"KEY_ID": keys.access_key, "SECRET": keys.secret_key, "SESSION_TOKEN": keys.token}
-    given |= {"REGION": place.region_name, "ENDPOINT": endpoint, "URL_STYLE": "path", "USE_SSL": scheme == "https"}
-    options = ", ".join(f"{k} '{str(v).replace(chr(39), chr(39) * 2)}'" for k, v in given.items() if v is not None)
-    connection.execute(f"CREATE OR REPLACE SECRET (TYPE s3, {options})")

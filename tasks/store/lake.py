@@ -114,10 +114,10 @@ class Part:
         try:
             with _whole(self.where):
                 return action(self.storage.file(self.key, again=again))
-        except DamagedError:
+        except (DamagedError, FileNotFoundError):
             if again or isinstance(self.storage, Local):
                 raise
-        return self._of_file(action, again=True)  # it may be the copy that is damaged
+        return self._of_file(action, again=True)  # it may be the copy that is damaged, or that another process removed
 
     def frame(self, columns: list[str] | None = None) -> pl.DataFrame:
         """The part's rows for polars; see `read`."""

@@ -1,7 +1,7 @@
 """Six verbs on the files of a lake: keys, read, put, create, delete, stamp; and a folder of this machine that has them.
 
-`Local` is a folder. `Objects` (`remote/objects.py`) is object storage. A key is a path in the lake, with slashes. Whoever
-reads a key gets one version of it, whole: nothing half written is ever listed or read. Names that begin with a dot are
+`Local` is a folder. `Objects` (`remote/objects.py`) is object storage. A key is a path in the lake, with slashes. A
+reader gets one version of a file, whole: nothing half written is ever listed or read. Names that begin with a dot are
 hidden: they are not listed. Nothing here knows what the files mean.
 """
 
@@ -97,6 +97,13 @@ class Storage(Protocol):
 
     def refresh(self) -> None:
         """From here on, see what others have written until now."""
+
+    def check(self) -> None:
+        """See that this process may still write.
+
+        Raises:
+            BusyError: It has lost its lease.
+        """
 
 
 @dataclass(frozen=True, slots=True)
@@ -194,6 +201,9 @@ class Local:
     def refresh(self) -> None:
         """A folder is looked at anew each time."""
 
+    def check(self) -> None:
+        """A lock on a disk is not lost."""
+
     @contextmanager
     def _writing(self, path: Path) -> Iterator[Path]:
         """A temporary file beside `path`, which is gone after an error."""
@@ -213,7 +223,7 @@ class Local:
 
 
 def _stamp(found: os.stat_result) -> Stamp:
-    return Stamp(found.st_size, f"{found.st_ino:x}-{found.st_mtime_ns:x}", found.st_mtime_ns)
+    return Stamp(found.st_size, f"{found.st_ino:x}-{found.st_mtime_ns:x}-{found.st_size:x}", found.st_mtime_ns)
 
 
 @contextmanager

@@ -107,10 +107,11 @@ class Warehouse:
             connection = connect(self._private, self._memory_limit, scratch)
         try:
             if isinstance(self._lake.root, ObjectUrl):
-                attach(connection, self._lake.root)
+                attach(connection, self._lake.root.url)
             yield connection
         except duckdb.Error:
-            find_damage(part for table in VIEWED for part in self._lake.parts(table))
+            if isinstance(self._lake.root, Path):  # of object storage, all parts would be fetched
+                find_damage(part for table in VIEWED for part in self._lake.parts(table))
             raise
         finally:
             connection.close()
@@ -222,7 +223,7 @@ def _opened(published: Path) -> Iterator[duckdb.DuckDBPyConnection]:
         with duckdb.connect(published, read_only=True) as connection:
             connection.execute("SET TimeZone = 'UTC'; SET autoinstall_known_extensions = false")
             if place := _remote(connection):
-                attach(connection, place)
+                attach(connection, place.url)
             yield connection
     except duckdb.Error as error:
         raise explain(error) from None

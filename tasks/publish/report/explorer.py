@@ -22,7 +22,8 @@ from tasks.publish.report.views import Row
 
 CHARACTERS = 1_000  # of each question and answer
 SHARD = 2_000  # traces whose texts are in one file
-MOST_VALUES = 200  # that one can choose of one property
+MOST_VALUES = 200  # that one can choose of one property; all apps and generators, which are few and stand in each row
+ALL = ("app", "generator")
 LABELS = {  # what a trace has a claim of, and the column that counts them
     "supported": "claims_supported",
     "partially_supported": "claims_partial",
@@ -106,7 +107,7 @@ def _facet(name: str, title: str, rows: Sequence[Row], of: Callable[[Row], Itera
     """A property to filter by: its most frequent values, and of each trace the code of the set of values it has."""
     found = [tuple(of(r)) for r in rows]
     counts = Counter(value for values in found for value in dict.fromkeys(values))
-    most = sorted(counts.most_common(MOST_VALUES))
+    most = sorted(counts.most_common(None if name in ALL else MOST_VALUES))
     names = list(LABELS) if name == "label" else [value for value, _ in most]
     place = {value: n for n, value in enumerate(names)}
     coded = _coded([tuple(place[v] for v in dict.fromkeys(values) if v in place) for values in found])

@@ -4,6 +4,7 @@ import os
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from functools import cache
+from hashlib import blake2b
 from importlib.resources import files
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
@@ -11,7 +12,6 @@ from urllib.parse import urlsplit
 import duckdb
 
 from tasks.core.errors import UsageError
-from tasks.core.paths import ObjectUrl
 
 if TYPE_CHECKING:
     from obstore.store import S3Credential
@@ -69,9 +69,9 @@ def access(url: str) -> Access:
     return Access(endpoint, region, keys)
 
 
-def attach(connection: duckdb.DuckDBPyConnection, place: ObjectUrl) -> None:
-    """Let DuckDB read a place on object storage, and nothing else there."""
-    found = _access(place.url)
+def attach(connection: duckdb.DuckDBPyConnection, url: str) -> None:
+    """Let DuckDB read and write a place on object storage, and nothing else there."""
+    found = _access(url)
     keys = found()
     server = urlsplit(found.endpoint) if found.endpoint else None
     settings = {
@@ -81,13 +81,14 @@ def attach(connection: duckdb.DuckDBPyConnection, place: ObjectUrl) -> None:
         "REGION": found.region,
         "ENDPOINT": server and server.netloc + server.path.rstrip("/"),
         "URL_STYLE": server and "path",
-        "SCOPE": f"{place.url}/",
+        "SCOPE": f"{url}/",
     }
     quoted = [f"{name} '{quote(value)}'" for name, value in settings.items() if value]
     if server and server.scheme == "http":
         quoted.append("USE_SSL false")
+    name = f"leadline_{blake2b(url.encode(), digest_size=4).hexdigest()}"  # places may need keys of their own
     connection.execute(f"LOAD '{quote(_extension())}'")
-    connection.execute(f"CREATE OR REPLACE SECRET leadline (TYPE s3, {', '.join(quoted)})")
+    connection.execute(f"CREATE OR REPLACE SECRET {name} (TYPE s3, {', '.join(quoted)})")
 
 
 _access = cache(access)  # a run opens its warehouse often

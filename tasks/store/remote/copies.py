@@ -4,6 +4,7 @@ The name of a copy has a hash of its object's etag, so a copy is never out of da
 """
 
 from collections.abc import Mapping
+from contextlib import suppress
 from glob import escape
 from hashlib import blake2b
 from pathlib import Path
@@ -12,6 +13,7 @@ from secrets import token_hex
 from tasks.store.storage import Data, Stamp
 
 HASH_HEX = 16
+UNFINISHED_S = 3600  # what nobody has completed since then, nobody will
 
 
 class Copies:
@@ -34,7 +36,7 @@ class Copies:
         """
         copy = self.path(key, stamp)
         copy.parent.mkdir(parents=True, exist_ok=True)
-        temporary = copy.with_name(f".{copy.name}.{token_hex(4)}")
+        temporary = copy.with_name(f".{copy.name}.{token_hex(4)}.tmp")
         try:
             temporary.write_bytes(data)
             temporary.replace(copy)
@@ -51,13 +53,18 @@ class Copies:
             if copy != but:
                 copy.unlink(missing_ok=True)
 
-    def drop_others(self, folder: str, stamps: Mapping[str, Stamp]) -> None:
+    def drop_others(self, folder: str, stamps: Mapping[str, Stamp], listed_s: float) -> None:
         """Remove copies of what others have replaced or removed: a text may have been redacted on another machine.
 
         Args:
             stamps: Of all objects below `folder`.
+            listed_s: When the listing of these began, in seconds since 1970: later copies are of what it does not know.
         """
         current = {self.path(key, stamp) for key, stamp in stamps.items()}
-        for copy in (self._folder / folder).rglob("*.parquet"):
-            if copy not in current and not copy.name.startswith("."):
-                copy.unlink(missing_ok=True)
+        for copy in (self._folder / folder).rglob("*"):
+            unfinished = copy.name.startswith(".")  # by a process that was killed, or that writes it now
+            if copy.suffix not in {".parquet", ".tmp"} or copy in current:
+                continue
+            with suppress(FileNotFoundError):
+                if copy.stat().st_mtime < listed_s - (UNFINISHED_S if unfinished else 0):
+                    copy.unlink()

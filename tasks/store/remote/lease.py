@@ -203,7 +203,7 @@ def read(storage: Objects, key: str) -> tuple[Held, str]:
 
 
 def holder(storage: Objects, key: str) -> tuple[str, datetime] | None:
-    """Who has a lease, and since when; None where nobody has it. Changes nothing."""
+    """Who has a lease, and since when; None where nobody has it. Asks for the time by a file that it removes."""
     with suppress(FileNotFoundError):
         held, _ = read(storage, key)
         if _lasts(storage, key, held):

@@ -14,7 +14,7 @@ from errno import ENOENT
 from functools import cache
 from pathlib import Path
 from secrets import token_hex
-from time import monotonic, time_ns
+from time import monotonic, time, time_ns
 from typing import TYPE_CHECKING, Any
 
 import obstore
@@ -228,6 +228,10 @@ class Objects:
         """See `Storage`."""
         self._oldest = monotonic()
 
+    def check(self) -> None:
+        """See `Storage`."""
+        self._guard()
+
     @contextmanager
     def fresh(self) -> Iterator[None]:
         """Inside, see what others have written until the block began."""
@@ -255,12 +259,12 @@ class Objects:
 
     def _ask(self, folder: str) -> _Listing:
         """List a folder."""
-        at = monotonic()
+        at, began = monotonic(), time()
         with self._asking(folder, "list"):
             pages = obstore.list(self._store, f"{folder}/", chunk_size=1_000)
             stamps = {meta["path"]: _stamp(meta) for page in pages for meta in page}
         found = self._listings[folder] = _Listing(at, stamps)
-        self._copies.drop_others(folder, stamps)
+        self._copies.drop_others(folder, stamps, began)
         return found
 
     def _remember(self, key: str, stamp: Stamp | None) -> None:

@@ -76,7 +76,7 @@ def test_duckdb_reads_the_place_and_no_other_one(bucket: ObjectUrl) -> None:
     beside = ObjectUrl(f"{bucket.url}-private", bucket.cache)  # a prefix that begins like it
     objects(beside).put("t/p.parquet", sink.getvalue().to_pybytes())
     with duckdb.connect() as connection:
-        attach(connection, bucket)
+        attach(connection, bucket.url)
         assert connection.execute(f"SELECT sum(a) FROM '{bucket}/t/*.parquet'").fetchall() == [(3,)]
         with pytest.raises(duckdb.Error):
             connection.execute(f"FROM '{beside}/t/*.parquet'")

@@ -56,7 +56,7 @@
       any.value = "";
       f.select.append(any, ...f.options);
       if (f.left) {
-        const rarer = el("option", `and ${count(f.left)} rarer: use the search`);
+        const rarer = el("option", `and ${count(f.left)} rarer, not listed`);
         rarer.disabled = true;
         f.select.append(rarer);
       }
