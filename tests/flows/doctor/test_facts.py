@@ -112,8 +112,9 @@ def test_a_source_without_its_file(world: World, command: Command, path: str, co
     assert found(world)["source"][0] == status
 
 
-def test_a_server_that_does_not_answer(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("PREFECT_API_URL", "http://127.0.0.1:9/api")
+@pytest.mark.parametrize("url", ["http://127.0.0.1:9/api", "http://127.0.0.1:port/api"])
+def test_a_server_that_does_not_answer(world: World, monkeypatch: pytest.MonkeyPatch, url: str) -> None:
+    monkeypatch.setenv("PREFECT_API_URL", url)
     results = examine(world.config, datetime.now(UTC))
     assert {r.check: r.status for r in results.results}["prefect"] == "problem"
     assert exit_code(results) == 1

@@ -18,7 +18,7 @@ def world(tmp_path: Path) -> World:
     found = make_world(
         tmp_path, gates={"max_quarantined_share": 1.0}, report={"dir": "out/report", "prometheus": "out/leadline.prom"}
     )
-    write(tmp_path / "logs" / "a.jsonl", [trace("t1"), "no trace"])
+    write(tmp_path / "logs" / "a.jsonl", [trace("t1"), trace("t2", app="docs[/b]"), "no trace"])  # no markup
     return found
 
 

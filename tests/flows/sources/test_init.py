@@ -133,6 +133,8 @@ class TestSource:
                 "`url` holds a name, a password or a query",
             ),
             (("--source", "phoenix", "--set", "projct=a"), "Did you mean 'project'"),
+            (("--source", "phoenix", "--set", "url=["), "--set url: the value is not valid YAML"),
+            (("--source", "phoenix", "--set", "url.x=1"), "--set url.x: url is a value, not a section"),
             (("--source", "langsmith", "--set", "project=a"), "--set, source langsmith: project is 'a'"),
             (("--set", "url=http://x"), "--set belongs to a source of your own"),
         ],
