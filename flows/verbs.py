@@ -16,7 +16,7 @@ from typer.core import TyperArgument, TyperCommand, TyperGroup
 from tasks.core.errors import LeadlineError
 from tasks.core.paths import config_option
 
-# A command that a message names: not another run that holds the lake, nor one that names a config or takes none.
+# A command in a message, except the holder of a lake's lock, and commands that name or take no config.
 COMMAND = re.compile(
     r"(?<!locked by )\bleadline (?!(?:init|articles|sources)\b)(?:(?:judges|review) )?[a-z]+(?:-[a-z]+)*\b"
     r"(?! (?:-c|--config|--help)\b)"

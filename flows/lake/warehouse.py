@@ -1,4 +1,4 @@
-"""`leadline sql` and `leadline rebuild`: query the published warehouse, and make it again from the lake."""
+"""`leadline sql` and `leadline rebuild`: query the published warehouse, and rebuild it from the lake."""
 
 import io
 import json
@@ -140,7 +140,7 @@ def sql(
     output: Output = None,
     config: Config = CONFIG,
 ) -> None:
-    """Query the published warehouse at any hour, also while a nightly runs.
+    """Query the published warehouse, also while a nightly runs.
 
     Example: leadline sql "FROM nightly_groundedness" --format csv -o result.csv
     """
@@ -155,7 +155,7 @@ def sql(
 
 
 def rebuild(config: Config = CONFIG) -> None:
-    """Make the warehouse again from the lake alone.
+    """Rebuild the warehouse from the lake.
 
     Example: leadline rebuild
     """
@@ -167,10 +167,10 @@ def rebuild(config: Config = CONFIG) -> None:
 
 
 def check(
-    repair: Annotated[bool, optional("Remove the damaged parts that a run can make again.", "--repair")] = False,
+    repair: Annotated[bool, optional("Remove the damaged parts that a run can recompute.", "--repair")] = False,
     config: Config = CONFIG,
 ) -> None:
-    """Read every part of the lake against its checksums, and name the damaged ones; exit code 3 where some stay.
+    """Read every part of the lake against its checksums, and list the damaged ones; exit code 3 if any remain.
 
     Example: leadline check --repair
     """

@@ -1,6 +1,7 @@
 """Copies of objects on this machine, for Arrow and DuckDB, which read files.
 
-The name of a copy has a hash of its object's etag, so a copy is never out of date. Of an object, one version is kept.
+The name of a copy contains a hash of its object's etag, so a copy is never out of date. Only one version of each
+object is kept.
 """
 
 from collections.abc import Mapping

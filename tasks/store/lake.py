@@ -300,7 +300,7 @@ class Lake:
         """The beginning of this lake's hashes of texts, so that nobody can confirm a guess of a text; made once."""
         found = self.note(SALT)
         if found is None:
-            self._top.create(SALT, secrets.token_hex(16).encode())  # unless another process made it meanwhile
+            self._top.create(SALT, secrets.token_hex(16).encode())  # unless another process has just made it
             found = self._top.read(SALT)[0]
         return found.decode("ascii")
 
@@ -337,11 +337,11 @@ class Lake:
             lock = self._lease(f".lock{self._of}", holder, wait=wait, whole=True)
         with lock:
             if not restoring and self.storage.stamp(RESTORING):
-                raise LeadlineError(f"{self.root}: a restore was broken off. Run `leadline restore` again first.")
+                raise LeadlineError(f"{self.root}: a restore was interrupted. Run `leadline restore` again first.")
             yield
 
     def holder(self) -> tuple[str, datetime] | None:
-        """Who has the lock, and since when; None where nobody has it. Changes nothing."""
+        """The holder of the lock, and since when; None if there is none. Changes nothing."""
         if isinstance(self.root, Path):
             return holder_of_lock(self.root, self._of)
         from tasks.store.lease import holder as holder_of_lease  # noqa: PLC0415 - a lake on a disk needs none

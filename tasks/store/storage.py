@@ -1,7 +1,7 @@
-"""Six verbs on the files of a lake: keys, read, put, create, delete, stamp; and a folder of this machine that has them.
+"""Six operations on the files of a lake (keys, read, put, create, delete, stamp), and their implementation for a disk.
 
-`Local` is a folder. `Objects` (`objects.py`) is object storage. A key is a path in the lake, with slashes. Whoever
-reads a key gets one version of it, whole: nothing half written is ever listed or read. Names that begin with a dot are
+`Local` is a folder. `Objects` (`objects.py`) is object storage. A key is a path in the lake, with slashes. A
+reader gets one complete version of a file: nothing half written is ever listed or read. Names that begin with a dot are
 hidden: they are not listed. Nothing here knows what the files mean.
 """
 
@@ -36,7 +36,7 @@ class Stamp:
 
 
 class Storage(Protocol):
-    """Where the files of a lake are. All verbs raise LeadlineError, with what to do, if the place can't be used."""
+    """Where the files of a lake are. All operations raise LeadlineError with a remedy if the place can't be used."""
 
     @property
     def home(self) -> Path:
@@ -71,7 +71,7 @@ class Storage(Protocol):
         """
 
     def create(self, key: str, data: Data) -> bool:
-        """Write a file unless there is one: of several callers, one gets True."""
+        """Write a file unless it exists; only one of several callers gets True."""
 
     def delete(self, key: str) -> None:
         """Remove a file, if it is there."""

@@ -20,7 +20,7 @@ _SHIPPED = SHIPPED / CONFIG.parent
 
 
 def is_path(given: Path | str) -> bool:
-    """Whether a value is a path, and not a name."""
+    """Whether a value is a path rather than a name."""
     return str(given).endswith((".yaml", ".yml", ".md"))
 
 
