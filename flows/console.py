@@ -67,7 +67,7 @@ def note(text: str, out: Console | None = None) -> None:
 
 
 def json_lines(values: Iterable[object]) -> str:
-    """Each value on a line of its own: dataclasses, mappings, days. NaN is null, and unknown types are text."""
+    """Each value on its own line: dataclasses, mappings, days. NaN is null, and unknown types are text."""
     return "".join(msgspec.json.encode(value, enc_hook=str).decode() + "\n" for value in values)
 
 

@@ -32,7 +32,7 @@ def optional(text: str, *names: str, **settings: Any) -> Any:
 
 
 def one_of(*names: str) -> Any:
-    """The option `--format`, with the names that it takes; its parameter is called `form`."""
+    """The option `--format` with its allowed values; its parameter is `form`."""
 
     def check(given: str) -> str:
         from tasks.core.config import did_you_mean  # noqa: PLC0415 - only where it is wrong

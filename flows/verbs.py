@@ -1,4 +1,4 @@
-"""Verbs of a command line: loaded when they are called, shown without types, their errors with the user's config."""
+"""Verbs of a command line: loaded on call, shown without types; commands in their errors get the user's config."""
 
 import ast
 import importlib
@@ -41,7 +41,7 @@ class Verb(TyperCommand):
 
 
 def with_config(text: str, config: Path | None) -> str:
-    """A message whose commands name a config, where it is not the default one."""
+    """A message whose commands name the config, unless it is the default."""
     option = config_option(config) if config else ""
     return COMMAND.sub(lambda found: found[0] + option, text)
 

@@ -177,7 +177,7 @@ def clock(now: datetime, seen: Mapping[str, datetime]) -> Result:
 
 
 def config(path: Path, recipes: Sequence[str], failure: str | None) -> Result:
-    """The config with everything that it names.
+    """The config and all files that it names.
 
     Args:
         recipes: Each with its judges, in words.

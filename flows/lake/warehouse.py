@@ -86,7 +86,7 @@ def _xlsx(rows: pa.Table) -> bytes:
 
 
 def _flat(rows: pa.Table) -> pa.Table:
-    """For spreadsheets: what is neither number, day nor truth value as text; a quote before one that would compute."""
+    """For spreadsheets: all but numbers, days and booleans as text; a quote before text that would compute."""
     for i, column in enumerate(rows.schema):
         if not any(holds(column.type) for holds in PLAIN):
             text = [None if v is None else _text(v) for v in rows[i].to_pylist()]

@@ -62,7 +62,7 @@ def run(contexts: Sequence[Context], runner: Runner, *, retry_failures: bool = F
             if announced := alerts.notify_all(contexts, runner.announce):
                 record.add(announced)
         if main.config.report.prometheus:
-            from tasks.publish.prometheus import write_metrics  # noqa: PLC0415 - seldom needed
+            from tasks.publish.prometheus import write_metrics  # noqa: PLC0415 - rarely needed
 
             write_metrics(publish.warehouse_of(main), main.config.report.prometheus)
         written = _written_back(contexts, runner)

@@ -108,7 +108,7 @@ def run_families(runs: Iterable[Row]) -> Iterator[GaugeMetricFamily]:
 def _family(
     name: str, text: str, labels: Sequence[str], samples: Iterable[tuple[Row, tuple[str, ...], float | None]]
 ) -> Iterator[GaugeMetricFamily]:
-    """One metric; none where none of its values exists."""
+    """One metric; none if it has no value."""
     family = GaugeMetricFamily(PREFIX + name, text, labels=labels)
     for row, more, value in samples:
         if value is not None:

@@ -53,7 +53,7 @@ class Copies:
                 copy.unlink(missing_ok=True)
 
     def drop_others(self, folder: str, stamps: Mapping[str, Stamp]) -> None:
-        """Remove copies of what others have replaced or removed: a text may have been redacted on another machine.
+        """Remove copies of objects that other machines replaced or removed: a text may have been redacted there.
 
         Args:
             stamps: Of all objects below `folder`.

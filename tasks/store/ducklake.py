@@ -126,7 +126,7 @@ class DuckLake:
             )
 
     def _columns(self, connection: duckdb.DuckDBPyConnection, table: Table, names: Sequence[str]) -> str:
-        """Make the table, or give it the columns that it has today, and its rows anew; returns the columns, quoted."""
+        """Create the table, or alter its columns if they changed; returns the columns, quoted."""
         place, columns = f"{self._place}.{table.name}", ", ".join(f'"{name}"' for name in names)
         rows = f"SELECT {columns} FROM {table.name}"  # noqa: S608 - names are ours
         describe = "SELECT column_name, column_type FROM (DESCRIBE {})"

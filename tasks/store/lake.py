@@ -269,7 +269,7 @@ class Lake:
         if once:
             self._top.create(key, data)
         else:
-            # An overlay has no version yet of what it replaces.
+            # An overlay does not have the replaced version yet.
             expected = replaces.etag if replaces and not self.overlay else None
             self._top.put(key, data, expected=expected, written_ns=written_ns)
         return Part(key, name, partition, self._top)
@@ -305,7 +305,7 @@ class Lake:
         return found.decode("ascii")
 
     def hidden(self, name: str) -> Path:
-        """A directory of this machine for what is not a table, such as the gates' own files."""
+        """A local directory for files that are not tables, such as those of the gates."""
         return self._top.home / (f".{name}" if self.writer == "run" else f".{name}-{self.writer}")
 
     def alone(self) -> AbstractContextManager[object]:
@@ -354,7 +354,7 @@ class Lake:
 
     @contextmanager
     def _lease(self, key: str, holder: str, *, wait: bool, whole: bool) -> Iterator[None]:
-        """A lease; inside, what others have written is seen, of the whole lake from now on or only inside."""
+        """A lease; results of others are visible inside, and with `whole` from then on."""
         from tasks.store.lease import Lease  # noqa: PLC0415 - a lake on a disk needs none
 
         objects: Objects = self.storage  # type: ignore[assignment]

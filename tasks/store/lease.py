@@ -144,7 +144,7 @@ class Lease:
 
     def _attempt(self) -> str:
         self._etag = self._storage.released.pop(self._key, "")
-        if self._etag:  # where nobody has had it since, one request is enough
+        if self._etag:  # one request is enough if nobody has held it since
             self._put()
             return ""
         if self._storage.create(self._key, self._encoded(self._held.seconds)):
@@ -187,7 +187,7 @@ class Lease:
 
 
 def read(storage: Objects, key: str) -> tuple[Held, str]:
-    """A lease as it is in the store, and its etag.
+    """A stored lease and its etag.
 
     Raises:
         FileNotFoundError: There is none.

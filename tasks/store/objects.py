@@ -230,7 +230,7 @@ class Objects:
 
     @contextmanager
     def fresh(self) -> Iterator[None]:
-        """Inside, see what others have written until the block began."""
+        """Inside, see what others had written when the block began."""
         before, self._oldest = self._oldest, monotonic()
         try:
             yield

@@ -21,7 +21,7 @@ STATUSES = {"301": "region", "307": "region", "401": "rights", "403": "rights", 
 
 
 def explained(error: Exception, place: ObjectUrl, key: str, verb: str) -> LeadlineError | None:
-    """An error of obstore in one message, with a remedy; None where a file is just not there, or for other errors.
+    """An error of obstore in one message, with a remedy; None for a missing file and for other errors.
 
     Args:
         verb: What was asked: list, read, write or delete.

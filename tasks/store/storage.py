@@ -46,7 +46,7 @@ class Storage(Protocol):
         """The full name of a file, for people and for DuckDB."""
 
     def keys(self, folder: str, depth: int, between: tuple[str, str] | None = None) -> Iterable[str]:
-        """Keys of the files that are so many `column=value` folders below a folder.
+        """Keys of the files that are `depth` levels of `column=value` folders below a folder.
 
         Args:
             between: First and last day of files whose innermost folder is `date=…`; others are left out.
@@ -133,7 +133,7 @@ class Local:
 
     def read(self, key: str) -> tuple[bytes, Stamp]:
         """See `Storage`."""
-        with (self.root / key).open("rb") as opened:  # one version of it, even if it is replaced meanwhile
+        with (self.root / key).open("rb") as opened:  # one version of it, even if it is replaced during the read
             return opened.read(), _stamp(os.fstat(opened.fileno()))
 
     def put(self, key: str, data: Data, *, expected: str | None = None, written_ns: int | None = None) -> Stamp:
@@ -192,7 +192,7 @@ class Local:
             path.replace(target)
 
     def refresh(self) -> None:
-        """A folder is looked at anew each time."""
+        """A folder is read again each time."""
 
     @contextmanager
     def _writing(self, path: Path) -> Iterator[Path]:

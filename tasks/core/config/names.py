@@ -73,7 +73,7 @@ def resolved_in(given: Path, kind: Kind, where: str, key: str) -> Path:
 
 
 def given_file(given: Path, kind: Kind, config: Path = CONFIG) -> Path:
-    """The file that a command line names; a path is relative to the working directory, as it is.
+    """The file that a command line names; a path is relative to the working directory.
 
     Args:
         config: The nightly config, beside which a name is looked up first.
@@ -90,7 +90,7 @@ def given_file(given: Path, kind: Kind, config: Path = CONFIG) -> Path:
 
 
 def written(path: Path, kind: Kind, base: Path) -> Path | None:
-    """The name of a file that ships with Leadline, where it means this file for configs in `base`; else None."""
+    """The name of a file that ships with Leadline, if configs in `base` find this file by it; otherwise None."""
     name = Path(path.stem)
     try:
         return name if resolved(name, kind, base) == path.resolve() == (_SHIPPED / kind / path.name).resolve() else None
