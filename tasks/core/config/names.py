@@ -52,8 +52,8 @@ def resolved(given: Path, kind: Kind, base: Path) -> Path:
     near = did_you_mean(str(given), known, kind)
     names = "" if near.startswith("Known") else f" Known {kind}: {', '.join(known)}."
     raise ValueError(
-        f"is no path, which ends in {ENDINGS[kind]}, and no name: there is no {home / kind / name}, and none of this "
-        f"name ships with Leadline. {near}{names}"
+        f"is neither a path (which ends in {ENDINGS[kind]}) nor a name: {home / kind / name} does not exist, and no "
+        f"file of this name ships with Leadline. {near}{names}"
     )
 
 
