@@ -27,7 +27,7 @@ from tasks.store.lock import holder as holder_of_lock
 from tasks.store.storage import Local, Stamp, Storage, storage
 
 if TYPE_CHECKING:
-    from tasks.store.objects import Objects
+    from tasks.store.remote.objects import Objects
 
 T = TypeVar("T")
 INPUTS = b"leadline.inputs"
@@ -344,7 +344,7 @@ class Lake:
         """The holder of the lock, and since when; None if there is none. Changes nothing."""
         if isinstance(self.root, Path):
             return holder_of_lock(self.root, self._of)
-        from tasks.store.lease import holder as holder_of_lease  # noqa: PLC0415 - a lake on a disk needs none
+        from tasks.store.remote.lease import holder as holder_of_lease  # noqa: PLC0415 - a lake on a disk needs none
 
         return holder_of_lease(self.storage, f".lock{self._of}")  # type: ignore[arg-type]
 
@@ -355,7 +355,7 @@ class Lake:
     @contextmanager
     def _lease(self, key: str, holder: str, *, wait: bool, whole: bool) -> Iterator[None]:
         """A lease; results of others are visible inside, and with `whole` from then on."""
-        from tasks.store.lease import Lease  # noqa: PLC0415 - a lake on a disk needs none
+        from tasks.store.remote.lease import Lease  # noqa: PLC0415 - a lake on a disk needs none
 
         objects: Objects = self.storage  # type: ignore[assignment]
         with Lease(objects, key, holder, wait=wait), nullcontext() if whole else objects.fresh():

@@ -1,6 +1,6 @@
 """Six operations on the files of a lake (keys, read, put, create, delete, stamp), and their implementation for a disk.
 
-`Local` is a folder. `Objects` (`objects.py`) is object storage. A key is a path in the lake, with slashes. A
+`Local` is a folder. `Objects` (`remote/objects.py`) is object storage. A key is a path in the lake, with slashes. A
 reader gets one complete version of a file: nothing half written is ever listed or read. Names that begin with a dot are
 hidden: they are not listed. Nothing here knows what the files mean.
 """
@@ -231,6 +231,6 @@ def storage(place: Path | ObjectUrl, leftovers: str = "tmp") -> Storage:
     """The storage of a place; opens no connection."""
     if isinstance(place, Path):
         return Local(place, leftovers)
-    from tasks.store.objects import objects  # noqa: PLC0415 - a lake on a disk needs none of its libraries
+    from tasks.store.remote.objects import objects  # noqa: PLC0415 - a lake on a disk needs none of its libraries
 
     return objects(place)

@@ -23,9 +23,9 @@ from tasks.core import keys
 from tasks.core.errors import LeadlineError, UsageError
 from tasks.core.paths import ObjectUrl
 from tasks.core.schemas import FEEDBACK, GRADES, PAIRS, RELEVANCE, TABLES, TRACES, VERDICTS, Table
-from tasks.store.access import attach, quote
 from tasks.store.lake import Lake, Part, check, empty
 from tasks.store.query import connect, declared, explain, find_damage, parquet, used
+from tasks.store.remote.access import attach, quote
 from tasks.store.storage import Stamp
 from tasks.store.views import views
 

@@ -12,7 +12,7 @@ from obstore.store import MemoryStore
 
 from tasks.core.errors import ChangedError
 from tasks.core.paths import ObjectUrl
-from tasks.store.objects import Objects, objects
+from tasks.store.remote.objects import Objects, objects
 from tasks.store.storage import Local, Storage, storage
 
 KINDS = ["local", "memory", "s3"]

@@ -15,7 +15,7 @@ from tasks.core.paths import ObjectUrl
 from tasks.core.schemas import QUARANTINE, TABLES, TRACES, VERDICTS, Table
 from tasks.run.build import build_context
 from tasks.store.lake import Lake, conform
-from tasks.store.objects import objects
+from tasks.store.remote.objects import objects
 
 LAST = FIRST + timedelta(days=1)
 DAYS = range_of(FIRST, LAST)

@@ -13,8 +13,8 @@ from tasks.core.errors import BusyError, StorageError, UsageError
 from tasks.core.paths import ObjectUrl
 from tasks.core.schemas import JUDGES
 from tasks.store.lake import Lake, from_rows
-from tasks.store.lease import Held, Lease
-from tasks.store.objects import Objects, objects
+from tasks.store.remote.lease import Held, Lease
+from tasks.store.remote.objects import Objects, objects
 from tasks.store.storage import Data
 
 KEY = ".lock"

@@ -9,8 +9,8 @@ import pytest
 
 from tasks.core.errors import UsageError
 from tasks.core.paths import ObjectUrl
-from tasks.store.access import access, attach, quote
-from tasks.store.objects import objects
+from tasks.store.remote.access import access, attach, quote
+from tasks.store.remote.objects import objects
 
 URL = "s3://b/lake"
 

@@ -23,9 +23,9 @@ from obstore.store import ObjectStore, S3Store
 
 from tasks.core.errors import ChangedError, LeadlineError
 from tasks.core.paths import ObjectUrl
-from tasks.store.access import access
-from tasks.store.copies import Copies
-from tasks.store.refusals import explained
+from tasks.store.remote.access import access
+from tasks.store.remote.copies import Copies
+from tasks.store.remote.refusals import explained
 from tasks.store.storage import Data, Stamp
 
 if TYPE_CHECKING:

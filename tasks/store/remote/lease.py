@@ -17,7 +17,7 @@ from threading import Event, Thread
 import msgspec
 
 from tasks.core.errors import BusyError, ChangedError, LeadlineError, UsageError
-from tasks.store.objects import Objects
+from tasks.store.remote.objects import Objects
 
 LEASE_S = 60.0  # after a kill, the next run waits this long
 POLL_S = 0.5

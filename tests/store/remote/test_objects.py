@@ -15,7 +15,7 @@ from tasks.core.errors import DamagedError, LeadlineError, StorageError, UsageEr
 from tasks.core.paths import ObjectUrl
 from tasks.core.schemas import JUDGES
 from tasks.store.lake import Lake, Part, from_rows
-from tasks.store.objects import Objects, objects
+from tasks.store.remote.objects import Objects, objects
 
 
 def judge(lake: Lake) -> Part:
