@@ -33,7 +33,7 @@ def command(
     ] = None,
     night: Night = None,
 ) -> None:
-    """Write configs for the sample, or for traces of your own; then look at what they would give.
+    """Write configs for the sample or for your own traces, then check the source.
 
     In a terminal it asks for what is not given.
 
