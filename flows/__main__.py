@@ -41,7 +41,7 @@ PANELS: dict[str, dict[str, str | Verbs]] = {
         "init": "flows.sources.init:command",
         "sources": Verbs(
             "sources",
-            "Where traces come from: what a source would give, before a night depends on it.",
+            "Check what a source provides before a night depends on it.",
             {"check": "flows.sources.check:check", "show": "flows.sources.check:show"},
         ),
         "doctor": "flows.doctor.command:command",
@@ -56,7 +56,7 @@ PANELS: dict[str, dict[str, str | Verbs]] = {
     "Judges and people's labels": {
         "judges": Verbs(
             "judges",
-            "Judges: which there are, how two versions differ, and which of them count.",
+            "List and compare judges, check one, and choose which count.",
             {
                 name: f"flows.judges.versions:{name}_"
                 for name in ("list", "show", "diff", "promote", "retire", "history")
@@ -68,7 +68,7 @@ PANELS: dict[str, dict[str, str | Verbs]] = {
         "noise": "flows.analysis.noise:command",
         "review": Verbs(
             "review",
-            "People's labels, which count over a judge's labels.",
+            "Export claims for people to label, import labels, measure agreement.",
             {
                 "import": "flows.review.load:command",
                 "export": "flows.review.export:command",
@@ -90,7 +90,7 @@ PANELS: dict[str, dict[str, str | Verbs]] = {
 }
 EXAMPLES = """
 Examples: `leadline nightly --date 2026-11-01`, `leadline sources check configs/sources/phoenix.yaml`,
-`leadline sql "FROM current_groundedness"`, `leadline compare nli llm`, `leadline forget TRACE_ID`
+`leadline sql "FROM current_groundedness"`, `leadline compare judge:similarity judge:nli`, `leadline forget TRACE_ID`
 """
 LEADLINE = Verbs(
     "leadline",

@@ -67,12 +67,12 @@ def note(text: str, out: Console | None = None) -> None:
 
 
 def json_lines(values: Iterable[object]) -> str:
-    """Each value on a line of its own: dataclasses, mappings, days. NaN is null, and unknown types are text."""
+    """Each value on its own line: dataclasses, mappings, days. NaN is null, and unknown types are text."""
     return "".join(msgspec.json.encode(value, enc_hook=str).decode() + "\n" for value in values)
 
 
 def draw_refused(refused: Refused, out: Console) -> None:
-    """Print where the first refused rows stand, and why they were refused."""
+    """Print the locations of the first refused rows, and the reasons."""
     if refused.n:
         more = f", the first {len(refused.rows)} of {refused.n:,}" if refused.n > len(refused.rows) else ""
         rows = (["" if row[c] is None else str(row[c]) for c in PLACE] for row in refused.rows)
@@ -137,7 +137,7 @@ def emit(
     results: Iterable[object] = (),
     makers: Mapping[str, Callable[[], str | bytes]] | None = None,
 ) -> None:
-    """Give out a verb's result in the format that was chosen: to a file, or on standard output.
+    """Write a verb's result in the chosen format, to a file or to standard output.
 
     Args:
         draw_table: Prints the result, for `table`.
@@ -170,7 +170,7 @@ def emit(
 
 
 def emit_document(form: str, output: Path | None, of: Document, results: Iterable[object]) -> None:
-    """Give out a document: as tables, as a page, or its results as JSON; see `emit`."""
+    """Write a document as tables, as a page, or as JSON; see `emit`."""
     emit(form, output, partial(draw, of), results, {"html": partial(document.page, of)})
 
 

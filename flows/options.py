@@ -32,7 +32,7 @@ def optional(text: str, *names: str, **settings: Any) -> Any:
 
 
 def one_of(*names: str) -> Any:
-    """The option `--format`, with the names that it takes; its parameter is called `form`."""
+    """The option `--format` with its allowed values; its parameter is `form`."""
 
     def check(given: str) -> str:
         from tasks.core.config import did_you_mean  # noqa: PLC0415 - only where it is wrong
@@ -45,7 +45,7 @@ def one_of(*names: str) -> Any:
 
 
 def _place(ctx: typer.Context, given: Path | None) -> Path | None:
-    """Refuse at once what could not be written after the work, and files that nobody can read in a terminal."""
+    """Refuse at once a file that could not be written later, and formats that are unreadable in a terminal."""
     if given is None:
         form = ctx.params.get("form")  # as it is given: the default is no such format
         if form in FOR_FILES and sys.stdout.isatty():
@@ -54,7 +54,7 @@ def _place(ctx: typer.Context, given: Path | None) -> Path | None:
     if given.is_dir():
         raise UsageError(f"--output {given} is a folder. Give a file, such as {given / 'result'}.")
     if not given.parent.is_dir():
-        raise UsageError(f"--output {given}: {given.parent} is no folder. Create it, or choose another place.")
+        raise UsageError(f"--output {given}: {given.parent} is not a folder. Create it, or choose another place.")
     if not os.access(given if given.exists() else given.parent, os.W_OK):
         raise UsageError(f"--output {given} can't be written: access is denied. Choose another place.")
     return given
@@ -74,7 +74,7 @@ Form = Annotated[str, one_of("table", "json")]
 PageForm = Annotated[str, one_of("table", "json", "html")]
 Output = Annotated[Path | None, optional("Write the result to this file.", "--output", "-o", callback=_place)]
 DryRun = Annotated[bool, typer.Option("--dry-run", help="Show what would be done; change nothing.")]
-RetryFailures = Annotated[bool, typer.Option("--retry-failures", help="Judge again where a judge failed before.")]
+RetryFailures = Annotated[bool, typer.Option("--retry-failures", help="Judge requests again that failed before.")]
 NoPrefect = Annotated[bool, typer.Option("--no-prefect", help="Run without Prefect, as an empty PREFECT_API_URL does.")]
 
 

@@ -1,4 +1,4 @@
-"""Verbs of a command line: loaded when they are called, shown without types, their errors with the user's config."""
+"""Verbs of a command line: loaded on call, shown without types; commands in their errors get the user's config."""
 
 import ast
 import importlib
@@ -16,7 +16,7 @@ from typer.core import TyperArgument, TyperCommand, TyperGroup
 from tasks.core.errors import LeadlineError
 from tasks.core.paths import config_option
 
-# A command that a message names: not another run that holds the lake, nor one that names a config or takes none.
+# A command in a message, except the holder of a lake's lock, and commands that name or take no config.
 COMMAND = re.compile(
     r"(?<!locked by )\bleadline (?!(?:init|articles|sources)\b)(?:(?:judges|review) )?[a-z]+(?:-[a-z]+)*\b"
     r"(?! (?:-c|--config|--help)\b)"
@@ -41,7 +41,7 @@ class Verb(TyperCommand):
 
 
 def with_config(text: str, config: Path | None) -> str:
-    """A message whose commands name a config, where it is not the default one."""
+    """A message whose commands name the config, unless it is the default."""
     option = config_option(config) if config else ""
     return COMMAND.sub(lambda found: found[0] + option, text)
 

@@ -47,7 +47,7 @@ def _too_few(found: list[Calibrated], target: Target, labels: Path | None) -> st
     return (
         f"{where} has too few labels of traces that are scored under the recipe ({counts}). --error {target.error} "
         f"with --confidence {target.confidence} takes at least {target.least} labeled answers for the waterfall "
-        f"({answers} more), or as many claims for a judge ({claims} more).{picked} Have more reviewed, require less, "
+        f"({answers} more), or as many claims for a judge ({claims} more).{picked} Label more, require less, "
         "or complete the labeled days with "
         "`leadline nightly` first."
     )
@@ -68,7 +68,7 @@ def command(
     output: Output = None,
     config: Config = CONFIG,
 ) -> None:
-    """Find thresholds from people's labels: what may be sent without review, and which labels are sure.
+    """Find thresholds from people's labels: which answers need no review, and when to trust a judge.
 
     Example: leadline calibrate --error 0.1 --confidence 0.9
     """

@@ -28,7 +28,7 @@ def command(
             metavar="BASELINE",
         ),
     ],
-    b: Annotated[str, typer.Argument(help="What to compare it with, of the same kind.", metavar="CANDIDATE")],
+    b: Annotated[str, typer.Argument(help="The candidate, of the same kind.", metavar="CANDIDATE")],
     recipe: Recipe = None,
     app: App = None,
     start: FromAll = None,

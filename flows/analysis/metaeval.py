@@ -64,7 +64,7 @@ def _one(record: Run, name: str, grader: Grader, suite: Suite) -> JudgeReport:
 
 def command(
     judge: Annotated[
-        list[Path], optional("A judge's file or name; repeat to see several side by side.", "--judge", metavar="FILE")
+        list[Path], optional("A judge's file or name; repeat to compare several.", "--judge", metavar="FILE")
     ],
     suite: Annotated[
         Path | None, optional("File or folder of test cases; by default the suite that comes with Leadline.", "--suite")
@@ -73,9 +73,9 @@ def command(
     output: Output = None,
     config: Config = CONFIG,
 ) -> None:
-    """Unit tests for judges: which share of a suite's conditions does a judge pass?
+    """Run unit tests on judges: which share of a suite's conditions does a judge pass?
 
-    Example: leadline metaeval --judge configs/judges/nli.yaml
+    Example: leadline metaeval --judge nli
     """
     found = read(suite or suite_dir())
     opened = _opened([given_file(one, "judges", config) for one in judge])

@@ -76,7 +76,7 @@ def run(
     judge: str | None = None,
     runner: Runner | None = None,
 ) -> list[dict[str, Any]]:
-    """Measure every judge of every recipe, or the one that is named: a row of `judge_noise` each.
+    """Measure every judge of every recipe, or only the named one: a row of `judge_noise` each.
 
     Raises:
         UsageError: No recipe has such a judge, or there is nothing to judge again.

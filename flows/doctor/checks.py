@@ -17,7 +17,7 @@ LEAST_FREE, PLENTY_FREE = 200_000_000, 2_000_000_000  # bytes that a night needs
 FRESH = timedelta(hours=36)  # a nightly that starts every 24 hours, and takes up to 12
 STUCK = timedelta(hours=24)
 DRIFT = timedelta(minutes=5)
-_UNKNOWN = "whether it is needed is not known: see config"
+_UNKNOWN = "not known whether it is needed: see config"
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,13 +103,13 @@ def disk(of: Disk) -> Result:
     place = f"{of.path} ({', '.join(of.holds)})"
     if of.unwritable:
         names = ", ".join(map(str, of.unwritable))
-        return Result("disk", "problem", f"{names} can't be written by this user", "Grant access to it.")
+        return Result("disk", "problem", f"{names} can't be written by this user", "Grant write access.")
     text = f"{_bytes(of.free)} free at {place}"
     if of.free < of.needed + LEAST_FREE:
         wanted = _bytes(of.needed + LEAST_FREE)
         return Result("disk", "problem", f"{text}; a night needs {wanted}", "Free space, or move `lake` in the config.")
     if of.free < of.needed + PLENTY_FREE:
-        return Result("disk", "warning", text, f"Free space: {_bytes(of.needed + PLENTY_FREE)} are a safe reserve.")
+        return Result("disk", "warning", text, f"Free space until at least {_bytes(of.needed + PLENTY_FREE)} are free.")
     return Result("disk", "ok", text)
 
 
@@ -171,14 +171,14 @@ def clock(now: datetime, seen: Mapping[str, datetime]) -> Result:
     ahead = {what: at for what, at in seen.items() if at > now + DRIFT}
     if ahead:
         what, at = max(ahead.items(), key=lambda one: one[1])
-        text = f"it shows {now:%Y-%m-%d %H:%M} UTC, and {what} is of {at:%Y-%m-%d %H:%M} UTC"
-        return Result("clock", "problem", text, "Set the clock (timedatectl): a night is a day by it.")
+        text = f"it shows {now:%Y-%m-%d %H:%M} UTC, but {what} is from {at:%Y-%m-%d %H:%M} UTC"
+        return Result("clock", "problem", text, "Set the clock (timedatectl): it decides which day a night is.")
     text = f"{now:%Y-%m-%d %H:%M} UTC; a night that starts now completes {now.date() - timedelta(days=1)}"
     return Result("clock", "ok", text)
 
 
 def config(path: Path, recipes: Sequence[str], failure: str | None) -> Result:
-    """The config with everything that it names.
+    """The config and all files that it names.
 
     Args:
         recipes: Each with its judges, in words.
@@ -195,7 +195,7 @@ def unchecked(name: str) -> Result:
 
 
 def source(name: str, day: str, seen: int, of_day: int, most: int, failure: str | None) -> Result:
-    """A source of traces, and what it has of yesterday.
+    """A source, and its traces of yesterday.
 
     Args:
         seen: Traces, or rows that are none; `most` are looked at.
@@ -204,13 +204,13 @@ def source(name: str, day: str, seen: int, of_day: int, most: int, failure: str 
     """
     check = "" if name.startswith("in ") else f": leadline sources check {shlex.quote(name)}"  # a file of its own
     if failure:
-        return Result("source", "problem", f"{name}: {failure}", f"Correct it, and look again{check}")
+        return Result("source", "problem", f"{name}: {failure}", f"Correct it, then check it{check}")
     if of_day:
         return Result("source", "ok", f"{name}: {f'{of_day:,} or more' if seen >= most else f'{of_day:,}'} of {day}")
     if seen >= most:
         return Result("source", "ok", f"{name}: the first {most:,} traces are of other days than {day}")
     text = f"{name}: {f'{seen:,} traces, none' if seen else 'nothing'} of {day}"
-    return Result("source", "warning", text, f"If there should be, look{check}")
+    return Result("source", "warning", text, f"If there should be some, check it{check}")
 
 
 def lake(
@@ -234,19 +234,19 @@ def lake(
         who, since = holder
         text = f"{path} is locked by {who}"
         if now - since > STUCK:
-            return Result("lake", "problem", f"{text}, for {_age(now - since)}", "See whether it hangs; then end it.")
-        return Result("lake", "warning", text, "A night that starts before it ends has exit code 4: run it again then.")
+            return Result("lake", "problem", f"{text}, for {_age(now - since)}", "End it if it hangs.")
+        return Result("lake", "warning", text, "A night that starts now ends with exit code 4. Wait for the other run.")
     if redacting:
         text = f"{path}: a removal of texts was interrupted"
         return Result("lake", "warning", text, "Complete it: leadline retention")
     if nights is None:
-        return Result("lake", "ok", f"{path} has no night yet: the first run makes it")
+        return Result("lake", "ok", f"{path} has no night yet; the first run creates it")
     work = f"in use by {'; '.join(beside)}" if beside else "not locked"
     return Result("lake", "ok", f"{path}: {nights} night{'' if nights == 1 else 's'}, {work}")
 
 
 def index(damaged: Sequence[tuple[Path, str]], number: int) -> Result:
-    """The index of keys. A night finds out most damage by itself, and makes the index again.
+    """The index of keys. A night detects most damage by itself and rebuilds the index.
 
     Args:
         damaged: Files, and why they can't be read.
@@ -255,7 +255,7 @@ def index(damaged: Sequence[tuple[Path, str]], number: int) -> Result:
     if damaged:
         text = "; ".join(f"{path} is damaged ({why})" for path, why in damaged)
         files = " ".join(str(path) for path, _ in damaged)
-        return Result("index", "warning", text, f"Remove it: rm {files}. The next run makes it again.")
+        return Result("index", "warning", text, f"Remove it: rm {files}. The next run rebuilds it.")
     return Result("index", "ok", f"{number} file{'' if number == 1 else 's'}, whole" if number else "none yet")
 
 
@@ -277,7 +277,7 @@ def last_night(good: Night | None, latest: Night | None, now: datetime) -> Resul
     ended = good.ended or good.started
     text = f"{good.last_day}, completed {_age(now - ended)} ago{failed}"
     if failed or now - ended > FRESH:
-        return Result("last night", "warning", text, "Look at the schedule and its log; then: leadline nightly")
+        return Result("last night", "warning", text, "Check the schedule and its log, then run: leadline nightly")
     return Result("last night", "ok", text)
 
 

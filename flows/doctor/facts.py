@@ -50,7 +50,7 @@ class Findings:
     wrong_config: bool = False
 
     def add(self, name: str, check: Callable[[], Result]) -> None:
-        """Make a check; an error of it is a problem, and the other checks go on."""
+        """Add a check; an error in it is a problem, and the other checks continue."""
         try:
             self.results.append(check())
         except LeadlineError as error:

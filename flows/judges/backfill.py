@@ -188,7 +188,7 @@ def _publish(ctx: Context, runner: Runner) -> None:
 
 
 def show(outcome: Outcome, form: str = "table", output: Path | None = None) -> None:
-    """Give out what was done, day by day, and what is left."""
+    """Write what was done, day by day, and what is left."""
     ctx = outcome.ctx
     days = []
     for day, stages in outcome.days:
@@ -250,7 +250,7 @@ def command(
 ) -> None:
     """Judge past days by another judge or recipe, newest first, beside the nightly.
 
-    Example: leadline backfill --judge configs/judges/nli.yaml --from 2026-11-01 --to 2026-11-03
+    Example: leadline backfill --judge nli --from 2026-11-01 --to 2026-11-03
     """
     first, last = days_or_yesterday(None, start, end)
     build = partial(load, config, first, last, judge=judge, recipe=recipe, apps=apps or (), sample=sample)

@@ -48,7 +48,7 @@ def check(
     form: Form = "table",
     output: Output = None,
 ) -> None:
-    """Ask a judge ten known claims. Fit: all answered, 9 of 10 replies have a verdict, 9 of 10 agree; else exit 1.
+    """Give a judge ten claims with known labels. Fit: all answered, 9 verdicts, 9 agree; otherwise exit code 1.
 
     Example: leadline judges check nli
     """

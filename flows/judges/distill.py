@@ -119,7 +119,7 @@ def command(
 ) -> None:
     """Write a strong judge's verdicts as training data for a smaller model.
 
-    Example: leadline distill --judge qwen3-8b --student configs/judges/qwen3-8b.yaml -o examples
+    Example: leadline distill --judge qwen2.5-72b-h100 --student qwen3-8b-24gb -o examples
     """
     days = DateRange(*days_or_all(None, start, end))
     wanted = Wanted(days, tuple(sorted(set(apps or ()))), min_confidence)

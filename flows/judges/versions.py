@@ -170,12 +170,12 @@ def _write(lake: Lake, warehouse: Path, memory_limit: str, made: Sequence[Promot
 _PEOPLE = "accuracy by people's labels"
 _JUDGE = "Name of a judge or grader, the beginning of its version, or its file."
 JudgeName = Annotated[str, typer.Argument(help=_JUDGE, metavar="JUDGE")]
-OtherName = Annotated[str, typer.Argument(help="The other one, likewise.", metavar="OTHER")]
+OtherName = Annotated[str, typer.Argument(help="The other judge or grader, by name, version or file.", metavar="OTHER")]
 Reason = Annotated[str, optional("Why; kept with the decision.", "--reason")]
 
 
 def list_(form: Form = "table", output: Output = None, config: Config = CONFIG) -> None:
-    """Every judge that has judged, how much, and what it counts for.
+    """List every judge with its number of verdicts and what it counts for.
 
     Example: leadline judges list
     """
@@ -223,7 +223,7 @@ def _cell(row: Mapping[str, Any], column: str) -> str:
 
 
 def show_(judge: JudgeName, form: Form = "table", output: Output = None, config: Config = CONFIG) -> None:
-    """Everything that a version stands for.
+    """Show everything that a judge's version covers.
 
     Example: leadline judges show nli --format json
     """
@@ -236,9 +236,9 @@ def show_(judge: JudgeName, form: Form = "table", output: Output = None, config:
 def diff_(
     one: JudgeName, other: OtherName, form: Form = "table", output: Output = None, config: Config = CONFIG
 ) -> None:
-    """The fields in which two judges differ.
+    """List the fields in which two judges differ.
 
-    Example: leadline judges diff nli configs/judges/similarity.yaml
+    Example: leadline judges diff nli similarity
     """
     a, b = find(config, one), find(config, other)
     rows = list(differences(a.definition, b.definition))
@@ -264,9 +264,9 @@ def promote_(
     ] = None,
     config: Config = CONFIG,
 ) -> None:
-    """Let a judge count from a night on, in place of the judge before.
+    """Make a judge count from a night on, in place of the previous judge.
 
-    Example: leadline judges promote configs/judges/nli.yaml --since 2026-11-01 --reason "reads meaning"
+    Example: leadline judges promote nli --since 2026-11-01 --reason "reads meaning"
     """
     if not reason.strip():
         raise UsageError("--reason is empty. Say why: it is kept with the promotion.")
@@ -291,13 +291,13 @@ def promote_(
     if not judged:
         note(
             "It has judged no night under this recipe yet: its line begins with the promotion. "
-            f"`leadline backfill{config_option(config)} --judge {judge}` gives it a past.",
+            f"`leadline backfill{config_option(config)} --judge {judge}` judges past nights.",
             Console(),
         )
 
 
 def retire_(judge: JudgeName, reason: Reason, config: Config = CONFIG) -> None:
-    """Retire a judge: it is not used any more, and its verdicts stay.
+    """Retire a judge: it is no longer used, and its verdicts stay.
 
     Example: leadline judges retire similarity --reason "nli is better"
     """
@@ -320,7 +320,7 @@ def retire_(judge: JudgeName, reason: Reason, config: Config = CONFIG) -> None:
 
 
 def history_(form: Form = "table", output: Output = None, config: Config = CONFIG) -> None:
-    """Every promotion and retirement with its reason, latest first.
+    """List every promotion and retirement with its reason, latest first.
 
     Example: leadline judges history
     """

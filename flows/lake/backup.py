@@ -1,4 +1,4 @@
-"""`leadline backup` and `leadline restore`: what nothing makes again is copied, and fills an empty lake."""
+"""`leadline backup` and `leadline restore`: copy what no run can recompute, and fill an empty lake with it."""
 
 from collections.abc import Callable
 from datetime import UTC, date, datetime
@@ -34,7 +34,7 @@ def backup(
     ] = False,
     config: Config = CONFIG,
 ) -> None:
-    """Copy what no run makes again, at any hour, and remove from the copy what the lake has removed.
+    """Copy what no run can recompute, and remove from the copy what was removed from the lake.
 
     Example: leadline backup /mnt/backup/leadline
     """
@@ -59,7 +59,7 @@ def restore(
     dry_run: DryRun = False,
     config: Config = CONFIG,
 ) -> None:
-    """Fill an empty lake with a backup, after its checksums are verified; a nightly run then makes the rest.
+    """Fill an empty lake with a backup, after its checksums are verified; a nightly run then recomputes the rest.
 
     Example: leadline restore /mnt/backup/leadline --dry-run
     """

@@ -209,7 +209,7 @@ def forget(
     dry_run: DryRun = False,
     config: Config = CONFIG,
 ) -> None:
-    """Remove the texts of these traces, and of no others, everywhere and for good.
+    """Remove the texts of these traces, and only these, everywhere and permanently.
 
     Example: leadline forget 7f0c2a --reason "the customer asked"
     """

@@ -1,4 +1,4 @@
-"""`leadline sql` and `leadline rebuild`: query the published warehouse, and make it again from the lake."""
+"""`leadline sql` and `leadline rebuild`: query the published warehouse, and rebuild it from the lake."""
 
 import io
 import json
@@ -88,7 +88,7 @@ def _xlsx(rows: pa.Table) -> bytes:
 
 
 def _flat(rows: pa.Table) -> pa.Table:
-    """For spreadsheets: what is neither number, day nor truth value as text; a quote before one that would compute."""
+    """For spreadsheets: all but numbers, days and booleans as text; a quote before text that would compute."""
     for i, column in enumerate(rows.schema):
         if not any(holds(column.type) for holds in PLAIN):
             text = [None if v is None else _text(v) for v in rows[i].to_pylist()]
@@ -142,7 +142,7 @@ def sql(
     output: Output = None,
     config: Config = CONFIG,
 ) -> None:
-    """Query the published warehouse at any hour, also while a nightly runs.
+    """Query the published warehouse, also while a nightly runs.
 
     Example: leadline sql "FROM nightly_groundedness" --format csv -o result.csv
     """
@@ -157,7 +157,7 @@ def sql(
 
 
 def rebuild(config: Config = CONFIG) -> None:
-    """Make the warehouse again from the lake alone.
+    """Rebuild the warehouse from the lake.
 
     Example: leadline rebuild
     """
@@ -169,10 +169,10 @@ def rebuild(config: Config = CONFIG) -> None:
 
 
 def check(
-    repair: Annotated[bool, optional("Remove the damaged parts that a run can make again.", "--repair")] = False,
+    repair: Annotated[bool, optional("Remove the damaged parts that a run can recompute.", "--repair")] = False,
     config: Config = CONFIG,
 ) -> None:
-    """Read every part of the lake against its checksums, and name the damaged ones; exit code 3 where some stay.
+    """Read every part of the lake against its checksums, and list the damaged ones; exit code 3 if any remain.
 
     Example: leadline check --repair
     """

@@ -31,7 +31,7 @@ FAIL_ON = "End a completed run with exit code 5 if an alert fired on its days, o
 
 
 class Finding(StrEnum):
-    """What a caller may ask a completed run to fail on."""
+    """What a completed run can fail on."""
 
     ALERT = "alert"
     REFUSED = "refused"
@@ -58,7 +58,7 @@ def command(
     sys.stderr.flush()
     if dry_run:
         if fail_on:
-            raise UsageError("--fail-on is about a run, and --dry-run makes none. Leave one of them out.")
+            raise UsageError("--fail-on needs a run, and --dry-run does not run. Leave one of them out.")
         from flows.nightly import dry_run as dry
 
         dry.show(dry.measure(config, first, last), form, output)
@@ -83,7 +83,7 @@ def command(
 
 
 def check(outcome: "Outcome", fail_on: Collection[Finding]) -> None:
-    """Fail on what the caller named, of what a completed run found.
+    """Fail if a completed run found what the caller named.
 
     Raises:
         FoundError: An alert fired on the run's days, or rows were refused.

@@ -70,7 +70,7 @@ def measure(config: Path, first: date, last: date) -> Missing:
 
 
 def show(missing: Missing, form: str = "table", output: Path | None = None) -> None:
-    """Give out what is missing."""
+    """Write what is missing."""
     emit(form, output, partial(_draw, missing), [missing])
 
 

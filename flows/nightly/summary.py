@@ -1,4 +1,4 @@
-"""What `leadline nightly` prints at its end: a row per app and generator, what it cost, where the report is."""
+"""What `leadline nightly` prints at its end: a row per app and generator, the run's cost, the report's place."""
 
 from functools import partial
 from pathlib import Path
@@ -39,7 +39,7 @@ CITATION_LEGEND = (
 
 
 def show(outcome: Outcome, form: str = "table", output: Path | None = None) -> None:
-    """Give out the run's result."""
+    """Write the run's result."""
     emit(form, output, partial(_draw, outcome), [_as_json(outcome)])
 
 

@@ -54,7 +54,7 @@ def command(
     output: Output = None,
     config: Config = CONFIG,
 ) -> None:
-    """Show how much people have labeled, how far they agree, and what is in dispute.
+    """Show how much people have labeled, how far they agree, and what they dispute.
 
     Example: leadline review agreement --app support-bot
     """

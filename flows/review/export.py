@@ -76,7 +76,7 @@ def command(
     output: Output = None,
     config: Config = CONFIG,
 ) -> None:
-    """Write claims for people to label, with all that they need for it.
+    """Write claims for people to label, with all texts that they need.
 
     Example: leadline review export --need random --count 30 --format html -o labels.html
     """

@@ -27,7 +27,7 @@ def command(
     ],
     config: Config = CONFIG,
 ) -> None:
-    """Import people's labels, and correct the nights by them.
+    """Import people's labels, and correct the nightly means with them.
 
     Example: leadline review import labels.csv
     """

@@ -1,4 +1,4 @@
-"""Progress of stages on standard error: a bar in a terminal, a line now and then in a log.
+"""Progress of stages on standard error: a bar in a terminal, occasional lines in a log.
 
 `flows/runtime/prefect.py` shows it on Prefect's page.
 """
@@ -24,7 +24,7 @@ def bar_or_lines() -> Watcher:
 
 
 class Bar:
-    """A bar per stage, which stays where it is when the stage is over."""
+    """A bar per stage, which stays visible after the stage."""
 
     def __init__(self) -> None:
         self._bar: Progress | None = None  # one each: a bar that is shown again would repeat those before it
@@ -56,7 +56,7 @@ class Bar:
 
 
 class Lines:
-    """A line now and then while a stage takes long, ever less often; none of a stage that is short.
+    """Lines at growing intervals while a long stage runs; none for a short stage.
 
     Args:
         write: Takes a line.
@@ -71,7 +71,7 @@ class Lines:
         self._stage, self._total, self._done, self._begun = "", 0, 0, 0.0
 
     def start(self, stage: str, total: int | None) -> None:
-        """Begin to watch the clock."""
+        """Start the clock."""
         self._stage, self._total, self._done, self._begun = stage, total or 0, 0, self._clock()
         self._over = threading.Event()
         threading.Thread(target=self._beat, args=(self._over,), name="heartbeat", daemon=True).start()
@@ -85,7 +85,7 @@ class Lines:
         self._over.set()
 
     def write(self) -> None:
-        """Write how far the stage came."""
+        """Write the stage's progress."""
         of = f" of {self._total:,}" if self._total else ""
         self._write(f"{self._stage}: {self._done:,}{of} after {duration(self._clock() - self._begun)}\n")
 

@@ -108,7 +108,7 @@ def command(
         Path | None, optional("The file to write; `articles.jsonl` by default.", "--output", "-o")
     ] = None,
 ) -> None:
-    """Split a knowledge base into articles that stand alone, and list the problems of the others.
+    """Split a knowledge base into self-contained articles, and list those that are not.
 
     Example: leadline articles handbook/ -o articles.jsonl
     """

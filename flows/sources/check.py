@@ -36,10 +36,10 @@ Settings = Annotated[
 
 def check(
     source: Settings,
-    limit: Annotated[int, typer.Option("--limit", help="Most traces to look at.", min=1)] = 500,
+    limit: Annotated[int, typer.Option("--limit", help="Maximum number of traces to read.", min=1)] = 500,
     least: Annotated[
         list[str] | None,
-        optional("A share that is wanted, such as session=0.9; repeat for more.", "--least", metavar="FIELD=SHARE"),
+        optional("A required share, such as session=0.9; repeat for more.", "--least", metavar="FIELD=SHARE"),
     ] = None,
     night: Night = None,
     form: Form = "table",
@@ -48,7 +48,7 @@ def check(
         Path | None, optional("A nightly config, for its gates and its first recipe's citations.", "--config", "-c")
     ] = None,
 ) -> None:
-    """Look at what a source would give: which fields are found, where, and why others are not. Stores nothing.
+    """Show what a source provides: which fields are found, where, and why others are not. Stores nothing.
 
     Example: leadline sources check configs/sources/phoenix.yaml --date 2026-11-01
     """
@@ -75,7 +75,7 @@ def show(
     trace_id: Annotated[str, typer.Argument(help="Its id in the store.", metavar="TRACE_ID")],
     night: Night = None,
 ) -> None:
-    """Draw the spans of one trace, and mark what was taken. Prints texts of the trace; stores nothing.
+    """Draw the spans of one trace, and mark what Leadline uses. Prints texts of the trace; stores nothing.
 
     Example: leadline sources show configs/sources/phoenix.yaml 7f0c2a --date 2026-11-01
     """

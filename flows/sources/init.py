@@ -33,7 +33,7 @@ def command(
     ] = None,
     night: Night = None,
 ) -> None:
-    """Write configs for the sample, or for traces of your own; then look at what they would give.
+    """Write configs for the sample or for your own traces, then check the source.
 
     In a terminal it asks for what is not given.
 
@@ -47,7 +47,7 @@ def command(
     if kind == SAMPLE and given:
         raise UsageError("--set belongs to a source of your own. Name its kind with --source.")
     copied = ("configs", "data/sample") if kind == SAMPLE else ("configs",)
-    # Traces of one's own never join those of the sample, or of whoever made a lake here.
+    # The user's traces never join those of the sample or of another lake here.
     if there := [folder / name for name in (*copied, LAKE) if (folder / name).exists()]:
         raise UsageError(f"{there[0]} already exists. Give another folder: leadline init FOLDER.")
     settings = None if kind == SAMPLE else _settings(kind, given, folder, asks=asks and source is None)
@@ -73,7 +73,7 @@ def command(
     try:
         check(path, night=night, config=folder / CONFIG)
     except LeadlineError:
-        say(f"Correct {path}, and look again:\n  {change}leadline sources check {path.stem}\n")
+        say(f"Correct {path}, then check it:\n  {change}leadline sources check {path.stem}\n")
         raise
 
 

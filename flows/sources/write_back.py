@@ -32,7 +32,7 @@ def command(
     output: Output = None,
     config: Config = CONFIG,
 ) -> None:
-    """Write the scores of a day or a range back to the stores that the traces came from.
+    """Write the scores of a day or a range back to the stores of the traces.
 
     Example: leadline write-back --date 2026-11-01 --dry-run
     """

@@ -1,7 +1,7 @@
 -- grain: one application of one night, with the recipe and judge that count for it under the main recipe, the first of the config
 -- inputs: current_recipes, recipes, runs
--- The main recipe goes by its name in the last completed night. Nights on which it had another name are found by a
--- recipe that counted under both names.
+-- The main recipe is identified by its name in the last completed night. Nights on which it had another name are found
+-- by a recipe that counted under both names.
 WITH RECURSIVE latest AS (
     SELECT name
     FROM recipes

@@ -56,19 +56,19 @@ class BusyError(LeadlineError):
 
 
 class FoundError(LeadlineError):
-    """The run is complete, and has found what its caller asked to fail on: exit code 5."""
+    """The run is complete, and found what `--fail-on` names: exit code 5."""
 
     exit_code = 5
 
 
 class StorageError(LeadlineError):
-    """Object storage did not answer, or asked to slow down: worth a retry. Exit code 1."""
+    """Object storage did not answer, or was too busy: worth a retry. Exit code 1."""
 
     transient = True
 
 
 class ChangedError(LeadlineError):
-    """A file of the lake was replaced while it was worked on: exit code 1.
+    """Another process replaced a file of the lake that this one was changing: exit code 1.
 
     Args:
         where: The file.
@@ -78,8 +78,8 @@ class ChangedError(LeadlineError):
 
     def __init__(self, where: str) -> None:
         super().__init__(
-            f"{where}: another process has replaced it meanwhile. Nothing was written over; run again, and see that "
-            "only one run works on this lake."
+            f"{where}: another process has replaced it. Nothing was overwritten. Make sure that only one run "
+            "works on this lake, then run again."
         )
 
 

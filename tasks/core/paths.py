@@ -35,7 +35,7 @@ class ObjectUrl:
         return "/".join(self.url.split("/")[3:])
 
     def copied_to(self, folder: Path) -> "ObjectUrl":
-        """The same place with copies below a folder, each place in one of its own."""
+        """The same place with its copies below a folder, in a subfolder per place."""
         return replace(self, cache=folder / f"{self.bucket}-{blake2b(self.url.encode(), digest_size=4).hexdigest()}")
 
     def __str__(self) -> str:

@@ -240,7 +240,7 @@ def _readme(card: Mapping[str, Any]) -> str:
         "# Training data made from a judge's verdicts",
         "",
         "**Private: the chats hold texts of traces.** Keep them as safe as the logs. Where texts are redacted in the",
-        "lake, delete this folder and make it again by the same command:",
+        "lake, delete this folder and run the same command again:",
         "",
         f"    {card['command']}",
         "",

@@ -1,6 +1,6 @@
-"""Executors: where shards are worked on, one after the other here or many at a time. One module here is one kind.
+"""Executors: where shards run, one after the other here or several at a time. Each module is one kind.
 
-`executor.kind` in the nightly config names it. An executor knows no judge and no table: it is given shards with their
+`executor.kind` in the nightly config names it. An executor knows no judge and no table. It gets shards with their
 `Work`. Left out: what a shard is, the budget and the progress (`tasks/run/work.py`).
 """
 
@@ -17,50 +17,50 @@ R_co = TypeVar("R_co", covariant=True)
 
 
 class Work(Protocol[T, R_co]):
-    """What is done with a shard. Where workers are other processes, it is pickled, and loads its model there."""
+    """What a shard needs done. For workers in other processes, it is pickled and loads its model there."""
 
     @property
     def gpus(self) -> int:
         """GPUs that its model holds."""
 
     def check(self) -> None:
-        """Raises a LeadlineError where this machine lacks what the work needs; a worker asks once."""
+        """Raises a LeadlineError if this machine lacks what the work needs; each worker calls it once."""
 
     def stored(self, shard: list[T]) -> R_co | None:
         """The result of a shard that is stored already, by a worker that died before it could report."""
 
     def __call__(self, shard: list[T]) -> R_co:
-        """Runs the model on a shard and stores what comes of it, once.
+        """Runs the model on a shard and stores the result, once.
 
         Raises:
             LeadlineError: The model can't be run, or the result can't be stored.
         """
 
     def set_aside(self, shard: list[T], failure: str) -> R_co:
-        """Stores a failure for each request of a shard that ends every worker."""
+        """Stores a failure for each request of a shard that kills every worker."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Job(Generic[T, R]):
-    """A shard, and what is done with it."""
+    """A shard with its work."""
 
     shard: list[T]
     work: Callable[[list[T]], R]
 
 
 class Executor(Protocol):
-    """Works on shards: `for job, result in executor.map(jobs, stop)`."""
+    """Runs shards: `for job, result in executor.map(jobs, stop)`."""
 
     @property
     def workers(self) -> int:
-        """How many work at the same time."""
+        """How many shards run at the same time."""
 
     @property
     def elsewhere(self) -> bool:
         """Whether other processes than this one store the results."""
 
     def map(self, jobs: Iterable[Job[T, R]], stop: Callable[[], bool]) -> Iterator[tuple[Job[T, R], R]]:
-        """Works on shards, and returns each with its result as soon as it is stored.
+        """Runs shards, and yields each with its result as soon as it is stored.
 
         Args:
             jobs: Taken one by one, when a worker is free or soon will be.

@@ -1,8 +1,8 @@
-"""The executor `ray`: shards on workers of a Ray cluster, or on some of this machine.
+"""The executor `ray`: shards on workers of a Ray cluster, or on several workers on this machine.
 
-The driver, which is the run itself, plans shards and hands each worker one at a time; a worker loads the model, judges
-and stores. What a worker that dies has not stored is handed to another: at most its shard in flight is paid for twice.
-A shard that ends every worker is set aside as failures.
+The driver, which is the run itself, plans shards and hands each worker one at a time. A worker loads the model, judges
+and stores. If a worker dies, another takes over its shard, so at most that shard is paid for twice. A shard that kills
+every worker is stored as failures.
 
 Ray is imported with the first shard, and only here. Left out: starting a cluster (docs/scale.md).
 """
@@ -32,7 +32,7 @@ from tasks.core.config import Settings
 from tasks.core.errors import ConfigError, EngineError, LeadlineError
 from tasks.executors import Job, R, T, Work
 
-DEATHS = 3  # of workers, before the shard that they were given is set aside
+DEATHS = 3  # of workers, before their shard is set aside
 DIED = "worker_died"  # failure of its requests
 ANSWERS_WITHIN_S = 10.0
 LOG = logging.getLogger("leadline")
@@ -171,7 +171,7 @@ class Ray:
     def map(self, jobs: Iterable[Job[T, R]], stop: Callable[[], bool]) -> Iterator[tuple[Job[T, R], R]]:
         """See `Executor`."""
         fresh = (_Given(job) for job in jobs)
-        again: deque[_Given[T, R]] = deque()  # after all others: their workers may have died of them
+        again: deque[_Given[T, R]] = deque()  # after all others: they may have killed their workers
         flying: dict[Any, tuple[_Hand, _Given[T, R]]] = {}
         following: _Given[T, R] | None = None
         try:
@@ -227,7 +227,7 @@ class Ray:
         return True
 
     def _hired(self, job: Job[Any, Any]) -> _Crew:
-        """The workers, who are started for the first shard."""
+        """The workers, started for the first shard."""
         if self._crew is None:
             self._connect()
             gpus = _work(job).gpus if self._config.gpus is None else self._config.gpus
@@ -251,7 +251,7 @@ class Ray:
         self._hire(crew)
 
     def _ready(self, crew: _Crew, flying: dict[Any, Any]) -> list[Any]:
-        """References to results that are there; waits for one, and lets workers start meanwhile.
+        """References to finished results; waits for one while workers start.
 
         Raises:
             EngineError: No worker starts.
@@ -282,13 +282,13 @@ class Ray:
             crew.stillborn += 1
             if crew.stillborn == DEATHS:
                 raise EngineError(
-                    f"{DEATHS} workers in a row died while they started ({_line(error)}). Ray's logs of them say more."
+                    f"{DEATHS} workers in a row died while they started ({_line(error)}). See Ray's logs of them."
                 ) from None
             self._bury(crew, hand)
             return
         if hello.code != (own := self._code or code()):
             raise EngineError(
-                f"{hello.name} has {hello.code}, the run has {own}. Install the same Leadline on all machines."
+                f"{hello.name} has {hello.code}, but the run has {own}. Install the same Leadline on all machines."
             )
         hand.name, hand.pid = hello.name, hello.pid
         crew.idle.append(hand)
@@ -365,7 +365,7 @@ def _ray() -> Any:  # noqa: ANN401 - it is optional
 
 @contextlib.contextmanager
 def _handlers_kept() -> Iterator[None]:
-    """Ray replaces the handler of SIGTERM; the command's own ends a run and says so."""
+    """Ray replaces the handler of SIGTERM; restore the command's own, which ends a run with a message."""
     here = threading.current_thread() is threading.main_thread()
     before = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
     try:

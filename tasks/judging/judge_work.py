@@ -1,7 +1,7 @@
-"""What is done with a shard of requests, in this process or in a worker's: judge it, and store its verdicts once.
+"""The work on a shard of requests, in this process or in a worker: judge it, and store its verdicts once.
 
-The part of a shard is named by a hash of its request keys. So a worker that takes over a shard from one that died finds
-what that one had stored, and two that judge the same shard store it once.
+The name of a shard's part is a hash of its request keys. So a worker that takes over a shard finds what a dead worker
+had stored, and two workers that judge the same shard store it once.
 """
 
 from collections.abc import Sequence
@@ -50,7 +50,7 @@ class JudgeWork:
         """Raises EngineError where the lake has no such part of `traces`: it is a folder of this machine's own."""
         if self.lake.find(TRACES, self.part, self.day) is None:
             raise EngineError(
-                f"{self.lake.root}: is not the lake of this run. Give all machines the same storage under this path."
+                f"{self.lake.root} is not the lake of this run. Give all machines the same storage under this path."
             )
 
     def stored(self, shard: list[Request]) -> StageResult | None:

@@ -37,7 +37,7 @@ STATUSES = {"scored": "n_scored", "na": "n_na", "unjudged": "n_unjudged", "absta
 
 
 def write_metrics(warehouse: Warehouse, path: Path) -> None:
-    """Replace the file at once by one with today's numbers.
+    """Replace the file with the latest numbers, atomically.
 
     Args:
         warehouse: Loaded with the run that has just been completed.
@@ -74,11 +74,11 @@ def families(rows: Sequence[Row]) -> Iterator[GaugeMetricFamily]:
             yield from _family(f"{name}_{end}", of, LABELS, ((row, (), row[end]) for row in mine))
     main = [row for row in rows if row["main"]]
     traces = ((row, (status,), row[column]) for row in main for status, column in STATUSES.items())
-    yield from _family("traces", "Traces of the latest night, by what came of them.", (*LABELS, "status"), traces)
+    yield from _family("traces", "Traces of the latest night by status.", (*LABELS, "status"), traces)
     alerts = ((row, (), row["alerts"]) for row in main)
     yield from _family("alerts", "Alerts that fired on the latest night.", LABELS, alerts)
     began = ((row, (), datetime.combine(row["date"], time(), UTC).timestamp()) for row in rows[:1])  # of all the same
-    yield from _family("night_timestamp_seconds", "Begin of the latest night, UTC.", (), began)
+    yield from _family("night_timestamp_seconds", "Start of the latest night, UTC.", (), began)
 
 
 def run_families(runs: Iterable[Row]) -> Iterator[GaugeMetricFamily]:
@@ -108,7 +108,7 @@ def run_families(runs: Iterable[Row]) -> Iterator[GaugeMetricFamily]:
 def _family(
     name: str, text: str, labels: Sequence[str], samples: Iterable[tuple[Row, tuple[str, ...], float | None]]
 ) -> Iterator[GaugeMetricFamily]:
-    """One metric; none where none of its values exists."""
+    """One metric; none if it has no value."""
     family = GaugeMetricFamily(PREFIX + name, text, labels=labels)
     for row, more, value in samples:
         if value is not None:

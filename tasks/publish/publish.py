@@ -45,8 +45,8 @@ from tasks.store.warehouse import Reader, Warehouse
 
 MARK = ".inputs"  # beside a night's pages: what they were made from
 OF_A_NIGHT = (TRACES, FEEDBACK, PAIRS, RELEVANCE, GRADES)  # views of the lake that the report reads a night of
-# What the DuckLake gets: no column that a removal of texts empties, and no table that it takes rows from, since the
-# past of a DuckLake shows what was there.
+# What the DuckLake gets: no column that a removal of texts empties, and no table that it takes rows from, since old
+# snapshots would keep the texts.
 SHARED = {
     table: [name for name in table.schema.names if name not in REDACTED.get(table, {})]
     for table in (
@@ -121,7 +121,7 @@ def publish_warehouse(ctx: Context) -> StageResult:
 
 
 def publish_results(ctx: Context) -> StageResult:
-    """Publish the warehouse, and what a run completed in the DuckLake of the config; a failure there becomes a note."""
+    """Publish the warehouse, and the run's results in the config's DuckLake; a failure there becomes a note."""
     result = publish_warehouse(ctx)
     if not ctx.config.ducklake:
         return result
@@ -130,9 +130,8 @@ def publish_results(ctx: Context) -> StageResult:
     except LeadlineError as error:
         if interruption(error):
             raise
-        note = (
-            f"Not published for others: {error} The results are in {ctx.config.warehouse}; the next run publishes them."
-        )
+        place = ctx.config.warehouse
+        note = f"Not published in the DuckLake: {error} The results are in {place}; the next run publishes them."
         return result + StageResult("publish", notes=(note,))
 
 

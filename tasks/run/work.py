@@ -1,7 +1,7 @@
 """The work loop of every stage that runs a model: take an open shard, run the model, store, count.
 
 A kill loses at most the shard in flight. The budget is checked between two shards. A request that could not be made (an
-outage) is counted and not stored, so that the next run makes it again.
+outage) is counted and not stored, so that the next run sends it again.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Sequence

@@ -1,4 +1,4 @@
-"""A DuckLake: tables that many processes query at once, with their past. Its catalog is in PostgreSQL.
+"""A DuckLake: tables with their history that many processes query at once. Its catalog is in PostgreSQL.
 
 The rows are copied from the private file of the warehouse, partition by partition where a token differs, in one
 transaction: readers see all of a night or nothing of it, and a second run of the same night changes nothing. Small
@@ -18,12 +18,12 @@ from tasks.core.schemas import Table
 from tasks.store.remote.access import attach
 
 EXTENSIONS = ("ducklake", "postgres_scanner")
-INLINED = 1_000  # rows of one insert, from which on they become a file
+INLINED = 1_000  # inserts of at least this many rows become a file
 CONNECT_S = 30
 # Words of the engines' messages, and what they mean. The messages themselves show the address and its password.
 _PROBLEMS = {
     "authentication failed": ("does not accept the user or the password", "Correct the variable."),
-    "does not match existing data path": ("keeps its files at another place", "Correct `ducklake.data_path`."),
+    "does not match existing data path": ("keeps its files elsewhere", "Correct `ducklake.data_path`."),
     'database "': ("does not exist on that server", "Create the database, or correct the name in the address."),
     "permission denied": ("does not let this user write", "Grant the right to create tables."),
     "in connection info string": ("has an address that can't be read", "Escape @, / and : in a password."),
@@ -32,7 +32,7 @@ _LOST = ("Unable to connect to Postgres", "terminating connection", "server clos
 
 
 class DuckLake:
-    """The place that people query.
+    """The DuckLake of a config.
 
     Args:
         variable: Name of the environment variable with the catalog's address, for messages.
@@ -44,7 +44,7 @@ class DuckLake:
     def __init__(self, variable: str, address: str, data_path: str, schema: str) -> None:
         if not address.startswith(("postgresql://", "postgres://")):
             raise UsageError(
-                f"${variable} holds no address of a catalog. Write one like postgresql://user:password@host:5432/name."
+                f"${variable} is not the address of a catalog. Use one like postgresql://user:password@host:5432/name."
             )
         joined = "&" if "?" in address else "?"
         self._address = address if "connect_timeout" in address else f"{address}{joined}connect_timeout={CONNECT_S}"
@@ -115,7 +115,7 @@ class DuckLake:
             ) from error
 
     def _own(self, connection: duckdb.DuckDBPyConnection, owner: str) -> None:
-        """See that the schema is this lake's, or nobody's yet."""
+        """Check that the schema belongs to this lake or is new."""
         tokens = f"{self._place}._published"
         found = connection.execute(f"SELECT token FROM {tokens} WHERE relation = ''").fetchone()  # noqa: S608 - ours
         if found is None:
@@ -123,11 +123,11 @@ class DuckLake:
         elif found != (owner,):
             raise UsageError(
                 f"{self._name}: another lake publishes into {self._place.removeprefix('catalog.')}. "
-                "Give this one a `ducklake.schema_name` of its own."
+                "Set another `ducklake.schema_name` for this one."
             )
 
     def _columns(self, connection: duckdb.DuckDBPyConnection, table: Table, names: Sequence[str]) -> str:
-        """Make the table, or give it the columns that it has today, and its rows anew; returns the columns, quoted."""
+        """Create the table, or alter its columns if they changed; returns the columns, quoted."""
         place, columns = f"{self._place}.{table.name}", ", ".join(f'"{name}"' for name in names)
         rows = f"SELECT {columns} FROM {table.name}"  # noqa: S608 - names are ours
         describe = "SELECT column_name, column_type FROM (DESCRIBE {})"

@@ -269,7 +269,7 @@ class Lake:
         if once:
             self._top.create(key, data)
         else:
-            # An overlay has no version yet of what it replaces.
+            # An overlay does not have the replaced version yet.
             expected = replaces.etag if replaces and not self.overlay else None
             self._top.put(key, data, expected=expected, written_ns=written_ns)
         return Part(key, name, partition, self._top)
@@ -300,12 +300,12 @@ class Lake:
         """The beginning of this lake's hashes of texts, so that nobody can confirm a guess of a text; made once."""
         found = self.note(SALT)
         if found is None:
-            self._top.create(SALT, secrets.token_hex(16).encode())  # unless another process made it meanwhile
+            self._top.create(SALT, secrets.token_hex(16).encode())  # unless another process has just made it
             found = self._top.read(SALT)[0]
         return found.decode("ascii")
 
     def hidden(self, name: str) -> Path:
-        """A directory of this machine for what is not a table, such as the gates' own files."""
+        """A local directory for files that are not tables, such as those of the gates."""
         return self._top.home / (f".{name}" if self.writer == "run" else f".{name}-{self.writer}")
 
     def alone(self) -> AbstractContextManager[object]:
@@ -337,11 +337,11 @@ class Lake:
             lock = self._lease(f".lock{self._of}", holder, wait=wait, whole=True)
         with lock:
             if not restoring and self.storage.stamp(RESTORING):
-                raise LeadlineError(f"{self.root}: a restore was broken off. Run `leadline restore` again first.")
+                raise LeadlineError(f"{self.root}: a restore was interrupted. Run `leadline restore` again first.")
             yield
 
     def holder(self) -> tuple[str, datetime] | None:
-        """Who has the lock, and since when; None where nobody has it. Changes nothing."""
+        """The holder of the lock, and since when; None if there is none. Changes nothing."""
         if isinstance(self.root, Path):
             return holder_of_lock(self.root, self._of)
         from tasks.store.remote.lease import holder as holder_of_lease  # noqa: PLC0415 - a lake on a disk needs none
@@ -354,7 +354,7 @@ class Lake:
 
     @contextmanager
     def _lease(self, key: str, holder: str, *, wait: bool, whole: bool) -> Iterator[None]:
-        """A lease; inside, what others have written is seen, of the whole lake from now on or only inside."""
+        """A lease; results of others are visible inside, and with `whole` from then on."""
         from tasks.store.remote.lease import Lease  # noqa: PLC0415 - a lake on a disk needs none
 
         objects: Objects = self.storage  # type: ignore[assignment]

@@ -1,4 +1,4 @@
-"""A lock: the right to change a lake on a disk, which the operating system takes back when its process ends."""
+"""A lock: the right to change a lake on a disk, which the operating system releases when its process ends."""
 
 import os
 from contextlib import suppress
@@ -43,7 +43,7 @@ class RunLock:
                 f"{self._root}: can't be locked ({error.strerror}). Correct `lake` in the config, or grant access."
             ) from error
         self._note.write_text(self._holder, encoding="utf-8")
-        for folder, _, names in os.walk(self._root):  # what a run that was killed while it wrote has left
+        for folder, _, names in os.walk(self._root):  # temporary files of a killed run
             for name in names:
                 if name.startswith(".") and name.endswith(f".{self._leftovers}"):
                     Path(folder, name).unlink(missing_ok=True)
@@ -54,13 +54,13 @@ class RunLock:
 
 
 def holder(root: Path, of: str) -> tuple[str, datetime] | None:
-    """Who has the lock, and since when; None where nobody has it. Changes nothing."""
+    """The holder of the lock, and since when; None if there is none. Changes nothing."""
     note = root / f".lock{of}.holder"
-    with suppress(OSError):  # there is no note, or it went away meanwhile
+    with suppress(OSError):  # there is no note, or it was just removed
         since, who = datetime.fromtimestamp(note.stat().st_mtime, UTC), note.read_text(encoding="utf-8")
         try:
             with FileLock(root / f".lock{of}", timeout=0):
-                return None  # a process that was killed has left the note
+                return None  # the note of a killed process
         except Timeout:
             return who, since
     return None

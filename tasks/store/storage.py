@@ -1,4 +1,4 @@
-"""Six verbs on the files of a lake: keys, read, put, create, delete, stamp; and a folder of this machine that has them.
+"""Six operations on the files of a lake (keys, read, put, create, delete, stamp), and their implementation for a disk.
 
 `Local` is a folder. `Objects` (`remote/objects.py`) is object storage. A key is a path in the lake, with slashes. A
 reader gets one version of a file, whole: nothing half written is ever listed or read. Names that begin with a dot are
@@ -36,7 +36,7 @@ class Stamp:
 
 
 class Storage(Protocol):
-    """Where the files of a lake are. All verbs raise LeadlineError, with what to do, if the place can't be used."""
+    """Where the files of a lake are. All operations raise LeadlineError with a remedy if the place can't be used."""
 
     @property
     def home(self) -> Path:
@@ -46,7 +46,7 @@ class Storage(Protocol):
         """The full name of a file, for people and for DuckDB."""
 
     def keys(self, folder: str, depth: int, between: tuple[str, str] | None = None) -> Iterable[str]:
-        """Keys of the files that are so many `column=value` folders below a folder.
+        """Keys of the files that are `depth` levels of `column=value` folders below a folder.
 
         Args:
             between: First and last day of files whose innermost folder is `date=…`; others are left out.
@@ -71,7 +71,7 @@ class Storage(Protocol):
         """
 
     def create(self, key: str, data: Data) -> bool:
-        """Write a file unless there is one: of several callers, one gets True."""
+        """Write a file unless it exists; only one of several callers gets True."""
 
     def delete(self, key: str) -> None:
         """Remove a file, if it is there."""
@@ -140,7 +140,7 @@ class Local:
 
     def read(self, key: str) -> tuple[bytes, Stamp]:
         """See `Storage`."""
-        with (self.root / key).open("rb") as opened:  # one version of it, even if it is replaced meanwhile
+        with (self.root / key).open("rb") as opened:  # one version of it, even if it is replaced during the read
             return opened.read(), _stamp(os.fstat(opened.fileno()))
 
     def put(self, key: str, data: Data, *, expected: str | None = None, written_ns: int | None = None) -> Stamp:
@@ -199,7 +199,7 @@ class Local:
             path.replace(target)
 
     def refresh(self) -> None:
-        """A folder is looked at anew each time."""
+        """A folder is read again each time."""
 
     def check(self) -> None:
         """A lock on a disk is not lost."""

@@ -1,14 +1,14 @@
-"""The views of the warehouse: those of `sql/views`, and `current_…`, the rows that count of each table with a recipe.
+"""The views of the warehouse: those of `sql/views`, and for each table with a recipe `current_…`, the rows that count.
 
-A person who asks for last night's numbers then needs no recipe's hash: `main_recipes` says which recipe counts for a
-night and an application. The tables still hold every recipe's rows.
+`main_recipes` lists the recipe that counts for a night and an application, so a query for last night's numbers needs no
+recipe's hash. The tables hold the rows of all recipes.
 """
 
 from tasks.core.paths import sql_dir
 from tasks.core.schemas import CLAIM_PATTERNS, CLAIM_RESULTS, PAIRS, TABLES, TRACE_SCORES
 
 OF_A_RECIPE = ("recipe", "date")  # partitions of the tables that hold the results of recipes
-BY_TRACE = (CLAIM_RESULTS.name, CLAIM_PATTERNS.name)  # which name no application
+BY_TRACE = (CLAIM_RESULTS.name, CLAIM_PATTERNS.name)  # tables without a column `app`
 MORE = ("claim_details", "question_repeats")  # views of results
 OF_A_NIGHT = "nightly_"
 
@@ -22,7 +22,7 @@ def views() -> dict[str, str]:
 def current_views() -> dict[str, str]:
     """The relation whose rows each `current_…` view shows: `current_groundedness` those of `nightly_groundedness`."""
     tables = [t.name for t in TABLES.values() if t.partition == OF_A_RECIPE and t is not PAIRS]
-    first = TRACE_SCORES.name  # others are told apart by it
+    first = TRACE_SCORES.name  # others are filtered by it
     names = [first, *(name for name in tables if name != first), *MORE]
     return {f"current_{name.removeprefix(OF_A_NIGHT)}": name for name in names}
 

@@ -252,7 +252,7 @@ def test_sql_with_an_unknown_format_or_an_output_that_cannot_be(
     ended = command("sql", "SELECT 1", "--format", "jsno", "--config", published.config)
     assert (ended.code, "Did you mean 'json'" in ended.err) == (2, True)
     for place, problem in (
-        (tmp_path / "no" / "x.csv", f"{tmp_path / 'no'} is no folder. Create it"),
+        (tmp_path / "no" / "x.csv", f"{tmp_path / 'no'} is not a folder. Create it"),
         (tmp_path, "is a folder. Give a file"),
         (Path("/dev/full"), "/dev/full: can't be written (No space left on device)"),
     ):

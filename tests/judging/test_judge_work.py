@@ -61,7 +61,7 @@ def test_an_empty_folder_in_the_place_of_the_lake_is_refused(tmp_path: Path) -> 
     one = work(tmp_path)
     one.check()
     one.lake.root.rename(tmp_path / "of another machine")
-    with pytest.raises(EngineError, match=r"lake: is not the lake of this run\. Give all machines the same storage"):
+    with pytest.raises(EngineError, match=r"lake is not the lake of this run\. Give all machines the same storage"):
         one.check()
     assert not one.lake.root.exists()
 

@@ -126,7 +126,7 @@ def test_a_table_follows_its_columns(shared: Shared) -> None:
 def test_another_lake_needs_another_schema(shared: Shared, tmp_path: Path) -> None:
     write(shared.lake, TRACE_SCORES, [{"trace_id": "t1"}], "r", DAY)
     shared.publish()
-    with pytest.raises(UsageError, match=r"another lake publishes into \"main\"\. Give this one a `ducklake\.schema_"):
+    with pytest.raises(UsageError, match=r"another lake publishes into \"main\"\. Set another `ducklake\.schema_"):
         shared.publish(owner="another")
     other = Shared(tmp_path / "other", shared.address, str(tmp_path / "it's data"), schema="other")
     write(other.lake, TRACE_SCORES, [{"trace_id": "t2"}], "r", DAY)
@@ -141,7 +141,7 @@ def test_another_lake_needs_another_schema(shared: Shared, tmp_path: Path) -> No
         ((PASSWORD, "wrong-pw"), UsageError, "does not accept the user or the password. Correct the variable."),
         (("?host", "x?host"), UsageError, "does not exist on that server. Create the database"),
         (("host=/", "host=/nowhere/"), ConnectionLostError, "does not answer. Start the database"),
-        (("postgresql://", "mysql://"), UsageError, "holds no address of a catalog. Write one like postgresql://"),
+        (("postgresql://", "mysql://"), UsageError, "is not the address of a catalog. Use one like postgresql://"),
     ],
 )
 def test_errors_of_the_catalog_hide_its_address(
@@ -157,7 +157,7 @@ def test_errors_of_the_catalog_hide_its_address(
 def test_a_catalog_keeps_its_place(shared: Shared, tmp_path: Path) -> None:
     shared.publish()
     moved = Shared(tmp_path, shared.address, str(tmp_path / "elsewhere"))
-    with pytest.raises(UsageError, match=r"keeps its files at another place\. Correct `ducklake\.data_path`\."):
+    with pytest.raises(UsageError, match=r"keeps its files elsewhere\. Correct `ducklake\.data_path`\."):
         moved.publish()
 
 

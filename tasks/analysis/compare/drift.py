@@ -68,7 +68,7 @@ def attribute(
 def backfill(recipe: Row, first: object, last: object) -> str:
     """The command that scores days with a recipe's judge; a cascade has no file, it stands in the recipe."""
     cascade = len(recipe["judge_versions"]) > 1
-    by = f"--recipe {recipe['recipe_name']}" if cascade else f"--judge configs/judges/{recipe['judge_name']}.yaml"
+    by = f"--recipe {recipe['recipe_name']}" if cascade else f"--judge {recipe['judge_name']}"
     return f"leadline backfill {by} --from {first or 'DAY'} --to {last or 'DAY'}"
 
 

@@ -20,7 +20,7 @@ _SHIPPED = SHIPPED / CONFIG.parent
 
 
 def is_path(given: Path | str) -> bool:
-    """Whether a value is a path, and not a name."""
+    """Whether a value is a path rather than a name."""
     return str(given).endswith((".yaml", ".yml", ".md"))
 
 
@@ -52,8 +52,8 @@ def resolved(given: Path, kind: Kind, base: Path) -> Path:
     near = did_you_mean(str(given), known, kind)
     names = "" if near.startswith("Known") else f" Known {kind}: {', '.join(known)}."
     raise ValueError(
-        f"is no path, which ends in {ENDINGS[kind]}, and no name: there is no {home / kind / name}, and none of this "
-        f"name ships with Leadline. {near}{names}"
+        f"is neither a path (which ends in {ENDINGS[kind]}) nor a name: {home / kind / name} does not exist, and no "
+        f"file of this name ships with Leadline. {near}{names}"
     )
 
 
@@ -73,7 +73,7 @@ def resolved_in(given: Path, kind: Kind, where: str, key: str) -> Path:
 
 
 def given_file(given: Path, kind: Kind, config: Path = CONFIG) -> Path:
-    """The file that a command line names; a path is relative to the working directory, as it is.
+    """The file that a command line names; a path is relative to the working directory.
 
     Args:
         config: The nightly config, beside which a name is looked up first.
@@ -90,7 +90,7 @@ def given_file(given: Path, kind: Kind, config: Path = CONFIG) -> Path:
 
 
 def written(path: Path, kind: Kind, base: Path) -> Path | None:
-    """The name of a file that ships with Leadline, where it means this file for configs in `base`; else None."""
+    """The name of a file that ships with Leadline, if configs in `base` find this file by it; otherwise None."""
     name = Path(path.stem)
     try:
         return name if resolved(name, kind, base) == path.resolve() == (_SHIPPED / kind / path.name).resolve() else None

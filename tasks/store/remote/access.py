@@ -1,4 +1,4 @@
-"""How to reach a bucket: endpoint, region and keys, from where the AWS tools take them; and DuckDB's way there."""
+"""How to reach a bucket: endpoint, region and keys, from where the AWS tools find them; and DuckDB's access."""
 
 import os
 from dataclasses import dataclass
@@ -100,6 +100,6 @@ def quote(text: str) -> str:
 
 
 def _extension() -> str:
-    """DuckDB's reader of S3, which its own package brings."""
+    """DuckDB's extension for S3, from its own package."""
     folder = files("duckdb_extension_httpfs").joinpath("extensions", f"v{duckdb.__version__}")
     return str(folder.joinpath("httpfs.duckdb_extension"))

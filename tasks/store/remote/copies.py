@@ -1,6 +1,7 @@
 """Copies of objects on this machine, for Arrow and DuckDB, which read files.
 
-The name of a copy has a hash of its object's etag, so a copy is never out of date. Of an object, one version is kept.
+The name of a copy contains a hash of its object's etag, so a copy is never out of date. Only one version of each
+object is kept.
 """
 
 from collections.abc import Mapping
@@ -54,7 +55,7 @@ class Copies:
                 copy.unlink(missing_ok=True)
 
     def drop_others(self, folder: str, stamps: Mapping[str, Stamp], listed_s: float) -> None:
-        """Remove copies of what others have replaced or removed: a text may have been redacted on another machine.
+        """Remove copies of objects that other machines replaced or removed: a text may have been redacted there.
 
         Args:
             stamps: Of all objects below `folder`.

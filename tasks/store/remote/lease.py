@@ -1,8 +1,8 @@
-"""A lease: the right to change a lake on object storage, which knows no locks.
+"""A lease: the right to change a lake on object storage, which has no locks.
 
-It is a file that its holder renews while it works. If the holder is gone, it ends by itself, and whoever comes next
-takes it over. Each step creates or replaces one file under a condition, so of several that want it, one gets it. Times
-are those of the store's clock: a machine whose clock is wrong takes no lease that is still held.
+A lease is a file that its holder renews while it works. If the holder dies, the lease ends by itself, and the next run
+takes it over. Each step creates or replaces one file by a conditional request, so only one process gets it. Times are
+those of the store's clock, so a machine with a wrong clock cannot take a lease that is still held.
 """
 
 import os
@@ -55,7 +55,7 @@ class Lease:
     Args:
         key: Of its file.
         holder: Shown to other processes: for example, the command and the process id.
-        wait: Wait until whoever has it is done, instead of failing.
+        wait: Wait until its holder is done, instead of failing.
         seconds: How long it lasts when it is not renewed.
         clock: Seconds of this machine, from any moment on.
     """
@@ -107,8 +107,8 @@ class Lease:
             self._lost = "the lease could not be renewed in time"
         if self._lost:
             raise BusyError(
-                f"{self._storage.where(self._key)}: {self._lost}, so another run may work on this lake. This one stops "
-                "and keeps what it has stored; run it again."
+                f"{self._storage.where(self._key)}: {self._lost}, so another run may work on this lake. This run "
+                "stops; its stored results are kept. Run it again."
             )
 
     def renew(self) -> bool:
@@ -121,7 +121,7 @@ class Lease:
             if theirs.run != self._held.run:
                 self._lost = f"{theirs.holder} on {theirs.host} has taken over the lease"
                 return False
-            # else a try was heard after all
+            # otherwise, a failed attempt had succeeded
         except LeadlineError:  # the network may come back before the lease ends
             return begun <= self._until
         else:
@@ -137,14 +137,14 @@ class Lease:
         """Take the lease; returns who has it, or nothing once it is taken."""
         while True:
             begun = self._clock()
-            with suppress(ChangedError, FileNotFoundError):  # another one was faster: look again
+            with suppress(ChangedError, FileNotFoundError):  # another process was faster: check again
                 busy = self._attempt()
                 self._until = begun + self._held.seconds
                 return busy
 
     def _attempt(self) -> str:
         self._etag = self._storage.released.pop(self._key, "")
-        if self._etag:  # where nobody has had it since, one request is enough
+        if self._etag:  # one request is enough if nobody has held it since
             self._put()
             return ""
         if self._storage.create(self._key, self._encoded(self._held.seconds)):
@@ -152,7 +152,7 @@ class Lease:
             self._check_store()
             return ""
         theirs, self._etag = read(self._storage, self._key)
-        if theirs.run == self._held.run:  # a first try was heard, and its answer was lost
+        if theirs.run == self._held.run:  # the first attempt succeeded, and its answer was lost
             return ""
         if _lasts(self._storage, self._key, theirs):
             return (
@@ -164,7 +164,7 @@ class Lease:
         return ""
 
     def _check_store(self) -> None:
-        """See that the store refuses to create a file that is there; some that are like S3 don't look.
+        """Check that the store refuses to create an existing file; some S3-compatible stores don't.
 
         Raises:
             UsageError: It does not refuse.
@@ -172,8 +172,8 @@ class Lease:
         if self._storage.create(self._key, self._encoded(self._held.seconds)):
             self._storage.delete(self._key)
             raise UsageError(
-                f"{self._storage.place}: this store replaces a file that it was asked to create (it ignores "
-                "If-None-Match), so that two runs could work on the lake at once. Use a store that honors it."
+                f"{self._storage.place}: this store ignores If-None-Match and replaces an existing file, so two "
+                "runs could work on the lake at once. Use a store that honors it."
             )
 
     def _put(self, seconds: float | None = None) -> None:
@@ -187,7 +187,7 @@ class Lease:
 
 
 def read(storage: Objects, key: str) -> tuple[Held, str]:
-    """A lease as it is in the store, and its etag.
+    """A stored lease and its etag.
 
     Raises:
         FileNotFoundError: There is none.
@@ -203,7 +203,7 @@ def read(storage: Objects, key: str) -> tuple[Held, str]:
 
 
 def holder(storage: Objects, key: str) -> tuple[str, datetime] | None:
-    """Who has a lease, and since when; None where nobody has it. Asks for the time by a file that it removes."""
+    """The holder of a lease, and since when; None if there is none. Asks for the time by a file that it removes."""
     with suppress(FileNotFoundError):
         held, _ = read(storage, key)
         if _lasts(storage, key, held):

@@ -1,7 +1,7 @@
 """Files of a lake on object storage.
 
-A file is there when its upload is complete, so nothing is renamed. Others may write at any time, and each question is
-a request: a listing of a folder is trusted for a minute, and holds what this process has written since. DuckDB and
+A file appears when its upload is complete, so nothing is renamed. Others may write at any time, and each check costs a
+request, so a listing of a folder is trusted for a minute, with this process's own changes added. DuckDB and
 Arrow read copies on this machine (`copies.py`).
 """
 
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
 TRUSTED_S = 60.0
 FEW_DAYS = 31  # whose folders are listed one by one
-# About a minute of asking again, which is what S3 may take to serve a busy prefix.
+# About a minute of retries, which S3 may take to serve a busy prefix.
 RETRY: "RetryConfig" = {
     "max_retries": 8,
     "retry_timeout": timedelta(seconds=120),
@@ -136,7 +136,7 @@ class Objects:
         except PreconditionError:
             self.refresh()
             there, stamp = self._there(key)
-            if there != data:  # else a first try was heard, and its answer was lost
+            if there != data:  # otherwise, the first attempt succeeded, and its answer was lost
                 raise ChangedError(self.where(key)) from None
         self._remember(key, stamp)
         if key.endswith(".parquet"):
@@ -234,7 +234,7 @@ class Objects:
 
     @contextmanager
     def fresh(self) -> Iterator[None]:
-        """Inside, see what others have written until the block began."""
+        """Inside, see what others had written when the block began."""
         before, self._oldest = self._oldest, monotonic()
         try:
             yield

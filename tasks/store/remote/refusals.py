@@ -1,4 +1,4 @@
-"""What object storage refuses, and what to do about it."""
+"""Errors of object storage, with their remedies."""
 
 import re
 
@@ -8,7 +8,7 @@ from tasks.core.errors import LeadlineError, StorageError, UsageError
 from tasks.core.paths import ObjectUrl
 
 RIGHTS = {"list": "s3:ListBucket", "read": "s3:GetObject", "write": "s3:PutObject", "delete": "s3:DeleteObject"}
-# S3's codes, by what they mean for us; a store that is like S3 may give a status alone.
+# S3's codes, by what they mean for us; an S3-compatible store may give only a status.
 CODES = {
     "bucket": {"NoSuchBucket"},
     "clock": {"RequestTimeTooSkewed"},
@@ -21,7 +21,7 @@ STATUSES = {"301": "region", "307": "region", "401": "rights", "403": "rights", 
 
 
 def explained(error: Exception, place: ObjectUrl, key: str, verb: str) -> LeadlineError | None:
-    """An error of obstore in one message, with a remedy; None where a file is just not there, or for other errors.
+    """An error of obstore in one message, with a remedy; None for a missing file and for other errors.
 
     Args:
         verb: What was asked: list, read, write or delete.
@@ -49,5 +49,5 @@ def explained(error: Exception, place: ObjectUrl, key: str, verb: str) -> Leadli
         "lost": (StorageError, "the store can't be reached", "Check the network and AWS_ENDPOINT_URL"),
         "refused": (LeadlineError, f"the store refuses to {verb} it ({code or status})", "Check `lake` in the config"),
     }[kind]
-    again = "" if remedy.endswith(".") else ", then run again; what is done so far is kept."
+    again = "" if remedy.endswith(".") else ", then run again; stored results are kept."
     return what(f"{place.url}/{key}: {problem}. {remedy}{again}")

@@ -75,7 +75,7 @@ def test_what_to_do_where_claims_are_others() -> None:
 def test_what_to_do_where_days_are_others() -> None:
     of = candidates(recipe("old", "v1000"), recipe("new", "v2000", first_date=date(2026, 11, 2)))
     message = no_overlap(("old", "new"), rater("old", of), rater("new", of), of)
-    assert message.endswith("leadline backfill --judge configs/judges/new.yaml --from 2026-11-01 --to 2026-11-01.")
+    assert message.endswith("leadline backfill --judge new --from 2026-11-01 --to 2026-11-01.")
 
 
 def test_a_judge_may_be_called_as_a_kind_is() -> None:
@@ -85,7 +85,7 @@ def test_a_judge_may_be_called_as_a_kind_is() -> None:
 
 def test_a_backfill_names_what_there_is() -> None:
     """A cascade has no file of its own: it is the recipe's."""
-    assert backfill(recipe("nli", "v1"), DAY, DAY).startswith("leadline backfill --judge configs/judges/nli.yaml ")
+    assert backfill(recipe("nli", "v1"), DAY, DAY).startswith("leadline backfill --judge nli ")
     cascade = recipe("nli → llm", "v3", judge_versions=["v1", "v2"])
     assert backfill(cascade, DAY, DAY) == "leadline backfill --recipe default --from 2026-11-01 --to 2026-11-01"
     assert backfill(cascade, None, None).endswith("--from DAY --to DAY")

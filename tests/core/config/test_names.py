@@ -54,7 +54,7 @@ def test_what_has_an_ending_is_a_path(tmp_path: Path, given: str) -> None:
 
 @pytest.mark.parametrize("given", ["../judges/nli", "judges/nli", "/nli", "nil", "NLI-", "qwen2.5"])
 def test_what_is_neither_is_refused(given: str) -> None:
-    with pytest.raises(ValueError, match=r"is no path, which ends in \.yaml, and no name") as error:
+    with pytest.raises(ValueError, match=r"is neither a path \(which ends in \.yaml\) nor a name") as error:
         resolved(Path(given), "judges", CONFIGS)
     assert "nli-deberta, " in str(error.value)  # among all names
 
@@ -86,7 +86,7 @@ def test_a_prompt_by_name_is_the_same_judge(tmp_path: Path) -> None:
     path = own(tmp_path / "mine.yaml", yaml.safe_dump(named))
     assert judges.load(path).version == judges.load(shipped_judge).version
     path = own(tmp_path / "mine.yaml", yaml.safe_dump({**named, "prompt": "entailment"}))
-    with pytest.raises(ConfigError, match=r"mine.yaml: prompt is 'entailment'. It is no path.*Did you mean"):
+    with pytest.raises(ConfigError, match=r"mine.yaml: prompt is 'entailment'. It is neither a path.*Did you mean"):
         judges.load(path)
 
 
@@ -119,7 +119,7 @@ def test_a_command_line_takes_a_path_as_it_is(tmp_path: Path) -> None:
     assert given_file(Path("nli"), "judges", tmp_path / "nightly.yaml") == CONFIGS / "judges" / "nli.yaml"
     mine = own(tmp_path / "judges" / "nli.yaml")
     assert given_file(Path("nli"), "judges", tmp_path / "nightly.yaml") == mine
-    with pytest.raises(UsageError, match=r"'nil' is no path.*Did you mean 'nli'"):
+    with pytest.raises(UsageError, match=r"'nil' is neither a path.*Did you mean 'nli'"):
         given_file(Path("nil"), "judges")
 
 

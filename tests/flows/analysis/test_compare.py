@@ -162,7 +162,7 @@ def test_without_an_overlap_it_says_what_is_missing(command: Command, tmp_path: 
     assert result["drift"] == []
     (note,) = (n for n in result["notes"] if "no overlap" in n)
     run = f"leadline backfill -c {other.config}"
-    assert f"{run} --judge configs/judges/new.yaml --from {FIRST} --to {FIRST}" in note
+    assert f"{run} --judge new --from {FIRST} --to {FIRST}" in note
     code, _, err = command("old", "new", "--config", other.config)
     assert (code, "have scored no trace both" in err, "leadline backfill" in err) == (2, True, True)
 
@@ -191,7 +191,7 @@ def test_the_page_stands_alone_and_escapes_texts(command: Command, tmp_path: Pat
     assert "&lt;script&gt;alert(1)&lt;/script&gt;" in first
     assert "new says [red]contradicted[/red] of 6" in first
     code, _, err = command("old", "new", "-o", tmp_path / "0.html" / "in-a-file.html")
-    assert (code, "0.html is no folder." in err) == (2, True)
+    assert (code, "0.html is not a folder." in err) == (2, True)
 
 
 @pytest.mark.parametrize(

@@ -162,7 +162,7 @@ def test_a_backup_fills_another_bucket(night: Remote, tmp_path: Path, command: C
     elsewhere.lake.storage.put(".restoring", b"")  # as after a restore that was killed
     elsewhere.lake.storage.put("traces/date=2026-11-01/x.parquet", b"half")
     refused = command("nightly", *DAYS, "-c", elsewhere.world.config, "--no-prefect")
-    assert (refused.code, "a restore was broken off. Run `leadline restore` again first." in refused.err) == (1, True)
+    assert (refused.code, "a restore was interrupted. Run `leadline restore` again first." in refused.err) == (1, True)
     restored = command("restore", folder, "-c", elsewhere.world.config)
     assert restored.code == 0, restored.err
     complete(elsewhere.world)

@@ -83,7 +83,7 @@ def test_a_failed_run_leaves_the_metrics_as_they_were(world: World, without_pref
 
 @pytest.mark.parametrize(
     ("options", "message"),
-    [(["--fail-on", "alerts"], "is not one of"), (["--fail-on", "alert", "--dry-run"], "--dry-run makes none")],
+    [(["--fail-on", "alerts"], "is not one of"), (["--fail-on", "alert", "--dry-run"], "--dry-run does not run")],
 )
 def test_mistakes(world: World, without_prefect: dict[str, str], options: list[str], message: str) -> None:
     ended = leadline("nightly", "-c", world.config, "--date", str(FIRST), *options, env=without_prefect)

@@ -237,7 +237,7 @@ def test_grades_come_in_and_leave_labels_alone(judged: World, tmp_path: Path) ->
         (["--need", "random", "--from", "2026-11-02", "--to", "2026-11-01"], "Swap them"),
         (["--need", "random", "--labeling-config", "x.xml"], "goes with --format label-studio"),
         (["--need", "random", "--for", " "], "--for"),
-        (["--need", "random", "-o", "/nowhere/x.jsonl"], "/nowhere is no folder. Create it"),
+        (["--need", "random", "-o", "/nowhere/x.jsonl"], "/nowhere is not a folder. Create it"),
     ],
 )
 def test_mistakes_of_an_export(built: World, command: Command, args: list[object], message: str) -> None:

@@ -115,7 +115,7 @@ class TestSource:
         done = command("init", tmp_path / "mine", *given)
         assert done.code == 1
         assert "none.jsonl does not exist" in done.err
-        assert f"Correct {tmp_path / 'mine' / 'configs' / 'sources' / 'jsonl.yaml'}, and look again:" in done.out
+        assert f"Correct {tmp_path / 'mine' / 'configs' / 'sources' / 'jsonl.yaml'}, then check it:" in done.out
         assert (tmp_path / "mine" / CONFIG).exists()
 
     @pytest.mark.parametrize(
