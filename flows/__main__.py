@@ -52,6 +52,7 @@ PANELS: dict[str, dict[str, str | Verbs]] = {
         "sql": "flows.lake.warehouse:sql",
         "compare": "flows.analysis.compare:command",
         "agreement": "flows.analysis.agreement:command",
+        "ask": "flows.analysis.ask:command",
     },
     "Judges and people's labels": {
         "judges": Verbs(

@@ -31,17 +31,18 @@ def optional(text: str, *names: str, **settings: Any) -> Any:
     return typer.Option(*names, help=text, show_default=False, **settings)
 
 
-def one_of(*names: str) -> Any:
-    """The option `--format` with its allowed values; its parameter is `form`."""
+def one_of(*names: str, option: str = "--format", text: str = "Format of the result.") -> Any:
+    """An option with its allowed values. The parameter of `--format` is `form`."""
+    noun = option.strip("-")
 
     def check(given: str) -> str:
         from tasks.core.config import did_you_mean  # noqa: PLC0415 - only where it is wrong
 
         if given not in names:
-            raise UsageError(f"--format {given}: no such format. {did_you_mean(given, list(names), 'formats')}")
+            raise UsageError(f"{option} {given}: no such {noun}. {did_you_mean(given, list(names), f'{noun}s')}")
         return given
 
-    return typer.Option("--format", help="Format of the result.", metavar="|".join(names), callback=check)
+    return typer.Option(option, help=text, metavar="|".join(names), callback=check)
 
 
 def _place(ctx: typer.Context, given: Path | None) -> Path | None:

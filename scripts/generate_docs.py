@@ -44,7 +44,7 @@ The tables and views of the warehouse. [cookbook.md](cookbook.md) has queries fo
   count what they leave out.
 - Columns that were added later are null in older rows.
 - The lake stores every table as Parquet, in directories by its partition columns. `traces`, `pairs`, `verdicts`,
-  `relevance` and `grades` are not copied into the warehouse; they are views of the lake's files.
+  `relevance`, `grades` and `ask_replies` are not copied into the warehouse; they are views of the lake's files.
 """
 
 LICENSES_INTRO = """\

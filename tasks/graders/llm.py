@@ -115,7 +115,7 @@ class Llm(ModelUser):
         graded: list[Mapping[str, Grade]] = []
         for answer in answers:
             if self._can(answer):
-                graded.append({name: _grade(name, one.read(next(found))) for name, one in self._by_name.items()})
+                graded.append({n: grade_of(one.read(next(found)), n, RANGES[n]) for n, one in self._by_name.items()})
             else:
                 graded.append(dict.fromkeys(GRADED, Grade("failed", failure=NO_REFERENCE)))
         return graded
@@ -171,10 +171,11 @@ def _shown(statement: Statement) -> str:
     return f"It cites {cited}{nothing}:\n{' '.join(statement.text.split())}"
 
 
-def _grade(name: str, found: Ratings) -> Grade:
+def grade_of(found: Ratings, name: str, ends: tuple[int, int]) -> Grade:
+    """One of the ratings of a reply as a grade, which has to lie between the ends."""
     value = found.values.get(name)
     failure, raw = found.failure, found.raw
-    least, most = RANGES[name]
+    least, most = ends
     if failure is None and value is not None and not least <= value <= most:
         value, failure = None, "unparsable"
     paid = Grade("na", tokens_in=found.tokens_in, tokens_cached=found.tokens_cached, tokens_out=found.tokens_out)

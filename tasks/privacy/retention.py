@@ -20,6 +20,7 @@ import polars as pl
 from tasks.core import keys
 from tasks.core.config import Retention
 from tasks.core.schemas import (
+    ASK_REPLIES,
     CLAIMS,
     FEEDBACK,
     GRADES,
@@ -40,7 +41,7 @@ from tasks.store.lake import PENDING, Lake, Part, empty, frame, from_rows
 EXPIRED, DELETED = "expired", "deleted"
 # Beside the tables: of runs that were killed, or whose budget ended while claims were cut. They begin from the start.
 LEFTOVERS = ("staging", "scratch", "unfinished")
-EXPLAINED = (VERDICTS, GRADES)  # tables with a judge's reasons and replies
+EXPLAINED = (VERDICTS, GRADES, ASK_REPLIES)  # tables with a judge's reasons and replies
 # What each stage of a run writes.
 TABLES = {
     "texts": (TRACES,),
@@ -85,7 +86,7 @@ class Due:
 
     Attributes:
         texts: Traces of days before this one lose their texts; None for none.
-        explanations: Verdicts and grades of days before this one lose their explanations.
+        explanations: Verdicts, grades and replies of days before this one lose their explanations.
         refused: Rows that were refused before this day lose their original lines.
         traces: Ids of traces in open requests.
     """
@@ -144,7 +145,8 @@ def redact(lake: Lake, what: Due, now: datetime) -> list[StageResult]:
         StageResult(
             "explanations",
             computed=_redact_rows(lake, VERDICTS, "request_key", requests, what.explanations)
-            + _redact_rows(lake, GRADES, "trace_id", forgotten, what.explanations),
+            + _redact_rows(lake, GRADES, "trace_id", forgotten, what.explanations)
+            + _redact_rows(lake, ASK_REPLIES, "trace_id", forgotten, what.explanations),
         ),
         StageResult("quarantine", computed=_redact_quarantine(lake, what)),
     ]

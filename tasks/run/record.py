@@ -17,6 +17,7 @@ from tasks.store.lake import Part, from_rows
 from tasks.store.storage import Stamp
 
 BACKFILL = "backfill"  # the flow that has a lock of its own
+ASK = "ask"  # the flow and the stage whose replies are no verdicts
 FIRST = 10  # refused rows
 PLACE = ("source", "line", "reason", "detail")
 
@@ -94,7 +95,7 @@ class Record:
             "stages": [{**asdict(s), "judge_version": s.judge} for s in self.stages],
             "traces_ingested": sum(s.computed for s in self.stages if s.stage == "ingest"),
             "rows_quarantined": self.refused(ctx).n,
-            "verdicts_computed": sum(s.computed for s in self.stages if s.judge),
+            "verdicts_computed": sum(s.computed for s in self.stages if s.judge and s.stage != ASK),
             **token_counts(self.stages),
             "gpu_seconds": sum(s.seconds * s.gpus for s in self.stages),
             "notes": list(dict.fromkeys(note for s in self.stages for note in s.notes)),

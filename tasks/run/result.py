@@ -23,7 +23,7 @@ class StageResult:
         lost: Requests that could not be made; nothing of them is stored.
         tokens_in: Tokens that models read, including `tokens_cached`.
         tokens_cached: Tokens that a prefix cache saved them from reading.
-        judge: `judge_version` of the verdicts; None for other stages.
+        judge: `judge_version` of the verdicts, or the version of the model that `ask` asked; None for other stages.
         gpus: GPUs that it held.
         notes: Messages for people, without trace text.
     """

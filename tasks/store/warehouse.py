@@ -3,7 +3,7 @@
 DuckDB lets one process write or many read. So the nightly loads into a private file, partition by partition, each in
 one transaction, and then puts a copy in the published one's place: whoever has the old file open keeps reading it, and
 whoever opens it next reads the new one. Tables that hold the texts and every single pair (`traces`, `pairs`,
-`verdicts`, `relevance`, `grades`) and `feedback` are not copied: they are views of the lake.
+`verdicts`, `relevance`, `grades`, `ask_replies`) and `feedback` are not copied: they are views of the lake.
 """
 
 import secrets
@@ -22,14 +22,14 @@ import pyarrow as pa
 from tasks.core import keys
 from tasks.core.errors import LeadlineError, UsageError
 from tasks.core.paths import ObjectUrl
-from tasks.core.schemas import FEEDBACK, GRADES, PAIRS, RELEVANCE, TABLES, TRACES, VERDICTS, Table
+from tasks.core.schemas import ASK_REPLIES, FEEDBACK, GRADES, PAIRS, RELEVANCE, TABLES, TRACES, VERDICTS, Table
 from tasks.store.lake import Lake, Part, check, empty
 from tasks.store.query import connect, declared, explain, find_damage, parquet, used
 from tasks.store.remote.access import attach, quote
 from tasks.store.storage import Stamp
 from tasks.store.views import views
 
-VIEWED = (TRACES, FEEDBACK, PAIRS, VERDICTS, RELEVANCE, GRADES)
+VIEWED = (TRACES, FEEDBACK, PAIRS, VERDICTS, RELEVANCE, GRADES, ASK_REPLIES)
 WRITING = (duckdb.StatementType.COPY, duckdb.StatementType.EXPORT)
 MOST_TOGETHER, MOST_BYTES = 200, 64_000_000  # partitions, and bytes of their files, that one transaction loads
 LOADED = tuple(t for t in TABLES.values() if t not in VIEWED)

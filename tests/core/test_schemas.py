@@ -36,7 +36,7 @@ def test_what_a_table_is_made_of_begins_with_what_nothing_makes(table: Table) ->
 
 def test_what_a_model_makes() -> None:
     assert {t.name for t in TABLES.values() if t.paid} == {
-        "claims", "verdicts", "relevance", "grades", "judge_noise", "metaeval",
+        "claims", "verdicts", "relevance", "grades", "ask_replies", "judge_noise", "metaeval",
     }  # fmt: skip
 
 

@@ -2,9 +2,13 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
+from pathlib import Path
 
+from tasks.analysis.ask import Ask, Form, opened
+from tasks.core.config import validate
 from tasks.core.errors import EngineError
 from tasks.engines.generator import Generated, Prompt, Reply
+from tasks.judges import llm
 
 MODEL = {"model": "org/scripted", "revision": "0" * 40}  # of a config whose model is never opened
 
@@ -45,3 +49,9 @@ class Scripted:
         assert len(texts) == samples
         replies = tuple(t if isinstance(t, Reply) else Reply(t, "stop") for t in texts)
         return Generated(replies, tokens_in=10, tokens_cached=4, tokens_out=3 * samples)
+
+
+def asking(generator: Scripted, task: str = "Is it about tea?", form: Form = "yes-no") -> Ask:
+    """A question of `leadline ask` for this generator."""
+    config = validate(llm.Config, {"kind": "llm", "model": MODEL, "prompt": "entailment/v1"}, "scripted.yaml")
+    return opened(task, form, llm.Llm(config, generator, "scripted.yaml"), Path("scripted.yaml"))

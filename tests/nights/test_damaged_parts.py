@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from conftest import Command
 from kit.commands import leadline
-from kit.soak.finished import LAST, complete, copied, finish, measure, rows_of, suite, tables_of
+from kit.soak.finished import LAST, complete, copied, finish, measure, question, rows_of, suite, tables_of
 from kit.worlds import World, read
 
 from flows.verbs import with_config
@@ -46,7 +46,7 @@ def rebuild(command: Command, world: World) -> str:
 
 
 COMMANDS: dict[str, Callable[[World], object]] = {
-    "leadline nightly": complete, "leadline noise": measure, "leadline metaeval": suite,
+    "leadline nightly": complete, "leadline noise": measure, "leadline metaeval": suite, "leadline ask": question,
 }  # fmt: skip
 UNUSED = {"nightly_citations", "write_backs"}  # of another method, and of a store
 REMADE = [t for t in TABLES.values() if t.remade and t.name not in UNUSED]

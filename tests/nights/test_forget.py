@@ -15,9 +15,11 @@ import pyarrow.parquet as pq
 import pytest
 import yaml
 from kit.commands import leadline
+from kit.rule_generator import Scripted, asking
 from kit.worlds import World, all_stages, make_world, read, tables, trace, tree, write
 
 from flows.lake.privacy import preview, run, show, show_preview
+from tasks.analysis.ask import ask
 from tasks.core.config import Retention
 from tasks.core.errors import BusyError, LeadlineError
 from tasks.core.grades import Answered
@@ -37,7 +39,7 @@ OLD, NEW = (NOW - timedelta(days=d) for d in (10, 2))
 SECRET = "Quokkaberg"  # in every text of the trace that has to go
 KEPT = "Wombatville"  # in a text of a trace that stays
 # Tables that hold texts.
-TEXTS = {"traces", "feedback", "claims", "verdicts", "grades", "quarantine", "reviews", "nightly_slices"}
+TEXTS = {"traces", "feedback", "claims", "verdicts", "grades", "ask_replies", "quarantine", "reviews", "nightly_slices"}
 GRADES = {"answer_relevancy": 5, "completeness": 4, "faithfulness": 1, "usefulness": None}
 SHARES = {"supported": 0.5, "partially_supported": 0.1, "unsupported": 0.2, "contradicted": 0.1, "abstained": 0.05, "failure": 0.05}  # fmt: skip
 
@@ -98,6 +100,7 @@ def judged(tmp_path_factory: pytest.TempPathFactory, quoting: None) -> World:
     write(root / "labels.jsonl", lines)
     ctx = build_context(world.config, OLD.date(), NEW.date())
     import_reviews(ctx, root / "labels.jsonl")
+    ask(ctx, asking(Scripted(lambda p: json.dumps({"explanation": f"I read: {p.user}", "answer": True}))))
     complete(world)
     return world
 
@@ -157,6 +160,7 @@ def test_a_forgotten_trace_is_nowhere_and_its_numbers_are(world: World) -> None:
         "claims",
         "verdicts",
         "grades",
+        "ask_replies",
         "quarantine",
         "reviews",
         "leadline.duckdb: claims",

@@ -45,7 +45,7 @@ def test_ten_kills_change_nothing_and_pay_nothing_twice(logs: Path, environment:
     expected = tables(calm.warehouse, LEFT_OUT)
     # Every comparison compares something, but for what only other verbs, another method or sample and a change fill.
     assert {name for name, rows in expected.items() if not rows} == {
-        "alerts", "grades", "judge_noise", "metaeval", "nightly_citations", "nightly_corrected", "nightly_grades", "promotions",
+        "alerts", "ask_replies", "grades", "judge_noise", "metaeval", "nightly_citations", "nightly_corrected", "nightly_grades", "promotions",
         "redactions", "reviews", "samples", "write_backs",
     }  # fmt: skip
     assert len(paid(calm.log)) == len(set(paid(calm.log)))

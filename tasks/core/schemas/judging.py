@@ -1,4 +1,4 @@
-"""Tables of judging: claims, pairs, verdicts, relevance and grades."""
+"""Tables of judging: claims, pairs, verdicts, relevance, grades, and replies to questions of the user."""
 
 import pyarrow as pa
 
@@ -134,6 +134,34 @@ GRADES = Table(
     ]),
     ("grader_version", "date"),
     made_of=("traces", "claims"),
+    paid=True,
+    lost=UNTEXTED,
+)  # fmt: skip
+
+ASK_REPLIES = Table(
+    "ask_replies",
+    "one reply of a language model to one question of `leadline ask` about one trace",
+    pa.schema([
+        col("ask_version", S, "Hash of the question, the prompt and the model.", null=False),
+        DATE,
+        TRACE_ID,
+        col("request_key", S, "Hash of the shown texts: chunks, question and answer. Equal ones are answered once.", null=False),
+        col("task", S, "The question about the trace, as `leadline ask` got it.", null=False),
+        col("form", S, "What it is answered by: `yes-no` or `grade`.", null=False),
+        col("judge", S, "Name of the judge's file that names the model.", null=False),
+        col("status", S, "`scored`, `na` (the trace does not decide it), `unparsable` (the reply is not a valid answer) or `failed` (no reply).", null=False),
+        col("value", F64, "1 for yes, 0 for no, or the grade from 1 to 5; null unless scored."),
+        col("failure", S, "Reason for unparsable or failed; null otherwise."),
+        col("explanation", S, "The model's explanation."),
+        col("raw", S, "The original reply, stored with a failure."),
+        col("tokens_in", I32, "Tokens read for it, `tokens_cached` included; 0 if equal texts were already answered.", null=False),
+        col("tokens_cached", I32, "Tokens from the prefix cache.", null=False),
+        col("tokens_out", I32, "Tokens written.", null=False),
+        col("engine", S, "Engine that ran the model.", null=False),
+    ]),
+    ("ask_version", "date"),
+    remade="`leadline ask` with its question over its days",
+    made_of=("traces",),
     paid=True,
     lost=UNTEXTED,
 )  # fmt: skip

@@ -1,7 +1,7 @@
 """Documents: results of an analysis as sections of notes, tables and texts. The terminal and a page show the same one.
 
-Left out: what stands in the documents (`agreement.py`, `comparison.py`, `calibration.py`, `metaeval.py`), and the
-terminal (`flows/console.py`).
+Left out: what stands in the documents (`agreement.py`, `ask.py`, `comparison.py`, `calibration.py`, `metaeval.py`), and
+the terminal (`flows/console.py`).
 """
 
 from collections.abc import Callable, Iterable, Sequence
@@ -28,6 +28,7 @@ class Cell:
         detail: Beside it, less prominent: an interval, a confidence.
         label: The label of a claim; a page shows its icon.
         is_id: Whether it is an id.
+        href: Where a page links it to; empty for nowhere.
         bar: Left end and width of an interval (None without one) and the place of the value, in percent of a bar
             around 0.
     """
@@ -36,6 +37,7 @@ class Cell:
     detail: str = ""
     label: str = ""
     is_id: bool = False
+    href: str = ""
     bar: tuple[float | None, float | None, float] | None = None
 
     def __str__(self) -> str:
@@ -204,9 +206,9 @@ def label(name: str, confidence: float | None = None) -> Cell:
     return Cell(words(name), "" if confidence is None else f"({confidence:.2f})", label=name)
 
 
-def identifier(value: object) -> Cell:
-    """An id."""
-    return Cell(str(value), is_id=True)
+def identifier(value: object, href: str = "") -> Cell:
+    """An id, which a page may link."""
+    return Cell(str(value), is_id=True, href=href)
 
 
 def seconds(value: float | None) -> str:

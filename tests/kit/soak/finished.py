@@ -10,10 +10,12 @@ from typing import Any
 import yaml
 
 from flows.lake.privacy import run as retain
+from kit.rule_generator import Scripted, asking
 from kit.suite_kit import line, write_suite
 from kit.worlds import DIFFERING, FIRST, World, all_stages, make_traces, make_world, write
 from tasks import graders
 from tasks.analysis import noise
+from tasks.analysis.ask import ask
 from tasks.analysis.metaeval import metaeval
 from tasks.analysis.metaeval import suite as suites
 from tasks.core.schemas import TABLES, Table
@@ -54,6 +56,7 @@ def finish(root: Path) -> World:
     import_reviews(ctx, root / "labels.jsonl")
     measure(world)
     suite(world)
+    question(world)
     add(ctx.lake, Promotion(datetime.now(UTC), RETIRE, None, None, "old", "0" * 16, None, None, "worse"))
     retain(world.config, ["nobody"])  # a request for a trace that is not here
     complete(world)
@@ -93,6 +96,11 @@ def suite(world: World) -> None:
     root = world.config.parent
     grader = graders.load(root / "grader.yaml")
     metaeval.measure(Lake(world.lake), "constant", grader, suites.read(root / "suite.jsonl"))
+
+
+def question(world: World) -> None:
+    """`leadline ask`."""
+    ask(build_context(world.config, FIRST, LAST), asking(Scripted(lambda _: '{"explanation": "Yes.", "answer": true}')))
 
 
 def rows_of(world: World, table: Table) -> list[dict[str, Any]]:
