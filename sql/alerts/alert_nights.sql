@@ -1,7 +1,7 @@
 -- grain: one number of one night of one app and generator, where it has one
--- inputs: nightly_groundedness, nightly_utilization, nightly_relevance, nightly_citations of one recipe, of the nights
---   that are compared
--- What alerts watch (docs/methods.md#noise-and-confidence).
+-- inputs: nightly_groundedness, nightly_utilization, nightly_relevance, nightly_citations, nightly_grades of one recipe,
+--   of the nights that are compared
+-- What alerts watch (docs/methods.md#noise-and-confidence). A grade's traces are those that have it: N/A is none.
 WITH number AS (
     SELECT date, app, generator, 'groundedness' AS number, n_scored AS n,
         groundedness_mean AS mean, groundedness_low AS low, groundedness_high AS high
@@ -20,6 +20,9 @@ WITH number AS (
     SELECT date, app, generator, 'citation_groundedness', n_scored,
         citation_groundedness_mean, citation_groundedness_low, citation_groundedness_high
     FROM nightly_citations
+    UNION ALL
+    SELECT date, app, generator, 'grade_' || grade, n_scored, grade_mean, grade_low, grade_high
+    FROM nightly_grades
 )
 SELECT date, app, generator, number, n, mean, low, high
 FROM number

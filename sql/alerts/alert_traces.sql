@@ -1,11 +1,11 @@
 -- grain: one trace of the night of an alert, the worst ones first
--- inputs: trace_scores of one recipe and night
--- parameters: $app, $generator, $number, $direction, $layer, $most
+-- inputs: trace_scores of one recipe and night, grades of its grader
+-- parameters: $app, $generator, $number, $direction, $layer, $extractor_version, $most
 -- The traces that lie farthest in the direction of the change; of equal ones, those of the likely layer, then those with
 -- most misused claims.
 WITH scored AS (
     SELECT
-        trace_id,
+        trace_scores.trace_id,
         diagnosis,
         claims_misused,
         CASE $number
@@ -16,8 +16,15 @@ WITH scored AS (
             WHEN 'answer_relevance' THEN answer_relevance
             WHEN 'answerability' THEN answerability
             WHEN 'citation_groundedness' THEN citation_groundedness
+            ELSE grades.value
         END AS value
     FROM trace_scores
+    LEFT JOIN grades
+        ON
+            grades.date = trace_scores.date
+            AND grades.trace_id = trace_scores.trace_id
+            AND grades.extractor_version = $extractor_version
+            AND 'grade_' || grades.grade = $number
     WHERE app = $app AND generator = $generator
 )
 SELECT trace_id

@@ -16,8 +16,10 @@ from tasks.core import keys
 from tasks.core.progress import tracked
 from tasks.core.schemas import (
     ALERTS,
+    GRADES,
     JUDGE_NOISE,
     NIGHTLY_CITATIONS,
+    NIGHTLY_GRADES,
     NIGHTLY_GROUNDEDNESS,
     NIGHTLY_RELEVANCE,
     NIGHTLY_TRIAD,
@@ -45,7 +47,7 @@ from tasks.store.query import Queries
 
 STAGE = "alerts"
 PART = "night"
-WATCHED = (NIGHTLY_GROUNDEDNESS, NIGHTLY_UTILIZATION, NIGHTLY_RELEVANCE, NIGHTLY_CITATIONS)
+WATCHED = (NIGHTLY_GROUNDEDNESS, NIGHTLY_UTILIZATION, NIGHTLY_RELEVANCE, NIGHTLY_CITATIONS, NIGHTLY_GRADES)
 NIGHTS = NIGHTLY_RELEVANCE  # a table that every recipe fills: its partitions are the nights that there are
 WORST = 5
 Key = tuple[str, str, str]  # app, generator, number
@@ -246,8 +248,11 @@ def _layer(ctx: Context, queries: Queries, key: Key, seen: Change) -> str | None
 
 def _worst(ctx: Context, queries: Queries, day: date, key: Key, layer: str | None, *, down: bool) -> list[str]:
     params = {"app": key[0], "generator": key[1], "number": key[2], "layer": layer, "most": WORST}
-    params["direction"] = "down" if down else "up"
-    relations = {TRACE_SCORES.name: ctx.lake.parts(TRACE_SCORES, ctx.recipe, str(day))}
+    params |= {"direction": "down" if down else "up", "extractor_version": ctx.extractor.version}
+    relations = {
+        TRACE_SCORES.name: ctx.lake.parts(TRACE_SCORES, ctx.recipe, str(day)),
+        GRADES.name: ctx.lake.parts(GRADES, ctx.grader.version, str(day)) if ctx.grader else [],
+    }
     return pl.DataFrame(queries.run("alerts/alert_traces", relations, params))["trace_id"].to_list()
 
 

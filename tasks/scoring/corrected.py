@@ -12,6 +12,7 @@ import polars as pl
 import pyarrow as pa
 
 from tasks.core import keys
+from tasks.core.config import scale
 from tasks.core.progress import tracked
 from tasks.core.schemas import (
     CLAIM_RESULTS,
@@ -22,7 +23,6 @@ from tasks.core.schemas import (
     REVIEWS,
     TRACE_SCORES,
     Table,
-    top,
 )
 from tasks.run.context import Context
 from tasks.run.result import StageResult
@@ -110,7 +110,7 @@ def corrected(queries: Queries, scores: Sequence[Part] | pa.Table, traces: pa.Ta
         totals, counts, changes, seen = (
             np.array(sums.pop(name), np.float64) for name in ("total", "n", "reviewed_change", "reviewed_n")
         )
-        if found := corrected_mean(totals, counts, changes, seen, top(sums["number"])):
+        if found := corrected_mean(totals, counts, changes, seen, scale(sums["number"])[1]):
             rows.append({
                 **sums,
                 "n_scored": int(counts.sum()),

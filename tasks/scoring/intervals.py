@@ -10,8 +10,9 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from tasks.core.config import scale
 from tasks.core.grades import RANGES
-from tasks.core.schemas import F64, S, top
+from tasks.core.schemas import F64, S
 from tasks.stats.intervals import Ints, Numbers, intervals, means, total
 from tasks.stats.jackknife import macro, share_of_repeats
 from tasks.store.query import Queries, Relation
@@ -36,7 +37,7 @@ def of_scores(queries: Queries, scores: Relation) -> pa.Table:
     Args:
         scores: `trace_scores` of one recipe and day.
     """
-    return of_means(queries.run("sums/question_sums", {"trace_scores": scores}), lambda number: (0.0, top(number)))
+    return of_means(queries.run("sums/question_sums", {"trace_scores": scores}), scale)
 
 
 def of_shares(queries: Queries, scores: Relation, shown: pa.Table, names: Sequence[str], *, judged: bool) -> pa.Table:
@@ -91,7 +92,7 @@ def of_repeats(questions: pa.Table) -> pa.Table:
     rows = questions.filter(pc.fill_null(questions["varied"], False))
     keys, of = _groups(rows, [*KEY, "number"])
     n, mean, variance, reach = (_numbers(rows[c]) for c in ("n_scored", "mean", "variance", "reach"))
-    most = np.array([top(number) for number in keys["number"].to_pylist()])
+    most = np.array([scale(number)[1] for number in keys["number"].to_pylist()])
     # No two values, and no more of them, have a larger standard deviation than the two ends of the scale.
     parts = {"mean": (mean, most), "spread": (np.sqrt(variance), most / math.sqrt(2)), "range": (reach, most)}
     ends = {

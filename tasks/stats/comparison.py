@@ -85,17 +85,17 @@ class Overlap:
     counts: Numbers
 
 
-def paired(totals_a: Numbers, totals_b: Numbers, counts: Numbers, top: float, *seed: str) -> Estimate:
+def paired(totals_a: Numbers, totals_b: Numbers, counts: Numbers, width: float, *seed: str) -> Estimate:
     """The mean difference over observations that both sides have.
 
-    The interval is that of a mean between −top and top. The p-value is that of the paired permutation test: whole
+    The interval is that of a mean between −width and width. The p-value is that of the paired permutation test: whole
     clusters exchange their sides, all ways up to PERMUTATIONS of them, else as many at random.
 
     Args:
         totals_a: (m,) sum of A's observations of each cluster.
         totals_b: (m,) of B's, of the same observations.
         counts: (m,) their number, at least 1 each.
-        top: Where the scale of an observation ends; it begins at 0.
+        width: Of the scale of an observation.
         seed: What draws: the same arguments give the same p-value.
     """
     m, n = len(counts), int(counts.sum())
@@ -103,11 +103,11 @@ def paired(totals_a: Numbers, totals_b: Numbers, counts: Numbers, top: float, *s
         return Estimate(0, 0, 0)
     change = totals_b - totals_a
     a, b = float(totals_a.sum() / n), float(totals_b.sum() / n)
-    low, high = interval(means(change, counts), -top, top) or (None, None)
+    low, high = interval(means(change, counts), -width, width) or (None, None)
     return Estimate(n, n, m, a, b, float(change.sum() / n), low, high, _exchange_p(totals_a, totals_b, seed))
 
 
-def unpaired(a: Sums, b: Sums, top: float, *seed: str) -> Estimate:
+def unpaired(a: Sums, b: Sums, scale: tuple[float, float], *seed: str) -> Estimate:
     """The difference of two means over different observations.
 
     The interval is put together from those of the two means (Newcombe 1998; Zou & Donner 2008, doi:10.1002/sim.3095).
@@ -115,7 +115,7 @@ def unpaired(a: Sums, b: Sums, top: float, *seed: str) -> Estimate:
     where the sides vary differently (Janssen 1997). Above `MOST_PERMUTED` clusters: Welch's t on cluster-robust errors.
 
     Args:
-        top: Where the scale of an observation ends; it begins at 0.
+        scale: Least and most that an observation can be.
         seed: What draws: the same arguments give the same p-value.
     """
     m_a, m_b = len(a.counts), len(b.counts)
@@ -124,7 +124,7 @@ def unpaired(a: Sums, b: Sums, top: float, *seed: str) -> Estimate:
     if known.a is None or known.b is None:
         return known
     difference = known.b - known.a
-    of_a, of_b = (interval(means(side.totals, side.counts), 0.0, top) for side in (a, b))
+    of_a, of_b = (interval(means(side.totals, side.counts), *scale) for side in (a, b))
     if of_a is None or of_b is None:
         return replace(known, difference=difference)
     low = difference - math.hypot(known.b - of_b[0], of_a[1] - known.a)

@@ -14,7 +14,9 @@ from tasks.core.config import Alerts
 from tasks.core.errors import ConfigError
 from tasks.core.schemas import (
     ALERTS,
+    GRADES,
     JUDGE_NOISE,
+    NIGHTLY_GRADES,
     NIGHTLY_GROUNDEDNESS,
     NIGHTLY_RELEVANCE,
     NIGHTLY_TRIAD,
@@ -236,6 +238,43 @@ def test_the_judges_noise_counts_where_it_was_measured(ctx: Context) -> None:
     assert find_alerts(over(ctx, FELL)).computed == 1
     (alert,) = alerts(ctx)
     assert alert["noise_sd"] == pytest.approx(8 * (1 / 200 + 1 / 4000) ** 0.5, abs=1e-4)
+
+
+def test_a_grade_alerts_where_its_mean_changed_and_names_the_traces_with_the_worst_grades(tmp_path: Path) -> None:
+    """Completeness falls from about 4 to 3; usefulness, which hardly ever applies, falls too, with too few traces."""
+    (tmp_path / "grader.yaml").write_text("kind: random\n")
+    ctx = context(tmp_path, recipe={"grades": {"grader": "grader.yaml"}})
+    assert ctx.grader is not None
+    at = {"recipe": ctx.recipe, "app": "shop", "generator": "large", "judge_version": ctx.judge_version}
+    for day in (DAY + timedelta(days=n) for n in range(NIGHTS + 1)):
+        put_night(ctx, day, {"large": usual(day, "large")})
+        fall = 1 if day == FELL else 0
+        means = {"completeness": 4 + (usual(day, "c") - 80) / 40 - fall, "usefulness": 1 - fall}
+        found = [
+            {**blank(NIGHTLY_GRADES), **at, "date": day, "grader_version": ctx.grader.version, "grade": grade, "n": TRACES,
+             "n_scored": n, "n_na": TRACES - n, "grade_mean": means[grade], "grade_low": means[grade] - 0.1, "grade_high": means[grade] + 0.1}
+            for grade, n in (("completeness", TRACES // 2), ("usefulness", 5))
+        ]  # fmt: skip
+        ctx.lake.write(NIGHTLY_GRADES, "night", from_rows(found, NIGHTLY_GRADES), ctx.recipe, str(day))
+    put_scores(ctx, FELL, {"a": (90, "healthy"), "b": (0, "healthy"), "c": (10, "healthy")})
+    values = {"a": 1.0, "b": 4.0, "c": None}  # c's passages have no answer
+    given = [
+        {**blank(GRADES), "date": FELL, "trace_id": t, "grader_version": ctx.grader.version, "grade": "completeness",
+         "extractor_version": ctx.extractor.version, "status": "na" if v is None else "scored", "value": v, "engine": "none"}
+        for t, v in values.items()
+    ]  # fmt: skip
+    ctx.lake.write(GRADES, "p", from_rows(given, GRADES), ctx.grader.version, str(FELL))
+    find_alerts(over(ctx, FELL))
+    (alert,) = alerts(ctx)
+    assert (alert["number"], alert["direction"]) == ("grade_completeness", "down")
+    assert alert["change_low"] < -1 < alert["change_high"]
+    assert alert["worst_trace_ids"] == ["a", "b"]
+    assert find_alerts(over(ctx, FELL)).computed == 0
+
+
+def test_the_smallest_change_is_a_hundredth_of_the_scale() -> None:
+    numbers = ("groundedness", "faithfulness", "grade_completeness", "grade_faithfulness")
+    assert [Alerts().least(number) for number in numbers] == [1.0, 0.01, 0.04, 0.01]
 
 
 @pytest.mark.parametrize(

@@ -45,8 +45,8 @@ def test_a_side_does_not_differ_from_itself(clusters: list[tuple[int, int, int]]
     assert found.high is not None
     assert found.low < 0 < found.high  # a question that was not drawn might differ
     same = Sums(a, n, a**2)
-    assert unpaired(same, same, 300, "seed").difference == 0
-    assert unpaired(same, same, 300, "seed").p == pytest.approx(1)
+    assert unpaired(same, same, (0, 300), "seed").difference == 0
+    assert unpaired(same, same, (0, 300), "seed").p == pytest.approx(1)
 
 
 @settings(max_examples=25, deadline=None)
@@ -69,7 +69,7 @@ def test_few_pairs_are_exchanged_in_every_way() -> None:
 
 def test_two_samples_change_sides_in_every_way() -> None:
     """1, 2, 3 against 11, 12, 13: of the 6-over-3 = 20 ways, the one that is and its mirror image are furthest apart."""
-    found = unpaired(sums([[1], [2], [3]]), sums([[11], [12], [13]]), 100, "seed")
+    found = unpaired(sums([[1], [2], [3]]), sums([[11], [12], [13]]), (0, 100), "seed")
     assert (found.n_a, found.n_b, found.a, found.b, found.difference) == (3, 3, 2, 12, 10)
     assert found.p == pytest.approx(2 / 20)
 
@@ -79,17 +79,17 @@ def test_too_little_has_no_interval_and_nothing_no_mean() -> None:
     assert (one.difference, one.low, one.p) == (2, None, None)
     none = paired(np.array([]), np.array([]), np.array([]), 100, "seed")
     assert (none.n_a, none.a, none.difference) == (0, None, None)
-    lone = unpaired(sums([[1]]), sums([[3], [5]]), 100, "seed")
+    lone = unpaired(sums([[1]]), sums([[3], [5]]), (0, 100), "seed")
     assert (lone.difference, lone.low, lone.p) == (3, None, None)
-    empty = unpaired(sums([]), sums([[3], [5]]), 100, "seed")
+    empty = unpaired(sums([]), sums([[3], [5]]), (0, 100), "seed")
     assert (empty.a, empty.b, empty.difference) == (None, 4, None)
 
 
 def test_sides_that_do_not_vary() -> None:
     """1, 1 against 2, 2: of the 4-over-2 = 6 ways, the one that is and its mirror image are furthest apart."""
-    flat = unpaired(sums([[1], [1]]), sums([[2], [2]]), 2, "seed")
+    flat = unpaired(sums([[1], [1]]), sums([[2], [2]]), (0, 2), "seed")
     assert flat.p == pytest.approx(2 / 6)
-    assert unpaired(sums([[1], [1]]), sums([[1], [1]]), 2, "seed").p == 1
+    assert unpaired(sums([[1], [1]]), sums([[1], [1]]), (0, 2), "seed").p == 1
 
 
 def test_the_ends_of_two_samples_by_hand() -> None:
@@ -98,7 +98,7 @@ def test_the_ends_of_two_samples_by_hand() -> None:
     The difference −0.6 reaches down to −0.6 − √((0.2 − 0.031)² + (0.969 − 0.8)²) = −0.839, and up to
     −0.6 + √((0.663 − 0.2)² + (0.8 − 0.337)²) = 0.055.
     """
-    found = unpaired(sums([[1], [1], [1], [1], [0]]), sums([[1], [0], [0], [0], [0]]), 1, "seed")
+    found = unpaired(sums([[1], [1], [1], [1], [0]]), sums([[1], [0], [0], [0], [0]]), (0, 1), "seed")
     assert (found.low, found.high) == pytest.approx((-0.839, 0.055), abs=0.001)
 
 
@@ -111,7 +111,10 @@ def test_many_clusters_agree_with_the_limit(m: int) -> None:
     by_pairs, t = paired(a, b, ones, 100, "seed"), stats.ttest_rel(b, a)
     assert by_pairs.p == pytest.approx(t.pvalue, abs=0.02)
     assert (by_pairs.low, by_pairs.high) == pytest.approx(t.confidence_interval(), abs=0.02)
-    apart, welch = unpaired(Sums(a, ones, a**2), Sums(b, ones, b**2), 100, "s"), stats.ttest_ind(b, a, equal_var=False)
+    apart, welch = (
+        unpaired(Sums(a, ones, a**2), Sums(b, ones, b**2), (0, 100), "s"),
+        stats.ttest_ind(b, a, equal_var=False),
+    )
     assert apart.p == pytest.approx(welch.pvalue, abs=0.02)
     assert (apart.low, apart.high) == pytest.approx(welch.confidence_interval(), abs=0.02)
 
@@ -136,7 +139,7 @@ def test_in_simulation_interval_and_p_hold_what_they_say() -> None:
             if pairs:  # the same number of observations, each moved by something with mean 0
                 found = paired(x.totals, x.totals + y.totals / y.counts * x.counts, x.counts, 100, str(i))
             else:
-                found = unpaired(x, y, 100, str(i))
+                found = unpaired(x, y, (0, 100), str(i))
             assert found.low is not None
             assert found.high is not None
             held += found.low <= 0 <= found.high

@@ -1,33 +1,53 @@
 -- grain: one number of one app, generator and question, over the traces that two recipes have scored
--- inputs: trace_scores
+-- inputs: trace_scores, recipes, grades
 -- parameters: $recipe_a, $recipe_b; $app, $first, $last (null: all)
 -- A trace enters the sums where it has the number under both; where it has it under one of them, it is counted.
--- Old rows have no question_id: each is then a question of its own.
-WITH score AS (
-    UNPIVOT (
-        SELECT
-            recipe,
-            date,
-            trace_id,
-            app,
-            generator,
-            coalesce(question_id, trace_id) AS question,
-            groundedness_score AS groundedness,
-            faithfulness,
-            utilization,
-            context_relevance,
-            answer_relevance,
-            answerability,
-            citation_groundedness
-        FROM trace_scores
-        WHERE
-            recipe IN ($recipe_a, $recipe_b)
-            AND coalesce(app = $app::VARCHAR, TRUE)
-            AND coalesce(date >= $first::DATE, TRUE)
-            AND coalesce(date <= $last::DATE, TRUE)
+-- Old rows have no question_id: each is then a question of its own. Grades are those of each recipe's grader.
+WITH trace AS (
+    SELECT *, coalesce(question_id, trace_id) AS question
+    FROM trace_scores
+    WHERE
+        recipe IN ($recipe_a, $recipe_b)
+        AND coalesce(app = $app::VARCHAR, TRUE)
+        AND coalesce(date >= $first::DATE, TRUE)
+        AND coalesce(date <= $last::DATE, TRUE)
+),
+score AS (
+    FROM (
+        UNPIVOT (
+            SELECT
+                recipe,
+                date,
+                trace_id,
+                app,
+                generator,
+                question,
+                groundedness_score AS groundedness,
+                faithfulness,
+                utilization,
+                context_relevance,
+                answer_relevance,
+                answerability,
+                citation_groundedness
+            FROM trace
+        )
+        ON groundedness, faithfulness, utilization, context_relevance, answer_relevance, answerability, citation_groundedness
+        INTO NAME number VALUE score
     )
-    ON groundedness, faithfulness, utilization, context_relevance, answer_relevance, answerability, citation_groundedness
-    INTO NAME number VALUE score
+    UNION ALL BY NAME
+    SELECT
+        recipe,
+        date,
+        trace_id,
+        trace.app,
+        trace.generator,
+        trace.question,
+        'grade_' || g.grade AS number,
+        g.value AS score
+    FROM trace
+    JOIN recipes AS r USING (recipe)
+    JOIN grades AS g USING (grader_version, extractor_version, date, trace_id)
+    WHERE g.value IS NOT NULL
 ),
 scored AS (
     SELECT date, trace_id FROM trace_scores WHERE recipe = $recipe_a

@@ -165,6 +165,8 @@ def _judge_variance(reader: Reader, recipe: Row, number: str) -> tuple[float | N
 
     The judges of a cascade make their noise independently of each other: their variances add up.
     """
+    if number.startswith("grade_"):
+        return None, "The noise of a grader is not measured"
     rows = select(reader, "compare/noise", recipe=recipe["recipe"])
     judge = recipe["judge_name"]
     if not {*recipe["judge_versions"]} <= {*rows["judge_version"]}:

@@ -9,7 +9,7 @@ import polars as pl
 
 from tasks.analysis.compare.results import NUMBERS, Group
 from tasks.analysis.frames import by_question, groups
-from tasks.core.schemas import top
+from tasks.core.config import scale
 from tasks.stats.comparison import Estimate, Sums, paired, repeat_variance, unpaired
 from tasks.stats.intervals import Numbers
 
@@ -39,7 +39,7 @@ def pair_estimate(rows: pl.DataFrame, number: str, *seed: str) -> Estimate:
     """
     found = by_question(rows.filter(pl.col("n") > 0), "total_a", "total_b", "n")
     a, b, n = arrays(found, "total_a", "total_b", "n")
-    return paired(a, b, n, top(number), number, *seed)
+    return paired(a, b, n, _width(number), number, *seed)
 
 
 def grouped(
@@ -98,10 +98,10 @@ class Populations:
     def estimate(self, a: pl.DataFrame, b: pl.DataFrame, number: str, *seed: str) -> Estimate:
         """The difference in one number; rows of that number."""
         if not self.pairs:
-            return unpaired(sums_of(a), sums_of(b), top(number), number, *seed)
+            return unpaired(sums_of(a), sums_of(b), scale(number), number, *seed)
         found = by_question(_shared_questions(a, b).with_columns(one=1), "mean", "mean_b", "one")
         mean_a, mean_b, n = arrays(found, "mean", "mean_b", "one")
-        return paired(mean_a, mean_b, n, top(number), number, *seed)
+        return paired(mean_a, mean_b, n, _width(number), number, *seed)
 
     def sizes(self) -> tuple[float, float]:
         """How many independent traces of each arm would give its mean the variance that it has from noise."""
@@ -116,6 +116,11 @@ class Populations:
         """Variance of one trace among those of the same question, app and generator, in each arm."""
         a, b = (repeat_variance(Sums(*arrays(rows, "total", "n", "squares"))) for rows in self.main)
         return a, b
+
+
+def _width(number: str) -> float:
+    least, most = scale(number)
+    return most - least
 
 
 def _means(rows: pl.DataFrame) -> pl.DataFrame:

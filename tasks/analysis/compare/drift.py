@@ -11,7 +11,7 @@ from tasks.analysis.compare.arms import Arm, definition_changes
 from tasks.analysis.compare.differences import arrays, only, pair_estimate, sums_of
 from tasks.analysis.compare.results import Drift
 from tasks.analysis.frames import by_question, groups, select, total
-from tasks.core.schemas import top
+from tasks.core.config import scale
 from tasks.run.selectors import Filters, Row
 from tasks.stats.comparison import Overlap, product_change, unpaired
 from tasks.store.warehouse import Reader
@@ -89,7 +89,7 @@ def _drift(
     old, new = sums_of(before), sums_of(after)
     return Drift(
         name=name,
-        total=unpaired(old, new, top(number), number, *seed),
+        total=unpaired(old, new, scale(number), number, *seed),
         product=product_change(old, new, beside, place),
         judge=pair_estimate(overlap, number, *seed),
         place=place,

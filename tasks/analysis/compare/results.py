@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import date
 
+from tasks.core.grades import GRADES
 from tasks.run.selectors import Filters, Row
 from tasks.stats.agreement import Agreement
 from tasks.stats.comparison import Estimate
@@ -11,7 +12,7 @@ from tasks.stats.gains import Gain
 
 NUMBERS = (
     "groundedness", "faithfulness", "utilization", "context_relevance", "answer_relevance", "answerability",
-    "citation_groundedness",
+    "citation_groundedness", *(f"grade_{grade}" for grade in GRADES),
 )  # fmt: skip
 MAIN = ("groundedness", "citation_groundedness")  # the first that both arms have; noise is measured of these
 OUTCOMES = ("supported", "partially_supported", "unsupported", "contradicted", "abstained", "unjudged", "na")

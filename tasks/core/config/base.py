@@ -20,6 +20,7 @@ from pydantic import (
 )
 
 from tasks.core.errors import ConfigError
+from tasks.core.grades import RANGES
 from tasks.core.paths import CONFIG, ObjectUrl
 
 # As S3 allows them; a prefix must also be a path for DuckDB and for copies on a disk.
@@ -78,7 +79,26 @@ TraceScore = Literal[
     "context_relevance",
     "answer_relevance",
 ]
-Number = Literal[TraceScore, "answerability"]
+Number = Literal[
+    TraceScore,
+    "answerability",
+    "grade_answer_relevancy",
+    "grade_completeness",
+    "grade_faithfulness",
+    "grade_usefulness",
+    "grade_positive_acceptance",
+    "grade_negative_rejection",
+]
+SCALES: Mapping[str, tuple[float, float]] = {
+    "groundedness": (0, 100),
+    **{f"grade_{grade}": ends for grade, ends in RANGES.items()},
+}
+"""Least and most value of the numbers that are not from 0 to 1."""
+
+
+def scale(number: str) -> tuple[float, float]:
+    """Least and most value of a nightly number."""
+    return SCALES.get(number, (0.0, 1.0))
 
 
 Passing = Literal[

@@ -7,7 +7,7 @@ from typing import Annotated, Any, Literal, Self, get_args
 
 from pydantic import Field, ValidationInfo, field_validator, model_validator
 
-from tasks.core.config.base import ConfigPath, LakePlace, Number, Passing, Settings, Share, placed
+from tasks.core.config.base import ConfigPath, LakePlace, Number, Passing, Settings, Share, placed, scale
 from tasks.core.config.names import RecipeFile, SourceFile
 from tasks.core.config.recipe import Recipe
 
@@ -84,12 +84,13 @@ class Alerts(Settings):
     """Which numbers are watched, which changes raise an alert, and where alerts are sent.
 
     Attributes:
-        numbers: Watched numbers of each app and generator; all by default.
+        numbers: Watched numbers of each app and generator; all by default. `grade_…` are means of the grades, where the
+            recipe names a grader.
         nights: Maximum of nights in the comparison.
         least_nights: Minimum of nights in the comparison; with fewer, no alert fires.
         least_traces: Leaves out nights with fewer scored traces.
-        least_change: Smallest change that raises an alert, by number and in its unit. The default is 1 for groundedness
-            (0 to 100) and 0.01 for the others.
+        least_change: Smallest change that raises an alert, by number and in its unit. The default is a hundredth of the
+            scale: 1 for groundedness (0 to 100), 0.04 for grades from 1 to 5, and 0.01 for the others.
         false_alerts: Budget of false alerts per recipe and year, on average, over all of its numbers.
         notify: Where alerts are sent: `env:NAME` or `file:PATH`, an environment variable or file with Apprise URLs,
             separated by white space. URLs contain secrets, so they do not belong here.
@@ -138,7 +139,8 @@ class Alerts(Settings):
     def least(self, number: str) -> float:
         """The smallest change of a number that raises an alert."""
         given = (least for name, least in self.least_change.items() if name == number)
-        return next(given, 1.0 if number == "groundedness" else 0.01)
+        low, high = scale(number)
+        return next(given, (high - low) / 100)
 
 
 class Retention(Settings):

@@ -3,7 +3,7 @@
 Every column carries its description as field metadata; a table's `grain` says what one row of it is.
 """
 
-from tasks.core.schemas.columns import CHUNK, CITATION, EVIDENCE, F64, I64, RATING, TS, S, Table, col, top
+from tasks.core.schemas.columns import CHUNK, CITATION, EVIDENCE, F64, I64, RATING, TS, S, Table, col
 from tasks.core.schemas.judging import ASK_REPLIES, CLAIMS, GRADES, PAIRS, RELEVANCE, VERDICTS
 from tasks.core.schemas.nightly import (
     NIGHTLY_CITATIONS,
@@ -46,5 +46,5 @@ __all__ = [
     "NIGHTLY_GROUNDEDNESS", "NIGHTLY_PATTERNS", "NIGHTLY_RELEVANCE", "NIGHTLY_REPEATS",
     "NIGHTLY_SESSIONS", "NIGHTLY_SLICES", "NIGHTLY_TRIAD", "NIGHTLY_TRUST", "NIGHTLY_UTILIZATION", "NIGHTLY_WATERFALL", "PAIRS", "PROMOTIONS", "QUARANTINE", "RATING", "RECIPES",
     "REDACTIONS", "RELEVANCE", "REVIEWS", "RUNS", "SAMPLES", "SOURCES", "TABLES", "TRACES", "TRACE_GRACE", "TRACE_SCORES",
-    "TS", "VERDICTS", "WATERFALL", "WRITE_BACKS", "S", "Table", "col", "top",
+    "TS", "VERDICTS", "WATERFALL", "WRITE_BACKS", "S", "Table", "col",
 ]  # fmt: skip

@@ -94,8 +94,3 @@ def ends(prefix: str, unless: str = "null with fewer than two") -> "list[pa.Fiel
         col(f"{prefix}_low", F64, f"Lower end of its 95% interval over questions; {unless}."),
         col(f"{prefix}_high", F64, "Upper end of the interval."),
     ]
-
-
-def top(number: str) -> float:
-    """The upper end of a nightly number's scale, which starts at 0."""
-    return 100.0 if number == "groundedness" else 1.0

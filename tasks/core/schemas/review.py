@@ -121,7 +121,7 @@ ALERTS = Table(
         col("date", pa.date32(), "Night of the alert.", null=False),
         APP,
         GENERATOR,
-        col("number", S, "The changed number: `groundedness`, `faithfulness`, `citation_groundedness`, `utilization`, `context_relevance`, `answer_relevance` or `answerability`.", null=False),
+        col("number", S, "The changed number: `groundedness`, `faithfulness`, `citation_groundedness`, `utilization`, `context_relevance`, `answer_relevance`, `answerability` or `grade_…`, a grade.", null=False),
         col("direction", S, "`down` or `up`.", null=False),
         col("since", pa.date32(), "First of the changed nights.", null=False),
         col("nights", I32, "Number of changed nights, up to `date`.", null=False),

@@ -6,11 +6,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import yaml
 from conftest import Command, Ended
-from kit.two_judges import NASTY, NEW, OLD, SECOND, C, S, U, judge, night, traces, two_days
+from kit.two_judges import BEYOND_LABELS, NASTY, NEW, OLD, SECOND, STAGES, C, S, U, judge, night, traces, two_days
 from kit.worlds import FIRST, World, make_world, write
 
 from tasks.analysis import noise
+from tasks.judging.grades import grade_answers
 from tasks.publish import publish
 from tasks.run.build import build_context
 
@@ -227,6 +229,50 @@ def test_a_word_that_could_be_two_things(tmp_path: Path, command: Command) -> No
     code, _, err = command("large", "small", "--config", world.config)
     assert (code, "large could be judge:large or generator:large. Give it with its kind." in err) == (2, True)
     assert found(command, "generator:large", "small", "--config", world.config)["pairing"] == "questions"
+
+
+def test_grades_are_compared_like_other_numbers(tmp_path: Path, command: Command) -> None:
+    """On the same traces grader b gives completeness 3 where a gives 5, and faithfulness 0 where a gives 1.
+
+    Six questions of two traces each all move alike: the p-value of 2^6 exchanges is 2/64. b calls answer relevancy N/A,
+    so it has no difference. Neither has usefulness, which is N/A under both.
+    """
+    world = make_world(tmp_path)
+    judge(world.out / "new.yaml", NEW, 2)
+    write(tmp_path / "logs" / "a.jsonl", traces(FIRST, 0))
+    grades = {
+        "a": {"answer_relevancy": 5, "completeness": 5, "faithfulness": 1, "usefulness": None},
+        "b": {"answer_relevancy": None, "completeness": 3, "faithfulness": 0, "usefulness": None},
+    }
+    config = yaml.safe_load(world.config.read_text())
+    for name, given in grades.items():
+        (world.out / f"grader-{name}.yaml").write_text(yaml.safe_dump({"kind": "constant", "grades": given}))
+        grader = {"grader": f"out/grader-{name}.yaml"}
+        path = world.config.with_name(f"{name}.yaml")
+        recipe = {**config["recipe"], "judge": "out/new.yaml", "name": name, "grades": grader}
+        path.write_text(yaml.safe_dump({**config, "recipe": recipe}))
+        ctx = build_context(path, FIRST, FIRST)
+        for stage in (*STAGES, grade_answers):
+            if stage not in BEYOND_LABELS:
+                stage(ctx)
+    publish.publish_warehouse(ctx)
+    where = ("--config", world.config)
+    result = found(command, "recipe:a", "recipe:b", "--number", "grade_completeness", *where)
+    changes = {g["number"]: g["estimate"]["difference"] for g in result["estimates"]}
+    assert changes == {"groundedness": 0, "faithfulness": 0, "utilization": 0, "grade_completeness": -2,
+                       "grade_faithfulness": -1, "grade_positive_acceptance": -1}  # fmt: skip
+    main = result["main"]
+    assert (main["a"], main["b"], main["n_a"], main["questions"]) == (5, 3, 12, 6)
+    assert -4 <= main["low"] < -2 < main["high"] <= 4
+    assert main["p"] == pytest.approx(2 / 64)
+    assert [g["estimate"]["difference"] for g in result["by_generator"]] == [-2, -2]
+    assert result["signal"][0]["note"] == "The noise of a grader is not measured"
+    generators = found(command, "large", "small", "--recipe", "b", *where)
+    assert estimate(generators, "grade_completeness")["difference"] == 0
+    assert (
+        "Grade completeness by generator"
+        in command("recipe:a", "recipe:b", "--number", "grade_completeness", *where)[1]
+    )
 
 
 def test_a_judge_that_repeats_itself_has_no_noise_to_divide_by(tmp_path: Path, command: Command) -> None:
