@@ -90,6 +90,7 @@ MEANINGS = {
     "reviewed_claims.judge_status": "`status` of `claim_results`.",
     "reviewed_claims.judge": "The judge's label; null unless judged.",
     "reviewed_claims.judge_misused": "Whether the judge calls it misused.",
+    "reviewed_claims.to_check": "Whether the judge supports it and it shows a failure pattern.",
     "reviewed_claims.adjudicated": "Whether an adjudicator's label decides.",
     "reviewed_claims.disputed": "Whether its reviewers gave different labels, and no adjudicator has settled it.",
     "reviewed_claims.votes": "The latest label of each reviewer, then the adjudicator's.",

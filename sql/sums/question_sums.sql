@@ -2,8 +2,8 @@
 -- inputs: trace_scores of one recipe and day
 -- The sums behind the intervals of nightly means and shares (docs/methods.md#noise-and-confidence). Per question, in
 -- any order:
--- traces that have the number (n), and their sum (total). Of misuses n counts judged claims. `questions` counts the
--- questions with these sums.
+-- traces that have the number (n), and their sum (total). Of misuses n counts judged claims, and of claims to check
+-- supported ones. `questions` counts the questions with these sums.
 WITH question AS MATERIALIZED (
     SELECT
         date,
@@ -19,6 +19,7 @@ WITH question AS MATERIALIZED (
         {'n': count(citation_recall), 'total': sum(citation_recall)} AS citation_recall,
         {'n': count(citation_precision), 'total': sum(citation_precision)} AS citation_precision,
         {'n': sum(claims_judged), 'total': sum(claims_misused)} AS misused,
+        {'n': sum(claims_supported), 'total': sum(claims_to_check)} AS to_check,
         count(diagnosis) AS diagnosed,
         count(*) FILTER (diagnosis = 'retrieval') AS diagnosis_retrieval,
         count(*) FILTER (diagnosis = 'generator') AS diagnosis_generator,
@@ -42,7 +43,8 @@ night AS (
         list(citation_groundedness) FILTER (citation_groundedness.n > 0) AS citation_groundedness,
         list(citation_recall) FILTER (citation_recall.n > 0) AS citation_recall,
         list(citation_precision) FILTER (citation_precision.n > 0) AS citation_precision,
-        list(misused) FILTER (misused.n > 0) AS misused
+        list(misused) FILTER (misused.n > 0) AS misused,
+        list(to_check) FILTER (to_check.n > 0) AS to_check
     FROM question
     GROUP BY date, app, generator
 ),
@@ -67,7 +69,7 @@ SELECT
 FROM (
     UNPIVOT night
     ON groundedness, faithfulness, utilization, answer_relevance, context_relevance, answerability, citation_groundedness,
-        citation_recall, citation_precision, misused
+        citation_recall, citation_precision, misused, to_check
     INTO NAME number VALUE sums
 )
 UNION ALL

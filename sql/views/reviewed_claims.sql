@@ -103,6 +103,7 @@ SELECT
     claim_results.status AS judge_status,
     claim_results.label AS judge,
     claim_results.misused AS judge_misused,
+    claim_results.to_check,
     claim_results.confidence,
     claim_results.p_supported,
     claim_results.p_contradicted,

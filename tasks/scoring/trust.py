@@ -6,11 +6,13 @@ Left out: which labels of people count (`sql/views/reviewed_claims.sql`), and ho
 
 from typing import Any
 
+import numpy as np
 import polars as pl
 import pyarrow as pa
 
 from tasks.core.schemas import NIGHTLY_TRUST
 from tasks.stats import agreement
+from tasks.stats.intervals import interval, mean_of
 from tasks.store.lake import from_rows
 
 UNSURE = 0.6  # a label that its judge gives a lower probability is near the threshold
@@ -36,6 +38,8 @@ def trust(scores: pl.DataFrame, results: pl.DataFrame, reviewed: pl.DataFrame) -
             "n_labels": mine.height,
             "n_questions": mine["question"].n_unique(),
             **_agreement(mine),
+            **_wrong(mine, "to_check", marked=True),
+            **_wrong(mine, "unmarked", marked=False),
             "n_claims": of_night["confidence"].count(),
             "n_unsure": of_night.filter(pl.col("confidence") < UNSURE).height,
             "n_unread": of_night.filter(abstained_for="language").height,
@@ -55,3 +59,16 @@ def _agreement(labeled: pl.DataFrame) -> dict[str, Any]:
         for name, its in (("accuracy", found.accuracy), ("kappa", found.kappa))
         for end, value in (("", its.value), ("_low", its.low), ("_high", its.high))
     }
+
+
+def _wrong(labeled: pl.DataFrame, name: str, *, marked: bool) -> dict[str, Any]:
+    """How many of the supported claims with (`marked`) or without a failure pattern people do not call supported."""
+    supported = labeled.filter(pl.col("judge") == "supported", pl.col("to_check") == marked)
+    wrong = (supported["people"] != "supported").to_numpy()
+    found: dict[str, Any] = {f"n_{name}": len(wrong), f"n_{name}_wrong": int(wrong.sum())}
+    if len(wrong):
+        questions = np.unique(supported["question"].to_numpy(), return_inverse=True)[1]
+        low, high = interval(mean_of(wrong, questions)) or (None, None)
+        share = {"": float(wrong.mean()), "_low": low, "_high": high}
+        found |= {f"{name}_wrong_share{end}": value for end, value in share.items()}
+    return found

@@ -55,7 +55,7 @@ SESSIONS = pa.schema([
 REVIEWED_CLAIMS = pa.schema([
     *[TABLES["claim_results"].schema.field(n) for n in ("recipe", "date", "trace_id", "claim_id")],
     *[(n, pa.string()) for n in ("outcome", "people", "judge")],
-    *[(n, pa.bool_()) for n in ("random", "people_misused", "judge_misused", "adjudicated", "disputed")],
+    *[(n, pa.bool_()) for n in ("random", "people_misused", "judge_misused", "to_check", "adjudicated", "disputed")],
     ("n_reviewers", pa.int64()),
     ("votes", pa.list_(pa.struct([("reviewer", pa.string()), ("label", pa.string()), ("adjudicated", pa.bool_())]))),
 ])  # fmt: skip

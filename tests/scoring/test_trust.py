@@ -1,5 +1,6 @@
 """How far a judge agrees with people on an app's claims, of how many labels, and how often it is unsure itself."""
 
+from collections.abc import Sequence
 from datetime import date
 from typing import Any
 
@@ -20,8 +21,12 @@ RESULTS = pl.DataFrame(
 REVIEWED = {"app": pl.String, "question": pl.String, "random": pl.Boolean, "judge": pl.String, "people": pl.String}
 
 
-def rows(*reviewed: tuple[str, str, bool, str | None, str | None]) -> dict[str, dict[str, Any]]:
-    found = trust(SCORES, RESULTS, pl.DataFrame(reviewed, schema=REVIEWED, orient="row"))
+def rows(
+    *reviewed: tuple[str, str, bool, str | None, str | None], marked: Sequence[bool] = ()
+) -> dict[str, dict[str, Any]]:
+    labeled = pl.DataFrame(reviewed, schema=REVIEWED, orient="row")
+    to_check = pl.Series("to_check", marked or [False] * len(reviewed), pl.Boolean)
+    found = trust(SCORES, RESULTS, labeled.with_columns(to_check))
     return {row["app"]: row for row in found.to_pylist()}
 
 
@@ -69,3 +74,31 @@ def test_picked_claims_and_those_without_both_labels_are_left_out() -> None:
         ("docs", "q", True, "supported", "supported"),
     )
     assert (found["docs"]["n_labels"], found["docs"]["accuracy"]) == (1, None)  # people gave one side only
+
+
+def test_people_check_supported_claims_with_and_without_a_pattern() -> None:
+    """With one: of 3, a person calls one unsupported and one partly supported, 2/3. Without: of 2, none is wrong.
+
+    The third column is no label of a random draw, and the judge itself does not support the last claim.
+    """
+    labels = [
+        ("docs", "q1", True, "supported", "unsupported"),
+        ("docs", "q1", True, "supported", "supported"),
+        ("docs", "q2", True, "supported", "partially_supported"),
+        ("docs", "q3", True, "supported", "supported"),
+        ("docs", "q4", True, "supported", "supported"),
+        ("docs", "q4", False, "supported", "unsupported"),
+        ("docs", "q5", True, "unsupported", "unsupported"),
+    ]
+    found = rows(*labels, marked=[True, True, True, False, False, True, False])
+    row = found["docs"]
+    assert (row["n_to_check"], row["n_to_check_wrong"], row["n_unmarked"], row["n_unmarked_wrong"]) == (3, 2, 2, 0)
+    assert row["to_check_wrong_share"] == pytest.approx(2 / 3)
+    assert row["to_check_wrong_share_low"] < 2 / 3 < row["to_check_wrong_share_high"]
+    assert row["unmarked_wrong_share"] == row["unmarked_wrong_share_low"] == 0 < row["unmarked_wrong_share_high"]
+    assert (found["shop"]["n_to_check"], found["shop"]["to_check_wrong_share"]) == (0, None)
+
+
+def test_one_question_gives_no_interval() -> None:
+    row = rows(("docs", "q", True, "supported", "unsupported"), marked=[True])["docs"]
+    assert (row["to_check_wrong_share"], row["to_check_wrong_share_low"]) == (1, None)

@@ -33,6 +33,8 @@ def site(out: Path) -> Path:
         ],
     )  # fmt: skip
     nightly(rows)
+    rows.tables["nightly_groundedness"][0] |= {"claims_supported": 8, "claims_to_check": 2, "to_check_share": 0.25, "to_check_share_low": 0.125, "to_check_share_high": 0.5}  # fmt: skip
+    rows.add("nightly_trust", recipe=RECIPE, date=NIGHT, judge_version=JUDGE, app="<i>support", n_to_check=3, n_to_check_wrong=2, to_check_wrong_share=0.67)  # fmt: skip
     ident = {"recipe": RECIPE, "date": NIGHT, "claim_id": claim_id("t", EXTRACTOR, 0), "trace_id": "t"}
     rows.add("claim_patterns", **ident, pattern="ghost_number", answer_spans=[{"start": 10, "end": 12}])
     place = {"chunk_id": "c<1>", "start": 0, "end": 24}
@@ -76,6 +78,11 @@ def test_the_night_page_counts_each_pattern_that_was_looked_for(tmp_path: Path) 
     assert "50.0% [9.4, 90.5]" in texts[0] or "50.0% [9.5, 90.5]" in texts[0]
     assert "and 3 not judged" in texts[0]
     assert texts[1].startswith("0")
+    assert texts[2] == "2 25.0% [12.5, 50.0] of supported"
+    assert section.one("table").all("td")[2].one("a").attrs["href"].startswith("explorer.html#label=to_check")
+    labels = section.all("p", "note")[-1].words()
+    assert labels.startswith("<i>support: Of the claims")
+    assert "2 of 3 with a pattern (0.67)" in labels
 
 
 def test_a_night_on_which_none_were_looked_for_says_so(tmp_path: Path) -> None:

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from tasks.publish.report.text import number, percent, plural
+from tasks.publish.report.text import count, number, percent, plural
 
 WIDE = 0.2  # an interval of the balanced accuracy from end to end: ± 10 points
 POOR = 0.6
@@ -29,6 +29,8 @@ class Trust:
         command: What to run for more labels; None where there are enough.
         poor: Its balanced accuracy is below 0.6, near guessing.
         rest: Further sentences: its doubt, its languages, its noise.
+        patterns: How often people disagree where it supports a claim, with and without a failure pattern; empty if they
+            labeled none with a pattern.
     """
 
     app: str
@@ -39,6 +41,7 @@ class Trust:
     command: str | None
     poor: bool
     rest: tuple[str, ...]
+    patterns: str
 
 
 def trust(row: Mapping[str, Any], option: str = "") -> Trust:
@@ -62,7 +65,8 @@ def trust(row: Mapping[str, Any], option: str = "") -> Trust:
     known = _with_interval(row, "accuracy")
     poor = row["accuracy"] is not None and row["accuracy"] < POOR
     wanted = None if state == "checked" else command
-    return Trust(row["app"], state, known, agreement, _needed(row), wanted, poor, tuple(_rest(row, option)))
+    rest = tuple(_rest(row, option))
+    return Trust(row["app"], state, known, agreement, _needed(row), wanted, poor, rest, _patterns(row))
 
 
 def _state(row: Mapping[str, Any]) -> State:
@@ -96,6 +100,20 @@ def _rest(row: Mapping[str, Any], option: str) -> list[str]:
         again = f"{percent(row['noise'])} of {plural(row['noise_n'], 'request')}"
         found.append(f"Asked again, it gives the same label to {again}.")
     return found
+
+
+def _patterns(row: Mapping[str, Any]) -> str:
+    if not row["n_to_check"]:
+        return ""
+    wrong = [
+        f"{count(row[f'n_{name}_wrong'])} of {count(row[f'n_{name}'])} {kind}"
+        f" ({_with_interval(row, f'{name}_wrong_share')})"
+        for name, kind in (("to_check", "with a pattern"), ("unmarked", "without one"))
+        if row[f"n_{name}"]
+    ]
+    return (
+        f"Of the claims that the judge supports and that people labeled, people disagree on {', and on '.join(wrong)}."
+    )
 
 
 def _with_interval(row: Mapping[str, Any], name: str) -> str:

@@ -14,7 +14,7 @@ from tasks.publish.report.site import build
 ROW = {
     "app": "support", "n_labels": 0, "n_questions": 0, "accuracy": None, "accuracy_low": None, "accuracy_high": None,
     "kappa": None, "kappa_low": None, "kappa_high": None, "n_claims": 40, "n_unsure": 10, "n_unread": 0, "noise": None,
-    "noise_n": None,
+    "noise_n": None, "n_to_check": 0, "n_unmarked": 0,
 }  # fmt: skip
 NUMBERS = {
     "accuracy": 0.8,
@@ -64,6 +64,21 @@ def test_labels_of_one_side_give_no_accuracy() -> None:
         "On 12 claims of 1 question that people labeled, all are supported or none is: that gives no accuracy. Label 30"
         " more answers:"
     )
+
+
+def test_people_s_labels_of_claims_with_and_without_a_pattern() -> None:
+    ends = {"to_check_wrong_share": 0.5, "to_check_wrong_share_low": 0.25, "to_check_wrong_share_high": 0.75}
+    row = {**LABELED, "n_to_check": 8, "n_to_check_wrong": 4, **ends}
+    start = (
+        "Of the claims that the judge supports and that people labeled, people disagree on 4 of 8 with a pattern"
+        " (0.50 [0.25, 0.75])"
+    )
+    assert trust(row).patterns == f"{start}."
+    rest = {"unmarked_wrong_share": 0.1, "unmarked_wrong_share_low": None, "unmarked_wrong_share_high": None}
+    assert trust({**row, "n_unmarked": 10, "n_unmarked_wrong": 1, **rest}).patterns == (
+        f"{start}, and on 1 of 10 without one (0.10)."
+    )
+    assert trust({**LABELED, "n_unmarked": 10, "n_unmarked_wrong": 1, **rest}).patterns == ""
 
 
 def test_the_name_of_an_app_is_quoted_for_a_shell() -> None:
