@@ -60,7 +60,7 @@ def estimated(ctx: Context, of: Ask, found: Estimate) -> doc.Document:
         ("minutes, about", "no measured rate yet" if found.minutes is None else number(found.minutes, 1)),
     ]
     days = f"{ctx.first} to {ctx.last}"
-    cost = doc.table(f"{days}, by the model of {of.judge}", ("", ""), rows)
+    cost = doc.table(f"{days}, by the model of {of.judge}", ("", "estimate"), rows)
     note = doc.Note("Nothing was changed.")
     return doc.Document("compare", of.task, (), "", (), (doc.Section("cost", "Cost", (cost, note)),))
 
