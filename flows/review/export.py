@@ -23,6 +23,7 @@ WRITERS = {
     "label-studio": review_formats.label_studio,
     "html": labeling.page,
 }
+GRADED = ("jsonl", "csv")  # formats that can ask for grades
 
 
 def _check(wanted: Wanted, form: str, labeling_config: Path | None) -> None:
@@ -30,16 +31,25 @@ def _check(wanted: Wanted, form: str, labeling_config: Path | None) -> None:
         raise UsageError(f"--need {wanted.need}: no such need. {did_you_mean(wanted.need, list(SAMPLING), 'needs')}")
     if wanted.reviewer == "":
         raise UsageError("--for: the name is empty. Give the reviewer's name, or leave the option out.")
+    if wanted.grades and wanted.need != "random":
+        raise UsageError(
+            f"--grades goes with --need random, whose answers are drawn; --need {wanted.need} draws claims."
+        )
+    if wanted.grades and form not in GRADED:
+        raise UsageError(f"--grades goes with --format {' or '.join(GRADED)}; {form} asks for labels of claims alone.")
     if labeling_config is not None and form != "label-studio":
         raise UsageError("--labeling-config goes with --format label-studio. Give both, or neither.")
 
 
 def _show(found: Selection, wanted: Wanted) -> None:
     answers = len({(t.context["date"], t.trace_id) for t in found.tasks})
-    claims = counted(len(found.tasks), "claim")
-    lines = [f"{claims} of {counted(answers, 'answer')} to label."]
+    grades = sum(t.grade is not None for t in found.tasks)
+    asked = counted(len(found.tasks) - grades, "claim") + (f" and {counted(grades, 'grade')}" if wanted.grades else "")
+    lines = [f"{asked} of {counted(answers, 'answer')} to label."]
     if found.enough:
         lines.append(f"{counted(found.enough, 'claim')} left out: labeled already.")
+    if found.enough_grades:
+        lines.append(f"{counted(found.enough_grades, 'grade')} left out: given already.")
     if found.more:
         lines.append(f"{counted(found.more, 'more claim')} wanted; raise --count for them.")
     if found.redacted:
@@ -67,6 +77,9 @@ def command(
     show_judge: Annotated[
         bool, typer.Option("--show-judge", help="Show the judge's label, which may influence people.")
     ] = False,
+    grades: Annotated[
+        bool, typer.Option("--grades", help="Ask for the grades of the drawn answers too; with --need random.")
+    ] = False,
     recipe: Recipe = None,
     app: App = None,
     on: OneDay = None,
@@ -80,7 +93,7 @@ def command(
 
     Example: leadline review export --need random --count 30 --format html -o labels.html
     """
-    wanted = Wanted(need, count, reviewers, reviewer and reviewer.strip(), seed, show_judge)
+    wanted = Wanted(need, count, reviewers, reviewer and reviewer.strip(), seed, show_judge, grades)
     days = days_or_all(on, start, end)
     _check(wanted, form, labeling_config)
     nightly = load_nightly(config)

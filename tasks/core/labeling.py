@@ -1,4 +1,4 @@
-"""A claim for a person to label, and the words to choose from."""
+"""A claim for a person to label, or an answer to grade, and the words to choose from."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -16,35 +16,49 @@ OF_CLAIMS: Mapping[str, str] = {
 UNDECIDED = ("cant_tell", "not_a_claim")
 """Those of `OF_CLAIMS` that say nothing of the evidence, so that no number is made of them."""
 OF_ANSWERS = ("right", "wrong")
+OF_GRADES: Mapping[str, str] = {
+    "answer_relevancy": "1 to 5: how well it keeps to the question; n/a if it declines",
+    "completeness": "1 to 5: how much of what the chunks say on the question it has; n/a if they say nothing on it",
+    "faithfulness": "1 if every statement cites a chunk and agrees with it, else 0; n/a if it only found nothing",
+    "usefulness": "1 if it declines and adds something helpful, else 0; n/a if it does not decline, or adds nothing",
+}
+"""Grades of an answer that people are asked for, each with its values; the other two follow from them."""
 SAMPLING = ("random", "misused", "uncertain", "disputed")
 """How a claim comes to be labeled; except for `random`, because of earlier labels or verdicts."""
 
 
 @dataclass(frozen=True, slots=True)
 class Task:
-    """One claim to label.
+    """One claim to label, or one grade to give.
 
     Attributes:
+        claim_id: None for a grade.
         sampling: One of `SAMPLING`.
         adjudicated: Reviewers disagree on it: the new label counts over theirs.
         reviewer: Who should label it; None for anybody.
-        context: What a person is shown: claim, span, question, answer, chunks and where they come from.
+        context: What a person is shown: claim and span, or values of the grade; question, answer, chunks and where
+            they come from.
+        grade: One of `OF_GRADES`; None for a claim.
     """
 
     trace_id: str
-    claim_id: str
+    claim_id: str | None
     sampling: str
     adjudicated: bool
     reviewer: str | None
     context: Mapping[str, Any]
+    grade: str | None = None
 
     def line(self) -> dict[str, Any]:
-        """The line that it becomes once `label` is filled in (docs/reviews.md), without its context."""
+        """The line that it becomes once `label`, or `value`, is filled in (docs/reviews.md), without its context.
+
+        A grade's line has no value yet, since null would mean that the grade does not apply.
+        """
+        own = {"claim_id": self.claim_id, "misused": None} if self.grade is None else {"grade": self.grade}
         return {
             "trace_id": self.trace_id,
-            "claim_id": self.claim_id,
+            **own,
             "label": None,
-            "misused": None,
             "comment": None,
             "reviewer": self.reviewer,
             "sampling": self.sampling,

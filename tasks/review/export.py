@@ -1,4 +1,4 @@
-"""Selects the claims that people should label next from the published warehouse, with their texts.
+"""Selects the claims to label and the answers to grade next from the published warehouse, with their texts.
 
 Nothing is written and nothing is locked. Left out: the files that people fill in (`formats.py`, and the page
 `tasks/publish/report/labeling.py`).
@@ -11,7 +11,7 @@ from typing import Any
 
 from tasks.core.config import did_you_mean
 from tasks.core.errors import UsageError
-from tasks.core.labeling import Task
+from tasks.core.labeling import OF_GRADES, Task
 from tasks.run.selectors import LEAST_PREFIX
 from tasks.store.query import sql
 from tasks.store.warehouse import Reader
@@ -55,6 +55,7 @@ class Wanted:
         reviewer: Claims that this person has labeled are left out; None for anybody.
         seed: Another one gives another draw.
         show_judge: Include the judge's result.
+        grades: Also ask for the grades of drawn answers; of `random` alone.
     """
 
     need: str
@@ -63,11 +64,12 @@ class Wanted:
     reviewer: str | None = None
     seed: str = "0"
     show_judge: bool = False
+    grades: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class Selection:
-    """The selected claims.
+    """The selected claims and grades.
 
     Attributes:
         tasks: Most wanted first; of `random`, answer by answer.
@@ -75,6 +77,7 @@ class Selection:
         more: Wanted claims beyond the count.
         redacted: Answers left out since their text was redacted.
         answers: Answers that were searched.
+        enough_grades: Grades left out, as claims are.
     """
 
     tasks: tuple[Task, ...]
@@ -82,6 +85,7 @@ class Selection:
     more: int
     redacted: int
     answers: int
+    enough_grades: int = 0
 
 
 def scope_of(reader: Reader, word: str, app: str | None, first: date | None, last: date | None) -> Scope:
@@ -107,25 +111,41 @@ def scope_of(reader: Reader, word: str, app: str | None, first: date | None, las
 
 
 def select(reader: Reader, scope: Scope, wanted: Wanted) -> Selection:
-    """The claims that people should label."""
+    """The claims that people should label, and the grades that they should give."""
     options = {name: getattr(wanted, name) for name in ("need", "count", "reviewers", "reviewer", "seed")}
     rows = reader.rows(sql("review/candidates"), {**scope.params, **options})
     total, claims = rows[0], [r for r in rows if r["claim_id"] is not None]
-    of = {"dates": sorted({r["date"] for r in claims}), "trace_ids": sorted({r["trace_id"] for r in claims})}
-    texts = reader.rows(sql("review/texts"), of) if claims else []
+    graded = (
+        reader.rows(sql("review/answers"), {**scope.params, **options, "grades": [*OF_GRADES]}) if wanted.grades else []
+    )
+    grades = [r for r in graded if r["grade"] is not None]
+    place = {at: i for i, at in enumerate(dict.fromkeys((r["date"], r["trace_id"]) for r in (*grades, *claims)))}
+    both = sorted((*claims, *grades), key=lambda r: place[r["date"], r["trace_id"]]) if grades else claims
+    of = {"dates": sorted({d for d, _ in place}), "trace_ids": sorted({t for _, t in place})}
+    texts = reader.rows(sql("review/texts"), of) if place else []
     answers = {(r["date"], r["trace_id"]): r for r in texts}
-    tasks = tuple(_task(r, answers[r["date"], r["trace_id"]], wanted) for r in claims)
-    return Selection(tasks, total["n_enough"], total["n_wanted"] - len(tasks), total["n_redacted"], total["n_answers"])
+    return Selection(
+        tasks=tuple(_task(r, answers[r["date"], r["trace_id"]], wanted) for r in both),
+        enough=total["n_enough"],
+        more=total["n_wanted"] - len(claims),
+        redacted=total["n_redacted"],
+        answers=total["n_answers"],
+        enough_grades=graded[0]["n_enough"] if graded else 0,
+    )
 
 
-def _task(claim: Mapping[str, Any], answer: Mapping[str, Any], wanted: Wanted) -> Task:
-    cited = claim["cited_chunk_ids"]
+def _task(row: Mapping[str, Any], answer: Mapping[str, Any], wanted: Wanted) -> Task:
+    """A row of `candidates.sql` or of `answers.sql`."""
+    cited, grade = row["cited_chunk_ids"], row.get("grade")
+    if grade is None:
+        own = {"claim": row["text"], "span": [row["span_start"], row["span_end"]]}
+    else:
+        own = {"values": OF_GRADES[grade]}
     context = {
-        "date": str(claim["date"]),
+        "date": str(row["date"]),
         "app": answer["app"],
         "generator": answer["generator"],
-        "claim": claim["text"],
-        "span": [claim["span_start"], claim["span_end"]],
+        **own,
         "question": answer["question"],
         "answer": answer["answer"],
         "chunks": [
@@ -133,13 +153,14 @@ def _task(claim: Mapping[str, Any], answer: Mapping[str, Any], wanted: Wanted) -
             for c in answer["chunks"]
         ],
     }
-    if wanted.show_judge:
-        context["judge"] = {name: claim[name] for name in JUDGED}
+    if wanted.show_judge and grade is None:
+        context["judge"] = {name: row[name] for name in JUDGED}
     return Task(
-        trace_id=claim["trace_id"],
-        claim_id=claim["claim_id"],
+        trace_id=row["trace_id"],
+        claim_id=row.get("claim_id"),
         sampling=wanted.need,
-        adjudicated=bool(claim["adjudicate"]),
+        adjudicated=bool(row.get("adjudicate")),
         reviewer=wanted.reviewer,
         context=context,
+        grade=grade,
     )

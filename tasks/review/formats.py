@@ -32,16 +32,19 @@ def as_csv(tasks: Sequence[Task]) -> str:
     It begins with a byte order mark, so that Excel reads UTF-8. No cell reads as a formula, and no id as a number.
     """
     judged = ("judge",) if any("judge" in t.context for t in tasks) else ()
-    shown = (*SHOWN, *judged)
+    graded = any(t.grade for t in tasks)
+    shown = (*(("values",) if graded else ()), *SHOWN, *judged)
+    filled_in = (*(("value",) if graded else ()), *FILLED_IN)
+    named = (*IDS, *(("grade",) if graded else ()))
     out = io.StringIO(newline="")
     writer = csv.writer(out)
-    writer.writerow([*FILLED_IN, *(f"{CONTEXT}.{name}" for name in shown), *IDS, "sampling", "adjudicated"])
+    writer.writerow([*filled_in, *(f"{CONTEXT}.{name}" for name in shown), *named, "sampling", "adjudicated"])
     for t in tasks:
         line, seen = t.line(), _seen(t)
         writer.writerow([
-            *(guard(line.get(name) or "") for name in FILLED_IN),
+            *(guard(line.get(name) or "") for name in filled_in),
             *(_cell(seen[name]) for name in shown),
-            *(GUARD + line[name] for name in IDS),
+            *(_named(name, line.get(name)) for name in named),
             line["sampling"],
             "true" if t.adjudicated else "",
         ])  # fmt: skip
@@ -88,13 +91,17 @@ def labeling_config(*, show_judge: bool = False) -> str:
 
 def _seen(task: Task) -> dict[str, str]:
     """The context as texts."""
-    seen = {
-        name: str(task.context.get(name) or "") for name in ("claim", "question", "answer", "date", "app", "generator")
-    }
+    texts = ("claim", "values", "question", "answer", "date", "app", "generator")
+    seen = {name: str(task.context.get(name) or "") for name in texts}
     for name, cited in (("cited_chunks", True), ("other_chunks", False)):
         seen[name] = "\n\n".join(_chunk(c) for c in task.context["chunks"] if c["cited"] is cited)
-    start, end = task.context["span"]
-    return {**seen, "span": f"characters {start} to {end}", "judge": _judged(task)}
+    span = "characters {} to {}".format(*task.context["span"]) if task.grade is None else ""
+    return {**seen, "span": span, "judge": _judged(task)}
+
+
+def _named(name: str, value: str | None) -> str:
+    """The cell of an id, or of the name of a grade, which is never taken for another thing."""
+    return "" if value is None else GUARD + value if name in IDS else value
 
 
 def _judged(task: Task) -> str:

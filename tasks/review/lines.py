@@ -25,7 +25,7 @@ Place = Annotated[int, Meta(ge=0, lt=2**31)]
 class Line(Struct, frozen=True, forbid_unknown_fields=True):
     """One line: a label of one claim, named in one of three ways, a label of an answer as a whole, or a grade of it.
 
-    A line with a null label was not filled in. A grade with a null value is N/A.
+    A line with a null label, and without a value, was not filled in. A grade with a null value is N/A.
     """
 
     trace_id: Id
@@ -46,7 +46,7 @@ class Line(Struct, frozen=True, forbid_unknown_fields=True):
     @property
     def blank(self) -> bool:
         """Whether it was not filled in."""
-        return self.label is None and self.grade is None
+        return self.label is None and self.value is UNSET
 
 
 @dataclass(frozen=True, slots=True)
@@ -165,7 +165,11 @@ def _of_grade(line: Line) -> Iterator[tuple[str, str]]:
     elif given or isinstance(line.label, str):
         yield "grade_of_answer", "a grade is of an answer as a whole, without claim, `label` or `misused`"
     elif isinstance(line.value, UnsetType):
-        yield "missing_field", "Object missing required field `value`: a number, or null where the grade does not apply"
+        if not line.blank:
+            yield (
+                "missing_field",
+                "Object missing required field `value`: a number, or null where the grade does not apply",
+            )
     elif line.value is not None:
         least, most = RANGES[line.grade]
         if not (least <= line.value <= most and line.value == int(line.value)):

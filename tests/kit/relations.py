@@ -63,7 +63,8 @@ REVIEWED_GRADES = pa.schema([
     ("date", pa.date32()),
     *[(n, pa.string()) for n in ("trace_id", "grade", "outcome")],
     ("value", pa.float64()),
-    ("random", pa.bool_()),
+    ("n_reviewers", pa.int64()),
+    *[(n, pa.bool_()) for n in ("random", "adjudicated")],
     ("votes", pa.list_(pa.struct([("reviewer", pa.string()), ("value", pa.float64()), ("adjudicated", pa.bool_())]))),
 ])  # fmt: skip
 RATINGS = pa.schema([  # labels of claims, or grades of answers, by one rater

@@ -15,6 +15,7 @@ from conftest import Command
 from kit.worlds import FIRST, World, make_world, read, trace, write
 
 from tasks.claims import extract as claims
+from tasks.core.labeling import OF_GRADES
 from tasks.gates.gates import GateKeeper
 from tasks.ingest import ingest
 from tasks.judging import pairs, verdicts
@@ -227,9 +228,60 @@ def test_grades_come_in_and_leave_labels_alone(judged: World, tmp_path: Path) ->
     assert read(judged.warehouse, "FROM reviewed_claims") == []
 
 
+def test_grades_are_asked_for_after_the_claims_of_each_answer(judged: World, command: Command, tmp_path: Path) -> None:
+    """Three answers by their hashes, four grades each. Those that are given are not asked for again."""
+    ask = ("--need", "random", "--count", "3", "--grades")
+    lines, err = exported(command, judged, *ask, "--for", "ann")
+    grades = [x for x in lines if "grade" in x]
+    drawn = list(dict.fromkeys(x["trace_id"] for x in grades))
+    assert [x["grade"] for x in grades] == [*OF_GRADES] * 3
+    answers = {x["trace_id"] for x in lines}
+    assert f"{len(lines) - 12} claims and 12 grades of {len(answers)} answers to label." in err
+    assert set(drawn) <= answers
+    first = [x for x in lines if x["trace_id"] == drawn[0]]
+    assert lines[: len(first)] == first  # answer by answer, the grades last
+    assert [("grade" in x) for x in first[-5:]] == [False, True, True, True, True]
+    assert {k: v for k, v in first[-4].items() if k != "context"} == {
+        "trace_id": drawn[0], "grade": "answer_relevancy", "label": None, "comment": None, "reviewer": "ann", "sampling": "random",
+    }  # fmt: skip
+    context = first[-1]["context"]
+    assert context["values"] == OF_GRADES["usefulness"]
+    assert [(c["chunk_id"], c["cited"]) for c in context["chunks"]] == [("1", True), ("2", False)]
+    path = tmp_path / "a.jsonl"
+    write(path, [{**first[-3], "value": 4}, {**first[-1], "value": None}, first[-2]])  # the last is not filled in
+    assert imported(judged, path).computed == 2
+    assert read(judged.warehouse, "FROM quarantine WHERE stage = 'reviews'") == []
+    left, err = exported(command, judged, *ask)
+    assert [x["grade"] for x in left if x.get("grade") and x["trace_id"] == drawn[0]] == [
+        "answer_relevancy",
+        "faithfulness",
+    ]
+    assert "2 grades left out: given already." in err
+
+
+def test_a_spreadsheet_of_claims_and_grades_comes_back(judged: World, command: Command, tmp_path: Path) -> None:
+    path = tmp_path / "sheet.csv"
+    ask = ("--need", "random", "--count", 2, "--grades", "--format", "csv", "-o", path)
+    assert command("review", "export", "-c", judged.config, *ask)[0] == 0
+    rows = list(csv.DictReader(io.StringIO(path.read_text(encoding="utf-8-sig"), newline="")))
+    filled = {"answer_relevancy": "4", "faithfulness": "N/A"}  # the others stay empty
+    for row in rows:
+        row.update({"value": filled.get(row["grade"], "")} if row["grade"] else {"label": "supported"})
+    with path.open("w", newline="", encoding="utf-8-sig") as out_file:
+        writer = csv.DictWriter(out_file, rows[0])
+        writer.writeheader()
+        writer.writerows(rows)
+    claims = sum(not row["grade"] for row in rows)
+    assert imported(judged, path).computed == claims + 2 * 2
+    found = read(judged.warehouse, "SELECT grade, value, sampling, count(*) AS n FROM reviews WHERE grade IS NOT NULL GROUP BY ALL ORDER BY ALL")  # fmt: skip
+    assert [tuple(r.values()) for r in found] == [("answer_relevancy", 4.0, "random", 2), ("faithfulness", None, "random", 2)]  # fmt: skip
+
+
 @pytest.mark.parametrize(
     ("args", "message"),
     [
+        (["--need", "misused", "--grades"], "--grades goes with --need random"),
+        (["--need", "random", "--grades", "--format", "label-studio"], "--grades goes with --format jsonl"),
         (["--need", "misusd"], "Did you mean 'misused'"),
         (["--need", "random", "--format", "jsnl"], "Did you mean 'jsonl'"),
         (["--need", "random", "--recipe", "claimz"], "no such recipe has scores"),
