@@ -9,6 +9,7 @@ from tasks.publish.report.text import count, number, percent, plural
 from tasks.run.selectors import Row
 from tasks.stats.agreement import Interval
 from tasks.stats.comparison import Estimate
+from tasks.text.nearest import nearest
 
 DIGITS = {"groundedness": 1}  # of 100; the others are of 1, and shown with 3
 TITLES = {
@@ -231,10 +232,15 @@ def _flips(flips: Sequence[Row], labels: Labels | None, link: doc.Links) -> Iter
                 doc.label(flip[f"label_{arm}"], flip[f"confidence_{arm}"]),
                 flip[f"explanation_{arm}"],
                 flip[f"deciding_chunk_id_{arm}"],
-                flip[f"deciding_chunk_text_{arm}"],
+                deciding_sentence(flip[f"deciding_chunk_text_{arm}"], flip["text"]),
             )
             for arm in "ab"
         )
         place = f"{flip['date']} · {flip['app']} · {flip['generator']} · trace"
         trace = doc.identifier(flip["trace_id"], link(flip["date"], flip["trace_id"]))
         yield doc.Example(flip["text"] or flip["claim_id"], place, trace, opinions)
+
+
+def deciding_sentence(chunk: str | None, claim: str | None) -> str | None:
+    """The sentence of the deciding chunk that shares most with the claim; the chunk where the claim's text is gone."""
+    return nearest(chunk, claim, 1) if chunk and claim else chunk

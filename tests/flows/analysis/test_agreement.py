@@ -261,6 +261,7 @@ def test_a_page_links_traces_to_their_pages_in_the_report(
     target.parent.mkdir(parents=True)
     target.touch()
     page = tmp_path / "my pages" / "page.html"
+    page.parent.mkdir()
     try:
         assert command(*args, "--format", "html", "-o", page)[0] == 0
         (link,) = parse(page).all("a")
