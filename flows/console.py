@@ -101,7 +101,7 @@ def _shown(block: Block) -> Sequence[Text | RichTable]:
         case Example():
             return [
                 Text(f"\n{block.text}"),
-                Text(f"{block.place} {block.trace_id}", "dim"),
+                Text(f"{block.place} {block.trace_id.text}", "dim"),
                 *map(_opinion, block.opinions),
             ]
         case _:

@@ -11,6 +11,7 @@ from tasks.core.config import load_nightly
 from tasks.core.errors import UsageError
 from tasks.core.paths import CONFIG
 from tasks.publish.documents.agreement import document
+from tasks.publish.documents.document import trace_links
 from tasks.run.selectors import Filters
 from tasks.store.warehouse import reading
 
@@ -46,6 +47,7 @@ def command(
         raise UsageError(
             "--suite: its cases have no recipe, app or day. Leave out --recipe, --app, --date, --from and --to."
         )
-    with reading(load_nightly(config).warehouse) as reader:
+    settings = load_nightly(config)
+    with reading(settings.warehouse) as reader:
         result = measure(reader, (one, other), filters, suite, worst)
-    emit_document(form, output, document(result), [result])
+    emit_document(form, output, document(result, trace_links(settings.report.dir, output)), [result])

@@ -3,13 +3,10 @@
 The question is the user's own: it is never part of a log line, a lock or an error.
 """
 
-import os
 from collections.abc import Sequence
 from dataclasses import replace
-from datetime import date
 from pathlib import Path
 from typing import Annotated, cast
-from urllib.parse import quote
 
 import typer
 
@@ -38,7 +35,8 @@ from tasks.core.errors import UsageError
 from tasks.core.paths import CONFIG
 from tasks.judges.llm import Llm
 from tasks.publish.documents.ask import document, estimated
-from tasks.publish.report.text import plural, slug
+from tasks.publish.documents.document import trace_links
+from tasks.publish.report.text import plural
 from tasks.run.build import build_contexts
 from tasks.run.context import Context
 from tasks.run.record import ASK
@@ -78,14 +76,6 @@ def run(ctx: Context, of: Ask, *, retry_failures: bool) -> StageResult:
     for text in result.notes:
         note(text)
     return result
-
-
-def link_to(report: Path, output: Path | None, day: date, trace_id: str) -> str:
-    """The page of a trace in the report, seen from the written page; empty where there is none."""
-    page = report / str(day) / "traces" / f"{slug(trace_id)}.html"
-    if not page.is_file():
-        return ""
-    return quote(os.path.relpath(page, output.parent)) if output else page.resolve().as_uri()
 
 
 def _cost(found: Estimate) -> str:
@@ -145,5 +135,5 @@ def command(
     if left and ctx.budget.spent:
         note(f"Stopped: {ctx.budget.spent}. {plural(left, 'trace')} left: run the same command again.")
     rows = replies(ctx, of)
-    shown = document(ctx, of, rows, lambda day, trace: link_to(ctx.config.report.dir, output, day, trace))
+    shown = document(ctx, of, rows, trace_links(ctx.config.report.dir, output))
     emit_document(form, output, shown, rows.drop("question", "explanation").iter_rows(named=True))

@@ -15,6 +15,7 @@ from tasks.analysis.compare import compare
 from tasks.core.config import load_nightly
 from tasks.core.paths import CONFIG
 from tasks.publish.documents.comparison import document
+from tasks.publish.documents.document import trace_links
 from tasks.run.selectors import Filters
 from tasks.store.warehouse import reading
 
@@ -46,8 +47,9 @@ def command(
     Example: leadline compare judge:similarity judge:nli --format html -o judges.html
     """
     filters = Filters(recipe, app, *days_or_all(None, start, end))
-    with reading(load_nightly(config).warehouse) as reader:
+    settings = load_nightly(config)
+    with reading(settings.warehouse) as reader:
         result = compare.compare(reader, (a, b), filters, number, flips)
     signal = tuple(replace(noise, note=with_config(noise.note, config)) for noise in result.signal)
     result = replace(result, signal=signal, notes=tuple(with_config(note, config) for note in result.notes))
-    emit_document(form, output, document(result), [result])
+    emit_document(form, output, document(result, trace_links(settings.report.dir, output)), [result])

@@ -8,13 +8,13 @@ from tasks.publish.report.pages import words
 from tasks.publish.report.text import number, percent, plural
 
 
-def document(found: AgreementResult) -> doc.Document:
+def document(found: AgreementResult, link: doc.Links = doc.no_links) -> doc.Document:
     """Agreement on labels and on grades."""
     sections = [doc.Section("notes", "Left out", tuple(map(doc.Note, found.notes)))] if found.notes else []
     if found.claims:
-        sections.append(doc.Section("labels", "Labels of claims", tuple(_claims(found.claims))))
+        sections.append(doc.Section("labels", "Labels of claims", tuple(_claims(found.claims, link))))
     if found.grades:
-        sections.append(doc.Section("grades", "Grades of answers", tuple(_grades(found.grades))))
+        sections.append(doc.Section("grades", "Grades of answers", tuple(_grades(found.grades, link))))
     filters, suite = found.filters, found.grades.suite if found.grades else None
     named = {"suite": suite, "recipe": filters.recipe, "app": filters.app}
     return doc.Document(
@@ -40,7 +40,7 @@ def _summary(found: AgreementResult) -> Iterator[str]:
         )
 
 
-def _claims(claims: Claims) -> Iterator[doc.Block]:
+def _claims(claims: Claims, link: doc.Links) -> Iterator[doc.Block]:
     yield doc.Note("Only claims that both labeled enter the numbers. B is the truth in balanced accuracy and recall.")
     yield doc.matrix("Claims: label by A (rows) and by B (columns)", claims.outcomes, claims.matrix)
     agreements = [
@@ -67,7 +67,7 @@ def _claims(claims: Claims) -> Iterator[doc.Block]:
                 doc.identifier(r["claim_id"]),
                 str(r["date"]),
                 r["app"],
-                doc.identifier(r["trace_id"]),
+                doc.identifier(r["trace_id"], link(r["date"], r["trace_id"])),
                 *(doc.label(r[f"label_{rater}"], r[f"confidence_{rater}"]) for rater in "ab"),
             )
             for r in claims.disagreements
@@ -75,7 +75,7 @@ def _claims(claims: Claims) -> Iterator[doc.Block]:
         yield doc.table("Largest disagreements on claims", ("claim", "day", "app", "trace", "A", "B"), rows, 6)
 
 
-def _grades(grades: Grades) -> Iterator[doc.Block]:
+def _grades(grades: Grades, link: doc.Links) -> Iterator[doc.Block]:
     yield doc.Note(
         "Only answers that both graded enter the numbers; whether a grade applies (or is N/A) has a kappa of its own. "
         "B is the truth in balanced accuracy."
@@ -114,7 +114,7 @@ def _grades(grades: Grades) -> Iterator[doc.Block]:
     if grades.disagreements:
         rows = [
             (
-                doc.identifier(r["item"]),
+                doc.identifier(r["item"], link(r["date"], r["item"])),
                 str(r["date"] or ""),
                 r["app"] or "",
                 words(r["grade"]),

@@ -3,7 +3,7 @@
 Left out: how the numbers are computed (`tasks/analysis/ask.py`).
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from datetime import date
 
 import polars as pl
@@ -16,14 +16,13 @@ from tasks.run.context import Context
 from tasks.stats.agreement import Interval
 
 EXAMPLES = 10  # of each kind
-Link = Callable[[date, str], str]
 LEGEND = (
     "Only answered traces enter the mean; brackets are its 95% interval over questions. N/A: the trace does not decide "
     "it. Unjudged: the model's reply could not be read, or there was none."
 )
 
 
-def document(ctx: Context, of: Ask, rows: pl.DataFrame, link: Link) -> doc.Document:
+def document(ctx: Context, of: Ask, rows: pl.DataFrame, link: doc.Links) -> doc.Document:
     """The replies to a question.
 
     Args:
@@ -80,7 +79,7 @@ def _mean(of: Ask, mean: Interval) -> doc.Cell:
     return doc.interval(mean, 3 if of.form == "yes-no" else 2)
 
 
-def _examples(of: Ask, rows: pl.DataFrame, link: Link) -> Iterator[doc.Table]:
+def _examples(of: Ask, rows: pl.DataFrame, link: doc.Links) -> Iterator[doc.Table]:
     """Some traces of each answer, the same each time; of grades, the lowest and the highest."""
     drawn = rows.filter(status="scored").with_columns(
         draw=pl.col("trace_id").map_elements(lambda trace: keys.key("example", trace), pl.String)
@@ -102,7 +101,7 @@ def _examples(of: Ask, rows: pl.DataFrame, link: Link) -> Iterator[doc.Table]:
             )
 
 
-def _example(of: Ask, row: dict[str, object], link: Link) -> tuple[doc.Cell, ...]:
+def _example(of: Ask, row: dict[str, object], link: doc.Links) -> tuple[doc.Cell, ...]:
     day, trace = row["date"], str(row["trace_id"])
     assert isinstance(day, date)  # noqa: S101 - as the table declares it
     value = row["value"]

@@ -9,6 +9,7 @@ from tasks.publish.report.text import count, number, percent, plural
 from tasks.run.selectors import Row
 from tasks.stats.agreement import Interval
 from tasks.stats.comparison import Estimate
+from tasks.text.nearest import nearest
 
 DIGITS = {"groundedness": 1}  # of 100; the others are of 1, and shown with 3
 TITLES = {
@@ -27,7 +28,7 @@ SOURCES = {"judge": "the same requests judged again", "repeats": "the same quest
 CHANGE = "B − A, 95% interval"
 
 
-def document(found: Comparison) -> doc.Document:
+def document(found: Comparison, link: doc.Links = doc.no_links) -> doc.Document:
     """Everything that was compared; A is the baseline, B the candidate."""
     sections = {
         ("signal", "Signal to noise"): _signal(found),
@@ -37,7 +38,7 @@ def document(found: Comparison) -> doc.Document:
         ("people", "Compared with people"): _people(found.people),
         ("patterns", "Failure patterns"): _patterns(found),
         ("cost", "Cost"): _cost(found.cost),
-        ("flips", "Claims that flipped"): _flips(found.flips, found.labels),
+        ("flips", "Claims that flipped"): _flips(found.flips, found.labels, link),
     }
     behind = [
         (f"{key}: {what}", getattr(arm, f"{what}_name"), getattr(arm, version))
@@ -220,7 +221,7 @@ def _cost(rows: Sequence[Row]) -> Iterator[doc.Table]:
         )
 
 
-def _flips(flips: Sequence[Row], labels: Labels | None) -> Iterator[doc.Block]:
+def _flips(flips: Sequence[Row], labels: Labels | None, link: doc.Links) -> Iterator[doc.Block]:
     if not flips or labels is None:
         return
     yield doc.Note(f"{len(flips)} of {count(labels.flipped)}, the ones that both are most confident of first.")
@@ -231,9 +232,15 @@ def _flips(flips: Sequence[Row], labels: Labels | None) -> Iterator[doc.Block]:
                 doc.label(flip[f"label_{arm}"], flip[f"confidence_{arm}"]),
                 flip[f"explanation_{arm}"],
                 flip[f"deciding_chunk_id_{arm}"],
-                flip[f"deciding_chunk_text_{arm}"],
+                deciding_sentence(flip[f"deciding_chunk_text_{arm}"], flip["text"]),
             )
             for arm in "ab"
         )
         place = f"{flip['date']} · {flip['app']} · {flip['generator']} · trace"
-        yield doc.Example(flip["text"] or flip["claim_id"], place, flip["trace_id"], opinions)
+        trace = doc.identifier(flip["trace_id"], link(flip["date"], flip["trace_id"]))
+        yield doc.Example(flip["text"] or flip["claim_id"], place, trace, opinions)
+
+
+def deciding_sentence(chunk: str | None, claim: str | None) -> str | None:
+    """The sentence of the deciding chunk that shares most with the claim; the chunk where the claim's text is gone."""
+    return nearest(chunk, claim, 1) if chunk and claim else chunk

@@ -4,10 +4,12 @@ Left out: what stands in the documents (`agreement.py`, `ask.py`, `comparison.py
 the terminal (`flows/console.py`).
 """
 
+import os
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Literal, TypeAlias
+from urllib.parse import quote
 
 from markupsafe import Markup
 
@@ -17,6 +19,7 @@ from tasks.publish.report.pages import render, style, words
 from tasks.stats.agreement import Interval
 
 Only = Literal["", "page", "terminal"]
+Links: TypeAlias = Callable[[object, str], str]
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,7 +31,7 @@ class Cell:
         detail: Beside it, less prominent: an interval, a confidence.
         label: The label of a claim; a page shows its icon.
         is_id: Whether it is an id.
-        href: Where a page links it to; empty for nowhere.
+        href: What a page links it to; empty for no link.
         bar: Left end and width of an interval (None without one) and the place of the value, in percent of a bar
             around 0.
     """
@@ -102,11 +105,11 @@ class Opinion:
 
 @dataclass(frozen=True, slots=True)
 class Example:
-    """A claim with the opinions of several judges; `place` is where it stands, and ends in `trace_id`."""
+    """A claim with the opinions of several judges; `place` is where it stands, and ends in `trace_id`, a cell."""
 
     text: str
     place: str
-    trace_id: str
+    trace_id: Cell
     opinions: tuple[Opinion, ...]
 
 
@@ -207,8 +210,31 @@ def label(name: str, confidence: float | None = None) -> Cell:
 
 
 def identifier(value: object, href: str = "") -> Cell:
-    """An id, which a page may link."""
+    """An id, which a page links to `href`."""
     return Cell(str(value), is_id=True, href=href)
+
+
+def trace_links(report: Path, output: Path | None) -> Links:
+    """The links from a page to the pages of traces in a report.
+
+    Args:
+        output: The page's file; None for one that a shell writes into the working directory.
+
+    Returns:
+        A function of a day and a trace id; it gives an empty text for a trace without a page.
+    """
+    folder = output.parent if output else Path()
+
+    def link(day: object, trace_id: str) -> str:
+        page = report / str(day) / "traces" / f"{text.slug(trace_id)}.html"
+        return quote(os.path.relpath(page, folder)) if page.is_file() else ""
+
+    return link
+
+
+def no_links(_day: object, _trace_id: str) -> str:
+    """Links of a document that is not a page."""
+    return ""
 
 
 def seconds(value: float | None) -> str:

@@ -9,19 +9,23 @@ import shutil
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
+from urllib.parse import unquote
 
 import duckdb
 import pytest
 import yaml
 from conftest import Command, Ended
+from kit.html_tree import parse
 from kit.root import ROOT
 from kit.two_judges import BEYOND_LABELS, SECOND, S, U, claim, two_days
 from kit.worlds import FIRST, World, write
 from scipy import stats
 from sklearn.metrics import cohen_kappa_score
 
+from tasks.core.config import load_nightly
 from tasks.core.schemas import GRADES, JUDGES
 from tasks.publish import publish
+from tasks.publish.report.text import slug
 from tasks.review.load import import_reviews
 from tasks.run.build import build_context
 from tasks.store.lake import from_rows
@@ -241,8 +245,30 @@ def test_it_prints_tables_and_writes_a_page(command: Command, tmp_path: Path) ->
     html = page.read_text()
     assert "<script>" not in html
     assert "Each label against the rest" in html
+    assert "<a href" not in html  # the report has no page of these traces
     code, out, _ = command("agreement", "strict", "kind")
     assert (code, "Completeness: of 9 answers that both graded, 89% have the same grade" in out) == (0, True)
+
+
+@pytest.mark.parametrize(
+    ("args", "shown"), [(("agreement", "old", "new"), "t1-6"), (("agreement", "strict", "kind"), "t1-4"), (("compare", "old", "new"), "t1-6")]
+)  # fmt: skip
+def test_a_page_links_traces_to_their_pages_in_the_report(
+    command: Command, world: World, tmp_path: Path, args: tuple[str, ...], shown: str
+) -> None:
+    """The report has a page of one of the traces that the raters disagree on; the page stands elsewhere."""
+    target = load_nightly(world.config).report.dir / str(FIRST) / "traces" / f"{slug(shown)}.html"
+    target.parent.mkdir(parents=True)
+    target.touch()
+    page = tmp_path / "my pages" / "page.html"
+    page.parent.mkdir()
+    try:
+        assert command(*args, "--format", "html", "-o", page)[0] == 0
+        (link,) = parse(page).all("a")
+        assert (page.parent / unquote(link.attrs["href"])).resolve() == target.resolve()
+        assert link.words() == shown
+    finally:
+        shutil.rmtree(target.parent)
 
 
 @pytest.mark.parametrize(

@@ -6,7 +6,7 @@ import pytest
 
 from tasks.analysis.compare.results import Noise
 from tasks.publish.documents import document as doc
-from tasks.publish.documents.comparison import signal_to_noise, summary
+from tasks.publish.documents.comparison import deciding_sentence, signal_to_noise, summary
 from tasks.stats.agreement import Interval
 from tasks.stats.comparison import Estimate
 
@@ -33,6 +33,15 @@ def test_signal_to_noise_is_measured_never_measured_or_zero() -> None:
     assert sentence(0.5, 10.0) == f"{start}10.0 (identical runs differ by ± 0.50).{note}"
     assert sentence(None, None) == f"{start}n/a.{note}"
     assert sentence(0.0, None) == f"{start}identical runs do not differ.{note}"
+
+
+def test_of_the_deciding_chunk_the_sentence_next_to_the_claim_is_quoted() -> None:
+    chunk = "Documents open in the browser. Up to 20 people can edit one document together. Others wait."
+    assert deciding_sentence(chunk, "Up to 50 people can edit a document") == (
+        "Up to 20 people can edit one document together."
+    )
+    assert deciding_sentence(chunk, None) == chunk  # the claim's text was removed
+    assert deciding_sentence(None, "A claim.") is None
 
 
 def test_values() -> None:

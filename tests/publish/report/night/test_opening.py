@@ -21,8 +21,8 @@ ALERT = {
     "baseline_mean": 80.0, "mean": 74.94, "layer": "retrieval", "fired": True, "worst_trace_ids": ["w1", "w2", "w3", "w4"],
 }  # fmt: skip
 LABELS = {
-    "app": "docs", "n_labels": 40, "n_to_check": 0, "n_questions": 20, "accuracy": 0.7, "accuracy_low": 0.55, "accuracy_high": 0.85,
-    "kappa": 0.4, "kappa_low": 0.2, "kappa_high": 0.6, "n_claims": 0, "n_unsure": 0, "n_unread": 0, "noise": None,
+    "app": "docs", "n_labels": 40, "n_questions": 20, "accuracy": 0.7, "accuracy_low": 0.55, "accuracy_high": 0.85,
+    "kappa": 0.4, "kappa_low": 0.2, "kappa_high": 0.6, "n_to_check": 0, "n_claims": 0, "n_unsure": 0, "n_unread": 0, "noise": None,
 }  # fmt: skip
 
 
