@@ -19,7 +19,7 @@ OF_ANSWERS = ("right", "wrong")
 OF_GRADES: Mapping[str, str] = {
     "answer_relevancy": "1 to 5: how well it keeps to the question; n/a if it declines",
     "completeness": "1 to 5: how much of what the chunks say on the question it has; n/a if they say nothing on it",
-    "faithfulness": "1 if every statement cites a chunk and agrees with it, else 0; n/a if it only found nothing",
+    "faithfulness": "1 if every statement cites a chunk and agrees with it, else 0; n/a if it only declines",
     "usefulness": "1 if it declines and adds something helpful, else 0; n/a if it does not decline, or adds nothing",
 }
 """Grades of an answer that people are asked for, each with its values; the other two follow from them."""
