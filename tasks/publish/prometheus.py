@@ -46,8 +46,8 @@ def write_metrics(warehouse: Warehouse, path: Path) -> None:
         LeadlineError: The file can't be written.
     """
     with warehouse.connect() as connection:
-        found = connection.execute(sql("report/prometheus")).to_arrow_table().to_pylist()
-        runs = connection.execute(sql("report/last_run")).to_arrow_table().to_pylist()
+        found = connection.execute(sql("report/prometheus")).pl().to_dicts()
+        runs = connection.execute(sql("report/last_run")).pl().to_dicts()
     registry = CollectorRegistry(auto_describe=False)
     registry.register(_Families([*families(found), *run_families(runs)]))
     try:
