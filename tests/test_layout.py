@@ -80,6 +80,7 @@ ELSEWHERE = {
     "tasks/judging/open_parts.py": "judging/test_verdicts.py",
     "tasks/judging/stored_verdicts.py": "judging/test_verdicts.py",
     "tasks/publish/documents/agreement.py": "flows/analysis/test_agreement.py",
+    "tasks/publish/documents/ask.py": "flows/analysis/test_ask.py",
     "tasks/publish/documents/calibration.py": "flows/analysis/test_calibrate.py",
     "tasks/publish/documents/document.py": "publish/documents/test_comparison.py",
     "tasks/publish/report/night/gather.py": "publish/report/test_report.py",

@@ -78,7 +78,7 @@ def test_only_what_changed_is_replaced(shared: Shared) -> None:
     assert shared.seen(SCORES) == [("t1", DAY), ("t2", NEXT), ("t2", NEXT), ("t3", NEXT)]
     assert shared.seen("SELECT judge_version FROM catalog.judges") == [("k",)]
     assert shared.seen("SELECT chunks_unused FROM catalog.trace_scores WHERE trace_id = 't1'") == [(["a", "b"],)]
-    shared.lake.path(TRACE_SCORES, "p", "other", NEXT).unlink()
+    shared.lake.drop(TRACE_SCORES, "p", "other", NEXT)
     assert shared.publish() == 1
     assert shared.seen("SELECT count(*) FROM catalog.trace_scores WHERE recipe = 'other'") == [(0,)]
 

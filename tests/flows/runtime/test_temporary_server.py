@@ -93,7 +93,9 @@ except LeadlineError as error:
     print(error, server.is_running())
 """
     nowhere = f"sqlite+aiosqlite:///{tmp_path / 'missing' / 'prefect.db'}"
-    patience = {"PREFECT_SERVER_EPHEMERAL_STARTUP_TIMEOUT_SECONDS": "300"}  # its end must come first, also on a busy machine
+    patience = {
+        "PREFECT_SERVER_EPHEMERAL_STARTUP_TIMEOUT_SECONDS": "300"
+    }  # its end must come first, also on a busy machine
     reported = printed(code, PREFECT_HOME=str(tmp_path), PREFECT_API_DATABASE_CONNECTION_URL=nowhere, **patience)
     assert reported == (
         "Prefect's temporary server did not start: its process ended with code 3; what it printed stands above. Run the"
