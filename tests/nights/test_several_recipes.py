@@ -101,7 +101,7 @@ def test_a_night_with_two_recipes(world: World, without_prefect: dict[str, str])
     (segments,) = read(world.warehouse, "SELECT sum(segments_total)::INT AS t, sum(segments_judged + segments_unjudged + segments_abstained)::INT AS n FROM nightly_citations")  # fmt: skip
     assert segments["t"] == segments["n"]
 
-    # every look of both has its verdict, by the judge that both rounds ask
+    # every pair of both has its verdict, by the judge of both passes
     assert read(world.warehouse, "FROM pair_verdicts WHERE label IS NULL AND failure IS NULL") == []
 
     # and again: nothing
@@ -120,7 +120,7 @@ def test_a_night_with_two_recipes(world: World, without_prefect: dict[str, str])
     assert 'href="../index.html"' in beside.read_text()
     assert "Citation groundedness" in beside.read_text()
     pages = [*(world.out / "report").rglob("*.html")]
-    assert len(pages) == 1 + 2 * (1 + 5)  # the list, and of each recipe a night and five traces
+    assert len(pages) == 1 + 2 * (2 + 5)  # the list, and of each recipe a night, its explorer and five traces
     for page in pages:
         targets = re.findall(r'href="([^"#:]+)[#"]', page.read_text())
         assert [t for t in targets if not (page.parent / unquote(t)).is_file()] == [], page
