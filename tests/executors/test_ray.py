@@ -89,7 +89,7 @@ class TestErrors:
 
     def test_a_worker_with_another_leadline_is_refused(self, tmp_path: Path) -> None:
         work = Doubling(tmp_path)
-        with pytest.raises(EngineError, match=r"has leadline .*, the run has leadline 7\. Install the same"):
+        with pytest.raises(EngineError, match=r"has leadline .*, but the run has leadline 7\. Install the same"):
             results(Ray(Config(workers=1, cpus=0.5), "leadline 7"), work, [1])
         assert work.begun() == []
 

@@ -55,7 +55,7 @@ def test_from_the_list_to_promotion_and_back(
     verdicts = read(world.warehouse, "SELECT judge_version AS v, count(*) AS n FROM verdicts GROUP BY ALL")
     assert all(f"{row['n']:,}" in listed for row in verdicts)
 
-    shown = json.loads(judge(world, no_server, "show", "second"))
+    shown = json.loads(judge(world, no_server, "show", "second", "--format", "json"))
     assert (shown["kind"], shown["seed"], shown["judge_version"]) == ("replay", 1, version(world, "second"))
     # The two differ in their seed and in nothing else.
     rows = [line.split() for line in judge(world, no_server, "diff", "replay", "second").splitlines()]
