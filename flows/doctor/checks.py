@@ -215,7 +215,7 @@ def source(name: str, day: str, seen: int, of_day: int, most: int, failure: str 
 
 def lake(
     path: Path | ObjectUrl,
-    nights: int | None,
+    nights: int,
     holder: tuple[str, datetime] | None,
     now: datetime,
     beside: Sequence[str] = (),
@@ -225,7 +225,7 @@ def lake(
     """The lake, and who works on it.
 
     Args:
-        nights: That have traces; None before the first.
+        nights: That have traces.
         holder: Who holds the lock that a night needs, and since when.
         beside: Who works on it beside a night: a backfill, a backup.
         redacting: Whether a removal of texts is incomplete.
@@ -239,7 +239,7 @@ def lake(
     if redacting:
         text = f"{path}: a removal of texts was interrupted"
         return Result("lake", "warning", text, "Complete it: leadline retention")
-    if nights is None:
+    if not nights and not beside:
         return Result("lake", "ok", f"{path} has no night yet; the first run creates it")
     work = f"in use by {'; '.join(beside)}" if beside else "not locked"
     return Result("lake", "ok", f"{path}: {nights} night{'' if nights == 1 else 's'}, {work}")

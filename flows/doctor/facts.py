@@ -205,7 +205,7 @@ def _source(given: object, settings: Nightly, path: Path, now: datetime) -> Resu
 
 
 def _lake(lake: Lake, now: datetime) -> Result:
-    nights = len({p.date for p in lake.parts(TRACES)}) or None
+    nights = len({p.date for p in lake.parts(TRACES)})
     others = [Lake(lake.root, writer=writer).holder() for writer in (BACKFILL, backup.WRITER)]
     redacting = lake.note(PENDING) is not None
     return checks.lake(

@@ -88,7 +88,7 @@ def test_a_judge_of_claims_is_asked_by_a_grader(world: World, command: Command) 
 def test_a_graders_file_is_shown_and_told_apart(world: World, command: Command) -> None:
     """Before it has graded anything, as a judge's file is."""
     full, lots = (world.out / f"{name}.yaml" for name in ("full", "lots"))
-    code, out, _ = command("judges", "show", full, "--config", world.config)
+    code, out, _ = command("judges", "show", full, "--format", "json", "--config", world.config)
     shown = json.loads(out)
     assert (code, shown["judge"], shown["kind"]) == (0, "full", "constant")
     assert shown["judge_version"] == graders.load(full).version

@@ -57,7 +57,7 @@ JUDGE = ["judge qwen3"]
         (checks.source("s.yaml", "2026-11-04", 5, 0, 9, None), "warning", ["5 traces, none of 2026-11-04"]),
         (checks.source("s.yaml", "2026-11-04", 0, 0, 9, None), "warning", ["nothing of 2026-11-04"]),
         (checks.source("s.yaml", "2026-11-04", 0, 0, 9, "no answer"), "problem", ["no answer", "sources check s.yaml"]),
-        (checks.lake(LAKE, None, None, NOW), "ok", ["no night yet"]),
+        (checks.lake(LAKE, 0, None, NOW), "ok", ["no night yet"]),
         (checks.lake(LAKE, 1, None, NOW), "ok", ["1 night,"]),
         (checks.lake(LAKE, 3, None, NOW, ["a backfill"]), "ok", ["3 nights", "a backfill"]),
         (checks.lake(LAKE, 3, ("process 7", hours(2)), NOW), "warning", ["process 7", "exit code 4"]),

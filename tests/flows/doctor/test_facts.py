@@ -75,7 +75,7 @@ def test_who_holds_the_lake_is_named_and_stays_undisturbed(world: World) -> None
     with Lake(world.lake, writer="backfill").lock("a backfill"):
         assert found(world)["lake"] == ("ok", f"{world.lake}: 0 nights, in use by a backfill")
     (world.lake / ".lock.holder").write_text("a process that was killed")
-    assert found(world)["lake"] == ("ok", f"{world.lake}: 0 nights, not locked")
+    assert found(world)["lake"] == ("ok", f"{world.lake} has no night yet; the first run creates it")
 
 
 def test_a_damaged_index_is_named(world: World) -> None:
