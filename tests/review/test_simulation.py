@@ -101,6 +101,7 @@ def test_corrected_groundedness_covers_what_people_would_find(
     results = pa.table({
         "recipe": pa.repeat("r", n), "date": pa.repeat(pa.scalar(DAY), n), "trace_id": seen, "claim_id": ids,
         "status": pa.repeat("judged", n), "label": LABELS[by_judge], "misused": by_judge == 1,
+        "to_check": pa.repeat(False, n),
         **{name: pa.nulls(n, pa.float64()) for name in ("confidence", "p_supported", "p_contradicted")},
     })  # fmt: skip
     with Queries("1GB", tmp_path) as queries:

@@ -35,7 +35,7 @@ def reader() -> DuckReader:
         row["question_id"] = "q"  # two traces a night, so that it is a repeated question
     found = rows.reader()
     for name, body in views().items():
-        found.connection.execute(f"CREATE VIEW {name} AS {body}")
+        found.connection.execute(f"CREATE OR REPLACE VIEW {name} AS {body}")
     return found
 
 

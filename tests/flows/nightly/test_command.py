@@ -51,7 +51,7 @@ def test_a_run_fails_on_what_is_named_and_is_complete_all_the_same(
     assert "--fail-on: 1 row refused, see above. The run is complete and published." in ended.stderr.decode()
     assert "groundedness" in ended.stdout.decode()
     first = metrics(world)
-    assert (first["leadline_run_refused_rows"], first["leadline_run_traces"]) == (1, 1)
+    assert (first["leadline_run_refused_rows"], first["leadline_run_traces"]) == (1, 2)
 
     # The row is on record by now, and no second run refuses it again.
     assert leadline(*night, "--fail-on", "refused", env=without_prefect).returncode == 0
