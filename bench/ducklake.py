@@ -29,8 +29,9 @@ import pyarrow as pa
 from bench import common
 from bench.speed.aggregate import drawn, ids
 from tasks.core import keys, schemas
-from tasks.store.ducklake import EXTENSIONS, DuckLake, installed
+from tasks.store.ducklake import EXTENSIONS, LOCK, DuckLake
 from tasks.store.lake import Lake
+from tasks.store.remote.access import installed
 from tasks.store.warehouse import Warehouse
 
 FIRST = date(2026, 11, 1)
@@ -82,7 +83,7 @@ def attached(address: str) -> duckdb.DuckDBPyConnection:
     """A DuckDB of its own with the catalog, as an analyst has it."""
     connection = duckdb.connect()
     for extension in EXTENSIONS:
-        connection.execute(f"LOAD '{installed(extension)}'")
+        connection.execute(f"LOAD '{installed(extension, LOCK)}'")
     connection.execute(f"ATTACH 'ducklake:postgres:{address}' AS catalog (READ_ONLY)")
     return connection
 

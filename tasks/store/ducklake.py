@@ -8,16 +8,15 @@ tables stay in the catalog (`INLINED`), others become Parquet files below `data_
 from collections import defaultdict
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from importlib.util import find_spec
-from pathlib import Path
 
 import duckdb
 
 from tasks.core.errors import ConnectionLostError, LeadlineError, UsageError
 from tasks.core.schemas import Table
-from tasks.store.remote.access import attach
+from tasks.store.remote.access import attach, installed, quote
 
 EXTENSIONS = ("ducklake", "postgres_scanner")
+LOCK = "requirements-ducklake.lock"
 INLINED = 1_000  # inserts of at least this many rows become a file
 CONNECT_S = 30
 # Words of the engines' messages, and what they mean. The messages themselves show the address and its password.
@@ -86,11 +85,11 @@ class DuckLake:
         """The catalog, attached in one transaction; the errors of both as ours, without the address."""
         try:
             for extension in EXTENSIONS:
-                connection.execute(f"LOAD '{installed(extension)}'")
+                connection.execute(f"LOAD '{quote(installed(extension, LOCK))}'")
             if self._data_path.startswith("s3://"):
                 attach(connection, self._data_path.rstrip("/"))
-            place = f"ducklake:postgres:{self._address}".replace("'", "''")
-            options = f"DATA_PATH '{self._data_path.replace(chr(39), chr(39) * 2)}', DATA_INLINING_ROW_LIMIT {INLINED}"
+            place = quote(f"ducklake:postgres:{self._address}")
+            options = f"DATA_PATH '{quote(self._data_path)}', DATA_INLINING_ROW_LIMIT {INLINED}"
             connection.execute(f"ATTACH '{place}' AS catalog ({options})")
             try:
                 connection.execute("BEGIN")
@@ -178,15 +177,3 @@ class DuckLake:
         of_these = "WHERE relation = ? AND partition IN (SELECT unnest(?))"
         connection.execute(f"DELETE FROM {tokens} {of_these}", values)  # noqa: S608 - names are ours
         connection.execute(f"INSERT INTO {tokens} FROM _loaded {of_these}", values)
-
-
-def installed(extension: str) -> Path:
-    """The file of an extension in its package: DuckDB would look for it in the network."""
-    found = find_spec(f"duckdb_extension_{extension}")
-    for folder in (found and found.submodule_search_locations) or ():
-        for path in Path(folder).glob(f"extensions/v{duckdb.__version__}/*.duckdb_extension"):
-            return path
-    raise UsageError(
-        f"`ducklake` needs the extension {extension} of DuckDB {duckdb.__version__}. "
-        "Run: pip install -r requirements-ducklake.lock"
-    )

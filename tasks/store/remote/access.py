@@ -5,7 +5,8 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from functools import cache
 from hashlib import blake2b
-from importlib.resources import files
+from importlib.util import find_spec
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
@@ -16,6 +17,7 @@ from tasks.core.errors import UsageError
 if TYPE_CHECKING:
     from obstore.store import S3Credential
 
+HTTPFS = "httpfs"  # the extension that reads S3
 RENEWED = timedelta(minutes=15)  # keys are asked for again; botocore renews those that expire sooner
 
 
@@ -87,7 +89,7 @@ def attach(connection: duckdb.DuckDBPyConnection, url: str) -> None:
     if server and server.scheme == "http":
         quoted.append("USE_SSL false")
     name = f"leadline_{blake2b(url.encode(), digest_size=4).hexdigest()}"  # places may need keys of their own
-    connection.execute(f"LOAD '{quote(_extension())}'")
+    connection.execute(f"LOAD '{quote(installed('httpfs'))}'")
     connection.execute(f"CREATE OR REPLACE SECRET {name} (TYPE s3, {', '.join(quoted)})")
 
 
@@ -99,7 +101,19 @@ def quote(text: str) -> str:
     return text.replace("'", "''")
 
 
-def _extension() -> str:
-    """DuckDB's extension for S3, from its own package."""
-    folder = files("duckdb_extension_httpfs").joinpath("extensions", f"v{duckdb.__version__}")
-    return str(folder.joinpath("httpfs.duckdb_extension"))
+def installed(extension: str, lock: str = "requirements.lock") -> str:
+    """The file of an extension of DuckDB in its package: DuckDB would look for it in the network.
+
+    Args:
+        lock: What installs the package.
+
+    Raises:
+        UsageError: The package is not installed.
+    """
+    found = find_spec(f"duckdb_extension_{extension}")
+    for folder in (found and found.submodule_search_locations) or ():
+        for path in Path(folder).glob(f"extensions/v{duckdb.__version__}/*.duckdb_extension"):
+            return str(path)
+    raise UsageError(
+        f"The extension {extension} of DuckDB {duckdb.__version__} is not installed. Run: pip install -r {lock}"
+    )
