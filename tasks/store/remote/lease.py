@@ -17,9 +17,10 @@ from threading import Event, Thread
 import msgspec
 
 from tasks.core.errors import BusyError, ChangedError, LeadlineError, UsageError
-from tasks.store.remote.objects import Objects
+from tasks.store.remote.objects import WRITE_S, Objects
 
-LEASE_S = 60.0  # after a kill, the next run waits this long
+LEASE_S = WRITE_S + 60  # after a kill, the next run waits this long
+RENEW_S = 20.0
 POLL_S = 0.5
 
 
@@ -74,7 +75,7 @@ class Lease:
         now, run = datetime.now(UTC), secrets.token_hex(8)
         self._held = Held(holder, socket.gethostname(), os.getpid(), run, now, now, seconds)
         self._etag = ""
-        self._until = 0.0  # by `clock`: after it, another may have the lease
+        self._until = 0.0  # by `clock`: a write that begins later may end when another has the lease
         self._lost = ""
         self._done = Event()
         self._renewing = Thread(target=self._renew, name=f"lease {key}", daemon=True)
@@ -98,7 +99,7 @@ class Lease:
                 self._storage.released[self._key] = self._etag
 
     def check(self) -> None:
-        """See that the lease is still held.
+        """See that the lease is still held, and lasts long enough for a write that begins now.
 
         Raises:
             BusyError: It is not, or it could not be renewed in time: another run may work on the lake.
@@ -125,11 +126,11 @@ class Lease:
         except LeadlineError:  # the network may come back before the lease ends
             return begun <= self._until
         else:
-            self._until = begun + self._held.seconds
+            self._until = begun + self._held.seconds - WRITE_S
         return True
 
     def _renew(self) -> None:
-        while not self._done.wait(self._held.seconds / 3):
+        while not self._done.wait(RENEW_S):
             if not self.renew():
                 return
 
@@ -139,7 +140,7 @@ class Lease:
             begun = self._clock()
             with suppress(ChangedError, FileNotFoundError):  # another process was faster: check again
                 busy = self._attempt()
-                self._until = begun + self._held.seconds
+                self._until = begun + self._held.seconds - WRITE_S
                 return busy
 
     def _attempt(self) -> str:

@@ -34,10 +34,11 @@ if TYPE_CHECKING:
 
 TRUSTED_S = 60.0
 FEW_DAYS = 31  # whose folders are listed one by one
-# About a minute of retries, which S3 may take to serve a busy prefix.
+ASK_S, RETRY_S = 30, 60  # of one request; of retries, since S3 may take a minute to serve a busy prefix
+WRITE_S = float(ASK_S + RETRY_S)  # the longest that a write takes
 RETRY: "RetryConfig" = {
     "max_retries": 8,
-    "retry_timeout": timedelta(seconds=120),
+    "retry_timeout": timedelta(seconds=RETRY_S),
     "backoff": {"init_backoff": timedelta(milliseconds=200), "max_backoff": timedelta(seconds=20), "base": 2},
 }
 WRITTEN = "written-ns"  # metadata of a file that counts as written at another time than it was
@@ -310,7 +311,7 @@ def objects(place: ObjectUrl) -> Objects:
         config=config,
         credential_provider=found,
         retry_config=RETRY,
-        client_options={"allow_http": plain},
+        client_options={"allow_http": plain, "timeout": timedelta(seconds=ASK_S)},
     )
     return Objects(place, store)
 
