@@ -34,6 +34,7 @@ class Pair:
         kind: How it was made.
         group: Pairs of one document share it: folds and held-out parts never cut through a group.
         needs: Sentences of the premise without which the label would be wrong, where these are known.
+        twin: Name of the minimal pair of claims that it belongs to, else "": of its two members, one is entailed.
     """
 
     premise: str
@@ -43,6 +44,7 @@ class Pair:
     kind: str
     group: str
     needs: tuple[str, ...] = ()
+    twin: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,7 +118,7 @@ def pairs(documents: Sequence[Document], seed: int, form: Form) -> Iterator[Pair
         stranger = (
             documents[i - 1] if documents[i - 1].source == document.source else documents[(i + 1) % len(documents)]
         )
-        maker = _Maker(document, stranger, random.Random(f"{seed}:{document.group}"))  # noqa: S311
+        maker = _Maker(document, stranger, seed)
         yield from maker.short() if form == "sentences" else maker.whole()
 
 
@@ -129,8 +131,9 @@ def shortened(pair: Pair) -> Pair:
 class _Maker:
     """Makes the pairs of one document; a class only for what all the makers share."""
 
-    def __init__(self, document: Document, stranger: Document, rng: random.Random) -> None:
-        self.document, self.stranger, self.rng = document, stranger, rng
+    def __init__(self, document: Document, stranger: Document, seed: int) -> None:
+        self.document, self.stranger, self.seed = document, stranger, seed
+        self.rng = random.Random(f"{seed}:{document.group}")  # noqa: S311
         self.all = dict(enumerate(document.sentences))
 
     def short(self) -> Iterator[Pair]:
@@ -170,12 +173,14 @@ class _Maker:
 
     def whole(self) -> Iterator[Pair]:
         """Each claim beside its document, and beside the document without or with what decides it."""
-        for claim in self.document.claims:
+        for n, claim in enumerate(self.document.claims):
             made = self.supported(claim) if claim.label == "S" else self.others(claim)
             for kind, premise, label in made:
                 needs = claim.needs if claim.label == "S" and label == "entailment" else ()
                 pair = self.pair(kind, premise, claim.hypothesis, label)
-                yield replace(pair, needs=tuple(self.all[i] for i in needs))
+                named = kind == "whole" and claim.twin is not None
+                twin = f"{self.seed}:{self.document.group}:{min(n, claim.twin or 0)}" if named else ""
+                yield replace(pair, needs=tuple(self.all[i] for i in needs), twin=twin)
         for i in self.rng.sample(self.long(), min(2, len(self.long()))):
             yield self.pair("verbatim", self.context(self.all), self.all[i], "entailment")
             yield self.pair("verbatim_gone", self.context(self.without([i])), self.all[i], "neutral")

@@ -21,6 +21,8 @@ class Data(Settings):
         authored: Share of the authored documents' pairs that is used (whole documents), in [0, 1].
         natural: The same for the documents that were written as assistants write.
         twins: The same for the documents with minimal pairs of claims.
+        changed: Share of the last kind's pairs with a changed document that is used: without what decides a claim, or
+            with what makes it supported. These teach to miss a sentence, and to trust shared words.
         nearest: Share of the pairs, labeled sets included, whose premise is cut to the few sentences nearest to the
             claim.
         noise: Share of the pairs whose premise gets a line of another document or of a page's frame at one end.
@@ -34,6 +36,7 @@ class Data(Settings):
     authored: Annotated[float, Field(ge=0, le=1)] = 1
     natural: Annotated[float, Field(ge=0, le=1)] = 1
     twins: Annotated[float, Field(ge=0, le=1)] = 0
+    changed: Annotated[float, Field(ge=0, le=1)] = 1
     nearest: Annotated[float, Field(ge=0, le=1)] = 0
     noise: Annotated[float, Field(ge=0, le=1)] = 0
     near_misses: Annotated[float, Field(ge=0, le=1)] = 0
@@ -59,6 +62,7 @@ class Recipe(Settings):
         batch_tokens: Padded tokens in one step.
         steps: Number of steps, in place of `epochs`: for comparing recipes at the same cost.
         head_rate: Learning rate of the classifier, as a multiple of `learning_rate`.
+        ranking: Weight of a second loss: within a minimal pair of claims, the supported one should get higher odds.
         freeze_embeddings: Leaves word and position vectors as the base has them.
         lora: Trains a low-rank difference; None trains all weights.
         save_every: Steps between two checkpoints, from which a killed run goes on.
@@ -74,6 +78,7 @@ class Recipe(Settings):
     steps: Annotated[int, Field(ge=1)] | None = None
     learning_rate: Positive = 1.5e-4
     head_rate: Positive = 2
+    ranking: Annotated[float, Field(ge=0)] = 0
     warmup: Annotated[float, Field(ge=0, lt=1)] = 0.05
     weight_decay: Annotated[float, Field(ge=0)] = 0.01
     dropout: Annotated[float, Field(ge=0, lt=1)] = 0

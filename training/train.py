@@ -28,10 +28,23 @@ BUCKET = 16  # tokens: pairs are padded to a multiple of this
 
 
 class Batches:
-    """Batches of nearly equal padded size: pairs of like length, in an order drawn anew each epoch."""
+    """Batches of nearly equal padded size: pairs of like length, in an order drawn anew each epoch.
 
-    def __init__(self, lengths: Sequence[int], batch_tokens: int, seed: int) -> None:
+    Args:
+        twins: Name of the minimal pair of each pair, or "": its members share a batch wherever it can hold both.
+    """
+
+    def __init__(self, lengths: Sequence[int], batch_tokens: int, seed: int, twins: Sequence[str] = ()) -> None:
         self.lengths, self.batch_tokens, self.seed, self.epoch = lengths, batch_tokens, seed, 0
+        together: dict[str, list[int]] = {}
+        for i, name in enumerate(twins or [""] * len(lengths)):
+            together.setdefault(name or f"#{i}", []).append(i)
+        padded = [-(-n // BUCKET) * BUCKET for n in lengths]
+        self.units: list[tuple[int, list[int]]] = []  # the longest member's padded length, and the members
+        for members in together.values():
+            longest = max(padded[i] for i in members)
+            fits = len(members) * longest <= batch_tokens
+            self.units += [(longest, members)] if fits else [(padded[i], [i]) for i in members]
 
     def set_epoch(self, epoch: int) -> None:
         """Called by the Trainer before each epoch."""
@@ -39,19 +52,20 @@ class Batches:
 
     def __iter__(self) -> Iterator[list[int]]:
         rng = np.random.default_rng([self.seed, self.epoch])
-        padded = [-(-n // BUCKET) * BUCKET for n in self.lengths]
-        order = sorted(rng.permutation(len(padded)).tolist(), key=lambda i: padded[i])
+        # How many batches there are does not change by epoch: units of one length and size stay in one run.
+        order = sorted(
+            rng.permutation(len(self.units)).tolist(), key=lambda i: (self.units[i][0], len(self.units[i][1]))
+        )
         batches: list[list[int]] = [[]]
-        for i in order:
+        for longest, members in (self.units[i] for i in order):
             # Sorted by length: the newest member is the longest.
-            if (len(batches[-1]) + 1) * padded[i] > self.batch_tokens and batches[-1]:
+            if (len(batches[-1]) + len(members)) * longest > self.batch_tokens and batches[-1]:
                 batches.append([])
-            batches[-1].append(i)
+            batches[-1] += members
         yield from (batches[i] for i in rng.permutation(len(batches)))
 
     def __len__(self) -> int:
-        # Which pairs share a batch changes by epoch, how many batches there are does not.
-        return sum(1 for _ in Batches(self.lengths, self.batch_tokens, self.seed))
+        return sum(1 for _ in self)
 
 
 def loss(logits: torch.Tensor, labels: torch.Tensor) -> torch.Tensor:
@@ -61,23 +75,40 @@ def loss(logits: torch.Tensor, labels: torch.Tensor) -> torch.Tensor:
     return -torch.cat([log_p, either], dim=-1).gather(1, labels.unsqueeze(1)).mean()
 
 
+def ranking(logits: torch.Tensor, partners: torch.Tensor) -> torch.Tensor:
+    """Mean of log(1 + exp(odds - odds of the supported twin)), a logistic loss of order; 0 without twins.
+
+    Args:
+        partners: For a pair that is not entailed and whose twin is in the batch, the twin's row; else -1 (pairs,).
+    """
+    log_p = torch.log_softmax(logits.float(), dim=-1)
+    odds = log_p[:, 0] - torch.logsumexp(log_p[:, 1:], dim=-1)
+    wrong = partners >= 0
+    if not wrong.any():
+        return odds.sum() * 0
+    return torch.nn.functional.softplus(odds[wrong] - odds[partners[wrong]]).mean()
+
+
 class _Trainer(Trainer):  # type: ignore[misc]
     """The Trainer with our batches, our loss and a faster head."""
 
     recipe: Recipe
     lengths: Sequence[int]
+    twins: Sequence[str]
 
     def get_train_dataloader(self) -> DataLoader[Any]:
-        batches = Batches(self.lengths, self.recipe.batch_tokens, self.recipe.seed)
+        batches = Batches(self.lengths, self.recipe.batch_tokens, self.recipe.seed, self.twins)
         loader = DataLoader(self.train_dataset, batch_sampler=batches, collate_fn=self.data_collator)
         return self.accelerator.prepare(loader)  # type: ignore[no-any-return]
 
     def compute_loss(
         self, model: torch.nn.Module, inputs: dict[str, torch.Tensor], return_outputs: bool = False, **_: object
     ) -> torch.Tensor | tuple[torch.Tensor, Any]:
-        labels = inputs.pop("labels")
+        labels, partners = inputs.pop("labels"), inputs.pop("partners")
         out = model(**inputs)
         value = loss(out.logits, labels)
+        if self.recipe.ranking:
+            value = value + self.recipe.ranking * ranking(out.logits, partners)
         return (value, out) if return_outputs else value
 
     def create_optimizer(self, model: torch.nn.Module | None = None) -> torch.optim.Optimizer:
@@ -96,6 +127,7 @@ class _Trainer(Trainer):  # type: ignore[misc]
                 for (head, matrix), ps in sorted(groups.items())
             ],
             betas=(0.9, 0.98),
+            fused=True,
         )
         return self.optimizer
 
@@ -150,12 +182,17 @@ def run(recipe: Recipe, pairs: Sequence[Pair], base: str, out: Path, loop: type[
         return_token_type_ids=False,
     )["input_ids"]
     names = (*LABELS, "not_entailment")
-    data = [{"input_ids": ids, "labels": names.index(p.label)} for ids, p in zip(rows, pairs, strict=True)]
+    twins = [p.twin if recipe.ranking else "" for p in pairs]
+    data = [
+        {"input_ids": ids, "labels": names.index(p.label), "twin": twin}
+        for ids, p, twin in zip(rows, pairs, twins, strict=True)
+    ]
 
     def collate(batch: list[dict[str, Any]]) -> dict[str, torch.Tensor]:
         length = -(-max(len(b["input_ids"]) for b in batch) // BUCKET) * BUCKET
         ids = torch.zeros((len(batch), length), dtype=torch.long)
         mask = torch.zeros_like(ids)
+        right = {b["twin"]: i for i, b in enumerate(batch) if b["twin"] and not b["labels"]}
         for i, b in enumerate(batch):
             ids[i, : len(b["input_ids"])] = torch.tensor(b["input_ids"])
             mask[i, : len(b["input_ids"])] = 1
@@ -164,11 +201,13 @@ def run(recipe: Recipe, pairs: Sequence[Pair], base: str, out: Path, loop: type[
             "attention_mask": mask,
             "token_type_ids": torch.zeros_like(ids),
             "labels": torch.tensor([b["labels"] for b in batch]),
+            "partners": torch.tensor([right.get(b["twin"], -1) if b["labels"] else -1 for b in batch]),
         }
 
     checkpoints = out / f"checkpoints-{_decides(recipe, pairs, base)}"
     lengths = [len(ids) for ids in rows]
-    steps = recipe.steps or math.ceil(recipe.epochs * len(Batches(lengths, recipe.batch_tokens, recipe.seed)))
+    batches = Batches(lengths, recipe.batch_tokens, recipe.seed, twins)
+    steps = recipe.steps or math.ceil(recipe.epochs * len(batches))
     arguments = TrainingArguments(
         output_dir=str(checkpoints),
         max_steps=steps,
@@ -189,7 +228,7 @@ def run(recipe: Recipe, pairs: Sequence[Pair], base: str, out: Path, loop: type[
         dataloader_num_workers=0,
     )
     trainer = loop(model=base_model(recipe, base), args=arguments, train_dataset=data, data_collator=collate)
-    trainer.recipe, trainer.lengths = recipe, lengths
+    trainer.recipe, trainer.lengths, trainer.twins = recipe, lengths, twins
     trainer.train(resume_from_checkpoint=last_checkpoint(checkpoints))
     model = trainer.model.merge_and_unload() if recipe.lora is not None else trainer.model
     finished = out / "model"

@@ -54,6 +54,14 @@ def test_the_loss_of_half_precision_is_computed_in_full():
     assert far.grad[0].tolist() == pytest.approx([1, -1, 0], abs=1e-3)
 
 
+def test_the_ranking_loss_by_hand():
+    # Odds of 1 : 1 and of 3 : 1: the wrong claim's are lower by log 3, and ln(1 + 1/3) is what is left to lose.
+    logits = torch.log(torch.tensor([[3.0, 0.5, 0.5], [1.0, 0.5, 0.5], [9.0, 1.0, 1.0]]))
+    assert train.ranking(logits, torch.tensor([-1, 0, -1])).item() == pytest.approx(math.log(4 / 3), rel=1e-6)
+    assert train.ranking(logits, torch.tensor([1, -1, -1])).item() == pytest.approx(math.log(4), rel=1e-6)
+    assert train.ranking(logits, torch.tensor([-1, -1, -1])).item() == 0
+
+
 # Batches --------------------------------------------------------------------------------------------------------------
 
 
@@ -92,6 +100,22 @@ def test_every_epoch_and_every_seed_has_an_order_of_its_own():
     assert all(a != b for i, a in enumerate(orders) for b in orders[:i])
     # Not only the order of the batches: which pairs share one differs too.
     assert {frozenset(b) for b in orders[0]} != {frozenset(b) for b in orders[1]}
+
+
+@settings(deadline=None)
+@given(LENGTHS, st.integers(512, 5000), st.integers(0, 5), st.data())
+def test_twins_share_a_batch_that_can_hold_both(lengths, budget, epoch, data):
+    names = [data.draw(st.sampled_from(["", f"pair {i // 2}"])) for i in range(len(lengths))]
+    batches = Batches(lengths, budget, 0, names)
+    count = len(batches)
+    batches.set_epoch(epoch)
+    found = list(batches)
+    assert sorted(i for batch in found for i in batch) == list(range(len(lengths)))
+    assert len(found) == count
+    of = {i: n for n, batch in enumerate(found) for i in batch}
+    for i, name in enumerate(names[:-1]):
+        if name and name == names[i + 1] and 2 * max(-(-lengths[j] // BUCKET) * BUCKET for j in (i, i + 1)) <= budget:
+            assert of[i] == of[i + 1]
 
 
 def test_batches_are_of_like_length():
@@ -159,6 +183,25 @@ def adapted(base, tmp_path_factory):
 def same(one, other):
     first, second = (load_file(folder / "model.safetensors") for folder in (one, other))
     return first.keys() == second.keys() and all(torch.equal(first[name], second[name]) for name in first)
+
+
+def test_a_wrong_twin_is_shown_with_the_row_of_the_right_one(base, tmp_path):
+    twins = [
+        Pair("the red boat is new", f"the {word} boat", label, "made", "whole", "0" * 32, twin=f"{n}")
+        for n, words in enumerate((("red", "old"), ("new", "white")))
+        for word, label in zip(words, ("entailment", "contradiction"), strict=True)
+    ]
+    seen = []
+    recipe = RECIPE.model_copy(update={"ranking": 1, "steps": 1})
+    train.run(recipe, [*twins, *bert.pairs()[:5]], base, tmp_path, recorded(seen))
+    (shown,) = seen
+    partners, labels = shown["partners"].tolist(), shown["labels"].tolist()
+    assert sorted(labels[row] for row, partner in enumerate(partners) if partner >= 0) == [2, 2]
+    for row, partner in enumerate(partners):
+        if partner >= 0:
+            assert labels[partner] == 0
+            words = {frozenset(shown["input_ids"][i].tolist()) for i in (row, partner)}
+            assert len(words) == 2  # another claim beside the same premise
 
 
 def test_the_model_is_shown_every_pair_once_an_epoch(whole):
