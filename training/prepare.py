@@ -59,6 +59,8 @@ def build(recipe: Recipe, sets: Sequence[Path]) -> list[Pair]:
     documents = [d for d in authored.read(HERE / "data/authored") if not authored.held_out(d)]
     share = {"authored": recipe.data.authored, "natural": recipe.data.natural, "twins": recipe.data.twins}
     used = [d for d in documents if _order(recipe.seed, d.group) < share[d.source]]
+    if not recipe.data.context:
+        used = [replace(d, claims=tuple(replace(c, context="") for c in d.claims)) for d in used]
     found = [
         p for seed in range(recipe.seed, recipe.seed + recipe.data.draws) for p in _draw(recipe.data, used, sets, seed)
     ]

@@ -23,6 +23,7 @@ class Data(Settings):
         twins: The same for the documents with minimal pairs of claims.
         changed: Share of the last kind's pairs with a changed document that is used: without what decides a claim, or
             with what makes it supported. These teach to miss a sentence, and to trust shared words.
+        context: Whether authored claims that need their question, or the sentence before, stand with it.
         nearest: Share of the pairs, labeled sets included, whose premise is cut to the few sentences nearest to the
             claim.
         noise: Share of the pairs whose premise gets a line of another document or of a page's frame at one end.
@@ -37,6 +38,7 @@ class Data(Settings):
     natural: Annotated[float, Field(ge=0, le=1)] = 1
     twins: Annotated[float, Field(ge=0, le=1)] = 0
     changed: Annotated[float, Field(ge=0, le=1)] = 1
+    context: bool = True
     nearest: Annotated[float, Field(ge=0, le=1)] = 0
     noise: Annotated[float, Field(ge=0, le=1)] = 0
     near_misses: Annotated[float, Field(ge=0, le=1)] = 0

@@ -329,6 +329,25 @@ def test_a_share_of_the_documents_is_a_part_of_a_larger_share(tmp_path, document
         assert abs(len(found) / count - share) < 4 * (share * (1 - share) / count) ** 0.5
 
 
+def test_changed_documents_of_twins_are_left_out_and_nothing_else(tmp_path):
+    every = prepare.build(Recipe(data=Data(twins=1)), [tmp_path])
+    left = prepare.build(Recipe(data=Data(twins=1, changed=0)), [tmp_path])
+    plain = [p for p in every if p.source != "twins" or p.kind in {"whole", "core"}]
+    assert left == plain
+    assert len(left) < len(every)
+    names = Counter(p.twin for p in left if p.twin)
+    assert set(names.values()) == {2}
+    assert {p.source for p in left if p.twin} == {"twins"}
+
+
+def test_without_context_the_claim_stands_alone(tmp_path):
+    texts = {c.text for d in authored.read(DATA) for c in d.claims if c.context}
+    made = prepare.build(Recipe(data=Data(twins=1, context=False)), [tmp_path])
+    hypotheses = {p.hypothesis for p in made}
+    assert hypotheses & texts
+    assert not hypotheses & {c.hypothesis for d in authored.read(DATA) for c in d.claims if c.context}
+
+
 def test_several_draws_are_what_the_seeds_one_by_one_would_draw(tmp_path):
     data = {"authored": 0, "natural": 0.1, "near_misses": 0.5}
     twice = prepare.build(Recipe(data=Data(draws=2, **data)), [tmp_path])
