@@ -1,7 +1,6 @@
 """The keys of a recipe: how answers are paired, judged and scored."""
 
 from collections.abc import Mapping
-from pathlib import Path
 from typing import Annotated, Any, ClassVar, Literal, Self, get_args
 
 from pydantic import Field, model_validator
@@ -136,12 +135,6 @@ class _Method(Settings):
             if getattr(self, key) is not None:
                 raise ValueError(f"names a {key}, which method {self.method} does not use; remove it")
         return self
-
-    @property
-    def model_file(self) -> Path | None:
-        """The file of the method's model; None if it needs none."""
-        key = self.asks.get(self.method)
-        return getattr(self, key) if key else None
 
 
 class AnswerRelevance(_Method):

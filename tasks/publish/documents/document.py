@@ -14,7 +14,6 @@ from urllib.parse import quote
 from markupsafe import Markup
 
 from tasks.publish.report import text
-from tasks.publish.report.files import write
 from tasks.publish.report.pages import render, style, words
 from tasks.stats.agreement import Interval
 
@@ -251,12 +250,3 @@ def page(document: Document) -> str:
     """The HTML: one file that needs no other."""
     css = Markup(style())  # noqa: S704 - our own file
     return render("analysis", document=document, css=css, kind_of=lambda block: type(block).__name__)
-
-
-def write_page(path: Path, document: Document) -> None:
-    """Write the page of a document.
-
-    Raises:
-        LeadlineError: It can't be written.
-    """
-    write(path, page(document))

@@ -17,7 +17,6 @@ from tasks.core.errors import UsageError
 if TYPE_CHECKING:
     from obstore.store import S3Credential
 
-HTTPFS = "httpfs"  # the extension that reads S3
 RENEWED = timedelta(minutes=15)  # keys are asked for again; botocore renews those that expire sooner
 
 

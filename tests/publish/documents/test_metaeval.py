@@ -12,7 +12,7 @@ from tasks.analysis.metaeval.metaeval import evaluate
 from tasks.analysis.metaeval.suite import Suite, read
 from tasks.core.grades import GRADES, Grade
 from tasks.core.paths import suite_dir
-from tasks.publish.documents.document import write_page
+from tasks.publish.documents.document import page as html
 from tasks.publish.documents.metaeval import SHAPES, document, grid, picture
 
 NASTY = '</div><script>alert("x")</script>&amp; \u202e \r\n'
@@ -32,7 +32,7 @@ def suite() -> Suite:
 def page(suite: Suite, tmp_path_factory: pytest.TempPathFactory) -> Node:
     path = tmp_path_factory.mktemp("page") / "page.html"
     reports = [reported("kind", suite, full_marks), reported("lossy", suite, every_tenth_lost)]
-    write_page(path, document(suite, reports))
+    path.write_text(html(document(suite, reports)), encoding="utf-8")
     return parse(path)
 
 
@@ -99,7 +99,7 @@ def test_every_text_is_shown_as_it_is(tmp_path: Path) -> None:
     )  # fmt: skip
     found = read(write_suite(tmp_path / "a.jsonl", [nasty]))
     path = tmp_path / "page.html"
-    write_page(path, document(found, [reported(f"judge {NASTY}", found, explain)]))
+    path.write_text(html(document(found, [reported(f"judge {NASTY}", found, explain)])), encoding="utf-8")
     tree = parse(path)
     assert tree.all("script") == []
     shown = tree.text()
@@ -111,7 +111,8 @@ def test_every_text_is_shown_as_it_is(tmp_path: Path) -> None:
 
 def test_a_judge_that_passes_everything_has_no_failures(tmp_path: Path) -> None:
     found = read(write_suite(tmp_path / "a.jsonl", [line()]))
-    write_page(tmp_path / "page.html", document(found, [reported("perfect", found, lambda n, name, grade: grade)]))
+    perfect = reported("perfect", found, lambda n, name, grade: grade)
+    (tmp_path / "page.html").write_text(html(document(found, [perfect])), encoding="utf-8")
     assert [n.attrs.get("id") for n in parse(tmp_path / "page.html").all("section")] == ["rates", "judge-1"]
 
 
