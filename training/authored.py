@@ -7,6 +7,7 @@ one of its sentences, a false one is given the sentence that would make it true.
 
 import json
 import random
+import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -21,6 +22,7 @@ Form = Literal["sentences", "documents"]
 HELD_OUT = 10  # one document in so many is kept for measuring
 PEOPLE = {"S": "supported", "P": "partially_supported", "U": "not_supported", "C": "contradicted"}
 LABELS: dict[str, Label] = {"P": "neutral", "U": "neutral", "C": "contradiction"}
+ENDED = re.compile(r"[.!?:;,…][\"'”’)\]]*$")  # a sentence; what does not end so is a heading, a row or a cut line
 SHORTEST_SENTENCE = 6  # words; headings and menu debris are no claims
 
 
@@ -83,6 +85,16 @@ class Document:
     source: str
     group: str
 
+    @property
+    def text(self) -> str:
+        """The document as a page has it."""
+        return joined(self.sentences)
+
+
+def joined(sentences: Iterable[str]) -> str:
+    """Sentences one after another; headings, rows of tables and cut sentences are lines."""
+    return "".join(f"{s} " if ENDED.search(s) else f"{s}\n" for s in sentences).strip()
+
 
 def read(folder: Path) -> list[Document]:
     """All documents below a folder, in the order of file names and lines."""
@@ -98,10 +110,9 @@ def labeled(documents: Iterable[Document]) -> Iterator[dict[str, object]]:
     """The claims beside their whole documents, as `bench.accuracy.labeled` reads them; `pair` names claim and twin."""
     for document in documents:
         for i, claim in enumerate(document.claims):
-            text = " ".join(document.sentences)
             yield {
                 "claim": claim.hypothesis,
-                "chunks": [text],
+                "chunks": [document.text],
                 "label": PEOPLE[claim.label],
                 "source": document.source,
                 "kind": claim.kind,
@@ -199,7 +210,7 @@ class _Maker:
         if twin and twin.label == "C":
             yield "twin_put_in", self.remedied(twin, twin.text), "contradiction"
         if self.chance(0.15):
-            yield "stranger", " ".join(self.stranger.sentences), "neutral"
+            yield "stranger", self.stranger.text, "neutral"
 
     def others(self, claim: Claim) -> Iterator[tuple[str, str, Label]]:
         yield "whole", self.context(self.all), LABELS[claim.label]
@@ -225,12 +236,12 @@ class _Maker:
         """The sentences, now and then with a stranger's document before or after them."""
         text = self.text(sentences)
         if self.chance(0.08):
-            beside = " ".join(self.stranger.sentences)
+            beside = self.stranger.text
             return f"{beside} {text}" if self.chance(0.5) else f"{text} {beside}"
         return text
 
     def text(self, sentences: dict[int, str]) -> str:
-        return " ".join(sentences[i] for i in sorted(sentences))
+        return joined(sentences[i] for i in sorted(sentences))
 
     def chance(self, p: float) -> bool:
         return self.rng.random() < p

@@ -174,7 +174,7 @@ def ending(tokenizer: Any) -> int:
 
 
 def _request(document: Document, claim: Claim) -> Request:
-    text = " ".join(document.sentences)
+    text = document.text
     return Request(keys.request_key(text, claim.hypothesis), text, claim.hypothesis)
 
 

@@ -12,7 +12,7 @@ import sentencex
 
 from tasks.core import keys
 from tasks.text import overlap
-from training.authored import Claim, Document, Label, Pair
+from training.authored import Claim, Document, Label, Pair, joined
 
 SOURCE = "perturbed"
 FEWEST, MOST = 8, 45  # words of a sentence that can stand as a claim
@@ -54,7 +54,7 @@ def near_misses(documents: Sequence[Document], seed: int, share: float) -> Itera
     """
     for document in documents:
         rng = random.Random(f"{seed}:near:{document.group}")  # noqa: S311
-        text = " ".join(document.sentences)
+        text = document.text
         own = [Claim(s, "S", (i,), "verbatim", None) for i, s in enumerate(document.sentences) if _usable(s)]
         for claim in [*document.claims, *rng.sample(own, min(2, len(own)))]:
             edited = changed(claim.text, text, rng)
@@ -73,7 +73,7 @@ def _put_in(document: Document, claim: Claim, sentence: str) -> str:
     else:
         at = claim.needs[-1] if claim.needs else 0
         sentences[at] = f"{sentences[at]} {sentence}"
-    return " ".join(sentences[i] for i in sorted(sentences))
+    return joined(sentences[i] for i in sorted(sentences))
 
 
 def _usable(sentence: str) -> bool:

@@ -84,7 +84,7 @@ def _draw(data: Data, used: Sequence[Document], sets: Sequence[Path], seed: int)
     for name, most in data.sets.items():
         others += _sample(sources.read(sets, [name]), most, seed)
     if data.perturbed:
-        prose = sorted({p.premise for p in others} | {" ".join(d.sentences) for d in used if d.source == "natural"})
+        prose = sorted({p.premise for p in others} | {d.text for d in used if d.source == "natural"})
         others += _sample(perturb.pairs(prose, seed), data.perturbed, seed)
     lines = [*FRAME, *(s for d in used for s in d.sentences)]
     found = [_noisy(_cut(p, data.nearest, seed), lines, data.noise, seed) for p in made + others]

@@ -10,6 +10,7 @@ from tasks.text import overlap
 from tasks.text.sentences import sentences
 
 COUNT = 3
+ROW = 30  # words, at most: a longer line with bars is a page without line breaks
 
 
 def nearest(text: str, claim: str, count: int = COUNT) -> str:
@@ -21,10 +22,10 @@ def nearest(text: str, claim: str, count: int = COUNT) -> str:
     Args:
         count: Number of sentences, at most.
     """
-    found = sentences(text)
+    found = units(text)
     if len(found) <= count:
         return text
-    bags = [_words(sentence.text) for sentence in found]
+    bags = [_words(unit) for unit in found]
     wanted = _words(claim)
     common = Counter(word for bag in bags for word in bag & wanted)
     weight = {word: math.log1p(len(found) / n) for word, n in common.items()}
@@ -34,7 +35,16 @@ def nearest(text: str, claim: str, count: int = COUNT) -> str:
         best = max(rest, key=lambda i: (sum(weight[w] for w in bags[i] & wanted), -abs(i - (chosen or [0])[0])))
         chosen.append(best)
         weight |= {word: weight[word] / 2 for word in bags[best] & wanted}
-    return " ".join(found[i].text for i in sorted(chosen))
+    return " ".join(found[i] for i in sorted(chosen))
+
+
+def units(text: str) -> list[str]:
+    """Sentences and lines; the row of a table keeps its cells together."""
+    found = []
+    for line in text.splitlines():
+        row = " | " in line and len(line.split()) <= ROW
+        found += [line.strip()] if row else [sentence.text for sentence in sentences(line)]
+    return found
 
 
 def _words(text: str) -> frozenset[str]:

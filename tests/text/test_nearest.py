@@ -5,8 +5,7 @@ from itertools import combinations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tasks.text.nearest import nearest
-from tasks.text.sentences import sentences
+from tasks.text.nearest import ROW, nearest, units
 
 PAGE = (
     "Home > Leave > Carry-over\nStaff may carry over five days. They must be taken by 31 March. "
@@ -44,9 +43,17 @@ def test_a_short_text_is_shown_as_it_is() -> None:
     assert nearest("", "Four") == ""
 
 
+def test_a_row_of_a_table_keeps_its_cells() -> None:
+    table = "Plan | Storage | Price\nSilver | 50 GB | 3 euros\nGold | 200 GB | 7 euros"
+    assert nearest(table, "Gold costs 7 euros.", 1) == "Gold | 200 GB | 7 euros"
+    page = "Menu | " + "Cats sleep all day. " * ROW
+    assert units(page) == ["Menu", *["Cats sleep all day."] * ROW]
+
+
 @given(st.text(max_size=200), st.text(max_size=60), st.integers(1, 4))
 def test_it_shows_so_many_whole_sentences(text: str, claim: str, count: int) -> None:
     found = nearest(text, claim, count)
-    pieces = [sentence.text for sentence in sentences(text)]
+    pieces = units(text)
+    assert "".join("".join(pieces).split()) == "".join(text.split())
     whole = [text] if len(pieces) <= count else [" ".join(some) for some in combinations(pieces, count)]
     assert found in whole

@@ -60,7 +60,7 @@ def test_what_is_measured_on_are_the_claims_answers_and_chunks_of_all_files_and_
     found = prepare.measured_texts([tmp_path])
     assert set(found) >= {"A claim.", "A chunk.", "Another.", "An answer.", "A chunk of a trace."}
     held = [d for d in authored.read(DATA) if authored.held_out(d)]
-    assert {" ".join(d.sentences) for d in held} <= set(found)
+    assert {d.text for d in held} <= set(found)
     assert {c.hypothesis for d in held for c in d.claims} <= set(found)
 
 
@@ -257,7 +257,7 @@ def test_no_text_of_a_held_out_document_is_in_a_training_pair(built, documents):
 
 
 def texts(document):
-    return [" ".join(document.sentences), *(t for c in document.claims for t in (c.text, c.remedy) if t)]
+    return [document.text, *(t for c in document.claims for t in (c.text, c.remedy) if t)]
 
 
 def runs(text):
