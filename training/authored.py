@@ -134,9 +134,11 @@ def pairs(documents: Sequence[Document], seed: int, form: Form) -> Iterator[Pair
 
 
 def shortened(pair: Pair) -> Pair:
-    """The pair with the few sentences of its premise nearest to the claim, if these are enough for its label."""
-    premise = nearest(pair.premise, pair.hypothesis)
-    return replace(pair, premise=premise) if all(sentence in premise for sentence in pair.needs) else pair
+    """The pair with few sentences of its premise: those that decide it, and of the others those nearest to the claim.
+
+    As many whatever the label is, or the length of the premise would tell it.
+    """
+    return replace(pair, premise=nearest(pair.premise, pair.hypothesis, sure=pair.needs))
 
 
 class _Maker:
@@ -187,7 +189,7 @@ class _Maker:
         for n, claim in enumerate(self.document.claims):
             made = self.supported(claim) if claim.label == "S" else self.others(claim)
             for kind, premise, label in made:
-                needs = claim.needs if claim.label == "S" and label == "entailment" else ()
+                needs = claim.needs if kind in {"whole", "core"} else ()
                 pair = self.pair(kind, premise, claim.hypothesis, label)
                 named = kind == "whole" and claim.twin is not None
                 twin = f"{self.seed}:{self.document.group}:{min(n, claim.twin or 0)}" if named else ""

@@ -5,6 +5,7 @@ Left out: meaning. A sentence in other words than the claim's is not found; the 
 
 import math
 from collections import Counter
+from collections.abc import Sequence
 
 from tasks.text import overlap
 from tasks.text.sentences import sentences
@@ -13,7 +14,7 @@ COUNT = 3
 ROW = 30  # words, at most: a longer line with bars is a page without line breaks
 
 
-def nearest(text: str, claim: str, count: int = COUNT) -> str:
+def nearest(text: str, claim: str, count: int = COUNT, sure: Sequence[str] = ()) -> str:
     """The sentences of a text that cover most of a claim's words, in the order of the text.
 
     Each one in turn is the sentence that adds most: a word of the claim weighs by how few sentences have it, and half
@@ -21,6 +22,7 @@ def nearest(text: str, claim: str, count: int = COUNT) -> str:
 
     Args:
         count: Number of sentences, at most.
+        sure: Sentences of the text that are chosen first, also if they are more.
     """
     found = units(text)
     if len(found) <= count:
@@ -29,7 +31,8 @@ def nearest(text: str, claim: str, count: int = COUNT) -> str:
     wanted = _words(claim)
     common = Counter(word for bag in bags for word in bag & wanted)
     weight = {word: math.log1p(len(found) / n) for word, n in common.items()}
-    chosen: list[int] = []
+    chosen = [i for i, unit in enumerate(found) if any(unit in sentence for sentence in sure)]
+    weight |= {word: weight[word] / 2 for i in chosen for word in bags[i] & wanted}
     while len(chosen) < count:
         rest = [i for i in range(len(found)) if i not in chosen]
         best = max(rest, key=lambda i: (sum(weight[w] for w in bags[i] & wanted), -abs(i - (chosen or [0])[0])))

@@ -38,6 +38,12 @@ def test_where_nothing_more_is_shared_the_neighbors_of_the_first_choice_are_show
     assert nearest(text, "Boats", 3) == "Dogs bark. Boats are moored. Birds sing."
 
 
+def test_a_sentence_that_must_be_there_is_one_of_them() -> None:
+    text = "Cats sleep. Dogs bark. Boats are moored. Birds sing. Boats float."
+    assert nearest(text, "Boats", 2, ["Birds sing."]) == "Boats are moored. Birds sing."
+    assert nearest(text, "Boats", 1, ["Cats sleep.", "Birds sing."]) == "Cats sleep. Birds sing."
+
+
 def test_a_short_text_is_shown_as_it_is() -> None:
     assert nearest("One.  Two. Three.", "Four", 3) == "One.  Two. Three."
     assert nearest("", "Four") == ""

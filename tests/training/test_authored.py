@@ -6,6 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tasks.text.nearest import COUNT, units
 from training import authored, recipe
 from training.authored import Claim, Document
 
@@ -315,7 +316,7 @@ def test_a_tenth_of_the_repository_is_held_out(repository):
 def test_claims_of_the_repository_are_about_as_often_entailed_as_not(repository, form):
     # Every fifth document: enough for the share, and of all domains.
     found = [p for p in authored.pairs(repository[::5], 0, form) if not p.kind.startswith("verbatim")]
-    assert 0.45 < sum(p.label == "entailment" for p in found) / len(found) < 0.55
+    assert 0.4 < sum(p.label == "entailment" for p in found) / len(found) < 0.6
 
 
 # Minimal pairs --------------------------------------------------------------------------------------------------------
@@ -358,13 +359,14 @@ def test_both_twins_stand_beside_a_document_in_which_the_wrong_one_is_right(leav
 
 
 @pytest.mark.parametrize("seed", range(5))
-def test_nearest_sentences_hold_all_that_an_entailed_claim_needs(leave, seed):
+def test_nearest_sentences_hold_what_decides_a_claim_and_are_as_many_whatever_its_label_is(leave, seed):
     found = [authored.shortened(p) for p in authored.pairs([leave, leave], seed, "documents")]
     assert {p.label for p in found} == {"entailment", "neutral", "contradiction"}
     for p in found:
         needed = [leave.sentences[i] for c in leave.claims if c.hypothesis == p.hypothesis for i in c.needs]
-        if p.label == "entailment" and p.kind in {"whole", "core"}:
+        if p.kind in {"whole", "core"}:
             assert all(sentence in p.premise for sentence in needed)
+        assert len(units(p.premise)) <= max(COUNT, sum(len(units(sentence)) for sentence in needed))
 
 
 def test_twins_of_the_repository_point_at_each_other_and_one_of_them_is_right(repository):
