@@ -57,6 +57,7 @@ def prepare(
     shortcuts = preparing.shortcuts(pairs)
     console.print(f"Area of the claim alone: {shortcuts['claim_only']:.3f} (under the ROC curve; 0.5 is chance)")
     console.print(f"Area of shared words alone: {shortcuts['overlap_only']:.3f}")
+    console.print(f"Area of the premise's length alone: {shortcuts['length_only']:.3f}")
     console.print(f"Left out, since they have a text of the measuring side: {len(leaked)}")
     folder = recipes.work(recipe)
     preparing.write(pairs, folder / "pairs.jsonl")

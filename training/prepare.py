@@ -128,7 +128,7 @@ def shortcuts(pairs: Sequence[Pair]) -> dict[str, float]:
 
     Returns:
         `claim_only`: words of the claim, out of fold by document; `overlap_only`: share of the claim's words in the
-        premise. 0.5 is chance; below 0.5, more overlap means less often entailed.
+        premise; `length_only`: words of the premise. 0.5 is chance; below 0.5, more means less often entailed.
     """
     some = [p for p in pairs if _order(1, p.premise + p.hypothesis) < CHECKED / max(1, len(pairs))]
     truth = np.array([p.label == "entailment" for p in some])
@@ -144,7 +144,9 @@ def shortcuts(pairs: Sequence[Pair]) -> dict[str, float]:
         method="predict_proba",
     )[:, 1]
     shares = [overlap.lexical(overlap.read(p.premise), overlap.read(p.hypothesis))["overlap"] for p in some]
-    return {"claim_only": float(roc_auc_score(truth, guessed)), "overlap_only": float(roc_auc_score(truth, shares))}
+    lengths = [len(p.premise.split()) for p in some]
+    found = {"claim_only": guessed, "overlap_only": shares, "length_only": lengths}
+    return {name: float(roc_auc_score(truth, scores)) for name, scores in found.items()}
 
 
 def summary(pairs: Sequence[Pair]) -> dict[str, dict[str, int]]:

@@ -80,9 +80,7 @@ def test_nothing_is_reported_by_claims_that_stand_on_both_sides():
     found = [
         pair(f"It says {c} here.", c, label, group) for group, c in claims(100) for label in ("entailment", "neutral")
     ]
-    areas = prepare.shortcuts(found)
-    assert areas["claim_only"] == pytest.approx(0.5)
-    assert areas["overlap_only"] == pytest.approx(0.5)
+    assert list(prepare.shortcuts(found).values()) == pytest.approx([0.5, 0.5, 0.5])
 
 
 def test_claims_drawn_without_regard_to_their_label_show_next_to_nothing():
@@ -110,6 +108,15 @@ def test_shared_words_show_everything_where_one_side_alone_has_them(entailed_sha
         for label in ("entailment", "not_entailment")
     ]
     assert prepare.shortcuts(found)["overlap_only"] == pytest.approx(area)
+
+
+def test_longer_premises_of_one_label_show() -> None:
+    found = [
+        pair(f"It says {c} here{' and more' * (label == 'entailment')}.", c, label, group)
+        for group, c in claims(60)
+        for label in ("entailment", "neutral")
+    ]
+    assert prepare.shortcuts(found)["length_only"] == 1
 
 
 def test_claims_of_one_document_never_show_of_each_other():
