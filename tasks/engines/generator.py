@@ -5,8 +5,10 @@ prompt and the meaning of the object (judges know), and how many prompts are sen
 vLLM are never imported here.
 """
 
+import contextlib
+import gc
 import importlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Annotated, Literal, Self
 
@@ -21,7 +23,8 @@ ENGINES = {
     "openai_server": ("tasks.engines.openai.server", "ServerGenerator"),
 }
 NONCE_TOKENS = 16  # room for a nonce in a reply; it takes 7 or 8 (docs/language-models.md#behind-a-server)
-TOP = 20  # alternatives of each token whose log-probabilities are requested: the most that OpenAI's API allows
+TOP = 8  # alternatives of each token whose log-probabilities are requested: four labels, each written in two ways
+NEW_OBJECTS = 100_000  # that Python looks for garbage among; its own choice is 700, less than ten requests in flight
 HASHED_FILES = (
     *_models.HASHED_FILES, "vocab.json", "merges.txt", "*.model", "tokenizer_config.json", "generation_config.json",
     "chat_template.jinja", "*.py",
@@ -173,25 +176,49 @@ class Prompt:
         user: Evidence first, the question about it last: prompts with a common beginning should follow one another.
         schema: JSON schema of the reply, an object. Equal schemas should be the same object: engines compile each once.
         max_tokens: Of the reply; one that needs more is cut off, with `finish` as `length`.
+        alternatives: Whether the reply's tokens come with their likeliest alternatives, at some time and many bytes.
     """
 
     system: str
     user: str
     schema: Mapping[str, object]
     max_tokens: int
+    alternatives: bool = False
 
 
-@dataclass(frozen=True, slots=True)
+Top = tuple[tuple[str, float], ...]
+
+
 class Token:
     """A token of a reply.
 
     Attributes:
         text: What it adds to the reply.
-        top: The likeliest tokens in its place and their log-probabilities, itself included if it is one of them.
     """
 
-    text: str
-    top: tuple[tuple[str, float], ...]
+    __slots__ = ("_top", "text")
+
+    def __init__(self, text: str, top: Top | Callable[[], Top]) -> None:
+        self.text, self._top = text, top
+
+    @property
+    def top(self) -> Top:
+        """The likeliest tokens in its place and their log-probabilities, itself included if it is one of them.
+
+        Few tokens are ever looked at, so an engine may give a function that reads them.
+        """
+        if callable(self._top):
+            self._top = self._top()
+        return self._top
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Token) and (self.text, self.top) == (other.text, other.top)
+
+    def __hash__(self) -> int:
+        return hash(self.text)
+
+    def __repr__(self) -> str:
+        return f"Token({self.text!r}, {self.top!r})"
 
 
 @dataclass(frozen=True, slots=True)
@@ -272,3 +299,14 @@ def open_generator(config: GeneratorConfig) -> Generator:
     module, name = ENGINES[config.engine]
     made: Generator = getattr(importlib.import_module(module), name)(config)
     return made
+
+
+@contextlib.contextmanager
+def rare_collections() -> Iterator[None]:
+    """Look for garbage less often: whatever is in flight would be looked through again and again, at half the time."""
+    before = gc.get_threshold()
+    gc.set_threshold(NEW_OBJECTS, *before[1:])
+    try:
+        yield
+    finally:
+        gc.set_threshold(*before)

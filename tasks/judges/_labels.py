@@ -9,10 +9,12 @@ values, and what is credited is then made to add up to 1. Left out: what the val
 import json
 import math
 from collections.abc import Iterator, Sequence
+from functools import lru_cache
 
 from tasks.engines.generator import Reply, Token
 
 RULES = 1  # raised when the same reply gives another distribution
+_DECODER = json.JSONDecoder(strict=False)  # grammars let control characters stand in a text as they are
 
 
 def distribution(reply: Reply, key: str, values: Sequence[str]) -> dict[str, float] | None:
@@ -27,9 +29,11 @@ def distribution(reply: Reply, key: str, values: Sequence[str]) -> dict[str, flo
     Returns:
         None where the reply has no log-probabilities, or the key is not there with one of the values.
     """
-    encoded = {value: json.dumps(value) for value in values}
     at = _value_start(reply.text, key)
-    if at is None or not reply.text.startswith(tuple(encoded.values()), at):
+    if at is None:
+        return None
+    values = tuple(values)
+    if not reply.text.startswith(_encoded(values), at):
         return None
     credit = dict.fromkeys(values, 0.0)
     weight = 1.0  # probability of what was written of the value so far
@@ -39,11 +43,10 @@ def distribution(reply: Reply, key: str, values: Sequence[str]) -> dict[str, flo
         before, written = reply.text[start:at], reply.text[at:start]  # one of them is empty
         chances = _chances(token)
         for text, p in chances.items():
-            leads = _led_to(written + text[len(before) :], encoded) if text.startswith(before) else []
+            leads = _led_to(written + text[len(before) :], values) if text.startswith(before) else []
             if len(leads) == 1:
                 credit[leads[0]] += weight * p
-        leads = _led_to(written + token.text[len(before) :], encoded)
-        if len(leads) < 2:
+        if len(_led_to(written + token.text[len(before) :], values)) < 2:
             total = sum(credit.values())
             return {value: p / total for value, p in credit.items()} if total > 0 else None
         weight *= chances[token.text]
@@ -60,22 +63,29 @@ def _chances(token: Token) -> dict[str, float]:
     return chances
 
 
-def _led_to(text: str, encoded: dict[str, str]) -> list[str]:
+@lru_cache
+def _encoded(values: tuple[str, ...]) -> tuple[str, ...]:
+    """How each value begins in a reply."""
+    return tuple(map(json.dumps, values))
+
+
+@lru_cache(maxsize=4096)  # a model's alternatives are the same few in nearly all replies
+def _led_to(text: str, values: tuple[str, ...]) -> tuple[str, ...]:
     """The values that a reply may have that goes on with `text` where the value begins."""
-    return [value for value, code in encoded.items() if code.startswith(text) or text.startswith(code)]
+    codes = zip(values, _encoded(values), strict=True)
+    return tuple(value for value, code in codes if code.startswith(text) or text.startswith(code))
 
 
 def _value_start(text: str, key: str) -> int | None:
     """Where the value of a key of the outermost object begins."""
-    decoder = json.JSONDecoder(strict=False)  # grammars let control characters stand in a text as they are
     try:
         at = _skip(text, text.index("{") + 1)
         while True:
-            name, at = decoder.raw_decode(text, at)
+            name, at = _DECODER.raw_decode(text, at)
             at = _skip(text, text.index(":", at) + 1)
             if name == key:
                 return at
-            _, at = decoder.raw_decode(text, at)
+            _, at = _DECODER.raw_decode(text, at)
             at = _skip(text, text.index(",", at) + 1)
     except ValueError:  # of `index`, and of the decoder
         return None

@@ -54,16 +54,17 @@ class PromptFile:
         self._constant_system = None if _used(system) else self._system.render()
         self._schemas: dict[tuple[tuple[str, int], ...], Mapping[str, object]] = {}
 
-    def fill(self, max_tokens: int, counts: Mapping[str, int], **inputs: str) -> Prompt:
+    def fill(self, max_tokens: int, counts: Mapping[str, int], alternatives: bool = False, /, **inputs: str) -> Prompt:
         """The prompt for one request.
 
         Args:
             max_tokens: Of the reply.
             counts: The numbers that the schema's `$names` stand for.
+            alternatives: See `Prompt`.
             inputs: The text of each variable, already fenced.
         """
         system = self._system.render(inputs) if self._constant_system is None else self._constant_system
-        return Prompt(system, self._user.render(inputs), self.schema(counts), max_tokens)
+        return Prompt(system, self._user.render(inputs), self.schema(counts), max_tokens, alternatives)
 
     def schema(self, counts: Mapping[str, int]) -> Mapping[str, object]:
         """The schema with its numbers filled in; equal numbers give the same object, which engines compile once."""

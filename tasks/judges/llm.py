@@ -195,6 +195,7 @@ class Llm(ModelUser):
             form.prompt.fill(
                 form.max_tokens,
                 {"passages": len(r.shown)},
+                True,  # alternatives
                 passages=passages(r.shown),
                 claim=_fence.block("claim", r.hypothesis),
             )

@@ -5,13 +5,14 @@ tools, images.
 """
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from typing import Literal
 
 import msgspec
 from msgspec import Raw, Struct
 
-from tasks.engines.generator import TOP, Generated, GeneratorConfig, Prompt, Reply, Token
+from tasks.engines.generator import TOP, Generated, GeneratorConfig, Prompt, Reply, Token, Top
 from tasks.engines.openai._nonce import with_nonce, without_nonce
 
 MALFORMED = (msgspec.DecodeError, UnicodeDecodeError)
@@ -32,8 +33,8 @@ class _Body(Struct, omit_defaults=True):
     max_tokens: int
     response_format: Raw
     temperature: float
-    logprobs: bool
-    top_logprobs: int
+    logprobs: bool = False
+    top_logprobs: int = 0
     n: int = 1
     top_p: float | None = None
     seed: int | None = None
@@ -47,7 +48,7 @@ class _Alternative(Struct, gc=False):
 
 class _Token(Struct, gc=False):
     token: str
-    top_logprobs: list[_Alternative] | None = None
+    top_logprobs: Raw = Raw(b"null")
 
 
 class _Logprobs(Struct, gc=False):
@@ -102,6 +103,7 @@ class _Refusal(_Problem):
 
 
 _answers = msgspec.json.Decoder(_Answer)
+_alternatives = msgspec.json.Decoder(list[_Alternative] | None)
 
 
 class Wire:
@@ -125,9 +127,9 @@ class Wire:
             max_tokens=c.reply_tokens(prompt),
             response_format=self._format(prompt),
             temperature=c.temperature,
-            logprobs=True,
-            top_logprobs=TOP,
         )
+        if prompt.alternatives:
+            body.logprobs, body.top_logprobs = True, TOP
         if c.temperature:
             body.n, body.top_p, body.seed = self._samples, c.top_p, c.seed
         if c.thinking is not None:
@@ -193,7 +195,7 @@ def without_thought(text: str) -> str:
     return "" if thought.lstrip().startswith("<think>") else text
 
 
-def tokens_of(text: str, given: Sequence[tuple[str, tuple[tuple[str, float], ...]]]) -> tuple[Token, ...]:
+def tokens_of(text: str, given: Sequence[tuple[str, Top | Callable[[], Top]]]) -> tuple[Token, ...]:
     """The tokens that make up a reply, found from its end: what stands before it is thought, behind it an end mark.
 
     Servers may strip a token of the white space that it adds; it is put back. What can't be found (such as a character
@@ -202,6 +204,9 @@ def tokens_of(text: str, given: Sequence[tuple[str, tuple[tuple[str, float], ...
     Args:
         given: Tokens as the server names them, with their alternatives.
     """
+    texts = [token for token, _ in given]
+    if all(texts) and "".join(texts) == text:
+        return tuple([Token(token, top) for token, top in given])
     found: list[Token] = []
     end = len(text)
     for token, top in reversed(given):
@@ -265,8 +270,13 @@ def _reply(choice: _Choice) -> Reply:
     finish: Literal["stop", "length"] = "stop" if choice.finish_reason == "stop" else "length"
     if not text or choice.logprobs is None:
         return Reply(text, finish)
-    given = [
-        (t.token, tuple([(a.token, a.logprob) for a in t.top_logprobs or () if a.logprob > LEAST_LOGPROB]))
-        for t in choice.logprobs.content or ()
-    ]
+    given = [(t.token, partial(_top, t.top_logprobs)) for t in choice.logprobs.content or ()]
     return Reply(text, finish, tokens_of(text, given))
+
+
+def _top(raw: Raw) -> Top:
+    try:
+        found = _alternatives.decode(raw) or ()
+    except MALFORMED:
+        return ()  # the reply itself is good
+    return tuple([(a.token, a.logprob) for a in found if a.logprob > LEAST_LOGPROB])

@@ -54,13 +54,14 @@ class VllmGenerator(Generator):
     def _run(self, prompts: Sequence[Prompt], ids: Sequence[list[int]], samples: int) -> list[Any]:
         if self._host.llm is None:
             self._load()
-        parameters: dict[tuple[int, int], Any] = {}  # one object for all prompts with the same schema and length
+        parameters: dict[tuple[int, int, bool], Any] = {}  # one object for all prompts that differ in their text alone
+        each = []
         for prompt in prompts:
-            key = id(prompt.schema), prompt.max_tokens
+            key = id(prompt.schema), prompt.max_tokens, prompt.alternatives
             if key not in parameters:
                 parameters[key] = self._parameters(prompt, samples)
+            each.append(parameters[key])
         inputs = [{"prompt_token_ids": tokens} for tokens in ids]
-        each = [parameters[id(prompt.schema), prompt.max_tokens] for prompt in prompts]
         outputs: list[Any] = self._host.run(
             lambda llm: llm.generate(inputs, each, use_tqdm=False), f"{len(ids)} prompts"
         )
@@ -75,7 +76,7 @@ class VllmGenerator(Generator):
             **drawing,
             temperature=c.temperature,
             max_tokens=c.reply_tokens(prompt),
-            logprobs=TOP,
+            logprobs=TOP if prompt.alternatives else None,
             flat_logprobs=True,  # many small objects otherwise
             detokenize=False,  # vLLM would decode every alternative of every token anew
             structured_outputs=StructuredOutputsParams(json=json.dumps(prompt.schema)),
@@ -99,6 +100,9 @@ class VllmGenerator(Generator):
             end -= 1
         kept, tokens = written.logprobs, []
         for place, added in enumerate(chat.decode(ids[start:end]), start):
+            if kept is None:
+                tokens.append(Token(added, ()))
+                continue
             # The first alternative is the token that was drawn; it comes again if it is one of the likeliest.
             among = range(kept.start_indices[place] + 1, kept.end_indices[place])
             top = [(chat.text(kept.token_ids[i]), kept.logprobs[i]) for i in among if kept.logprobs[i] > -math.inf]

@@ -21,7 +21,7 @@ from kit.chat_server import answer, error, serve
 from bench.accuracy import labeled
 from tasks.core.errors import EngineError
 from tasks.core.types import OUTAGE
-from tasks.engines.generator import GeneratorConfig, Prompt, open_generator
+from tasks.engines.generator import TOP, GeneratorConfig, Prompt, open_generator
 from tasks.engines.openai._connections import MOST_BYTES, NoAnswerError
 from tasks.engines.openai.server import Pauses, Queues, ServerGenerator, home
 
@@ -53,7 +53,7 @@ def generator(*servers, model="/models/x", name="x", longest_s=60.0, **options):
 
 
 def prompt(n, evidence=SECRET):
-    return Prompt("Judge.", f"{evidence} {n}", SCHEMA, 32)
+    return Prompt("Judge.", f"{evidence} {n}", SCHEMA, 32, alternatives=True)
 
 
 def texts(made):
@@ -540,7 +540,7 @@ class TestVllm:
             jsonschema.validate(json.loads(reply.text), SCHEMA)
             assert "".join(token.text for token in reply.tokens) == reply.text
             for token in reply.tokens:
-                assert 1 <= len(token.top) <= 20
+                assert 1 <= len(token.top) <= TOP
                 assert all(p <= 1e-6 for _, p in token.top)
             assert one.tokens_out >= len(reply.tokens)
             assert 128 < one.tokens_in < 1024

@@ -56,7 +56,7 @@ MARKERS = [END, START, STOP, THINK, THOUGHT]
 
 
 def prompt(claim, schema=VERDICT, evidence=EVIDENCE, max_tokens=120):
-    return Prompt(SYSTEM, f"{evidence}\nClaim: {claim}", schema, max_tokens)
+    return Prompt(SYSTEM, f"{evidence}\nClaim: {claim}", schema, max_tokens, alternatives=True)
 
 
 def config(folder, **options):
@@ -211,7 +211,10 @@ def test_a_reply_has_the_models_own_log_probabilities(plain, smollm2):
     for token in made.replies[0].tokens:
         assert 1 <= len(token.top) <= TOP
         assert token.top[0][0] == token.text  # temperature 0 takes the likeliest
-        assert sum(math.exp(p) for _, p in token.top) == pytest.approx(1, abs=1e-3)  # of what is possible there
+        total = sum(math.exp(p) for _, p in token.top)
+        assert total <= 1 + 1e-3
+        if len(token.top) < TOP:  # all that is possible there
+            assert total == pytest.approx(1, abs=1e-3)
 
 
 @pytest.mark.slow
