@@ -42,6 +42,7 @@ HEDGE = re.compile(
     r"more than|less than|fewer than|estimated)|[~≈<>])\s*(?:[$€£]|US\$)?\s*$",
     re.IGNORECASE,
 )
+REACH = 60  # characters before a figure in which its hedge stands
 ABOUT = Decimal("0.2")  # how far off, as a share, a figure may be that says it is no exact one
 HEADING = re.compile(r"(?:\bin|\(|[$€£])\s*(?:US)?\s?[$€£]?\s*(thousand|million|billion|trillion|bn|mn|m|k)s?\b", re.I)
 PERCENT_HEADING = re.compile(r"(?<!\d)(?<!\d\s)(?:%|\bpercent(?:age)?s?\b|\bper cent\b|\bshare\b)", re.IGNORECASE)
@@ -166,7 +167,7 @@ def missing(text: str, source_text: str) -> Iterator[tuple[int, int]]:
                 yield start, end
     for figure in figures:
         if free(figure.start, figure.end) and _counts(text, figure):
-            hedged = HEDGE.search(text, 0, figure.start) is not None
+            hedged = HEDGE.search(text, max(0, figure.start - REACH), figure.start) is not None
             if not source.has(figure, hedged=hedged):
                 yield figure.start, figure.end
 

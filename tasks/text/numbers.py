@@ -9,6 +9,8 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from decimal import Decimal
 
+from tasks.text.words import lower
+
 SCALES = {
     "hundred": 2, "k": 3, "thousand": 3, "lakh": 5, "m": 6, "mn": 6, "million": 6, "crore": 7, "b": 9, "bn": 9,
     "billion": 9, "tn": 12, "trillion": 12,
@@ -66,9 +68,8 @@ _TO_99 = rf"(?:{'|'.join(TENS)})(?:[\s-](?:{_ONES})\b)?|(?:{'|'.join(sorted(UNIT
 SPELT = re.compile(
     rf"{_first_letter([*SMALL, 'a', 'hundred'])}"
     rf"(?P<words>(?:(?:{_ONES}|a)\s)?hundred\b(?:\s(?:and\s)?(?:{_TO_99})\b)?|(?:{_TO_99})\b)"
-    rf"(?P<suffix>\s?(?:{_PERCENT})|[\s-](?:{_SCALE})s?\b)?(?P<more>\s?(?:{_PERCENT}))?",
-    re.IGNORECASE,
-)
+    rf"(?P<suffix>\s?(?:{_PERCENT})|[\s-](?:{_SCALE})s?\b)?(?P<more>\s?(?:{_PERCENT}))?"
+)  # in lower case
 ISO = r"(?P<y>\d{4})[-/.](?P<m>\d{1,2})[-/.](?P<d>\d{1,2})(?!\d)"
 NAMED = (
     rf"(?:(?P<d1>\d{{1,2}})(?:st|nd|rd|th)?\s+(?:of\s+)?)?\b(?P<month>{_MONTH}|{_MONTH.upper()})\b\.?"
@@ -117,13 +118,13 @@ def figures(text: str) -> list[Figure]:
 
 def spelt(text: str) -> list[Figure]:
     """Figures in words, in order: "twelve", "twenty-five", "two hundred and six", "three million"."""
-    found = [_figure(m, {Decimal(_read(m["words"]))}, spelt=True) for m in SPELT.finditer(text)]
+    found = [_figure(m, {Decimal(_read(m["words"]))}, spelt=True) for m in SPELT.finditer(lower(text))]
     return _shared(text, found)
 
 
 def in_words(text: str) -> Iterator[tuple[Decimal, bool]]:
     """Values that a source has in words, and whether each is a percentage: "twelve", "twice", "a dozen", "half"."""
-    words = {*_WORD.findall(text.lower())}
+    words = {*_WORD.findall(lower(text))}
     for word in words & HINTS.keys():
         yield Decimal(HINTS[word]), False
     for word in words & SHARES.keys():

@@ -27,7 +27,7 @@ _ADVERSATIVE = re.compile(
     r"maar|ma|mas)\b|が、|ですが|ものの|，但|，不过|但是",
     re.IGNORECASE,
 )
-_REF = r"(?:\\?\[\^?#?(?:IDs?\s*:\s*)?[\w.:#-]{1,40}\\?\]|【[^】]{1,40}】|［[^］]{1,20}］|(?<=\w{3})\^\d|[¹²³⁴⁵⁶⁷⁸⁹])"
+_REF = r"(?:\\?\[\^?#?(?:ids?\s*:\s*)?[\w.:#-]{1,40}\\?\]|【[^】]{1,40}】|［[^］]{1,20}］|(?<=\w{3})\^\d|[¹²³⁴⁵⁶⁷⁸⁹])"
 _SYMBOL = re.compile("[\U0001f000-\U0001faff\u2600-\u27bf\u2b00-\u2bff\ufe0f\u200d]+")
 _LETTERS = re.compile(r"[^\W\d_]")
 _WORD = re.compile(r"[^\W_]+")
@@ -53,7 +53,7 @@ class Language:
 
     def fits(self, kind: str, text: str) -> bool:
         """Whether a sentence begins like one of that kind; see `languages.yaml`."""
-        return self._compiled.get(kind, _NEVER).match(text) is not None
+        return self._compiled.get(kind, _NEVER).match(text.lower()) is not None
 
     def unopened(self, text: str) -> str | None:
         """The sentence without what it opens with ("Hi,"); None where it opens with nothing of the kind."""
@@ -62,11 +62,11 @@ class Language:
 
     def points(self, before: str) -> bool:
         """Whether a reference behind this text is where the reader is sent to."""
-        return self._compiled.get("points", _NEVER).search(before) is not None
+        return self._compiled.get("points", _NEVER).search(before.lower()) is not None
 
     @cached_property
     def _compiled(self) -> dict[str, re.Pattern[str]]:
-        """A pattern for each kind that the language has phrases of."""
+        """A pattern for each kind that the language has phrases of, in lower case: choices are then skipped fast."""
         found = {}
         documents = self._phrases.get("documents", "(?!)")
         for kind, listed in self._phrases.items():
@@ -77,7 +77,9 @@ class Language:
             whole = kind in {"whole_greeting", "meta", "polar"}
             word = kind in {"spoken", "reports", "goes_on"}
             text = rf"{_EDGE}(?:{body}){_EDGE}$" if whole else rf"(?:{body})(?!\w)" if word else rf"{_EDGE}(?:{body})"
-            found[kind] = re.compile(rf"(?:{body})\s*\Z" if kind == "points" else text, re.IGNORECASE)
+            # The end of an opener is a place in the text as it stands.
+            flags = re.IGNORECASE if kind == "opener" else re.NOFLAG
+            found[kind] = re.compile(rf"(?:{body})\s*\Z" if kind == "points" else text, flags)
         return found
 
     @property
