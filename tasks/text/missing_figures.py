@@ -107,7 +107,8 @@ class _Source:
         return False
 
     def _stated(self, figure: Figure) -> bool:
-        if figure.scale and figure.scale in self.headings and any(v.scaleb(-figure.scale) in self.values for v in figure.values):
+        scale = figure.scale
+        if scale and scale in self.headings and any(v.scaleb(-scale) in self.values for v in figure.values):
             return True
         if not figure.percent:
             return bool(figure.values & self.values)

@@ -92,9 +92,14 @@ def words(text: str, offset: int = 0) -> list[Word]:
     return found
 
 
+def distinct(text: str) -> set[str]:
+    """The words of a text, each once, without making a `Word` of each: chunks are long."""
+    return {*WORD.findall(text.casefold())}
+
+
 def stems_of(text: str) -> frozenset[str]:
-    """Stems of the content words of a text, without making a `Word` of each: chunks are long."""
-    found = set(WORD.findall(text.casefold())) - STOP_WORDS
+    """Stems of the content words of a text."""
+    found = distinct(text) - STOP_WORDS
     return frozenset(stem(word) for word in found if len(word) > 1 or word.isdigit())
 
 
