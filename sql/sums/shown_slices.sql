@@ -83,17 +83,14 @@ kept AS (
             PARTITION BY app, starts_with(slice, 'tags.') ORDER BY traces DESC, values, slice
         ) <= $most_tags
 ),
-placed AS (
-    SELECT * FROM sliced JOIN kept USING (app, slice, value)
-),
-counted AS ( -- a trace with claims in several rare languages is one row of "others"
+counted AS (
     SELECT trace_id, date, app, generator, judge_version, question, name, status, score, COLUMNS('^n(_.+)?$')
-    FROM placed
-    WHERE named
-    UNION ALL
+    FROM sliced
+    JOIN (FROM kept WHERE named) USING (app, slice, value)
+    UNION ALL -- a trace with claims in several rare languages is one row of "others"
     SELECT trace_id, date, app, generator, judge_version, question, name, status, score, sum(COLUMNS('^n(_.+)?$'))
-    FROM placed
-    WHERE NOT named
+    FROM sliced
+    JOIN (FROM kept WHERE NOT named) USING (app, slice, value)
     GROUP BY ALL
 )
 SELECT
