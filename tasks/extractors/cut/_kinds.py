@@ -6,7 +6,7 @@ Form decides (a heading, a colon, a question mark), and phrases of the language 
 
 import re
 from collections.abc import Iterable, Sequence
-from functools import cache, cached_property
+from functools import cache, cached_property, lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -96,9 +96,10 @@ def languages() -> dict[str, Language]:
     return {code: Language(phrases) for code, phrases in read.items()}
 
 
-def known(codes: Iterable[str | None]) -> list[Language]:
+@lru_cache(maxsize=64)  # nearly all sentences of a night have the same few
+def known(*codes: str | None) -> tuple[Language, ...]:
     """The phrases of these languages, as far as they are covered."""
-    return [languages()[code] for code in dict.fromkeys(codes) if code in languages()]
+    return tuple(languages()[code] for code in dict.fromkeys(codes) if code in languages())
 
 
 def kind_of(text: str, codes: Iterable[str | None]) -> Kind:
@@ -111,7 +112,7 @@ def kind_of(text: str, codes: Iterable[str | None]) -> Kind:
     text = _SYMBOL.sub("", text).strip()
     if len(text) > LONGEST or not _LETTERS.search(text):
         return "claim"
-    spoken = known(codes)
+    spoken = known(*codes)
     if _QUESTION.search(text):
         return "question"
     kind = _phrased(text, spoken)
@@ -153,9 +154,9 @@ def ends(text: str) -> bool:
 
 def is_polar(text: str, codes: Iterable[str | None]) -> bool:
     """Whether it is a bare "yes" or "no", which says nothing without its question."""
-    return any(language.fits("polar", text) for language in known(codes))
+    return any(language.fits("polar", text) for language in known(*codes))
 
 
 def is_empty_lead(text: str, codes: Iterable[str | None]) -> bool:
     """Whether a lead-in says nothing of what it introduces: "Here are the steps:"."""
-    return any(language.fits("meta", text) for language in known(codes))
+    return any(language.fits("meta", text) for language in known(*codes))
