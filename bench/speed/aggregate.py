@@ -5,7 +5,8 @@
 
 Scores and claim results are drawn at random into Parquet parts of a lake, as `score_traces` writes them. Every round
 runs, each in its own process: `aggregate_nights` with its intervals, and what a person would query (means and
-percentiles of five scores by app and generator; labels of claims, joined to their traces, by app and generator).
+percentiles of five scores by app and generator; labels of claims, joined to their traces, by app and generator; the
+numbers of all nightly tables, a query each, with standard errors over questions).
 Ratios are computed inside a round; medians over the rounds are printed.
 
 Left out: the tables of method `citations`, which have the same shape over fewer columns, and those of annotations.
@@ -29,7 +30,7 @@ from rich.console import Console
 from bench import common
 from bench.common import ROOT, Meter, Stages, measured, ratios
 from bench.nights import configure
-from bench.speed.pipeline import bare_scores
+from bench.speed import bare
 from tasks.core import schemas
 from tasks.patterns import DETECTORS
 from tasks.run.build import build_context
@@ -163,21 +164,10 @@ def run_nightly(folder: Path, nights: int, memory: str) -> list[dict[str, Any]]:
     return found + [common.share_of(name, meter.wall) for name, meter in meters.items()]
 
 
-def bare_claims(lake: Path) -> None:
-    """Labels of claims, joined to their traces."""
-    import duckdb
-
-    duckdb.connect().execute(f"""
-        SELECT s.date, s.app, s.generator, r.label, count(*)
-        FROM read_parquet('{lake}/claim_results/*/*/*.parquet') AS r
-        JOIN read_parquet('{lake}/trace_scores/*/*/*.parquet') AS s USING (trace_id)
-        GROUP BY ALL
-    """).fetchall()
-
-
-BARE: dict[str, Callable[[Path], None]] = {
-    "bare scores": lambda lake: bare_scores(lake, "date, app, generator"),
-    "bare claims": bare_claims,
+BARE: dict[str, Callable[..., None]] = {
+    "bare scores": bare.scores,
+    "bare claims": bare.claims,
+    "bare tables": bare.tables,
 }
 
 
@@ -190,9 +180,9 @@ def rounds_of(args: argparse.Namespace, nights: int) -> list[Stages]:
 
 
 def medians_of_ratios(rounds: Sequence[Stages], key: str) -> dict[str, float]:
-    """The nightly tables over each bare query and over both."""
-    bare = {name: (name,) for name in BARE} | {"both": tuple(BARE)}
-    return {name: median(ratios(rounds, key, "nightly tables", *below)) for name, below in bare.items()}
+    """The nightly tables over the two bare queries together, and over the bare tables."""
+    compared = {"bare scores and claims": ("bare scores", "bare claims"), "bare tables": ("bare tables",)}
+    return {name: median(ratios(rounds, key, "nightly tables", *below)) for name, below in compared.items()}
 
 
 def show(args: argparse.Namespace, results: Mapping[int, Sequence[Stages]]) -> None:
@@ -220,9 +210,9 @@ def main() -> None:
     args = parser.parse_args()
     if args.child:
         what, folder = args.child[0], Path(args.child[1])
-        bare = BARE.get(what)
-        if bare:
-            rows = [measured(what, lambda: bare(folder / "lake"))]
+        query = BARE.get(what)
+        if query:
+            rows = [measured(what, lambda: query(folder / "lake", "date, app, generator"))]
         else:
             rows = run_nightly(folder, args.nights[0], args.memory)
         print(json.dumps(rows))

@@ -24,9 +24,8 @@ showing AS (
     GROUP BY ALL
 ),
 looked_for AS (
-    SELECT date, app, generator, unnest($names::VARCHAR[]) AS name, n, count(*) AS questions
-    FROM question
-    GROUP BY ALL
+    SELECT *, unnest($names::VARCHAR[]) AS name
+    FROM (SELECT date, app, generator, n, count(*) AS questions FROM question GROUP BY ALL)
 ),
 alike AS (
     FROM showing

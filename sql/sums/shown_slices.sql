@@ -3,7 +3,7 @@
 -- parameters: $most_values (of a slice of an app), $most_tags (of an app)
 -- docs/methods.md#slices. A slice is `language` (of claims; `und` is an undetermined one), `prompt_version`, or `tags.` and the
 -- name of a tag. `name` is both, slice and value, as a JSON list; the values that are rarer in the app than $most_values
--- others are one, null. Of many tags those count that most traces have, with the fewest values first.
+-- others are one, null. Of many tags those count that most traces have, with the fewest values first. In any order.
 WITH score AS (
     SELECT
         date,
@@ -28,7 +28,7 @@ own AS (
     SELECT trace_id, 'tags.' || tag.key, tag.value
     FROM (SELECT trace_id, unnest(map_entries(tags)) AS tag FROM traces)
 ),
-sliced AS (
+sliced AS MATERIALIZED (
     SELECT
         own.trace_id,
         slice,
@@ -37,21 +37,32 @@ sliced AS (
         claims_judged AS n_judged,
         claims_supported AS n_supported,
         claims_misused AS n_misused,
-        claims_unread AS n_unread
+        claims_unread AS n_unread,
+        date,
+        app,
+        generator,
+        judge_version,
+        question,
+        status,
+        score
     FROM own
     JOIN score USING (trace_id)
     UNION ALL
-    SELECT
-        trace_id,
-        'language',
-        coalesce(language, 'und'),
-        count(*),
-        count(label),
-        count(*) FILTER (label = 'supported'),
-        count(*) FILTER (misused),
-        count(*) FILTER (abstained_for = 'language')
-    FROM claim_results
-    GROUP BY ALL
+    SELECT language.*, date, app, generator, judge_version, question, status, score
+    FROM (
+        SELECT
+            trace_id,
+            'language',
+            coalesce(language, 'und') AS value,
+            count(*),
+            count(label),
+            count(*) FILTER (label = 'supported'),
+            count(*) FILTER (misused),
+            count(*) FILTER (abstained_for = 'language')
+        FROM claim_results
+        GROUP BY ALL
+    ) AS language
+    JOIN score USING (trace_id)
 ),
 frequent AS (
     SELECT
@@ -62,29 +73,24 @@ frequent AS (
         sum(count(*)) OVER (PARTITION BY app, slice) AS traces,
         count(*) OVER (PARTITION BY app, slice) AS values
     FROM sliced
-    JOIN score USING (trace_id)
     GROUP BY app, slice, value
 ),
 kept AS (
-    SELECT app, slice, value, named
+    SELECT app, slice, value, named, to_json([slice, if(named, value, NULL)])::VARCHAR AS name
     FROM frequent
     QUALIFY NOT starts_with(slice, 'tags.')
         OR dense_rank() OVER (
             PARTITION BY app, starts_with(slice, 'tags.') ORDER BY traces DESC, values, slice
         ) <= $most_tags
 ),
-named AS ( -- a trace with claims in several rare languages is one row of "others"
-    SELECT
-        trace_id,
-        to_json([slice, if(named, value, NULL)])::VARCHAR AS name,
-        sum(n) AS n,
-        sum(n_judged) AS n_judged,
-        sum(n_supported) AS n_supported,
-        sum(n_misused) AS n_misused,
-        sum(n_unread) AS n_unread
+counted AS (
+    SELECT trace_id, date, app, generator, judge_version, question, name, status, score, COLUMNS('^n(_.+)?$')
     FROM sliced
-    JOIN score USING (trace_id)
-    JOIN kept USING (app, slice, value)
+    JOIN (FROM kept WHERE named) USING (app, slice, value)
+    UNION ALL -- a trace with claims in several rare languages is one row of "others"
+    SELECT trace_id, date, app, generator, judge_version, question, name, status, score, sum(COLUMNS('^n(_.+)?$'))
+    FROM sliced
+    JOIN (FROM kept WHERE NOT named) USING (app, slice, value)
     GROUP BY ALL
 )
 SELECT
@@ -105,7 +111,5 @@ SELECT
     count(*) FILTER (status = 'unjudged') AS unjudged,
     count(*) FILTER (status = 'abstained') AS abstained,
     sum(score) AS score_total
-FROM named
-JOIN score USING (trace_id)
+FROM counted
 GROUP BY ALL
-ORDER BY app, generator, question, name

@@ -5,6 +5,7 @@ Nothing is moved or dropped here: the stages do that with what these functions r
 matter of the gates; the ingest knows what was there before.
 """
 
+import gc
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import date
 from pathlib import Path
@@ -138,7 +139,10 @@ class GateKeeper:
         from tasks.gates import validator  # noqa: PLC0415 - it takes seconds
 
         assert self._directory  # noqa: S101 - nothing is held without one
-        self._validator = self._validator or validator.Validator(self._directory, self._suites, self._kept_runs)
+        if self._validator is None:
+            self._validator = validator.Validator(self._directory, self._suites, self._kept_runs)
+            # It brings 200,000 objects that stay; the garbage collector need not look at them again and again.
+            gc.freeze()
         frame = pl.concat(self._held.pop(suite), how="diagonal_relaxed")
         result = self._validator.validate(suite, frame)
         self._results[suite] = validator.merged(self._results[suite], result) if suite in self._results else result

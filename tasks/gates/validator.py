@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import polars as pl
+from polars import selectors
 
 from tasks.gates.results import KEPT_RUNS, prune, write_pages
 from tasks.gates.rules import Rule
@@ -73,6 +74,8 @@ class Validator:
             "partial_unexpected_count": SAMPLES,
             "return_unexpected_index_query": False,
         }
+        # Any other type of number is checked row by row in Python.
+        frame = frame.cast({selectors.integer(): pl.Int64, selectors.float(): pl.Float64})
         batch = self._batches.get_batch({"dataframe": frame.to_pandas()})
         result = batch.validate(self._context.suites.get(suite), result_format=level)
         result.results.sort(key=lambda one: one.expectation_config.meta["position"])

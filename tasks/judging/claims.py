@@ -82,10 +82,17 @@ def single_name(part: Part, judge: CascadeJudge) -> str:
     return part.name if judge.stage == 1 else f"{part.name}-stage{judge.stage}"
 
 
-def trace_texts(part: Part) -> dict[str, dict[str, str]]:
-    """The text of each chunk, by trace and chunk id, of a part of `traces`."""
-    traces = pl.DataFrame(unredacted(part, part.read(TRACE_COLUMNS)))
-    return {trace: {c["chunk_id"]: c["text"] for c in chunks} for trace, chunks in traces.iter_rows()}
+def trace_texts(part: Part, only: pa.ChunkedArray | None = None) -> dict[str, dict[str, str]]:
+    """The text of each chunk, by trace and chunk id, of a part of `traces`.
+
+    Args:
+        only: Ids of the traces that are needed; None for all.
+    """
+    traces = part.read(TRACE_COLUMNS)
+    if only is not None:
+        traces = traces.filter(pc.is_in(traces["trace_id"], only))
+    rows = pl.DataFrame(unredacted(part, traces)).iter_rows()
+    return {trace: {c["chunk_id"]: c["text"] for c in chunks} for trace, chunks in rows}
 
 
 def passages(evidence: Iterable[Window], texts: Mapping[str, str]) -> tuple[str, ...]:

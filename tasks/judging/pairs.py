@@ -224,7 +224,7 @@ def joint_pairs(ctx: Context, judge: CascadeJudge, part: Part, planned: pa.Table
     """The pairs that `sql/judging/joint_pairs.sql` or `sql/judging/left_out_pairs.sql` plans."""
     pairs = PairRows(judge.stage)
     if planned.num_rows:
-        texts = trace_texts(part)
+        texts = trace_texts(part, planned["trace_id"])
         claims = {c["claim_id"]: c for c in pl.DataFrame(cut_claims(ctx, part, CLAIM_COLUMNS)).iter_rows(named=True)}
         shown: set[tuple[str, frozenset[Window]]] = set()
         for row in pl.DataFrame(unredacted(part, planned)).iter_rows(named=True):

@@ -78,17 +78,23 @@ class Claim:
 
     def where(self, start: int, end: int) -> Span:
         """Where `text[start:end]` stands in the answer; the whole claim where it has words of its own."""
+        if self._at is not None:
+            return self._at + start, self._at + end
         at = [self._origin[i] for i in range(start, end) if i in self._origin]
         if len(at) < end - start or at[-1] - at[0] > 2 * (end - start):
             return self.start, self.end
         return at[0], at[-1] + 1
 
     @cached_property
+    def _at(self) -> int | None:
+        """Where the answer has the claim word for word."""
+        at = self.answer.find(self.text, self.start, self.end)
+        return at if at >= 0 else None
+
+    @cached_property
     def _origin(self) -> dict[int, int]:
         """Position in `text` to position in the answer. Cleaning only removes characters, so long runs line up."""
         written = self.answer[self.start : self.end]
-        if (at := written.find(self.text)) >= 0:
-            return {i: self.start + at + i for i in range(len(self.text))}
         blocks = SequenceMatcher(None, self.text, written, autojunk=False).get_matching_blocks()
         return {a + i: self.start + b + i for a, b, size in blocks for i in range(size)}
 

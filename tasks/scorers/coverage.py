@@ -9,7 +9,7 @@ question need not answer it, and one that answers it may use others. Tuned to En
 from collections.abc import Sequence
 
 from tasks.scorers.items import Item, Scored, Scorer
-from tasks.text.words import WORD, coverage, stem, stems_of
+from tasks.text.words import coverage, distinct, stem, stems_of
 
 RULES = 1  # raised when the same texts get another score, also where the stemming of `tasks.text.words` changes
 NO_WORDS = "no_content_words"
@@ -35,5 +35,5 @@ def _covered(item: Item) -> Scored:
     if not question:
         return Scored(None, NO_WORDS)
     # Stop words too: "keep" is one, and the question may be where something is "kept".
-    chunks = {stem(word) for passage in item.passages for word in set(WORD.findall(passage.casefold()))}
+    chunks = map(stem, set[str]().union(*map(distinct, item.passages)))
     return Scored(round(coverage(question, frozenset(chunks)), 4))

@@ -8,6 +8,8 @@ import re
 from functools import cache
 from typing import NamedTuple
 
+from tasks.text.words import lower
+
 RULES = 2  # raised when the same sentence is read otherwise
 
 # What can only be meant as the evidence, and what may also be the matter that is asked about.
@@ -26,7 +28,7 @@ _MATTER = (
 )
 _YOURS = (
     r"(?:(?:that\s+)?you(?:['’]ve|\s+have)?\s+(?:provided|uploaded|shared|sent|given|gave)(?:\s+me)?|"
-    r"(?:that\s+)?I(?:['’]ve|\s+have)?(?:\s+(?:been\s+)?(?:given|got|seen)|\s+have|\s+can\s+see)?|at\s+hand)"
+    r"(?:that\s+)?i(?:['’]ve|\s+have)?(?:\s+(?:been\s+)?(?:given|got|seen)|\s+have|\s+can\s+see)?|at\s+hand)"
 )
 _EVIDENCE = rf"(?:{_EVIDENCE}|{_MATTER}\s+{_YOURS})"
 _BETWEEN = (
@@ -90,7 +92,7 @@ _FORMS = (
     rf"{_EVIDENCES}\b(?:\s+[^\s.;:!?,]+){{0,3}}?\s+(?:lacks?|omits?|leaves?\s[^.;!?]{{0,60}}?\b(?:open|unanswered))\b",
     rf"(?:none|neither|nothing|not one|not a single one)\s+(?:of|in|from|among)\s+(?:{_EVIDENCES}|{_MATTERS})\b"
     rf"(?:\s+[^\s.;:!?,]+){{0,5}}?\s+(?:{_SAY}|{_HOLD}|is about|are about|relates?|helps?)\b",
-    rf"\bnothing\s+(?:here|at\s+hand|I\s+have|in\s+(?:here|(?:my|the|our)\s+notes))\s+(?:{_SAY}|{_HOLD}|about\b)",
+    rf"\bnothing\s+(?:here|at\s+hand|i\s+have|in\s+(?:here|(?:my|the|our)\s+notes))\s+(?:{_SAY}|{_HOLD}|about\b)",
     r"^\W*(?:(?:sorry|unfortunately|regrettably|sadly)\W+)?no\s+[^.;!?,]{1,60}?\s(?:is|are)\s+(?:given|stated|specified|"
     r"mentioned|named|documented|indicated)\b(?!\s+to\b)",
     rf"\b(?:no|neither|not a single)\s+(?:\w+\s+)?{_EVIDENCE}\s+(?:{_BETWEEN})?(?:{_SAY}|{_HOLD})\b",
@@ -131,42 +133,41 @@ _FORMS = (
     rf"\bit\s+(?:is|was)(?:\s+not|n['’]t)\s+(?:\w+ly\s+)?(?:clear|evident|apparent|known|said|stated|"
     rf"mentioned|specified|indicated)(?:\s+anywhere)?{_OPEN}",
     # Whoever answers can't.
-    r"\bI(?:(?:['’]m|\s+am|\s+was)\s+(?:\w+\s+)?(?:unable|not\s+able)|\s+wasn['’]t\s+able)\s+to\s+(?:find|answer|locate|"
+    r"\bi(?:(?:['’]m|\s+am|\s+was)\s+(?:\w+\s+)?(?:unable|not\s+able)|\s+wasn['’]t\s+able)\s+to\s+(?:find|answer|locate|"
     r"determine|say|tell|provide|give|help|identify|confirm|see|judge|assess|verify)\b",
-    r"\b(?:is|are|lies?|falls?)\s+(?:(?:a\s+bit|well|somewhat|far)\s+)?(?:beyond|outside)(?:\s+of)?\s+what\s+I\s+(?:can|could|am\s+able\s+to)\b",
-    r"\b(?:is|are)(?:\s+not|n['’]t)\s+(?:documented|covered|mentioned)\s+(?:anywhere|as\s+far\s+as\s+I|"
-    r"(?:in|by)\s+what\s+I\s+(?:have|was))\b",
-    rf"\bI\s+(?:\w+\s+)?{_DO_NOT}(?:\s+\w+ly)?\s+(?:find|answer|locate|determine|say|tell|know|provide|"
+    r"\b(?:is|are|lies?|falls?)\s+(?:(?:a\s+bit|well|somewhat|far)\s+)?(?:beyond|outside)(?:\s+of)?\s+what\s+i\s+(?:can|could|am\s+able\s+to)\b",
+    r"\b(?:is|are)(?:\s+not|n['’]t)\s+(?:documented|covered|mentioned)\s+(?:anywhere|as\s+far\s+as\s+i|"
+    r"(?:in|by)\s+what\s+i\s+(?:have|was))\b",
+    rf"\bi\s+(?:\w+\s+)?{_DO_NOT}(?:\s+\w+ly)?\s+(?:find|answer|locate|determine|say|tell|know|provide|"
     rf"give|help|identify|confirm|see|judge|assess|verify|predict|establish|trace|work\s+out|make\s+out|have(?!\s+to\b))\b",
-    r"\bI\s+(?:can\s*not|can['’]t|am\s+not\s+(?:allowed|permitted)\s+to)\s+(?!wait|be\b|thank|believe|imagine|stress|emphasi|blame|"
+    r"\bi\s+(?:can\s*not|can['’]t|am\s+not\s+(?:allowed|permitted)\s+to)\s+(?!wait|be\b|thank|believe|imagine|stress|emphasi|blame|"
     r"help\s+but|agree|complain)\w+",
-    r"\bI(?:['’]m|\s+am)\s+not\s+in\s+a\s+position\s+to\b",
-    r"\bI\s+can\s+only\s+(?:help|assist|answer|advise|speak|support)\b",
-    r"\bI\s+(?:came|come|have\s+come)\s+up\s+(?:empty|short)\b|\bI\s+(?:drew|draw)\s+a\s+blank\b",
-    r"\bI\s+(?:have\s+)?(?:found|come\s+across|came\s+across)\s+(?:no|none|nothing)\b",
-    r"\bI\b[^.;]{0,80}\b(?:and|but)\s+found\s+(?:none|nothing)\b",
-    r"^\W*(?:I\s+have\s+|I['’]ve\s+(?:got\s+)?)?no\s+(?:idea|clue)\b",
-    r"(?:\bnot|n['’]t)\s+something\s+(?:that\s+)?I(?:['’]m|\s+am)?\s+(?:able\s+to|can)\s+\w+"
-    r"|\bsomething\s+(?:that\s+)?I(?:['’]m\s+not|\s+am\s+not)?\s+(?:able\s+to|cannot|can['’]t)\s+\w+",
-    rf"^\W*(?:\w+\W+)?I\b[^.;]{{0,40}}\bbut\s+(?:I\s+)?{_DO_NOT}\s+find\s+(?:any(?:thing)?|nothing)\b",
-    rf"\bI\s+(?:have\s+)?(?:find|found|have|see|know)\s+(?:nothing|no\s+(?:\w+\s+){{0,3}}?"
+    r"\bi(?:['’]m|\s+am)\s+not\s+in\s+a\s+position\s+to\b",
+    r"\bi\s+can\s+only\s+(?:help|assist|answer|advise|speak|support)\b",
+    r"\bi\s+(?:came|come|have\s+come)\s+up\s+(?:empty|short)\b|\bi\s+(?:drew|draw)\s+a\s+blank\b",
+    r"\bi\s+(?:have\s+)?(?:found|come\s+across|came\s+across)\s+(?:no|none|nothing)\b",
+    r"\bi\b[^.;]{0,80}\b(?:and|but)\s+found\s+(?:none|nothing)\b",
+    r"^\W*(?:i\s+have\s+|i['’]ve\s+(?:got\s+)?)?no\s+(?:idea|clue)\b",
+    r"(?:\bnot|n['’]t)\s+something\s+(?:that\s+)?i(?:['’]m|\s+am)?\s+(?:able\s+to|can)\s+\w+"
+    r"|\bsomething\s+(?:that\s+)?i(?:['’]m\s+not|\s+am\s+not)?\s+(?:able\s+to|cannot|can['’]t)\s+\w+",
+    rf"^\W*(?:\w+\W+)?i\b[^.;]{{0,40}}\bbut\s+(?:i\s+)?{_DO_NOT}\s+find\s+(?:any(?:thing)?|nothing)\b",
+    rf"\bi\s+(?:have\s+)?(?:find|found|have|see|know)\s+(?:nothing|no\s+(?:\w+\s+){{0,3}}?"
     rf"(?:{_INFORMATION}|{_EVIDENCE}|idea|way|means)\b|no\s{_PLACED}\b)",
-    r"\bI\s+(?:have\s+not|haven['’]t)\s+(?:been able to\s+)?(?:found|find|seen|come across|been given)\b",
+    r"\bi\s+(?:have\s+not|haven['’]t)\s+(?:been able to\s+)?(?:found|find|seen|come across|been given)\b",
     rf"\b(?:we|one)\s+(?:\w+\s+)?{_DO_NOT}\s+(?:find\s+(?:any|an?|the)\s+(?:\w+\s+){{0,2}}?(?:information|"
     rf"answer|mention|details?)|answer\s+(?:this|the|your)\s+question|determine|tell\s+from)\b",
 )
 # One of these is in every form; they are looked for first, since the forms take time.
 _NEGATION = re.compile(
     r"\b(?:no|not|nor|none|nothing|nowhere|never|neither|cannot|unable|unclear|unanswered|silent|hardly|little|lacks?|omits?|"
-    r"insufficient|missing|absent|fails?|leaves?|open|beyond|outside|only|empty|short|blank)\b|n['’]t\b",
-    re.IGNORECASE,
+    r"insufficient|missing|absent|fails?|leaves?|open|beyond|outside|only|empty|short|blank)\b|n['’]t\b"
 )
 
 
 @cache
 def _declines() -> re.Pattern[str]:
     """The forms as one pattern, compiled on first use: it takes longer than most runs' other patterns together."""
-    return re.compile("|".join(f"(?:{form})" for form in _FORMS), re.IGNORECASE)
+    return re.compile("|".join(f"(?:{form})" for form in _FORMS))
 
 
 # Where a sentence that declines goes on to something else, or comes from it.
@@ -206,18 +207,19 @@ class Declined(NamedTuple):
 
 def declined(sentence: str) -> Declined | None:
     """What a sentence says besides declining; None if it does not decline."""
-    if not _NEGATION.search(sentence):
+    lowered = lower(sentence)
+    if not _NEGATION.search(lowered):
         return None
     condition = _CONDITION.match(sentence)
     begins = condition.end() if condition else 0
-    found = _declines().search(sentence[begins:])
+    found = _declines().search(lowered[begins:])
     if found is None:
         return None
     turns = list(_TURN.finditer(sentence))
     after = next((turn.end() for turn in turns if turn.start() >= begins + found.end()), len(sentence))
     before = next((turn.start() for turn in reversed(turns) if turn.end() <= begins + found.start()), 0)
     parts = (sentence[:before], sentence[after:])
-    lead, tail = ("" if _declines().search(part) else part.strip(" ,;.") for part in parts)
+    lead, tail = ("" if _declines().search(lower(part)) else part.strip(" ,;.") for part in parts)
     return Declined(_capital(f"{lead} {tail}".strip()), bool(lead))
 
 

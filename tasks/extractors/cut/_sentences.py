@@ -24,6 +24,7 @@ _END = re.compile(
     r"\b(?:me|us|it|you|him|them|so|too|do|go|is|out|up)\.(?=\s+[A-Z][a-z])|"
     r"[。！？]+[」』”）)]*(?!\s*[」』”）)]|$)"
 )
+_STOP = re.compile(r"[.!?。！？]")  # one is in each of them
 _SHORTENED = re.compile(
     r"\b(?:tsp|tbsp|approx|min|max|incl|excl|ca|vol|dept|est|ext|figs?|nos?|pp?|resp|art|sec|ch|abs|nr|bzw|evtl|ggf|"
     r"inkl|lit|hrs?|mins?|secs?|n|num|núm|pág)\.\s*$",
@@ -45,7 +46,8 @@ def sentences(answer: str, block: Block, start: int, end: int, language: str | N
     forced = {at for at in block.breaks if start < at < end}
     if "\n" in answer[start:end]:
         forced |= {m.end() for m in _LINE.finditer(answer, start, end)}
-    forced |= {m.end() for m in _END.finditer(answer, start, end)}
+    if _STOP.search(answer, start, end):
+        forced |= {m.end() for m in _END.finditer(answer, start, end)}
     edges = sorted({start, *forced, end})
     return [
         span

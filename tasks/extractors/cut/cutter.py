@@ -79,7 +79,7 @@ class _Cutter:
         self.detected = self._detect() if language == "auto" else Detected(language, sure=True)
         self.language = self.detected.code
         self.codes = (self.language, "en")
-        self.spoken: list[Language] = _kinds.known([self.language]) or _kinds.known(["en"])
+        self.spoken: Sequence[Language] = _kinds.known(self.language) or _kinds.known("en")
         counted_from = first_number(self.text, answer.chunks) if answer.first is None else answer.first
         ranked = any(c.rank is not None for c in answer.chunks)
         self.renumbered = counted_from == (1 if ranked else 0)

@@ -370,6 +370,7 @@ class TestLanguages:
         [
             ("Backups run every night at two o'clock and are kept for ninety days.", "en"),
             ("Die Sicherung läuft jede Nacht um zwei Uhr und wird neunzig Tage lang aufbewahrt.", "de"),
+            ("BACKUPS RUN EVERY NIGHT AT TWO O'CLOCK AND ARE KEPT FOR NINETY DAYS.", "en"),  # as it stands: Portuguese
             ("バックアップは毎晩2時に実行され、90日間保存されます。", "ja"),
             ("いいえ、使えません。この機能はまだ提供されていません。", "ja"),
         ],
