@@ -87,8 +87,12 @@ class TestVerbs:
         held.delete(".salt")
         assert held.create(".salt", b"third")
 
-    def test_a_version_is_replaced_by_whoever_names_it(self, held: Storage) -> None:
-        first = held.put("t/a", b"one")
+    def test_a_version_is_replaced_by_whoever_names_it(self, held: Storage, another: Callable[[], Storage]) -> None:
+        zeroth = held.put("t/a", b"zero")
+        listed = another().stamp("t/a")
+        assert listed is not None
+        assert listed.etag == zeroth.etag
+        first = held.put("t/a", b"one", expected=listed.etag)
         second = held.put("t/a", b"two", expected=first.etag)
         for key, etag in (("t/a", first.etag), ("t/none", second.etag)):
             with pytest.raises(ChangedError, match=f"{key}: another process has replaced it") as caught:

@@ -6,7 +6,7 @@ from functools import cache
 from hashlib import blake2b
 from importlib.util import find_spec
 from pathlib import Path
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, ClassVar, Protocol
 
 import duckdb
 
@@ -25,11 +25,8 @@ class Access(Protocol):
         settings: Of DuckDB, for all places of this store.
     """
 
-    @property
-    def extension(self) -> str: ...  # noqa: D102 - see above
-
-    @property
-    def settings(self) -> Mapping[str, str]: ...  # noqa: D102 - see above
+    extension: ClassVar[str]
+    settings: ClassVar[Mapping[str, str]]
 
     def store(self, place: ObjectUrl, retry: "RetryConfig", timeout: timedelta) -> "ObjectStore":
         """A store of obstore, whose keys are paths below the place's prefix; opens no connection.

@@ -2,7 +2,7 @@
 
 import os
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import timedelta
 from typing import TYPE_CHECKING, ClassVar
 from urllib.parse import urlsplit
@@ -34,12 +34,12 @@ class Azure:
         given: A connection string by its names. Without a key or a signature, obstore and DuckDB look for an identity.
     """
 
-    extension: ClassVar = "azure"
+    extension: ClassVar[str] = "azure"
     # The default looks for certificates where only some systems have them.
-    settings: ClassVar = {"azure_transport_option_type": "curl"}
+    settings: ClassVar[Mapping[str, str]] = {"azure_transport_option_type": "curl"}
     account: str
     endpoint: str | None
-    given: Mapping[str, str]
+    given: Mapping[str, str] = field(repr=False)
 
     @classmethod
     def of(cls, url: str) -> "Azure":

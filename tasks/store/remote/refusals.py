@@ -43,7 +43,8 @@ WORDS = {
     },
     "az": {
         "bucket": "container",
-        "keys": "Correct AZURE_STORAGE_ACCOUNT_KEY, AZURE_STORAGE_SAS_TOKEN or AZURE_STORAGE_CONNECTION_STRING.",
+        "keys": "Correct AZURE_STORAGE_ACCOUNT_KEY, AZURE_STORAGE_SAS_TOKEN or AZURE_STORAGE_CONNECTION_STRING, or "
+        "unset them where an identity is attached.",
         "rights": "Grant the identity the role Storage Blob Data Contributor here",
         "address": "AZURE_STORAGE_ACCOUNT_NAME",
     },

@@ -1,6 +1,7 @@
 """How to reach a bucket of S3: endpoint, region and keys, from where the AWS tools find them."""
 
 import os
+from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any, ClassVar
@@ -24,8 +25,8 @@ class S3:
         keys: botocore's credentials, which renew themselves.
     """
 
-    extension: ClassVar = "httpfs"
-    settings: ClassVar[dict[str, str]] = {}
+    extension: ClassVar[str] = "httpfs"
+    settings: ClassVar[Mapping[str, str]] = {}
     endpoint: str | None
     region: str
     keys: Any
