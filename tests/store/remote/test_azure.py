@@ -15,12 +15,14 @@ import duckdb
 import pytest
 from kit.stores.azure_server import ACCOUNT, KEY, VERSION
 from kit.stores.server import Asked, Reply, TraceServer, serve
+from obstore.exceptions import GenericError
 
 from tasks.core.errors import LeadlineError, StorageError, UsageError
 from tasks.core.paths import ObjectUrl
 from tasks.store.remote.access import attach
 from tasks.store.remote.azure import Azure
 from tasks.store.remote.objects import Objects, objects
+from tasks.store.remote.refusals import explained
 
 PLACE = ObjectUrl("az://con/lake")
 PORTAL = "DefaultEndpointsProtocol=https;AccountName=acc;AccountKey=a2V5;EndpointSuffix="
@@ -212,11 +214,16 @@ def test_what_azure_refuses_has_a_remedy(
 
 
 def test_a_wrong_key_may_not_remove_anything(container: ObjectUrl, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A deletion is one of a batch, whose answer has another form."""
     objects.__wrapped__(container).put("t/a", b"x")
     monkeypatch.setenv("AZURE_STORAGE_ACCOUNT_KEY", "a2V5")
     with pytest.raises(LeadlineError, match=r"t/a: access denied \(AuthorizationFailure\)"):
         objects.__wrapped__(container).delete("t/a")
+
+
+@pytest.mark.parametrize(("status", "kind"), [(403, "access denied"), (503, "too busy")])
+def test_what_a_batch_says_of_one_deletion(status: int, kind: str) -> None:
+    error = GenericError(f"Bulk delete request failed for key lake/t/a: Not now. (code: {status})")
+    assert kind in str(explained(error, PLACE, "t/a", "delete"))
 
 
 def test_an_account_that_is_not_there() -> None:
