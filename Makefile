@@ -36,8 +36,15 @@ export GX_ANALYTICS_ENABLED := false
 	$(BIN)/uv pip sync --quiet --system-certs --require-hashes $(INDEXES) --python $(@D)/bin/python $<
 	touch $@
 
+# An emulator of Azure's object storage, for tests; it runs on Node.js.
+.stores/azurite/installed: tests/kit/stores/azurite/package-lock.json
+	mkdir -p $(@D)
+	cp $(<D)/*.json $(@D)
+	npm ci --prefix $(@D) --silent --no-audit --no-fund --ignore-scripts
+	touch $@
+
 .PHONY: stores
-stores: .stores/phoenix/installed .stores/mlflow/installed ## Servers of Phoenix and of MLflow, which some tests use
+stores: .stores/phoenix/installed .stores/mlflow/installed .stores/azurite/installed ## Servers that some tests use
 
 .PHONY: nightly
 nightly: .venv/runtime ## Judge the bundled sample's three nights and print the tables and where the report is

@@ -168,7 +168,9 @@ def free_port() -> int:
 
 
 @contextlib.contextmanager
-def serving(command: Sequence[str], url: str, log: Path, env: Mapping[str, str]) -> Iterator[None]:
+def serving(
+    command: Sequence[str], url: str | urllib.request.Request, log: Path, env: Mapping[str, str]
+) -> Iterator[None]:
     """A server in a process of its own, with all that it starts, from when the URL answers."""
     with log.open("wb") as output:
         server = subprocess.Popen(command, env=env, stdout=output, stderr=output, start_new_session=True)
@@ -218,6 +220,37 @@ def bucket(s3_server: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> O
     name = f"lake-{uuid.uuid4().hex}"
     boto3.client("s3").create_bucket(Bucket=name)
     return ObjectUrl(f"s3://{name}/of/a-team", tmp_path / "cache")
+
+
+@pytest.fixture(scope="session")
+def azurite(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """URL of an account on a server of Azure's object storage."""
+    from kit.stores.azure_server import azurite  # noqa: PLC0415 - it imports this file
+
+    with azurite(tmp_path_factory.mktemp("azurite")) as url:
+        yield url
+
+
+@pytest.fixture
+def container(azurite: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> ObjectUrl:
+    """A place in a new container, and the variables that lead there."""
+    from kit.stores.azure_server import ACCOUNT, KEY, make_container  # noqa: PLC0415 - it imports this file
+
+    for name in [name for name in os.environ if name.startswith("AZURE_")]:
+        monkeypatch.delenv(name)
+    monkeypatch.setenv("AZURE_STORAGE_ACCOUNT_NAME", ACCOUNT)
+    monkeypatch.setenv("AZURE_STORAGE_ACCOUNT_KEY", KEY)
+    monkeypatch.setenv("AZURE_STORAGE_ENDPOINT", azurite)
+    name = f"lake-{uuid.uuid4().hex}"
+    make_container(azurite, name)
+    return ObjectUrl(f"az://{name}/of/a-team", tmp_path / "cache")
+
+
+@pytest.fixture(params=["bucket", "container"])
+def place(request: pytest.FixtureRequest) -> ObjectUrl:
+    """A place on each kind of object storage."""
+    found: ObjectUrl = request.getfixturevalue(request.param)
+    return found
 
 
 @pytest.fixture(scope="session")

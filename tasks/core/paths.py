@@ -17,7 +17,7 @@ class ObjectUrl:
     """A place on object storage.
 
     Attributes:
-        url: `s3://bucket/prefix`, without a slash at its end.
+        url: `s3://bucket/prefix` or `az://container/prefix`, without a slash at its end.
         cache: Folder of this machine for copies of its files, and for what belongs to it but is none of its files.
     """
 
@@ -26,7 +26,7 @@ class ObjectUrl:
 
     @property
     def bucket(self) -> str:
-        """Name of the bucket."""
+        """Name of the bucket or container."""
         return self.url.split("/")[2]
 
     @property

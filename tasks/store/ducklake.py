@@ -36,7 +36,7 @@ class DuckLake:
     Args:
         variable: Name of the environment variable with the catalog's address, for messages.
         address: Of the PostgreSQL database: `postgresql://user:password@host/name`.
-        data_path: Folder or S3 prefix of the Parquet files.
+        data_path: Folder of the Parquet files, or their place on object storage.
         schema: Of its tables: one for each lake.
     """
 
@@ -86,7 +86,7 @@ class DuckLake:
         try:
             for extension in EXTENSIONS:
                 connection.execute(f"LOAD '{quote(installed(extension, LOCK))}'")
-            if self._data_path.startswith("s3://"):
+            if "://" in self._data_path:
                 attach(connection, self._data_path.rstrip("/"))
             place = quote(f"ducklake:postgres:{self._address}")
             options = f"DATA_PATH '{quote(self._data_path)}', DATA_INLINING_ROW_LIMIT {INLINED}"

@@ -231,7 +231,7 @@ def _opened(published: Path) -> Iterator[duckdb.DuckDBPyConnection]:
 
 def _remote(connection: duckdb.DuckDBPyConnection) -> ObjectUrl | None:
     """The place on object storage that the views show, if they show one."""
-    shown = f"SELECT regexp_extract(sql, $$'(s3://.*?)/{TRACES.name}/$$, 1) FROM duckdb_views() WHERE view_name = ?"  # noqa: S608 - a name of ours
+    shown = rf"SELECT regexp_extract(sql, $$'(\w+://.*?)/{TRACES.name}/$$, 1) FROM duckdb_views() WHERE view_name = ?"  # noqa: S608 - a name of ours
     url = next((url for (url,) in connection.execute(shown, [TRACES.name]).fetchall()), "")
     return ObjectUrl(url, Path()) if url else None
 

@@ -42,12 +42,13 @@ def mistake(tmp_path: Path, text: str | bytes) -> str:
         ({"gates": {"volume_ratio": 1}}, ": gates.volume_ratio is 1. It should be greater than 1."),
         ({"limits": {"part_traces": "many"}}, ": limits.part_traces is 'many'. It should be a valid integer, unable to parse string as an integer."),
         ({"limits": {"memory_limit": "lots"}}, r": limits.memory_limit is 'lots'. It should match pattern '^\d+ ?(MB|GB)$'."),
-        ({"lake": "gs://b/lake"}, ": lake is 'gs://b/lake'. It should be a folder, or s3://BUCKET/PREFIX with letters, digits and . _ - in it."),
-        ({"lake": "s3:/b/lake"}, ": lake is 's3:/b/lake'. It should be a folder, or s3://BUCKET/PREFIX with letters, digits and . _ - in it."),
-        ({"lake": "s3://b/../other"}, ": lake is 's3://b/../other'. It should be a folder, or s3://BUCKET/PREFIX with letters, digits and . _ - in it."),
-        ({"lake": {"url": "s3://b"}}, ": lake is a mapping. It should be a folder, or s3://BUCKET/PREFIX."),
+        ({"lake": "gs://b/lake"}, ": lake is 'gs://b/lake'. It should be a folder, s3://BUCKET/PREFIX or az://CONTAINER/PREFIX with letters, digits and . _ - in it."),
+        ({"lake": "az://my.container/lake"}, ": lake is 'az://my.container/lake'. It should be a folder, s3://BUCKET/PREFIX or az://CONTAINER/PREFIX with letters, digits and . _ - in it."),
+        ({"lake": "s3:/b/lake"}, ": lake is 's3:/b/lake'. It should be a folder, s3://BUCKET/PREFIX or az://CONTAINER/PREFIX with letters, digits and . _ - in it."),
+        ({"lake": "s3://b/../other"}, ": lake is 's3://b/../other'. It should be a folder, s3://BUCKET/PREFIX or az://CONTAINER/PREFIX with letters, digits and . _ - in it."),
+        ({"lake": {"url": "s3://b"}}, ": lake is a mapping. It should be a folder, s3://BUCKET/PREFIX or az://CONTAINER/PREFIX."),
         ({"sources": []}, ": sources is []. It should have at least 1 item after validation, not 0."),
-        ({"ducklake": {"dsn_env": "C", "data_path": "http://x/"}}, ": ducklake.data_path is 'http://x/'. It should be a folder or begin with s3://."),
+        ({"ducklake": {"dsn_env": "C", "data_path": "http://x/"}}, ": ducklake.data_path is 'http://x/'. It should be a folder or begin with s3:// or az://."),
         ({"gates": None}, ": gates is None. It should be a valid dictionary or instance of Gates."),
     ],
 )  # fmt: skip
@@ -214,6 +215,10 @@ def test_a_lake_on_object_storage_has_copies_in_a_folder_of_its_own(tmp_path: Pa
         ("bkt", "y"),
         ("bkt", ""),
     ]
+    azure = lake(lake="az://bkt/x", lake_cache="copies")
+    assert isinstance(azure, ObjectUrl)
+    assert (azure.bucket, azure.prefix) == ("bkt", "x")
+    assert azure.cache not in {place.cache for place in places if isinstance(place, ObjectUrl)}
     near = lake(lake="s3://bkt/x")
     assert isinstance(near, ObjectUrl)
     assert near.cache.parent == Path("~/.cache/leadline").expanduser()

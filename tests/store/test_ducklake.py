@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import boto3
+import duckdb
 import pytest
 from conftest import free_port, serving
 from kit.relations import write
@@ -14,9 +15,12 @@ from kit.stores.postgres import PASSWORD, postgres, psql
 
 from bench.ducklake import attached, measure
 from tasks.core.errors import ConnectionLostError, LeadlineError, UsageError
+from tasks.core.paths import ObjectUrl
 from tasks.core.schemas import JUDGES, NIGHTLY_GROUNDEDNESS, TRACE_SCORES
-from tasks.store.ducklake import DuckLake
+from tasks.store.ducklake import EXTENSIONS, LOCK, DuckLake
 from tasks.store.lake import Lake
+from tasks.store.remote.access import attach, installed
+from tasks.store.remote.objects import objects
 from tasks.store.warehouse import Warehouse
 
 pytestmark = pytest.mark.slow
@@ -179,6 +183,21 @@ def test_files_on_s3(tmp_path: Path, address: str, monkeypatch: pytest.MonkeyPat
         assert shared.publish() == 1
         (stored,) = client.list_objects_v2(Bucket="analytics")["Contents"]
         assert stored["Key"].startswith(f"leadline/main/trace_scores/date={DAY}/")
+
+
+def test_files_on_azure(tmp_path: Path, address: str, container: ObjectUrl) -> None:
+    shared = Shared(tmp_path, address, f"{container}/")
+    write(shared.lake, TRACE_SCORES, [{"trace_id": f"t{i}"} for i in range(1_500)], "r", DAY)
+    assert shared.publish() == 1
+    assert list(objects.__wrapped__(container).keys("main/trace_scores", 1, (DAY, DAY)))
+    write(shared.lake, TRACE_SCORES, [{"trace_id": "t"}], "r", DAY)  # what is in the file there is replaced
+    assert shared.publish() == 1
+    with duckdb.connect() as connection:
+        attach(connection, container.url)
+        for extension in EXTENSIONS:
+            connection.execute(f"LOAD '{installed(extension, LOCK)}'")
+        connection.execute(f"ATTACH 'ducklake:postgres:{address}' AS catalog (READ_ONLY)")
+        assert connection.execute("SELECT trace_id FROM catalog.trace_scores").fetchall() == [("t",)]
 
 
 def test_readers_see_whole_nights(tmp_path: Path, address: str) -> None:

@@ -1,4 +1,4 @@
-"""One contract for all storages: a folder, memory, and an S3 server on loopback."""
+"""One contract for all storages: a folder, memory, and servers of S3 and of Azure on loopback."""
 
 import os
 import threading
@@ -15,7 +15,7 @@ from tasks.core.paths import ObjectUrl
 from tasks.store.remote.objects import Objects, objects
 from tasks.store.storage import Local, Storage, storage
 
-KINDS = ["local", "memory", "s3"]
+KINDS = ["local", "memory", "bucket", "container"]
 
 
 @pytest.fixture(params=KINDS)
@@ -26,8 +26,8 @@ def another(request: pytest.FixtureRequest, tmp_path: Path) -> Callable[[], Stor
     if request.param == "memory":
         store = MemoryStore()
         return lambda: Objects(ObjectUrl("memory://lake", tmp_path / "cache"), store)
-    bucket = request.getfixturevalue("bucket")
-    return lambda: objects.__wrapped__(bucket)
+    place = request.getfixturevalue(request.param)
+    return lambda: objects.__wrapped__(place)
 
 
 @pytest.fixture
@@ -87,8 +87,12 @@ class TestVerbs:
         held.delete(".salt")
         assert held.create(".salt", b"third")
 
-    def test_a_version_is_replaced_by_whoever_names_it(self, held: Storage) -> None:
-        first = held.put("t/a", b"one")
+    def test_a_version_is_replaced_by_whoever_names_it(self, held: Storage, another: Callable[[], Storage]) -> None:
+        zeroth = held.put("t/a", b"zero")
+        listed = another().stamp("t/a")
+        assert listed is not None
+        assert listed.etag == zeroth.etag
+        first = held.put("t/a", b"one", expected=listed.etag)
         second = held.put("t/a", b"two", expected=first.etag)
         for key, etag in (("t/a", first.etag), ("t/none", second.etag)):
             with pytest.raises(ChangedError, match=f"{key}: another process has replaced it") as caught:
@@ -152,11 +156,11 @@ class TestRaces:
             list(pool.map(add, [another() for _ in range(4)]))
         assert content(another(), "t/n").split()[0] == b"20"
 
-    @pytest.mark.parametrize("kind", ["local", "s3"])
+    @pytest.mark.parametrize("kind", ["local", "bucket", "container"])
     def test_of_several_processes_one_creates_a_file(
         self, kind: str, request: pytest.FixtureRequest, tmp_path: Path
     ) -> None:
-        place = tmp_path / "lake" if kind == "local" else request.getfixturevalue("bucket")
+        place = tmp_path / "lake" if kind == "local" else request.getfixturevalue(kind)
         with ProcessPoolExecutor(2, mp_context=get_context("spawn")) as pool:
             done = [pool.submit(creates, storage(place), i) for i in range(2)]
             won = [names for future in done for names in future.result()]

@@ -23,8 +23,11 @@ from tasks.core.errors import ConfigError
 from tasks.core.grades import RANGES
 from tasks.core.paths import CONFIG, ObjectUrl
 
-# As S3 allows them; a prefix must also be a path for DuckDB and for copies on a disk.
-BUCKET = re.compile(r"s3://[a-z0-9][a-z0-9.-]{1,61}[a-z0-9](/[A-Za-z0-9_-][A-Za-z0-9._-]*)*/?")
+# Buckets as S3 and containers as Azure allow them; a prefix must also be a path for DuckDB and for copies on a disk.
+BUCKET = re.compile(
+    r"(s3://[a-z0-9][a-z0-9.-]{1,61}[a-z0-9]|az://[a-z0-9][a-z0-9-]{1,61}[a-z0-9])(/[A-Za-z0-9_-][A-Za-z0-9._-]*)*/?"
+)
+PLACES = "a folder, s3://BUCKET/PREFIX or az://CONTAINER/PREFIX"
 M = TypeVar("M", bound=BaseModel)
 NEAR = 0.6  # similarity of a misspelled word to the right one, from 0 to 1
 
@@ -38,10 +41,10 @@ def _lake_place(value: object, info: ValidationInfo) -> Path | ObjectUrl:
     """A path relative to the folder of the config file, or a place on object storage."""
     if isinstance(value, str) and re.match(r"[a-zA-Z][a-zA-Z0-9+.-]+:/", value):
         if not BUCKET.fullmatch(value):
-            raise ValueError("Should be a folder, or s3://BUCKET/PREFIX with letters, digits and . _ - in it")
+            raise ValueError(f"Should be {PLACES} with letters, digits and . _ - in it")
         return ObjectUrl(value.rstrip("/"))
     if not isinstance(value, str | Path):
-        raise ValueError("Should be a folder, or s3://BUCKET/PREFIX")  # noqa: TRY004 - pydantic reports it
+        raise ValueError(f"Should be {PLACES}")  # noqa: TRY004 - pydantic reports it
     return placed(Path(value), info)
 
 

@@ -198,7 +198,8 @@ class DuckLake(Settings):
     Attributes:
         dsn_env: Environment variable that holds the address of its catalog, a PostgreSQL database:
             `postgresql://user:password@host/name`. The address itself never stands in a config.
-        data_path: Where its Parquet files are: a folder, or a prefix such as `s3://bucket/leadline/`.
+        data_path: Where its Parquet files are: a folder, or a prefix such as `s3://bucket/leadline/` or
+            `az://container/leadline/`.
         schema_name: Schema of its tables in the catalog: one for each lake.
     """
 
@@ -218,8 +219,8 @@ class DuckLake(Settings):
     @classmethod
     def _placed(cls, path: str, info: ValidationInfo) -> str:
         """The prefix, or the absolute path of the folder."""
-        if "://" in path and not re.fullmatch(r"s3://[^@]+", path):
-            raise ValueError("should be a folder or begin with s3://")
+        if "://" in path and not re.fullmatch(r"(s3|az)://[^@]+", path):
+            raise ValueError("should be a folder or begin with s3:// or az://")
         return path if "://" in path else str(placed(Path(path), info))
 
 
@@ -228,7 +229,7 @@ class Nightly(Settings):
 
     Attributes:
         lake: Folder of the lake, the Parquet files from which everything else is derived; or its place on object
-            storage, `s3://bucket/prefix`.
+            storage, `s3://bucket/prefix` or `az://container/prefix`.
         lake_cache: Folder of this machine for copies of a lake that is on object storage.
         recipe: The recipe for every trace; this or `recipes`.
         recipes: Several recipes for the same traces: paths of recipe files, or inline recipes. Shared results are

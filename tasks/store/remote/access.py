@@ -1,95 +1,69 @@
-"""How to reach a bucket: endpoint, region and keys, from where the AWS tools find them; and DuckDB's access."""
+"""How a place on object storage is reached, by obstore and by DuckDB. Which stores there are is known here alone."""
 
-import os
-from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
+from collections.abc import Mapping
+from datetime import timedelta
 from functools import cache
 from hashlib import blake2b
 from importlib.util import find_spec
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
-from urllib.parse import urlsplit
+from typing import TYPE_CHECKING, ClassVar, Protocol
 
 import duckdb
 
 from tasks.core.errors import UsageError
+from tasks.core.paths import ObjectUrl
 
 if TYPE_CHECKING:
-    from obstore.store import S3Credential
-
-RENEWED = timedelta(minutes=15)  # keys are asked for again; botocore renews those that expire sooner
+    from obstore.store import ObjectStore, RetryConfig
 
 
-@dataclass(frozen=True, slots=True)
-class Access:
-    """Endpoint, region and a provider of keys.
+class Access(Protocol):
+    """Address and credentials of a store, as its own tools find them.
 
     Attributes:
-        endpoint: URL of the server; None for Amazon's.
-        keys: botocore's credentials, which renew themselves.
+        extension: Of DuckDB; it reads the store.
+        settings: Of DuckDB, for all places of this store.
     """
 
-    endpoint: str | None
-    region: str
-    keys: Any
+    extension: ClassVar[str]
+    settings: ClassVar[Mapping[str, str]]
 
-    def __call__(self) -> "S3Credential":
-        """Keys as obstore wants them."""
-        frozen = self.keys.get_frozen_credentials()
-        return {
-            "access_key_id": frozen.access_key,
-            "secret_access_key": frozen.secret_key,
-            "token": frozen.token,
-            "expires_at": datetime.now(UTC) + RENEWED,
-        }
+    def store(self, place: ObjectUrl, retry: "RetryConfig", timeout: timedelta) -> "ObjectStore":
+        """A store of obstore, whose keys are paths below the place's prefix; opens no connection.
+
+        Args:
+            timeout: Of one request.
+        """
+
+    def secret(self) -> dict[str, str | None]:
+        """Parameters of a secret of DuckDB; None for those that are left out."""
 
 
 def access(url: str) -> Access:
-    """How to reach a bucket, by the variables AWS_… and the files in `~/.aws`.
+    """How to reach a place.
 
     Raises:
-        UsageError: There are no keys.
+        UsageError: There are no credentials.
     """
-    from botocore.exceptions import BotoCoreError  # noqa: PLC0415 - half a second
-    from botocore.session import Session  # noqa: PLC0415
+    if url.startswith("az://"):
+        from tasks.store.remote.azure import Azure  # noqa: PLC0415 - a lake elsewhere needs none of it
 
-    try:
-        session = Session()
-        keys = session.get_credentials()
-        settings = session.get_scoped_config()
-    except BotoCoreError as error:
-        raise UsageError(f"{url}: {error} Correct AWS_PROFILE or the files in ~/.aws.") from None
-    if keys is None:
-        raise UsageError(
-            f"{url}: needs credentials, and none were found. Set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY or "
-            "AWS_PROFILE, or run where a role is attached."
-        )
-    given = os.environ
-    endpoint = given.get("AWS_ENDPOINT_URL_S3") or given.get("AWS_ENDPOINT_URL") or settings.get("endpoint_url")
-    region = session.get_config_variable("region") or given.get("AWS_REGION") or "us-east-1"
-    return Access(endpoint, region, keys)
+        return Azure.of(url)
+    from tasks.store.remote.s3 import S3  # noqa: PLC0415 - a lake elsewhere needs none of it
+
+    return S3.of(url)
 
 
 def attach(connection: duckdb.DuckDBPyConnection, url: str) -> None:
     """Let DuckDB read and write a place on object storage, and nothing else there."""
     found = _access(url)
-    keys = found()
-    server = urlsplit(found.endpoint) if found.endpoint else None
-    settings = {
-        "KEY_ID": keys["access_key_id"],
-        "SECRET": keys["secret_access_key"],
-        "SESSION_TOKEN": keys["token"],
-        "REGION": found.region,
-        "ENDPOINT": server and server.netloc + server.path.rstrip("/"),
-        "URL_STYLE": server and "path",
-        "SCOPE": f"{url}/",
-    }
-    quoted = [f"{name} '{quote(value)}'" for name, value in settings.items() if value]
-    if server and server.scheme == "http":
-        quoted.append("USE_SSL false")
-    name = f"leadline_{blake2b(url.encode(), digest_size=4).hexdigest()}"  # places may need keys of their own
-    connection.execute(f"LOAD '{quote(installed('httpfs'))}'")
-    connection.execute(f"CREATE OR REPLACE SECRET {name} (TYPE s3, {', '.join(quoted)})")
+    connection.execute(f"LOAD '{quote(installed(found.extension))}'")
+    for name, value in found.settings.items():
+        connection.execute(f"SET {name} = '{quote(value)}'")
+    secret = f"leadline_{blake2b(url.encode(), digest_size=4).hexdigest()}"  # places may need keys of their own
+    given = {**found.secret(), "SCOPE": f"{url}/"}
+    parameters = ", ".join(f"{name} '{quote(value)}'" for name, value in given.items() if value)
+    connection.execute(f"CREATE OR REPLACE SECRET {secret} ({parameters})")
 
 
 _access = cache(access)  # a run opens its warehouse often

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any
 
 import obstore
 from obstore.exceptions import AlreadyExistsError, PreconditionError
-from obstore.store import ObjectStore, S3Store
+from obstore.store import ObjectStore
 
 from tasks.core.errors import ChangedError, LeadlineError
 from tasks.core.paths import ObjectUrl
@@ -30,7 +30,7 @@ from tasks.store.storage import Data, Stamp
 
 if TYPE_CHECKING:
     from obstore import ObjectMeta
-    from obstore.store import RetryConfig, S3Config
+    from obstore.store import RetryConfig
 
 TRUSTED_S = 60.0
 FEW_DAYS = 31  # whose folders are listed one by one
@@ -41,7 +41,7 @@ RETRY: "RetryConfig" = {
     "retry_timeout": timedelta(seconds=RETRY_S),
     "backoff": {"init_backoff": timedelta(milliseconds=200), "max_backoff": timedelta(seconds=20), "base": 2},
 }
-WRITTEN = "written-ns"  # metadata of a file that counts as written at another time than it was
+WRITTEN = "writtenns"  # metadata of a file that counts as written at another time than it was; Azure wants one word
 
 
 @dataclass(slots=True)
@@ -131,7 +131,7 @@ class Objects:
         mode: Any = "overwrite" if expected is None else {"e_tag": expected}
         attributes = None if written_ns is None else {WRITTEN: str(written_ns)}
         try:
-            with self._asking(key, "write"):
+            with self._asking(key, "write", PreconditionError):
                 made = obstore.put(self._store, key, bytes(data), mode=mode, attributes=attributes, use_multipart=False)
             stamp = Stamp(len(data), str(made["e_tag"]), time_ns())
         except PreconditionError:
@@ -155,7 +155,7 @@ class Objects:
         """See `Storage`."""
         self._guard()
         try:
-            with self._asking(key, "write"):
+            with self._asking(key, "write", AlreadyExistsError):
                 made = obstore.put(self._store, key, bytes(data), mode="create", use_multipart=False)
         except AlreadyExistsError:
             return False
@@ -279,11 +279,11 @@ class Objects:
                         listing.stamps.pop(key, None)
 
     @contextmanager
-    def _asking(self, key: str, verb: str) -> Iterator[None]:
-        """Name the remedy where the store refuses."""
+    def _asking(self, key: str, verb: str, *answers: type[Exception]) -> Iterator[None]:
+        """Name the remedy where the store refuses, unless that is one of the answers."""
         try:
             yield
-        except (AlreadyExistsError, PreconditionError):
+        except answers:
             raise
         except Exception as error:
             if refused := explained(error, self.place, key, verb):
@@ -300,24 +300,13 @@ def objects(place: ObjectUrl) -> Objects:
     Raises:
         UsageError: There are no credentials.
     """
-    found = access(place.url)
-    plain = bool(found.endpoint and found.endpoint.startswith("http://"))
-    config: S3Config = {"region": found.region}
-    if found.endpoint:
-        config["endpoint"] = found.endpoint
-    store = S3Store(
-        place.bucket,
-        prefix=place.prefix or None,
-        config=config,
-        credential_provider=found,
-        retry_config=RETRY,
-        client_options={"allow_http": plain, "timeout": timedelta(seconds=ASK_S)},
-    )
-    return Objects(place, store)
+    return Objects(place, access(place.url).store(place, RETRY, timedelta(seconds=ASK_S)))
 
 
 def _stamp(meta: "ObjectMeta") -> Stamp:
-    return Stamp(meta["size"], str(meta["e_tag"]), _ns(meta["last_modified"]))
+    etag = str(meta["e_tag"])
+    quoted = f'"{etag}"' if etag.startswith("0x") else etag  # Azure's, which only its lists give without the quotes
+    return Stamp(meta["size"], quoted, _ns(meta["last_modified"]))
 
 
 def _ns(at: datetime) -> int:

@@ -12,7 +12,7 @@ from urllib.parse import parse_qs, urlsplit
 
 @dataclass(frozen=True)
 class Asked:
-    """One request: `params` of the address, each with its values, and the JSON body."""
+    """One request: `params` of the address, each with its values, and the body, from JSON or as it is."""
 
     method: str
     path: str
@@ -54,7 +54,9 @@ def serve(answer: Callable[[Asked], Reply]) -> Iterator[TraceServer]:
         def _handle(self) -> None:
             address = urlsplit(self.path)
             raw = self.rfile.read(int(self.headers.get("Content-Length") or 0))
-            body = json.loads(raw) if raw else None
+            body: Any = raw or None
+            with contextlib.suppress(ValueError):
+                body = json.loads(raw)
             asked = Asked(self.command, address.path, parse_qs(address.query), body, dict(self.headers))
             state.asked.append(asked)
             reply = state.answer(asked)
@@ -68,7 +70,7 @@ def serve(answer: Callable[[Asked], Reply]) -> Iterator[TraceServer]:
             if reply.cut is not None:
                 self.close_connection = True
 
-        do_GET = do_POST = do_PATCH = do_DELETE = _handle  # noqa: N815
+        do_GET = do_PUT = do_POST = do_PATCH = do_DELETE = _handle  # noqa: N815
 
         def log_message(self, *_: object) -> None:
             """Say nothing."""

@@ -207,20 +207,20 @@ def race(places: list[Objects], rounds: int) -> list[list[str]]:
     return won
 
 
-def test_of_two_drivers_one_gets_the_lease(bucket: ObjectUrl) -> None:
+def test_of_two_drivers_one_gets_the_lease(place: ObjectUrl) -> None:
     """In the first rounds the lease is created; later, one that was given back is taken over."""
-    found = race([objects.__wrapped__(bucket) for _ in range(2)], 12)
+    found = race([objects.__wrapped__(place) for _ in range(2)], 12)
     assert [len(names) for names in found] == [1] * 12
 
 
-def test_a_lake_on_object_storage_is_locked_by_leases(bucket: ObjectUrl) -> None:
-    lake, rows = Lake(bucket), from_rows([{"judge_version": "j", "name": "n", "kind": "k", "definition": "{}"}], JUDGES)
-    elsewhere = objects.__wrapped__(bucket)
-    with lake.lock("me"), Lake(bucket, writer="backfill").lock("beside it"):
+def test_a_lake_on_object_storage_is_locked_by_leases(place: ObjectUrl) -> None:
+    lake, rows = Lake(place), from_rows([{"judge_version": "j", "name": "n", "kind": "k", "definition": "{}"}], JUDGES)
+    elsewhere = objects.__wrapped__(place)
+    with lake.lock("me"), Lake(place, writer="backfill").lock("beside it"):
         with pytest.raises(BusyError, match="locked by me on"):
-            Lake(bucket).lock("another").__enter__()
+            Lake(place).lock("another").__enter__()
         assert lake.find(JUDGES, "j") is None
-        other = Lake(bucket)
+        other = Lake(place)
         other.storage = other._top = elsewhere
         other.write(JUDGES, "j", rows)
         with lake.alone():

@@ -109,20 +109,20 @@ class TestCopies:
         assert held.keys("t", 0) == ["t/p.parquet", "t/r.parquet"]
         assert [copy.name.split(".")[0] for copy in held.place.cache.rglob("*.parquet")] == ["r"]
 
-    def test_a_copy_that_is_damaged_is_fetched_again(self, bucket: ObjectUrl) -> None:
-        part = judge(Lake(bucket))
+    def test_a_copy_that_is_damaged_is_fetched_again(self, place: ObjectUrl) -> None:
+        part = judge(Lake(place))
         part.path.write_bytes(b"PAR1 half")
         assert part.read(["name"])["name"].to_pylist() == ["n"]
         assert part.rows() == 1
 
-    def test_a_file_that_is_damaged_in_the_store_is_named_with_its_remedy(self, bucket: ObjectUrl) -> None:
-        lake = Lake(bucket)
+    def test_a_file_that_is_damaged_in_the_store_is_named_with_its_remedy(self, place: ObjectUrl) -> None:
+        lake = Lake(place)
         part = judge(lake)
         data = part.path.read_bytes()
         lake.storage.put(part.key, data[: len(data) // 2])
         with pytest.raises(DamagedError) as caught:
             part.read()
-        assert str(caught.value).startswith(f"{bucket}/judges/j.parquet: the part")
+        assert str(caught.value).startswith(f"{place}/judges/j.parquet: the part")
         assert str(caught.value).endswith(JUDGES.remedy)
 
     def test_where_no_copy_can_be_kept(self, bucket: ObjectUrl) -> None:
@@ -133,10 +133,12 @@ class TestCopies:
             elsewhere.parts(JUDGES)[0].read()
 
 
-def test_a_bucket_that_is_not_there(bucket: ObjectUrl) -> None:
-    none = objects(ObjectUrl("s3://no-such-bucket/x", bucket.cache))
+@pytest.mark.parametrize(("kind", "scheme"), [("bucket", "s3"), ("container", "az")])
+def test_a_bucket_that_is_not_there(kind: str, scheme: str, request: pytest.FixtureRequest, tmp_path: Path) -> None:
+    request.getfixturevalue(kind)
+    none = objects.__wrapped__(ObjectUrl(f"{scheme}://no-such-one/x", tmp_path))
     for ask in (lambda: none.keys("t", 0), lambda: none.put("t/a", b"x"), lambda: none.read(".salt")):
-        with pytest.raises(UsageError, match=r"there is no bucket 'no-such-bucket'\. Create it, or correct `lake`"):
+        with pytest.raises(UsageError, match=rf"there is no {kind} 'no-such-one'\. Create it, or correct `lake`"):
             ask()
 
 
