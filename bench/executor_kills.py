@@ -24,7 +24,7 @@ import threading
 import time
 import uuid
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import date
 from itertools import count
@@ -39,13 +39,14 @@ from bench.accuracy.labeled import default_data
 from bench.common import ROOT, parser
 from tasks.claims.extract import extract_claims
 from tasks.core.paths import ObjectUrl
-from tasks.core.schemas import CLAIMS, PAIRS, RELEVANCE, TRACES, VERDICTS
+from tasks.core.schemas import CLAIMS, PAIRS, RELEVANCE, TABLES, TRACES, VERDICTS
+from tasks.core.schemas import Table as Schema
 from tasks.executors.ray import LOOPBACK, Config, Ray
 from tasks.ingest.ingest import ingest
 from tasks.judging.pairs import plan_pairs
 from tasks.judging.relevance import score_by
 from tasks.judging.verdicts import judge_joint_pairs, judge_pairs
-from tasks.run.build import build_context
+from tasks.run.build import build_context, build_contexts
 from tasks.run.context import Context
 from tasks.store.lake import Lake
 
@@ -139,25 +140,35 @@ def configured(root: Path, sources: list[Any], lake: str, executor: dict[str, An
     return root / "nightly.yaml"
 
 
+def content(lake: Lake, tables: Sequence[Schema], leave_out: Mapping[str, set[str]] | None = None) -> Tables:
+    """Every row of some tables, sorted, without the columns that are left out."""
+    lake.storage.refresh()
+    left = leave_out or {}
+    frames = {t.name: lake.frame(t).drop({*LEFT_OUT, *left.get(t.name, ())}, strict=False) for t in tables}
+    return {name: sorted(map(repr, frame.iter_rows())) for name, frame in frames.items()}
+
+
 # Whole nights ---------------------------------------------------------------------------------------------------------
 
 
-def night(places: Places, root: Path, sources: list[Any], executor: dict[str, Any], days: list[str]) -> list[Any]:
+def night(places: Places, root: Path, sources: list[Any], executor: dict[str, Any], days: Sequence[date]) -> list[Any]:
     """The tables of a `leadline nightly` with a new lake, its requests, and its seconds."""
+    from flows.nightly.run import run as complete
+    from flows.runtime.run import Local
+
     sys.path.insert(0, str(ROOT / "tests"))
     from kit.models import bert
-    from kit.worlds import DIFFERING, tables
+    from kit.worlds import DIFFERING
 
     lake = places.lake()
     model = bert.base(places.root / "bert", spread=0.5)
     relevance = {"model": str(model), "max_tokens": 96, "threads": 1}
     config = configured(root, sources, str(lake), executor, 256, relevance=relevance)
     began, since = time.monotonic(), places.seen()
-    command = [sys.executable, "-m", "flows", "nightly", "--no-prefect", "--config", str(config)]
-    subprocess.run([*command, *days], check=True, cwd=ROOT, stdout=subprocess.DEVNULL)
+    complete(build_contexts(config, *days), Local(prefect_slots=False))
     seconds = time.monotonic() - began
-    leave_out = {**DIFFERING, "verdicts": LEFT_OUT, "relevance": LEFT_OUT}
-    return [tables(root / "leadline.duckdb", leave_out), places.requests(since), seconds]
+    found = content(Lake(lake), [table for table in TABLES.values() if table.name != "runs"], DIFFERING)
+    return [found, places.requests(since), seconds]
 
 
 def nights(places: Places, workers: list[int]) -> None:
@@ -169,7 +180,7 @@ def nights(places: Places, workers: list[int]) -> None:
         sources["ExpertQA"] = [{"kind": "jsonl", "paths": [str(places.root / "expertqa.jsonl")]}]
     table = Table("night", "lake", "workers", "rows", "tables that differ", "requests", "s")
     for name, its in sources.items():
-        days = ["--from", "2026-11-01", "--to", "2026-11-03" if name == "sample" else "2026-11-14"]
+        days = date(2026, 11, 1), date(2026, 11, 3 if name == "sample" else 14)
         ways: list[tuple[Places, int]] = [(Places(places.root), 0), (places, 0), *((places, n) for n in workers)]
         alone: Tables = {}
         for way, n in ways:
@@ -209,10 +220,7 @@ def run(ctx: Context, places: Places) -> tuple[Tables, Counter[str], float]:
     judge_joint_pairs(ctx, keep=True)
     score_by(ctx, scorer=next(scorer for scorer in ctx.scorers if scorer.model is None), keep=True)
     seconds = time.monotonic() - began
-    lake.storage.refresh()
-    frames = {table.name: lake.frame(table) for table in (CLAIMS, PAIRS, RELEVANCE, VERDICTS)}
-    rows = {name: sorted(map(repr, f.drop(LEFT_OUT, strict=False).iter_rows())) for name, f in frames.items()}
-    return rows, Counter(log.read_text().split()), seconds
+    return content(lake, [CLAIMS, PAIRS, RELEVANCE, VERDICTS]), Counter(log.read_text().split()), seconds
 
 
 def campaign(
@@ -260,8 +268,6 @@ def kills(places: Places, workers: list[int], moments: int, nodes: int) -> None:
         table.add_row(lost, *map(str, (workers, runs, found["equal"], found["twice"], found["worst"])), *figures)
         print(lost, workers, runs, found, flush=True)
 
-    if workers:
-        ray.init("local", num_cpus=4, include_dashboard=False, log_to_driver=False, configure_logging=False)
     for number in workers:
         executor = Ray(Config(workers=number, cpus=0.5))
 
@@ -305,6 +311,10 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as folder, contextlib.ExitStack() as stack:
         root = Path(folder)
         places = Places(root, stack.enter_context(stand_in(root)) if arguments.s3 or arguments.nights else None)
+        if arguments.workers:
+            import ray
+
+            ray.init("local", num_cpus=4, include_dashboard=False, log_to_driver=False, configure_logging=False)
         if arguments.nights:
             nights(places, arguments.workers)
         else:
