@@ -53,6 +53,7 @@ ELSEWHERE = {
     "flows/review/agreement.py": "flows/review/test_export.py",
     "flows/runtime/notify.py": "flows/test_alerts.py",
     "flows/lake/warehouse.py": "flows/test_cli.py",
+    "tasks/run/part_work.py": "executors/test_ray.py",
     "tasks/analysis/agreement/agreement.py": "flows/analysis/test_agreement.py",
     "tasks/analysis/agreement/results.py": "flows/analysis/test_agreement.py",
     "tasks/analysis/calibrate.py": "flows/analysis/test_calibrate.py",

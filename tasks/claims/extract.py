@@ -2,6 +2,8 @@
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
+from functools import partial
 from operator import attrgetter
 from typing import Any
 
@@ -10,11 +12,14 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from tasks.core import keys
+from tasks.core.errors import ChangedError
 from tasks.core.progress import tracked
 from tasks.core.schemas import CLAIMS
 from tasks.core.types import Answer, Chunk, Citation
+from tasks.executors import Job
 from tasks.extractors import ByApp, covers
 from tasks.run.context import Context
+from tasks.run.part_work import LEFT, PartWork, see_stored
 from tasks.run.plan import missing_parts, with_earlier_questions
 from tasks.run.redacted import unredacted
 from tasks.run.result import StageResult, token_counts
@@ -47,22 +52,24 @@ def extract_claims(ctx: Context, *, modelless: bool = False, answers_at_once: in
     Raises:
         EngineError: A model is needed and can't be run. The parts that are done are kept.
     """
-    version = ctx.extractor.version
     extractor = ctx.extractor.modelless if modelless else ctx.extractor
-    missing, reused = missing_parts(ctx, CLAIMS, version)
+    missing, reused = missing_parts(ctx, CLAIMS, ctx.extractor.version)
+    parts = sorted(missing, key=attrgetter("date"), reverse=True)
+    step = partial(_extract_part, modelless=modelless, answers_at_once=answers_at_once)
+    work = PartWork(ctx, step, Counter(left=1), extractor.gpus)
     counts: Counter[str] = Counter()
     try:
         with tracked(ctx.progress, "claims", len(missing)):
-            for part in sorted(missing, key=attrgetter("date"), reverse=True):
-                if ctx.budget.over():
-                    break
-                rows = _claims(ctx, extractor, version, part, counts, answers_at_once)
-                if rows is not None:
-                    _write(ctx, part, rows, version)
-                    counts["claims"] += pc.sum(pc.equal(rows["kind"], "claim")).as_py() or 0
+            for _, found in ctx.executor.map((Job([part], work) for part in parts), ctx.budget.over):
+                counts += found
+                if ctx.executor.elsewhere:
+                    ctx.budget.used += found["tokens_in"] + found["tokens_out"]
                 ctx.progress.advance()
     finally:
         extractor.close()  # before the next stage loads a model of its own
+        if extractor.gpus:
+            ctx.executor.close()
+    see_stored(ctx)
     return StageResult(
         "claims",
         computed=counts["claims"],
@@ -75,11 +82,22 @@ def extract_claims(ctx: Context, *, modelless: bool = False, answers_at_once: in
     )
 
 
+def _extract_part(ctx: Context, part: Part, *, modelless: bool, answers_at_once: int) -> Counter[str]:
+    """Cut the answers of a part, unless another process has done so; returns tokens, claims and kinds."""
+    extractor = ctx.extractor.modelless if modelless else ctx.extractor
+    counts: Counter[str] = Counter()
+    if not ctx.lake.find(CLAIMS, part.name, ctx.extractor.version, part.partition[-1]):
+        rows = _claims(ctx, extractor, ctx.extractor.version, part, counts, answers_at_once)
+        if rows is not None:
+            _write(ctx, part, rows, ctx.extractor.version)
+            counts["claims"] += pc.sum(pc.equal(rows["kind"], "claim")).as_py() or 0
+    return counts
+
+
 def _write(ctx: Context, part: Part, rows: pa.Table, version: str) -> None:
     """Put claims in the lake, once: a model may cut an answer in other ways next time, and pairs name these claims."""
-    with ctx.lake.alone():
-        if ctx.lake.find(CLAIMS, part.name, version, part.partition[-1]) is None:
-            ctx.lake.write(CLAIMS, part.name, rows, version, part.partition[-1])
+    with suppress(ChangedError):
+        ctx.lake.write(CLAIMS, part.name, rows, version, part.partition[-1], once=True)
     unfinished(ctx.lake).drop(CLAIMS, part.name, version, part.partition[-1])
 
 
@@ -171,5 +189,7 @@ def _notes(counts: Mapping[str, int]) -> Iterator[str]:
         )
     if counts["unbroken"]:
         yield f"{counts['unbroken']} sentences were not broken into facts by the model and stay whole"
+    if counts["left"]:
+        yield LEFT
     if counts["undone"]:
         yield f"the model could not be asked about all answers of {counts['undone']} parts: the next run cuts them"

@@ -37,7 +37,7 @@ class Work(Protocol[T, R_co]):
         """
 
     def set_aside(self, shard: list[T], failure: str) -> R_co:
-        """Stores a failure for each request of a shard that kills every worker."""
+        """What becomes of a shard that kills every worker: failures are stored, or it is left to the next run."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)

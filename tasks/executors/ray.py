@@ -1,8 +1,8 @@
 """The executor `ray`: shards on workers of a Ray cluster, or on several workers on this machine.
 
-The driver, which is the run itself, plans shards and hands each worker one at a time. A worker loads the model, judges
+The driver, which is the run itself, plans shards and hands each worker one at a time. A worker loads the model, runs it
 and stores. If a worker dies, another takes over its shard, so at most that shard is paid for twice. A shard that kills
-every worker is stored as failures.
+every worker is set aside.
 
 Ray is imported with the first shard, and only here. Left out: starting a cluster (docs/scale.md).
 """
@@ -45,9 +45,9 @@ class Config(Settings):
     Attributes:
         address: Of the cluster: `HOST:PORT`, `auto` for the one that this machine is part of, or `local` for workers on
             this machine alone, which end with the run.
-        workers: Judges that run at the same time, each with its own model.
+        workers: Shards that run at the same time, each worker with its own model.
         cpus: CPU cores that Ray sets aside for a worker.
-        gpus: GPUs that Ray sets aside for a worker; none means as many as the judge holds.
+        gpus: GPUs that Ray sets aside for a worker; none means as many as the stage's model holds.
         start_minutes: Minutes to wait for the first worker, for example until a cluster has grown.
     """
 
@@ -82,20 +82,27 @@ class Worker:
 
     def __init__(self, umask: int) -> None:
         os.umask(umask)
+        self._pickled = b""
+        self._work: Any = None
         self._checked = False
 
     def hello(self) -> Hello:
         """Who this is."""
         return Hello(f"process {os.getpid()} on {socket.gethostname()}", os.getpid(), code())
 
-    def work(self, pickled: bytes) -> tuple[object, LeadlineError | None]:
-        """The result of a shard, or the error that ends the run."""
+    def work(self, pickled: bytes, shard: bytes) -> tuple[object, LeadlineError | None]:
+        """The result of a shard, or the error that ends the run; models are kept until the work is another."""
         try:
-            work, shard = cast("tuple[Work[object, object], list[object]]", pickle.loads(pickled))  # noqa: S301 - of the run
+            if pickled != self._pickled:
+                self._pickled, self._work = b"", None
+                self._work = pickle.loads(pickled)  # noqa: S301 - of the run
+                self._pickled = pickled
+            work: Work[object, object] = self._work
             if not self._checked:
                 work.check()
                 self._checked = True
-            return work.stored(shard) or work(shard), None
+            its: list[object] = pickle.loads(shard)  # noqa: S301 - of the run
+            return work.stored(its) or work(its), None
         except LeadlineError as error:
             return None, _sent(error)
 
@@ -125,7 +132,7 @@ class _Hand:
 
 @dataclass(slots=True)
 class _Crew:
-    """The workers of one judge.
+    """The workers of stages that hold as many GPUs.
 
     Attributes:
         starting: Those that have not answered yet, by the reference of their answer.
@@ -174,6 +181,8 @@ class Ray:
         again: deque[_Given[T, R]] = deque()  # after all others: they may have killed their workers
         flying: dict[Any, tuple[_Hand, _Given[T, R]]] = {}
         following: _Given[T, R] | None = None
+        work: object = None
+        pickled = b""
         try:
             while True:
                 following = following or next(fresh, None) or (again.popleft() if again else None)
@@ -183,7 +192,10 @@ class Ray:
                 crew = self._hired(following.job) if following else cast("_Crew", self._crew)
                 if following and not over and crew.idle:
                     hand = crew.idle.pop()
-                    sent = hand.actor.work.remote(pickle.dumps((following.job.work, following.job.shard)))
+                    if following.job.work is not work:
+                        work = following.job.work
+                        pickled = pickle.dumps(work)
+                    sent = hand.actor.work.remote(pickled, pickle.dumps(following.job.shard))
                     flying[sent] = (hand, following)
                     following = None
                     continue
@@ -227,10 +239,12 @@ class Ray:
         return True
 
     def _hired(self, job: Job[Any, Any]) -> _Crew:
-        """The workers, started for the first shard."""
+        """The workers, started for the first shard, and again for a stage that needs other GPUs."""
+        gpus = _work(job).gpus if self._config.gpus is None else self._config.gpus
+        if self._crew and self._crew.gpus != gpus:
+            self.close()
         if self._crew is None:
             self._connect()
-            gpus = _work(job).gpus if self._config.gpus is None else self._config.gpus
             self._crew = _Crew(gpus)
             for _ in range(self.workers):
                 self._hire(self._crew)

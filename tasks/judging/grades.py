@@ -24,6 +24,7 @@ from tasks.judging.claims import covered, cut_segments, has_claims, planned_scop
 from tasks.judging.open_parts import OpenPart
 from tasks.judging.relevance import COLUMNS, TRACES_AT_ONCE
 from tasks.run.context import Context
+from tasks.run.part_work import by_part
 from tasks.run.plan import trace_parts
 from tasks.run.redacted import unredacted
 from tasks.run.result import TOKENS, StageResult
@@ -49,10 +50,29 @@ def grade_answers(ctx: Context, *, retry_failures: bool = False, keep: bool = Fa
     if grader is None:
         return StageResult(STAGE)
     parts = [_open_part(ctx, grader, part, retry_failures=retry_failures) for part in trace_parts(ctx)]
+    done = StageResult(STAGE, reused=sum(part.reused for part in parts))
+    if not ctx.executor.elsewhere:
+        return _grade(ctx, grader, parts, done, keep=keep)
+    todo = [part.source for part in parts if part.missing]
+    done = by_part(ctx, todo, partial(_grade_part, retry_failures=retry_failures), done, gpus=grader.gpus)
+    if grader.gpus and not keep:
+        ctx.executor.close()
+    return done
+
+
+def _grade_part(ctx: Context, part: Part, *, retry_failures: bool) -> StageResult:
+    """The grades of a part, in a worker."""
+    if ctx.grader is None:
+        return StageResult(STAGE)
+    part_of = _open_part(ctx, ctx.grader, part, retry_failures=retry_failures)
+    return replace(_grade(ctx, ctx.grader, [part_of], StageResult(STAGE), keep=True), notes=())
+
+
+def _grade(ctx: Context, grader: Grader, parts: Sequence[OpenPart], done: StageResult, *, keep: bool) -> StageResult:
     with work_loop(
         ctx.progress,
         sum(len(part.traces) for part in parts),
-        StageResult(STAGE, reused=sum(part.reused for part in parts)),
+        done,
         budget=ctx.budget,
         gpus=grader.gpus,
         close=None if keep else grader.close,

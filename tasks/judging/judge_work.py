@@ -5,6 +5,7 @@ had stored, and two workers that judge the same shard store it once.
 """
 
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import Any
@@ -12,10 +13,11 @@ from typing import Any
 import pyarrow as pa
 
 from tasks.core import keys
-from tasks.core.errors import EngineError
+from tasks.core.errors import ChangedError
 from tasks.core.schemas import TRACES, VERDICTS
 from tasks.core.types import LABELS, Request, Verdict
 from tasks.run.cascade import CascadeJudge
+from tasks.run.part_work import check_lake
 from tasks.run.result import TOKENS, StageResult
 from tasks.run.work import answered, worked
 from tasks.store.lake import Lake
@@ -48,10 +50,7 @@ class JudgeWork:
 
     def check(self) -> None:
         """Raises EngineError where the lake has no such part of `traces`: it is a folder of this machine's own."""
-        if self.lake.find(TRACES, self.part, self.day) is None:
-            raise EngineError(
-                f"{self.lake.root} is not the lake of this run. Give all machines the same storage under this path."
-            )
+        check_lake(self.lake, found=self.lake.find(TRACES, self.part, self.day) is not None)
 
     def stored(self, shard: list[Request]) -> StageResult | None:
         """See `Work`."""
@@ -87,7 +86,8 @@ class JudgeWork:
                 **{name: [getattr(v, name) for v in verdicts] for name in fields},
             }
             rows = pa.Table.from_pydict(columns, VERDICTS.stored)
-            self.lake.write(VERDICTS, self._name(shard), rows, self.judge.version, self.day, once=True)
+            with suppress(ChangedError):
+                self.lake.write(VERDICTS, self._name(shard), rows, self.judge.version, self.day, once=True)
         return worked(self.stage, given, len(verdicts))
 
 

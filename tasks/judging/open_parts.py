@@ -11,8 +11,10 @@ import msgspec
 import polars as pl
 import pyarrow as pa
 
+from tasks.core.errors import ChangedError
 from tasks.core.schemas import Table
 from tasks.store.lake import Lake, Part
+from tasks.store.storage import Stamp
 
 Key = tuple[Any, ...]
 
@@ -51,7 +53,7 @@ class OpenPart:
         missing: Keys of the rows to make; those that are made are removed.
         rows: Rows that it has and keeps.
         reused: Their number.
-        seen: Etag of the file that they are from.
+        seen: The version that they are from.
     """
 
     lake: Lake
@@ -65,7 +67,7 @@ class OpenPart:
     missing: set[Key] = field(default_factory=set)
     rows: pa.Table | None = None
     reused: int = 0
-    seen: str | None = None
+    seen: Stamp | None = None
 
     @property
     def where(self) -> tuple[str, str]:
@@ -89,7 +91,7 @@ class OpenPart:
         if existing and not (state.open or state.scopes or (retry_failures and (state.failed or state.unparsable))):
             self.reused = existing.rows()
             return self
-        self.seen = existing.stamp().etag if existing else None
+        self.seen = existing.stamp() if existing else None
         keys, self.scopes = expected()
         if existing:
             rows = existing.read()
@@ -108,14 +110,23 @@ class OpenPart:
         """Writes the part with new rows, and with those that another writer has added meanwhile."""
         tables = [new] if self.rows is None else [self.rows.select(new.column_names).cast(new.schema), new]
         rows = pl.DataFrame(pa.concat_tables(tables))
-        with self.lake.alone():
+        while not self._written(rows, new.schema):
             there = self.lake.find(self.table, self.name, *self.where)
-            if there and there.stamp().etag != self.seen:  # a nightly and a backfill may work on the same traces
-                others = pl.DataFrame(there.read(new.column_names).select(new.column_names).cast(new.schema))
+            if there:  # a nightly and a backfill may work on the same traces
+                self.seen = there.stamp()
+                others = pl.DataFrame(there.read(rows.columns).select(rows.columns).cast(new.schema))
                 others = others.join(rows, on=self.key, how="anti", nulls_equal=True, maintain_order="left")
                 rows = pl.concat([rows, others])
-            self.missing.difference_update(rows.select(self.key).rows())
-            counts = {name: rows.filter(failure).height for name, failure in self.failures.items()}
-            token = State(open=len(self.missing), scopes=self.scopes, **counts).token
-            self.rows = rows.to_arrow().cast(new.schema)
-            self.seen = self.lake.write(self.table, self.name, self.rows, *self.where, inputs=token).stamp().etag
+
+    def _written(self, rows: pl.DataFrame, schema: pa.Schema) -> bool:
+        """Writes these rows, unless another writer has written the part since it was seen."""
+        self.missing.difference_update(rows.select(self.key).rows())
+        counts = {name: rows.filter(failure).height for name, failure in self.failures.items()}
+        token = State(open=len(self.missing), scopes=self.scopes, **counts).token
+        self.rows = rows.to_arrow().cast(schema)
+        where = (self.table, self.name, self.rows, *self.where)
+        try:
+            self.seen = self.lake.write(*where, inputs=token, once=not self.seen, replaces=self.seen).stamp()
+        except ChangedError:
+            return False
+        return True

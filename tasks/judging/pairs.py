@@ -7,6 +7,7 @@ of `pairs`. Joint pairs show the best chunks together, or the cited ones alone, 
 """
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from itertools import groupby
 from operator import attrgetter, itemgetter
@@ -18,11 +19,12 @@ import pyarrow as pa
 
 from tasks.core import keys
 from tasks.core.config import Pairing
-from tasks.core.progress import tracked
+from tasks.core.errors import ChangedError
 from tasks.core.schemas import EVIDENCE, PAIRS
 from tasks.judging.claims import Window, cut_claims, has_claims, passages, single_name, trace_texts, within
 from tasks.run.cascade import CascadeJudge
 from tasks.run.context import Context
+from tasks.run.part_work import by_part
 from tasks.run.plan import trace_parts
 from tasks.run.redacted import unredacted, with_redacted
 from tasks.run.result import StageResult
@@ -39,40 +41,44 @@ def plan_pairs(ctx: Context) -> StageResult:
 
     The newest days come first; the budget may end it between two parts.
     """
-    parts = [part for part in trace_parts(ctx) if has_claims(ctx, part)]
-    computed = reused = tokens = 0
-    with tracked(ctx.progress, "pairs", len(parts)):
-        for part in sorted(parts, key=attrgetter("date"), reverse=True):
-            if ctx.budget.over():
-                break
-            where = (ctx.recipe, part.partition[-1])
-            existing = ctx.lake.find(PAIRS, part.name, *where)
-            before = existing.inputs() if existing else None
-            while scopes := _wider(ctx, part, before):
-                rows, read = single_pairs(ctx, ctx.judges[0], part, _claims_within(ctx, part, scopes))
-                tokens += read
-                rows = with_redacted(ctx.lake, PAIRS, part.name, rows, part, *where)
-                with ctx.lake.alone():
-                    existing = ctx.lake.find(PAIRS, part.name, *where)
-                    planned = existing.inputs() if existing else None
-                    if planned == before:
-                        ctx.lake.write(PAIRS, part.name, rows, *where, inputs=scope.token(scopes))
-                        computed += rows.num_rows
-                        break
-                before = planned  # another writer has planned it meanwhile, perhaps for other traces
-            else:
-                reused += existing.rows() if existing else 0
-            ctx.progress.advance()
-    return StageResult("pairs", computed=computed, reused=reused, tokens_in=tokens)
+    todo: list[Part] = []
+    reused = 0
+    for part in trace_parts(ctx):
+        existing = ctx.lake.find(PAIRS, part.name, ctx.recipe, part.partition[-1])
+        if existing and not _wider(ctx, part, existing):
+            reused += existing.rows()
+        elif has_claims(ctx, part):
+            todo.append(part)
+    todo.sort(key=attrgetter("date"), reverse=True)
+    return by_part(ctx, todo, _plan_part, StageResult("pairs", reused=reused), spends=False)
 
 
-def _wider(ctx: Context, part: Part, planned: str | None) -> list[Scope] | None:
+def _plan_part(ctx: Context, part: Part) -> StageResult:
+    where = (ctx.recipe, part.partition[-1])
+    tokens = 0
+    while True:
+        existing = ctx.lake.find(PAIRS, part.name, *where)
+        scopes = _wider(ctx, part, existing)
+        if not scopes:
+            return StageResult("pairs", tokens_in=tokens)
+        seen = existing.stamp() if existing else None
+        rows, read = single_pairs(ctx, ctx.judges[0], part, _claims_within(ctx, part, scopes))
+        tokens += read
+        rows = with_redacted(ctx.lake, PAIRS, part.name, rows, part, *where)
+        # Another writer may have planned it meanwhile, perhaps for other traces.
+        with suppress(ChangedError):
+            token = scope.token(scopes)
+            ctx.lake.write(PAIRS, part.name, rows, *where, inputs=token, once=seen is None, replaces=seen)
+            return StageResult("pairs", computed=rows.num_rows, tokens_in=tokens)
+
+
+def _wider(ctx: Context, part: Part, existing: Part | None) -> list[Scope] | None:
     """What a part of pairs has to cover, if that is more than it does.
 
     Args:
-        planned: Its token; None where it does not exist.
+        existing: That part; None where it does not exist.
     """
-    before = [] if planned is None else scope.parse(planned)
+    before = [] if existing is None else scope.parse(existing.inputs())
     if ALL in before or ctx.scope in before:
         return None
     traces = part.read(["trace_id", "app"])

@@ -16,6 +16,7 @@ from tasks.extractors import visible
 from tasks.judging.claims import covered, planned_scopes
 from tasks.judging.open_parts import Key, OpenPart
 from tasks.run.context import Context
+from tasks.run.part_work import by_part
 from tasks.run.plan import trace_parts, with_earlier_questions
 from tasks.run.redacted import unredacted
 from tasks.run.result import TOKENS, StageResult
@@ -50,10 +51,30 @@ def score_by(ctx: Context, *, scorer: Scorer, retry_failures: bool = False, keep
         EngineError: The model can't be run. The scores that are stored stay.
     """
     parts = [_open_part(ctx, scorer, part, retry_failures=retry_failures) for part in trace_parts(ctx)]
+    done = StageResult(stage_name(scorer), reused=sum(part.reused for part in parts))
+    if not ctx.executor.elsewhere:
+        return _score(ctx, scorer, parts, done, keep=keep)
+    todo = [part.source for part in parts if part.missing]
+    step = partial(_score_part, number=ctx.scorers.index(scorer), retry_failures=retry_failures)
+    stops = scorer.asks or scorer.gpus > 0
+    done = by_part(ctx, todo, step, done, gpus=scorer.gpus, stops=stops, spends=scorer.asks)
+    if scorer.gpus and not keep:
+        ctx.executor.close()
+    return done
+
+
+def _score_part(ctx: Context, part: Part, *, number: int, retry_failures: bool) -> StageResult:
+    """The scores of a part, in a worker."""
+    scorer = ctx.scorers[number]
+    part_of = _open_part(ctx, scorer, part, retry_failures=retry_failures)
+    return replace(_score(ctx, scorer, [part_of], StageResult(stage_name(scorer)), keep=True), notes=())
+
+
+def _score(ctx: Context, scorer: Scorer, parts: Sequence[OpenPart], done: StageResult, *, keep: bool) -> StageResult:
     with work_loop(
         ctx.progress,
         sum(len(part.missing) for part in parts),
-        StageResult(stage_name(scorer), reused=sum(part.reused for part in parts)),
+        done,
         budget=ctx.budget,
         gpus=scorer.gpus,
         stops=scorer.asks or scorer.gpus > 0,

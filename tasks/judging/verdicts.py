@@ -26,6 +26,7 @@ from tasks.judging.second_pass import plan_second_pass
 from tasks.judging.stored_verdicts import state_of, verdicts_for
 from tasks.run.cascade import CascadeJudge
 from tasks.run.context import Context
+from tasks.run.part_work import see_stored
 from tasks.run.plan import trace_parts
 from tasks.run.redacted import unredacted
 from tasks.run.result import StageResult
@@ -154,7 +155,7 @@ def _judge(
 
     def jobs() -> Iterator[Judged]:
         for part, pairs in todo:
-            _see_stored(ctx)
+            see_stored(ctx)
             flying = {request.key for job in loop.flying for request in job.shard}
             missing = _missing(ctx, queries, judge, part, pairs, retry_failures=retry_failures) - flying
             loop.reuse(sum(p.rows() for p in pairs) - len(missing))
@@ -170,14 +171,7 @@ def _judge(
 def judge_jobs(ctx: Context, loop: WorkLoop, jobs: Iterable[Judged]) -> None:
     """Judge shards where the config says; afterwards, this process sees the verdicts."""
     loop.map(ctx.executor, jobs)
-    _see_stored(ctx)
-
-
-def _see_stored(ctx: Context) -> None:
-    """The run itself writes nothing while others judge for it: it asks whether it still may."""
-    if ctx.executor.elsewhere:
-        ctx.lake.storage.check()
-        ctx.lake.storage.refresh()
+    see_stored(ctx)
 
 
 def jobs_of(

@@ -4,16 +4,18 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, date, datetime
 from pathlib import Path
+from typing import Any
 
 from tasks import executors, extractors, graders, scorers, sources
 from tasks.core import keys
 from tasks.core.config import Chosen, Nightly, load_nightly, load_yaml, validate
-from tasks.core.errors import ConfigError, UsageError
+from tasks.core.errors import ConfigError, EngineError, UsageError
 from tasks.core.grades import Grader
 from tasks.core.progress import Progress, Silent
 from tasks.core.types import Judge
 from tasks.engines.generator import Generator
 from tasks.engines.transformers_cpu import Embedder, EmbedderConfig
+from tasks.executors.local import Local
 from tasks.gates.gates import GateKeeper
 from tasks.run import annotations, cascade
 from tasks.run.cascade import CascadeJudge
@@ -74,6 +76,8 @@ def build_contexts(
     read_from = tuple(source_of(s, str(config_path), config_path.resolve().parent) for s in config.sources)
     lake = Lake(config.lake, overlay, writer=writer)
     executor = executors.load(config.executor, config_path)
+    if overlay:
+        executor = Local()  # workers don't see it
     gates = GateKeeper(config.gates, None if overlay else lake.hidden("gates"))
     log = promotions.log(lake)
     if select:
@@ -85,9 +89,6 @@ def build_contexts(
     unusable: list[Unusable] = []
     for variant in variants:
         chosen, recipe, where = variant.chosen, variant.chosen.recipe, str(variant.chosen.where)
-        extractor = extractors.load_by_app(
-            recipe.extractor, recipe.apps, where, chosen.prefix, recipe.earlier_questions
-        )
         try:
             judges = models.judges_of(variant)
         except (ConfigError, UsageError) as error:
@@ -96,19 +97,8 @@ def build_contexts(
                 unusable += [] if variant.shadow else [Unusable(variant, str(error))]
                 continue
             raise
-        embedder = models.embedder_of(chosen)
-        own = scorers.load(recipe, embedder, models.generators)
-        grader = models.grader_of(chosen)
-        definition = recipe_definition(
-            recipe,
-            extractor.version,
-            [judge.version for judge in judges],
-            scorers.versions(own, embedder),
-            grader.version if grader else None,
-            [judge.languages for judge in judges],
-        )
-        version = keys.version(definition)
-        same = [c for c in contexts if c.recipe == version]
+        opened = models.opened(chosen, judges)
+        same = [c for c in contexts if c.recipe == opened["recipe"]]
         if same and (twin := same[0].settings.name) != recipe.name:
             names = f"{twin!r} and {recipe.name!r}"
             raise ConfigError(config_path, "recipes", f"has one recipe twice, as {names}", "Leave one of them out.")
@@ -124,29 +114,40 @@ def build_contexts(
             Context(
                 path=config_path,
                 config=config,
-                settings=recipe,
+                chosen=chosen,
                 lake=lake,
                 gates=gates,
                 first=first,
                 last=last,
                 today=today or datetime.now(UTC).date(),
                 sources=read_from,
-                extractor=extractor,
                 judges=judges,
-                embedder=embedder,
-                scorers=own,
-                recipe=version,
-                definition=definition,
                 annotations=annotations.load(recipe.grace.annotations, where, chosen.key("grace.annotations")),
                 progress=progress or Silent(),
                 scope=scope,
                 days=variant.days,
                 shadow=variant.shadow,
-                grader=grader,
                 executor=executor,
+                **opened,
             )
         )
     return tuple(replace(ctx, unusable=() if n else tuple(unusable)) for n, ctx in enumerate(contexts))
+
+
+def reopened(ctx: Context) -> Context:
+    """A context that another process has sent without its models, with those that its recipe names here.
+
+    Raises:
+        ConfigError: The settings or the file of a model are wrong here.
+        EngineError: One of them is another version here.
+    """
+    opened = _Models(()).opened(ctx.chosen, ctx.judges)
+    if opened["recipe"] != ctx.recipe:
+        raise EngineError(
+            f"{ctx.chosen.where}: is recipe {opened['recipe']} here, but {ctx.recipe} where the run was started. "
+            "Give all machines the same files of models, the same prompts and the same Leadline."
+        )
+    return replace(ctx, **opened)
 
 
 @dataclass(frozen=True, slots=True)
@@ -162,6 +163,31 @@ class _Models:
     embedders: dict[str, Embedder] = field(default_factory=dict)
     generators: dict[str, Generator] = field(default_factory=dict)
     graders: dict[Path, Grader] = field(default_factory=dict)
+
+    def opened(self, chosen: Chosen, judges: Sequence[CascadeJudge]) -> dict[str, Any]:
+        """The fields of a context that a recipe and its judges decide.
+
+        Raises:
+            ConfigError: The settings or the file of a model are wrong.
+            UsageError: The grader is retired.
+        """
+        recipe, where = chosen.recipe, str(chosen.where)
+        extractor = extractors.load_by_app(
+            recipe.extractor, recipe.apps, where, chosen.prefix, recipe.earlier_questions
+        )
+        embedder = self.embedder_of(chosen)
+        own = scorers.load(recipe, embedder, self.generators)
+        grader = self.grader_of(chosen)
+        definition = recipe_definition(
+            recipe,
+            extractor.version,
+            [judge.version for judge in judges],
+            scorers.versions(own, embedder),
+            grader.version if grader else None,
+            [judge.languages for judge in judges],
+        )
+        made = {"extractor": extractor, "embedder": embedder, "scorers": own, "grader": grader}
+        return {**made, "definition": definition, "recipe": keys.version(definition)}
 
     def judges_of(self, variant: Variant) -> tuple[CascadeJudge, ...]:
         """The judges of a recipe.

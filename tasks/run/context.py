@@ -9,7 +9,7 @@ from datetime import date, timedelta
 from pathlib import Path
 
 from tasks.core.budget import Budget
-from tasks.core.config import Nightly, Recipe
+from tasks.core.config import Chosen, Nightly, Recipe
 from tasks.core.grades import Grader
 from tasks.core.paths import config_option
 from tasks.core.progress import Progress, Silent
@@ -35,7 +35,7 @@ class Context:
 
     Attributes:
         path: The config's file, as the user named it.
-        settings: The recipe in the config.
+        chosen: The recipe in the config.
         first: First day to complete.
         last: Last day to complete.
         today: Day of the run; later timestamps are refused.
@@ -48,14 +48,14 @@ class Context:
         days: Days for which these judges count.
         shadow: It runs beside the recipe that counts, without a report.
         budget: What judging may cost.
-        executor: Where the judges run.
+        executor: Where models run, and what is computed part by part.
         grader: Grades each answer as a whole, where the recipe names one.
         unusable: Judges of any recipe that the run leaves out; set in the first context only.
     """
 
     path: Path
     config: Nightly
-    settings: Recipe
+    chosen: Chosen
     lake: Lake
     gates: GateKeeper
     first: date
@@ -77,6 +77,11 @@ class Context:
     executor: Executor = field(default_factory=Local)
     grader: Grader | None = None
     unusable: tuple[Unusable, ...] = ()
+
+    @property
+    def settings(self) -> Recipe:
+        """The recipe."""
+        return self.chosen.recipe
 
     @property
     def counts(self) -> bool:

@@ -148,7 +148,7 @@ def work_loop(
     loop = WorkLoop(progress, budget or Budget(), gpus, stops, spends, result)
     with tracked(progress, result.stage, total):
         yield loop
-    loop.result = replace(loop.result, notes=(*result.notes, *outage_notes(loop.result.lost)))
+    loop.result = replace(loop.result, notes=(*loop.result.notes, *outage_notes(loop.result.lost)))
     if close:
         close()
 

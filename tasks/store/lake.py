@@ -8,7 +8,7 @@ Nothing here knows what the tables mean.
 
 import secrets
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
+from contextlib import AbstractContextManager, contextmanager, suppress
 from dataclasses import dataclass
 from datetime import date, datetime
 from pathlib import Path
@@ -17,9 +17,8 @@ from typing import TYPE_CHECKING, TypeVar
 import polars as pl
 import pyarrow as pa
 import pyarrow.parquet as pq
-from filelock import FileLock
 
-from tasks.core.errors import DamagedError, LeadlineError
+from tasks.core.errors import ChangedError, DamagedError, LeadlineError
 from tasks.core.paths import ObjectUrl
 from tasks.core.schemas import TABLES, Table
 from tasks.store.lock import RunLock
@@ -178,7 +177,7 @@ class Lake:
         overlay: Directory where writes go instead, if given: reads see both. A dry run works on an overlay that is
             thrown away.
         writer: Who writes. One process of each kind may at a time: a backfill works beside the nightly, and neither
-            touches what the other leaves half done. Parts that both write are changed by `alone`.
+            touches what the other leaves half done. Parts that both write are replaced by their stamps (`write`).
     """
 
     def __init__(self, root: Path | ObjectUrl, overlay: Path | None = None, *, writer: str = "run") -> None:
@@ -252,13 +251,13 @@ class Lake:
             rows: Columns of the table in any order; partition columns that are missing are added.
             partition: Values of the partition columns.
             inputs: Token of what the rows were computed from.
-            once: Keep a part of the same name instead, also one that another process is just writing.
+            once: Only where there is no part of the name, also none that another process is just writing.
             replaces: The version that it may replace; without it, any.
             written_ns: When it counts as written; by default now.
 
         Raises:
             LeadlineError: The disk is full or the place can't be written.
-            ChangedError: Another version is there than the one it may replace.
+            ChangedError: Another version is there than the one it may replace, or with `once` any.
         """
         filled = conform(rows, table, partition)
         if inputs:
@@ -267,7 +266,9 @@ class Lake:
         pq.write_table(filled, sink, compression="zstd", compression_level=1, write_page_checksum=True)
         key, data = _key(table, name, partition), memoryview(sink.getvalue())
         if once:
-            self._top.create(key, data)
+            if not self._top.create(key, data):
+                self._top.refresh()
+                raise ChangedError(self._top.where(key))
         else:
             # An overlay does not have the replaced version yet.
             expected = replaces.etag if replaces and not self.overlay else None
@@ -308,16 +309,6 @@ class Lake:
         """A local directory for files that are not tables, such as those of the gates."""
         return self._top.home / (f".{name}" if self.writer == "run" else f".{name}-{self.writer}")
 
-    def alone(self) -> AbstractContextManager[object]:
-        """A lock for reading a part and replacing it, without another writer in between.
-
-        For the parts that a nightly and a backfill may both write; not to be nested.
-        """
-        if isinstance(self._top, Local):
-            self._top.home.mkdir(parents=True, exist_ok=True)
-            return FileLock(self._top.home / ".lock-parts")
-        return self._lease(".lock-parts", "a change of a part", wait=True, whole=False)
-
     @contextmanager
     def lock(self, holder: str, *, wait: bool = False, restoring: bool = False) -> Iterator[None]:
         """The right to change this lake, for one process of this kind of writer at a time.
@@ -334,7 +325,7 @@ class Lake:
         if isinstance(self.root, Path):
             lock = RunLock(self.root, holder, self._of, self._suffix, wait=wait)
         else:
-            lock = self._lease(f".lock{self._of}", holder, wait=wait, whole=True)
+            lock = self._lease(f".lock{self._of}", holder, wait=wait)
         with lock:
             if not restoring and self.storage.stamp(RESTORING):
                 raise LeadlineError(f"{self.root}: a restore was interrupted. Run `leadline restore` again first.")
@@ -353,14 +344,13 @@ class Lake:
         return "" if self.writer == "run" else f"-{self.writer}"
 
     @contextmanager
-    def _lease(self, key: str, holder: str, *, wait: bool, whole: bool) -> Iterator[None]:
-        """A lease; results of others are visible inside, and with `whole` from then on."""
+    def _lease(self, key: str, holder: str, *, wait: bool) -> Iterator[None]:
+        """A lease; results of others are visible from then on."""
         from tasks.store.remote.lease import Lease  # noqa: PLC0415 - a lake on a disk needs none
 
         objects: Objects = self.storage  # type: ignore[assignment]
-        with Lease(objects, key, holder, wait=wait), nullcontext() if whole else objects.fresh():
-            if whole:
-                objects.refresh()
+        with Lease(objects, key, holder, wait=wait):
+            objects.refresh()
             yield
 
 

@@ -18,17 +18,20 @@ from tasks.claims.extract import extract_claims
 from tasks.core.budget import Budget
 from tasks.core.errors import ConfigError, EngineError
 from tasks.core.progress import Silent
-from tasks.core.schemas import VERDICTS
-from tasks.executors import Job
+from tasks.core.schemas import CLAIMS, GRADES, PAIRS, RELEVANCE, VERDICTS
+from tasks.executors import Executor, Job
 from tasks.executors.ray import DIED, LOOPBACK, Config, Ray, build, code
 from tasks.ingest.ingest import ingest
+from tasks.judging.grades import grade_answers
 from tasks.judging.pairs import plan_pairs
+from tasks.judging.relevance import score_relevance
 from tasks.judging.verdicts import judge_joint_pairs, judge_pairs
 from tasks.run.build import build_context
 from tasks.run.context import Context
 
 pytestmark = pytest.mark.slow
 TRACES = 12  # of the sample
+PART = 5  # traces
 SHARD = 24  # requests
 
 
@@ -126,8 +129,8 @@ class TestBudget:
         assert len(work.begun()) == len(done)
 
 
-def night(root: Path, judge: str) -> Context:
-    """The first traces of the sample with their pairs planned, in a lake below `root`."""
+def night(root: Path, judge: str, executor: Executor | None = None) -> Context:
+    """The first traces of the sample with their pairs planned, in a lake below `root`, in several parts."""
     root.mkdir()
     lines = (ROOT / "data/sample/2026-11-01.jsonl").read_text().splitlines(keepends=True)
     (root / "log.jsonl").write_text("".join(lines[:TRACES]))
@@ -138,11 +141,16 @@ def night(root: Path, judge: str) -> Context:
         "warehouse": "leadline.duckdb",
         "report": {"dir": "report"},
         "sources": [{"kind": "jsonl", "paths": ["log.jsonl"]}],
-        "recipe": {"judge": "replay.yaml" if judge == "replay" else str(ROOT / f"configs/judges/{judge}.yaml")},
-        "limits": {"shard_requests": SHARD},
+        "recipe": {
+            "judge": "replay.yaml" if judge == "replay" else str(ROOT / f"configs/judges/{judge}.yaml"),
+            "grades": {"grader": str(ROOT / "configs/graders/random.yaml")},
+            "pairing": {"kind": "top_k", "k": 2},
+        },
+        "limits": {"shard_requests": SHARD, "part_traces": PART},
     }
     (root / "nightly.yaml").write_text(yaml.safe_dump(config))
     ctx = build_context(root / "nightly.yaml", DAY, DAY, today=TODAY)
+    ctx = replace(ctx, executor=executor or ctx.executor)
     for stage in (ingest, extract_claims, plan_pairs):
         stage(ctx)
     return ctx
@@ -155,6 +163,18 @@ def judged(ctx: Context) -> list[dict[str, object]]:
     rows = [row for part in ctx.lake.parts(VERDICTS) for row in part.read().to_pylist()]
     left_out = {"created_at", "tokens_in"}
     return sorted(({k: v for k, v in row.items() if k not in left_out} for row in rows), key=lambda r: r["request_key"])
+
+
+def tables(ctx: Context) -> dict[str, list[str]]:
+    """Every row of what the executor makes, column by column.
+
+    But for what `judged` leaves out, and the tokens of relevance: a model reads a text that it has read before for free.
+    """
+    score_relevance(ctx)
+    grade_answers(ctx)
+    made = (CLAIMS, PAIRS, RELEVANCE, GRADES)
+    rows = {table.name: ctx.lake.frame(table).drop("tokens_in", strict=False).rows(named=True) for table in made}
+    return {name: sorted(map(repr, found)) for name, found in {**rows, "verdicts": judged(ctx)}.items()}
 
 
 class Kills(Silent):
@@ -170,6 +190,32 @@ class Kills(Silent):
         if alive and len(self.killed) < 2 and self._steps >= 2 * (len(self.killed) + 1):
             os.kill(alive[-1], signal.SIGKILL)
             self.killed.append(alive[-1])
+
+
+class TestTables:
+    def test_they_are_those_of_one_process(self, tmp_path: Path, two: Ray) -> None:
+        alone = tables(night(tmp_path / "local", "replay"))
+        ctx = night(tmp_path / "ray", "replay", two)
+        assert len(ctx.lake.parts(CLAIMS)) == -(-TRACES // PART)
+        assert tables(ctx) == alone
+        assert all(alone.values())
+
+    def test_what_is_stored_is_not_computed_again(self, tmp_path: Path, two: Ray) -> None:
+        ctx = night(tmp_path / "ray", "replay")
+        stored = {table.name: ctx.lake.frame(table).height for table in (CLAIMS, PAIRS)}
+        ctx = replace(ctx, executor=two)
+        assert (extract_claims(ctx).reused, plan_pairs(ctx).reused) == (stored["claims"], stored["pairs"])
+        assert two.pids == []  # nothing is missing, so no worker starts
+        gone = ctx.lake.parts(PAIRS)[0]
+        planned = gone.rows()
+        ctx.lake.drop(PAIRS, gone.name, *gone.partition)
+        again = plan_pairs(ctx)
+        assert (again.computed, again.reused) == (planned, stored["pairs"] - planned)
+
+    def test_a_worker_whose_recipe_is_another_is_refused(self, tmp_path: Path, two: Ray) -> None:
+        ctx = replace(night(tmp_path / "ray", "replay"), executor=two, recipe="0123456789abcdef")
+        with pytest.raises(EngineError, match=r"is recipe .* here, but 0123456789abcdef where the run was started"):
+            plan_pairs(ctx)
 
 
 class TestVerdicts:

@@ -236,7 +236,7 @@ class Nightly(Settings):
             computed once.
         sample: How many of the traces are read in; all by default.
         ducklake: Where results are published for many analysts, beside the warehouse; nowhere by default.
-        executor: Where judges run: `kind: local`, in this process, or `kind: ray`, on several workers.
+        executor: Where models run: `kind: local`, in this process, or `kind: ray`, on several workers.
         private: Lake, warehouse, report and outputs can be read by the user who runs Leadline alone (modes 0600 and
             0700). Set it to false where others or a web server read them; then the umask of the process decides.
     """

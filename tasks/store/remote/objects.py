@@ -233,15 +233,6 @@ class Objects:
         """See `Storage`."""
         self._guard()
 
-    @contextmanager
-    def fresh(self) -> Iterator[None]:
-        """Inside, see what others had written when the block began."""
-        before, self._oldest = self._oldest, monotonic()
-        try:
-            yield
-        finally:
-            self._oldest = before
-
     def _guard(self) -> None:
         for guard in self.guards:
             guard()
