@@ -25,9 +25,13 @@ def test_the_repositorys_recipes_load_and_use_only_sets_that_may_ship(path):
     assert all(sources.KNOWN[name].may_ship for name in found.data.sets)
     # A recipe that goes on from another's model names one that is here, or where `average` puts the mean of several.
     if found.base.startswith("recipe:"):
-        assert found.base.removeprefix("recipe:") in {"average", "mean-2", "mean-3", "mean-4", *(p.stem for p in RECIPES)} - {
-            path.stem
-        }
+        assert found.base.removeprefix("recipe:") in {
+            "average",
+            "mean-2",
+            "mean-3",
+            "mean-4",
+            *(p.stem for p in RECIPES),
+        } - {path.stem}
 
 
 def test_a_recipe_needs_nothing_but_its_data(tmp_path):
