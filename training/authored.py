@@ -19,6 +19,7 @@ from tasks.text.nearest import nearest
 
 Label = Literal["entailment", "neutral", "contradiction", "not_entailment"]
 Form = Literal["sentences", "documents"]
+UNCHANGED = {"whole", "core"}  # kinds of pairs whose premise is a document, or its deciding part, as it is
 HELD_OUT = 10  # one document in so many is kept for measuring
 PEOPLE = {"S": "supported", "P": "partially_supported", "U": "not_supported", "C": "contradicted"}
 LABELS: dict[str, Label] = {"P": "neutral", "U": "neutral", "C": "contradiction"}
@@ -189,7 +190,7 @@ class _Maker:
         for n, claim in enumerate(self.document.claims):
             made = self.supported(claim) if claim.label == "S" else self.others(claim)
             for kind, premise, label in made:
-                needs = claim.needs if kind in {"whole", "core"} else ()
+                needs = claim.needs if kind in UNCHANGED else ()
                 pair = self.pair(kind, premise, claim.hypothesis, label)
                 named = kind == "whole" and claim.twin is not None
                 twin = f"{self.seed}:{self.document.group}:{min(n, claim.twin or 0)}" if named else ""

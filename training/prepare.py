@@ -34,7 +34,6 @@ FRAME = (  # of web pages, as crawlers leave it
     "Related articles", "© All rights reserved. Terms | Privacy | Contact", "Read more …", "Table of contents",
     "Page 3 of 12", "Subscribe to our newsletter", "Advertisement", "Back to top",
 )  # fmt: skip
-UNCHANGED = {"whole", "core"}  # kinds of pairs whose premise is a document, or its deciding part, as it is
 CHECKED = 12_000  # pairs on which the shortcuts are measured: enough for two decimals
 
 
@@ -77,7 +76,7 @@ def _draw(data: Data, used: Sequence[Document], sets: Sequence[Path], seed: int)
     made = [
         p
         for p in authored.pairs(used, seed, data.form)
-        if p.source != "twins" or p.kind in UNCHANGED or _order(seed, p.premise + p.hypothesis) < data.changed
+        if p.source != "twins" or p.kind in authored.UNCHANGED or _order(seed, p.premise + p.hypothesis) < data.changed
     ]
     made += perturb.near_misses(used, seed, data.near_misses)
     others: list[Pair] = []

@@ -5,10 +5,8 @@ prompt and the meaning of the object (judges know), and how many prompts are sen
 vLLM are never imported here.
 """
 
-import contextlib
-import gc
 import importlib
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Annotated, Literal, Self
 
@@ -24,7 +22,6 @@ ENGINES = {
 }
 NONCE_TOKENS = 16  # room for a nonce in a reply; it takes 7 or 8 (docs/language-models.md#behind-a-server)
 TOP = 8  # alternatives of each token whose log-probabilities are requested: four labels, each written in two ways
-NEW_OBJECTS = 100_000  # that Python looks for garbage among; its own choice is 700, less than ten requests in flight
 HASHED_FILES = (
     *_models.HASHED_FILES, "vocab.json", "merges.txt", "*.model", "tokenizer_config.json", "generation_config.json",
     "chat_template.jinja", "*.py",
@@ -299,14 +296,3 @@ def open_generator(config: GeneratorConfig) -> Generator:
     module, name = ENGINES[config.engine]
     made: Generator = getattr(importlib.import_module(module), name)(config)
     return made
-
-
-@contextlib.contextmanager
-def rare_collections() -> Iterator[None]:
-    """Look for garbage less often: whatever is in flight would be looked through again and again, at half the time."""
-    before = gc.get_threshold()
-    gc.set_threshold(NEW_OBJECTS, *before[1:])
-    try:
-        yield
-    finally:
-        gc.set_threshold(*before)

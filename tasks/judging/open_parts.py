@@ -112,8 +112,8 @@ class OpenPart:
         rows = pl.DataFrame(pa.concat_tables(tables))
         while not self._written(rows, new.schema):
             there = self.lake.find(self.table, self.name, *self.where)
+            self.seen = there.stamp() if there else None
             if there:  # a nightly and a backfill may work on the same traces
-                self.seen = there.stamp()
                 others = pl.DataFrame(there.read(rows.columns).select(rows.columns).cast(new.schema))
                 others = others.join(rows, on=self.key, how="anti", nulls_equal=True, maintain_order="left")
                 rows = pl.concat([rows, others])

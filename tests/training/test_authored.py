@@ -316,7 +316,7 @@ def test_a_tenth_of_the_repository_is_held_out(repository):
 def test_claims_of_the_repository_are_about_as_often_entailed_as_not(repository, form):
     # Every fifth document: enough for the share, and of all domains.
     found = [p for p in authored.pairs(repository[::5], 0, form) if not p.kind.startswith("verbatim")]
-    assert 0.4 < sum(p.label == "entailment" for p in found) / len(found) < 0.6
+    assert 0.43 < sum(p.label == "entailment" for p in found) / len(found) < 0.55
 
 
 # Minimal pairs --------------------------------------------------------------------------------------------------------

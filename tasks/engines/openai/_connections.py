@@ -22,7 +22,7 @@ DEAD_AFTER = 20  # failures in a row
 CONNECTS_WITHIN_S = 10.0
 LISTS_WITHIN_S = 30.0
 IDLE_S = 4.0  # vLLM closes connections that were idle for 5 seconds
-MOST_BYTES = 64 << 20  # of an answer: 4,096 tokens with 20 alternatives each, ten times
+MOST_BYTES = 64 << 20  # of an answer: 4,096 tokens with 8 alternatives each, twenty times
 BUSY = (408, 429)
 REFUSED = (400, 413, 422)
 

@@ -10,8 +10,10 @@ server does not signal by HTTP 429.
 """
 
 import asyncio
+import contextlib
+import gc
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
 import xxhash
@@ -19,13 +21,14 @@ from tenacity import AsyncRetrying, RetryCallState, retry_if_exception_type, sto
 
 from tasks.core.errors import EngineError
 from tasks.core.types import OUTAGE
-from tasks.engines.generator import TOP, Generated, Generator, GeneratorConfig, Prompt, Server, rare_collections
+from tasks.engines.generator import TOP, Generated, Generator, GeneratorConfig, Prompt, Server
 from tasks.engines.openai import _wire as wire
 from tasks.engines.openai._connections import AgainError, NoAnswerError, Servers, Target
 from tasks.engines.openai._nonce import MixedUpError
 
 BEGINNING = 512  # characters: longer than the beginning that all prompts share, shorter than most evidence
 GIVE_UP_AFTER = 20  # outages in a row
+NEW_OBJECTS = 100_000  # that Python looks for garbage among; its own choice is 700, less than ten requests in flight
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,7 +83,7 @@ class ServerGenerator(Generator):
             return []
         if self._runner is None:
             self._runner = asyncio.Runner(loop_factory=asyncio.new_event_loop)
-        with rare_collections():
+        with _rare_collections():
             return self._runner.run(self._generate(prompts, wire.Wire(self._config, self._name, samples)))
 
     def close(self) -> None:
@@ -229,3 +232,14 @@ def home(prompt: Prompt, servers: int) -> int:
     if servers == 1:
         return 0
     return xxhash.xxh3_64_intdigest(f"{prompt.system}\0{prompt.user[:BEGINNING]}".encode()) % servers
+
+
+@contextlib.contextmanager
+def _rare_collections() -> Iterator[None]:
+    """Look for garbage less often: whatever is in flight would be looked through again and again, at half the time."""
+    before = gc.get_threshold()
+    gc.set_threshold(NEW_OBJECTS, *before[1:])
+    try:
+        yield
+    finally:
+        gc.set_threshold(*before)
