@@ -2,7 +2,7 @@
 
 import json
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from enum import StrEnum
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -14,6 +14,7 @@ from rich.table import Table
 
 from bench import common
 from bench.accuracy import labeled
+from bench.accuracy.agreement import Row
 from tasks.core import keys
 from tasks.core.config import validate
 from tasks.core.errors import LeadlineError, UsageError
@@ -33,6 +34,7 @@ SETS = [SHARED / "nli/train", SHARED / "nli/skills"]
 DEV = [SHARED / "nli/dev", SHARED / "expertqa/dev"]
 Source = StrEnum("Source", ["authored", "natural", "twins"])  # of documents
 SOURCES = list(Source)
+MEASURES = "Balanced accuracy / area under the ROC curve"
 RecipePath = Annotated[Path, typer.Option("--recipe", help="Recipe file.")]
 
 
@@ -145,18 +147,45 @@ def evaluate(
     data: Annotated[
         list[Path] | None, typer.Option(help="Labeled sets; all that are at hand if none is named.")
     ] = None,
+    claims: Annotated[int | None, typer.Option(help="Claims of each set, drawn at random; all by default.")] = None,
 ) -> None:
     """Balanced accuracy and area under the ROC curve of models by themselves, without fusion."""
     from training.evaluate import evaluate as measured
 
-    sets = labeled.load_all(data)
-    table = Table("model", *sets, title="Balanced accuracy / area under the ROC curve")
+    sets = _cut(data, claims)
+    table = Table("model", *sets, title=MEASURES)
     for model in models:
-        rows = measured(model, sets)
-        table.add_row(
-            model.parent.name, *(f"{r['balanced_accuracy'][0]:.3f} / {r['auc'][0]:.3f}" for r in rows.values())
-        )
+        table.add_row(model.parent.name, *_figures(measured(model, sets)))
     console.print(table)
+
+
+@app.command()
+def ablate(
+    recipe: RecipePath = recipes.HERE / "recipes/ablation.yaml",
+    sets: Annotated[list[Path], typer.Option(help="Folders of the labeled sets.")] = SETS,
+    dev: Annotated[list[Path], typer.Option(help="Folders of what is measured on: checked for leaks.")] = DEV,
+    claims: Annotated[int | None, typer.Option(help="Claims of each set, drawn at random.")] = 350,
+) -> None:
+    """Train without each part of a recipe in turn, and evaluate; a killed run goes on."""
+    from training import ablate as ablating
+
+    work = recipes.work(recipe)
+    measured, texts = _cut(None, claims), preparing.measured_texts(dev)
+    table = Table("trained with", *measured, title=MEASURES)
+    for name, variant in ablating.variants(recipes.load(recipe)).items():
+        table.add_row(name, *_figures(ablating.measure(name, variant, sets, measured, texts, work)))
+    console.print(table)
+
+
+def _cut(data: list[Path] | None, claims: int | None) -> dict[str, labeled.Claims]:
+    """What models are evaluated on by themselves."""
+    from training.evaluate import cut
+
+    return {name: cut(found.drawn(claims)) for name, found in labeled.load_all(data).items()}
+
+
+def _figures(rows: Mapping[str, Row]) -> list[str]:
+    return [f"{row['balanced_accuracy'][0]:.3f} / {row['auc'][0]:.3f}" for row in rows.values()]
 
 
 @app.command()
@@ -168,7 +197,7 @@ def export(
     from training import export as exporting
     from training.evaluate import evaluate as measured
 
-    sets = {"authored": labeled.load(recipes.HERE / "data/authored")}
+    sets = _cut([recipes.HERE / "data/authored"], None)
     table = Table("format", "MB", "balanced accuracy", "area", title="Held-out authored documents, without fusion")
     with TemporaryDirectory() as folder:
         variants = exporting.variants(model, Path(recipes.folder_of(base)))

@@ -241,12 +241,11 @@ class TestVerdicts:
     def test_tokens_end_the_work_of_all_workers(self, tmp_path: Path, two: Ray) -> None:
         whole = night(tmp_path / "whole", "replay")
         tokens = judge_pairs(whole).tokens_in
-        ctx = replace(night(tmp_path / "budget", "replay"), executor=two, budget=Budget(tokens=tokens // 2))
+        ctx = replace(night(tmp_path / "budget", "replay"), executor=two, budget=Budget(tokens=1))
         first = judge_pairs(ctx, keep=True)
-        # beyond its budget a run pays at most for the shard that each worker has in its hands
+        # the first shard ends the budget; the other worker has one more in its hands, so at most two of four are paid for
         most = max(sum(part.read()["tokens_in"].to_pylist()) for part in whole.lake.parts(VERDICTS))
-        assert tokens // 2 <= first.tokens_in <= tokens // 2 + 2 * most
-        assert first.tokens_in < tokens
+        assert 1 <= first.tokens_in <= 2 * most < tokens
         rest = judge_pairs(replace(ctx, budget=Budget()))
         assert first.tokens_in + rest.tokens_in == tokens
 
