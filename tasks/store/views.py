@@ -9,7 +9,7 @@ from tasks.core.schemas import CLAIM_PATTERNS, CLAIM_RESULTS, PAIRS, TABLES, TRA
 
 OF_A_RECIPE = ("recipe", "date")  # partitions of the tables that hold the results of recipes
 BY_TRACE = (CLAIM_RESULTS.name, CLAIM_PATTERNS.name)  # tables without a column `app`
-MORE = ("claim_details", "question_repeats")  # views of results
+MORE = ("claim_details", "question_repeats", "trace_numbers")  # views of results
 OF_A_NIGHT = "nightly_"
 
 

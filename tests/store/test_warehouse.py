@@ -324,6 +324,7 @@ class TestViews:
             "question_repeats",
             "reviewed_claims",
             "reviewed_grades",
+            "trace_numbers",
         }
 
 
