@@ -12,7 +12,7 @@ RECIPE = recipe.load(recipe.HERE / "recipes/ablation.yaml")
 def differing(variant):
     """The keys whose values differ from the recipe's; those of `data` by themselves."""
     before, after = RECIPE.model_dump(), variant.model_dump()
-    flat = [{**found, **{f"data.{k}": v for k, v in found.pop("data").items()}} for found in (before, after)]
+    flat = [{**{f"data.{k}": v for k, v in found.pop("data").items()}, **found} for found in (before, after)]
     return {key: flat[1][key] for key in flat[0] if flat[0][key] != flat[1][key]}
 
 
