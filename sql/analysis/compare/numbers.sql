@@ -1,7 +1,7 @@
 -- grain: one number of one app, generator and question under one recipe, over the scored traces of one arm
 -- inputs: trace_scores, recipes, grades
 -- parameters: $recipe; $generator, $prompt_version, $app, $first, $last (null: all)
--- Old rows have no question_id: each is then a question of its own. Grades are those of the recipe's grader.
+-- An old row without question_id counts as a question of its own. Grades are those of the recipe's grader.
 WITH trace AS (
     SELECT *, coalesce(question_id, trace_id) AS question
     FROM trace_scores

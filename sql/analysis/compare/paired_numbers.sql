@@ -1,8 +1,8 @@
 -- grain: one number of one app, generator and question, over the traces that two recipes have scored
 -- inputs: trace_scores, recipes, grades
 -- parameters: $recipe_a, $recipe_b; $app, $first, $last (null: all)
--- A trace enters the sums where it has the number under both; where it has it under one of them, it is counted.
--- Old rows have no question_id: each is then a question of its own. Grades are those of each recipe's grader.
+-- Sums are over traces that have the number under both recipes. Traces that have it under only one are counted.
+-- An old row without question_id counts as a question of its own. Grades are those of each recipe's grader.
 WITH trace AS (
     SELECT *, coalesce(question_id, trace_id) AS question
     FROM trace_scores
