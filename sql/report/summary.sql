@@ -1,8 +1,8 @@
 -- grain: one app and generator over a range of days under one recipe
 -- inputs: trace_scores
 -- parameters: $recipe, $first, $last
--- `score` is groundedness or citation groundedness, depending on the recipe's method. Its interval is computed from `n` and
--- `total`: for each question of the range, the number of traces with the score and their sum, in any order.
+-- `score` is groundedness or citation groundedness, depending on the recipe's method. Its interval is computed from `n`
+-- and `total`: for each question of the range, the number of traces with the score and their sum, in any order.
 WITH scored AS (
     SELECT *, coalesce(groundedness_score, citation_groundedness) AS score
     FROM trace_scores

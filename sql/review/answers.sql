@@ -2,8 +2,9 @@
 --   grades, they are in a single row.
 -- inputs: trace_scores, traces, current_recipes, recipes, claims, reviewed_grades
 -- parameters: $grades, $count, $reviewers, $seed; $recipe_name or $recipe; $reviewer, $app, $first, $last (null: all)
--- docs/methods.md#peoples-labels. Answers are in the random order of `candidates.sql`, including answers without claims.
--- That query selects all claims of an answer that is drawn here. Grades with enough reviews are left out, like claims there.
+-- docs/methods.md#peoples-labels. Answers are in the random order of `candidates.sql`, including answers without
+-- claims. That query selects all claims of an answer that is drawn here. Grades with enough reviews are left out, like
+-- claims there.
 WITH answer AS (
     SELECT s.date, s.trace_id, r.extractor_version, md5($seed || ' ' || s.trace_id) AS place
     FROM trace_scores AS s

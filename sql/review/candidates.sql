@@ -2,12 +2,12 @@
 --   claims, they are in a single row.
 -- inputs: trace_scores, traces, current_recipes, claim_results, claims, reviewed_claims, recipes, judges
 -- parameters: $need, $count, $reviewers, $seed; $recipe_name or $recipe; $reviewer, $app, $first, $last (null: all)
--- docs/methods.md#peoples-labels. `misused` and `uncertain` depend on the judge's result: `uncertain` starts with claims
--- that the judge abstained from or did not judge, then those nearest to its threshold of support. `disputed`: reviewers or
--- the results of several recipes disagree. `random` draws answers by a hash of their ids, independent of labels, so the
--- draw stays the same until everything in it is labeled. Claims with enough reviews are left out; if enough reviewers
--- disagree, the claim waits for an adjudicator. `random` asks again for claims that were only picked because of their
--- labels; otherwise the drawn answers would lack the claims that seem bad.
+-- docs/methods.md#peoples-labels. `misused` and `uncertain` depend on the judge's result: `uncertain` starts with
+-- claims that the judge abstained from or did not judge, then those nearest to its threshold of support. `disputed`:
+-- reviewers or the results of several recipes disagree. `random` draws answers by a hash of their ids, independent of
+-- labels, so the draw stays the same until everything in it is labeled. Claims with enough reviews are left out; if
+-- enough reviewers disagree, the claim waits for an adjudicator. `random` asks again for claims that were only picked
+-- because of their labels; otherwise the drawn answers would lack the claims that seem bad.
 WITH answer AS (
     SELECT s.recipe, s.date, s.trace_id, t.text_redacted_at IS NOT NULL AS redacted
     FROM trace_scores AS s
