@@ -1,8 +1,8 @@
 -- grain: one grade that one grader gave to one trace, of the wanted applications, in the order of day and trace
 -- inputs: grades of the grader, traces, redactions, reviewed_grades (views/reviewed_grades.sql)
 -- parameters: $apps (empty for all)
--- docs/methods.md#judging-the-judges. Derived grades are left out, since they follow from others. `request_key` is a hash
--- of the grader's input. `reason` is why a grade can't be an example for another grader; null for examples:
+-- docs/methods.md#judging-the-judges. Derived grades are left out, since they follow from others. `request_key` is a
+-- hash of the grader's input. `reason` is why a grade can't be an example for another grader; null for examples:
 --   text_redacted        the trace's text was removed or has to be removed
 --   failed, unparsable   there is no grade
 --   refuted              people gave another grade to this answer, in this or another trace

@@ -6,7 +6,8 @@
 --   failed          there is no label
 --   abstained       the judge abstained
 --   low_confidence  the label's confidence is below $min_confidence, or missing
---   refuted         people disagree with the result of the pair's claim, or the pair finds more support in a part of the
+--   refuted         people disagree with the result of the pair's claim, or the pair finds more support in a part of
+-- the
 --                   evidence than people found in all of it
 --   repeated        an earlier pair with the same request is an example
 -- A request that is refuted in one trace is refuted in all traces with the same passages and claim.

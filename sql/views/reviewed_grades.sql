@@ -1,8 +1,8 @@
 -- grain: one grade of one trace that people gave
 -- inputs: reviews
--- docs/methods.md#peoples-labels. Each reviewer's latest grade counts, and of several reviewers the most frequent grade;
--- N/A counts like any other grade. `outcome` is `graded`, `na` or `tied`; `value` is null unless it is `graded`. The latest
--- grade of an adjudicator overrides all others.
+-- docs/methods.md#peoples-labels. Each reviewer's latest grade counts, and of several reviewers the most frequent
+-- grade; N/A counts like any other grade. `outcome` is `graded`, `na` or `tied`; `value` is null unless it is `graded`.
+-- The latest grade of an adjudicator overrides all others.
 WITH vote AS (
     SELECT
         *,

@@ -1,4 +1,5 @@
--- grain: one judge of one recipe, with the cost of its verdicts on traces that another recipe has too, at its mean speed
+-- grain: one judge of one recipe, with the cost of its verdicts on traces that another recipe has too, at its mean
+--   speed
 -- inputs: trace_scores, recipes, judges, pairs, verdicts, runs
 -- parameters: $recipe, $other; $app, $first, $last (null: all)
 -- Every paid verdict counts, including repeated failures, but not second verdicts that measure noise.
