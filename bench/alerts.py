@@ -2,9 +2,9 @@
 
     python -m bench.alerts [--years 30] [--drops 40]
 
-Scores are as skewed as groundedness, questions repeat, and nights differ by more than sampling. Standard errors are the
-cluster-robust ones of large nights; the bootstrap of smaller nights takes long and hardly differs. Left out: reading
-tables, and numbers that change together (independent numbers give the most false alerts).
+Scores are skewed like groundedness, questions repeat, and nights differ by more than sampling error. Standard errors
+are cluster-robust, as for large nights; the bootstrap of smaller nights is slow and hardly differs. Left out: reading
+tables, and correlated numbers (independent numbers give the most false alerts).
 """
 
 import math
@@ -19,7 +19,7 @@ from tasks.stats.alerting import LONGEST, Change, Night, PastChange, Return, Rul
 
 FIRST = date(2026, 1, 1)
 NUMBERS = 20  # 2 apps × 2 generators × 5 numbers
-BEFORE, AFTER = 60, 60  # nights before a drop, and until it counts as missed
+BEFORE, AFTER = 60, 60  # nights before a drop, and nights after which it counts as missed
 SETTINGS = Alerts()
 RULES = Rules(
     SETTINGS.nights, SETTINGS.least_nights, SETTINGS.least("groundedness"), level(SETTINGS.false_alerts, NUMBERS)
@@ -27,13 +27,13 @@ RULES = Rules(
 
 
 def night(rng: np.random.Generator, day: int, traces: int, drop: float, between: float) -> Night:
-    """One night's groundedness: 70% of the answers at 100, the others anywhere below. Three in ten repeat a question of
-    the night, and score as its first answer or anew, with equal chances."""
+    """Draw one night's groundedness: 70% of answers score 100, the others uniformly less. 30% repeat a question of the
+    night; they get the score of its first answer or a new score with equal probability."""
     questions = math.ceil(0.7 * traces)
     of = np.concatenate([np.arange(questions), rng.integers(0, questions, traces - questions)])
     own = _scores(rng, questions)[of]
     scores = np.where(rng.random(traces) < 0.5, own, _scores(rng, traces))
-    # A worse generator fails more answers altogether: each that is made 0 costs 85 points on average.
+    # A worse generator has more answers with score 0, each of which loses 85 points on average.
     lost = np.clip(drop + between * rng.standard_normal(), -85, 85) / 85
     if lost >= 0:
         scores = np.where(rng.random(traces) < lost, 0.0, scores)
@@ -51,7 +51,7 @@ def _scores(rng: np.random.Generator, n: int) -> np.ndarray:
 
 
 class Watcher:
-    """One number from night to night."""
+    """Watches one number over nights."""
 
     def __init__(self) -> None:
         self.nights: list[Night] = []
@@ -72,7 +72,7 @@ class Watcher:
 
 
 def false_alerts(traces: int, between: float, years: int) -> float:
-    """Alerts a year over `NUMBERS` numbers, all of them false."""
+    """False alerts per year over `NUMBERS` numbers without any real change."""
     rng = np.random.default_rng(traces)
     fired = 0
     for _ in range(years):
@@ -82,7 +82,7 @@ def false_alerts(traces: int, between: float, years: int) -> float:
 
 
 def nights_to_detect(traces: int, drop: float, between: float, drops: int) -> list[float]:
-    """Nights until an alert for each of several drops, with the first bad night; infinite if none fires in time."""
+    """Nights until the alert for each of several drops, counting the first bad night; infinite if none fires."""
     rng = np.random.default_rng(traces + int(drop))
     found = []
     for _ in range(drops):

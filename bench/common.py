@@ -1,4 +1,4 @@
-"""What the benchmarks share: command line, tables, child processes, timing and ratios."""
+"""Shared by the benchmarks: command lines, tables, child processes, timing and ratios."""
 
 import argparse
 import json
@@ -15,11 +15,11 @@ from rich.table import Table
 from rich.text import Text
 
 ROOT = Path(__file__).resolve().parents[1]
-Stages = dict[str, dict[str, Any]]  # rows of `measured` by stage: what one round took
+Stages = dict[str, dict[str, Any]]  # rows of `measured` by stage, of one round
 
 
 def parser(doc: str | None, rounds: int | None = None) -> argparse.ArgumentParser:
-    """A command line whose help is a module's docstring; with `rounds` by default, it has --rounds and --json."""
+    """A parser whose help is a module's docstring. With a default for `rounds`, it has --rounds and --json."""
     made = argparse.ArgumentParser(description=doc, formatter_class=argparse.RawDescriptionHelpFormatter)
     if rounds is not None:
         made.add_argument("--rounds", type=int, default=rounds)
@@ -28,13 +28,13 @@ def parser(doc: str | None, rounds: int | None = None) -> argparse.ArgumentParse
 
 
 def save(path: Path | None, result: object) -> None:
-    """Write a result as JSON, if a file is given."""
+    """Write a result as JSON if a file is given."""
     if path:
         path.write_text(json.dumps(result, indent=1), encoding="utf-8")
 
 
 def table(title: str, columns: Sequence[str], left: Sequence[int] = (0,)) -> Table:
-    """An empty table of numbers; the columns at `left` hold text."""
+    """An empty table of numbers; columns at `left` are text."""
     made = Table(title=Text(title))
     for i, name in enumerate(columns):
         made.add_column(name, justify="left" if i in left else "right")
@@ -42,7 +42,7 @@ def table(title: str, columns: Sequence[str], left: Sequence[int] = (0,)) -> Tab
 
 
 def spread(values: Sequence[float], digits: int = 0) -> str:
-    """Median and range; the median alone where all values print the same."""
+    """Format median and range; only the median if all values look the same."""
     if not values:
         return "n/a"
     low, mid, high = (f"{f(values):,.{digits}f}" for f in (min, median, max))
@@ -53,8 +53,8 @@ def spread(values: Sequence[float], digits: int = 0) -> str:
 
 
 def measured(name: str, work: Callable[[], object]) -> dict[str, Any]:
-    """Wall and CPU seconds of some work, and the peak of the process's resident memory while it ran."""
-    Path("/proc/self/clear_refs").write_text("5")  # the peak starts again from here
+    """Measure wall and CPU seconds of some work, and the peak of resident memory."""
+    Path("/proc/self/clear_refs").write_text("5")  # reset the peak
     meter = Meter()
     meter.run(work)
     status = Path("/proc/self/status").read_text()
@@ -63,12 +63,12 @@ def measured(name: str, work: Callable[[], object]) -> dict[str, Any]:
 
 
 def share_of(name: str, wall: float, cpu: float = 0.0) -> dict[str, Any]:
-    """A row as `measured` makes it, for a part of a stage's work."""
+    """A row like those of `measured`, for a part of a stage's work."""
     return {"stage": f"of it, {name}", "wall": wall, "cpu": cpu, "peak_mb": 0.0}
 
 
 class Meter:
-    """Wall and CPU seconds of all calls that it ran."""
+    """Sums wall and CPU seconds of calls."""
 
     def __init__(self) -> None:
         self.wall = self.cpu = 0.0
@@ -82,14 +82,14 @@ class Meter:
             self.cpu += time.process_time() - cpu
 
     def take(self) -> dict[str, float]:
-        """The seconds so far; counting starts again."""
+        """Return the seconds so far and reset them."""
         found = {"wall": self.wall, "cpu": self.cpu}
         self.wall = self.cpu = 0.0
         return found
 
 
 class Metered:
-    """A judge, gate or the like, some of whose methods are timed; without names, all of them."""
+    """Wraps a judge, gate or the like and times some methods; by default, all of them."""
 
     def __init__(self, inner: Any, *methods: str, meter: Meter | None = None) -> None:
         self._inner, self._methods, self.meter = inner, methods, meter or Meter()
@@ -102,7 +102,7 @@ class Metered:
 
 
 def load_average() -> float:
-    """Load average of the last minute; read before a benchmark, it is the load by other work."""
+    """Load average of the last minute. Before a benchmark, it shows the load by other work."""
     return float(Path("/proc/loadavg").read_text().split()[0])
 
 
@@ -110,7 +110,7 @@ def load_average() -> float:
 
 
 def child(module: str, *arguments: object) -> Any:
-    """The last line, as JSON, of a module that runs in a process of its own."""
+    """Run a module in a process of its own; returns its last line of output, parsed as JSON."""
     command = [sys.executable, "-m", module, *map(str, arguments)]
     done = subprocess.run(command, check=False, stdout=subprocess.PIPE, text=True, cwd=ROOT)
     if done.returncode:
@@ -119,24 +119,24 @@ def child(module: str, *arguments: object) -> Any:
 
 
 def one_round(module: str, *children: Sequence[object]) -> Stages:
-    """Run a module's children with these arguments, one after another; each prints rows of `measured`."""
+    """Run a module's child processes one after another; each prints rows of `measured`."""
     return {row["stage"]: row for arguments in children for row in child(module, "--child", *arguments)}
 
 
 def medians(rounds: Sequence[Stages]) -> dict[str, dict[str, float]]:
-    """Of each stage, over the rounds."""
+    """Medians of each stage over the rounds."""
     return {stage: {k: median(r[stage][k] for r in rounds) for k in ("wall", "cpu", "peak_mb")} for stage in rounds[0]}
 
 
 def ratios(
     rounds: Sequence[Mapping[str, Mapping[str, Any]]], key: str, above: str, *below: str, without: str | None = None
 ) -> list[float]:
-    """A stage's number over the sum of other stages' numbers, round by round.
+    """Ratios of a stage's number to the sum of other stages' numbers, one per round.
 
-    Rounds in which the others have none are left out.
+    Rounds in which this sum is 0 are left out.
 
     Args:
-        without: A stage whose number is subtracted from the first.
+        without: A stage whose number is subtracted from that of `above`.
     """
     return [
         (r[above][key] - (r[without][key] if without else 0)) / total

@@ -1,11 +1,12 @@
-"""Many analysts: processes that query a DuckLake in a loop, while nights are published into it.
+"""Many analysts: query a DuckLake from many processes while nights are published into it.
 
     LEADLINE_CATALOG=postgresql://user@host/name python -m bench.ducklake DATA_PATH
         [--readers 8] [--nights 20] [--traces 10000] [--claims 8] [--json FILE]
 
-Each night is drawn at random into a lake and published; with it, the night before comes again with other traces, as
-after late logs. Every reader attaches the catalog as an analyst does and asks, in one query, whether the traces of each
-night have the claims that are there; a night of which it sees another state in one table is counted as torn.
+Each night is drawn at random, written to a lake and published. The night before is published again with other traces,
+as after late logs. Every reader attaches the catalog like an analyst and checks in one query whether the number of
+claims in each night's trace scores equals the number of claim results. A night with different states in the two tables
+is torn.
 """
 
 import argparse
@@ -45,12 +46,12 @@ TORN = """
 
 @dataclass(frozen=True, slots=True)
 class Seen:
-    """What a reader saw.
+    """Observations of a reader.
 
     Attributes:
-        torn: Nights whose two tables differed, over all queries.
-        nights: In the last query.
-        seconds: Of each query.
+        torn: Number of nights whose two tables differed, over all queries.
+        nights: Number of nights in the last query.
+        seconds: Duration of each query.
     """
 
     torn: int
@@ -60,7 +61,7 @@ class Seen:
 
 
 def read(address: str, until: Path) -> Seen:
-    """Query until a file appears, and once more; a new connection for every tenth query."""
+    """Query until a file exists, then once more. Every tenth query uses a new connection."""
     torn, nights, seconds, errors = 0, 0, [], []
     connection = None
     last = False
@@ -80,7 +81,7 @@ def read(address: str, until: Path) -> Seen:
 
 
 def attached(address: str) -> duckdb.DuckDBPyConnection:
-    """A DuckDB of its own with the catalog, as an analyst has it."""
+    """Open a DuckDB with the catalog attached, like an analyst."""
     connection = duckdb.connect()
     for extension in EXTENSIONS:
         connection.execute(f"LOAD '{installed(extension, LOCK)}'")
@@ -89,7 +90,7 @@ def attached(address: str) -> duckdb.DuckDBPyConnection:
 
 
 def put(lake: Lake, night: date, traces: int, claims: int, rng: np.random.Generator) -> None:
-    """A night with so many traces, whose `claims_total` is right."""
+    """Write a random night, with consistent `claims_total`."""
     names = ids(traces, rng)
     each = rng.integers(0, 2 * claims + 1, traces)
     owners = names.take(pa.array(np.repeat(np.arange(traces), each)))
@@ -105,7 +106,7 @@ def put(lake: Lake, night: date, traces: int, claims: int, rng: np.random.Genera
 def measure(
     address: str, data_path: str, readers: int, nights: int, traces: int, claims: int
 ) -> tuple[list[float], list[Seen]]:
-    """Seconds of each publication, and what each reader saw."""
+    """Return the seconds of each publication, and the observations of each reader."""
     rng = np.random.default_rng(0)
     place = DuckLake("LEADLINE_CATALOG", address, data_path, "main")
     with tempfile.TemporaryDirectory(prefix="leadline-bench-") as folder:

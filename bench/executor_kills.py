@@ -1,12 +1,13 @@
-"""Kill workers of Ray, and a node of a cluster, in the middle of a night's work: `python -m bench.executor_kills`.
+"""Kill Ray workers and a node of a cluster in the middle of a night's work: `python -m bench.executor_kills`.
 
-Each run cuts the sample's answers into claims, plans and judges their pairs by `replay`, and scores answerability, in a
-new lake, and loses one worker at a random moment. Printed: runs whose tables are those of one process, and requests
-that were judged twice, which may be a shard for each worker that is lost. `--moments 30 --workers 1 2 4 --nodes 10`.
+Each run extracts claims from the sample, plans and judges their pairs with `replay`, and scores answerability, in a new
+lake. One worker is killed at a random moment. Printed are the number of runs whose tables equal those of a single
+process, and the number of requests that were judged twice, which is at most a shard per lost worker. Options:
+`--moments 30 --workers 1 2 4 --nodes 10`.
 
-With `--s3` the lakes are on a stand-in for S3 on this machine, and its requests are counted. `--nights` compares whole
-nights of `leadline nightly` instead: on a disk, on the stand-in, and there with each number of workers. Their relevance
-is by a tiny random model, since the shipped one takes longer than all the rest.
+With `--s3`, the lakes are on a local stand-in for S3, whose requests are counted. `--nights` instead compares whole
+nights of `leadline nightly`: on a disk, on the stand-in, and on the stand-in with each number of workers. These nights
+score relevance with a tiny random model, since the shipped model takes longer than all other stages together.
 """
 
 import contextlib
@@ -54,39 +55,39 @@ SHARD, PART = 16, 10  # requests, traces
 EXPERTQA = 50  # traces
 BUCKET = "bench"
 REQUEST = re.compile(r"(GET|PUT|HEAD|DELETE|POST) (\S+) HTTP")
-LEFT_OUT = {"created_at", "tokens_in"}  # which of several requests pays for a text depends on their order
+LEFT_OUT = {"created_at", "tokens_in"}  # depend on the order of requests that share a text
 Tables = dict[str, list[str]]
 
 
 @dataclass(frozen=True)
 class Places:
-    """New lakes, on a disk or on the stand-in.
+    """Creates lakes on a disk or on the stand-in.
 
     Attributes:
-        log: Of the stand-in's requests; None on a disk.
+        log: Log of the stand-in's requests; None on a disk.
     """
 
     root: Path
     log: Path | None = None
 
     def lake(self) -> Path | ObjectUrl:
-        """The place of a lake that nobody has used."""
+        """Return the location of a new lake."""
         name = uuid.uuid4().hex
         if self.log is None:
             return self.root / "lakes" / name
         return ObjectUrl(f"s3://{BUCKET}/{name}", self.root / "caches" / name)
 
     def clear(self) -> None:
-        """Removes what is on this disk."""
+        """Remove lakes and caches from this disk."""
         for name in ("lakes", "caches"):
             shutil.rmtree(self.root / name, ignore_errors=True)
 
     def seen(self) -> int:
-        """How much of the log there is."""
+        """Size of the log in bytes."""
         return self.log.stat().st_size if self.log else 0
 
     def requests(self, since: int) -> Counter[str]:
-        """Requests since then, by kind."""
+        """Count requests by kind, from an offset in the log."""
         if self.log is None:
             return Counter()
         found = REQUEST.findall(self.log.read_bytes()[since:].decode(errors="replace"))
@@ -95,7 +96,7 @@ class Places:
 
 @contextlib.contextmanager
 def stand_in(root: Path) -> Iterator[Path]:
-    """A stand-in for S3 with a bucket, and the variables that lead there; yields its log."""
+    """Start a stand-in for S3 with a bucket, and set environment variables for it; yields its log."""
     import boto3
 
     with socket.socket() as free:
@@ -123,7 +124,7 @@ def stand_in(root: Path) -> Iterator[Path]:
 
 
 def configured(root: Path, sources: list[Any], lake: str, executor: dict[str, Any], shard: int, **recipe: Any) -> Path:
-    """A nightly config in a folder of its own, whose judge logs each request."""
+    """Write a nightly config with a judge that logs each request, in a new folder."""
     root.mkdir()
     (root / "replay.yaml").write_text(yaml.safe_dump({"kind": "replay", "log": str(root / "judged.log")}))
     config = {
@@ -141,7 +142,7 @@ def configured(root: Path, sources: list[Any], lake: str, executor: dict[str, An
 
 
 def content(lake: Lake, tables: Sequence[Schema], leave_out: Mapping[str, set[str]] | None = None) -> Tables:
-    """Every row of some tables, sorted, without the columns that are left out."""
+    """Read the sorted rows of some tables, without the columns to leave out."""
     lake.storage.refresh()
     left = leave_out or {}
     frames = {t.name: lake.frame(t).drop({*LEFT_OUT, *left.get(t.name, ())}, strict=False) for t in tables}
@@ -152,7 +153,7 @@ def content(lake: Lake, tables: Sequence[Schema], leave_out: Mapping[str, set[st
 
 
 def night(places: Places, root: Path, sources: list[Any], executor: dict[str, Any], days: Sequence[date]) -> list[Any]:
-    """The tables of a `leadline nightly` with a new lake, its requests, and its seconds."""
+    """Run `leadline nightly` on a new lake; returns tables, requests and seconds."""
     from flows.nightly.run import run as complete
     from flows.runtime.run import Local
 
@@ -172,7 +173,7 @@ def night(places: Places, root: Path, sources: list[Any], executor: dict[str, An
 
 
 def nights(places: Places, workers: list[int]) -> None:
-    """Whole nights of the sample and of real traces, compared with one process and a lake on a disk."""
+    """Compare whole nights of the sample and of real traces with those of one process and a lake on a disk."""
     sources: dict[str, list[Any]] = {"sample": [str(ROOT / "configs/sources/sample.yaml")]}
     if default_data().exists():
         lines = (default_data() / "traces.jsonl").read_text().splitlines(keepends=True)[:EXPERTQA]
@@ -197,7 +198,7 @@ def nights(places: Places, workers: list[int]) -> None:
 
 
 def shown(requests: Counter[str]) -> str:
-    """Requests by kind."""
+    """Format requests by kind."""
     return f"{sum(requests.values()):,}: {json.dumps(dict(sorted(requests.items())))}" if requests else ""
 
 
@@ -205,7 +206,7 @@ def shown(requests: Counter[str]) -> str:
 
 
 def run(ctx: Context, places: Places) -> tuple[Tables, Counter[str], float]:
-    """The tables of a run in a new lake with the traces, how often each request was judged, and the seconds."""
+    """Run the stages in a new lake; returns tables, how often each request was judged, and seconds."""
     log = ctx.path.parent / "judged.log"
     log.unlink(missing_ok=True)
     places.clear()
@@ -226,11 +227,11 @@ def run(ctx: Context, places: Places) -> tuple[Tables, Counter[str], float]:
 def campaign(
     ctx: Context, places: Places, executor: Ray, lose: Callable[[], None], moments: int, before: Callable[[], None]
 ) -> dict[str, Any]:
-    """Runs that lose something at random moments; `before` each, what was lost is replaced."""
+    """Run repeatedly and call `lose` at a random moment of each run. `before` replaces what was lost before."""
     before()
     alone, judged, _ = run(ctx, places)
     on_ray = replace(ctx, executor=executor)
-    run(on_ray, places)  # starts the workers
+    run(on_ray, places)  # start the workers
     since = places.seen()
     same, _, calm = run(on_ray, places)
     requests = places.requests(since)
@@ -273,7 +274,7 @@ def kills(places: Places, workers: list[int], moments: int, nodes: int) -> None:
 
         def kill(executor: Ray = executor) -> None:
             pids = executor.pids
-            with contextlib.suppress(ProcessLookupError):  # it is being replaced
+            with contextlib.suppress(ProcessLookupError):  # the worker is being replaced
                 if pids:
                     os.kill(random.choice(pids), signal.SIGKILL)
 
@@ -298,7 +299,7 @@ def kills(places: Places, workers: list[int], moments: int, nodes: int) -> None:
 
 
 def main() -> None:
-    """Compare and kill as the options say."""
+    """Run the selected benchmark."""
     options = parser(__doc__)
     options.add_argument("--moments", type=int, default=30)
     options.add_argument("--workers", type=int, nargs="*", default=[1, 2, 4])
@@ -307,7 +308,7 @@ def main() -> None:
     options.add_argument("--nights", action="store_true", help="compare whole nights, and kill nothing")
     arguments = options.parse_args()
     os.environ[LOOPBACK] = "0"
-    os.environ["RAY_memory_monitor_refresh_ms"] = "0"  # noqa: SIM112 - Ray spells it so
+    os.environ["RAY_memory_monitor_refresh_ms"] = "0"  # noqa: SIM112 - the name that Ray uses
     with tempfile.TemporaryDirectory() as folder, contextlib.ExitStack() as stack:
         root = Path(folder)
         places = Places(root, stack.enter_context(stand_in(root)) if arguments.s3 or arguments.nights else None)

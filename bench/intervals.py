@@ -1,14 +1,14 @@
-"""How often the 95% intervals hold what is true, in simulated nights of few and of many questions.
+"""Coverage of the 95% intervals in simulated nights with few and many questions.
 
     python -m bench.intervals [--nights 2000] [--questions 5 15 50] [--bootstrap] [--all]
     python -m bench.intervals --samples
 
-Every world is a population of questions whose number is known; each night draws some of them. What is printed are the
-lowest, the mean and the highest coverage over the worlds of a kind, and how many worlds lie outside of 92 to 98%; with
-`--all`, each world. Beside the intervals stand Student's t and Wilson's interval by the design effect, both from the
-same cluster-robust variance, and, with `--bootstrap` (which takes longest), the percentile bootstrap, taken further out
-for few questions. `--samples` prints how wide the intervals of a day of a million answers are where only a share is
-judged, and how often they hold the number of all. Left out: differences, and corrected means (`tests/core`).
+A world is a population of questions with a known true value; each night draws some questions. Printed are the lowest,
+mean and highest coverage over the worlds of a kind, and the number of worlds outside of 92 to 98%; with `--all`, every
+world. The intervals are compared with Student's t and with Wilson's interval by the design effect, both from the same
+cluster-robust variance, and with `--bootstrap` (slow) with the percentile bootstrap, with expanded percentiles for few
+questions. `--samples` prints width and coverage of the intervals for a day of a million answers of which only a share
+is judged. Left out: differences and corrected means (`tests/stats`).
 """
 
 import warnings
@@ -28,11 +28,11 @@ from tasks.stats.jackknife import macro, share_of_repeats
 
 Numbers: TypeAlias = npt.NDArray[np.float64]
 Ends: TypeAlias = tuple[Numbers, Numbers]
-Values: TypeAlias = Callable[[np.random.Generator, tuple[int, ...]], Numbers]  # independent values of a population
+Values: TypeAlias = Callable[[np.random.Generator, tuple[int, ...]], Numbers]  # draws independent values
 SIZES = (5, 15, 50)
 LOW, HIGH = 0.92, 0.98
 RESAMPLES = 600
-# The scores of the bundled sample's three nights by judge `similarity`, at 24 quantiles.
+# Scores of the bundled sample's three nights by judge `similarity`, at 24 quantiles.
 SAMPLE = {
     "groundedness": [0.0] * 16 + [0.25, 0.33, 0.7] + [1.0] * 5,
     "faithfulness": [0.0] * 3 + [0.33] * 3 + [0.41] + [0.5] * 3 + [0.52] + [0.67] * 5 + [0.75, 0.79] + [1.0] * 6,
@@ -42,7 +42,7 @@ SAMPLE = {
         *(0.54, 0.55, 0.57, 0.58, 0.61, 0.63, 0.64, 0.65, 0.65, 0.69, 0.77, 0.78),
     ],
 }
-GRADES = {  # how often the grades 1 to 5 are given
+GRADES = {  # probabilities of the grades 1 to 5
     "mostly 5": (0.05, 0.05, 0.1, 0.3, 0.5),
     "nearly all 5": (0.02, 0.03, 0.05, 0.1, 0.8),
     "around 3": (0.05, 0.2, 0.5, 0.2, 0.05),
@@ -56,10 +56,10 @@ class World:
     """A population of questions.
 
     Attributes:
-        kind: What numbers it stands for.
-        truth: Gives the number of the whole population.
-        draw: Sums and counts (nights, m) of the m questions of each night; None where the number is no mean.
-        ends: Ends (nights,) of each night's interval where it is no mean.
+        kind: Kind of number.
+        truth: Returns the true value of the whole population.
+        draw: Returns (nights, m) sums and counts of the m questions of each night; None if the number is not a mean.
+        ends: Returns (nights,) ends of each night's interval; None if the number is a mean.
     """
 
     kind: str
@@ -81,7 +81,7 @@ def discrete(values: Sequence[float], p: Sequence[float] | None = None) -> Value
 
 
 def beta(a: float, b: float, at_top: float = 0.0, at_bottom: float = 0.0) -> Values:
-    """Beta values, some of them at the ends of the scale instead."""
+    """Beta distribution with additional mass at the ends of the scale."""
 
     def draw(rng: np.random.Generator, shape: tuple[int, ...]) -> Numbers:
         u = rng.random(shape)
@@ -92,12 +92,12 @@ def beta(a: float, b: float, at_top: float = 0.0, at_bottom: float = 0.0) -> Val
 
 
 def traces(how: str, rng: np.random.Generator, nights: int, m: int) -> npt.NDArray[np.int64]:
-    """How often each question is asked."""
+    """(nights, m) number of observations of each question."""
     if how == "1 to 6":
         return 1 + rng.poisson(1.5, (nights, m))
-    if how == "some again and again":  # one in five, some 7 times, and now and then 25 times
+    if how == "some again and again":  # one in five questions: about 7 times, occasionally 25 times
         return np.where(rng.random((nights, m)) < 0.8, 1, rng.geometric(0.15, (nights, m)))
-    if how == "claims":  # of one or several answers, one to eight each
+    if how == "claims":  # one or several answers with one to eight claims each
         answers = 1 + rng.poisson(0.7, (nights, m))
         each = rng.integers(1, 9, (nights, m, int(answers.max())))
         return np.where(np.arange(each.shape[-1]) < answers[..., None], each, 0).sum(axis=-1)
@@ -105,7 +105,7 @@ def traces(how: str, rng: np.random.Generator, nights: int, m: int) -> npt.NDArr
 
 
 def mean_world(kind: str, name: str, values: Values, truth: float, how: str, alike: float) -> World:
-    """Observations of one question have the correlation `alike`: each is the question's own value that often."""
+    """A world of means. Observations of one question have correlation `alike`."""
 
     def draw(rng: np.random.Generator, nights: int, m: int) -> Ends:
         counts = traces(how, rng, nights, m)
@@ -133,7 +133,7 @@ GRADED = {name: (discrete(np.arange(5) / 4, p), float(np.arange(5) / 4 @ np.arra
 
 
 def worlds() -> Iterator[World]:
-    """All of them, one kind after another."""
+    """Yield all worlds, ordered by kind."""
     for kind, found in (("shares", SHARES), ("scores", SCORES), ("grades", GRADED)):
         for name, (values, truth) in found.items():
             yield from (mean_world(kind, name, values, truth, *way) for way in WAYS)
@@ -158,12 +158,12 @@ def worlds() -> Iterator[World]:
 
 
 def counts_of(which: str, tp: Numbers, fp: Numbers, fn: Numbers) -> Ends:
-    """What stands above and below the line."""
+    """Numerator and denominator of precision, recall or F1."""
     return {"precision": (tp, tp + fp), "recall": (tp, tp + fn), "F1": (2 * tp, 2 * tp + fp + fn)}[which]
 
 
 def quotient(accuracy: float, which: str) -> World:
-    """Precision, recall or F1 over all sources together: answers cite right and wrong sources, hard questions fail."""
+    """Micro precision, recall or F1: answers cite right and wrong sources, and harder questions fail more often."""
 
     def draw(rng: np.random.Generator, nights: int, m: int) -> Ends:
         n = 1 + rng.poisson(0.5, (nights, m))
@@ -180,7 +180,7 @@ def quotient(accuracy: float, which: str) -> World:
 
 
 def macro_world(sources: int, which: str) -> World:
-    """The mean over sources: each has an accuracy of its own; misses cite another source, hits sometimes besides."""
+    """Macro mean over sources with different accuracies. Misses often and hits sometimes cite another source."""
     accuracy = np.random.default_rng(sources).beta(2.8, 1.2, sources)
 
     def night(rng: np.random.Generator, m: int) -> tuple[npt.NDArray[Any], ...]:
@@ -209,7 +209,7 @@ def macro_world(sources: int, which: str) -> World:
 
 
 def repeats_world(name: str, alike: float, what: str) -> World:
-    """How far two to five answers to the same question differ."""
+    """Differences between two to five answers to the same question."""
     values, _ = SCORES[name]
 
     def draw(rng: np.random.Generator, nights: int, m: int) -> tuple[Numbers, ...]:
@@ -254,14 +254,14 @@ def _robust(totals: Numbers, counts: Numbers) -> tuple[Numbers, Numbers, int]:
 
 
 def student(totals: Numbers, counts: Numbers) -> Ends:
-    """Mean ± t standard errors, cut at the ends of the scale."""
+    """Mean ± t standard errors, clipped to the scale."""
     mean, variance, m = _robust(totals, counts)
     half = special.stdtrit(m - 1, 0.975) * np.sqrt(variance)
     return np.clip(mean - half, 0, 1), np.clip(mean + half, 0, 1)
 
 
 def design_effect(totals: Numbers, counts: Numbers) -> Ends:
-    """Wilson's interval of p (1 − p) / variance observations; of one for each question where nothing varies."""
+    """Wilson's interval with p (1 − p) / variance as sample size; if nothing varies, with the number of questions."""
     mean, variance, m = _robust(totals, counts)
     with np.errstate(divide="ignore", invalid="ignore"):
         a = Z**2 / np.where(variance > 1e-12, mean * (1 - mean) / variance, m)
@@ -270,7 +270,7 @@ def design_effect(totals: Numbers, counts: Numbers) -> Ends:
 
 
 def bootstrap(totals: Numbers, counts: Numbers) -> Ends:
-    """Percentiles of the mean over drawn questions, taken further out for few of them (Hesterberg 2015)."""
+    """Percentile bootstrap over questions, with expanded percentiles for few questions (Hesterberg 2015)."""
     nights, m = totals.shape
     outside = special.ndtr(-special.stdtrit(m - 1, 0.975) * np.sqrt(m / (m - 1)))
     rng, low, high = np.random.default_rng(1), np.empty(nights), np.empty(nights)
@@ -294,7 +294,7 @@ PROCEDURES: dict[str, Callable[[Numbers, Numbers], Ends]] = {
 
 
 def coverage(world: World, m: int, nights: int, procedure: str = "ours") -> float:
-    """The share of nights of m questions whose interval holds the truth; of those that have one."""
+    """Share of nights with an interval whose interval contains the truth; each night has m questions."""
     rng = np.random.default_rng([m, *world.name.encode()])
     if world.draw is None:
         assert world.ends is not None
@@ -309,10 +309,10 @@ def coverage(world: World, m: int, nights: int, procedure: str = "ours") -> floa
 
 
 def of_sample(values: Numbers, taken: float, nights: int) -> tuple[float, float]:
-    """Half the mean width in points of 100, and how often the interval holds the mean of all.
+    """Half the mean width of the interval in points of 100, and its coverage of the mean of all answers.
 
     Args:
-        taken: Probability with which each answer is judged.
+        taken: Probability that an answer is judged.
     """
     rng, truth = np.random.default_rng(0), values.mean()
     samples = (values[rng.random(len(values)) < taken] for _ in range(nights))

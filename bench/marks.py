@@ -1,7 +1,7 @@
-"""Marks around figures in pages: `<!-- figure: NAME -->` and `<!-- /figure -->`, which no reader sees.
+"""Replace figures between invisible marks in pages: `<!-- figure: NAME -->` and `<!-- /figure -->`.
 
-A figure is a block or a number within a sentence. The name of a figure that `python -m training report` gives starts
-with `judge/`; names without a slash are those of `scripts/figures.py`. Left out: where figures come from.
+A figure is a block or a number within a sentence. Names that start with `judge/` belong to `python -m training report`,
+names without a slash to `scripts/figures.py`. Left out: computing figures.
 """
 
 import re
@@ -13,14 +13,14 @@ _MARKED = re.compile(
 
 
 def filled(page: str, known: Mapping[str, str], source: str | None = None) -> str:
-    """The page with the figures of one source as they are; those of others stay.
+    """Replace the figures of one source in a page; figures of other sources are kept.
 
     Args:
-        known: Figures by their whole names.
-        source: What their names start with, before the slash.
+        known: Figures by full name.
+        source: Prefix of the names, before the slash.
 
     Raises:
-        SystemExit: A mark of this source names none of them.
+        SystemExit: A mark of this source names an unknown figure.
     """
 
     def figure(match: re.Match[str]) -> str:
@@ -35,5 +35,5 @@ def filled(page: str, known: Mapping[str, str], source: str | None = None) -> st
 
 
 def shown(page: str, source: str | None = None) -> list[tuple[str, str]]:
-    """Names of one source's figures that a page shows, and what stands there, in order."""
+    """Names and contents of one source's figures in a page, in order."""
     return [(m["name"], m["shown"]) for m in _MARKED.finditer(page) if m["source"] == source]

@@ -1,4 +1,4 @@
-"""Nights for benchmarks: their config, and the stages of a nightly run."""
+"""Nights for benchmarks: configs, and the stages of a nightly run."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
@@ -32,13 +32,13 @@ STAGES: dict[str, Callable[[Context], Any]] = {
 def configure(
     folder: Path, traces: str | Path, recipe: Any, models: Mapping[str, Mapping[str, Any]] | None = None, **keys: Any
 ) -> Path:
-    """Write a night's config into a folder, which holds its lake too; returns the config's path.
+    """Write a nightly config into a folder, which also gets the lake; returns the config's path.
 
     Args:
-        traces: JSON lines, relative to the folder.
-        recipe: Settings of the recipe, or its file.
-        models: YAML files beside the config, by name.
-        keys: More keys of the config.
+        traces: Path of JSON lines, relative to the folder.
+        recipe: Settings or file of the recipe.
+        models: Contents of YAML files to write beside the config, by name.
+        keys: Further keys of the config.
     """
     folder.mkdir(parents=True, exist_ok=True)
     config = {
@@ -55,7 +55,7 @@ def configure(
 
 
 class FreeEmbedder:
-    """Has the embedder's interface, reads nothing."""
+    """An embedder that reads nothing and costs nothing."""
 
     version = "free"
 
@@ -65,10 +65,10 @@ class FreeEmbedder:
         return Embedded(vectors, np.zeros(len(texts), np.int64))
 
     def close(self) -> None:
-        """Nothing to free."""
+        """Do nothing."""
 
 
 def without_embedding(ctx: Context, **changes: Any) -> Context:
-    """The context with other judges or the like, and with an embedder that costs nothing."""
+    """Replace the embedder of a context by `FreeEmbedder`, and other fields as given."""
     embedder: Any = FreeEmbedder()
     return replace(ctx, embedder=embedder, scorers=scorers.load(ctx.settings, embedder), **changes)

@@ -1,1 +1,1 @@
-"""Flows: the `leadline` command, one verb per flow."""
+"""Flows: the `leadline` command, with one verb (subcommand) per flow."""

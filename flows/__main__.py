@@ -1,7 +1,7 @@
-"""The `leadline` command: its verbs by name. Each verb declares its options in its own module.
+"""The `leadline` command and its verbs. Each verb declares its options in its own module.
 
-Exit codes: 0 done, 1 failure, 2 wrong usage or config, 3 data worse than the limits, 4 another run holds the lake,
-5 the run is complete and found what `--fail-on` names. What signals do is in `flows/command.py`.
+Exit codes: 0 success, 1 failure, 2 wrong usage or config, 3 data worse than the limits, 4 another run holds the lake's
+lock, 5 the run completed and found what `--fail-on` names. Signals are handled in `flows/command.py`.
 """
 
 import sys
@@ -15,12 +15,12 @@ from tasks.core.errors import LeadlineError
 
 
 def _options() -> list[Any]:
-    """The options of the command itself: its version, and what completes it in a shell."""
+    """Options of the command itself: the version, and shell completion."""
     app, text = typer.Typer(), "Print the version."
 
     def show(given: bool) -> None:
         if given:
-            from importlib.metadata import version  # noqa: PLC0415 - only where it is asked for
+            from importlib.metadata import version  # noqa: PLC0415 - seldom needed
 
             typer.echo(version("leadline"))
             raise typer.Exit
@@ -29,13 +29,13 @@ def _options() -> list[Any]:
     def root(
         version: Annotated[bool, typer.Option("--version", callback=show, is_eager=True, help=text)] = False,
     ) -> None:
-        """Only its options are used."""
+        """Placeholder: only its options are used."""
 
     found: list[Any] = typer.main.get_command(app).params
     return found
 
 
-# Its verbs by subject, in the order of the help page.
+# Verbs by subject, in the order of the help page.
 PANELS: dict[str, dict[str, str | Verbs]] = {
     "Every night": {
         "init": "flows.sources.init:command",
@@ -104,10 +104,10 @@ LEADLINE = Verbs(
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
-    """Run the command; a user's mistake ends in one message, never in a traceback.
+    """Run the command. User errors are shown as one message without a traceback.
 
     Args:
-        arguments: Those of the process by default.
+        arguments: Command line arguments; by default, those of the process.
     """
     try:
         LEADLINE(arguments, prog_name="leadline")

@@ -1,7 +1,7 @@
-"""What a person sees of alerts: an artifact and an event in Prefect, and a message to the places that the config names.
+"""Publish alerts: an artifact and an event in Prefect, and messages to the places that the config names.
 
-A message that can't be sent never fails the night: it is noted, and the next run tries again. Ids, counts and numbers
-only. Left out: deciding what is an alert (`tasks/scoring/alerts.py`).
+A message that can't be sent does not fail the night; it is noted, and the next run tries again. Messages contain only
+ids, counts and numbers. Left out: finding alerts (`tasks/scoring/alerts.py`).
 """
 
 import re
@@ -25,14 +25,14 @@ Send = Callable[[str, str, str], str | None]
 
 
 def notify_all(contexts: Sequence[Context], announce: Announce | None, send: Send = notify.send) -> StageResult | None:
-    """Announce the alerts that are new, and send those that were not sent yet; None where there are none.
+    """Announce new alerts in Prefect, and send messages that were not sent yet.
 
     Args:
-        announce: Shows an alert in Prefect; without Prefect None, and the alert stays to be announced.
+        announce: Shows an alert in Prefect. None without Prefect; alerts are then announced by a later run.
         send: See `notify.send`.
 
     Returns:
-        As `computed`, alerts announced or sent; as notes, what could not be.
+        As `computed`, the number of changed alerts; as notes, failures. None if there is nothing to report.
     """
     changes, notes = 0, list[str]()
     for ctx in contexts:
@@ -50,7 +50,7 @@ def notify_all(contexts: Sequence[Context], announce: Announce | None, send: Sen
 
 
 def markdown(row: Mapping[str, Any], recipe: str, report_url: str | None) -> str:
-    """An alert with all that is known of it."""
+    """Format an alert with all details as Markdown."""
     digits = digits_of(row)
     low, high = (f"{row[c]:+.{digits}f}" for c in ("change_low", "change_high"))
     nights = "night" if row["nights"] == 1 else f"{row['nights']} nights"
@@ -73,7 +73,7 @@ def markdown(row: Mapping[str, Any], recipe: str, report_url: str | None) -> str
 
 
 def _plain(text: str) -> str:
-    """Names and ids come from logs: nothing in them is Markdown or HTML."""
+    """Escape Markdown and HTML, since names and ids come from logs."""
     return re.sub(r"([\\`*_{}\[\]<>()#|!~])", r"\\\1", " ".join(text.split()))
 
 
@@ -84,7 +84,7 @@ def _noise(row: Mapping[str, Any], digits: int) -> str:
 
 
 def _announced(ctx: Context, rows: Sequence[Row], announce: Announce) -> tuple[list[Row], list[str]]:
-    """The rows once Prefect has an artifact and an event of each; one that Prefect did not take stays as it was."""
+    """Announce alerts in Prefect and mark their rows. Rows that Prefect refused stay unmarked."""
     after, notes = [], list[str]()
     for row in rows:
         if row["announced_at"] is not None:
@@ -103,7 +103,7 @@ def _announced(ctx: Context, rows: Sequence[Row], announce: Announce) -> tuple[l
 
 
 def _details(ctx: Context, row: Row) -> tuple[str, dict[str, Any]]:
-    """Markdown of an alert's artifact, and payload of its event."""
+    """Return the Markdown of an alert's artifact, and the payload of its event."""
     name = ctx.settings.name
     shown = ("date", "since", "direction", "number", "app", "generator", "layer", "status")
     counts = (
@@ -120,7 +120,7 @@ def _details(ctx: Context, row: Row) -> tuple[str, dict[str, Any]]:
 
 
 def _sent(ctx: Context, rows: Sequence[Row], send: Send) -> tuple[list[Row], list[str]]:
-    """The rows after each place has got the messages that it lacked."""
+    """Send due messages to each place and mark the rows of their alerts."""
     settings, notes = ctx.config.alerts, list[str]()
     oldest = ctx.today - timedelta(days=settings.notify_days)
     after = list(rows)
@@ -148,10 +148,10 @@ def _sent(ctx: Context, rows: Sequence[Row], send: Send) -> tuple[list[Row], lis
 
 
 def _due(row: Row, place: str, status: str) -> bool:
-    """Whether a place still lacks an alert, or the end of one that it has got."""
+    """Whether a place still has to get an alert, or the end of an alert that it has got."""
     received = {s["status"] for s in row["sent"] if s["place"] == place}
     if status == "fired":
-        return "fired" not in received and row["status"] == "fired"  # what is over is no news
+        return "fired" not in received and row["status"] == "fired"  # alerts that have ended are not sent
     return row["status"] == "recovered" and received == {"fired"}
 
 
@@ -163,7 +163,7 @@ def _complete(row: Row, settings: Alerts) -> Row:
 
 
 def _message(settings: Alerts, recipe: str, due: Sequence[tuple[Row, str]], opening: Sequence[Line]) -> tuple[str, str]:
-    """Title and body, in Markdown, of one message about several alerts, with what its latest night opens with."""
+    """Return title and Markdown body of one message about several alerts, with the latest night's opening lines."""
     titles: Mapping[str, Callable[[Row], str]] = {"fired": title, "recovered": lambda r: f"Back to normal: {title(r)}"}
     (row, status), *more = due
     head = f"Leadline: {titles[status](row)}" + (f", and {counted(len(more), 'alert')} more" if more else "")

@@ -1,9 +1,9 @@
-"""The installed command: Leadline in a process of its own, which Ctrl+C and SIGTERM end within seconds.
+"""The installed command `leadline`, which Ctrl+C and SIGTERM end within seconds.
 
-The first signal raises KeyboardInterrupt where the command stands, so that the run is put on record, the lake is given
-back and models are freed. A second one, or three seconds, end the process as it stands: Prefect would ask a server that
-is gone again and again, and a thread may wait for a model. Nothing stored is lost by either. Left out: what the
-command does (`flows/__main__.py`), which is imported once signals are taken care of.
+The first signal raises KeyboardInterrupt in the main thread, so that the command can record the run, release the lake's
+lock and free models. A second signal, or the end of a grace period of three seconds, ends the process at once: Prefect
+may keep retrying a server that is gone, or a thread may be waiting for a model. Stored results are never lost. Left
+out: the command itself (`flows/__main__.py`), which is imported after the signal handlers are installed.
 """
 
 import atexit
@@ -19,7 +19,7 @@ from typing import NoReturn
 
 GRACE_S = 3.0
 SIGNALS = (signal.SIGINT, signal.SIGTERM)
-WAKES = signal.SIGURG  # ends a wait of the main thread where another thread has taken the signal; nothing else
+WAKES = signal.SIGURG  # interrupts a wait of the main thread if another thread received the signal
 SHOW_CURSOR = b"\x1b[?25h"
 _stages: list[str] = []
 
@@ -28,23 +28,23 @@ class Interruption:
     """Ends the process after a signal, within a grace period.
 
     Args:
-        grace_s: Seconds between the signal and the end, at most.
+        grace_s: Largest number of seconds between the signal and the end of the process.
     """
 
     def __init__(self, grace_s: float) -> None:
         self._grace_s = grace_s
         self._signal: int | None = None
         self._stage: str | None = None
-        self._code: int | None = None  # of a command that is over
+        self._code: int | None = None  # exit code of a finished command
         self._raised = False
         self._reporting = threading.Lock()
 
     def listen(self) -> None:
-        """Handle signals from now on; those that the caller has this process ignore stay ignored."""
+        """Install signal handlers. Signals that the parent process set to be ignored stay ignored."""
         for number in SIGNALS:
             if signal.getsignal(number) is not signal.SIG_IGN:
                 signal.signal(number, self._handle)
-        # Python's handlers wait for the main thread, which may be deep in a library; a byte in a pipe does not.
+        # Python runs handlers in the main thread, which may be busy in a library. The wakeup pipe works at once.
         reader, writer = os.pipe()
         os.set_blocking(writer, False)
         signal.set_wakeup_fd(writer, warn_on_full_buffer=False)
@@ -52,15 +52,15 @@ class Interruption:
         watched = (reader, threading.get_ident())
         threading.Thread(target=self._watch, args=watched, name="interruption", daemon=True).start()
         os.register_at_fork(after_in_child=_forget)
-        atexit.register(self._finish)  # the first to be registered is the last to be called
+        atexit.register(self._finish)  # registered first, so called last
 
     @property
     def came(self) -> bool:
-        """Whether a signal has come."""
+        """Whether a signal was received."""
         return self._signal is not None
 
     def over(self, code: int) -> int:
-        """The exit code of a command that is over: its own, or the signal's."""
+        """Return the exit code of a finished command: its own, or the signal's."""
         if self._signal is not None:
             self._report()
             code = 128 + self._signal
@@ -68,7 +68,7 @@ class Interruption:
         return code
 
     def _handle(self, number: int, _frame: FrameType | None) -> None:
-        """Python calls this in the main thread, between two instructions."""
+        """Signal handler, which Python calls in the main thread."""
         if self._code is not None or self._raised:
             self._leave()
         self._signal, self._raised = self._signal or number, True
@@ -86,30 +86,30 @@ class Interruption:
         self._leave()
 
     def _finish(self) -> None:
-        """End an interrupted command at once: Python would spend two seconds on taking its modules apart."""
+        """End an interrupted command at once, since the interpreter's shutdown would take two seconds."""
         if self._signal is not None:
             self._leave()
 
     def _leave(self) -> NoReturn:
-        """End the process as it stands. The temporary server and vLLM's processes end with it."""
+        """End the process at once. The temporary server and vLLM's processes end with it."""
         with contextlib.suppress(Exception):
             for child in sys.modules["multiprocessing"].active_children():
                 child.kill()
         os._exit(self.over(1) if self._code is None else self._code)
 
     def _report(self) -> None:
-        """Say once how to go on, past buffers that another thread may hold."""
+        """Print a message once, bypassing buffers that another thread may have locked."""
         if self._reporting.acquire(blocking=False):
             where = f" in stage {self._stage}" if self._stage else ""
             text = f"leadline: Interrupted{where}. What was stored stays; run the same command again.\n"
-            after_echo = SHOW_CURSOR + b"\n" if os.isatty(2) else b""  # a progress bar hides it; ^C stands in its line
-            with contextlib.suppress(OSError):  # nobody may be reading
+            after_echo = SHOW_CURSOR + b"\n" if os.isatty(2) else b""  # after a progress bar, and after ^C
+            with contextlib.suppress(OSError):  # stderr may be closed
                 os.write(2, after_echo + text.encode())
 
 
 @contextlib.contextmanager
 def in_stage(name: str) -> Iterator[None]:
-    """Name the stage that the main thread is in, for the message after a signal."""
+    """Set the name of the current stage, for the message after a signal."""
     _stages.append(name)
     try:
         yield
@@ -118,7 +118,7 @@ def in_stage(name: str) -> Iterator[None]:
 
 
 def _forget() -> None:
-    """Handle signals in a forked copy as Python does without us."""
+    """Restore default signal handling in a forked process."""
     signal.set_wakeup_fd(-1)
     for number in SIGNALS:
         if signal.getsignal(number) is not signal.SIG_IGN:
@@ -126,11 +126,11 @@ def _forget() -> None:
 
 
 def attended(main: Callable[[], None], grace_s: float = GRACE_S) -> int:
-    """Run the command in the main thread; its exit code, or that of the signal that ended it.
+    """Run the command in the main thread; returns its exit code, or that of the signal that ended it.
 
     Args:
-        main: The command; it may catch KeyboardInterrupt.
-        grace_s: Seconds between a signal and the end of the process, at most.
+        main: The command, which may catch KeyboardInterrupt.
+        grace_s: Largest number of seconds between a signal and the end of the process.
     """
     interruption = Interruption(grace_s)
     interruption.listen()
@@ -138,18 +138,18 @@ def attended(main: Callable[[], None], grace_s: float = GRACE_S) -> int:
     try:
         main()
     except SystemExit as end:
-        code = int(end.code or 0)  # nobody exits with a text
+        code = int(end.code or 0)  # no code exits with a text
     except BaseException:
         if not interruption.came:
             interruption.over(1)
             raise
     with contextlib.suppress(OSError):
-        sys.stdout.flush()  # a signal that comes from now on ends the process at once
+        sys.stdout.flush()  # from here on, a signal ends the process at once
     return interruption.over(code)
 
 
 def command() -> NoReturn:
-    """What is installed as `leadline`."""
+    """Entry point of the installed command `leadline`."""
 
     def main() -> None:
         from flows.__main__ import main as leadline  # noqa: PLC0415

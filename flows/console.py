@@ -1,4 +1,4 @@
-"""The terminal: documents, tables and JSON, and files that the user names. Texts are never read as markup."""
+"""Output to the terminal and to files: documents, tables and JSON. Texts are never interpreted as markup."""
 
 import io
 import sys
@@ -19,12 +19,12 @@ from tasks.publish.report.text import excerpt
 from tasks.run.record import PLACE, Refused
 from tasks.stats.agreement import Interval
 
-WIDTH = 132  # narrower, and names and numbers would be cut
+WIDTH = 132  # a narrower table would cut names and numbers
 FILE_WIDTH = 200
 
 
 def console(*, stderr: bool = False) -> Console:
-    """The terminal, at least so wide that names and numbers are not cut."""
+    """The terminal, at least `WIDTH` wide."""
     found = Console(stderr=stderr)
     found.width = max(found.width, WIDTH)
     return found
@@ -45,7 +45,7 @@ def draw(of: Document, out: Console) -> None:
 def table(
     title: str, columns: Sequence[str], rows: Iterable[Sequence[str]], numbers: Collection[str] = ()
 ) -> RichTable:
-    """A table of texts; those of the columns `numbers` stand on the right."""
+    """A table of texts; columns in `numbers` are aligned to the right."""
     found = RichTable(title=Text(title, "bold") if title else None, title_justify="left", box=box.SIMPLE)
     for name in columns:
         found.add_column(Text(name), justify="right" if name in numbers else "left", overflow="fold")
@@ -55,7 +55,7 @@ def table(
 
 
 def print_lines(*lines: str, out: Console | None = None) -> None:
-    """Print lines as they are, on stdout by default."""
+    """Print lines verbatim, on stdout by default."""
     for line in lines:
         (out or Console()).print(line, highlight=False, markup=False, soft_wrap=True)
 
@@ -67,12 +67,12 @@ def note(text: str, out: Console | None = None) -> None:
 
 
 def json_lines(values: Iterable[object]) -> str:
-    """Each value on its own line: dataclasses, mappings, days. NaN is null, and unknown types are text."""
+    """Encode each value as a line of JSON: dataclasses, mappings, days. NaN becomes null, other types become text."""
     return "".join(msgspec.json.encode(value, enc_hook=str).decode() + "\n" for value in values)
 
 
 def draw_refused(refused: Refused, out: Console) -> None:
-    """Print the locations of the first refused rows, and the reasons."""
+    """Print locations and reasons of the first refused rows."""
     if refused.n:
         more = f", the first {len(refused.rows)} of {refused.n:,}" if refused.n > len(refused.rows) else ""
         rows = (["" if row[c] is None else str(row[c]) for c in PLACE] for row in refused.rows)
@@ -80,7 +80,7 @@ def draw_refused(refused: Refused, out: Console) -> None:
 
 
 def interval(of: Interval, digits: int = 3) -> str:
-    """A value with its interval."""
+    """Format a value with its interval."""
     return str(document.interval(of, digits))
 
 
@@ -109,14 +109,14 @@ def _shown(block: Block) -> Sequence[Text | RichTable]:
 
 
 def _plain(text: str) -> Text:
-    """Text with commas for the thin spaces of pages."""
+    """Replace the thin spaces of pages with commas."""
     return Text(text.replace("\u202f", ","))
 
 
 def _table(of: Table) -> RichTable:
-    """No text is broken: where room is short, the numbers' columns give way."""
+    """Make a rich table. Texts are not wrapped; in a narrow terminal, number columns shrink."""
     found = RichTable(title=Text(of.title, "bold", no_wrap=True), title_justify="left", box=box.SIMPLE)
-    found.min_width = len(of.title) + 2  # else rich breaks the title where the table is narrower
+    found.min_width = len(of.title) + 2  # otherwise rich wraps a title that is wider than the table
     for i, name in enumerate(of.columns):
         left = i < of.text_columns
         found.add_column(Text(name), justify="left" if left else "right", no_wrap=left)
@@ -140,9 +140,9 @@ def emit(
     """Write a verb's result in the chosen format, to a file or to standard output.
 
     Args:
-        draw_table: Prints the result, for `table`.
-        results: Objects that hold the same, for `json`: a line each.
-        makers: What makes the content of a file, for other formats.
+        draw_table: Prints the result, for format `table`.
+        results: The result as objects, one per line, for format `json`.
+        makers: Functions that return the content of a file, by other format.
 
     Raises:
         LeadlineError: The file can't be written.
@@ -165,7 +165,7 @@ def emit(
         else:
             save(output, data)
             print_lines(f"written  {output}", out=Console(stderr=True))
-    except BrokenPipeError:  # the reader has seen enough
+    except BrokenPipeError:  # the reader of the pipe has stopped reading
         sys.stderr.close()
 
 
@@ -175,7 +175,7 @@ def emit_document(form: str, output: Path | None, of: Document, results: Iterabl
 
 
 def _drawn(draw_table: Callable[[Console], None]) -> str:
-    """A table as plain text."""
+    """Render a table as plain text."""
     text = io.StringIO()
     draw_table(Console(file=text, width=FILE_WIDTH))
     return "".join(f"{line.rstrip()}\n" for line in text.getvalue().splitlines())
@@ -185,7 +185,7 @@ def save(path: Path, data: bytes) -> None:
     """Write a file that the user named.
 
     Raises:
-        LeadlineError: It can't be written.
+        LeadlineError: The file can't be written.
     """
     try:
         path.write_bytes(data)

@@ -1,4 +1,4 @@
-"""The flows that `prefect.yaml` deploys; commands run them too, where Prefect is used."""
+"""Flows that `prefect.yaml` deploys. Commands that use Prefect also run them."""
 
 from collections.abc import Mapping, Sequence
 from contextvars import ContextVar
@@ -20,18 +20,18 @@ from tasks.run.build import build_contexts
 from tasks.run.context import Context
 from tasks.run.record import BACKFILL
 
-# Built by the command that starts the flow in this process. They are no parameters, which Prefect would store.
+# Set by a command that runs the flow in this process. Not passed as parameters, because Prefect would store those.
 CONTEXTS: ContextVar[tuple[Context, ...]] = ContextVar("contexts", default=())
 
 
 def yesterday() -> date:
-    """The last complete day, UTC, when the run was due: one that starts late completes the day it was meant for."""
+    """The day (UTC) before the run was scheduled, so that a run that starts late still completes the intended day."""
     due: datetime = flow_run.scheduled_start_time
     return due.astimezone(UTC).date() - timedelta(days=1)
 
 
 def _name() -> str:
-    """Prefect's name of a nightly."""
+    """Name of a nightly run in Prefect."""
     given: Mapping[str, Any] = flow_run.parameters
     first, last = given.get("first"), given.get("last")
     return f"nightly {first or last or yesterday()}..{last or first or yesterday()}"
@@ -44,7 +44,7 @@ def nightly(
     last: date | None = None,
     retry_failures: bool = False,
 ) -> nightly_verb.Outcome:
-    """Complete the days `first` to `last` (yesterday, where none is given)."""
+    """Complete the days `first` to `last` (yesterday by default)."""
     days = first or last or yesterday(), last or first or yesterday()
 
     def work() -> nightly_verb.Outcome:
@@ -77,5 +77,5 @@ def backfill(
 
 @flow(name=privacy.RETENTION, persist_result=False)
 def retention(config: str = str(CONFIG)) -> privacy.Outcome:
-    """Remove texts and explanations that are older than the config allows, and finish what was begun before."""
+    """Remove texts and explanations that are older than the config allows, and complete interrupted removals."""
     return patiently(lambda: privacy.run(Path(config)))

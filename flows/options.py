@@ -1,4 +1,4 @@
-"""Options that several verbs share, and the days that they mean. Importing this module loads no data library."""
+"""Options shared by several verbs, and the days that they select. Importing this module loads no data library."""
 
 import os
 import sys
@@ -27,16 +27,16 @@ def day_option(name: str, text: str) -> Any:
 
 
 def optional(text: str, *names: str, **settings: Any) -> Any:
-    """An option without a default value to show."""
+    """An option whose default value is not shown."""
     return typer.Option(*names, help=text, show_default=False, **settings)
 
 
 def one_of(*names: str, option: str = "--format", text: str = "Format of the result.") -> Any:
-    """An option with its allowed values. The parameter of `--format` is `form`."""
+    """An option with a fixed set of values. The function's parameter for `--format` must be named `form`."""
     noun = option.strip("-")
 
     def check(given: str) -> str:
-        from tasks.core.config import did_you_mean  # noqa: PLC0415 - only where it is wrong
+        from tasks.core.config import did_you_mean  # noqa: PLC0415 - only for errors
 
         if given not in names:
             raise UsageError(f"{option} {given}: no such {noun}. {did_you_mean(given, list(names), f'{noun}s')}")
@@ -46,9 +46,9 @@ def one_of(*names: str, option: str = "--format", text: str = "Format of the res
 
 
 def _place(ctx: typer.Context, given: Path | None) -> Path | None:
-    """Refuse at once a file that could not be written later, and formats that are unreadable in a terminal."""
+    """Refuse files that can't be written, and formats that are unreadable in a terminal, before the verb runs."""
     if given is None:
-        form = ctx.params.get("form")  # as it is given: the default is no such format
+        form = ctx.params.get("form")  # only if given; the default is never one of these
         if form in FOR_FILES and sys.stdout.isatty():
             raise UsageError(f"--format {form} is for a file. Add --output FILE, or redirect the output.")
         return None
@@ -80,7 +80,7 @@ NoPrefect = Annotated[bool, typer.Option("--no-prefect", help="Run without Prefe
 
 
 def days_or_yesterday(one: datetime | None, start: datetime | None, end: datetime | None) -> tuple[date, date]:
-    """First and last day of a run; yesterday (UTC) where no day is given.
+    """First and last day of a run; yesterday (UTC) by default.
 
     Raises:
         UsageError: The options contradict each other, or only one end of the range is given.
@@ -96,7 +96,7 @@ def days_or_yesterday(one: datetime | None, start: datetime | None, end: datetim
 
 
 def days_or_all(one: datetime | None, start: datetime | None, end: datetime | None) -> tuple[date | None, date | None]:
-    """First and last day, each None where it has no limit.
+    """First and last day; None for no limit.
 
     Raises:
         UsageError: The options contradict each other, or the range is empty.
@@ -114,5 +114,5 @@ def _one_or_range(one: datetime | None, start: datetime | None, end: datetime | 
 
 
 def uses_prefect(*, no_prefect: bool = False) -> bool:
-    """Whether a verb reports to Prefect: an empty `PREFECT_API_URL`, as in a crontab, turns it off."""
+    """Whether a verb reports to Prefect. An empty `PREFECT_API_URL`, for example in a crontab, turns this off."""
     return not no_prefect and os.environ.get("PREFECT_API_URL") != ""

@@ -1,4 +1,8 @@
-"""Verbs of a command line: loaded on call, shown without types; commands in their errors get the user's config."""
+"""Verbs of the command line.
+
+Modules are imported when their verb is called, help pages show no types, and commands in error messages get the
+user's `--config`.
+"""
 
 import ast
 import importlib
@@ -16,7 +20,7 @@ from typer.core import TyperArgument, TyperCommand, TyperGroup
 from tasks.core.errors import LeadlineError
 from tasks.core.paths import config_option
 
-# A command in a message, except the holder of a lake's lock, and commands that name or take no config.
+# A command in a message. Excluded: holders of a lake's lock, and commands that have --config or don't take it.
 COMMAND = re.compile(
     r"(?<!locked by )\bleadline (?!(?:init|articles|sources)\b)(?:(?:judges|review) )?[a-z]+(?:-[a-z]+)*\b"
     r"(?! (?:-c|--config|--help)\b)"
@@ -25,14 +29,14 @@ PLACEHOLDERS = {bool: "", int: "N", float: "NUMBER", Path: "FILE"}
 
 
 class Verb(TyperCommand):
-    """A verb."""
+    """A verb (subcommand)."""
 
     def get_params(self, ctx: Any) -> list[Any]:
-        """Its options and arguments, without types."""
+        """Return options and arguments without types."""
         return _untyped(super().get_params(ctx))
 
     def invoke(self, ctx: Any) -> Any:
-        """Run it. The commands that its error names get the config that the user gave."""
+        """Run the verb. Add the user's `--config` to commands in error messages."""
         try:
             return super().invoke(ctx)
         except LeadlineError as error:
@@ -41,19 +45,19 @@ class Verb(TyperCommand):
 
 
 def with_config(text: str, config: Path | None) -> str:
-    """A message whose commands name the config, unless it is the default."""
+    """Add `--config` to the commands in a message, unless the config is the default."""
     option = config_option(config) if config else ""
     return COMMAND.sub(lambda found: found[0] + option, text)
 
 
 class Verbs(TyperGroup):
-    """A group of verbs. A verb's module is imported when the verb is called; the list of verbs imports none.
+    """A group of verbs. A verb's module is imported only when the verb is called, not to list verbs.
 
     Attributes:
-        verbs: `module:function` of each verb, or a group of verbs.
+        verbs: `module:function` or a nested group, by name.
 
     Args:
-        panels: The heading of the help page under which each verb stands.
+        panels: Heading on the help page, by name of the verb.
     """
 
     def __init__(
@@ -74,7 +78,7 @@ class Verbs(TyperGroup):
         return list(self.verbs)
 
     def get_command(self, ctx: Any, cmd_name: str) -> Any:  # noqa: ARG002 - the interface
-        """A verb; on the help page, only its name and its text."""
+        """Return a verb; for the help page, only with name and text."""
         found = self.verbs.get(cmd_name)
         panel = self._panels.get(cmd_name)
         if found is None or isinstance(found, Verbs):
@@ -90,7 +94,7 @@ class Verbs(TyperGroup):
         return typer.main.get_command(app)
 
     def get_params(self, ctx: Any) -> list[Any]:
-        """Its options, without types."""
+        """Return options without types."""
         return _untyped(super().get_params(ctx))
 
     def format_help(self, ctx: Any, formatter: Any) -> None:
@@ -103,7 +107,7 @@ class Verbs(TyperGroup):
 
 
 def _docstring(module: str, function: str) -> str | None:
-    """Docstring of a module's function, read from its source."""
+    """Docstring of a module's function, read from the source without importing it."""
     spec = importlib.util.find_spec(module)
     if spec is None or spec.origin is None:
         return None
@@ -113,7 +117,7 @@ def _docstring(module: str, function: str) -> str | None:
 
 
 def _untyped(params: list[Any]) -> list[Any]:
-    """Options with a placeholder in place of their type; an argument is its own."""
+    """Replace the types of options with placeholders, and those of arguments with their names."""
     for param in params:
         if isinstance(param, TyperArgument):
             param.metavar = param.metavar or param.name.upper()
@@ -123,7 +127,7 @@ def _untyped(params: list[Any]) -> list[Any]:
         elif param.metavar is None:
             kind = bool if param.is_flag else param.type_descriptor.annotation
             param.metavar = PLACEHOLDERS.get(kind, param.opts[0].removeprefix("--").upper())
-        param.min = param.max = None  # the error for a value out of range names both
+        param.min = param.max = None  # hide the range; errors for values out of range show it
     return params
 
 
@@ -134,7 +138,7 @@ def _usage(param: TyperArgument) -> str:
 
 @contextmanager
 def _loading(what: str) -> Iterator[None]:
-    """Show in a terminal that libraries are loaded, which can take seconds."""
+    """Show a message in the terminal while libraries are imported, which can take seconds."""
     shown = sys.stderr.isatty()
     if shown:
         sys.stderr.write(f"{what} …")

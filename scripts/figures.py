@@ -1,9 +1,9 @@
-"""Write what the sample's nights give into README.md and docs/*.md: `python scripts/figures.py`, or `make figures`.
+"""Update the sample's figures in README.md and docs/*.md: `python scripts/figures.py`, or `make figures`.
 
-A figure stands between marks (`bench/marks.py`): a block that a command printed, or a number within a sentence. The
-script does what `make nightly` does, in a temporary directory, and a test compares the pages with a run of its own
-(`tests/nights/test_sample.py`). What depends on the machine is no part of that comparison: seconds are left out, with
-the width of their column, and paths begin with `…/leadline`. Left out: what the sentences around the numbers say.
+A figure is a block of printed output, or a number within a sentence, between marks (`bench/marks.py`). The script does
+the same as `make nightly` in a temporary directory. `tests/nights/test_sample.py` compares the pages with its own run.
+The comparison ignores machine-dependent parts: seconds and the width of their column. Paths start with `…/leadline`.
+Left out: the sentences around the numbers.
 """
 
 import os
@@ -20,13 +20,13 @@ from tasks.store.warehouse import query
 ROOT = Path(__file__).resolve().parents[1]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
 NIGHTS = ["nightly", "--from", "2026-11-01", "--to", "2026-11-03"]  # as in the Makefile
-# Numbers within sentences: one row with one column each, as it is written.
+# Numbers within sentences. Each query returns one value in the format of the page.
 NUMBERS = {
     "traces": "SELECT count(*) FROM trace_scores",
     "misusing_traces": "SELECT count(*) FROM trace_scores WHERE claims_misused > 0",
     "claims": "SELECT sum(claims_total) FROM trace_scores",
     "unread_claims": "SELECT sum(claims_unread) FROM trace_scores",
-    # By the band that docs/language-models.md shows; claims in languages that the judge does not read go on too.
+    # By the band in docs/language-models.md. Claims in languages that the judge does not read are escalated too.
     "escalated_share": """
         WITH claim AS (
             SELECT status = 'abstained' OR (p_supported >= 0.4 AND p_supported < 0.6) AS goes_on
@@ -41,11 +41,11 @@ _RULE = re.compile(r"^ ─+$", re.MULTILINE)
 
 
 def figures(missing: str, printed: str, warehouse: Path) -> dict[str, str]:
-    """Every figure of a run, as a page shows it.
+    """Return the figures of a run by name, in the format of a page.
 
     Args:
-        missing: What the dry run before it printed.
-        printed: What the run printed.
+        missing: Output of the dry run before the run.
+        printed: Output of the run.
     """
     root = str(warehouse.parents[1])  # data/leadline.duckdb in a checkout
     command = f"$ .venv/bin/leadline {' '.join(NIGHTS)} --dry-run\n"
@@ -58,7 +58,7 @@ def figures(missing: str, printed: str, warehouse: Path) -> dict[str, str]:
 
 
 def comparable(text: str) -> str:
-    """A figure without what differs from run to run."""
+    """Remove parts of a figure that differ between runs."""
     return _RULE.sub(" ─", _SECONDS.sub("", text))
 
 
@@ -68,7 +68,7 @@ def _block(text: str) -> str:
 
 
 def _run(folder: Path) -> dict[str, str]:
-    """The sample's nights in an empty folder."""
+    """Run the sample's nights in an empty folder."""
     shutil.copytree(ROOT / "configs", folder / "configs")
     shutil.copytree(ROOT / "data" / "sample", folder / "data" / "sample")
     command = [str(Path(sys.executable).with_name("leadline")), *NIGHTS]
@@ -81,7 +81,7 @@ def _run(folder: Path) -> dict[str, str]:
 
 
 def main() -> None:
-    """Write every page on which a figure differs by more than the time it took."""
+    """Write every page with changed figures, ignoring times."""
     with tempfile.TemporaryDirectory(prefix="leadline-figures-") as folder:
         known = _run(Path(folder))
     for path in PAGES:

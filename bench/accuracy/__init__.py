@@ -1,1 +1,1 @@
-"""How far judges, extractors, patterns and scores agree with people."""
+"""Benchmarks of accuracy: agreement of judges, extractors, patterns and scores with people."""

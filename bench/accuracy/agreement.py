@@ -1,16 +1,17 @@
-"""How well does a judge agree with people, claim by claim?
+"""Measure how well a judge agrees with people, claim by claim.
 
     python -m bench.accuracy.agreement [--judge configs/judges/X.yaml] [--data PATH …] [--claims N]
                               [--first configs/judges/Y.yaml] [--band LOW HIGH] [--json]
 
-A claim counts as supported if the judge calls it supported by any of its chunks; people's partially supported counts as
-not supported. Intervals are 95% bootstrap intervals over traces (over equal sets of chunks in files of claims). Without
-`--data`, the development sets and the held-out tenth of the authored documents are measured.
+A claim counts as supported if the judge finds it supported by any of its chunks. People's label partially supported
+counts as not supported. Intervals are 95% bootstrap intervals over traces; in files of claims, over claims with the
+same chunks. Without `--data`, the development sets and the held-out tenth of the authored documents are measured.
 
-Beside the judge stands `similarity`. Both are measured as configured: on sets that they were fitted to, in sample. The
-embedded judge on sets that its fusion was not fitted to, with its parts: `python -m training report`.
+The judge is compared with `similarity`. Both are used as configured, so the numbers are in-sample on sets that they
+were fitted to. `python -m training report` measures the embedded judge and its parts on sets that its fusion was not
+fitted to.
 
-`--first` also measures a cascade: pairs of which the first judge is unsure go on to the judge.
+`--first` also measures a cascade: pairs on which the first judge is uncertain are sent to the judge.
 """
 
 import json
@@ -39,16 +40,16 @@ Cost = dict[str, float]
 
 
 class Cascade:
-    """Two judges as one: pairs on which the first is uncertain or gives no label go on to the second.
+    """Two judges as one: the second judges the pairs on which the first is uncertain or gives no label.
 
-    A night's cascade decides so by claim, and can show the second judge other pairs.
+    In contrast, the cascade of a night decides by claim, and its judges can have different pairs.
     """
 
     def __init__(self, first: Judge, second: Judge, band: tuple[float, float]) -> None:
         self._first, self._second, self._band = first, second, band
 
     def judge(self, requests: Sequence[Request]) -> list[Verdict]:
-        """The second judge's verdict where it has a label, else the first one's; tokens are the second's alone."""
+        """Return the second judge's verdict if it has a label, else the first's. Tokens are only the second judge's."""
         found = [replace(v, tokens_in=0, tokens_cached=0, tokens_out=0) for v in self._first.judge(requests)]
         sent = [i for i, v in enumerate(found) if self._uncertain(v)]
         for i, verdict in zip(sent, self._second.judge([requests[i] for i in sent]), strict=True):
@@ -76,12 +77,12 @@ def agreement(truth: Ints, predicted: Ints, scores: Floats, clusters: list[str])
 
 
 def _measures(truth: Ints, predicted: Ints, scores: Floats, weights: Floats) -> Floats:
-    """The three measures (draws, 3) of claims weighted by each draw (draws, claims).
+    """The three measures (draws, 3), given weights of claims per draw (draws, claims).
 
-    NaN where a draw lacks one of the two classes.
+    NaN if a draw lacks one of the two classes.
     """
     order = np.argsort(scores, kind="stable")
-    starts = np.flatnonzero(np.r_[True, np.diff(scores[order]) > 0])  # of equal scores
+    starts = np.flatnonzero(np.r_[True, np.diff(scores[order]) > 0])  # start of each group of equal scores
     positive, negative = (
         np.add.reduceat((weights * (truth == t))[:, order], starts, axis=1).astype(np.float64) for t in (1, 0)
     )
@@ -92,15 +93,15 @@ def _measures(truth: Ints, predicted: Ints, scores: Floats, weights: Floats) -> 
         chance = (p * called + (n - p) * (n - called)) / n**2
         kappa = np.where(chance < 1, ((both + neither) / n - chance) / (1 - chance), 0.0)
         accuracy = (both / p + neither / (n - p)) / 2
-        below = negative.cumsum(axis=1) - negative / 2  # others with a lower score, and half of those with the same
+        below = negative.cumsum(axis=1) - negative / 2  # negatives with a lower score, and half of the ties
         area = (positive * below).sum(axis=1) / (p * (n - p))
     found: Floats = np.where(((p > 0) & (p < n))[:, None], np.column_stack([accuracy, kappa, area]), np.nan)
     return found
 
 
 def judged(claims: Claims, judge: Judge | Cascade) -> tuple[Row, Cost]:
-    """Agreement of the judge on the claims that it labels, and the cost of judging."""
-    judge.judge(claims.requests[:1])  # loads the model, which is not timed
+    """Measure agreement on the claims that the judge labels, and the cost of judging."""
+    judge.judge(claims.requests[:1])  # load the model, which is not timed
     began = time.perf_counter()
     verdicts = judge.judge(claims.requests)
     seconds = time.perf_counter() - began
@@ -123,7 +124,7 @@ def judged(claims: Claims, judge: Judge | Cascade) -> tuple[Row, Cost]:
 def compare(
     sets: Mapping[str, Claims], path: Path, first: Path | None = None, band: tuple[float, float] = BAND
 ) -> tuple[dict[str, dict[str, Row]], dict[str, dict[str, Cost]]]:
-    """Agreement and cost of the judge, the baseline, and the cascade with its first judge, per set."""
+    """Agreement and cost per set, of the judge, the baseline, the first judge and the cascade."""
     loaded = {p: judges.load(p) for p in dict.fromkeys([path, SIMILARITY, *([first] if first else [])])}
     measured: dict[str, Judge | Cascade] = {p.stem: judge for p, judge in loaded.items()}
     if first is not None:
@@ -138,7 +139,7 @@ def compare(
 
 
 def cost_columns(cost: Cost) -> tuple[str, ...]:
-    """Pairs, percent with a label, seconds, tokens read, percent of them from the cache, tokens computed per second."""
+    """Cells: pairs, percent with a label, seconds, tokens read, percent from the cache, tokens computed per second."""
     computed = cost["tokens_in"] - cost["tokens_cached"] + cost["tokens_out"]
     return (
         f"{cost['pairs']:,}",

@@ -1,14 +1,15 @@
-"""Citation groundedness per generator on real traces: does it rank them as people do, and how far does it scatter?
+"""Citation groundedness per generator on real traces: agreement with people's ranking, and spread.
 
     python -m bench.accuracy.citations [--judge YAML] [--data DIR] [--runs 5] [--scratch DIR] [--json FILE]
 
 The stages of recipe `configs/recipes/citations.yaml` run over traces that people have labeled (`traces.jsonl` and
-`labels.jsonl`). Each run has its own process and lake, so every verdict is made again. The table shows each generator's
-score beside the share of its claims that people call completely supported, of its labeled claims that cite chunks.
-There are three spreads: over the runs (the same questions judged again), over random fifths of the questions, and over
-five bootstrap draws of as many questions. `--scratch` keeps the lakes, and verdicts in them are not made again.
+`labels.jsonl`). Each run has its own process and lake, so everything is judged again. The table compares each
+generator's score with people's labels: the share of completely supported claims among the labeled claims that cite
+chunks. There are three spreads: over the runs (the same questions judged again), over random fifths of the questions,
+and over groups of five bootstrap draws of all questions. `--scratch` keeps the lakes, and a later run reuses their
+verdicts.
 
-Left out: relevance and the report, which the score doesn't need; generators whose traces have no chunks.
+Left out: relevance and the report, which the score does not need, and generators whose traces have no chunks.
 """
 
 import argparse
@@ -41,17 +42,17 @@ from tasks.store.lake import Lake
 
 RECIPE = ROOT / "configs/recipes/citations.yaml"
 DRAWS = 2_000
-RUNS = 5  # as many as the published spread is over (docs/methods.md#citation-groundedness-two-passes)
+RUNS = 5  # the published spread is also over five runs (docs/methods.md#citation-groundedness-two-passes)
 SCORE = "citation_groundedness"
 
 
 @dataclass(frozen=True)
 class Number:
-    """One number of one generator, question by question.
+    """One number of one generator, by question.
 
     Attributes:
-        totals: Sum over each question's observations, (m,).
-        counts: Observations of each question, at least 1, (m,).
+        totals: (m,) sum of the observations of each question.
+        counts: (m,) number of observations of each question, at least 1.
     """
 
     totals: Floats
@@ -62,30 +63,30 @@ class Number:
         return float(self.totals.sum() / self.counts.sum())
 
     def of(self, questions: Any) -> Floats:
-        """Means over drawn questions; (draws, k) indices give (draws,) means."""
+        """Means over selected questions; (draws, k) indices give (draws,) means."""
         means: Floats = self.totals[questions].sum(axis=-1) / self.counts[questions].sum(axis=-1)
         return means
 
 
 def ranked(means: Mapping[str, float]) -> list[str]:
-    """Names, the highest number first; of equal ones the first name."""
+    """Names by descending mean, then by name."""
     return sorted(means, key=lambda name: (-means[name], name))
 
 
 def fifths(number: Number, *seed: str, parts: int = RUNS) -> Floats:
-    """Means over disjoint random parts of the questions, of nearly equal sizes; (parts,), or (m,) if fewer."""
+    """(parts,) means over disjoint random parts of the questions of nearly equal size; (m,) if m < parts."""
     order = _rng(*seed).permutation(len(number.totals))
     return np.array([number.of(part) for part in np.array_split(order, min(parts, len(order)))])
 
 
 def drawn(number: Number, *seed: str, draws: int = DRAWS) -> Floats:
-    """Means over bootstrap draws of as many questions; (draws,)."""
+    """(draws,) means over bootstrap draws of m questions."""
     m = len(number.totals)
     return number.of(_rng(*seed).integers(m, size=(draws, m)))
 
 
 def reach_of(draws: Floats, runs: int = RUNS) -> float:
-    """Highest − lowest of this many draws, on average."""
+    """Mean range (highest − lowest) of groups of `runs` draws."""
     groups = draws[: len(draws) // runs * runs].reshape(-1, runs)
     return float(np.ptp(groups, axis=1).mean())
 
@@ -104,14 +105,14 @@ def _rng(*seed: str) -> np.random.Generator:
 
 
 def of_people(data: Path) -> pl.DataFrame:
-    """Per trace: `n` labeled claims that cite chunks, of which people call `complete` completely supported."""
+    """By trace, `n` labeled claims that cite chunks, `complete` of which people call completely supported."""
     claims = load(data)
     found = pl.DataFrame({"trace_id": claims.clusters, "complete": claims.truth})
     return found.group_by("trace_id", maintain_order=True).agg(pl.sum("complete"), n=pl.len())
 
 
 def run_stages(data: Path, judge: Path | None, folder: Path) -> dict[str, Any]:
-    """Run the stages in this process; returns their seconds and verdicts. The lake stays in `folder`."""
+    """Run the stages in this process; returns seconds and counts of verdicts. The lake is kept in `folder`."""
     recipe: Path | dict[str, Any] = RECIPE
     if judge is not None:
         recipe = {**yaml.safe_load(RECIPE.read_text(encoding="utf-8")), "judge": str(judge)}
@@ -132,7 +133,7 @@ def run_stages(data: Path, judge: Path | None, folder: Path) -> dict[str, Any]:
 
 
 def one_run(args: argparse.Namespace, folder: Path) -> dict[str, Any]:
-    """`run_stages` in its own process, with its rows of trace scores and verdicts."""
+    """Run `run_stages` in a process of its own; adds the rows of trace scores and verdicts."""
     options = ["--child", folder, "--data", args.data, *(["--judge", args.judge] if args.judge else [])]
     found: dict[str, Any] = common.child("bench.accuracy.citations", *options)
     lake = Lake(folder / "lake")
@@ -146,7 +147,7 @@ def one_run(args: argparse.Namespace, folder: Path) -> dict[str, Any]:
 
 
 def measure(runs: Sequence[Mapping[str, Any]], people: pl.DataFrame) -> dict[str, Any]:
-    """The figures; generators with the highest score first, those without a score last."""
+    """Compute the figures. Generators are ordered by descending score; those without a score come last."""
     scores = runs[0]["scores"].join(people, on="trace_id", how="left", maintain_order="left")
     traces = {str(name): rows for (name,), rows in scores.group_by("generator", maintain_order=True)}
     judged = {name: _scored(rows) for name, rows in traces.items() if rows[SCORE].count()}
@@ -174,7 +175,7 @@ def measure(runs: Sequence[Mapping[str, Any]], people: pl.DataFrame) -> dict[str
 
 
 def correlation(a: Sequence[float] | pl.Series, b: Sequence[float] | pl.Series) -> dict[str, float]:
-    """Kendall's tau-b with its p-value, Spearman's rho, and how many are compared."""
+    """Kendall's tau-b with its p-value, Spearman's rho, and the number of pairs of values."""
     tau = kendalltau(a, b)
     return {"n": len(a), "tau": float(tau.statistic), "p": float(tau.pvalue), "rho": float(spearmanr(a, b).statistic)}
 
@@ -191,7 +192,7 @@ def _number(totals_and_counts: pl.DataFrame) -> Number:
 
 
 def _row(generator: str, traces: pl.DataFrame, judged: Number, labeled: Number, draws: Floats) -> dict[str, Any]:
-    cited, true = traces["segments_cited_judged"].sum(), traces["segments_cited_true"].sum()  # null where N/A
+    cited, true = traces["segments_cited_judged"].sum(), traces["segments_cited_true"].sum()  # null if N/A
     parts = fifths(judged, generator)
     return {
         "generator": generator,
@@ -258,7 +259,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("--json", type=Path)
     parser.add_argument("--child", type=Path, help=argparse.SUPPRESS)
     args = parser.parse_args(arguments)
-    traces_and_labels(args.data)  # both are there
+    traces_and_labels(args.data)  # check that both files exist
     args.data, args.judge = args.data.resolve(), args.judge and args.judge.resolve()
     if args.child:
         print(json.dumps(run_stages(args.data, args.judge, args.child)))

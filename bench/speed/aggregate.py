@@ -1,15 +1,15 @@
-"""The nightly tables of a million traces and eight million claims, beside bare DuckDB GROUP BYs over the same rows.
+"""Time the nightly tables of a million traces and eight million claims, and bare DuckDB GROUP BYs over the same rows.
 
     python -m bench.speed.aggregate [--traces 1000000] [--claims 8] [--nights 1 10] [--rounds 3] [--memory 2GB]
                                     [--json FILE]
 
-Scores and claim results are drawn at random into Parquet parts of a lake, as `score_traces` writes them. Every round
-runs, each in its own process: `aggregate_nights` with its intervals, and what a person would query (means and
-percentiles of five scores by app and generator; labels of claims, joined to their traces, by app and generator; the
-numbers of all nightly tables, a query each, with standard errors over questions).
-Ratios are computed inside a round; medians over the rounds are printed.
+Scores and claim results are drawn at random and written to Parquet parts of a lake, as by `score_traces`. Every round
+runs two kinds of work, each in its own process: `aggregate_nights` with its intervals, and hand-written queries (means
+and percentiles of five scores by app and generator; labels of claims, joined to their traces, by app and generator; the
+numbers of all nightly tables, one query each, with standard errors over questions). Ratios are computed within a round;
+medians over the rounds are printed.
 
-Left out: the tables of method `citations`, which have the same shape over fewer columns, and those of annotations.
+Left out: the tables of method `citations`, which have the same shape with fewer columns, and those of annotations.
 """
 
 import argparse
@@ -38,8 +38,8 @@ from tasks.run.context import Context
 from tasks.store.lake import empty
 
 FIRST = date(2026, 11, 1)
-PART = 4_000  # traces, as limits.part_traces has it
-HOT, REPEATED = 2_000, 0.2  # questions that are asked again and again, and the share of traces that ask one of them
+PART = 4_000  # traces per part, the default of limits.part_traces
+HOT, REPEATED = 2_000, 0.2  # number of frequent questions, and the share of traces that ask one of them
 WORDS: Mapping[str, tuple[str | None, ...]] = {
     "app": ("docs", "help", "shop"),
     "generator": ("large", "small"),
@@ -49,11 +49,11 @@ WORDS: Mapping[str, tuple[str | None, ...]] = {
     "label": ("supported",) * 7 + ("partially_supported", "unsupported", "contradicted"),
     "pattern": tuple(DETECTORS),
     "diagnosis": ("retrieval", "generator", "prompt", "healthy", "healthy", None),
-    "citation_status": (None,),  # of the other method
+    "citation_status": (None,),  # for the other method
 }
 STATUS = ("scored",) * 8 + ("na", "unjudged")
 ANY = ("a", "b", "c", "d")
-# Columns that are null unless another one has this value.
+# Columns that are null unless another column has this value.
 ONLY = {
     "groundedness_score": ("groundedness_status", "scored"),
     "faithfulness": ("groundedness_status", "scored"),
@@ -71,10 +71,10 @@ ONLY = {
 
 
 def drawn(table: schemas.Table, n: int, rng: np.random.Generator, known: Mapping[str, Any]) -> pa.Table:
-    """Random rows of a table, whatever columns it has today, without those of its partition.
+    """Random rows of a table with all columns of its schema, except partition columns.
 
     Args:
-        known: Columns that are given.
+        known: Given columns, which are not drawn.
     """
     columns = {f.name: known[f.name] if f.name in known else column(f, n, rng) for f in table.stored}
     for name, (status, value) in ONLY.items():
@@ -86,7 +86,7 @@ def drawn(table: schemas.Table, n: int, rng: np.random.Generator, known: Mapping
 
 
 def column(field: "pa.Field[Any]", n: int, rng: np.random.Generator) -> pa.Array:
-    """Random values: names whose values matter from `WORDS`, others by type; only words may be null."""
+    """Random values: from `WORDS` for the columns listed there, otherwise by type. Only the former may be null."""
     kind = field.type
     if pa.types.is_string(kind):
         words = WORDS.get(field.name, STATUS if field.name.endswith("_status") else ANY)
@@ -101,21 +101,21 @@ def column(field: "pa.Field[Any]", n: int, rng: np.random.Generator) -> pa.Array
         return pa.ListArray.from_arrays(pa.array([0, *ends], pa.int32()), values).cast(kind)
     if pa.types.is_struct(kind):
         return pa.StructArray.from_arrays([column(f, n, rng) for f in kind], fields=list(kind))
-    return pa.array(rng.integers(0, 10, n)).cast(kind)  # a time is one of the first microseconds of the epoch
+    return pa.array(rng.integers(0, 10, n)).cast(kind)  # times are microseconds after the epoch
 
 
 def ids(n: int, rng: np.random.Generator) -> pa.Array:
-    """Random keys, 32 characters each."""
+    """Random keys of 32 characters."""
     text = pa.py_buffer(rng.bytes(16 * n).hex().encode())
     return pa.StringArray.from_buffers(n, pa.py_buffer(np.arange(0, 32 * n + 1, 32, dtype=np.int32)), text)
 
 
 def write(ctx: Context, traces: int, claims: int) -> None:
-    """Parts of so many traces, with so many claims each on average, spread over the context's days."""
+    """Write parts of random traces and claims, spread over the context's days."""
     rng = np.random.default_rng(0)
     hot, days = ids(HOT, rng), ctx.requested_days()
     for day in days:
-        ctx.lake.write(schemas.TRACES, "drawn", empty(schemas.TRACES), str(day))  # so that the day has traces
+        ctx.lake.write(schemas.TRACES, "drawn", empty(schemas.TRACES), str(day))  # a night needs a part of traces
         left = traces // len(days)
         for i, begin in enumerate(range(0, left, PART)):
             n = min(PART, left - begin)
@@ -124,7 +124,7 @@ def write(ctx: Context, traces: int, claims: int) -> None:
             owner = trace_ids.take(pa.array(np.sort(rng.integers(0, n, n * claims))))
             known = {"trace_id": trace_ids, "question_id": questions, "judge_version": pa.repeat(ctx.judge_version, n)}
             whole = {"trace_id": owner, "claim_id": ids(len(owner), rng)}
-            shows = rng.random(len(owner)) < 0.05  # one claim in twenty shows one pattern
+            shows = rng.random(len(owner)) < 0.05  # 5% of claims show a pattern
             some = {name: values.filter(pa.array(shows)) for name, values in whole.items()}
             shown = drawn(schemas.CLAIM_PATTERNS, int(shows.sum()), rng, some)
             whole["judge_version"] = pa.repeat(ctx.judge_version, len(owner))
@@ -180,7 +180,7 @@ def rounds_of(args: argparse.Namespace, nights: int) -> list[Stages]:
 
 
 def medians_of_ratios(rounds: Sequence[Stages], key: str) -> dict[str, float]:
-    """The nightly tables over the two bare queries together, and over the bare tables."""
+    """Median ratios of the nightly tables to both bare queries together, and to the bare tables."""
     compared = {"bare scores and claims": ("bare scores", "bare claims"), "bare tables": ("bare tables",)}
     return {name: median(ratios(rounds, key, "nightly tables", *below)) for name, below in compared.items()}
 

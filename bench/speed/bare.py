@@ -1,4 +1,4 @@
-"""Bare DuckDB over the Parquet files of a lake: what a person would query in place of the nightly tables."""
+"""Hand-written DuckDB queries over the Parquet files of a lake, as an alternative to the nightly tables."""
 
 from pathlib import Path
 
@@ -22,7 +22,7 @@ def claims(lake: Path, by: str = "app, generator") -> None:
 
 
 def tables(lake: Path, by: str = "app, generator") -> None:
-    """The numbers of all nightly tables, each table by one query, with standard errors over questions for intervals."""
+    """The numbers of all nightly tables, one query per table, with standard errors over questions for intervals."""
     numbers = {name: (f"count({name})", f"sum({name})") for name in (*SCORES, "answerability")}
     numbers |= {"misused": ("sum(claims_judged)", "sum(claims_misused)")}
     numbers |= {"to_check": ("sum(claims_supported)", "sum(claims_to_check)")}

@@ -1,9 +1,10 @@
-"""A bare client: request bodies from a file, all sent at once; of the replies it keeps only the text.
+"""A bare client that sends request bodies from a file all at once and keeps only the text of replies.
 
     python -m bench.speed.bare_client FILE URL [--concurrency 256]
 
-This is the cost of an engine that renders no prompts, does not retry, and reads no probabilities. Prints one JSON
-object: wall and CPU seconds, peak MB, replies that contain a JSON object.
+It measures the cost of an engine that renders no prompts, does not retry, and reads no probabilities. It prints one
+JSON
+object: wall and CPU seconds, peak MB, and the number of replies that contain a JSON object.
 """
 
 import asyncio
@@ -29,7 +30,7 @@ class _Answer(msgspec.Struct):
 
 
 async def send(bodies: list[bytes], url: str, concurrency: int) -> int:
-    """Post all bodies; returns how many replies were JSON objects."""
+    """Post all bodies; returns the number of replies with a JSON object."""
     decoder = msgspec.json.Decoder(_Answer)
     connector = aiohttp.TCPConnector(limit=concurrency)
     async with aiohttp.ClientSession(connector=connector, headers={"Content-Type": "application/json"}) as session:

@@ -1,10 +1,10 @@
-"""How long the explorer of a large night takes in headless Chromium: to open, to filter, to sort, to search.
+"""Time the explorer of a large night in headless Chromium: opening, filtering, sorting and searching.
 
     python -m bench.speed.explorer [--traces 50000] [--rounds 5] [--json FILE]
 
-The rows are generated (questions of 60 characters, answers of 600, two tags) and written as the report writes them.
-Each round opens the page from disk in a new context. Times are until the page shows the new rows. The first search
-reads all texts; the second one has them.
+Rows are generated (questions of 60 characters, answers of 600, two tags) and written as by the report. Each round opens
+the page from disk in a new browser context. Times end when the page shows the new rows. The first search loads all
+texts, and the second search reuses them.
 """
 
 import random
@@ -31,7 +31,7 @@ LABELS = ("supported", "partial", "unsupported", "contradicted", "misused", "to_
 
 
 def rows(n: int, seed: int = 7) -> list[dict[str, Any]]:
-    """Rows as `sql/report/listing.sql` gives them."""
+    """Generate rows like those of `sql/report/listing.sql`."""
     rng = random.Random(seed)
     start = datetime(NIGHT.year, NIGHT.month, NIGHT.day, tzinfo=UTC)
     return [
@@ -66,7 +66,7 @@ def rows(n: int, seed: int = 7) -> list[dict[str, Any]]:
 
 
 def write(folder: Path, n: int) -> None:
-    """The explorer of a night of `n` traces."""
+    """Write the explorer of a night with `n` traces."""
     made = rows(n)
     (folder / "style.css").write_text(style())
     metric = METRICS["claims"][0]
@@ -99,7 +99,7 @@ def _opened(page: Page, folder: Path) -> None:
 
 
 def _changed(page: Page, act: Callable[[], object]) -> None:
-    """Acts, and waits for other rows that have their texts."""
+    """Perform an action and wait until other rows are shown with their texts."""
     page.evaluate("document.querySelector('#rows tr').dataset.old = 1")
     act()
     page.wait_for_function(

@@ -1,4 +1,4 @@
-"""Generated traces for benchmarks: five cited sentences and five chunks of 120 words, realistic only in shape."""
+"""Generate traces for benchmarks: five cited sentences and five chunks of 120 words. Only their shape is realistic."""
 
 import random
 from collections.abc import Iterator
@@ -37,7 +37,7 @@ def traces(n: int, seed: int = 7) -> Iterator[bytes]:
 
 
 def write(path: Path, n: int) -> Path:
-    """The traces as a file; kept if it is already there."""
+    """Write the traces to a file, unless it exists already."""
     if not path.exists():
         path.parent.mkdir(parents=True, exist_ok=True)
         with path.open("wb") as out:

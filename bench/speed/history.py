@@ -1,13 +1,13 @@
-"""What a night costs after many: a run with nothing to do, a night of ten traces, a rebuild, beside the first night's.
+"""Cost of a night by length of history: a run with nothing to do, a night of ten traces, and a rebuild.
 
     python -m bench.speed.history [--nights 1 10 100 400] [--traces 20] [--rounds 3]
                                   [--lakes FOLDER] [--json FILE]
 
-For each number of nights, `leadline nightly` judges a lake of so many days (`replay`, which costs nothing). Each round
-then runs the same command on its last day again, with nothing to do; on one more day with ten traces; and `leadline
-rebuild`.
-`--lakes` keeps the lakes in a folder and uses those that it has: 400 nights take half an hour.
-Each is a process of its own, without Prefect. Ratios are to the smallest history of the same round.
+For each number of nights, `leadline nightly` builds a lake with that many days, judged by `replay`, which costs
+nothing. Each round then runs `leadline nightly` on the last day again, with nothing to do; on one more day with ten
+traces; and `leadline rebuild`. Each command runs in its own process, without Prefect. Ratios are relative to the
+smallest history of the same round. `--lakes` keeps the lakes in a folder and reuses existing ones: 400 nights take half
+an hour to build.
 """
 
 import os
@@ -35,7 +35,7 @@ RUNS = ("nothing to do", "ten traces", "rebuild")
 
 
 def day_of(day: date, n: int) -> Iterator[bytes]:
-    """`n` traces of a day: the same questions and chunks as on every day, other answers."""
+    """`n` traces of a day, with the same questions and chunks every day but different answers."""
     start = datetime(day.year, day.month, day.day, 8, tzinfo=UTC)
     for i, line in enumerate(traces(n)):
         trace = msgspec.json.decode(line)
@@ -45,17 +45,17 @@ def day_of(day: date, n: int) -> Iterator[bytes]:
 
 
 def add(folder: Path, day: date, n: int) -> None:
-    """Write a day's file into the folder of logs."""
+    """Write a day's file to the folder of logs."""
     path = folder / "logs" / f"{day}.jsonl"
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_bytes(b"".join(day_of(day, n)))
 
 
 def leadline(name: str, *arguments: str) -> dict[str, Any]:
-    """Run a command; its wall and CPU seconds and its peak of resident memory.
+    """Run a command; returns wall and CPU seconds and peak resident memory.
 
     Raises:
-        SystemExit: It failed.
+        SystemExit: The command failed.
     """
     environment = {**os.environ, "PYTHONPATH": str(ROOT)}
     begun = time.perf_counter()
@@ -73,7 +73,7 @@ def leadline(name: str, *arguments: str) -> dict[str, Any]:
 
 
 def build(folder: Path, nights: int, n: int) -> dict[str, Any]:
-    """A lake of so many nights with `n` traces each; what it took."""
+    """Build a lake of nights with `n` traces each; returns the cost."""
     days = [FIRST + timedelta(days=i) for i in range(nights)]
     for day in days:
         add(folder, day, n)
@@ -83,18 +83,18 @@ def build(folder: Path, nights: int, n: int) -> dict[str, Any]:
 
 
 def nightly(name: str, folder: Path, first: date, last: date) -> dict[str, Any]:
-    """`leadline nightly` on these days."""
+    """Run `leadline nightly` on these days."""
     config = str(folder / "nightly.yaml")
     return leadline(name, "nightly", "-c", config, "--no-prefect", "--from", str(first), "--to", str(last))
 
 
 def one_round(built: Path, nights: int) -> Stages:
-    """The three runs, on a copy of the lake."""
+    """Do the three runs on a copy of the lake."""
     last = FIRST + timedelta(days=nights - 1)
     with tempfile.TemporaryDirectory(prefix="leadline-bench-") as name:
         folder = Path(name) / "copy"
         shutil.copytree(built, folder)
-        nightly("first look at the copy", folder, last, last)  # the copy's files have other times of writing
+        nightly("first look at the copy", folder, last, last)  # not counted: copied files have new modification times
         found = [nightly(RUNS[0], folder, last, last)]
         add(folder, last + timedelta(days=1), 10)
         found.append(nightly(RUNS[1], folder, last + timedelta(days=1), last + timedelta(days=1)))

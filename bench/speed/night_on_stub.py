@@ -1,9 +1,9 @@
-"""One night's judging on a stub server, in this process: `bench.speed.peers_stub` runs and measures it as a child.
+"""Judge one night on a stub server in this process. `bench.speed.peers_stub` runs and measures it as a child process.
 
     python -m bench.speed.night_on_stub FOLDER URL [--retry-failures] [--record FILE] [--shard-requests N]
 
-Creates FOLDER, or continues the night in it. The stages are those of a nightly run; the rater model rates relevance
-after them. Prints one JSON object.
+Creates FOLDER, or continues the night in it. The stages are those of a nightly run; then the rater model rates
+relevance. Prints one JSON object.
 """
 
 import json
@@ -44,7 +44,7 @@ def record(path: Path) -> None:
 
 
 def night(folder: Path, server: stub.Stub, shard_requests: int, *, retry_failures: bool) -> dict[str, Any]:
-    """What a night costs, phase by phase, and its results."""
+    """Run a night; returns the cost by phase, and the results."""
     config = stub.night(folder, server.url, shard_requests)
     day = stub.NIGHT.date()
     ctx: Any = build_context(config, day, day, today=day)
@@ -63,7 +63,7 @@ def night(folder: Path, server: stub.Stub, shard_requests: int, *, retry_failure
         if by_engine:
             engine[name] = meter.take()
 
-    # What every process pays once: Great Expectations, and the client of the first engine.
+    # One-time costs of a process: Great Expectations, and the client of the first engine.
     phase("imports", lambda: [__import__(name) for name in ("great_expectations.expectations", "aiohttp", "tenacity")])
     for name in ("ingest", "claims", "pairs"):
         phase(name, partial(STAGES[name], ctx))
@@ -85,14 +85,14 @@ def night(folder: Path, server: stub.Stub, shard_requests: int, *, retry_failure
 
 
 def states(ctx: Any) -> dict[str, str | None]:
-    """The failure of every request's latest verdict; None for a verdict without a failure."""
+    """Failure of each request's latest verdict; None if it did not fail."""
     columns = ["request_key", "failure", "created_at"]
     rows = ctx.lake.frame(VERDICTS, ctx.judges[0].judge.version, columns=columns)
     return dict(rows.sort("created_at", maintain_order=True).select(columns[:2]).iter_rows())
 
 
 def grade(ctx: Any, config: Path, kept: Path, meter: Meter) -> None:
-    """Grade every trace that has no grade yet; the passages are those of the judge's packs."""
+    """Grade every trace without a grade; the passages are those of the judge's packs."""
     done: dict[str, Any] = json.loads(kept.read_text()) if kept.exists() else {}
     done = {trace: found for trace, found in done.items() if found["failure"] is None}
     words = ctx.settings.pairing.window_words

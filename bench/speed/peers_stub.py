@@ -1,13 +1,13 @@
-"""Judging 200 traces by a language model that only costs 50 ms: Leadline beside its peers and a bare client.
+"""Judge 200 traces with a simulated language model of 50 ms latency: Leadline, its peers, and a bare client.
 
     python -m bench.speed.peers_stub [--rounds 5] [--json FILE]       # seconds, calls, tokens, CPU, memory
     python -m bench.speed.peers_stub --faults [--json FILE]           # 5% of the replies malformed, 5% HTTP 500
     python -m bench.speed.peers_stub --kill [--json FILE]             # SIGKILL halfway, and run again
 
-The stub server and its traces come with the shared data (`bench.speed.stub`); the peers were measured with them. Every
-round runs, one after another and each in its own process against a server with an empty prefix cache: a night
-(`bench.speed.night_on_stub`), a bare client that sends the same requests, and one that sends one request per trace.
-Ratios are computed inside a round; medians and ranges over the rounds are printed.
+The stub server and its traces are part of the shared data (`bench.speed.stub`), with which the peers were measured.
+Every round runs a night (`bench.speed.night_on_stub`), a bare client that sends the same requests, and a bare client
+that sends one request per trace. They run one after another, each in its own process against a server with an empty
+prefix cache. Ratios are computed within a round; medians and ranges over the rounds are printed.
 """
 
 import contextlib
@@ -39,7 +39,7 @@ PEERS = {
 }
 LATENCY_MS = 50
 FAULTS = {"malformed": 0.05, "error": 0.05}
-KILL_SHARD = 100  # requests between two writes of the run that is killed; by default a night has 2,048
+KILL_SHARD = 100  # requests per write in the killed run; the default of a night is 2,048
 ENGINE = ("single pairs", "joint pairs", "grades")
 Round = dict[str, Any]
 
@@ -69,7 +69,7 @@ def one_request_each(path: Path) -> Path:
 
 
 def plain(rounds: int) -> dict[str, Any]:
-    """Nights and bare clients, interleaved; the first night only records its requests and is not counted."""
+    """Run nights and bare clients alternately. The first night only records requests and is not counted."""
     load = load_average()
     with tempfile.TemporaryDirectory(prefix="leadline-bench-") as name, stub.running(latency_ms=LATENCY_MS) as server:
         folder = Path(name)
@@ -91,7 +91,7 @@ def plain(rounds: int) -> dict[str, Any]:
 
 
 def with_faults() -> dict[str, Any]:
-    """A night without faults, one with, and the repair of that one."""
+    """Run a night without faults, a night with faults, and the repair of the latter."""
     load = load_average()
     with tempfile.TemporaryDirectory(prefix="leadline-bench-") as name:
         folder = Path(name)
@@ -134,7 +134,7 @@ def with_faults() -> dict[str, Any]:
 
 
 def killed() -> dict[str, Any]:
-    """A night that is left alone, and one that is killed halfway through judging and run again."""
+    """Run an undisturbed night, and a night that is killed halfway through judging and run again."""
     options = ("--shard-requests", str(KILL_SHARD))
     load = load_average()
     with tempfile.TemporaryDirectory(prefix="leadline-bench-") as name:
@@ -150,7 +150,7 @@ def killed() -> dict[str, Any]:
                 time.sleep(0.005)
             run.send_signal(signal.SIGKILL)
             status = run.wait(10)
-            time.sleep(2 * LATENCY_MS / 1000)  # for requests in progress when it died
+            time.sleep(2 * LATENCY_MS / 1000)  # wait for requests that were in progress
             before = server.stats()
             again = night(folder / "cut", server, *options)
             after = server.stats()
@@ -174,7 +174,7 @@ def killed() -> dict[str, Any]:
 
 
 def changed(before: Mapping[str, Sequence[Any]], after: Mapping[str, Sequence[Any]]) -> int:
-    """Claims `{id: [status, label, misused]}` with another label than before; those now unjudged have none."""
+    """Count claims `{id: [status, label, misused]}` whose label changed. Claims that are now unjudged don't count."""
     return sum(
         1
         for claim, (status, label, _) in before.items()
@@ -183,7 +183,7 @@ def changed(before: Mapping[str, Sequence[Any]], after: Mapping[str, Sequence[An
 
 
 def differing(before: Mapping[str, Any], after: Mapping[str, Any]) -> int:
-    """How many keys only one of them has, or have different values."""
+    """Count keys that only one mapping has, or whose values differ."""
     absent = object()
     return sum(1 for key in {*before, *after} if before.get(key, absent) != after.get(key, absent))
 
@@ -194,7 +194,7 @@ def engine_seconds(found: Round) -> float:
 
 
 def per_trace(found: Round, phases: Sequence[str]) -> dict[str, float]:
-    """Cost of these phases: total seconds, the rest per trace; `fresh` are tokens that were not in the prefix cache."""
+    """Cost of phases: total seconds, and counts per trace. `fresh` tokens were not in the prefix cache."""
     n = found["judged"]
     counts = {k: sum(found["phases"][p][k] for p in phases) / n for k in ("calls", "prompt", "cached", "written")}
     engine = {k: sum(found["engine"][p][k] for p in phases if p in ENGINE) for k in ("wall", "cpu")}

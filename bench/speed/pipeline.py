@@ -1,13 +1,13 @@
-"""The pipeline around a judge that costs nothing: traces/s, CPU and peak memory per stage, beside bare equivalents.
+"""Measure the pipeline without the cost of a judge: traces/s, CPU and peak memory per stage, and bare equivalents.
 
     python -m bench.speed.pipeline [--traces 10000 100000] [--rounds 3] [--json FILE]
 
 Every round runs, one after another and each in its own process: a bare polars copy of the generated file from NDJSON to
-Parquet, the pipeline's stages on it, and bare DuckDB queries over the resulting trace scores and claim results: means
-and percentiles of five scores ("bare aggregate"), and the numbers of all nightly tables ("bare tables"). Ratios are
-computed inside a round; medians over the rounds are printed. The judge draws verdicts of every label, abstentions and
-failures from request keys (`replay`), and the embedder returns a constant. So only Leadline's own work is left. Then
-come the bytes of each table.
+Parquet, the pipeline's stages on this file, and bare DuckDB queries over the resulting trace scores and claim results:
+means and percentiles of five scores ("bare aggregate"), and the numbers of all nightly tables ("bare tables"). Ratios
+are computed within a round; medians over the rounds are printed. The judge draws verdicts of every label, abstentions
+and failures from hashes of requests (`replay`), and the embedder returns a constant, so only Leadline's own work is
+measured. Finally, the size of each table in bytes is printed.
 """
 
 import argparse
@@ -40,7 +40,7 @@ JUDGE = {
     },
 }
 FILES = "files of "
-GATED = ("ingest", "nightly")  # after these Great Expectations validates what was checked
+GATED = ("ingest", "nightly")  # stages after which Great Expectations validates
 
 
 def run_pipeline(source: Path, folder: Path) -> list[dict[str, Any]]:
@@ -64,7 +64,7 @@ def run_pipeline(source: Path, folder: Path) -> list[dict[str, Any]]:
         "report": publish.write_reports,
         "publish": publish.publish_warehouse,
     }
-    # What every run pays once, whatever its size: imports, and Great Expectations' first validation.
+    # One-time costs of every run: imports, and Great Expectations' first validation.
     rows = [measured("imports", lambda: __import__("great_expectations.expectations"))]
     for name, stage in stages.items():
         gates.meter.take()
@@ -75,7 +75,7 @@ def run_pipeline(source: Path, folder: Path) -> list[dict[str, Any]]:
 
 
 def files_of(lake: Path) -> list[dict[str, Any]]:
-    """Bytes of each table of a lake, of its index and of the warehouse, as rows of `measured` without times."""
+    """Bytes of each table of a lake, of the index and of the warehouse, as rows like those of `measured`."""
     sizes = {
         table.name: sum(path.stat().st_size for path in table.rglob("*") if path.is_file())
         for table in sorted(lake.iterdir())
@@ -93,7 +93,7 @@ def run_copy(source: Path, folder: Path) -> list[dict[str, Any]]:
     return [measured("bare copy", copy)]
 
 
-def run_aggregate(source: Path, folder: Path) -> list[dict[str, Any]]:  # noqa: ARG001 - one signature for all
+def run_aggregate(source: Path, folder: Path) -> list[dict[str, Any]]:  # noqa: ARG001 - same signature as the others
     queries = {"bare aggregate": bare.scores, "bare tables": bare.tables}
     return [measured(name, lambda run=run: run(folder / "lake")) for name, run in queries.items()]
 

@@ -1,13 +1,13 @@
-"""What order and a cheap first judge save of a language model: tokens, requests and seconds, side by side.
+"""Savings from sorting requests and from a cheap first judge: tokens, requests and seconds of a language model.
 
     python -m bench.speed.prefix [order] [cascade] [--rounds 3] [--traces 40] [--cache-tokens 32768] [--json FILE]
 
-Real vLLM on the CPU runs the tiny random model of the tests. A model of any size would get the same tokens and
-requests; seconds are those of this model, which reads at almost no cost. Order: the pipeline's requests about generated
-traces, sorted as the pipeline sorts them and shuffled. The cache holds few of the traces and is emptied before each.
-Cascade: the bundled sample by the language model alone, and by `configs/judges/nli.yaml` first and its most uncertain
-claims by the language model; models are loaded beforehand. Ratios are computed inside a round; medians and ranges over
-the rounds are printed.
+vLLM on the CPU runs the tiny random model of the tests. Tokens and requests would be the same for a model of any size,
+but seconds are those of this model, which reads at almost no cost. `order` compares the pipeline's requests for
+generated traces in sorted and in random order; the cache has room for only a few traces and is emptied before each
+order. `cascade` compares the bundled sample judged by the language model alone with a cascade:
+`configs/judges/nli.yaml` first, and the language model for the most uncertain claims. Models are loaded beforehand.
+Ratios are computed within a round; medians and ranges over the rounds are printed.
 """
 
 import json
@@ -39,21 +39,21 @@ from tasks.run.build import build_context
 from tasks.run.plan import trace_parts
 from tasks.run.work import shards
 
-DAYS = date(2026, 11, 1), date(2026, 11, 3)  # of the bundled sample; generated traces have the first
+DAYS = date(2026, 11, 1), date(2026, 11, 3)  # of the bundled sample; generated traces are of the first day
 BANDS = (
     [0.2, 0.8],
     [0.35, 0.65],
     [0.4, 0.6],
     [0.45, 0.55],
-)  # the last one is measured; of the others, only the share of claims is
-POSITIONS = 8192  # the tests' model reads fewer; a pack would not fit
+)  # the last band is measured; for the others, only the share of claims
+POSITIONS = 8192  # more than the tests' model, so that a pack fits
 CACHE_BYTES = 1024  # per token of that model: 2 layers, keys and values, 2 heads of 32 numbers of 4 bytes
-SEQUENCES = 8  # at a time: their prompts must fit into the cache
+SEQUENCES = 8  # concurrent sequences; their prompts must fit into the cache
 PARTS = {"order": ("sorted", "shuffled"), "cascade": ("cascade", "llm alone")}
 
 
 def built(folder: Path) -> Path:
-    """The tests' tiny chat model, reading more tokens."""
+    """Build the tests' tiny chat model with more positions."""
     sys.path.insert(0, str(ROOT / "tests"))
     from kit.models import llms
 
@@ -65,7 +65,7 @@ def built(folder: Path) -> Path:
 
 
 def written(folder: Path, source: Path, recipe: dict[str, Any]) -> Path:
-    """A night's config, with the language model's judge beside it."""
+    """Write a nightly config and the file of the language model's judge."""
     model = {
         "model": str(folder.parent / "model"),
         "dtype": "float32",
@@ -83,17 +83,17 @@ class Kept(Metered):
         super().__init__(judge, "judge")
 
     def close(self) -> None:
-        """Does nothing; see `Kept`."""
+        """Do nothing, so that the model stays loaded."""
 
     def reset(self) -> None:
         """Empty the counts and the prefix cache."""
         self.meter.take()
         if hasattr(self._inner, "_generator"):
-            self._inner._generator._host.llm.reset_prefix_cache()  # noqa: SLF001 - there is no public way
+            self._inner._generator._host.llm.reset_prefix_cache()  # noqa: SLF001 - no public API
 
 
 def planned(config: Path, days: tuple[date, date], judges: dict[str, Kept] | None = None) -> Any:
-    """A context whose traces are ingested, cut into claims and paired."""
+    """A context after the stages ingest, claims and pairs."""
     ctx: Any = build_context(config, *days, today=days[-1])
     cascade = tuple(replace(j, judge=judges[j.name]) for j in ctx.judges) if judges else ctx.judges
     ctx = without_embedding(ctx, judges=cascade)
@@ -106,7 +106,7 @@ def planned(config: Path, days: tuple[date, date], judges: dict[str, Kept] | Non
 
 
 def orders(ctx: Any) -> dict[str, list[Any]]:
-    """The single pairs' requests as the pipeline sorts them, and shuffled."""
+    """Requests of single pairs, in the pipeline's order and shuffled."""
     member = ctx.judges[0]
     with ctx.queries() as queries:
         found = [
@@ -140,7 +140,7 @@ def order(folder: Path, llm: Kept, rounds: int, n: int) -> list[dict[str, dict[s
 def alternating(
     rounds: int, names: Iterable[str], work: Callable[[str], dict[str, float]]
 ) -> list[dict[str, dict[str, float]]]:
-    """Work on all names in each round; the order is reversed from round to round."""
+    """Run `work` on all names in each round, alternating the order between rounds."""
     return [{name: work(name) for name in sorted(names, reverse=n % 2 == 1)} for n in range(rounds)]
 
 
@@ -148,7 +148,7 @@ def alternating(
 
 
 def cascade(folder: Path, llm: Kept, rounds: int) -> list[dict[str, dict[str, float]]]:
-    """The bundled sample's three nights, by each recipe."""
+    """Judge the bundled sample's three nights with each recipe."""
     nli = ROOT / "configs/judges/nli.yaml"
     packs = {"kind": "all_chunks"}
     recipes: dict[str, dict[str, Any]] = {
@@ -189,7 +189,7 @@ def judged(ctx: Any, kept: dict[str, Kept]) -> dict[str, float]:
 
 
 def shares(ctx: Any) -> dict[str, float]:
-    """Percent of the judged claims that each band would send on."""
+    """Percent of judged claims that each band would send to the language model."""
     first = ctx.judges[:1]
     with ctx.queries() as queries:
         found = [
@@ -203,7 +203,7 @@ def shares(ctx: Any) -> dict[str, float]:
 
 
 def warm_up() -> list[Any]:
-    """A request that loads a model."""
+    """A request to load a model with."""
     return [Request(keys.request_key("Tea is hot.", "Tea is hot."), "Tea is hot.", "Tea is hot.")]
 
 

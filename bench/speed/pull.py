@@ -1,11 +1,11 @@
-"""A day's traces pulled from a stand-in of Phoenix into the lake: traces/s, peak memory, and a kill in the middle.
+"""Pull a day's traces from a stand-in for Phoenix into the lake: traces/s, peak memory, and kills.
 
     python -m bench.speed.pull [--traces 25000 50000 100000] [--rounds 1] [--json FILE]
 
-The stand-in answers as a Phoenix server does, 1,000 spans a page, from files that were made before: a trace has 3 spans
-with 5 documents of 120 words, which its prompt repeats, about 10 kB of JSON. Each pull runs in a process of its own:
-`ingest` of one night into an empty lake, beside bare requests of the same pages whose JSON is only decoded. At the end
-the largest day is pulled again and killed twice: after half of the pages, and when the first part is staged.
+The stand-in replies like a Phoenix server, with up to 1,000 spans per page, from prepared files. A trace has 3 spans
+with 5 documents of 120 words, which its prompt repeats: about 10 kB of JSON. Each pull runs in its own process:
+`ingest` of one night into an empty lake, and bare requests of the same pages whose JSON is only decoded. Finally, the
+largest day is pulled again and killed twice: after half of the pages, and when the first part is staged.
 """
 
 import argparse
@@ -33,12 +33,12 @@ from bench.speed import generate
 
 DAY = date(2025, 11, 1)
 PROJECT = "bench"
-SPANS = 3  # of a trace
-PAGE = 999  # spans: whole traces
+SPANS = 3  # spans per trace
+PAGE = 999  # spans per page, so that pages contain whole traces
 
 
 def spans_of(line: bytes, at: datetime) -> Iterator[dict[str, Any]]:
-    """The spans of a generated trace, as Phoenix answers them."""
+    """Spans of a generated trace, as in Phoenix's replies."""
     trace = msgspec.json.decode(line)
     name, question, answer, chunks = (trace[key] for key in ("trace_id", "question", "answer", "chunks"))
     prompt = "\n\n".join([*(f"[{c['rank']}] {c['text']}" for c in chunks), question])
@@ -70,7 +70,7 @@ def spans_of(line: bytes, at: datetime) -> Iterator[dict[str, Any]]:
 
 
 def write(folder: Path, n: int) -> int:
-    """The pages of `n` traces, a file each; kept where they are there. Returns how many."""
+    """Write the pages of `n` traces, one file per page, unless they exist; returns the number of pages."""
     step = timedelta(seconds=86_000 / n)
     start = datetime(DAY.year, DAY.month, DAY.day, tzinfo=UTC)
     count = -(-n * SPANS // PAGE)
@@ -85,7 +85,7 @@ def write(folder: Path, n: int) -> int:
 
 @dataclass
 class StandIn:
-    """The server: its address, and the numbers of the pages that it gave."""
+    """The running server: its URL, and the numbers of the requested pages."""
 
     url: str = ""
     pages: list[int] = field(default_factory=list)
@@ -101,7 +101,7 @@ def serving(folder: Path) -> Iterator[StandIn]:
 
     def answer(asked: Asked) -> Reply:
         if not asked.path.endswith("/spans"):
-            return Reply({"data": [], "next_cursor": None})  # nobody rated anything
+            return Reply({"data": [], "next_cursor": None})  # no feedback
         page = int(asked.params.get("cursor", ["0"])[0])
         state.pages.append(page)
         return Reply((folder / f"{page}.json").read_bytes())
@@ -114,7 +114,7 @@ def serving(folder: Path) -> Iterator[StandIn]:
 # Children ------------------------------------------------------------------------------------------------------------
 
 
-def run_bare(url: str, folder: Path) -> list[dict[str, Any]]:  # noqa: ARG001 - one signature for all
+def run_bare(url: str, folder: Path) -> list[dict[str, Any]]:  # noqa: ARG001 - same signature as the others
     import httpx
 
     def ask() -> None:
@@ -146,7 +146,7 @@ RUNS = {"bare": run_bare, "pull": run_pull}
 
 
 def counted(lake: Path) -> tuple[int, int, int]:
-    """Rows of `traces`, different ids, and rows of `quarantine` in a lake."""
+    """Rows of `traces`, distinct ids, and rows of `quarantine` in a lake."""
     import duckdb
 
     sql = f"SELECT count(*), count(DISTINCT trace_id) FROM read_parquet('{lake}/traces/*/*.parquet')"
@@ -164,7 +164,7 @@ def one_round(pages: Path, n: int) -> Stages:
 
 
 def kills(pages: Path, count: int, n: int) -> dict[str, Any]:
-    """Two runs that are killed and one that ends, of one lake."""
+    """Run twice with a kill and once to the end, on one lake."""
     with serving(pages) as server, tempfile.TemporaryDirectory(prefix="leadline-bench-") as folder:
         lake = Path(folder) / "lake"
         moments: Mapping[str, Callable[[], bool]] = {

@@ -1,4 +1,4 @@
-"""A stub of a model server that makes up its replies, and a night that is judged by it.
+"""A stub of a model server with made-up replies, and a night that is judged by it.
 
 The stub and its 200 traces are in the folder of shared data (`bench.accuracy.labeled.shared()`), not in this
 repository.
@@ -29,24 +29,24 @@ REMEDY = "Set LEADLINE_SHARED to the folder that holds tools/ and data/."
 MODEL = {
     "engine": "openai_server",
     "model": "stub",
-    "revision": "0" * 40,  # of nothing: the stub has no weights
+    "revision": "0" * 40,  # a placeholder: the stub has no weights
     "dtype": "float32",
     "max_tokens": 8192,
 }
 
 
 class Stub:
-    """A running stub; counts are those since it was started."""
+    """A running stub. Counts start at its start."""
 
     def __init__(self, url: str) -> None:
         self.url = url
 
     def stats(self) -> dict[str, Any]:
-        """What it counts: calls, tokens, tokens in its prefix cache, failures that it injected."""
+        """Counts of calls, tokens, tokens from the prefix cache, and injected failures."""
         return self._request("/stats")
 
     def configure(self, **options: float) -> None:
-        """Change its replies from now on: `latency_ms`, `malformed`, `error`."""
+        """Configure later replies: `latency_ms`, `malformed`, `error`."""
         self._request("/config", json.dumps(options).encode())
 
     def reset(self) -> None:
@@ -61,7 +61,7 @@ class Stub:
 
 @contextlib.contextmanager
 def running(**options: float) -> Iterator[Stub]:
-    """A stub in its own process, on a free port of loopback; its command line has the same options."""
+    """Run a stub in its own process, on a free loopback port. Options are those of its command line."""
     script = needed(shared().parent / "tools/stub_server.py", REMEDY)
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
@@ -90,12 +90,12 @@ def _answers(stub: Stub, process: "subprocess.Popen[bytes]") -> bool:
 
 
 def rows() -> list[dict[str, Any]]:
-    """The stub's traces: `{id, question, answer, chunks[]}`, chunks in the order of the references `[1]`, `[2]`, …"""
+    """The stub's traces: `{id, question, answer, chunks[]}`. References `[1]`, `[2]`, … are positions of chunks."""
     return read_jsonl(needed(shared() / "stub/traces_200.jsonl", REMEDY))
 
 
 def as_traces(found: Iterable[Mapping[str, Any]]) -> Iterator[bytes]:
-    """The same in Leadline's trace format: a second apart, chunks numbered from 1."""
+    """Convert to Leadline's trace format: a second apart, with chunks numbered from 1."""
     for n, row in enumerate(found):
         yield msgspec.json.encode({
             "trace_id": row["id"],
@@ -109,7 +109,7 @@ def as_traces(found: Iterable[Mapping[str, Any]]) -> Iterator[bytes]:
 
 
 def night(folder: Path, url: str, shard_requests: int, concurrency: int = 256) -> Path:
-    """A night's config with a judge and a grader that use the server at `url`; returns the config's path."""
+    """Write a nightly config with a judge and a grader on the server at `url`; returns the config's path."""
     model = {**MODEL, "server": {"urls": [f"{url}/v1"], "concurrency": concurrency}}
     prompts = ROOT / "configs/prompts"
     folder.mkdir(parents=True, exist_ok=True)

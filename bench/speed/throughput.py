@@ -1,12 +1,12 @@
-"""Pairs per second of a classifier on this machine's cores, in every dtype, beside what the processor can multiply.
+"""Pairs per second of a classifier on this machine's CPU in every dtype, and the CPU's rate of matrix products.
 
     python -m bench.speed.throughput [--judge configs/judges/nli.yaml] [--model FOLDER] [--tokens 160] [--threads N]
                                      [--pairs 100] [--rounds 5] [--json FILE]
 
 Pairs are made up and have exactly `--tokens` tokens. Every round multiplies matrices in each dtype (oneDNN, 2048 × 2048
-× 2048, and float32 by torch's own product) and then classifies all pairs with each engine; tokenization is part of it,
-loading is not. Medians and ranges over the rounds are printed. A path's share of the matrix rate is computed inside a
-round and per core second, so other work on the machine hardly changes it. It does change wall seconds.
+× 2048, and float32 by torch's own product) and then classifies all pairs with each engine. Tokenization is timed,
+loading is not. Medians and ranges over the rounds are printed. The share of the matrix rate is computed within a round
+and per core second, so other work on the machine hardly affects it. It does affect wall seconds.
 """
 
 import os
@@ -31,14 +31,14 @@ PATHS = (
     ("float32", "onnx_cpu"),
     ("int8", "onnx_cpu"),
 )
-SIZE = 2048  # of the matrices' sides
-SECONDS = 0.5  # a matrix rate is measured for at least so long
+SIZE = 2048  # rows and columns of a matrix
+SECONDS = 0.5  # shortest measurement of a matrix rate
 HYPOTHESIS_WORDS = 15
 Rates = dict[str, tuple[float, float]]  # per wall second, per core second
 
 
 def config_of(judge: Path, model: str | None) -> ClassifierConfig:
-    """The classifier of a judge's file, or the same with another model."""
+    """The classifier of a judge's file, optionally with another model."""
     if judge.is_file():
         found = yaml.safe_load(judge.read_text()).get("classifier")
         if found is None:
@@ -54,13 +54,13 @@ def config_of(judge: Path, model: str | None) -> ClassifierConfig:
 
 
 def made_up(config: ClassifierConfig, n: int, tokens: int) -> list[tuple[str, str]]:
-    """`n` pairs of words from the model's vocabulary that are read as exactly `tokens` tokens."""
+    """Make `n` pairs of words from the model's vocabulary with exactly `tokens` tokens."""
     config = config.model_copy(update={"max_tokens": tokens})
     encoder = Encoder(config)
     words = sorted({w for token in encoder.tokenizer.get_vocab() if 3 <= len(w := token.lstrip("Ġ▁")) <= 9
                     and w.isascii() and w.isalpha() and w.islower()})  # fmt: skip
     draw = random.Random(0)
-    # Every word has a token or more, so as many words as tokens are always cut.
+    # A word has at least one token, so this many words are always truncated to `tokens`.
     pairs = [(" ".join(draw.choices(words, k=tokens)), " ".join(draw.choices(words, k=HYPOTHESIS_WORDS)))
              for _ in range(n)]  # fmt: skip
     if {len(ids) for ids in encoder.ids(pairs)} != {tokens}:
@@ -69,7 +69,7 @@ def made_up(config: ClassifierConfig, n: int, tokens: int) -> list[tuple[str, st
 
 
 def rates(work: Callable[[], object], amount: float, seconds: float = 0.0) -> tuple[float, float]:
-    """Amount of work per wall second and per core second; repeated for at least `seconds`."""
+    """Amount of work per wall second and per core second, repeated for at least `seconds`."""
     wall, cpu, times = time.perf_counter(), time.process_time(), 0
     while times == 0 or time.perf_counter() - wall < seconds:
         work()
@@ -78,9 +78,9 @@ def rates(work: Callable[[], object], amount: float, seconds: float = 0.0) -> tu
 
 
 def products() -> dict[str, Callable[[], object]]:
-    """Matrix products by dtype: what the processor can do, and `torch float32`, what torch does in float32.
+    """Matrix products by dtype with oneDNN, which reaches the CPU's rate, and `torch float32` with torch's BLAS.
 
-    torch multiplies float32 by its BLAS, which on some processors takes narrower instructions than there are.
+    On some CPUs, torch's BLAS uses narrower instructions than the CPU supports.
     """
     import torch
     from torch.utils.mkldnn import to_mkldnn
@@ -93,16 +93,16 @@ def products() -> dict[str, Callable[[], object]]:
         "torch float32": lambda: a @ b,
         "float32": lambda: dense(dense_a),
         "bfloat16": lambda: half @ half_b,
-        "int8": lambda: torch._int_mm(small, small_b),  # noqa: SLF001 - there is no public one
+        "int8": lambda: torch._int_mm(small, small_b),  # noqa: SLF001 - no public API
     }
 
 
 def flop_of(classifier: Classifier, pairs: list[tuple[str, str]]) -> float:
-    """Floating point operations in matrix products for one pair, by torch's count."""
+    """Floating point operations in matrix products for one pair, as counted by torch."""
     from torch.nn.attention import SDPBackend, sdpa_kernel
     from torch.utils.flop_counter import FlopCounterMode
 
-    # Fused attention is not counted; its parts are.
+    # torch does not count fused attention, so use the unfused one.
     with sdpa_kernel(SDPBackend.MATH), FlopCounterMode(display=False) as counter:
         classifier.classify(pairs[:1])
     return float(counter.get_total_flops())
@@ -124,7 +124,7 @@ def one_round(
 
 
 def measure(config: ClassifierConfig, tokens: int, n: int, rounds: int, threads: int) -> dict[str, Any]:
-    os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")  # as the engines have it; read when torch is imported
+    os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")  # as in the engines; torch reads this when imported
     import torch
 
     torch.set_num_threads(threads)
@@ -137,7 +137,7 @@ def measure(config: ClassifierConfig, tokens: int, n: int, rounds: int, threads:
     multiply = products()
     gflop = flop_of(next(iter(classifiers.values())), pairs) / 1e9
     for classifier in classifiers.values():
-        classifier.classify(pairs[:10])  # loads the model and allocates buffers
+        classifier.classify(pairs[:10])  # load the model and allocate buffers
     done = [one_round(multiply, classifiers, pairs) for _ in range(rounds)]
     for classifier in classifiers.values():
         classifier.close()

@@ -1,1 +1,1 @@
-"""The verbs of the evaluator: compare, agreement, noise, metaeval, calibrate."""
+"""Verbs for evaluators: compare, agreement, noise, metaeval, calibrate, ask."""

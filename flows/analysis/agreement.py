@@ -1,4 +1,4 @@
-"""`leadline agreement`: how far two judges, graders or people agree, as tables, as JSON, or as a page."""
+"""`leadline agreement`: agreement of two judges, graders or people, as tables, JSON or a page."""
 
 from typing import Annotated
 

@@ -1,6 +1,6 @@
-"""`leadline ask`: a question of the user about every stored trace, answered by the language model of a judge.
+"""`leadline ask`: ask a judge's language model a question about every stored trace.
 
-The question is the user's own: it is never part of a log line, a lock or an error.
+The question is private: it is never part of a log line, a lock or an error.
 """
 
 from collections.abc import Sequence
@@ -45,10 +45,10 @@ from tasks.run.scopes.scope import Scope
 
 
 def judge_of(contexts: Sequence[Context], named: Path | None) -> tuple[Llm, Path]:
-    """The judge that is named, or the first judge of a recipe that is a language model, with its file.
+    """Return the named judge, or the first judge of a recipe that is a language model, with its file.
 
     Raises:
-        UsageError: There is none, or the named one is of another kind.
+        UsageError: There is no such judge, or the named judge is of another kind.
     """
     known = [(judge.judge, judge.path) for ctx in contexts for judge in ctx.judges]
     found = [(judges.load(named), named)] if named else known
@@ -61,11 +61,11 @@ def judge_of(contexts: Sequence[Context], named: Path | None) -> tuple[Llm, Path
 
 
 def run(ctx: Context, of: Ask, *, retry_failures: bool) -> StageResult:
-    """Ask about what has no reply, on record in `runs`; publish at the end.
+    """Ask about traces without a reply, record the run in `runs`, and publish the warehouse.
 
     Raises:
-        BusyError: A run holds the lake.
-        EngineError: The model can't be run. What is stored stays.
+        BusyError: Another run holds the lake's lock.
+        EngineError: The model can't be run. Stored replies are kept.
     """
     with locked(ctx.lake, f"ask {ctx.first}..{ctx.last}"), on_record(ASK, [ctx]) as record:
         try:

@@ -1,4 +1,4 @@
-"""`leadline calibrate`: thresholds from people's labels, printed for pasting; no file of the user's is changed."""
+"""`leadline calibrate`: find thresholds from people's labels and print them for pasting. Changes no file."""
 
 from datetime import date
 from pathlib import Path
@@ -22,7 +22,7 @@ EVER = date(1900, 1, 1), date(2999, 12, 31)
 
 
 def _read(ctx: Context, path: Path) -> pa.Table:
-    """The labels of a file that is not imported; they are of traces, whatever the recipe."""
+    """Read labels from a file without importing it. Labels belong to traces, independent of the recipe."""
     with ctx.queries() as queries:
         found, limit = read(ctx, queries, path), ctx.config.gates.max_quarantined_share
     if found.refused.num_rows:
@@ -80,7 +80,7 @@ def command(
     if first > last:
         raise UsageError(f"--from {first} is after --to {last}. Swap them.")
     target = Target(error, confidence)
-    contexts = build_contexts(config, last, last)  # with the final judges, also of earlier days
+    contexts = build_contexts(config, last, last)  # use the judges of the last day for all days
     chosen = [c for c in contexts if recipe == c.label or (not c.shadow and recipe in (None, c.settings.name))]
     if not chosen:
         names = sorted({name for ctx in contexts for name in (ctx.settings.name, ctx.label)})

@@ -1,6 +1,6 @@
-"""`leadline compare`: two judges, recipes, generators, prompt versions or ranges of days, side by side.
+"""`leadline compare`: compare two judges, recipes, generators, prompt versions or ranges of days.
 
-As tables for a terminal, as JSON, or as a page. Texts of the flipped claims are shown, and never read as markup.
+The result is shown as tables, JSON or a page. Texts of flipped claims are shown and never interpreted as markup.
 """
 
 from dataclasses import replace

@@ -1,7 +1,7 @@
-"""`leadline metaeval`: unit tests for judges. Which share of a suite's conditions does a judge pass, and why not all?
+"""`leadline metaeval`: unit tests for judges: the share of a suite's conditions that a judge passes, with diagnostics.
 
-As tables for a terminal, as JSON, or as a page with the suite's texts, which are never read as markup. Left out: how
-the grades are made (`tasks/analysis/metaeval/metaeval.py`).
+The result is shown as tables, JSON, or a page with the suite's texts, which are never interpreted as markup. Left out:
+grading (`tasks/analysis/metaeval/metaeval.py`).
 """
 
 from collections.abc import Mapping, Sequence
@@ -27,7 +27,7 @@ from tasks.run.result import StageResult
 
 
 def _opened(judges: Sequence[Path]) -> dict[str, Grader]:
-    """Graders by what people call them; no model is loaded."""
+    """Open graders by display name, without loading models."""
     found: dict[str, Grader] = {}
     for path in judges:
         grader = graders.opened(path)
@@ -46,7 +46,7 @@ def _measured(config: Path, opened: Mapping[str, Grader], suite: Suite) -> list[
 
 
 def _one(record: Run, name: str, grader: Grader, suite: Suite) -> JudgeReport:
-    """One judge's results; its model is freed before the next one's is loaded."""
+    """Measure one judge, then free its model."""
 
     def work() -> tuple[StageResult, JudgeReport]:
         try:

@@ -1,4 +1,4 @@
-"""`leadline noise`: a sample of past requests is judged again, and how far a judge agrees with itself is measured."""
+"""`leadline noise`: judge a sample of past requests again, and measure how far a judge agrees with itself."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import date
@@ -23,7 +23,7 @@ from tasks.stats.agreement import Interval
 
 
 def judges_of(ctx: Context, name: str | None) -> list[Sequence[CascadeJudge]]:
-    """The judges of a recipe, each once for each of its passes; of this name only, if one is given."""
+    """Judges of a recipe, grouped with their passes; if a name is given, only the judge of that name."""
     by_version: dict[str, list[CascadeJudge]] = {}
     for member in ctx.judges:
         if name in (None, member.name):
@@ -32,7 +32,7 @@ def judges_of(ctx: Context, name: str | None) -> list[Sequence[CascadeJudge]]:
 
 
 def document(rows: Sequence[Mapping[str, Any]]) -> doc.Document:
-    """Measurements, a section each."""
+    """Build a document with one section per measurement."""
     sections = [
         doc.Section(
             f"noise-{i}",
@@ -58,7 +58,7 @@ def _lines(row: Mapping[str, Any]) -> Iterable[tuple[str, doc.Value]]:
 
 
 def _measured(ctx: Context, its: Sequence[CascadeJudge], sample: int) -> tuple[StageResult, dict[str, Any]]:
-    """One measurement; the model is freed before the next one is loaded."""
+    """Measure one judge, then free its model."""
     try:
         result, row = measure(ctx, its, sample)
     finally:
@@ -76,11 +76,11 @@ def run(
     judge: str | None = None,
     runner: Runner | None = None,
 ) -> list[dict[str, Any]]:
-    """Measure every judge of every recipe, or only the named one: a row of `judge_noise` each.
+    """Measure every judge of every recipe, or only the named one. Returns a row of `judge_noise` per measurement.
 
     Raises:
         UsageError: No recipe has such a judge, or there is nothing to judge again.
-        BusyError: A run holds the lake.
+        BusyError: Another run holds the lake's lock.
     """
     contexts = build_contexts(config, first, last, progress=bar_or_lines())
     chosen = [(ctx, its) for ctx in contexts for its in judges_of(ctx, judge)]

@@ -1,6 +1,6 @@
-"""What the facts about a machine and a config mean for tonight: one pure function per check.
+"""The checks of `leadline doctor`: one pure function per check, from facts to a result.
 
-Left out: how the facts are found (`facts.py`), and how results are shown (`command.py`).
+Left out: finding the facts (`facts.py`), and showing results (`command.py`).
 """
 
 import shlex
@@ -13,8 +13,8 @@ from typing import Literal
 from tasks.core.paths import ObjectUrl
 
 Status = Literal["ok", "warning", "problem"]
-LEAST_FREE, PLENTY_FREE = 200_000_000, 2_000_000_000  # bytes that a night needs besides the warehouse, and a reserve
-FRESH = timedelta(hours=36)  # a nightly that starts every 24 hours, and takes up to 12
+LEAST_FREE, PLENTY_FREE = 200_000_000, 2_000_000_000  # bytes, besides the warehouse
+FRESH = timedelta(hours=36)  # a nightly starts every 24 hours and takes up to 12
 STUCK = timedelta(hours=24)
 DRIFT = timedelta(minutes=5)
 _UNKNOWN = "not known whether it is needed: see config"
@@ -25,8 +25,8 @@ class Result:
     """The result of a check.
 
     Attributes:
-        status: `problem` stops a night tonight; `warning` does not.
-        remedy: What to do; empty where nothing is to be done.
+        status: A `problem` prevents a nightly run, a `warning` does not.
+        remedy: What to do; empty if there is nothing to do.
     """
 
     check: str
@@ -40,9 +40,9 @@ class Package:
     """A package that Leadline requires.
 
     Attributes:
-        wanted: Its requirement, such as `polars>=1.30`.
+        wanted: The requirement, such as `polars>=1.30`.
         installed: The installed version; None if it is missing.
-        fits: Whether that version meets the requirement.
+        fits: Whether the installed version meets the requirement.
     """
 
     wanted: str
@@ -55,10 +55,10 @@ class Disk:
     """A file system that a night writes to.
 
     Attributes:
-        path: An existing folder on it.
+        path: An existing folder on the file system.
         holds: What is written there.
-        free: Bytes.
-        needed: Bytes of the files that a night writes a second time before it replaces them.
+        free: Free bytes.
+        needed: Bytes of files that a night writes to a copy before replacing them.
         unwritable: Folders that this user may not write to.
     """
 
@@ -74,7 +74,7 @@ class Night:
     """A run of the nightly.
 
     Attributes:
-        last_day: Last day that it was to complete.
+        last_day: Last day that the run was asked to complete.
     """
 
     status: str
@@ -99,7 +99,7 @@ def python(version: str, wanted: str, fits: bool, packages: Sequence[Package]) -
 
 
 def disk(of: Disk) -> Result:
-    """The room for what a night writes."""
+    """Free space and write access for a night."""
     place = f"{of.path} ({', '.join(of.holds)})"
     if of.unwritable:
         names = ", ".join(map(str, of.unwritable))
@@ -114,10 +114,10 @@ def disk(of: Disk) -> Result:
 
 
 def gpu(local: Sequence[str] | None, found: Sequence[str], vllm: str | None) -> Result:
-    """The GPU for models that vLLM runs on this machine.
+    """The GPU, if vLLM runs models on this machine.
 
     Args:
-        local: Judges and other models that vLLM runs here; None if the config can't be used.
+        local: Judges and other models that vLLM runs on this machine; None if the config can't be used.
         found: Names of the GPUs.
         vllm: The installed version; None if it is missing.
     """
@@ -133,7 +133,7 @@ def gpu(local: Sequence[str] | None, found: Sequence[str], vllm: str | None) -> 
 
 
 def vllm(local: Sequence[str] | None, installed: str | None) -> Result:
-    """vLLM, where a model needs it; see `gpu`."""
+    """vLLM, if a model needs it. For the arguments, see `gpu`."""
     if not local:
         need = _UNKNOWN if local is None else "no model of the config needs it"
         return Result("vllm", "ok", f"{installed or 'not installed'}; {need}")
@@ -147,8 +147,8 @@ def prefect(url: str | None, installed: str | None, failure: str | None) -> Resu
     """Prefect and its server.
 
     Args:
-        url: Of the server; None if none is configured, empty if Prefect is turned off.
-        failure: Why the server does not answer; None if it does, or is not asked.
+        url: URL of the server; None if none is configured, empty if Prefect is turned off.
+        failure: Why the server does not respond; None if it does or was not contacted.
     """
     if url == "":
         return Result("prefect", "ok", "turned off: PREFECT_API_URL is empty")
@@ -163,10 +163,10 @@ def prefect(url: str | None, installed: str | None, failure: str | None) -> Resu
 
 
 def clock(now: datetime, seen: Mapping[str, datetime]) -> Result:
-    """The clock, against times that are past: nights are days by this clock, in UTC.
+    """The clock, which must not be behind past events. It determines the day (UTC) of a night.
 
     Args:
-        seen: What happened when.
+        seen: Times of past events by description.
     """
     ahead = {what: at for what, at in seen.items() if at > now + DRIFT}
     if ahead:
@@ -181,8 +181,8 @@ def config(path: Path, recipes: Sequence[str], failure: str | None) -> Result:
     """The config and all files that it names.
 
     Args:
-        recipes: Each with its judges, in words.
-        failure: The error in it, with its remedy.
+        recipes: Descriptions of the recipes with their judges.
+        failure: The error in the config, with its remedy; None without error.
     """
     if failure:
         return Result("config", "problem", failure)
@@ -190,7 +190,7 @@ def config(path: Path, recipes: Sequence[str], failure: str | None) -> Result:
 
 
 def unchecked(name: str) -> Result:
-    """A check that needs a config that can't be read."""
+    """Result of a check that was skipped because the config can't be used."""
     return Result(name, "warning", "not checked: see config")
 
 
@@ -198,11 +198,13 @@ def source(name: str, day: str, seen: int, of_day: int, most: int, failure: str 
     """A source, and its traces of yesterday.
 
     Args:
-        seen: Traces, or rows that are none; `most` are looked at.
-        of_day: Those of yesterday among them.
-        failure: Why it can't be read.
+        day: The day to look for (yesterday).
+        seen: Number of rows read, including invalid ones, at most `most`.
+        of_day: Number of these traces that are of the day.
+        most: Largest number of rows to read.
+        failure: Why the source can't be read; None if it can.
     """
-    check = "" if name.startswith("in ") else f": leadline sources check {shlex.quote(name)}"  # a file of its own
+    check = "" if name.startswith("in ") else f": leadline sources check {shlex.quote(name)}"  # it has its own file
     if failure:
         return Result("source", "problem", f"{name}: {failure}", f"Correct it, then check it{check}")
     if of_day:
@@ -222,12 +224,12 @@ def lake(
     *,
     redacting: bool = False,
 ) -> Result:
-    """The lake, and who works on it.
+    """The lake and its locks.
 
     Args:
-        nights: That have traces.
-        holder: Who holds the lock that a night needs, and since when.
-        beside: Who works on it beside a night: a backfill, a backup.
+        nights: Number of nights with traces.
+        holder: Holder of the lock that a night needs, and the start time; None if the lock is free.
+        beside: Holders of other locks, such as a backfill or a backup.
         redacting: Whether a removal of texts is incomplete.
     """
     if holder:
@@ -249,8 +251,8 @@ def index(damaged: Sequence[tuple[Path, str]], number: int) -> Result:
     """The index of keys. A night detects most damage by itself and rebuilds the index.
 
     Args:
-        damaged: Files, and why they can't be read.
-        number: Of files.
+        damaged: Damaged files, and why they can't be read.
+        number: Number of files.
     """
     if damaged:
         text = "; ".join(f"{path} is damaged ({why})" for path, why in damaged)
@@ -263,8 +265,8 @@ def last_night(good: Night | None, latest: Night | None, now: datetime) -> Resul
     """The age of the last night that was completed.
 
     Args:
-        good: The latest that was completed.
-        latest: The latest of all.
+        good: The latest completed run; None if there is none.
+        latest: The latest run; None if there is none.
     """
     failed = ""
     if latest and latest != good:

@@ -1,4 +1,4 @@
-"""`leadline doctor`: one line per check, and what to do about each problem."""
+"""`leadline doctor`: one line per check, with a remedy for each problem."""
 
 from dataclasses import replace
 from datetime import UTC, datetime

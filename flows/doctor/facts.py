@@ -1,7 +1,7 @@
-"""The facts that the checks judge: what this machine has, what the config names, what the lake holds.
+"""Collect the facts for `checks.py`: about this machine, the config and the lake.
 
-Nothing is written and no model is loaded: of torch, vLLM and Prefect only the installed version is read. A fact that
-can't be found is a problem of its check alone.
+Nothing is written and no model is loaded. For torch, vLLM and Prefect, only the installed version is read. If a fact
+can't be found, only its own check fails.
 """
 
 import os
@@ -34,13 +34,13 @@ from tasks.store.key_index import damaged_indexes
 from tasks.store.lake import PENDING, Lake
 
 ENGINE = "vllm_offline"
-SEEN = 1_000  # traces of a source that are looked at
-WITHIN_S = 5  # seconds for Prefect's server, and for the GPU's driver
+SEEN = 1_000  # traces to read from a source
+WITHIN_S = 5  # timeout in seconds for Prefect's server and the GPU's driver
 
 
 @dataclass
 class Findings:
-    """Results so far.
+    """Collected results.
 
     Attributes:
         wrong_config: Whether the config can't be used.
@@ -50,7 +50,7 @@ class Findings:
     wrong_config: bool = False
 
     def add(self, name: str, check: Callable[[], Result]) -> None:
-        """Add a check; an error in it is a problem, and the other checks continue."""
+        """Run a check and add its result. An error becomes a problem, so that other checks can continue."""
         try:
             self.results.append(check())
         except LeadlineError as error:
@@ -60,15 +60,15 @@ class Findings:
 
 
 def unreadable(name: str, error: OSError) -> Result:
-    """The result of a check whose facts can't be had."""
+    """Result of a check whose facts can't be read."""
     return Result(name, "problem", f"can't be checked ({error})", "Grant access, or repair it.")
 
 
 def examine(path: Path, now: datetime) -> Findings:
-    """All checks in order.
+    """Run all checks in order.
 
     Args:
-        path: The nightly config.
+        path: The nightly config's file.
     """
     found = Findings()
     found.add("python", _python)
@@ -123,7 +123,7 @@ def _installed(package: str) -> str | None:
 
 
 def _config(path: Path, now: datetime) -> tuple[Nightly | None, tuple[Context, ...], LeadlineError | None]:
-    """The config, and the contexts of a night, with the first error in them."""
+    """Load the config and the contexts of a night; returns them with the first error."""
     settings = None
     try:
         settings = load_nightly(path)
@@ -134,7 +134,7 @@ def _config(path: Path, now: datetime) -> tuple[Nightly | None, tuple[Context, .
 
 
 def _local(contexts: Iterable[Context]) -> Iterator[str]:
-    """What vLLM runs on this machine."""
+    """Models that vLLM runs on this machine."""
     for ctx in contexts:
         yield from (f"judge {judge.name}" for judge in ctx.judges if judge.judge.engine == ENGINE)
         yield from (f"a model of {kind}" for s in ctx.scorers if s.engine == ENGINE for kind in s.kinds)
@@ -143,7 +143,7 @@ def _local(contexts: Iterable[Context]) -> Iterator[str]:
 
 
 def _gpus() -> list[str]:
-    """Names of the GPUs with their memory, by the driver's own tool: torch takes seconds to load."""
+    """Names and memory of the GPUs, from the driver's tool, because torch takes seconds to load."""
     tool = shutil.which("nvidia-smi")
     if tool is None:
         return []
@@ -159,7 +159,7 @@ def _prefect() -> Result:
     url, failure = configured_url(), None
     if url:
         try:
-            with urllib.request.urlopen(f"{url.rstrip('/')}/health", timeout=WITHIN_S):  # noqa: S310 - the user's own
+            with urllib.request.urlopen(f"{url.rstrip('/')}/health", timeout=WITHIN_S):  # noqa: S310 - the user's own URL
                 pass
         except (OSError, ValueError, HTTPException) as error:
             failure = str(getattr(error, "reason", error))
@@ -167,7 +167,7 @@ def _prefect() -> Result:
 
 
 def _seen(lake: Lake | None) -> Mapping[str, datetime]:
-    """Times that are past."""
+    """Times of past events, for the check of the clock."""
     installed = datetime.fromtimestamp((SHIPPED / CONFIG).stat().st_mtime, UTC)
     seen = {"Leadline's own files": installed}
     if runs := lake.parts(RUNS) if lake else []:
@@ -196,7 +196,7 @@ def _source(given: object, settings: Nightly, path: Path, now: datetime) -> Resu
     failure = None
     try:
         source = source_of(given, str(path), path.resolve().parent)  # type: ignore[arg-type]  # of the config
-        if source.files(day, day):  # without any, a night has nothing to read, which is no failure
+        if source.files(day, day):  # a night without files is not a failure
             found = sources.check(source, day, now.date(), SEEN, gates=settings.gates)
             seen, of_day = found.seen, found.of_day
     except LeadlineError as error:
@@ -219,7 +219,7 @@ def _index(lake: Lake) -> Result:
 
 
 def _nights(lake: Lake) -> tuple[Night | None, Night | None]:
-    """The latest run of the nightly that was completed, and the latest of all."""
+    """The latest completed nightly run, and the latest nightly run."""
     latest = None
     for part in reversed(lake.parts(RUNS)):
         row = part.read().to_pylist()[0]

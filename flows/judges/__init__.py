@@ -1,1 +1,1 @@
-"""Verbs on judges: their versions, a check of one, a backfill with another, training data for a smaller one."""
+"""Verbs on judges: versions, check, backfill, and distillation."""

@@ -1,4 +1,7 @@
-"""`leadline backfill`: past days under another judge or recipe, beside the nightly, newest first, within a budget."""
+"""`leadline backfill`: judge past days with another judge or recipe, newest first, within a budget.
+
+It can run at the same time as a nightly.
+"""
 
 import shutil
 import sys
@@ -55,12 +58,13 @@ from tasks.store.lake import Lake
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """What a backfill shows at its end.
+    """The result of a backfill.
 
     Attributes:
-        days: Of the range that have traces, newest first, each with what its stages did; empty for days that the budget
-            did not reach.
-        spent: What of the budget is spent, if it stopped before its end.
+        days: Days of the range that have traces, newest first, with the results of their stages. Days that the budget
+        did
+            not reach have no results.
+        spent: Which part of the budget is spent, if the budget stopped the backfill; else None.
     """
 
     ctx: Context
@@ -71,10 +75,10 @@ class Outcome:
 def load(
     config: Path, first: date, last: date, *, judge: Path | None, recipe: str | None, apps: Sequence[str], sample: float
 ) -> Context:
-    """The context of a backfill.
+    """Build the context of a backfill.
 
     Raises:
-        UsageError: Nothing to compute is named.
+        UsageError: The recipe or the judge is missing or ambiguous, or `sample` is out of range.
         ConfigError: A config file is wrong.
     """
     if not 0 < sample <= 1:
@@ -89,11 +93,11 @@ def load(
 
 
 def run(ctx: Context, runner: Runner, *, retry_failures: bool = False) -> Outcome:
-    """Complete the days of the range, newest first, on record in `runs`; publish at the end.
+    """Complete the days of the range, newest first, record the run in `runs`, and publish the results.
 
     Raises:
-        BusyError: Another backfill of this lake is under way.
-        LeadlineError: See the stages. What was stored stays, and the next run goes on from there.
+        BusyError: Another backfill of this lake is running.
+        LeadlineError: A stage failed. Stored results are kept, and the next run continues from them.
     """
     ctx = replace(ctx, progress=runner.progress())
     with locked(ctx.lake, f"backfill {ctx.first}..{ctx.last}"):
@@ -107,7 +111,7 @@ def run(ctx: Context, runner: Runner, *, retry_failures: bool = False) -> Outcom
 
 
 def _complete(ctx: Context, record: Run, *, retry_failures: bool) -> Outcome:
-    """Claims and pairs of the whole range, so that each model is loaded once; then day by day."""
+    """Compute claims and pairs of the whole range, so that models are loaded once, then the other stages by day."""
     with record.shared(ctx.extractor.gpus, [ctx]) as gpu:
         ahead = _Within(ctx, record, gpu)
         ahead.run(ctx, "claims", extract_claims)
@@ -122,16 +126,16 @@ def _complete(ctx: Context, record: Run, *, retry_failures: bool) -> Outcome:
 
 
 def _judged(within: "_Within", day: Day, *, retry_failures: bool) -> tuple[StageResult, ...]:
-    """Results of a day's stages, as far as the budget went."""
+    """Run the stages of a day, as far as the budget allows."""
     stages = _stages(day.ctx, retry_failures=retry_failures)
     return tuple(result for name, work, options in stages for result in within.run(day.ctx, name, work, **options))
 
 
 class _Within:
-    """Stages within a budget, on record; between two shards they give way to a run that wants the GPU.
+    """Runs stages within a budget. Between shards, they release the GPU if another run waits for it.
 
     Attributes:
-        spent: What of the budget was spent when a stage would have begun.
+        spent: Which part of the budget was spent before a stage could start; None if the budget sufficed so far.
     """
 
     def __init__(self, ctx: Context, record: Run, gpu: Shared) -> None:
@@ -140,7 +144,7 @@ class _Within:
         ctx.budget.wanted = gpu.wanted
 
     def run(self, ctx: Context, name: str, work: Stage, **options: object) -> list[StageResult]:
-        """A stage; after giving way it goes on, until it is complete or the budget is spent."""
+        """Run a stage until it is complete or the budget is spent, and resume it each time it has released the GPU."""
         done: list[StageResult] = []
         budget, begun = ctx.budget, True
         while begun and not self._over():
@@ -157,7 +161,7 @@ class _Within:
 
 
 def _stages(ctx: Context, *, retry_failures: bool) -> Iterator[tuple[str, Stage, dict[str, Any]]]:
-    """The stages of a day. Judge and grader stay loaded from one day to the next where no other model needs the GPU."""
+    """Stages of a day. Judge and grader stay loaded across days if no other model needs the GPU."""
     scorers, grader = any(s.gpus for s in ctx.scorers), ctx.grader.gpus if ctx.grader else 0
     only = len({member.judge.version for member in ctx.judges}) == 1 and not scorers and not grader
     alone = not grader or not (scorers or any(member.gpus for member in ctx.judges))
@@ -168,12 +172,12 @@ def _stages(ctx: Context, *, retry_failures: bool) -> Iterator[tuple[str, Stage,
     yield "relevance", score_relevance, {"retry_failures": retry_failures}
     if ctx.grader:
         yield grades.STAGE, grades.grade_answers, {"retry_failures": retry_failures, "keep": alone}
-    for name, work in SCORING[:2]:  # backfilled nights raise no alerts, and are corrected once at the end
+    for name, work in SCORING[:2]:  # backfills raise no alerts, and correct nights once at the end
         yield name, work, {}
 
 
 def _publish(ctx: Context, runner: Runner) -> None:
-    """Load and publish the warehouse, once the nightly is done with it."""
+    """Publish the warehouse, after waiting for the nightly to release the lake's lock."""
     main = replace(ctx, lake=Lake(ctx.config.lake))
     doing = f"backfill {ctx.first}..{ctx.last} (publishing)"
     try:
@@ -188,7 +192,7 @@ def _publish(ctx: Context, runner: Runner) -> None:
 
 
 def show(outcome: Outcome, form: str = "table", output: Path | None = None) -> None:
-    """Write what was done, day by day, and what is left."""
+    """Print what was done by day, and what is left."""
     ctx = outcome.ctx
     days = []
     for day, stages in outcome.days:

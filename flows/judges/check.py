@@ -1,4 +1,4 @@
-"""`leadline judges check`: ten known claims, before a night depends on a judge."""
+"""`leadline judges check`: test a judge on ten claims with known labels before using it."""
 
 import json
 import resource
@@ -20,12 +20,12 @@ from tasks.core.errors import LeadlineError
 from tasks.core.paths import suite_dir
 from tasks.core.types import OUTAGE, Request, Verdict
 
-PARSED = 0.9  # least share of replies with a verdict
-AGREED = 9  # of ten, half of them supported: who guesses gets there once in 93 times
+PARSED = 0.9  # smallest share of replies with a verdict
+AGREED = 9  # of ten claims, half of them supported; a judge that guesses reaches this once in 93 times
 
 
 def known_claims() -> list[tuple[str, Request]]:
-    """The label and the request of each known claim."""
+    """Label and request of each known claim."""
     lines = (suite_dir().parent / "check" / "claims.jsonl").read_text(encoding="utf-8").splitlines()
     rows = [json.loads(line) for line in lines]
     return [(row["label"], _request(row["passages"], row["claim"])) for row in rows]
@@ -37,7 +37,7 @@ def _request(passages: Sequence[str], claim: str) -> Request:
 
 
 def agrees(label: str, verdict: Verdict) -> bool:
-    """Whether a verdict has the claim as supported where it is, and as unsupported or contradicted where it is not."""
+    """Whether a verdict agrees with the label: supported, or else unsupported or contradicted."""
     if label == "supported":
         return verdict.label == "supported"
     return verdict.label in {"unsupported", "contradicted"}
@@ -94,6 +94,6 @@ def check(
 
 
 def _memory() -> float:
-    """Most memory that this process, or one that it started and that has ended, has held, in GiB."""
+    """Peak memory in GiB of this process or of any child process that has ended."""
     most = max(resource.getrusage(who).ru_maxrss for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN))
     return most / 2 ** (30 if sys.platform == "darwin" else 20)

@@ -1,4 +1,4 @@
-"""`leadline distill`: verdicts of a strong judge as training data for a smaller model."""
+"""`leadline distill`: export verdicts of a strong judge as training data for a smaller model."""
 
 import shlex
 from collections.abc import Mapping, Sequence
@@ -47,7 +47,7 @@ def _show(card: Mapping[str, Any], teacher: Known, out: Path) -> None:
 
 
 def _warn_of(teacher: Known, apps: Sequence[Trust]) -> None:
-    """Say where people have not checked the teacher, or found it poor: a student learns its mistakes."""
+    """Warn if people have not checked the teacher or found it poor, since a student learns its mistakes."""
     if not apps:
         note(f"{teacher.name} was never checked against people's labels. Its student learns its mistakes.")
     for its in apps:
@@ -56,10 +56,10 @@ def _warn_of(teacher: Known, apps: Sequence[Trust]) -> None:
 
 
 def _student(config: Path, judge: str, file: Path | None, *, grades: bool) -> tuple[Llm | llm.Llm, Student]:
-    """The student, by a file; by default the teacher's own.
+    """Load the student from a file; by default, the teacher's own file.
 
     Args:
-        grades: What is to be learned; verdicts otherwise.
+        grades: Whether the student learns grades; otherwise it learns verdicts.
     """
     if file is None and not judge.endswith(FILES):
         raise UsageError(
@@ -80,7 +80,7 @@ def _student(config: Path, judge: str, file: Path | None, *, grades: bool) -> tu
 
 
 def _command(config: Path, judge: str, student: Path | None, wanted: Wanted, shares: Shares) -> str:
-    """The command that makes the same set again, but for where it goes."""
+    """The command that creates the same training set again, without the output folder."""
     words: list[object] = ["leadline", "distill", "--config", config, "--judge", judge]
     options: list[tuple[str, object]] = [
         ("--student", student),

@@ -1,4 +1,4 @@
-"""`leadline judges`: which judges there are, how two versions differ, and which of them counts."""
+"""`leadline judges`: list and compare versions of judges, and promote or retire them."""
 
 import json
 from collections import defaultdict
@@ -40,7 +40,7 @@ FILES: tuple[Kind, ...] = ("judges", "graders")
 
 @dataclass(frozen=True, slots=True)
 class Known:
-    """A judge that has judged, or one of a file.
+    """A judge or grader from the lake or from a file.
 
     Attributes:
         definition: Everything that is hashed into the version.
@@ -53,17 +53,17 @@ class Known:
 
 
 def of_lake(lake: Lake) -> list[Known]:
-    """The judges of the lake by name, those first that judged last."""
+    """Judges in the lake, sorted by name and version."""
     rows = [row for part in lake.parts(JUDGES) for row in part.read().to_pylist()]
     found = [Known(r["name"], r["kind"], r["judge_version"], json.loads(r["definition"])) for r in rows]
     return sorted(found, key=lambda k: (k.name, k.version))
 
 
 def find(config: Path, judge: str) -> Known:
-    """A judge or grader by its file, its name or the beginning of its version.
+    """Find a judge or grader by its file, its name or the beginning of its version.
 
     Raises:
-        UsageError: None is meant, or several may be.
+        UsageError: No judge matches, or several do.
     """
     if is_path(judge):
         return _of_file(Path(judge))
@@ -92,7 +92,7 @@ def _of_file(path: Path) -> Known:
 
 
 def trusted(lake: Lake) -> Mapping[str, list[Trust]]:
-    """How far people agree with each judge, by version, on each app's claims by the latest night with labels."""
+    """Trust in each judge by version: agreement with people on each app's claims, by the latest night with labels."""
     rows = lake.frame(NIGHTLY_TRUST).filter(pl.col("n_labels") > 0).sort("date")
     found: defaultdict[str, list[Trust]] = defaultdict(list)
     for row in rows.unique(["judge_version", "app"], keep="last").sort("app").iter_rows(named=True):
@@ -101,7 +101,7 @@ def trusted(lake: Lake) -> Mapping[str, list[Trust]]:
 
 
 def differences(a: Mapping[str, Any], b: Mapping[str, Any]) -> Iterator[tuple[str, str, str]]:
-    """Fields in which two definitions differ, by dotted path, with both values; what one lacks is empty."""
+    """Yield the fields in which two definitions differ: dotted path and both values. Missing values are empty."""
     one, other = dict(_flat(a)), dict(_flat(b))
     for field in sorted({*one, *other}):
         if one.get(field) != other.get(field):
@@ -121,7 +121,7 @@ def _shown(value: object) -> str:
 
 
 def _uses(log: Sequence[Promotion], known: Known) -> Iterator[str]:
-    """What a judge counts for from its promotions, today."""
+    """Describe the recipes and apps that a judge was promoted for, including promotions for future nights."""
     for recipe in sorted({p.recipe_name for p in log if p.recipe_name}):
         for app, p in sorted(promotions.counting(log, recipe, date.max).items(), key=str):
             if p.judge_version == known.version:
@@ -129,7 +129,7 @@ def _uses(log: Sequence[Promotion], known: Known) -> Iterator[str]:
 
 
 def _passed(settings: Nightly, lake: Lake) -> dict[str, str]:
-    """Overall pass rates on the suite that a promotion goes by, by version."""
+    """Overall pass rates on the suite required for promotions, by version."""
     if not lake.parts(METAEVAL):
         return {}
     suite = requirements.suite_of(settings.promotion)
@@ -138,7 +138,7 @@ def _passed(settings: Nightly, lake: Lake) -> dict[str, str]:
 
 
 def _named(config: Nightly, path: Path, log: Sequence[Promotion], known: Known) -> list[str]:
-    """Recipes that a run over last night or tonight takes a judge or grader for, as a shadow too."""
+    """Recipes for which a run over yesterday or today uses a judge or grader, including shadows."""
     today = promotions.now().date()
     opened: dict[Path, Judge] = {}
 
@@ -158,7 +158,7 @@ def _nights(lake: Lake, recipe: Mapping[str, Any], name: str, judge_version: str
 
 
 def _write(lake: Lake, warehouse: Path, memory_limit: str, made: Sequence[Promotion]) -> None:
-    """Write decisions down and publish them, so that they can be queried."""
+    """Store promotions and publish them in the warehouse."""
     with locked(lake, "judges"):
         for promotion in made:
             promotions.add(lake, promotion)
@@ -213,7 +213,7 @@ def list_(form: Form = "table", output: Output = None, config: Config = CONFIG) 
 
 
 def _cell(row: Mapping[str, Any], column: str) -> str:
-    """A value of the list; a grader gives no verdicts for people to check."""
+    """Format a value of the list. Graders have no verdicts that people could check."""
     value = row[column]
     if isinstance(value, int):
         return f"{value:,}" if value else ""

@@ -1,1 +1,1 @@
-"""Verbs on the lake as a whole: backup, checks, the warehouse, SQL, and the removal of texts."""
+"""Verbs on the whole lake: backup, checks, the warehouse, SQL, and removal of texts."""

@@ -1,4 +1,4 @@
-"""`leadline backup` and `leadline restore`: copy what no run can recompute, and fill an empty lake with it."""
+"""`leadline backup` and `leadline restore`: copy what no run can recompute, and restore an empty lake from the copy."""
 
 from collections.abc import Callable
 from datetime import UTC, date, datetime
@@ -80,10 +80,10 @@ def restore(
 
 
 def _made_again(lake: Lake, config: Path, *, without_paid: bool) -> Callable[[Table, Part], bool]:
-    """Whether a nightly run of this config makes a part again, and equal.
+    """Return a function that tells whether a nightly run of this config would recompute a part identically.
 
-    So it is where the config's recipe counts for all applications of the day, and no text of the day is redacted: what
-    earlier recipes and backfills made is kept, and so is what was made of texts that are gone.
+    It would if the config's recipe counts for all applications of the day and no text of the day is redacted. Results
+    of earlier recipes, of backfills and of redacted texts can't be recomputed, so the backup includes them.
     """
     traces = lake.parts(TRACES)
     redacted = {part.date for part in traces if part.inputs()}

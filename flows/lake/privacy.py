@@ -1,6 +1,6 @@
-"""`leadline retention` and `leadline forget`: texts leave the lake, the warehouse and the report; numbers stay.
+"""`leadline retention` and `leadline forget`: remove texts from the lake, the warehouse and the report; keep numbers.
 
-Source files and files that were made with `--output` stay as they are, and a backup does until the next one is made.
+Source files and files written with `--output` are not changed. A backup keeps the texts until the next backup.
 """
 
 import tempfile
@@ -33,15 +33,16 @@ RETENTION, FORGET = "retention", "forget"
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """What a run shows at its end.
+    """The result of a run.
 
     Attributes:
-        stages: What lost its text in this run.
-        nights: Whose texts these were, and what of them a killed run had left.
-        unknown: Requested ids of traces that are not here.
-        unwritten: Those of the nights that have no page any more: no recipe of the config, by a judge that can still be
-            used, counts for them.
-        earlier: Ids of traces in requests that an earlier run did not complete.
+        stages: Results of the stages, which count the redacted rows.
+        nights: Nights with removed texts, including nights that a killed run left incomplete.
+        unknown: Requested trace ids that the lake does not have.
+        unwritten: Nights whose pages were removed and could not be written again, because no usable recipe of the
+        config
+            counts for them.
+        earlier: Trace ids from requests that an earlier run did not complete.
     """
 
     stages: tuple[StageResult, ...]
@@ -52,20 +53,20 @@ class Outcome:
 
 
 def run(config: Path, trace_ids: Sequence[str] = (), reason: str | None = None) -> Outcome:
-    """Remove what is due by age, or, where ids are given, the texts of these traces alone; on record in `runs`.
+    """Remove texts that are due by age or, if ids are given, only the texts of these traces. Record the run in `runs`.
 
-    Either completes open requests by id.
+    Both also complete open requests by id.
 
     Raises:
-        BusyError: Another run works on the lake: no text may be read while it goes.
-        LeadlineError: A file can't be written. The next run completes what this one began.
+        BusyError: Another run uses the lake. No run may read texts during the removal.
+        LeadlineError: A file can't be written. The next run completes the removal.
     """
     settings = load_nightly(config)
     lake = Lake(settings.lake)
     now = datetime.now(UTC)
     name = FORGET if trace_ids else RETENTION
     with locked_whole(lake, name):
-        stage.request(lake, trace_ids, reason, now)  # from here on they don't come back, whatever happens
+        stage.request(lake, trace_ids, reason, now)  # from here on, these traces are refused if they arrive again
         what = _due(lake, settings, trace_ids, now)
         with on_record(name, build_contexts(config, now.date(), now.date())) as record:
             for result in stage.redact(lake, what, now):
@@ -81,7 +82,7 @@ def run(config: Path, trace_ids: Sequence[str] = (), reason: str | None = None) 
 
 
 def _due(lake: Lake, settings: Nightly, trace_ids: Sequence[str], now: datetime) -> stage.Due:
-    """What a run removes: a request for single traces leaves what is too old, since it can't be restored."""
+    """What a run removes. With trace ids, texts that are due by age are kept, since a removal can't be undone."""
     none = Retention(refused_days=None)
     return stage.due(lake, none if trace_ids else settings.retention, now.date())
 
@@ -91,7 +92,7 @@ def _earlier(what: stage.Due, trace_ids: Sequence[str]) -> tuple[str, ...]:
 
 
 def _make_again(config: Path, main: Context, nights: Sequence[date]) -> None:
-    """Warehouse and pages without the texts. A DuckDB file keeps the bytes of deleted rows: it is made anew."""
+    """Rebuild warehouse and pages without the texts. A new warehouse is needed because DuckDB keeps deleted bytes."""
     stage.drop_pages(main.config.report.dir, nights)
     warehouse = warehouse_of(main)
     warehouse.load(rebuild=True)
@@ -99,7 +100,7 @@ def _make_again(config: Path, main: Context, nights: Sequence[date]) -> None:
     if nights:
         contexts = build_contexts(
             config, min(nights), max(nights), skip_unusable=True
-        )  # a judge that is gone keeps no text
+        )  # missing judges must not prevent the removal
         if counted := [ctx for ctx in contexts if not ctx.shadow]:
             write_reports(counted[0], others=counted[1:])
 
@@ -109,10 +110,11 @@ class Preview:
     """What a run would remove.
 
     Attributes:
-        tables: By name: rows that would lose their text, and the days that they are of; None where it has no days.
-        nights: Whose pages would be removed, and written again as far as the config's recipes cover them.
-        known: Requested ids of traces that are here.
-        earlier: Ids of traces in requests that an earlier run did not complete.
+        tables: By table name, the number of rows that would lose their text, and their days (None for tables without
+            days).
+        nights: Nights whose pages would be removed, and written again if the config's recipes cover them.
+        known: Requested trace ids that the lake has.
+        earlier: Trace ids from requests that an earlier run did not complete.
     """
 
     tables: Mapping[str, tuple[int, Sequence[date] | None]]
@@ -122,7 +124,7 @@ class Preview:
 
 
 def preview(config: Path, trace_ids: Sequence[str] = ()) -> Preview:
-    """What `run` would remove, by the same code over an overlay that is thrown away; the lake is not changed."""
+    """Determine what `run` would remove, by running the same code on a temporary overlay of the lake."""
     settings, now = load_nightly(config), datetime.now(UTC)
     with tempfile.TemporaryDirectory(prefix="leadline-dry-run-") as overlay:
         lake = Lake(settings.lake, Path(overlay))
@@ -139,7 +141,7 @@ def preview(config: Path, trace_ids: Sequence[str] = ()) -> Preview:
 
 
 def _days(lake: Lake, tables: Sequence[Table]) -> list[date] | None:
-    """Days of what was written; None where the tables are not cut by days."""
+    """Days of the written parts; None if the tables are not partitioned by day."""
     dated = [t for t in tables if "date" in t.partition]
     return sorted({p.date for t in dated for p in lake.parts(t)}) if dated else None
 
@@ -163,14 +165,14 @@ def _show_earlier(trace_ids: Sequence[str]) -> None:
 
 
 def _range(days: Sequence[date]) -> str:
-    """Days in words: each of a few, else how many and from when to when."""
+    """Describe days: list a few days, or else give number and range."""
     if len(days) <= 3:
         return ", ".join(map(str, days))
     return f"{len(days)} days, {days[0]} to {days[-1]}"
 
 
 def show(outcome: Outcome) -> None:
-    """Print what was removed, and what a person has to see to."""
+    """Print what was removed, and what the user still has to do."""
     n = {s.stage: s.computed for s in outcome.stages}
     print_lines(
         f"Texts removed of {n['texts']:,} traces and {n['claims']:,} claims; {n['explanations']:,} explanations and "

@@ -31,9 +31,9 @@ from tasks.review.files import FORMULAS
 from tasks.store.lake import Lake
 from tasks.store.warehouse import Warehouse, query
 
-SHEET_ROWS, CELL = 1_048_576, 32_767  # of a workbook: rows of a sheet, and characters of a cell
+SHEET_ROWS, CELL = 1_048_576, 32_767  # limits of Excel: rows per sheet, characters per cell
 FORMULA = f"^([{re.escape(FORMULAS)}])"
-# Characters that steer a terminal or turn its text around.
+# Control characters of terminals, and characters that change the direction of text.
 _STEERING = [*range(9), *range(11, 32), *range(127, 160), *range(0x202A, 0x202F), *range(0x2066, 0x206A)]
 UNSEEN = dict.fromkeys(_STEERING, "\ufffd")
 
@@ -62,9 +62,9 @@ def _csv(rows: pa.Table) -> bytes:
 
 
 def _xlsx(rows: pa.Table) -> bytes:
-    """A workbook of one sheet. No text becomes a formula or a link."""
+    """Write a workbook with one sheet. Texts never become formulas or links."""
     try:
-        import xlsxwriter  # noqa: PLC0415 - an extra
+        import xlsxwriter  # noqa: PLC0415 - an optional dependency
     except ImportError:
         remedy = "Install it with `pip install 'leadline[excel]'`, or use --format csv"
         raise UsageError(f"--format xlsx: the package xlsxwriter is not installed. {remedy}.") from None
@@ -72,7 +72,7 @@ def _xlsx(rows: pa.Table) -> bytes:
         raise UsageError(f"--format xlsx: a sheet holds {SHEET_ROWS - 1:,} rows, these are {rows.num_rows:,}. Use csv.")
     seen: Counter[str] = Counter()
     names = []
-    for name in rows.column_names:  # a sheet's table has each once, whatever its case
+    for name in rows.column_names:  # column names of a sheet's table must be unique, ignoring case
         seen[name.casefold()] += 1
         names.append(name if seen[name.casefold()] == 1 else f"{name}_{seen[name.casefold()]}")
     flat = pl.DataFrame(_flat(rows).rename_columns(names)).fill_nan(None)
@@ -88,7 +88,7 @@ def _xlsx(rows: pa.Table) -> bytes:
 
 
 def _flat(rows: pa.Table) -> pa.Table:
-    """For spreadsheets: all but numbers, days and booleans as text; a quote before text that would compute."""
+    """Convert for spreadsheets: numbers, days and booleans stay, the rest becomes text. Guard formulas with a quote."""
     for i, column in enumerate(rows.schema):
         if not any(holds(column.type) for holds in PLAIN):
             text = [None if v is None else _text(v) for v in rows[i].to_pylist()]
@@ -99,7 +99,7 @@ def _flat(rows: pa.Table) -> pa.Table:
 
 
 def _text(value: object) -> str:
-    """A value as text: nested ones as JSON, bytes in hexadecimal digits."""
+    """Format a value as text: nested values as JSON, bytes as hexadecimal digits."""
     if isinstance(value, list | dict):
         return json.dumps(value, ensure_ascii=False, default=str)
     return value.hex() if isinstance(value, bytes) else str(value)
@@ -113,7 +113,7 @@ MAKERS: dict[str, Callable[[pa.Table], bytes]] = {"csv": _csv, "parquet": _parqu
 
 
 def as_table(rows: pa.Table) -> Table:
-    """Rows for a terminal; texts are shown as they are, never as markup."""
+    """Make a table for the terminal. Texts are never interpreted as markup."""
     table = Table(show_edge=False, header_style="bold")
     for field in rows.schema:
         number = pa.types.is_integer(field.type) or pa.types.is_floating(field.type)
@@ -150,7 +150,7 @@ def sql(
     rows = query(settings.warehouse, _statement(statement, file), None if any_file else settings.lake)
 
     def draw(out: Console) -> None:
-        out.print(as_table(rows), width=Console().width if output is None else None)  # texts fold
+        out.print(as_table(rows), width=Console().width if output is None else None)  # long texts wrap
 
     makers = {name: partial(make, rows) for name, make in MAKERS.items()}
     emit(form, output, draw, rows.to_pylist() if form == "json" else (), makers)

@@ -1,1 +1,1 @@
-"""`leadline nightly`: completes a night. Its stages are in `run.py`, its tables in `summary.py`."""
+"""`leadline nightly`: complete a night. The stages are in `run.py`, the printed tables in `summary.py`."""

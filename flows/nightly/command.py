@@ -1,4 +1,4 @@
-"""The options of `leadline nightly`. Libraries load while Prefect's temporary server starts."""
+"""The options of `leadline nightly`. Libraries are imported while Prefect's temporary server starts."""
 
 import sys
 from collections.abc import Collection
@@ -31,7 +31,7 @@ FAIL_ON = "End a completed run with exit code 5 if an alert fired on its days, o
 
 
 class Finding(StrEnum):
-    """What a completed run can fail on."""
+    """Findings on which a completed run can fail."""
 
     ALERT = "alert"
     REFUSED = "refused"
@@ -83,7 +83,7 @@ def command(
 
 
 def check(outcome: "Outcome", fail_on: Collection[Finding]) -> None:
-    """Fail if a completed run found what the caller named.
+    """Raise an error if a completed run has one of the given findings.
 
     Raises:
         FoundError: An alert fired on the run's days, or rows were refused.

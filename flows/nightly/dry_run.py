@@ -1,7 +1,7 @@
-"""`leadline nightly --dry-run`: what is missing, per stage, without changing anything.
+"""`leadline nightly --dry-run`: show what each stage would compute, without changing anything.
 
-The cheap stages (ingest, claims, pairs) really run, but into a temporary directory that lies over the lake and is
-thrown away; so what is counted is what the same code would compute.
+The cheap stages (ingest, claims, pairs) really run, but write to a temporary overlay of the lake. So the counts come
+from the same code as a real run.
 """
 
 import tempfile
@@ -27,10 +27,10 @@ from tasks.store.lake import Lake
 
 @dataclass(frozen=True, slots=True)
 class Missing:
-    """Rows that a run would compute, for all its recipes together.
+    """Rows that a run would compute, summed over its recipes.
 
     Attributes:
-        notes: What ingest would note.
+        notes: Notes of ingest.
         refused: Rows that ingest would refuse.
     """
 
@@ -48,8 +48,8 @@ def measure(config: Path, first: date, last: date) -> Missing:
     """Count what a run over these days would compute.
 
     Raises:
-        DataError: So many rows would be refused that the run would stop; the first of them are printed.
-        LeadlineError: See the stages.
+        DataError: So many rows would be refused that the run would stop. The first of them are printed.
+        LeadlineError: A stage failed.
     """
     with tempfile.TemporaryDirectory(prefix="leadline-dry-run-") as overlay:
         contexts = build_contexts(config, first, last, overlay=Path(overlay))
@@ -70,7 +70,7 @@ def measure(config: Path, first: date, last: date) -> Missing:
 
 
 def show(missing: Missing, form: str = "table", output: Path | None = None) -> None:
-    """Write what is missing."""
+    """Print what is missing."""
     emit(form, output, partial(_draw, missing), [missing])
 
 
@@ -103,7 +103,7 @@ def _draw(missing: Missing, out: Console) -> None:
 
 
 def _cost(judging: JudgeEstimate, judges: int) -> str:
-    """What judging takes, in a sentence."""
+    """Describe the estimated cost of judging in a sentence."""
     whose = f"Judging by {judging.judge}" if judges > 1 else "Judging"
     time = "no measured rate yet" if judging.minutes is None else f"about {judging.minutes:.1f} minutes"
     gpus = f", {judging.gpu_minutes:.1f} GPU minutes" if judging.gpu_minutes else ""

@@ -29,12 +29,12 @@ from tasks.scoring.grace import score_grace
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """What a run shows at its end.
+    """The result of a run.
 
     Attributes:
-        recipes: Each recipe of the run, with one row per app and generator (`sql/report/summary.sql`).
-        alerts: Those of the run's days, with the recipe's name; raised or ended on these days.
-        nights: What the report keeps of the last night, by recipe; None without a page.
+        recipes: Recipes of the run, with one row per app and generator (`sql/report/summary.sql`).
+        alerts: Alerts that fired or ended on the run's days, with the recipe's name.
+        nights: The report's summary of the last night, by recipe; None without a page.
     """
 
     stages: tuple[StageResult, ...]
@@ -45,10 +45,10 @@ class Outcome:
 
 
 def run(contexts: Sequence[Context], runner: Runner, *, retry_failures: bool = False) -> Outcome:
-    """Run the stages in order under the lake's lock, on record in `runs` however they end.
+    """Run the stages in order under the lake's lock, and record the run in `runs` even if it fails.
 
     Raises:
-        LeadlineError: See the stages. What was stored stays, and the next run goes on from there.
+        LeadlineError: A stage failed. Stored results are kept, and the next run continues from them.
     """
     progress = runner.progress()
     contexts = [replace(ctx, progress=progress) for ctx in contexts]
@@ -75,7 +75,7 @@ def run(contexts: Sequence[Context], runner: Runner, *, retry_failures: bool = F
 
 
 def _write_metrics(ctx: Context) -> StageResult | None:
-    """Write the metrics that the config wants; the night is complete without them too."""
+    """Write the configured Prometheus metrics. A failure does not fail the night."""
     if ctx.config.report.prometheus is None:
         return None
     from tasks.publish.prometheus import write_metrics  # noqa: PLC0415 - seldom needed
@@ -88,10 +88,10 @@ def _write_metrics(ctx: Context) -> StageResult | None:
 
 
 def _written_back(contexts: Sequence[Context], runner: Runner) -> StageResult | None:
-    """The scores that went back to stores; None where no source wants any: such a night loads no client of a store."""
+    """Write scores back to stores. None if no source asks for it; then no client of a store is imported."""
     if not any(source.write_back for source in contexts[0].sources):
         return None
-    from flows.sources import write_back  # noqa: PLC0415 - with the clients of all stores
+    from flows.sources import write_back  # noqa: PLC0415 - imports the clients of all stores
 
     return write_back.after_night(contexts, runner)
 
@@ -101,7 +101,7 @@ class Step:
     """A stage of a recipe.
 
     Attributes:
-        gpus: That its model holds while it runs, and until the next step with as many.
+        gpus: Number of GPUs that the model uses. Consecutive steps with the same number share the slot.
     """
 
     ctx: Context
@@ -112,9 +112,9 @@ class Step:
 
 
 def steps_of(contexts: Sequence[Context], *, retry_failures: bool) -> Iterator[Step]:
-    """The stages in order: each for recipe after recipe.
+    """Yield the stages in order; each stage runs for all recipes before the next stage starts.
 
-    Stage goes before recipe, so that the models of one stage are gone before those of the next are loaded.
+    So the models of one stage are freed before those of the next stage are loaded.
     """
     main, several = contexts[0], len(contexts) > 1
 
@@ -154,7 +154,7 @@ SCORING: tuple[tuple[str, Stage], ...] = (
 
 
 def judging(ctx: Context, judge: CascadeJudge) -> list[tuple[str, Stage]]:
-    """The stages of one judge of the recipe: single pairs, and joint pairs where the recipe has them."""
+    """The stages of one judge: single pairs and, except for method `citations`, joint pairs."""
     passes: list[tuple[str, Stage]] = [
         (verdicts.SINGLE, verdicts.judge_pairs),
         (verdicts.JOINT, verdicts.judge_joint_pairs),
@@ -165,5 +165,5 @@ def judging(ctx: Context, judge: CascadeJudge) -> list[tuple[str, Stage]]:
 
 
 def _counted(contexts: Sequence[Context]) -> list[Context]:
-    """Those whose numbers count; shadows stand beside them in the tables only."""
+    """Contexts without shadows, whose results are only in tables."""
     return [ctx for ctx in contexts if not ctx.shadow]

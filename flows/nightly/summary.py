@@ -1,4 +1,4 @@
-"""What `leadline nightly` prints at its end: a row per app and generator, the run's cost, the report's place."""
+"""The final output of `leadline nightly`: a row per app and generator, the run's cost, and the report's path."""
 
 from functools import partial
 from pathlib import Path
@@ -39,7 +39,7 @@ CITATION_LEGEND = (
 
 
 def show(outcome: Outcome, form: str = "table", output: Path | None = None) -> None:
-    """Write the run's result."""
+    """Print the run's result."""
     emit(form, output, partial(_draw, outcome), [_as_json(outcome)])
 
 
@@ -82,12 +82,12 @@ def _draw(outcome: Outcome, console: Console) -> None:
 
 
 def _show_nights(outcome: Outcome, console: Console) -> None:
-    """What the last night opens with; the alerts of other nights before it."""
+    """Print the alerts of earlier nights, then the opening lines of the last night."""
     several = len(outcome.recipes) > 1
     opened = {night["date"] for night in outcome.nights if night}
     for name, alert in outcome.alerts:
         if str(alert["date"]) in opened or str(alert["recovered_on"]) in opened:
-            continue  # it stands below
+            continue  # included in the opening lines below
         what = "returned" if alert["status"] == "recovered" else "alert"
         layer = f", likely layer {alert['layer']}" if alert["layer"] else ""
         of = f", recipe {escape(name)}" if several else ""
@@ -120,7 +120,7 @@ def _as_json(outcome: Outcome) -> dict[str, Any]:
 
 
 def tokens(stage: StageResult) -> str:
-    """What models read in a stage; what a cache spared them and what they wrote, where they write."""
+    """Format the tokens of a stage: read and, for models that write, from the cache and written."""
     counts = [stage.tokens_in, stage.tokens_cached, stage.tokens_out]
     return " / ".join(f"{n:,}" for n in (counts if any(counts[1:]) else counts[:1]))
 

@@ -1,1 +1,1 @@
-"""`leadline review`: people's labels in, claims to label out, and how far people agree."""
+"""`leadline review`: export claims to label, import people's labels, and measure agreement."""

@@ -1,4 +1,4 @@
-"""`leadline review agreement`: how much people have labeled, how far they agree, and what they disagree on."""
+"""`leadline review agreement`: number of labels, agreement of reviewers, and open disputes."""
 
 from dataclasses import asdict
 from functools import partial
@@ -13,7 +13,7 @@ from tasks.review.agreement import Found, reviewers_agreement
 from tasks.review.export import Scope, scope_of
 from tasks.store.warehouse import reading
 
-MOST_SHOWN = 10  # open disputes
+MOST_SHOWN = 10  # open disputes to list
 
 
 def _draw(recipe: str, found: Found, option: str, out: Console) -> None:
@@ -63,7 +63,7 @@ def command(
     with reading(nightly.warehouse) as reader:
         if recipe:
             scopes = {recipe: scope_of(reader, recipe, app, *days)}
-        else:  # one of them may have no scores yet
+        else:  # a recipe may have no scores yet
             names = [chosen.recipe.name for chosen in recipes_of(nightly, config)]
             scopes = {name: Scope(name, None, app, *days) for name in names}
         found = {name: reviewers_agreement(reader, scope) for name, scope in scopes.items()}

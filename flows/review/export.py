@@ -1,4 +1,4 @@
-"""`leadline review export`: claims for people to label, out of the published warehouse; nothing is locked."""
+"""`leadline review export`: write claims from the published warehouse for people to label. Needs no lock."""
 
 from pathlib import Path
 from typing import Annotated

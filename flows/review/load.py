@@ -1,4 +1,4 @@
-"""`leadline review import`: people's labels into the lake, and what rests on them brought up to date."""
+"""`leadline review import`: import people's labels into the lake, and update the results that depend on them."""
 
 from datetime import date
 from pathlib import Path

@@ -1,1 +1,1 @@
-"""How a verb runs: Prefect tasks, retries, the GPU slot, progress, the temporary server."""
+"""Running verbs: Prefect tasks, retries, the GPU slot, progress, and the temporary server."""

@@ -1,8 +1,9 @@
-"""One slot for the GPU, so that runs side by side don't load two models onto it.
+"""One slot for the GPU, so that concurrent runs don't load two models at the same time.
 
-A run that wants the slot takes the turn first, and gives it back once it has the slot. Otherwise a run that gives the
-slot back and takes it again at once would keep others waiting forever. With Prefect, slot and turn are its concurrency
-limits (`flows/runtime/prefect.py`; docs/operations.md sets them up); without, they are lock files in the lake.
+A run that wants the slot first acquires the turn, and releases the turn once it has the slot. Without the turn, a run
+that releases the slot and acquires it again at once could keep others waiting forever. With Prefect, slot and turn are
+concurrency limits (`flows/runtime/prefect.py`; docs/operations.md explains the setup). Without Prefect, they are lock
+files in the lake.
 """
 
 from collections.abc import Callable, Iterable, Iterator
@@ -16,27 +17,27 @@ SLOT, TURN = "leadline-gpu", "leadline-gpu-turn"
 
 
 class Closing(Protocol):
-    """A context, a judge or a grader: what holds models."""
+    """An owner of models: a context, a judge or a grader."""
 
     def close(self) -> None:
-        """Free them."""
+        """Free the models."""
 
 
 class Slots(Protocol):
-    """Rights that one run has at a time."""
+    """Named rights, each held by at most one run at a time."""
 
     def take(self, name: str) -> AbstractContextManager[object]:
-        """Hold a right, waiting for it."""
+        """Wait for a right and hold it."""
 
     def holders(self, name: str) -> float:
-        """How many runs hold it."""
+        """Number of runs that hold a right."""
 
     def waiting(self) -> None:
-        """Say that another run has the GPU."""
+        """Report that another run has the GPU."""
 
 
 class FileSlots:
-    """Rights as lock files of a lake; the system frees them when their process ends."""
+    """Rights as lock files in a lake. The operating system releases them when the process ends."""
 
     def __init__(self, lake: Path) -> None:
         self._lake = lake
@@ -54,18 +55,18 @@ class FileSlots:
             return 1
 
     def waiting(self) -> None:
-        """Nobody reads a log here."""
+        """Do nothing, since there is no log."""
 
 
 @contextmanager
 def slot(gpus: int, contexts: Iterable[Closing], slots: Callable[[], Slots]) -> Iterator[None]:
-    """Hold the slot while the block runs, waiting for it if need be; where no GPU is used, do nothing.
+    """Wait for the slot and hold it while the block runs. Do nothing if the block uses no GPU.
 
     Args:
-        gpus: GPUs that the block's models hold. One slot stands for all GPUs of the machine: an engine takes the first
-            ones, whoever else uses them.
-        contexts: Owners of models, which are freed before the slot is given back.
-        slots: Makes the slots; called only where a GPU is used.
+        gpus: Number of GPUs that the block's models use. One slot covers all GPUs of the machine, because every engine
+            uses the first GPUs.
+        contexts: Owners of models, which are freed before the slot is released.
+        slots: Creates the slots; called only if a GPU is used.
     """
     with ExitStack() as held:
         if gpus:
@@ -80,7 +81,7 @@ def slot(gpus: int, contexts: Iterable[Closing], slots: Callable[[], Slots]) -> 
 
 
 class Shared:
-    """The slot for a long run, which gives way to others; a context manager around all that uses the GPU.
+    """The slot for a long run that lets others run in between. A context manager around all use of the GPU.
 
     Args: see `slot`.
     """
@@ -101,6 +102,6 @@ class Shared:
         return bool(self._gpus) and self._slots().holders(TURN) > 0
 
     def give_way(self) -> None:
-        """Free the models, give the slot back, and take it again after the run that waits for it."""
+        """Free the models, release the slot, and acquire it again after the waiting run."""
         self._held.close()
         self._held.enter_context(slot(self._gpus, self._contexts, self._slots))

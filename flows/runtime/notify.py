@@ -1,7 +1,7 @@
-"""Sends a message to where an environment variable or a file says, through Apprise: Slack, e-mail, webhooks and others.
+"""Send messages through Apprise (Slack, e-mail, webhooks and others) to URLs from an environment variable or a file.
 
-URLs hold secrets: they are read when a message is sent, and stand in no message, log or error. Left out: the text,
-and when (`flows/alerts.py`).
+URLs contain secrets: they are read only when a message is sent, and never included in messages, logs or errors. Left
+out: the text and the time of messages (`flows/alerts.py`).
 """
 
 import logging
@@ -15,11 +15,11 @@ def send(place: str, title: str, body: str) -> str | None:
     """Send a message to every URL of a place.
 
     Args:
-        place: `env:NAME` or `file:PATH`; what it names holds Apprise URLs, separated by white space.
+        place: `env:NAME` or `file:PATH`. The variable or file contains Apprise URLs separated by white space.
         body: Markdown.
 
     Returns:
-        What went wrong, without any URL; None if all of them took it.
+        What went wrong, without any URL; None if the message was sent to all URLs.
     """
     urls = _urls(place)
     if isinstance(urls, str):
@@ -41,7 +41,7 @@ def send(place: str, title: str, body: str) -> str | None:
 
 
 def _urls(place: str) -> list[str] | str:
-    """The URLs of a place, or why there are none."""
+    """Return the URLs of a place, or why there are none."""
     kind, name = place.split(":", 1)
     if kind == "env":
         text = os.environ.get(name, "")
@@ -55,7 +55,7 @@ def _urls(place: str) -> list[str] | str:
 
 @contextmanager
 def _silent() -> Iterator[None]:
-    """Apprise's own log is left out: it quotes hosts and replies."""
+    """Silence Apprise's log, which quotes hosts and replies."""
     log = logging.getLogger("apprise")
     before = log.level
     log.setLevel(logging.CRITICAL + 1)

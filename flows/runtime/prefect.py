@@ -1,6 +1,6 @@
-"""Stages as Prefect tasks: named, timed, retried when an outage may pass, and nothing of them persisted.
+"""Run stages as Prefect tasks with names, times and retries, without persisting results.
 
-Prefect sees stage names, days and counts. Contexts, traces and results stay in this process: no parameter is hashed,
+Prefect gets stage names, days and counts. Contexts, traces and results stay in this process: parameters are not hashed,
 cached or stored.
 """
 
@@ -35,13 +35,13 @@ from tasks.run.result import StageResult
 from tasks.store.lake import Lake
 
 T = TypeVar("T")
-LEASE_S = 300.0  # so long after its holder has died, a slot is free again
-EVERY_S = 5.0  # between two updates of an artifact, which is a row in Prefect's database
+LEASE_S = 300.0  # seconds until the slot of a dead run is free again
+EVERY_S = 5.0  # seconds between updates of an artifact, each a row in Prefect's database
 FLOW_DELAYS_S = (300.0, 900.0, 3600.0)
 
 
 def logger() -> "logging.Logger | logging.LoggerAdapter[logging.Logger]":
-    """The log of the flow run; outside of one, Prefect's for this process."""
+    """The logger of the flow run or, outside of a flow, of this process."""
     try:
         return get_run_logger()
     except MissingContextError:
@@ -49,9 +49,9 @@ def logger() -> "logging.Logger | logging.LoggerAdapter[logging.Logger]":
 
 
 def patiently(work: Callable[[], T], delays_s: Sequence[float] = FLOW_DELAYS_S) -> T:
-    """The result of `work`; inside a run of a deployment, it is tried again where its error may pass.
+    """Return the result of `work`. In a run of a deployment, temporary errors are retried.
 
-    Prefect can retry a flow, but not choose the errors. A person at a terminal sees the error at once.
+    This replaces Prefect's retries of flows, which can't select errors. Runs from a terminal fail at once.
 
     Raises:
         Exception: The last error of `work`.
@@ -62,10 +62,10 @@ def patiently(work: Callable[[], T], delays_s: Sequence[float] = FLOW_DELAYS_S) 
 
 
 class PrefectSlots:
-    """Rights as concurrency limits of Prefect. Where a limit is not set up, nobody waits and nothing fails.
+    """Rights as concurrency limits of Prefect. If a limit is not set up, runs don't wait and don't fail.
 
     Args:
-        names: Names of the limits, where they are not those of docs/operations.md.
+        names: Names of the limits, if they differ from those in docs/operations.md.
     """
 
     def __init__(self, names: Mapping[str, str] | None = None) -> None:
@@ -73,7 +73,7 @@ class PrefectSlots:
         ensure_server()
 
     def take(self, name: str) -> AbstractContextManager[object]:
-        """Hold a limit's slot. A server that fails to answer stops no night: the run goes on without the limit."""
+        """Hold a limit's slot. If the server does not respond, the run continues without the limit."""
         held = ExitStack()
         try:
             limit = concurrency(self.names[name], lease_duration=LEASE_S, raise_on_lease_renewal_failure=False)
@@ -83,7 +83,7 @@ class PrefectSlots:
         return held
 
     def holders(self, name: str) -> float:
-        """How many hold a limit's slots; 0 where there is no such limit, or no answer."""
+        """Number of active slots of a limit; 0 if the limit does not exist or the server does not respond."""
         try:
             with get_client(sync_client=True) as client:
                 return client.read_global_concurrency_limit_by_name(self.names[name]).active_slots
@@ -91,7 +91,7 @@ class PrefectSlots:
             return 0
 
     def waiting(self) -> None:
-        """Say so in the run's log."""
+        """Log that another run has the GPU."""
         logger().info("Waiting for the GPU: another run holds the limit %s.", self.names[SLOT])
 
 
@@ -100,9 +100,9 @@ class Artifact:
 
     Args:
         every_s: Seconds between two updates.
-        clock: In seconds.
-        create: Makes an artifact.
-        update: Changes its percentage.
+        clock: Returns the time in seconds.
+        create: Creates an artifact.
+        update: Updates an artifact's percentage.
     """
 
     def __init__(
@@ -122,18 +122,18 @@ class Artifact:
         self._total, self._done, self._shown = total or 0, 0, self._clock()
         if self._total:
             key = re.sub(r"[^a-z0-9]+", "-", stage)
-            with suppress(Exception):  # the work goes on without it
+            with suppress(Exception):  # the artifact is optional
                 created = self._create(0.0, key=key, description=f"{stage}: {self._total} to do")
                 self._id = created if isinstance(created, UUID) else None
 
     def advance(self, steps: int = 1) -> None:
-        """Count, and now and then show it."""
+        """Count steps, and update the artifact every `every_s` seconds."""
         self._done += steps
         if self._clock() - self._shown > self._every_s:
             self._show()
 
     def finish(self) -> None:
-        """Show how far the stage came."""
+        """Update the artifact for the last time."""
         if self._total:
             self._show()
         self._id = None
@@ -143,27 +143,27 @@ class Artifact:
         if self._id:
             try:
                 self._update(self._id, 100.0 * min(self._done / self._total, 1.0))
-            except Exception:  # as above; no more updates in this stage
+            except Exception:  # no more updates in this stage
                 self._id = None
 
 
 class Prefect:
-    """Stages as tasks of the flow that is running.
+    """Runs stages as tasks of the current flow.
 
     Args:
         delays_s: Seconds to wait before each retry of a stage.
-        slots: Who may use the GPU.
+        slots: Access to the GPU; concurrency limits of Prefect by default.
     """
 
     def __init__(self, delays_s: Sequence[float] = DELAYS_S, slots: PrefectSlots | None = None) -> None:
         self._delays_s, self._slots = delays_s, slots
 
     def task(self, name: str, work: Stage) -> Task[..., StageResult]:
-        """A task around a stage."""
+        """Make a task of a stage."""
         return Task(
             lambda *args, **options: timed(name, work, *args, **options),
             name=name,
-            task_run_name=name.replace("{", "{{").replace("}", "}}"),  # a run's name is a template
+            task_run_name=name.replace("{", "{{").replace("}", "}}"),  # Prefect treats a run's name as a template
             description=(work.__doc__ or "").strip().partition("\n")[0],
             retries=len(self._delays_s),
             retry_delay_seconds=list(self._delays_s),
@@ -187,7 +187,7 @@ class Prefect:
         return self._slots
 
     def announce(self, key: str, title: str, markdown: str, payload: Mapping[str, Any]) -> None:
-        """Make an artifact and an event of an alert."""
+        """Create an artifact and an event for an alert."""
         create_markdown_artifact(markdown, key=f"alert-{key}", description=title)
         emit_event(
             "leadline.alert.fired",
@@ -197,5 +197,5 @@ class Prefect:
 
 
 def _may_pass(_task: Task[..., Any], _run: TaskRun, state: State[Any]) -> bool:
-    """Prefect's form of `may_pass`."""
+    """`may_pass` with the signature that Prefect needs."""
     return may_pass(state.result(raise_on_failure=False))

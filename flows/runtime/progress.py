@@ -15,7 +15,7 @@ from rich.table import Column
 from tasks.core.progress import Progress as Watcher
 from tasks.publish.report.text import duration
 
-FIRST_S, LONGEST_S = 30.0, 600.0  # between two lines of a stage; each wait is twice the one before
+FIRST_S, LONGEST_S = 30.0, 600.0  # seconds between lines of a stage; each wait is twice the previous one
 
 
 def bar_or_lines() -> Watcher:
@@ -24,10 +24,10 @@ def bar_or_lines() -> Watcher:
 
 
 class Bar:
-    """A bar per stage, which stays visible after the stage."""
+    """A progress bar per stage, which stays visible after the stage."""
 
     def __init__(self) -> None:
-        self._bar: Progress | None = None  # one each: a bar that is shown again would repeat those before it
+        self._bar: Progress | None = None  # one per stage, since restarting a display would repeat earlier bars
         self._task: TaskID | None = None
 
     def start(self, stage: str, total: int | None) -> None:
@@ -59,8 +59,8 @@ class Lines:
     """Lines at growing intervals while a long stage runs; none for a short stage.
 
     Args:
-        write: Takes a line.
-        clock: In seconds.
+        write: Writes a line.
+        clock: Returns the time in seconds.
     """
 
     def __init__(
@@ -81,7 +81,7 @@ class Lines:
         self._done += steps
 
     def finish(self) -> None:
-        """Write no more."""
+        """Stop writing."""
         self._over.set()
 
     def write(self) -> None:

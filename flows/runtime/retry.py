@@ -1,4 +1,4 @@
-"""Tries work again where its error may pass by itself: an outage, or a lake that another run holds."""
+"""Retry work after temporary errors, such as an outage or a locked lake."""
 
 import logging
 from collections.abc import Callable, Sequence
@@ -13,11 +13,11 @@ Log = logging.Logger | logging.LoggerAdapter[logging.Logger]
 def retrying(
     work: Callable[[], T], may_pass: Callable[[BaseException], bool], delays_s: Sequence[float], log: Log
 ) -> T:
-    """The result of `work`, which is tried once more after each delay.
+    """Return the result of `work`, retrying once after each delay.
 
     Args:
-        may_pass: Which errors are worth another try; any other is raised at once.
-        log: Where each wait is announced.
+        may_pass: Whether an error is worth a retry. Other errors are raised at once.
+        log: Logger that announces each wait.
 
     Raises:
         Exception: The last error of `work`.

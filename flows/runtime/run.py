@@ -1,4 +1,4 @@
-"""A run of a verb: under the lake's lock, on record in `runs` however it ends, and published after."""
+"""The run of a verb: under the lake's lock, recorded in `runs` even if it fails, and published at the end."""
 
 import logging
 import os
@@ -24,34 +24,34 @@ from tasks.store.lake import Lake
 
 Stage = Callable[..., StageResult]
 T = TypeVar("T")
-DELAYS_S = (5.0, 30.0)  # before a stage is tried again after an error that may pass
+DELAYS_S = (5.0, 30.0)  # seconds before each retry of a stage after a temporary error
 LOG = logging.getLogger("leadline")
 
 
 class Runner(Protocol):
-    """How stages run: `Local` in this process alone, `flows.runtime.prefect.Prefect` as tasks of a flow."""
+    """Runs stages: `Local` without Prefect, `flows.runtime.prefect.Prefect` as tasks of a flow."""
 
     @property
     def announce(self) -> "Callable[..., None] | None":
-        """Shows an alert to people; None where nobody would see it."""
+        """Function that announces an alert; None without Prefect."""
 
     def stage(self, name: str, work: Stage, *args: Any, **options: Any) -> StageResult:
-        """Run a stage, again where its error may pass."""
+        """Run a stage, with retries after temporary errors."""
 
     def progress(self) -> Progress:
-        """What shows the progress of stages."""
+        """Create a display of progress."""
 
     def slots(self, lake: Lake) -> Slots:
-        """Who may use the GPU."""
+        """Return the slots that control access to the GPU."""
 
 
 @dataclass(frozen=True)
 class Local:
-    """Stages in this process, without Prefect.
+    """Runs stages in this process, without Prefect.
 
     Attributes:
         delays_s: Seconds to wait before each retry of a stage.
-        prefect_slots: Ask Prefect's concurrency limits for the GPU, not the lake's lock files.
+        prefect_slots: Whether to use Prefect's concurrency limits for the GPU instead of lock files.
     """
 
     delays_s: Sequence[float] = ()
@@ -64,7 +64,7 @@ class Local:
 
     def progress(self) -> Progress:
         """A bar in a terminal, lines anywhere else."""
-        from flows.runtime.progress import bar_or_lines  # noqa: PLC0415 - rich's bars
+        from flows.runtime.progress import bar_or_lines  # noqa: PLC0415 - imports rich
 
         return bar_or_lines()
 
@@ -75,21 +75,21 @@ class Local:
         from flows.runtime.temporary_server import quiet  # noqa: PLC0415
 
         quiet()
-        from flows.runtime.prefect import PrefectSlots  # noqa: PLC0415 - seconds
+        from flows.runtime.prefect import PrefectSlots  # noqa: PLC0415 - takes seconds to import
 
         return PrefectSlots()
 
 
 def may_pass(error: BaseException) -> bool:
-    """Whether the same work may succeed later. A mistake or a bug stays."""
+    """Whether an error is temporary, so that the same work may succeed later."""
     return isinstance(error, LeadlineError) and error.transient
 
 
 def timed(name: str, work: Stage, *args: Any, **options: Any) -> StageResult:
-    """The result of a stage under its name, with its seconds.
+    """Run a stage; returns its result with name and seconds.
 
     Raises:
-        KeyboardInterrupt: A signal came, even if a library made another error of it.
+        KeyboardInterrupt: A signal was received, even if a library raised another error because of it.
     """
     begun = perf_counter()
     with command.in_stage(name):
@@ -104,7 +104,7 @@ def timed(name: str, work: Stage, *args: Any, **options: Any) -> StageResult:
 
 @dataclass
 class Run:
-    """A run in progress. The first context stands for it on record."""
+    """A run in progress. The record uses its first context."""
 
     contexts: Sequence[Context]
     runner: Runner
@@ -121,11 +121,11 @@ class Run:
         return self.record.stages
 
     def stage(self, name: str, work: Stage, *args: Any, **options: Any) -> StageResult:
-        """Run a stage and put its result on record."""
+        """Run a stage and record its result."""
         return self.add(self.runner.stage(name, work, *args, **options))
 
     def stage_with(self, name: str, work: Callable[[], tuple[StageResult, T]]) -> T:
-        """Run a stage that gives more than its result, put the result on record, and return the rest."""
+        """Run a stage that also returns other data. Record the stage's result and return the other data."""
         rest: list[T] = []
 
         def stage() -> StageResult:
@@ -137,7 +137,7 @@ class Run:
         return rest[-1]
 
     def add(self, result: StageResult) -> StageResult:
-        """Put a result on record."""
+        """Record a result."""
         self.record.add(self.main, result)
         return result
 
@@ -146,7 +146,7 @@ class Run:
         return slot(gpus, closing, lambda: self.runner.slots(self.main.lake))
 
     def shared(self, gpus: int, closing: Iterable[Closing]) -> Shared:
-        """Hold the GPU, and give way to other runs now and then; see `flows.runtime.gpu.Shared`."""
+        """Hold the GPU, and let other runs use it in between; see `flows.runtime.gpu.Shared`."""
         return Shared(gpus, closing, lambda: self.runner.slots(self.main.lake))
 
     def refused(self) -> Refused:
@@ -155,15 +155,15 @@ class Run:
 
 
 def locked(lake: Lake, doing: str, *, wait: bool = False, restoring: bool = False) -> AbstractContextManager[None]:
-    """The lake's lock; another run's message says who has it.
+    """Acquire the lake's lock.
 
     Args:
-        doing: The verb, with its days.
-        wait: Wait for it.
-        restoring: Also where a restore was broken off.
+        doing: The verb with its days. Other runs show it in their error message while this run holds the lock.
+        wait: Whether to wait for the lock.
+        restoring: Whether to allow a lake whose restore was interrupted.
 
     Raises:
-        BusyError: Another run has it.
+        BusyError: Another run holds the lock.
     """
     holder = f"leadline {doing}, process {os.getpid()}, since {datetime.now(UTC):%H:%M:%S} UTC"
     return lake.lock(holder, wait=wait, restoring=restoring)
@@ -171,7 +171,7 @@ def locked(lake: Lake, doing: str, *, wait: bool = False, restoring: bool = Fals
 
 @contextmanager
 def locked_whole(lake: Lake, doing: str, *, restoring: bool = False) -> Iterator[None]:
-    """The locks of all that write the lake, and of its backup, see `locked`: no file is read or replaced meanwhile."""
+    """Acquire the locks of all writers of the lake and of the backup, so that nothing else reads or replaces files."""
     with locked(lake, doing, restoring=restoring), ExitStack() as locks:
         for writer in (BACKFILL, backup.WRITER):
             locks.enter_context(locked(Lake(lake.root, writer=writer), doing, restoring=restoring))
@@ -188,13 +188,13 @@ def on_record(
     publish: bool = True,
     publish_failure: bool = False,
 ) -> Iterator[Run]:
-    """Put a run on record, whose caller holds the lake's lock. Models are freed at its end.
+    """Record a run and free its models at the end. The caller must hold the lake's lock.
 
     Args:
-        flow: The verb, as `runs` names it.
-        recipes: Hashes; those of all contexts by default.
-        publish: Publish the warehouse when the run is completed.
-        publish_failure: Publish it after a failure too, so that refused rows can be queried.
+        flow: The verb, as stored in `runs`.
+        recipes: Hashes of the recipes; by default, those of all contexts.
+        publish: Whether to publish the warehouse when the run completes.
+        publish_failure: Whether to publish the warehouse after a failure too, so that refused rows can be queried.
     """
     runner = runner or Local()
     run = Run(contexts, runner, Record(flow, recipes=recipes or [ctx.recipe for ctx in contexts]))
@@ -204,7 +204,7 @@ def on_record(
     except BaseException as error:
         run.record.fail(run.main, error)
         if publish_failure and not interruption(error):
-            with suppress(Exception):  # the error that is raised matters more
+            with suppress(Exception):  # the original error is more important
                 publish_warehouse(run.main)
         raise
     finally:

@@ -1,8 +1,8 @@
-"""Prefect's temporary server, for commands on a machine where none is configured.
+"""Start Prefect's temporary server for commands on machines without a configured server.
 
-Prefect would start one by itself when the flow begins, and everything waits for its eight seconds. This one starts
-beside the imports. It has a session of its own, so that a Ctrl+C in the terminal does not end it while the run still
-has to report to it, and it ends with the command, however that ends. What it does is Prefect's.
+Prefect itself would start a server only when the flow starts, which takes eight seconds. This module starts the same
+server in parallel with the imports. The server runs in its own session, so that Ctrl+C in the terminal does not end it
+before the run has reported its state. It always ends together with the command.
 """
 
 import atexit
@@ -23,28 +23,28 @@ from tasks.core.errors import LeadlineError
 
 HOST = "127.0.0.1"
 MODULE = "flows.runtime.temporary_server"
-ENDS_WITHIN_S = 5  # it writes down what it was sent last
-# As Prefect starts it: no pages, and none of the services that only a lasting server needs.
+ENDS_WITHIN_S = 5  # seconds for the server to store the last events
+# As set by Prefect: without UI, and without services that only a permanent server needs.
 ENVIRONMENT = {"PREFECT_UI_ENABLED": "0", "PREFECT__SERVER_EPHEMERAL": "1", "PREFECT__SERVER_FINAL": "1"}
 
 
 def quiet() -> None:
-    """Set Prefect's environment for a run from a terminal, before Prefect is imported; what the user has set stays."""
+    """Set Prefect's environment for a run from a terminal, before Prefect is imported. Existing variables are kept."""
     for name, value in {
         "PREFECT_LOGGING_LEVEL": "CRITICAL",
-        "PREFECT_SERVER_EPHEMERAL_STARTUP_TIMEOUT_SECONDS": "300",  # Prefect's 20 are too few on a busy machine
+        "PREFECT_SERVER_EPHEMERAL_STARTUP_TIMEOUT_SECONDS": "300",  # the default of 20 is too short on a busy machine
     }.items():
         os.environ.setdefault(name, value)
 
 
 @contextlib.contextmanager
 def temporary_server() -> Iterator[None]:
-    """Start a server while the block runs; after it Prefect uses this server until the process ends.
+    """Start a server while the block runs. Afterwards, Prefect uses this server until the process ends.
 
-    Where a server is configured, nothing happens.
+    Do nothing if a server is configured.
 
     Raises:
-        LeadlineError: It does not start.
+        LeadlineError: The server does not start.
     """
     server = _Server() if (_wanted() if "prefect.settings" in sys.modules else not configured_url()) else None
     try:
@@ -58,28 +58,30 @@ def temporary_server() -> Iterator[None]:
 
 
 def flows_with(build: Callable[[], tuple[Any, ...]] = tuple) -> ModuleType:
-    """The module `flows.deployments`, whose flows run in this process under Prefect, on contexts that are built once.
+    """Import `flows.deployments`, so that its flows run in this process with prebuilt contexts.
 
     Args:
-        build: Builds the contexts while the temporary server starts, before Prefect is loaded: a mistake shows soon.
+        build: Builds the contexts while the temporary server starts and before Prefect is imported, so that config
+        errors
+            are shown early.
 
     Raises:
-        LeadlineError: See `build`; or the server does not start.
+        LeadlineError: `build` failed, or the server does not start.
     """
     quiet()
     with temporary_server():
         contexts = build()
-        from flows import deployments  # noqa: PLC0415 - seconds
+        from flows import deployments  # noqa: PLC0415 - takes seconds to import
 
     deployments.CONTEXTS.set(contexts)
     return deployments
 
 
 def ensure_server() -> None:
-    """Give Prefect a server where none is configured, for a verb that runs no flow.
+    """Start a server if none is configured, for verbs that run no flow.
 
     Raises:
-        LeadlineError: It does not start.
+        LeadlineError: The server does not start.
     """
     if _wanted():
         _Server().use()
@@ -89,7 +91,7 @@ class _Server:
     """The server's process."""
 
     def __init__(self) -> None:
-        # It takes the socket over: an early request waits, and nobody else gets the port.
+        # The server inherits the listening socket, so early requests wait and no other process can take the port.
         with socket.create_server((HOST, 0)) as listener:
             self._port = listener.getsockname()[1]
             self._process = subprocess.Popen(  # noqa: S603 - this Python, this module
@@ -101,7 +103,7 @@ class _Server:
             )
 
     def use(self) -> None:
-        """Let Prefect use it from when it answers; kill it where Prefect's settings do not want it after all."""
+        """Wait for the server and make Prefect use it. Kill it if Prefect's settings turn out not to need it."""
         try:
             if not _wanted():
                 self.kill()
@@ -114,15 +116,15 @@ class _Server:
 
         os.environ["PREFECT_API_URL"] = f"http://{HOST}:{self._port}/api"
         refresh_global_settings_context()
-        atexit.register(self._stop)  # after Prefect has sent what it still holds
+        atexit.register(self._stop)  # runs after Prefect has sent its remaining events
 
     def kill(self) -> None:
-        """End it at once."""
+        """Kill the server's process."""
         self._process.kill()
         self._process.wait()
 
     def _wait(self) -> None:
-        """Return when it answers."""
+        """Wait until the server responds."""
         from prefect.settings import get_current_settings  # noqa: PLC0415
 
         within = get_current_settings().server.ephemeral.startup_timeout_seconds
@@ -153,18 +155,18 @@ class _Server:
 
 
 def configured_url() -> str | None:
-    """The server that environment and profile name. Prefect's settings themselves take two seconds to load."""
+    """URL of the server in environment or profile, read directly: Prefect's settings take two seconds to load."""
     home = Path(os.environ.get("PREFECT_HOME", "~/.prefect"))
     path = Path(os.environ.get("PREFECT_PROFILES_PATH", home / "profiles.toml")).expanduser()
     settings: Mapping[str, str] = {}
-    with contextlib.suppress(OSError, ValueError, KeyError, TypeError):  # Prefect reports what is wrong with it
+    with contextlib.suppress(OSError, ValueError, KeyError, TypeError):  # Prefect itself reports errors in the file
         found = tomllib.loads(path.read_text(encoding="utf-8"))
         settings = found["profiles"][os.environ.get("PREFECT_PROFILE") or found["active"]]
     return {**settings, **os.environ}.get("PREFECT_API_URL")
 
 
 def _wanted() -> bool:
-    """Whether Prefect's settings name no server, and allow a temporary one. The new process looks at them too."""
+    """Whether Prefect's settings name no server and allow a temporary one. The server's process checks this too."""
     from prefect.settings import get_current_settings  # noqa: PLC0415 - two seconds
 
     settings = get_current_settings()
@@ -172,7 +174,7 @@ def _wanted() -> bool:
 
 
 def _serve(descriptor: int) -> None:
-    """What the server's process does."""
+    """Main function of the server's process."""
     if _wanted():
         import uvicorn  # noqa: PLC0415
 

@@ -1,1 +1,1 @@
-"""Verbs on what comes in and what goes back: sources, new configs, articles, write-back."""
+"""Verbs on input and write-back: sources, init, articles, write-back."""

@@ -1,4 +1,4 @@
-"""`leadline articles`: a knowledge base as a file of articles, and what a person should fix in them."""
+"""`leadline articles`: split a knowledge base into articles, and list those that need editing."""
 
 import json
 import statistics
@@ -23,7 +23,7 @@ from tasks.articles.problems import KINDS, check
 from tasks.articles.split import Article, articles
 from tasks.core.errors import DataError, LeadlineError, UsageError
 
-SHOWN = 50  # articles to fix; more than that are read in the file
+SHOWN = 50  # articles to list; the file has all of them
 _SCHEMA = pa.schema(
     [
         ("article_id", pa.string()),
@@ -40,7 +40,7 @@ _SCHEMA = pa.schema(
 
 
 def _save(found: Sequence[Article], output_format: str, target: Path) -> None:
-    """Write all articles, whole or not at all."""
+    """Write all articles atomically."""
     beside = target.with_name(f"{target.name}.part")
     rows = [asdict(a) for a in found]
     try:

@@ -1,4 +1,4 @@
-"""`leadline sources`: what a source would give, before a night depends on it. Nothing is stored."""
+"""`leadline sources`: inspect a source before using it in a night. Nothing is stored."""
 
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
@@ -26,8 +26,8 @@ from tasks.sources import Source
 from tasks.sources.spans import Assembled, Span
 from tasks.sources.spans.texts import Document, documents_of
 
-WHERE = 3  # places of a field that are shown
-FILES = 3  # of those that were read
+WHERE = 3  # locations to show per field
+FILES = 3  # files to show
 
 Settings = Annotated[
     Path, typer.Argument(help="The source's file, such as configs/sources/phoenix.yaml.", metavar="SOURCE")
@@ -137,7 +137,7 @@ def _places(where: Mapping[str, int]) -> str:
 
 
 def _drawn(found: Assembled, spans: Sequence[Span]) -> list[Tree]:
-    """The spans as trees: one for each that has no parent, or whose parent is missing or was drawn already."""
+    """Draw spans as trees, with a root for each span whose parent is absent, missing or already drawn."""
     there = {
         span.span_id: span
         for span in sorted(spans, key=lambda s: (s.start or datetime.min.replace(tzinfo=UTC), s.span_id))
@@ -162,7 +162,7 @@ def _drawn(found: Assembled, spans: Sequence[Span]) -> list[Tree]:
         return branch
 
     tops = [s for s in there.values() if s.parent_id not in there]
-    # Of a cycle, any span is the first.
+    # In a cycle, start with any span.
     return [draw(span) for span in [*tops, *there.values()] if span.span_id not in drawn]
 
 
@@ -179,7 +179,7 @@ def _label(span: Span, taken: Sequence[str]) -> Text:
 
 
 def _lines(span: Span, trace: Trace | None) -> list[Text]:
-    """Input, output and documents of a span, cut; documents that are chunks with their numbers."""
+    """Input, output and documents of a span, truncated. Documents that are chunks have their number."""
     lines = [Text(f"{name}: {excerpt(_safe(str(value)), limit=160)}", "dim") for name, value in
              (("input", span.input), ("output", span.output)) if value not in (None, "")]  # fmt: skip
     for document in span.documents or (documents_of(span.output) if span.kind in ("retriever", "reranker") else ()):
@@ -207,5 +207,5 @@ def _trace(trace: Trace) -> Text:
 
 
 def _safe(text: str) -> str:
-    """A text of a trace without what a terminal would carry out."""
+    """Remove terminal control sequences from a text."""
     return "".join(c if c.isprintable() or c == "\n" else " " if c.isspace() else "\ufffd" for c in text)

@@ -1,4 +1,4 @@
-"""`leadline init`: a folder with the configs and the sample, or with a source of the user's own, for a first night."""
+"""`leadline init`: create a folder with configs for a first night, for the sample or for the user's own source."""
 
 import re
 import shutil
@@ -16,8 +16,8 @@ from tasks.core.paths import CONFIG, SHIPPED
 
 SAMPLE = "sample"
 SOURCES = Path("configs/sources")
-LAKE = "data/lake"  # as configs/nightly.yaml names it
-VARIABLE = re.compile(r"[A-Z_][A-Z0-9_]{0,63}")  # in capitals: no key that somebody pastes looks like that
+LAKE = "data/lake"  # the path in configs/nightly.yaml
+VARIABLE = re.compile(r"[A-Z_][A-Z0-9_]{0,63}")  # only capitals, so that a pasted secret is not accepted as a name
 
 
 def command(
@@ -47,7 +47,7 @@ def command(
     if kind == SAMPLE and given:
         raise UsageError("--set belongs to a source of your own. Name its kind with --source.")
     copied = ("configs", "data/sample") if kind == SAMPLE else ("configs",)
-    # The user's traces never join those of the sample or of another lake here.
+    # The user's traces get their own lake, apart from the sample's and other lakes.
     if there := [folder / name for name in (*copied, LAKE) if (folder / name).exists()]:
         raise UsageError(f"{there[0]} already exists. Give another folder: leadline init FOLDER.")
     settings = None if kind == SAMPLE else _settings(kind, given, folder, asks=asks and source is None)
@@ -78,7 +78,7 @@ def command(
 
 
 def _kinds() -> list[str]:
-    """The kinds that have an example."""
+    """Kinds of sources with an example config."""
     return sorted(path.stem for path in (SHIPPED / SOURCES).glob("*.yaml"))
 
 
@@ -90,10 +90,10 @@ def _value(given: str) -> tuple[str, str]:
 
 
 def _settings(kind: str, given: dict[str, str], folder: Path, *, asks: bool) -> Any:  # noqa: ANN401 - of ruamel.yaml
-    """The example of a kind, with the values that were given or are typed now.
+    """Fill the example config of a kind with given values, or with values that the user is asked for.
 
     Raises:
-        UsageError: A value is no name of a variable where one is wanted.
+        UsageError: A value is not the name of an environment variable where one is required.
         ConfigError: The settings don't fit the kind.
     """
     from ruamel.yaml import YAML  # noqa: PLC0415 - only here
@@ -141,7 +141,7 @@ def _write(path: Path, settings: Any) -> None:  # noqa: ANN401 - of ruamel.yaml
 
 
 def _edit_nightly(path: Path, source: Path) -> None:
-    """Name the source in the nightly config, and leave out what is about the sample."""
+    """Set the source in the nightly config, and remove settings of the sample."""
     from ruamel.yaml import YAML  # noqa: PLC0415 - only here
 
     config = YAML().load(path)

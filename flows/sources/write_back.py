@@ -1,4 +1,4 @@
-"""`leadline write-back`: scores and verdicts into the stores that the traces came from, what has changed of them."""
+"""`leadline write-back`: write changed scores and verdicts back to the stores that the traces came from."""
 
 from collections import Counter
 from collections.abc import Sequence
@@ -64,10 +64,10 @@ def command(
 def run(
     contexts: Sequence[Context], found: Sequence[Target], days: Sequence[date], runner: Runner | None = None
 ) -> list[StageResult]:
-    """Send what is due to each store, on record in `runs`; the caller holds the lake's lock.
+    """Send due items to each store and record the run in `runs`. The caller must hold the lake's lock.
 
     Raises:
-        LeadlineError: A store can't be reached, or does not accept the credentials. The other stores have theirs.
+        LeadlineError: A store can't be reached or does not accept the credentials. The other stores are still updated.
     """
     results: list[StageResult] = []
     failed: list[LeadlineError] = []
@@ -84,9 +84,9 @@ def run(
 
 
 def after_night(contexts: Sequence[Context], runner: Runner) -> StageResult:
-    """What is due of a night that is published. A failure becomes a note.
+    """Send due items after a night was published. A failure becomes a note.
 
-    The caller holds the lake's lock.
+    The caller must hold the lake's lock.
     """
     main = contexts[0]
     found = stage.targets(main.sources)
@@ -101,7 +101,7 @@ def after_night(contexts: Sequence[Context], runner: Runner) -> StageResult:
 
 
 def preview(contexts: Sequence[Context], found: Sequence[Target], days: Sequence[date]) -> list[dict[str, Any]]:
-    """What would be sent, by store and score."""
+    """Show what would be sent, by store and score."""
     rows = []
     for target in found:
         due = stage.preview(contexts[0], target, days)

@@ -1,7 +1,7 @@
--- grain: one number of one night of one app and generator, where it has one
+-- grain: one number of one night of one app and generator, if it has a mean
 -- inputs: nightly_groundedness, nightly_utilization, nightly_relevance, nightly_citations, nightly_grades of one recipe,
---   of the nights that are compared
--- What alerts watch (docs/methods.md#noise-and-confidence). A grade's traces are those that have it: N/A is none.
+--   of the nights to compare
+-- The numbers that alerts watch (docs/methods.md#noise-and-confidence). N/A does not count as a trace with the grade.
 WITH number AS (
     SELECT date, app, generator, 'groundedness' AS number, n_scored AS n,
         groundedness_mean AS mean, groundedness_low AS low, groundedness_high AS high

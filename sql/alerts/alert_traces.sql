@@ -1,8 +1,7 @@
 -- grain: one trace of the night of an alert, the worst ones first
 -- inputs: trace_scores of one recipe and night, grades of its grader
 -- parameters: $app, $generator, $number, $direction, $layer, $extractor_version, $most
--- The traces that lie farthest in the direction of the change; of equal ones, those of the likely layer, then those with
--- most misused claims.
+-- Ordered by distance in the direction of the change, then traces of the likely layer, then by misused claims.
 WITH scored AS (
     SELECT
         trace_scores.trace_id,

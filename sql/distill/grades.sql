@@ -1,12 +1,11 @@
 -- grain: one grade that one grader gave to one trace, of the wanted applications, in the order of day and trace
 -- inputs: grades of the grader, traces, redactions, reviewed_grades (views/reviewed_grades.sql)
 -- parameters: $apps (empty for all)
--- docs/methods.md#judging-the-judges. Derived grades are no examples: they follow from others. `request_key` is a hash
--- of the
--- grader's input. `reason` is why a grade is no example for another grader; null where it is one:
---   text_redacted        the trace's text is gone, or has to go
+-- docs/methods.md#judging-the-judges. Derived grades are left out, since they follow from others. `request_key` is a
+-- hash of the grader's input. `reason` is why a grade can't be an example for another grader; null for examples:
+--   text_redacted        the trace's text was removed or has to be removed
 --   failed, unparsable   there is no grade
---   refuted              people gave another one to this answer, here or in another trace
+--   refuted              people gave another grade to this answer, in this or another trace
 WITH given AS (
     SELECT
         grades.date,

@@ -1,15 +1,16 @@
 -- grain: one pair that one judge gave a verdict on, of the wanted applications, in the order of day, trace and claim
 -- inputs: pairs, recipes, verdicts of the judge, traces, redactions, reviewed_claims (views/reviewed_claims.sql)
 -- parameters: $judge_version, $apps (empty for all), $min_confidence
--- docs/methods.md#judging-the-judges. `reason` is why a pair is no example for another judge; null where it is one:
---   text_redacted   the trace's text is gone, or has to go
+-- docs/methods.md#judging-the-judges. `reason` is why a pair can't be an example for another judge; null for examples:
+--   text_redacted   the trace's text was removed or has to be removed
 --   failed          there is no label
 --   abstained       the judge abstained
 --   low_confidence  the label's confidence is below $min_confidence, or missing
---   refuted         people disagree: with the claim's result that the pair belongs to, or since the pair finds more in a
---                   part of the evidence than people found in all of it
---   repeated        the same request was an example before
--- A request that is refuted once is refuted everywhere: the same passages and claim in another trace are no example.
+--   refuted         people disagree with the result of the pair's claim, or the pair finds more support in a part of
+-- the
+--                   evidence than people found in all of it
+--   repeated        an earlier pair with the same request is an example
+-- A request that is refuted in one trace is refuted in all traces with the same passages and claim.
 WITH verdict AS (
     SELECT request_key, label, p_supported, p_contradicted, coalesce(passages, []) AS passages, explanation
     FROM verdicts

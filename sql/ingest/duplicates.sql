@@ -1,6 +1,7 @@
 -- grain: one row of `batch` that is not a new trace
 -- inputs: batch (row, trace_id, content_hash), traces (what the lake holds), arrived (rows of this run before the batch)
--- The first content of a trace id stays. A later row with other content is refused; one with the same needs no reason.
+-- The first content of a trace id is kept. A later row with other content is refused. A row with the same content has
+-- no reason.
 WITH existing AS (
     SELECT trace_id, content_hash
     FROM traces

@@ -1,7 +1,7 @@
--- grain: one claim of one part that goes on to the next judge of a cascade
+-- grain: one claim of one part that is sent to the next judge of a cascade
 -- inputs: claim_results (by the judges so far), pairs and verdict (of the last judge), for one part
 -- parameters: $stage (of the last judge), $lo and $hi (the band of the next one)
--- A claim goes on where the judge was uncertain or gave no label. A claim without a verdict (an outage) waits.
+-- A claim is sent if the last judge was uncertain or gave no label. A claim with a missing verdict (an outage) waits.
 WITH waiting AS (
     SELECT DISTINCT claim_id
     FROM pairs

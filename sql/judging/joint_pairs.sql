@@ -1,8 +1,8 @@
 -- grain: one joint pair of one judge at a claim (docs/methods.md#labels: a claim may need several chunks)
 -- inputs: claims, pairs (single pairs of one judge), verdict (see part_verdicts.sql), for one part
--- Evidence is ranked: it is shown from the first on, at least `least` windows of it, and as many as fit into the words
--- that the pairing allows (tasks/judging/pairs.py).
--- A claim with a pair that could not be judged waits for the repair, unless another pair supports it.
+-- Evidence is ranked. The pair shows the first windows: at least `least`, and as many as fit into the pairing's limit
+-- of words (tasks/judging/pairs.py). A claim with an unjudged pair waits until the pair is judged, unless another pair
+-- supports the claim.
 WITH single_pair AS (
     SELECT
         pairs.claim_id,
@@ -14,7 +14,7 @@ WITH single_pair AS (
         coalesce(claims.cited_chunk_ids, []) AS cited_chunk_ids,
         verdict.label,
         verdict.p_supported,
-        -- The windows that decide by themselves, as far as the judge names them.
+        -- The deciding windows: the only one, or those that the judge named.
         CASE
             WHEN len(pairs.evidence) = 1 THEN pairs.evidence
             ELSE list_select(pairs.evidence, coalesce(verdict.passages, []))
@@ -30,7 +30,7 @@ unsupported_claim AS (
     GROUP BY claim_id
     HAVING count(*) = count(label) AND NOT bool_or(label = 'supported')
 ),
--- None of what the claim cites supports it by itself. Whether another chunk does is no matter.
+-- No cited chunk supports the claim by itself. Other chunks are ignored.
 unsupported_citation AS (
     SELECT claim_id
     FROM single_pair
@@ -38,7 +38,7 @@ unsupported_citation AS (
     GROUP BY claim_id
     HAVING count(*) = count(label) AND NOT bool_or(label = 'supported')
 ),
--- Windows that were shown one by one.
+-- Windows of single pairs.
 seen AS (
     SELECT
         claim_id,
@@ -46,7 +46,7 @@ seen AS (
         cited,
         coalesce(p_supported, 0) AS p_supported,
         evidence[1] AS evidence,
-        -- Each cited chunk is there with its best window before one of them has a second one.
+        -- The best window of each cited chunk comes before the second window of any chunk.
         row_number() OVER (
             PARTITION BY claim_id, evidence[1].chunk_id ORDER BY coalesce(p_supported, 0) DESC, evidence[1].start
         ) AS place
@@ -75,7 +75,7 @@ joint AS (
     WHERE cited
     GROUP BY claim_id, trace_id
 ),
--- Chunks that were shown in several packs: what supports a part of the claim in one is joined with that of others.
+-- Claims with several packs: passages that support a part of the claim are joined across packs.
 fragment AS (
     SELECT
         claim_id,
@@ -97,9 +97,9 @@ stitched AS (
     GROUP BY claim_id, trace_id
     HAVING count(DISTINCT request_key) > 1
 ),
--- Before a citation counts as misused, or as not entailing the claim, the judge sees the claim with the cited chunks
--- alone. That is settled where all that supports the claim is cited; where it is supported in part, and a cited chunk
--- is among those that do so; and where no chunk supports it at all.
+-- Before a citation counts as misused or as not entailing the claim, the judge must see the claim with only the cited
+-- chunks. This pair is not needed if all supporting passages of a pack are cited, if a cited chunk is among those that
+-- partially support the claim, or if no chunk supports it.
 unsettled AS (
     SELECT claim_id
     FROM (

@@ -1,8 +1,7 @@
--- grain: one pair of one judge at a claim with all that it cites but one chunk (docs/methods.md#labels: citation
--- precision)
+-- grain: one pair of one judge at a claim with all cited chunks except one (docs/methods.md#labels: citation precision)
 -- inputs: claims, pairs (of one judge, with its joint pairs), verdict (see part_verdicts.sql), for one part
--- Where none of three or more cited chunks entails a claim by itself and all of them together do, these pairs tell
--- which of them it needs. Of two, the single pairs show it.
+-- If three or more cited chunks entail a claim only together, these pairs show which of the chunks are necessary. With
+-- two cited chunks, the single pairs already show it.
 WITH seen AS (
     SELECT
         pairs.claim_id,

@@ -1,7 +1,7 @@
 -- grain: one request key of `pairs` with a verdict in `verdicts` (of one judge version)
 -- inputs: pairs, verdicts
--- parameters: $sample, which sample of the judge; results are made of the first, 0
--- A label goes before a failure: a repaired request counts as judged, and the failure stays on record.
+-- parameters: $sample (number of the judge's sample; results use the first, 0)
+-- A label beats a failure: a repaired request counts as judged, and the failure stays in the table.
 SELECT request_key, label, failure, p_supported, p_contradicted, coalesce(passages, []) AS passages
 FROM verdicts
 SEMI JOIN pairs USING (request_key)

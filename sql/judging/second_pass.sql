@@ -1,8 +1,7 @@
 -- grain: one uncited claim of one part for the second pass, with the claims of its answer that it is checked against
 -- inputs: claims, claim_results (after the first pass)
 -- docs/methods.md#citation-groundedness-two-passes. A claim waits while a verdict of the first pass on its answer is
--- missing, since the
--- claim may be checked against it. Where the first pass found nothing true, there is nothing to show.
+-- missing, since that verdict may add evidence. If the first pass found nothing true, there is no evidence to show.
 WITH segment AS (
     SELECT
         claims.trace_id,

@@ -1,8 +1,8 @@
 -- grain: one night of one app and generator under one recipe
 -- inputs: trace_grace, nightly_grace_sources, of one recipe and day, intervals (number, low and high by date, app and
 --   generator)
--- Accuracy is hits / annotated traces. Micro: over all sources together. Macro: the plain mean over the sources that are
--- right of some trace, as far as each has the number (docs/methods.md#grace-citations-as-classification).
+-- Accuracy is hits / annotated traces. Micro: over all sources together. Macro: the unweighted mean over the sources
+-- that are right for some trace and have the number (docs/methods.md#grace-citations-as-classification).
 -- Intervals: 95% over questions; none below two questions (docs/methods.md#noise-and-confidence).
 WITH night AS (
     SELECT

@@ -1,7 +1,8 @@
--- grain: one right source and what was cited for it, in one night of one app and generator under one recipe
+-- grain: one right source and one cited source, in one night of one app and generator under one recipe
 -- inputs: trace_grace of one recipe and day
--- A hit counts for each right source that it cites; what else it cites is no confusion. A miss counts for each pair of a
--- right source and a cited one, with null where it cites none (docs/methods.md#grace-citations-as-classification).
+-- A hit counts for each right source that it cites; its other citations are no confusion. A miss counts for each pair
+-- of a right source and a cited source, which is null if it cites none
+-- (docs/methods.md#grace-citations-as-classification).
 WITH scored AS (
     SELECT
         recipe, date, app, generator,

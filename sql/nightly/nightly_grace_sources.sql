@@ -1,6 +1,6 @@
--- grain: one source that is right of, or cited in, an annotated trace of one night, app and generator under one recipe
+-- grain: one source that is right for or cited in an annotated trace of one night, app and generator under one recipe
 -- inputs: grace_sums (see grace_sums.sql), intervals (number, low and high by date, app, generator and source)
--- A number without a denominator (the precision of what nobody cites) is null
+-- A number with denominator 0 (such as the precision of a source that no answer cites) is null
 -- (docs/methods.md#grace-citations-as-classification).
 -- Intervals: 95% over questions; none below two questions (docs/methods.md#noise-and-confidence).
 WITH source AS (

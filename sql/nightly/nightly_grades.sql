@@ -2,8 +2,9 @@
 -- inputs: trace_scores of one recipe and day, grades of its grader and extractor, intervals (number, low and high by
 --   date, app and generator)
 -- parameters: $grader_version
--- What is N/A, unparsable, failed or not graded enters no mean; each is counted separately
--- (docs/methods.md#grades-of-a-grounded-answer). Intervals: 95% over questions; none below two questions (docs/methods.md#noise-and-confidence).
+-- Grades that are N/A, unparsable, failed or missing enter no mean and are counted separately
+-- (docs/methods.md#grades-of-a-grounded-answer).
+-- Intervals: 95% over questions; none below two questions (docs/methods.md#noise-and-confidence).
 WITH scale AS (
     SELECT
         unnest([

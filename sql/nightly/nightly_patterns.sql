@@ -1,8 +1,8 @@
 -- grain: one failure pattern of one night of one app and generator under one recipe
 -- inputs: trace_scores of one recipe and day, shown (see shown_patterns.sql) of the same, intervals (number, low
 --   and high by date, app and generator)
--- parameters: $names (of the patterns that the recipe looks for)
--- Shares are of the judged claims. A claim that shows a pattern and was not judged is in no share, and is counted
+-- parameters: $names (the recipe's patterns)
+-- Shares are of judged claims. Claims that show a pattern but were not judged are counted separately
 -- (docs/methods.md#failure-patterns).
 -- Intervals: 95% over questions; none below two questions (docs/methods.md#noise-and-confidence).
 WITH night AS (

@@ -1,4 +1,5 @@
--- grain: one night of one app and generator under one recipe; answer, context and answerability apart
+-- grain: one kind of relevance (answer, context or answerability) of one night of one app and generator under one
+--   recipe
 -- inputs: trace_scores of one recipe and day, intervals (number, low and high by date, app and generator)
 -- Intervals: 95% over questions; none below two questions (docs/methods.md#noise-and-confidence).
 WITH score AS (

@@ -1,14 +1,13 @@
--- grain: one number of one night of one app and generator under one recipe: groundedness and faithfulness, or, of recipes
--- of method `citations`, citation groundedness
+-- grain: one number of one night of one app and generator under one recipe: groundedness and faithfulness or, for
+--   method `citations`, citation groundedness
 -- inputs: repeated_questions (see repeated_questions.sql), intervals (number, low and high by date, app and generator)
--- docs/methods.md#scores-of-one-trace. Of the k repeated questions with at least two scored traces (n_i each, N
--- together): the
--- mean of their means, of their sample standard deviations (spread), and of highest − lowest (range). Share of the
--- variance that comes from repeats = W / (W + B), one-way random effects by the ANOVA estimators:
+-- docs/methods.md#scores-of-one-trace. For k repeated questions with at least two scored traces (n_i each, N in total):
+-- the mean of their means, of their sample standard deviations (spread), and of highest − lowest (range). The share of
+-- the variance from repeats is W / (W + B), with the ANOVA estimators of one-way random effects:
 --   W = Σ (n_i − 1)·s_i² / (N − k)                        variance within a question
 --   M = Σ n_i·(mean_i − mean)² / (k − 1),  n0 = (N − Σ n_i² / N) / (k − 1)
 --   B = (M − W) / n0, at least 0                          variance between questions
--- It is null below two such questions, and where nothing varies at all.
+-- The share is null with fewer than two such questions, or if nothing varies.
 -- Intervals: 95% over questions; none below two questions, of the share below three
 -- (docs/methods.md#noise-and-confidence).
 WITH placed AS (

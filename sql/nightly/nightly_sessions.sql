@@ -1,4 +1,4 @@
--- grain: one night of one app and generator under one recipe, where traces have sessions
+-- grain: one night of one app and generator under one recipe, if traces have sessions
 -- inputs: sessions (see sessions.sql), intervals (number, low and high by date, app and generator)
 -- Intervals: 95% over sessions; none below two (docs/methods.md#noise-and-confidence).
 WITH night AS (

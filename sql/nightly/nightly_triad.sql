@@ -9,7 +9,7 @@ WITH night AS (
 )
 SELECT
     night.*,
-    -- Null for 'none', which may be more traces than all that have a diagnosis.
+    -- Null for 'none', whose traces are not part of the denominator.
     CASE WHEN diagnosis <> 'none'
         THEN n / sum(n) FILTER (diagnosis <> 'none') OVER (PARTITION BY recipe, date, app, generator, judge_version)
     END AS share,

@@ -1,6 +1,6 @@
 -- grain: one night of one app and generator under one recipe
 -- inputs: trace_scores of one recipe and day, intervals (number, low and high by date, app and generator)
--- Utilization is scored exactly where groundedness is (docs/methods.md#scores-of-one-trace).
+-- Utilization is scored if and only if groundedness is (docs/methods.md#scores-of-one-trace).
 -- Intervals: 95% over questions; none below two questions (docs/methods.md#noise-and-confidence).
 WITH night AS (
     SELECT

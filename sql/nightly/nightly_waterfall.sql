@@ -1,9 +1,10 @@
 -- grain: one stage of the waterfall, or `sent`, of one night of one app and generator under one recipe
 -- inputs: trace_scores of one recipe and day, reviewed_traces (see reviewed_traces.sql; of the same recipe, any days),
 --   intervals (number, low and high by date, app and generator)
--- Each trace stands in the stage that it stops at, or in `sent`. A stage that stops nothing has its row too. The share of
--- wrong answers counts the reviewed ones alone, without those picked for review because of their labels 
--- (docs/methods.md#the-waterfall-what-is-safe-to-send). Intervals: 95% over questions; none below two questions (docs/methods.md#noise-and-confidence).
+-- Each trace is counted in the stage at which it stops, or in `sent`. Stages that stop no trace have a row too. The
+-- share of wrong answers is over reviewed answers, without those picked for review because of their labels
+-- (docs/methods.md#the-waterfall-what-is-safe-to-send).
+-- Intervals: 95% over questions; none below two questions (docs/methods.md#noise-and-confidence).
 WITH stage AS (
     SELECT unnest(['retrieval', 'answerability', 'faithfulness', 'answer_relevance', 'sent']) AS stage,
         unnest(range(1, 6))::INTEGER AS position

@@ -1,7 +1,9 @@
--- Grain: one trace of the night, those most worth reading first. Apps and generators take turns, so that no limit leaves one of
--- them out; traces whose text was removed come last.
--- Inputs: trace_scores, traces, claim_results, reviews, reviewed_claims. Parameters: $recipe, $night, $limit, $characters (of question and
--- answer).
+-- Grain: one trace of the night, most worth reading first. Apps and generators alternate, so that $limit leaves none of
+--   them
+-- out. Traces whose text was removed come last.
+-- Inputs: trace_scores, traces, claim_results, reviews, reviewed_claims. Parameters: $recipe, $night, $limit,
+--   $characters
+-- (largest length of question and answer).
 WITH ranked AS (
     SELECT
         s.*,

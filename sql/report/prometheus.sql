@@ -1,6 +1,6 @@
--- grain: one number of one app and generator on the latest night, as the results that count have it
+-- grain: one number of one app and generator on the latest night, from the results that count
 -- inputs: current_alerts, current_citations, current_grades, current_groundedness, current_relevance, current_utilization, judges
--- `main` marks the number that the recipe's method is about: its traces and alerts stand for the app and generator.
+-- `main` marks the main number of the recipe's method. Its traces and alerts represent the app and generator.
 WITH numbers AS (
     SELECT
         date, app, generator, judge_version, n_scored, n_na, n_unjudged, n_abstained,

@@ -1,8 +1,8 @@
 -- grain: one app and generator over a range of days under one recipe
 -- inputs: trace_scores
 -- parameters: $recipe, $first, $last
--- `score` is whichever the recipe's method gives, groundedness or citation groundedness. `n` and `total` are what its
--- interval is made from: of each question of the range how many traces have it, and their sum, in any order.
+-- `score` is groundedness or citation groundedness, depending on the recipe's method. Its interval is computed from `n`
+-- and `total`: for each question of the range, the number of traces with the score and their sum, in any order.
 WITH scored AS (
     SELECT *, coalesce(groundedness_score, citation_groundedness) AS score
     FROM trace_scores
@@ -14,7 +14,7 @@ sums AS (
         SELECT app, generator, count(score)::DOUBLE AS n, sum(score) AS total
         FROM scored
         WHERE score IS NOT NULL
-        GROUP BY app, generator, coalesce(question_id, trace_id) -- gone with its text
+        GROUP BY app, generator, coalesce(question_id, trace_id) -- null if the text was removed
     )
     GROUP BY app, generator
 ),

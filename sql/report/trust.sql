@@ -1,4 +1,4 @@
--- Grain: one app of the night: what is known of the judge on its traces.
+-- Grain: one app of the night, with agreement and noise of the judge on its traces.
 -- Inputs: nightly_trust, judge_noise. Parameters: $recipe, $night.
 WITH measured AS (
     SELECT judge_version, n, agreement, agreement_low, agreement_high

@@ -1,8 +1,10 @@
--- grain: one grade that people should give of one drawn answer; and in every row, or in one alone, what was left out
+-- grain: one grade of one drawn answer that people should give. Counts of what was left out are in every row; without
+--   grades, they are in a single row.
 -- inputs: trace_scores, traces, current_recipes, recipes, claims, reviewed_grades
 -- parameters: $grades, $count, $reviewers, $seed; $recipe_name or $recipe; $reviewer, $app, $first, $last (null: all)
--- docs/methods.md#peoples-labels. Answers come in the order of the draws of `candidates.sql`, those without claims too:
--- of an answer that is drawn here, that draw has all claims. Grades with enough reviews are left out, as claims are there.
+-- docs/methods.md#peoples-labels. Answers are in the random order of `candidates.sql`, including answers without
+-- claims. That query selects all claims of an answer that is drawn here. Grades with enough reviews are left out, like
+-- claims there.
 WITH answer AS (
     SELECT s.date, s.trace_id, r.extractor_version, md5($seed || ' ' || s.trace_id) AS place
     FROM trace_scores AS s

@@ -1,12 +1,13 @@
--- grain: one claim that people should label, the most wanted first; and in every row, or in one alone, what was left out
+-- grain: one claim that people should label, most wanted first. Counts of what was left out are in every row; without
+--   claims, they are in a single row.
 -- inputs: trace_scores, traces, current_recipes, claim_results, claims, reviewed_claims, recipes, judges
 -- parameters: $need, $count, $reviewers, $seed; $recipe_name or $recipe; $reviewer, $app, $first, $last (null: all)
--- docs/methods.md#peoples-labels. `misused` and `uncertain` go by the judge's result: uncertain are claims that it
--- abstained from or did
--- not judge, then those nearest to its threshold of support. `disputed`: reviewers disagree, or results of any recipes do. `random`
--- draws answers by a hash of their ids, whatever was labeled, so that the same draw comes out until all is labeled.
--- Claims with enough reviews are left out; one on which enough reviewers disagree waits for an adjudicator. `random` asks
--- again for claims that were only shown for their labels: else the drawn answers would lack just what seems bad.
+-- docs/methods.md#peoples-labels. `misused` and `uncertain` depend on the judge's result: `uncertain` starts with
+-- claims that the judge abstained from or did not judge, then those nearest to its threshold of support. `disputed`:
+-- reviewers or the results of several recipes disagree. `random` draws answers by a hash of their ids, independent of
+-- labels, so the draw stays the same until everything in it is labeled. Claims with enough reviews are left out; if
+-- enough reviewers disagree, the claim waits for an adjudicator. `random` asks again for claims that were only picked
+-- because of their labels; otherwise the drawn answers would lack the claims that seem bad.
 WITH answer AS (
     SELECT s.recipe, s.date, s.trace_id, t.text_redacted_at IS NOT NULL AS redacted
     FROM trace_scores AS s
@@ -33,7 +34,7 @@ claim AS (
     FROM answer AS a
     JOIN claim_results AS r ON r.recipe = a.recipe AND r.date = a.date AND r.trace_id = a.trace_id
     JOIN claims AS c ON c.date = r.date AND c.claim_id = r.claim_id
-    WHERE NOT a.redacted AND r.status <> 'na' -- there is nothing to hold the claim against
+    WHERE NOT a.redacted AND r.status <> 'na' -- a claim that is N/A has no evidence to check against
 ),
 drawn AS (
     SELECT date, trace_id, md5($seed || ' ' || trace_id) AS place

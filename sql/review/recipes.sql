@@ -1,4 +1,4 @@
--- grain: one recipe's name, or one recipe that counts for no night, of which there are results
+-- grain: one name of recipes that count for nights, or one recipe that counts for no night but has results
 -- inputs: current_recipes, recipes, trace_scores
 SELECT DISTINCT recipe_name AS name, NULL AS recipe FROM current_recipes
 UNION ALL

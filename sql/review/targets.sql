@@ -1,4 +1,4 @@
--- grain: one line of a file of people's labels, with its answer and claim, where the lake has them
+-- grain: one line of a file of people's labels, with its answer and claim if the lake has them
 -- inputs: line (line, trace_id, claim_id), traces, claims of any extractor version
 -- docs/methods.md#peoples-labels. `shared`: other claims of the same extractor version have the same span.
 WITH claim AS (

@@ -1,4 +1,4 @@
--- grain: one answer, with all that a person needs to check its claims
+-- grain: one answer, with all texts that people need to check its claims
 -- inputs: traces
 -- parameters: $dates, $trace_ids
 SELECT date, trace_id, app, generator, question, answer, chunks

@@ -1,11 +1,10 @@
 -- grain: one claim under one recipe of method `citations`
 -- inputs: traces, claims, claim_results (of the pairs of each claim, see claim_results.sql), for one part
 -- docs/methods.md#citation-groundedness-two-passes. `stage` is the pass: 1 for claims with references, 2 for the
--- others. A claim without a
--- pair is
--- - N/A in a trace without chunks, or whose answer has no reference at all,
+-- others. A claim without a pair is
+-- - N/A if the trace has no chunks or the answer has no references,
 -- - unsupported in the first pass, since all its references dangle,
--- - unjudged in the second pass while a verdict of the first pass on its answer is missing, and else unsupported: the
+-- - unjudged in the second pass while a verdict of the first pass on its answer is missing, otherwise unsupported: the
 --   first pass found nothing true that could support it.
 WITH answer AS (
     SELECT
@@ -39,7 +38,7 @@ SELECT
         CASE WHEN n_pairs > 0 THEN label WHEN outcome = 'judged' THEN 'unsupported' END AS label,
         CASE WHEN applies THEN if(refers, 1, 2) END AS stage,
         CASE WHEN applies THEN if(refers, 1, 2) END AS stage_asked,
-        -- What decides in the second pass are claims, and no chunks.
+        -- In the second pass, the deciding evidence is claims, not chunks.
         CASE WHEN refers THEN deciding_chunk_id END AS deciding_chunk_id,
         CASE WHEN refers THEN deciding_chunk_ids ELSE [] END AS deciding_chunk_ids,
         coalesce(misused, TRUE) OR outcome IN ('unjudged', 'abstained') AS needs_review

@@ -2,15 +2,15 @@
 -- inputs: claims, pairs, verdict (see part_verdicts.sql; `stage` is the judge's number), for one part
 -- parameters: $recipe, $judge_version, $dangling_as_misuse, $readers (stage and languages of each judge; null for all)
 -- docs/methods.md#labels. The pairs of one judge at a claim are combined (macro `combined`). Of several judges, the
--- last that
--- gave a label counts. A claim in a language that its judge does not read is abstained from, without a pair.
+-- last one that gave a label counts. A claim in a language that its judge does not read has no pairs and is
+-- `abstained`.
 WITH seen AS (
     SELECT
         pairs.claim_id,
         pairs.stage,
         pairs.pair_kind,
         pairs.cited,
-        -- Some pairs of this judge at the claim show many chunks at once.
+        -- Whether the judge has packs at this claim: pairs that show many chunks at once.
         bool_or(pairs.pair_kind = 'pack') OVER (PARTITION BY pairs.claim_id, pairs.stage) AS packed,
         claims.cited_chunk_ids,
         list_transform(pairs.evidence, lambda e: e.chunk_id) AS shown,
@@ -31,11 +31,11 @@ pair AS (
         packed,
         cited_chunk_ids,
         named,
-        -- A pack cites what it names: each of these chunks decides by itself.
+        -- A pack counts as citing if the judge named a cited chunk in it, since each named chunk decides by itself.
         cited OR (packed AND list_has_any(named, cited_chunk_ids)) AS cites,
         list_filter(shown, lambda c, i: list_position(shown, c) = i) AS chunk_ids,
         CASE WHEN len(list_distinct(shown)) = 1 AND cited THEN list_distinct(shown) ELSE [] END AS shown_alone,
-        -- What decides: the chunks that the judge names, cited ones first, or else all that it saw.
+        -- Deciding chunks: those that the judge named, cited ones first, or else all chunks of the pair.
         CASE
             WHEN len(named) = 0 THEN list_filter(shown, lambda c, i: list_position(shown, c) = i)
             ELSE list_concat(
@@ -58,8 +58,8 @@ judged AS (
         max(p_contradicted) AS p_contradicted,
         combined(label) AS outcome,
         bool_or(cites AND label IN ('supported', 'partially_supported')) AS cited_supports,
-        -- Whether the cited chunks support the claim is open. After packs, a pair of the cited chunks alone decides, where
-        -- one was needed.
+        -- Whether it is unknown if the cited chunks support the claim. With packs, a pair with only the cited chunks
+        -- decides if there is one.
         CASE
             WHEN NOT bool_or(packed) THEN bool_or(cited AND coalesce(label, 'abstained') = 'abstained')
             WHEN bool_or(pair_kind = 'joint_cited')
@@ -79,7 +79,7 @@ claim AS (
         ORDER BY CASE outcome WHEN 'unjudged' THEN 2 WHEN 'abstained' THEN 1 ELSE 0 END, stage DESC
     ) = 1
 ),
--- One chunk's verdict is that of its best window, by the same precedence.
+-- The verdict on a chunk is that of its best window, by the same precedence.
 chunk AS (
     SELECT
         claim_id,
@@ -99,7 +99,7 @@ cited AS (
     FROM chunk
     GROUP BY claim_id, stage
 ),
--- What is cited, all together (ALCE, Gao et al. 2023): recall is whether it entails the claim.
+-- Citation recall (ALCE, Gao et al. 2023): whether all cited chunks together entail the claim.
 cited_together AS (
     SELECT
         pair.claim_id,
@@ -112,13 +112,14 @@ cited_together AS (
     FROM (
         SELECT
             *,
-            -- All that the pair shows is cited; of a pack, all that decides it.
+            -- All chunks of the pair are cited or, in a pack, all chunks that the judge named.
             cited OR (packed AND len(named) > 0 AND list_has_all(cited_chunk_ids, named)) AS entails
         FROM pair
     ) AS pair
     GROUP BY pair.claim_id, pair.stage
 ),
--- Precision is the share of what is cited that entails the claim by itself, or without which the rest does not.
+-- Citation precision: the share of cited chunks that entail the claim alone or without which the others don't entail
+-- it.
 citation AS (
     SELECT claim.claim_id, claim.stage, claims.cited_chunk_ids, unnest(claims.cited_chunk_ids) AS chunk_id
     FROM claim
@@ -136,11 +137,11 @@ precise AS (
             WHEN bool_or(pair.label = 'supported' AND list_contains(pair.shown_alone, citation.chunk_id)) THEN TRUE
             WHEN bool_or(pair.label = 'supported' AND pair.packed AND list_contains(pair.named, citation.chunk_id))
                 THEN TRUE
-            -- The rest entails it, in a pair of some of the rest or of all of it.
+            -- Other cited chunks entail the claim without this one.
             WHEN bool_or(pair.label = 'supported' AND pair.cited AND NOT list_contains(pair.chunk_ids, citation.chunk_id))
                 THEN FALSE
             WHEN bool_or(pair.packed) THEN FALSE
-            -- A pair of all of the rest does not entail it.
+            -- All other cited chunks together don't entail the claim.
             WHEN bool_or(
                 pair.label IS NOT NULL AND pair.label <> 'abstained' AND pair.cited
                 AND list_has_all(pair.chunk_ids, list_filter(citation.cited_chunk_ids, lambda c: c <> citation.chunk_id))
@@ -157,8 +158,8 @@ citations AS (
     FROM precise
     GROUP BY claim_id
 ),
--- The pair that decides: of those with the claim's label, single before joint, cited before not, then the surest.
--- For a claim without support, the pair that came closest.
+-- The deciding pair: of those with the claim's label, single before joint, cited before uncited, then by probability.
+-- For a claim without support, the pair with the highest probability of support.
 deciding AS (
     SELECT
         pair.claim_id,
@@ -176,7 +177,7 @@ deciding AS (
             pair.chunk_ids
     ) = 1
 ),
--- First judges that do not read the claim's language.
+-- Judges at the start of the cascade that don't read the claim's language.
 unread AS (
     SELECT claim_id, max(stage) AS stage
     FROM (
@@ -218,7 +219,7 @@ result AS (
             WHEN claim.cited_open THEN NULL
             ELSE TRUE
         END AS misused,
-        -- What cites nothing, or nothing that is there, has no recall; a reference that dangles entails nothing.
+        -- A claim without references, or with only dangling ones, has recall 0. A dangling reference entails nothing.
         CASE
             WHEN claim.outcome IS NULL THEN NULL
             WHEN len(claims.cited_chunk_ids) = 0 THEN 0
@@ -266,7 +267,7 @@ SELECT
     p_contradicted,
     n_pairs,
     n_pairs_unjudged,
-    -- Found last of all, since texts are read for some (tasks/scoring/patterns.py)
+    -- Added later, since some patterns need texts (tasks/scoring/patterns.py)
     []::VARCHAR[] AS patterns,
     FALSE AS to_check,
     coalesce(misused, TRUE)

@@ -1,12 +1,12 @@
--- grain: one claim that some chunks support in part, each by itself, according to the judge that decided
+-- grain: one claim that single chunks partially support, according to the deciding judge
 -- inputs: claim_results, pairs, verdict (see part_verdicts.sql), for one part
--- A chunk counts where a pair shows it alone, or where the judge named it alone.
--- Pairs meet their claims first: a verdict joined to a claim by the stage alone would be every verdict with every claim.
+-- A chunk counts if it is the only one in a pair, or the only one that the judge named.
+-- Pairs are joined to claims first: joining verdicts to claims only by stage would be a cross join.
 WITH decided AS MATERIALIZED (
     SELECT pairs.claim_id, pairs.stage, pairs.request_key, pairs.evidence
     FROM pairs
     JOIN claim_results ON claim_results.claim_id = pairs.claim_id AND claim_results.stage = pairs.stage
-    WHERE pairs.pair_kind IS DISTINCT FROM 'found_true' -- which shows claims, and no chunks
+    WHERE pairs.pair_kind IS DISTINCT FROM 'found_true' -- its evidence is claims, not chunks
 ),
 pair AS (
     SELECT

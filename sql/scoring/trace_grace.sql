@@ -1,10 +1,9 @@
 -- grain: one trace under one recipe
 -- inputs: traces, claims, annotations (right sources of the traces' questions, from a file), for one part
 -- parameters: $recipe, $grace_source (`chunk` or `doc`: which id is a source)
--- docs/methods.md#grace-citations-as-classification. Any one of several right sources makes a hit. The misses exclude
--- one another, in this order:
--- not_retrieved (no right source among the chunks), cited_nothing (no reference at all), cited_another (chunks, and
--- none of them right), retrieved_not_cited (references, none of which names a chunk of the trace).
+-- docs/methods.md#grace-citations-as-classification. Citing any right source is a hit. Otherwise the outcome is
+-- the first that applies: not_retrieved (no right source among the chunks), cited_nothing (no references),
+-- cited_another (only wrong chunks are cited), retrieved_not_cited (all references dangle).
 WITH cited AS (
     SELECT
         trace_id,
@@ -37,8 +36,8 @@ joined AS (
 named AS (
     SELECT
         *,
-        -- A trace names chunks, a file names sources. A chunk that was not retrieved has no known document: it stands
-        -- for itself.
+        -- Traces name chunks, files name sources. The document of a chunk that was not retrieved is unknown, so its own
+        -- id is used.
         CASE
             WHEN by_file THEN gold_ids
             ELSE list_transform(

@@ -1,9 +1,9 @@
 -- grain: one trace under one recipe
--- inputs: traces, claims (with what else was cut from the answers), claim_results, relevance, for one part
+-- inputs: traces, claims (including other segments of the answers), claim_results, relevance, for one part
 -- parameters: $recipe, $method, $judge_version, $salt, $misuse_penalty, $partial_credit, $t_context, $t_groundedness,
 --   $t_answer, $w_retrieval, $w_answerability, $w_faithfulness, $w_answer, $partial_passes
--- docs/methods.md#scores-of-one-trace, The triad, The waterfall. Claims that are N/A, unjudged or abstained enter no
--- mean; they are counted.
+-- docs/methods.md#scores-of-one-trace, The triad, The waterfall. Claims that are N/A, unjudged or abstained are counted
+-- but enter no mean.
 WITH claim AS (
     SELECT
         trace_id,
@@ -18,7 +18,8 @@ WITH claim AS (
         count(*) FILTER (status = 'abstained') AS abstained,
         count(*) FILTER (abstained_for = 'language') AS unread,
         count(*) FILTER (to_check) AS to_check,
-        -- What stops an answer whatever its probabilities are (docs/methods.md#the-waterfall-what-is-safe-to-send).
+        -- Claims that stop an answer, independent of probabilities
+        -- (docs/methods.md#the-waterfall-what-is-safe-to-send).
         count(*) FILTER (
             label IN ('unsupported', 'contradicted') OR to_check OR (label IS NOT NULL AND misused)
             OR (label = 'partially_supported' AND NOT $partial_passes)
@@ -31,8 +32,8 @@ WITH claim AS (
         count(label) FILTER (stage = 1) AS cited_judged,
         count(*) FILTER (stage = 1 AND label = 'supported') AS cited_true,
         list_distinct(flatten(list(deciding_chunk_ids) FILTER (label = 'supported'))) AS used,
-        -- How probable the support of the weakest claim is; null where a claim stops the answer by its label, or where
-        -- nobody can tell whether it does. Judges without probabilities are taken at their word.
+        -- Smallest probability of support of a claim. Null if a claim stops the answer, or if it is unknown whether one
+        -- does. For judges without probabilities, the label gives the value.
         CASE
             WHEN stopping = 0
                 AND NOT bool_or(status IN ('unjudged', 'abstained') OR (label IS NOT NULL AND misused IS NULL))
@@ -92,7 +93,7 @@ trace AS (
         claim.citation_precision,
         coalesce(cut.only_reasoning, FALSE)
         OR coalesce(text_redacted_at IS NULL AND NOT regexp_matches(answer, '[^\s\p{Z}]'), FALSE) AS is_empty,
-        -- It only says that there is no answer.
+        -- The answer only states that there is no answer.
         NOT is_empty AND cut.refusals > 0 AND claim.total IS NULL AS declines,
         coalesce(claim.used, []) AS used,
         claim.weakest_support,
@@ -103,7 +104,7 @@ trace AS (
         relevant.chunks_relevant,
         CASE
             WHEN $method = 'citations' OR len(traces.chunks) = 0 THEN 'na'
-            -- Without its text, nobody can say whether a trace claims anything.
+            -- Without its text, it is unknown whether the answer has claims.
             WHEN claim.total IS NULL AND traces.text_redacted_at IS NOT NULL THEN 'unjudged'
             WHEN claim.total IS NULL THEN 'na'
             WHEN claim.judged > 0 THEN 'scored'
@@ -126,7 +127,7 @@ trace AS (
             WHEN relevant.answer_relevance IS NULL THEN 'unjudged'
             ELSE 'scored'
         END AS answer_relevance_status,
-        -- Of method `citations` alone: the claims are segments, and the passes are stages.
+        -- Only for method `citations`, where claims are segments and stages are passes.
         CASE
             WHEN $method <> 'citations' THEN NULL
             WHEN claim.judged > 0 THEN 'scored'
@@ -169,13 +170,13 @@ SELECT
     CASE WHEN text_redacted_at IS NULL THEN md5($salt || normalized(question)) END AS question_id,
     CASE WHEN text_redacted_at IS NULL THEN md5($salt || session) END AS session_id,
     groundedness_status,
-    -- Why groundedness is N/A, the first that holds.
+    -- Why groundedness is N/A: the first reason that applies.
     CASE
         WHEN groundedness_status <> 'na' THEN NULL
         WHEN $method = 'citations' THEN 'method'
         WHEN is_empty THEN 'no_answer'
         WHEN len(chunks) = 0 THEN 'no_context'
-        WHEN total > 0 THEN 'not_shown' -- what it claims was held against nothing
+        WHEN total > 0 THEN 'not_shown' -- no claim was checked against evidence
         WHEN declines THEN 'refusal'
         ELSE 'no_claims'
     END AS groundedness_na,
@@ -209,7 +210,7 @@ SELECT
     answer_relevance,
     answerability_status,
     answerability,
-    -- The triad, in its order: a question counts only when those before it were answered with yes.
+    -- The triad, in order: a question matters only if the questions before it were answered with yes.
     CASE
         WHEN context_relevance_status <> 'scored' THEN NULL
         WHEN context_relevance < $t_context THEN 'retrieval'
@@ -230,10 +231,10 @@ SELECT
     CASE WHEN in_passes THEN cited_true END AS segments_cited_true,
     CASE WHEN in_passes THEN segments_dangling END AS segments_dangling,
     weakest_support,
-    -- The waterfall: the first stage that the trace does not pass. A signal that is missing passes none.
+    -- The waterfall: the first stage that the trace does not pass. A missing signal does not pass its stage.
     CASE
         WHEN coalesce(context_relevance < $w_retrieval, TRUE) THEN 'retrieval'
-        -- An answer that only says that there is none.
+        -- The answer only states that there is no answer.
         WHEN declines THEN 'answerability'
         WHEN coalesce(answerability < $w_answerability, TRUE) THEN 'answerability'
         WHEN stopping > 0 OR coalesce(weakest_support < $w_faithfulness, TRUE) THEN 'faithfulness'

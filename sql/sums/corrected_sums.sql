@@ -1,9 +1,9 @@
--- grain: one number of one night of one app and generator; per question, how many of the night's traces have it and
--- their sum, and how many reviewed traces of any night have it and by how much people's labels change their sum
+-- grain: one number of one night of one app and generator; per question, count and sum over the night's traces, and
+--   count
+-- and sum of changes by people's labels over reviewed traces of all nights
 -- inputs: trace_scores of one recipe and day, reviewed_traces of the same recipe and all days
--- The sums behind `nightly_corrected` (docs/methods.md#noise-and-confidence). Traces picked for review because of
--- their labels
--- stay out. The four lists have the same questions, in the same order.
+-- The sums behind `nightly_corrected` (docs/methods.md#noise-and-confidence). Traces that were picked for review
+-- because of their labels are left out. The four lists have the same questions in the same order.
 WITH night AS (
     SELECT recipe, date, app, generator, judge_version, question, number, count(*) AS n, sum(score) AS total
     FROM (
@@ -14,7 +14,7 @@ WITH night AS (
                 app,
                 generator,
                 judge_version,
-                coalesce(question_id, trace_id) AS question, -- gone with its text
+                coalesce(question_id, trace_id) AS question, -- null if the text was removed
                 groundedness_score AS groundedness,
                 faithfulness
             FROM trace_scores

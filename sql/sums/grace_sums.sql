@@ -1,10 +1,10 @@
--- grain: one source that is right of, or cited in, annotated traces of one question of one night, app and generator; and,
---   with null for the source, the answers to the question as a whole
+-- grain: one source that is right for or cited in annotated traces of one question of one night, app and generator; a
+--   null source stands for all answers to the question
 -- inputs: trace_grace of one recipe and day, traces of the day
--- docs/methods.md#grace-citations-as-classification. Right sources of one trace stand in for one another: where one of
--- them is cited, the others were
--- not missed. Of the answers as a whole, support is all of them, a true positive a hit, a false negative a miss.
--- A question is the same where it differs in case and spaces only, as in trace_scores, which need not be there yet.
+-- docs/methods.md#grace-citations-as-classification. If one of a trace's right sources is cited, the others don't
+-- count as missed. For all answers (null source), support is their number, a true positive is a hit and a false
+-- negative a miss. Questions that differ only in case and white space are equal, as in trace_scores, which may not
+-- exist yet.
 WITH trace AS (
     SELECT
         g.recipe,

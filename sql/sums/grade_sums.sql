@@ -1,8 +1,8 @@
 -- grain: one grade of one night of one app and generator
 -- inputs: trace_scores of one recipe and day, grades of its grader and extractor
 -- The sums behind the intervals of `nightly_grades` (docs/methods.md#noise-and-confidence). Per question, in any
--- order: traces
--- that have the grade (n), and their sum (total). `questions` counts the questions with these sums.
+-- order: number of traces with the grade (n), and sum of the grade (total). `questions` counts the questions with these
+-- sums.
 WITH question AS (
     SELECT
         t.date,

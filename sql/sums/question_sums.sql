@@ -1,9 +1,8 @@
 -- grain: one number of one night of one app and generator
 -- inputs: trace_scores of one recipe and day
 -- The sums behind the intervals of nightly means and shares (docs/methods.md#noise-and-confidence). Per question, in
--- any order:
--- traces that have the number (n), and their sum (total). Of misuses n counts judged claims, and of claims to check
--- supported ones. `questions` counts the questions with these sums.
+-- any order: number of traces with the number (n), and its sum (total). For misuses, n counts judged claims; for claims
+-- to check, supported claims. `questions` counts the questions with these sums.
 WITH question AS MATERIALIZED (
     SELECT
         date,
@@ -27,7 +26,7 @@ WITH question AS MATERIALIZED (
         count(*) FILTER (diagnosis = 'healthy') AS diagnosis_healthy,
         count(*) FILTER (diagnosis = 'declined') AS diagnosis_declined
     FROM trace_scores
-    GROUP BY date, app, generator, coalesce(question_id, trace_id) -- gone with its text
+    GROUP BY date, app, generator, coalesce(question_id, trace_id) -- null if the text was removed
 ),
 night AS (
     SELECT
@@ -48,7 +47,7 @@ night AS (
     FROM question
     GROUP BY date, app, generator
 ),
--- Most questions occur once: they have few different diagnoses.
+-- Most questions occur once, so there are few distinct combinations of diagnoses.
 alike AS (
     SELECT
         date, app, generator, diagnosed,

@@ -1,10 +1,9 @@
--- grain: one number of one question that was asked more than once on one night of one app and generator; where none was,
---   one row of the number without a question
+-- grain: one number of one question that was asked several times on one night of one app and generator; if there is no
+--   such question, one row of the number without a question
 -- inputs: trace_scores of one recipe and day
--- docs/methods.md#scores-of-one-trace. A question is repeated where several traces have its question_id. The numbers
--- are groundedness and
--- faithfulness, or, of recipes of method `citations`, citation groundedness. `questions` counts all of the night's.
--- Most questions occur once: they are counted, and only the repeated ones are taken further.
+-- docs/methods.md#scores-of-one-trace. A question is repeated if several traces have its question_id. The numbers
+-- are groundedness and faithfulness or, for method `citations`, citation groundedness. `questions` counts all questions
+-- of the night. Most questions occur once; they are only counted.
 WITH question AS MATERIALIZED (
     SELECT
         recipe,
@@ -22,7 +21,7 @@ WITH question AS MATERIALIZED (
         variation(faithfulness) AS faithfulness,
         variation(citation_groundedness) AS citation_groundedness
     FROM trace_scores
-    GROUP BY recipe, date, app, generator, judge_version, cites, coalesce(question_id, trace_id) -- gone with its text
+    GROUP BY recipe, date, app, generator, judge_version, cites, coalesce(question_id, trace_id) -- null if redacted
 ),
 counted AS (
     SELECT

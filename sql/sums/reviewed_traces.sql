@@ -1,13 +1,12 @@
--- grain: one trace under one recipe of which people labeled claims, or the answer as a whole
--- inputs: reviews, reviewed_claims (see views/reviewed_claims.sql), and of the days of the reviewed traces trace_scores
+-- grain: one trace under one recipe of which people labeled claims or the whole answer
+-- inputs: reviews, reviewed_claims (see views/reviewed_claims.sql), and trace_scores of the days of the reviewed traces
 -- parameters: $misuse_penalty, $partial_credit
--- docs/methods.md#noise-and-confidence, People. `wrong`: the answer's label by an adjudicator, or else by most
--- reviewers, the
--- latest label of each. Without such labels, or on a tie: true if a reviewed claim is unsupported or contradicted, else
--- false; null where people can't tell or disagree on one of its claims, and none of the others is wrong.
--- Groundedness and faithfulness are taken over the same claims twice, by people's labels and by the judge's: claims that
--- have both, and that were not picked for review because of their labels. Groundedness is null unless people labeled
--- each of these claims as misused or not.
+-- docs/methods.md#noise-and-confidence, People. `wrong` is the answer's label by an adjudicator, or else by the
+-- majority of reviewers (the latest label of each). Without such labels or on a tie, it is true if a reviewed claim is
+-- unsupported or contradicted. Otherwise it is null if people can't tell or disagree on a claim, and false if not.
+-- Groundedness and faithfulness are computed twice over the same claims, from people's labels and from the judge's.
+-- These are the claims that have both and that were not picked for review because of their labels. Groundedness is null
+-- unless people labeled all these claims as misused or not.
 WITH answer AS (
     SELECT
         trace_id,
@@ -36,7 +35,7 @@ claim AS (
         trace_id,
         count(people) AS n,
         bool_or(random) AS random,
-        -- One that people can't tell, or disagree on, might be the wrong one.
+        -- A claim that people can't tell or disagree on might be wrong.
         CASE
             WHEN bool_or(people IN ('unsupported', 'contradicted')) THEN true
             WHEN count(people) = count(*) THEN false

@@ -1,7 +1,7 @@
 -- grain: one session of one night of one app and generator: its traces of that day
 -- inputs: trace_scores of one recipe and day
 -- docs/methods.md#scores-of-one-trace. A session with an unjudged trace is unjudged, because that trace might change the
--- answer; otherwise it is scored where one of its traces is. Traces without a session are left out.
+-- result; otherwise it is scored if one of its traces is. Traces without a session are left out.
 SELECT
     recipe,
     date,

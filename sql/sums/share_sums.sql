@@ -1,10 +1,9 @@
 -- grain: one failure pattern, or one value of a slice, of one night of one app and generator
 -- inputs: trace_scores of one recipe and day, shown (see shown_patterns.sql, shown_slices.sql) of the same
--- parameters: $names (the patterns that the recipe looks for, or the names of `shown`), $judged (whether the share
---   is of the judged claims or of all)
+-- parameters: $names (the recipe's patterns, or the names in `shown`), $judged (whether shares are of judged claims or
+--   of all claims)
 -- The sums behind the intervals of these shares (docs/methods.md#noise-and-confidence). Per question, in any order:
--- claims (n),
--- and how many of them show it (total). `questions` counts the questions with these sums.
+-- number of claims (n), and number of claims that show it (total). `questions` counts the questions with these sums.
 WITH question AS (
     SELECT
         date,

@@ -1,13 +1,13 @@
 -- grain: one failure pattern that claims of one question show, of one night of one app and generator under one recipe
 -- inputs: trace_scores and claim_results of one recipe and day
--- docs/methods.md#failure-patterns. Few claims show any: only these are joined, and by their traces. In
--- any order.
+-- docs/methods.md#failure-patterns. Few claims show a pattern, so only these are joined to their traces.
+-- In any order.
 SELECT
     date,
     app,
     generator,
     judge_version,
-    coalesce(question_id, trace_id) AS question, -- gone with its text
+    coalesce(question_id, trace_id) AS question, -- null if the text was removed
     pattern AS name,
     count(*) FILTER (judged) AS n,
     count(*) FILTER (NOT judged) AS n_not_judged

@@ -1,9 +1,10 @@
 -- grain: one value of one slice, of the traces of one question of one night of one app and generator under one recipe
 -- inputs: trace_scores and claim_results of one recipe and day, traces of the same day
--- parameters: $most_values (of a slice of an app), $most_tags (of an app)
--- docs/methods.md#slices. A slice is `language` (of claims; `und` is an undetermined one), `prompt_version`, or `tags.` and the
--- name of a tag. `name` is both, slice and value, as a JSON list; the values that are rarer in the app than $most_values
--- others are one, null. Of many tags those count that most traces have, with the fewest values first. In any order.
+-- parameters: $most_values (per slice and app), $most_tags (per app)
+-- docs/methods.md#slices. A slice is `language` (of claims; `und` if undetermined), `prompt_version`, or `tags.` and
+-- the name of a tag. `name` is slice and value as a JSON list. Only the $most_values most frequent values of an app are
+-- kept; the others are combined as null. If there are more than $most_tags tags, those of most traces are kept, then
+-- those with fewest values. In any order.
 WITH score AS (
     SELECT
         date,
@@ -11,7 +12,7 @@ WITH score AS (
         generator,
         judge_version,
         trace_id,
-        coalesce(question_id, trace_id) AS question, -- gone with its text
+        coalesce(question_id, trace_id) AS question, -- null if the text was removed
         prompt_version,
         coalesce(citation_status, groundedness_status) AS status,
         coalesce(citation_groundedness, groundedness_score) AS score,
@@ -87,7 +88,7 @@ counted AS (
     SELECT trace_id, date, app, generator, judge_version, question, name, status, score, COLUMNS('^n(_.+)?$')
     FROM sliced
     JOIN (FROM kept WHERE named) USING (app, slice, value)
-    UNION ALL -- a trace with claims in several rare languages is one row of "others"
+    UNION ALL -- a trace with claims in several rare languages has one row of "others"
     SELECT trace_id, date, app, generator, judge_version, question, name, status, score, sum(COLUMNS('^n(_.+)?$'))
     FROM sliced
     JOIN (FROM kept WHERE NOT named) USING (app, slice, value)

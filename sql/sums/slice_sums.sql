@@ -1,7 +1,7 @@
 -- grain: one value of one slice of one night of one app and generator
 -- inputs: shown (see shown_slices.sql) of one recipe and day
 -- The sums behind the intervals of the mean scores of slices (docs/methods.md#noise-and-confidence). Per question, in any order:
--- traces with the score (n), and their sum (total).
+-- number of traces with the score (n), and its sum (total).
 SELECT
     date,
     app,

@@ -1,9 +1,8 @@
 -- grain: one number of one night of one app and generator: `share_` or `wrong_`, and a stage of the waterfall or `sent`
 -- inputs: trace_scores of one recipe and day, reviewed_traces (see reviewed_traces.sql; of the same recipe, any days)
 -- The sums behind the intervals of `nightly_waterfall` (docs/methods.md#noise-and-confidence). Per question, in any
--- order: traces
--- (n), and how many of them stop at the stage (total); or reviewed traces that stop there (n), and how many of them are
--- wrong (total). `questions` counts the questions with these sums.
+-- order: number of traces (n) and of those that stop at the stage (total); or number of reviewed traces that stop there
+-- (n) and of those that are wrong (total). `questions` counts the questions with these sums.
 WITH question AS (
     SELECT
         date,

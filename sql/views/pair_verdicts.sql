@@ -1,6 +1,6 @@
 -- grain: one pair of the judge at one claim under one recipe, with its verdict (the first sample)
 -- inputs: pairs, recipes, verdicts
--- Null label and failure: no verdict yet.
+-- If label and failure are both null, there is no verdict yet.
 SELECT
     p.recipe,
     p.date,

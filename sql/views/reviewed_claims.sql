@@ -1,11 +1,11 @@
 -- grain: one claim under one recipe that people labeled
 -- inputs: claim_results, claims, reviews
--- docs/methods.md#peoples-labels. A review belongs to the claim that it names, else to the one whose span its own
--- overlaps most, with
--- intersection / union ≥ 0.5; where several claims share that span, the review is left out. Of each reviewer the latest
--- label counts, of several reviewers the most frequent one: `outcome` is `labeled`, `tied`, `cant_tell`
--- or `not_a_claim`, and `people` is null but for the first. An adjudicator's label, the latest of them, counts over all others.
--- Without a reviewer's word on misuse, a claim that cites nothing is not misused, and an unsupported one is.
+-- docs/methods.md#peoples-labels. A review belongs to the claim that it names, or else to the claim whose span overlaps
+-- its span most, with intersection / union ≥ 0.5. If several claims have that span, the review is left out. Each
+-- reviewer's latest label counts, and of several reviewers the most frequent label. `outcome` is `labeled`, `tied`,
+-- `cant_tell` or `not_a_claim`; `people` is null unless it is `labeled`. The latest label of an adjudicator overrides
+-- all others. A claim without citations is not misused. If reviewers don't label misuse or are tied, an unsupported
+-- claim is misused.
 WITH given AS (
     SELECT *, coalesce(reviewed_at, imported_at) AS given_at, coalesce(adjudicated, false) AS final
     FROM reviews
@@ -43,7 +43,7 @@ nearest AS (
 vote AS (
     SELECT
         *,
-        -- How a claim was drawn stays so, whatever it is shown to people for later on.
+        -- A claim that was drawn at random once stays so, even if it is picked for other reasons later.
         bool_or(sampling IS NULL OR sampling = 'random') OVER (PARTITION BY own_id) AS drawn,
         final OR NOT bool_or(final) OVER (PARTITION BY own_id) AS decides
     FROM (FROM named UNION ALL BY NAME FROM nearest)
@@ -66,7 +66,7 @@ winner AS (
 by_claim AS (
     SELECT
         own_id,
-        count(DISTINCT coalesce(reviewer, '')) AS n_reviewers, -- all nameless reviewers count as one
+        count(DISTINCT coalesce(reviewer, '')) AS n_reviewers, -- all reviewers without a name count as one
         bool_or(drawn) AS random,
         bool_or(final) AS adjudicated,
         NOT bool_or(final) AND count(DISTINCT label) > 1 AS disputed,

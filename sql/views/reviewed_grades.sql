@@ -1,9 +1,8 @@
 -- grain: one grade of one trace that people gave
 -- inputs: reviews
--- docs/methods.md#peoples-labels. Of each reviewer the latest grade counts, of several reviewers the most frequent
--- one, where N/A is
--- one like any other: `outcome` is `graded`, `na`, or `tied`, and `value` is null but for the first. An adjudicator's
--- grade, the latest of them, counts over all others.
+-- docs/methods.md#peoples-labels. Each reviewer's latest grade counts, and of several reviewers the most frequent
+-- grade; N/A counts like any other grade. `outcome` is `graded`, `na` or `tied`; `value` is null unless it is `graded`.
+-- The latest grade of an adjudicator overrides all others.
 WITH vote AS (
     SELECT
         *,
@@ -34,7 +33,7 @@ by_grade AS (
         min(date) AS date,
         trace_id,
         grade,
-        count(DISTINCT coalesce(reviewer, '')) AS n_reviewers, -- all nameless reviewers count as one
+        count(DISTINCT coalesce(reviewer, '')) AS n_reviewers, -- all reviewers without a name count as one
         bool_or(drawn) AS random,
         bool_or(final) AS adjudicated,
         NOT bool_or(final) AND count(DISTINCT coalesce(value, -1)) > 1 AS disputed,

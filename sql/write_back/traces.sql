@@ -1,6 +1,6 @@
--- grain: one trace of some applications under one recipe, with its scores and claims as its store gets them
+-- grain: one trace of some applications under one recipe, with the scores and claims to write back
 -- inputs: traces, trace_scores, claim_results, claims, for one part
--- parameters: $apps, $texts (whether the texts of claims are wanted; empty otherwise)
+-- parameters: $apps, $texts (whether to include the texts of claims)
 WITH claim AS (
     SELECT
         r.trace_id, r.label, r.misused, r.deciding_chunk_ids,

@@ -1,1 +1,1 @@
-"""Analysis: comparisons and measurements of judges, on the published warehouse or a suite."""
+"""Analysis: comparisons and measurements of judges, on the published warehouse or on a suite."""

@@ -1,10 +1,10 @@
-"""A question of the user about every stored trace, answered by a language model with yes or no, or a grade from 1 to 5.
+"""Ask a question of the user about every stored trace. A language model replies with yes or no, or a grade from 1 to 5.
 
 Method: docs/language-models.md#ask-your-own-question.
 
-Replies are one part of `ask_replies` for each part of `traces` and version: question, prompt and model. A trace with a
-reply is not asked about again, and equal texts are asked about once. Left out: which judge's model answers, and what is
-shown (`flows/analysis/ask.py`, `tasks/publish/documents/ask.py`).
+`ask_replies` has one part per part of `traces` and version. The version covers question, prompt and model. Traces that
+have a reply are skipped, and one request is made for traces with equal texts. Left out: choosing the model
+(`flows/analysis/ask.py`), and showing the replies (`tasks/publish/documents/ask.py`).
 """
 
 from collections.abc import Iterator, Sequence
@@ -40,7 +40,7 @@ from tasks.stats.intervals import interval, mean_of
 from tasks.store.lake import Part, frame
 
 Form = Literal["yes-no", "grade"]
-RULES = 1  # raised when a trace is shown otherwise
+RULES = 1  # increase this when the model is shown a trace differently
 GIVES = ("task", "passages", "question", "answer")
 RATING = "answer"
 PROMPTS: dict[Form, Path] = {"yes-no": Path("ask/yes_no/v1"), "grade": Path("ask/grade/v1")}
@@ -49,12 +49,12 @@ ENDS: dict[Form, tuple[int, int]] = {"yes-no": (0, 1), "grade": (1, 5)}
 
 @dataclass(frozen=True, slots=True)
 class Ask:
-    """What is asked about each trace, and of which model.
+    """A question about each trace, and the model that replies.
 
     Attributes:
-        task: The question, as the user wrote it.
-        form: What it is answered by.
-        judge: Name of the judge's file that names the model.
+        task: The question in the user's words.
+        form: Form of the reply: yes or no, or a grade.
+        judge: Name of the judge's file that configures the model.
     """
 
     task: str
@@ -70,14 +70,15 @@ class Ask:
 
 @dataclass(frozen=True, slots=True)
 class Estimate:
-    """What asking costs.
+    """Estimated cost of asking.
 
     Attributes:
-        traces: That the question is about.
-        answered: Those that have a reply.
-        requests: To make; equal texts are asked about once.
-        tokens: At the model's measured rate for a reply, or those it reads, by their characters.
-        minutes: At the rate of the latest run that asked this model in this form; None before there is one.
+        traces: Number of traces that the question is about.
+        answered: Traces that already have a reply.
+        requests: Requests to make. Traces with equal texts share one.
+        tokens: Tokens for these requests, at the rate of the latest run of this model and form. Without such a run, an
+            estimate of the tokens read, from the number of characters.
+        minutes: Minutes at the rate of that run; None without such a run.
     """
 
     traces: int
@@ -89,13 +90,13 @@ class Estimate:
 
 @dataclass(frozen=True, slots=True)
 class Group:
-    """Replies about the traces of an application and generator; both are empty for all traces.
+    """Replies about the traces of one application and generator. Both names are empty for all traces.
 
     Attributes:
         n: Traces with a reply.
-        scored: Those whose reply is an answer; only these enter the mean.
-        na: Those that don't decide the question.
-        unjudged: Those whose reply can't be read, or is none.
+        scored: Traces with a usable reply; only these enter the mean.
+        na: Traces for which the model replied that the question can't be decided.
+        unjudged: Traces whose reply is unparsable or failed.
         mean: Share of yes, or mean grade, with its interval over questions.
     """
 
@@ -120,7 +121,7 @@ class _Item:
 
 
 def opened(task: str, form: Form, judge: Llm, path: Path) -> Ask:
-    """A question for the model of a judge, which is not loaded yet.
+    """Set up a question for the model of a judge, without loading the model.
 
     Args:
         path: The judge's file.
@@ -135,13 +136,13 @@ def opened(task: str, form: Form, judge: Llm, path: Path) -> Ask:
 
 
 def ask(ctx: Context, of: Ask, *, retry_failures: bool = False) -> StageResult:
-    """Ask about the traces of the context's days and scope that have no reply.
+    """Ask about traces without a reply, within the context's days and scope.
 
     Args:
-        retry_failures: Ask again where there was no answer.
+        retry_failures: Ask again about traces whose reply failed or was unparsable.
 
     Raises:
-        EngineError: The model can't be run. The replies that are stored stay.
+        EngineError: The model can't be run. Stored replies are kept.
     """
     traces, parts = _open_parts(ctx, of, retry_failures=retry_failures)
     missing = sum(len(part.missing) for part in parts)
@@ -155,7 +156,7 @@ def ask(ctx: Context, of: Ask, *, retry_failures: bool = False) -> StageResult:
 
 
 def estimate(ctx: Context, of: Ask, *, retry_failures: bool = False) -> Estimate:
-    """Count what `ask` would do; reads texts, and runs no model."""
+    """Estimate the cost of `ask`. Reads texts, but runs no model."""
     traces, parts = _open_parts(ctx, of, retry_failures=retry_failures)
     missing = sum(len(part.missing) for part in parts)
     seen = set(_known(ctx, of, retry_failures=retry_failures) if missing else {})
@@ -177,7 +178,7 @@ def estimate(ctx: Context, of: Ask, *, retry_failures: bool = False) -> Estimate
 
 
 def replies(ctx: Context, of: Ask) -> pl.DataFrame:
-    """Rows of `sql/analysis/ask.sql` of the context's days and scope."""
+    """Rows of `sql/analysis/ask.sql` for the context's days and scope."""
     days = (ctx.first, ctx.last)
     parts = ctx.lake.parts(ASK_REPLIES, of.version, days=days)
     with ctx.queries() as queries:
@@ -188,10 +189,10 @@ def replies(ctx: Context, of: Ask) -> pl.DataFrame:
 
 
 def groups(rows: pl.DataFrame, form: Form) -> list[Group]:
-    """All replies, and those of each application and generator where there are several.
+    """Summarize all replies and, if there are several, those of each application and generator.
 
     Args:
-        rows: Of `replies`.
+        rows: Rows from `replies`.
     """
     each = sorted(rows.partition_by("app", "generator", as_dict=True).items()) if len(rows) else []
     found = [_group(part, form, str(app), str(generator)) for (app, generator), part in each]
@@ -217,7 +218,7 @@ def _group(rows: pl.DataFrame, form: Form, app: str, generator: str) -> Group:
 
 
 def _open_parts(ctx: Context, of: Ask, *, retry_failures: bool) -> tuple[int, list[OpenPart]]:
-    """How many traces the question is about, and the parts with those that have no reply."""
+    """The number of traces that the question is about, and the parts with their traces without a reply."""
     found = [
         _open_part(ctx, of, part, retry_failures=retry_failures)
         for part in ctx.lake.parts(TRACES, days=(ctx.first, ctx.last))
@@ -233,7 +234,7 @@ def _open_part(ctx: Context, of: Ask, part: Part, *, retry_failures: bool) -> tu
 
 
 def _known(ctx: Context, of: Ask, *, retry_failures: bool) -> dict[str, Grade]:
-    """Stored replies by the hash of the texts, at no cost."""
+    """Stored replies by the hash of the texts, to be reused at no cost."""
     fields = ["status", "value", "failure", "explanation"]
     rows = ctx.lake.frame(ASK_REPLIES, of.version, columns=["request_key", *fields])
     kept = rows.filter(pl.col("failure").is_null()) if retry_failures else rows
@@ -241,7 +242,7 @@ def _known(ctx: Context, of: Ask, *, retry_failures: bool) -> dict[str, Grade]:
 
 
 def _items(part: OpenPart) -> Iterator[_Item]:
-    """The traces of a part that have no reply."""
+    """Traces of a part without a reply."""
     if not part.missing:
         return
     traces = pl.DataFrame(part.source.read(COLUMNS)).filter(pl.col("trace_id").is_in(part.traces))
@@ -256,7 +257,7 @@ def _inputs(of: Ask, item: _Item) -> dict[str, str | Sequence[str]]:
 
 
 def _replies(of: Ask, known: dict[str, Grade], shard: Sequence[_Item]) -> list[Grade]:
-    """A reply about each trace. What the model replies becomes known; of an outage, within this run."""
+    """Return a reply for each trace. New replies are added to `known`, so equal texts are requested only once."""
     new = {item.key: item for item in shard if item.key not in known}
     ratings = of.rater.rate([_inputs(of, item) for item in new.values()])
     paid = {key: grade_of(found, RATING, ENDS[of.form]) for key, found in zip(new, ratings, strict=True)}

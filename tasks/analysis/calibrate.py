@@ -1,8 +1,8 @@
-"""Thresholds from people's labels, held beside a recipe's signals and beside each judge's probabilities.
+"""Calibrate thresholds of a recipe's signals and of its judges' probabilities on people's labels.
 
 Answers and claims that were picked for review because of their labels are left out: errors are more common among them,
-and a target that holds there may not hold for a night. Nothing is written. Left out: how thresholds are chosen
-(`tasks/stats/calibration.py`), and how they are shown (`tasks/publish/documents/calibration.py`).
+so thresholds from them would not fit a whole night. Nothing is written. Left out: choosing thresholds
+(`tasks/stats/calibration.py`), and showing them (`tasks/publish/documents/calibration.py`).
 """
 
 from collections.abc import Iterator
@@ -35,12 +35,12 @@ class Traces:
     """Labeled traces of one recipe, n of them.
 
     Attributes:
-        ids: Their ids, in order of day and id.
-        questions: The question of each.
-        signals: (n, 4) values of `STAGES`; NaN where one is missing.
+        ids: Trace ids, ordered by day and id.
+        questions: Question of each trace.
+        signals: (n, 4) values of `STAGES`; NaN for missing values.
         wrong: (n,) whether people labeled the answer wrong.
-        picked: Traces left out since they were picked for review because of their labels.
-        undecided: Traces left out since reviewers do not agree, or could not tell.
+        picked: Traces left out because they were picked for review because of their labels.
+        undecided: Traces left out because reviewers disagree or could not tell.
     """
 
     ids: tuple[str, ...]
@@ -56,15 +56,15 @@ class Claims:
     """Labeled claims with one judge's probabilities, n of them.
 
     Attributes:
-        judge: Name of its file.
-        kind: Its kind.
-        stage: Its place in the cascade, from 1.
-        last: No judge comes after it.
-        questions: The question behind each claim.
-        p_supported: (n,) its probability that the claim is supported.
-        supported: (n,) whether people labeled it supported.
-        without: Labeled claims left out since the judge gave no probability.
-        picked: Claims left out since they were picked for review because of their labels.
+        judge: Name of the judge's file.
+        kind: Kind of the judge.
+        stage: Position of the judge in the cascade, from 1.
+        last: Whether this is the last judge of the cascade.
+        questions: Question of each claim's trace.
+        p_supported: (n,) the judge's probability that the claim is supported.
+        supported: (n,) whether people labeled the claim supported.
+        without: Labeled claims left out because the judge gave no probability.
+        picked: Claims left out because they were picked for review because of their labels.
     """
 
     judge: str
@@ -80,25 +80,25 @@ class Claims:
 
 @dataclass(frozen=True)
 class Target:
-    """At most `error` wrong ones, as a share, with this confidence."""
+    """Target: a share of at most `error` wrong results, with this confidence."""
 
     error: float
     confidence: float
 
     @property
     def least(self) -> int:
-        """Labels that it takes."""
+        """Smallest number of labels that can show the target."""
         return least(self.error, self.confidence)
 
 
 @dataclass(frozen=True)
 class Calibrated:
-    """Thresholds of one recipe; None where there are too few labels.
+    """Thresholds of one recipe; None if there are too few labels.
 
     Attributes:
-        recipe: Its label.
-        name: Its name in the config.
-        cascade: Whether it has several judges.
+        recipe: Label of the recipe's context.
+        name: Name of the recipe in the config.
+        cascade: Whether the recipe has several judges.
     """
 
     recipe: str
@@ -109,7 +109,7 @@ class Calibrated:
     judges: tuple[tuple[Claims, Bands | None], ...]
 
     def as_dict(self) -> dict[str, Any]:
-        """For JSON."""
+        """Convert to a dictionary for JSON."""
         waterfall = None
         if (found := self.waterfall) is not None:
             waterfall = asdict(found) | {
@@ -133,7 +133,7 @@ class Calibrated:
 def calibrate_recipe(
     ctx: Context, queries: Queries, target: Target, first: date, last: date, reviews: pa.Table | None = None
 ) -> Calibrated:
-    """Thresholds of a recipe and of its judges; arguments as of `labeled`."""
+    """Calibrate the thresholds of a recipe and its judges. For the arguments, see `labeled`."""
     traces, claims = labeled(ctx, queries, first, last, reviews)
     limits = target.error, target.confidence
     enough = len(traces.ids) >= target.least
@@ -153,17 +153,17 @@ def calibrate_recipe(
 def labeled(
     ctx: Context, queries: Queries, first: date, last: date, reviews: pa.Table | None = None
 ) -> tuple[Traces, tuple[Claims, ...]]:
-    """People's labels, beside the recipe's signals and its judges' probabilities.
+    """Join people's labels with the recipe's signals and its judges' probabilities.
 
     Args:
-        first: First day of the labeled traces; the context's own days don't matter.
+        first: First day of the labeled traces. The context's own days are ignored.
         last: Last day.
-        reviews: Rows of `REVIEWS`; those of the lake by default.
+        reviews: Rows of `REVIEWS`; by default, all rows of the lake.
     """
     given = all_reviews(ctx) if reviews is None else reviews
     given = given.filter(pc.and_(pc.greater_equal(given["date"], first), pc.less_equal(given["date"], last)))
     claims, traces = map(frame, reviewed(ctx, queries, given))
-    traces = traces.with_columns(question=pl.coalesce("question_id", "trace_id"))  # the question's text may be gone
+    traces = traces.with_columns(question=pl.coalesce("question_id", "trace_id"))  # the question may be redacted
     questions = traces.select("trace_id", "question")
     by_judge = (_claims(*found, questions) for found in _by_judge(ctx, queries, given, claims))
     return _traces(ctx, traces), tuple(by_judge)
@@ -191,7 +191,7 @@ def _traces(ctx: Context, traces: pl.DataFrame) -> Traces:
 def _by_judge(
     ctx: Context, queries: Queries, reviews: pa.Table, claims: pl.DataFrame
 ) -> Iterator[tuple[CascadeJudge, bool, pl.DataFrame]]:
-    """Each judge, whether it is the last, and its reviewed claims; of a cascade, as if there were no other judge."""
+    """Yield each judge, whether it is the last, and its reviewed claims, scored as if it were the only judge."""
     if not is_cascade(ctx.judges):
         yield ctx.judges[0], True, claims
         return

@@ -11,16 +11,16 @@ from tasks.store.warehouse import Reader
 
 
 def select(reader: Reader, name: str, **params: object) -> pl.DataFrame:
-    """Result of `sql/analysis/<name>.sql`; parameters that it does not use are left out."""
+    """Run `sql/analysis/<name>.sql`; parameters that the query does not use are ignored."""
     return frame(reader.table(sql(f"analysis/{name}"), params))
 
 
 def groups(by: str, *frames: pl.DataFrame, common: bool = False) -> list[tuple[str, list[pl.DataFrame]]]:
-    """The frames of each app or generator, by name; none where there is only one.
+    """Split frames by app or generator; returns (name, frames). Empty if there is only one name.
 
     Args:
-        by: The column.
-        common: Only names that all frames have.
+        by: The column to split by.
+        common: Keep only names that occur in all frames.
     """
     names = [set(frame[by].drop_nulls()) for frame in frames]
     found = sorted(set.intersection(*names) if common else set.union(*names))
@@ -33,15 +33,15 @@ def total(rows: pl.DataFrame, column: str = "n") -> int:
 
 
 def by_question(rows: pl.DataFrame, *columns: str) -> pl.DataFrame:
-    """Sums of the columns over each question, as floats; sorted by `question`."""
+    """Sum columns by question, as floats; sorted by `question`."""
     return rows.group_by("question").agg(pl.col(columns).sum().cast(pl.Float64)).sort("question")
 
 
 def tally(rows: pl.DataFrame, outcomes: Sequence[str], a: str = "outcome_a", b: str = "outcome_b") -> agreement.Counts:
-    """(m, k, k) things of each question by their k outcomes under A and under B.
+    """(m, k, k) contingency tables of m questions: counts by k outcomes under A and k under B.
 
     Args:
-        rows: With columns `question`, `n`, `a` and `b`.
+        rows: Rows with `question`, `n`, and the columns named by `a` and `b`.
     """
     places = {outcome: i for i, outcome in enumerate(outcomes)}
     first, second = (rows[c].replace_strict(places, return_dtype=pl.Int64).to_numpy() for c in (a, b))

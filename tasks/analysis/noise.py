@@ -1,10 +1,10 @@
-"""Test–retest noise of a judge: past requests are judged again, and scored again.
+"""Test–retest noise of a judge: judge and score past requests again.
 
 Method: docs/methods.md#noise-and-confidence.
 
-Whole traces are drawn, so that the same SQL scores them from the second verdicts as from the first. Second verdicts
-are kept beside the first as sample 1, and no request is judged a third time. Left out: pairs that other first verdicts
-would have led to. Joint pairs, and claims that go on in a cascade, stay those that the first verdicts called for.
+Whole traces are drawn, so the same SQL can score first and second verdicts. Second verdicts are stored as sample 1, and
+no request is judged a third time. Joint pairs, and the claims that later judges of a cascade get, remain those that the
+first verdicts called for; pairs that the second verdicts would call for are not judged.
 """
 
 import math
@@ -43,12 +43,12 @@ AGAIN = 1  # `sample` of the second verdicts
 
 @dataclass(frozen=True, slots=True)
 class _Work:
-    """What is judged again of one part.
+    """The traces of one part to judge again.
 
     Attributes:
         traces: Ids of the traces.
         pairs: The judge's pairs of these traces that have a label.
-        first: The first verdicts on them.
+        first: The first verdicts on these pairs.
     """
 
     part: Part
@@ -58,20 +58,20 @@ class _Work:
 
 
 def measure(ctx: Context, judge: Sequence[CascadeJudge], sample: int) -> tuple[StageResult, dict[str, Any]]:
-    """Judge a sample of the run's days again, and measure and store how far the two verdicts differ.
+    """Judge a sample of the run's days again, and store how far first and second verdicts differ.
 
-    The same days and sample are the same traces; a larger sample holds a smaller one.
+    The sample is deterministic, and a larger sample contains a smaller one.
 
     Args:
         judge: A judge of the recipe, once for each of its passes (method `citations` has two).
-        sample: Requests to judge again, at least: of whole traces, until there are as many.
+        sample: Smallest number of requests to judge again. Whole traces are drawn until this number is reached.
 
     Returns:
-        The run cost, and the row of `judge_noise`.
+        The result of the stage, and the row of `judge_noise`.
 
     Raises:
         UsageError: No request of these days has a label.
-        EngineError: The model can't be run. The verdicts that are stored stay.
+        EngineError: The model can't be run. Stored verdicts are kept.
     """
     version = judge[0].version
     with ctx.queries() as queries:
@@ -116,12 +116,12 @@ def measure(ctx: Context, judge: Sequence[CascadeJudge], sample: int) -> tuple[S
 
 
 def agreement(first: pl.DataFrame, second: pl.DataFrame, questions: pl.DataFrame) -> dict[str, Any]:
-    """How far two verdicts on the same requests agree.
+    """Measure how far first and second verdicts on the same requests agree.
 
     Args:
-        first: Rows of `part_verdicts.sql`, all with a label; a request that several parts share counts once.
-        second: The same of the second verdicts; requests may be missing.
-        questions: `request_key` and `question`; of a request that several questions share, any counts.
+        first: Rows of `part_verdicts.sql`, all with a label. A request that occurs in several parts counts once.
+        second: Rows of the second verdicts; requests may be missing.
+        questions: `request_key` and `question`. For a request of several questions, any one of them is used.
 
     Returns:
         Columns of `judge_noise`.
@@ -152,7 +152,7 @@ def agreement(first: pl.DataFrame, second: pl.DataFrame, questions: pl.DataFrame
 
 
 def _kappa(pairs: pl.DataFrame) -> float | None:
-    """Cohen's kappa; None where all labels are the same."""
+    """Cohen's kappa; None if all labels are the same."""
     labels = sorted({*pairs["label"], *pairs["label_again"]})
     if len(labels) < 2:
         return None
@@ -162,14 +162,15 @@ def _kappa(pairs: pl.DataFrame) -> float | None:
 
 
 def score_noise(changes: Numbers, night_traces: float | None) -> dict[str, Any]:
-    """What the second verdicts change in the traces' scores, and in a night's mean.
+    """Estimate the noise of a trace's score and of a night's mean.
 
-    A score is its expected value plus noise of variance σ²; the difference of two has 2σ², which the mean square of the
-    changes estimates. Noise of different traces is taken as independent, so that a mean over n traces has σ/√n.
+    A score is its expected value plus noise of variance σ². The difference of two scores has variance 2σ², which is
+    estimated by the mean square of `changes`. Noise is assumed to be independent between traces, so a mean over n
+    traces has standard deviation σ/√n.
 
     Args:
-        changes: (n,) second − first score of each trace that has both.
-        night_traces: Traces that a night's mean is over.
+        changes: (n,) second − first score of each trace with both scores.
+        night_traces: Number of traces in a night's mean.
     """
     sd = math.sqrt(float(np.mean(changes**2)) / 2) if len(changes) else None
     return {
@@ -182,10 +183,10 @@ def score_noise(changes: Numbers, night_traces: float | None) -> dict[str, Any]:
 
 
 def _draw(ctx: Context, queries: Queries, judge: Sequence[CascadeJudge], sample: int) -> list[_Work]:
-    """Traces in the order of a hash of their ids, until they have so many requests that have a label."""
+    """Draw traces, ordered by a hash of their ids, until they have at least `sample` requests with a label."""
     found: list[tuple[Part, pa.Table, pa.Table]] = []
     order: list[tuple[str, int, str, list[str]]] = []
-    for part in (p for p in trace_parts(ctx) if p.date >= ctx.first):  # no day to catch up with
+    for part in (p for p in trace_parts(ctx) if p.date >= ctx.first):  # without days to catch up with
         tables = [p.read(PAIR_COLUMNS) for one in judge for p in pair_parts(ctx, part, one)]
         pairs = pa.concat_tables([empty(PAIRS).select(PAIR_COLUMNS), *tables])
         known = verdicts_on(ctx, queries, judge[0], part, pairs.select(["request_key"]))
@@ -213,9 +214,9 @@ def _work(part: Part, pairs: pa.Table, labeled: pa.Table, traces: Sequence[str])
 def _changes(
     ctx: Context, queries: Queries, judge: Sequence[CascadeJudge], work: _Work, second: pa.Table
 ) -> tuple[Numbers, pl.DataFrame]:
-    """Second − first score of the traces that have both, and the `question` of each `request_key`.
+    """Return second − first score of traces with both, and the `question` of each `request_key`.
 
-    A trace with a request that could not be judged again has no second score.
+    A trace has no second score if one of its requests could not be judged again.
     """
     known, _ = all_verdicts(ctx, queries, work.part, ctx.judges)
     mine = pc.is_in(known["stage"], pa.array([one.stage for one in judge], pa.int32()))
@@ -245,7 +246,7 @@ def _number(ctx: Context) -> str:
 
 
 def _night_traces(ctx: Context) -> float | None:
-    """Scored traces of a night, app and generator, on average over the run's days."""
+    """Mean number of scored traces per night, app and generator, over the run's days; None if nothing is scored."""
     table = NIGHTLY_CITATIONS if ctx.settings.method == "citations" else NIGHTLY_GROUNDEDNESS
     nights = [p for p in ctx.lake.parts(table, ctx.recipe) if ctx.first <= p.date <= ctx.last]
     scored = [p.read(["n_scored"])["n_scored"].to_numpy() for p in nights]

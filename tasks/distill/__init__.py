@@ -1,1 +1,1 @@
-"""Distillation: verdicts and grades become training data for a smaller model."""
+"""Distillation: turn verdicts and grades into training data for a smaller model."""

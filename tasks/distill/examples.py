@@ -1,7 +1,7 @@
-"""Distillation examples: a teacher's verdicts to train a language model on (docs/methods.md#judging-the-judges).
+"""Distillation examples: a teacher's verdicts as training data for a student (docs/methods.md#judging-the-judges).
 
-The student sees the same input as the teacher did, in its own prompts. Texts are read for the chosen examples only, a
-day at a time. What each kind of judgment adds is in `verdicts.py` and `grades.py`.
+The student gets the same input as the teacher, in the student's own prompts. Texts are read only for the chosen
+examples, one day at a time. The subclasses are in `verdicts.py` and `grades.py`.
 """
 
 from abc import ABC, abstractmethod
@@ -30,12 +30,12 @@ Student = TypeVar("Student", judge.Llm, grader.Llm)
 
 @dataclass(frozen=True, slots=True)
 class Wanted:
-    """Which verdicts of a teacher to use.
+    """Selects verdicts of a teacher.
 
     Attributes:
-        days: Of the traces.
-        apps: Applications that answered; empty for all.
-        min_confidence: Least confidence of a verdict; above 0, verdicts without one are left out.
+        days: Days of the traces.
+        apps: Applications of the traces; empty for all.
+        min_confidence: Smallest confidence of a verdict. If it is above 0, verdicts without confidence are left out.
     """
 
     days: DateRange = field(default_factory=DateRange)
@@ -48,9 +48,9 @@ class Examples(ABC, Generic[Student]):
     """The examples of one teacher for one student.
 
     Attributes:
-        teacher: Its version.
-        seen: By form of the student's prompts, how many verdicts of the teacher there are.
-        left_out: By form and reason, how many of them are no example.
+        teacher: Version of the teacher.
+        seen: Number of verdicts by form of the student's prompts.
+        left_out: Number of verdicts that can't be used as examples, by form and reason.
     """
 
     lake: Lake
@@ -61,10 +61,10 @@ class Examples(ABC, Generic[Student]):
     seen: Counter[str] = field(default_factory=Counter)
     left_out: dict[str, Counter[str]] = field(default_factory=dict)
     _judged: pl.DataFrame = field(init=False)
-    provenance: ClassVar[tuple[str, ...]]  # columns that an example keeps beside its texts
+    provenance: ClassVar[tuple[str, ...]]  # columns to keep with each example
 
     def candidates(self) -> Iterator[Candidate]:
-        """Possible examples, in the order of day and trace; afterwards the counts are complete."""
+        """Yield possible examples, ordered by day and trace. The counts are complete at the end."""
         self._judged = pl.DataFrame(self._verdicts())
         self.seen.update(dict.fromkeys(self.student.forms, 0))
         self.left_out = {form: Counter() for form in self.student.forms}
@@ -79,7 +79,7 @@ class Examples(ABC, Generic[Student]):
                     yield Candidate(form, row["request_key"], row["question_id"], answer, example.reply, place)
 
     def written(self, chosen: Sequence[Candidate]) -> Iterator[tuple[Candidate, Prompt, Row]]:
-        """The prompts of examples with their provenance, in the order of their places."""
+        """Yield examples with prompt and provenance, in the order of their places."""
         by_place: defaultdict[int, list[Candidate]] = defaultdict(list)
         for example in chosen:
             by_place[example.place].append(example)
@@ -94,11 +94,11 @@ class Examples(ABC, Generic[Student]):
 
     @abstractmethod
     def _verdicts(self) -> pa.Table:
-        """The teacher's verdicts, ordered by `date`; `reason` is null where one can be an example."""
+        """The teacher's verdicts, ordered by `date`; `reason` is null for usable ones."""
 
     @abstractmethod
     def _forms(self, row: Row) -> Sequence[str]:
-        """The forms of prompts that a judgment can be an example for."""
+        """Forms of the student's prompts for which a verdict can be an example."""
 
     @abstractmethod
     def _example(self, form: str, row: Row) -> Example:
@@ -106,11 +106,11 @@ class Examples(ABC, Generic[Student]):
 
     @abstractmethod
     def _answer(self, row: Row) -> str:
-        """What is balanced: a label, or a grade."""
+        """The label or grade by which examples are balanced."""
 
     @abstractmethod
     def _prompts(self, day: date, rows: Mapping[int, Row]) -> Callable[[int, str], Prompt]:
-        """A function from place and form to the prompt, for the chosen rows of a day by place."""
+        """Return a function from place and form to the prompt; `rows` are the chosen rows of a day, by place."""
 
     def _of_days(self, table: Table, *partition: str) -> list[Part]:
         return [p for p in self.lake.parts(table, *partition) if p.date in self.wanted.days]

@@ -1,8 +1,8 @@
-"""Writes distillation examples as training data for a smaller language model (docs/methods.md#judging-the-judges).
+"""Write distillation examples as training data for a smaller language model (docs/methods.md#judging-the-judges).
 
-A folder with `train.jsonl` and `valid.jsonl` (chats, one a line), the student's prompts, and `card.json`, which counts
-all verdicts that were used or left out. The same lake and options give the same bytes. The files hold texts of
-traces: the user must keep them as safe as the lake. Nothing is written to the lake. Left out: training
+The folder contains `train.jsonl` and `valid.jsonl` (one chat per line), the student's prompts, and `card.json` with
+counts of all verdicts that were used or left out. The same lake and options give the same bytes. The files contain
+texts of traces, so the user must protect them like the lake. Nothing is written to the lake. Left out: training
 (`training/distill.py`).
 """
 
@@ -22,23 +22,23 @@ from tasks.core.errors import DataError, LeadlineError, UsageError
 from tasks.distill.selection import SPLITS, Candidate, Chosen, Split, choose
 from tasks.engines.generator import Prompt
 
-FORMAT = 1  # raised when the files or the card are written otherwise
+FORMAT = 1  # increase this when the format of the files or the card changes
 CARD, PROMPTS, README = "card.json", "prompts", "README.md"
-WRITTEN = frozenset({CARD, PROMPTS, README, *(f"{split}.jsonl" for split in SPLITS)})  # all that a folder holds
-KEPT = ("thinking", "temperature", "top_p", "seed")  # of the student's model: its settings for any weights
+WRITTEN = frozenset({CARD, PROMPTS, README, *(f"{split}.jsonl" for split in SPLITS)})  # all files of a training set
+KEPT = ("thinking", "temperature", "top_p", "seed")  # settings of the student's model that don't depend on the weights
 
 
 class Source(Protocol):
-    """Where examples come from, such as `tasks.distill.examples.Examples`, which documents the members."""
+    """A source of examples. For the members, see `tasks.distill.examples.Examples`."""
 
     seen: Counter[str]
     left_out: dict[str, Counter[str]]
 
     def candidates(self) -> Iterator[Candidate]:
-        """All that there are."""
+        """Yield all possible examples."""
 
     def written(self, chosen: Sequence[Candidate]) -> Iterator[tuple[Candidate, Prompt, Mapping[str, Any]]]:
-        """Their prompts, with provenance."""
+        """Yield chosen examples with prompt and provenance."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,9 +47,9 @@ class Student:
 
     Attributes:
         role: `judge` of claims, or `grader` of answers.
-        settings: Its file, paths of prompts relative to it.
-        prompts: The hash of each of its prompts, by form.
-        folder: Of its file.
+        settings: Settings in the student's file; paths of prompts are relative to the file.
+        prompts: Hashes of the student's prompts, by form.
+        folder: Folder of the student's file.
     """
 
     role: str
@@ -60,17 +60,17 @@ class Student:
 
 @dataclass(frozen=True, slots=True)
 class Shares:
-    """How examples become a training set; see `selection.choose`."""
+    """Options for choosing a training set; see `selection.choose`."""
 
     valid: float = 0.1
     balance: float | None = 2.0
     most: int | None = None
 
     def __post_init__(self) -> None:
-        """Refuses what makes no set.
+        """Validate the options.
 
         Raises:
-            UsageError: A number is out of its range.
+            UsageError: A number is out of range.
         """
         if not 0 <= self.valid < 1:
             raise UsageError(f"--valid-share {self.valid:g} is no share to hold out. Give 0 or more, and less than 1.")
@@ -85,18 +85,18 @@ class Shares:
 def export(
     examples: Source, student: Student, shares: Shares, about: Mapping[str, object], teacher: str, out: Path
 ) -> Mapping[str, Any]:
-    """Writes the training set into a folder, in place of an earlier one.
+    """Write the training set into a folder, replacing an earlier training set.
 
     Args:
         about: The card's entries on teacher and options.
-        teacher: Its version, for each example's provenance.
+        teacher: Version of the teacher, for the provenance of examples.
 
     Returns:
         The card.
 
     Raises:
-        UsageError: The folder holds something else.
-        DataError: Nothing is left to learn from.
+        UsageError: The folder contains anything else.
+        DataError: No training example is left.
         LeadlineError: The folder can't be written.
     """
     check(out)
@@ -106,7 +106,7 @@ def export(
         raise DataError(f"nothing is left to learn from: {_reasons(counts)}. Ask for more days, or leave out less.")
     try:
         out.parent.mkdir(parents=True, exist_ok=True)
-        with tempfile.TemporaryDirectory(dir=out.parent, prefix=f".{out.name}.") as made:  # nobody else may read it
+        with tempfile.TemporaryDirectory(dir=out.parent, prefix=f".{out.name}.") as made:  # readable only by this user
             folder = Path(made) / out.name
             folder.mkdir(mode=0o700)
             card = _write(examples, student, chosen, counts, about, teacher, folder)
@@ -119,10 +119,10 @@ def export(
 
 
 def check(out: Path) -> None:
-    """Refuses a folder that holds anything but an earlier training set: it would be replaced.
+    """Check that the folder is missing, empty, or an earlier training set, since it will be replaced.
 
     Raises:
-        UsageError: It does.
+        UsageError: The folder contains anything else.
     """
     if not out.exists():
         return
@@ -132,10 +132,10 @@ def check(out: Path) -> None:
 
 
 def settings_of(dumped: Mapping[str, Any]) -> tuple[dict[str, Any], dict[Path, str]]:
-    """The settings of a student without its model, and the files that they name, which come to lie in `prompts`.
+    """Return a student's settings without its model, and the files that they name with their new paths in `prompts`.
 
     Args:
-        dumped: All settings, paths as paths.
+        dumped: All settings, with paths as `Path` objects.
     """
     files: dict[Path, str] = {}
 
@@ -213,7 +213,7 @@ def _lines(
 
 
 def _counts(examples: Source, chosen: Chosen) -> dict[str, Any]:
-    """By form: verdicts, examples kept in each split by answer, and those left out by reason."""
+    """Counts by form: verdicts, examples kept by split and answer, and examples left out by reason."""
     found = {}
     for form in sorted(examples.seen):
         kept = {s: Counter(c.answer for c in chosen.examples[s] if c.form == form) for s in SPLITS}
@@ -235,7 +235,7 @@ def _reasons(counts: Mapping[str, Any]) -> str:
 
 
 def _readme(card: Mapping[str, Any]) -> str:
-    """The card for people."""
+    """Format the card as a README."""
     lines = [
         "# Training data made from a judge's verdicts",
         "",

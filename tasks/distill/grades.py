@@ -1,4 +1,4 @@
-"""A grader's grades as examples for a grader by a language model (docs/methods.md#judging-the-judges)."""
+"""A grader's grades as examples for a language-model grader (docs/methods.md#judging-the-judges)."""
 
 from collections.abc import Callable, Mapping, Sequence
 from datetime import date
@@ -19,7 +19,7 @@ from tasks.store.lake import empty
 
 
 class Grades(Examples[Llm]):
-    """The examples of one grader; each grade has a prompt form of its own."""
+    """The examples of one grader. Each grade has its own form of prompt."""
 
     provenance = ("trace_id", "extractor_version", "question_id", "status", "value", "request_key")
 
@@ -46,7 +46,7 @@ class Grades(Examples[Llm]):
     def _prompts(self, day: date, rows: Mapping[int, Row]) -> Callable[[int, str], Prompt]:
         answers = self._answers(day, {(row["trace_id"], row["extractor_version"]) for row in rows.values()})
 
-        @lru_cache(maxsize=1)  # a trace's grades follow one another
+        @lru_cache(maxsize=1)  # grades of one trace are adjacent
         def prompts(key: tuple[str, str]) -> dict[str, list[Prompt]]:
             return {str(grade): found for grade, found in self.student.prompts([answers[key]]).items()}
 
@@ -57,7 +57,7 @@ class Grades(Examples[Llm]):
         return prompt
 
     def _answers(self, day: date, wanted: set[tuple[str, str]]) -> dict[tuple[str, str], Answered]:
-        """A grader's inputs of a day, by trace and extractor."""
+        """The grader's inputs on a day, by trace and extractor."""
         found: dict[tuple[str, str], Answered] = {}
         for part in self.lake.parts(TRACES, str(day)):
             traces = pl.DataFrame(unredacted(part, part.read([*COLUMNS, "reference_answer"]))).filter(

@@ -1,9 +1,9 @@
-"""Chooses a training set: no repeats, split by question, balanced, and limited in size.
+"""Choose a training set: without repeats, split by question, balanced, and limited in size.
 
 Method: docs/methods.md#judging-the-judges.
 
-Pure and deterministic: hashes decide, so that the same examples make the same set in any order, and more of them move
-no question to the other split. Left out: where examples come from (`examples.py`).
+Pure and deterministic: the choice depends on hashes, so the same examples give the same set in any order, and further
+examples move no question to the other split. Left out: the source of examples (`examples.py`).
 """
 
 from collections import Counter
@@ -23,11 +23,11 @@ class Candidate:
     """An example, without its prompt.
 
     Attributes:
-        form: Which of the student's prompts it is for.
-        key: Hash of the input; equal keys of one form are the same example.
-        question: Hash of the question that the answer belongs to.
-        answer: What is balanced: a label, or a grade.
-        reply: The student's reply.
+        form: Form of the student's prompt.
+        key: Hash of the input. Candidates with equal form and key are repeats.
+        question: Hash of the trace's question.
+        answer: The label or grade by which examples are balanced.
+        reply: The reply that the student should learn.
         place: Row number among the teacher's verdicts.
     """
 
@@ -44,8 +44,8 @@ class Chosen:
     """A training set.
 
     Attributes:
-        examples: Of each split, in the order of their places.
-        left_out: By form and reason (`repeated`, `balance`, `max`), how many were not taken.
+        examples: Examples of each split, in the order of their places.
+        left_out: Number of examples left out, by form and reason (`repeated`, `balance`, `max`).
     """
 
     examples: Mapping[Split, Sequence[Candidate]]
@@ -53,19 +53,21 @@ class Chosen:
 
 
 def split_of(question: str, valid_share: float) -> Split:
-    """The split of a question, whatever else there is."""
+    """The split of a question, independent of other questions."""
     drawn = int(keys.key("split", question, size=_BITS // 4), 16)
     return "valid" if drawn < valid_share * 2**_BITS else "train"
 
 
 def choose(candidates: Iterable[Candidate], valid_share: float, balance: float | None, most: int | None) -> Chosen:
-    """Chooses the training set.
+    """Choose the training set.
 
     Args:
-        candidates: Of equal ones the first counts.
-        valid_share: Share of the questions that are held out.
-        balance: Most examples of one answer for each of the rarest, in each split and form; None keeps all.
-        most: Most examples in all, a `valid_share` of them held out; as even over forms and answers as possible.
+        candidates: Possible examples. Of repeats, only the first is used.
+        valid_share: Share of questions to hold out.
+        balance: Largest ratio between the examples of any answer and of the rarest answer, in each split and form; None
+            keeps all.
+        most: Largest number of examples, of which `valid_share` are held out. Forms and answers get shares that are as
+            even as possible. None for no limit.
     """
     left_out: dict[str, Counter[str]] = {}
     groups: dict[Split, dict[tuple[str, str], list[Candidate]]] = {split: {} for split in SPLITS}
@@ -87,7 +89,7 @@ Groups = Mapping[tuple[str, str], Sequence[Candidate]]
 
 
 def _balanced(groups: Groups, balance: float | None, left_out: Mapping[str, Counter[str]]) -> Groups:
-    """The groups of one split, each in random order and cut to what the rarest answer of its form allows."""
+    """Shuffle the groups of one split, and cut each to `balance` times the rarest answer of its form."""
     rarest: dict[str, int] = {}
     for (form, _), its in groups.items():
         rarest[form] = min(rarest.get(form, len(its)), len(its))
@@ -101,7 +103,7 @@ def _balanced(groups: Groups, balance: float | None, left_out: Mapping[str, Coun
 
 
 def _room(sizes: Mapping[Split, int], valid_share: float, most: int | None) -> Mapping[Split, int]:
-    """How many examples each split may hold."""
+    """Largest number of examples of each split."""
     if most is None or sum(sizes.values()) <= most:
         return sizes
     valid = max(min(round(most * valid_share), sizes["valid"]), most - sizes["train"])
@@ -109,7 +111,7 @@ def _room(sizes: Mapping[Split, int], valid_share: float, most: int | None) -> M
 
 
 def _first(groups: Groups, room: int, left_out: Mapping[str, Counter[str]]) -> Sequence[Candidate]:
-    """`room` examples of one split, from all groups in turn."""
+    """Take `room` examples of one split, round-robin over its groups."""
     turns = sorted((turn, *group) for group, its in groups.items() for turn in range(len(its)))
     for _, form, _ in turns[room:]:
         left_out[form]["max"] += 1

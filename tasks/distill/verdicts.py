@@ -1,6 +1,6 @@
 """A judge's verdicts as examples for a language-model judge (docs/methods.md#judging-the-judges).
 
-Verdicts are found in the lake by the judge's version, under all recipes that it judged.
+Verdicts are found by the judge's version, under all recipes that use the judge.
 """
 
 from collections import ChainMap
@@ -20,7 +20,7 @@ from tasks.store.lake import Part, empty
 
 
 class Verdicts(Examples[Llm]):
-    """The examples of one judge; each verdict can be one for every prompt form of the student."""
+    """The examples of one judge. A verdict can be an example for every form of the student's prompts."""
 
     provenance = ("trace_id", "claim_id", "recipe", "request_key", "question_id", "label", "confidence")
 
@@ -38,7 +38,7 @@ class Verdicts(Examples[Llm]):
         wanted = {"apps": list(self.wanted.apps), "min_confidence": self.wanted.min_confidence}
         return self.queries.run("distill/verdicts", relations, {"judge_version": self.teacher, **wanted})
 
-    def _forms(self, row: Row) -> Sequence[str]:  # noqa: ARG002 - all, whatever the verdict
+    def _forms(self, row: Row) -> Sequence[str]:  # noqa: ARG002 - all forms for every verdict
         return self.student.forms
 
     def _example(self, form: str, row: Row) -> Example:
@@ -72,7 +72,7 @@ class Verdicts(Examples[Llm]):
             for place, row in of_part.items():
                 claims = hypotheses[row["extractor_version"]]
                 evidence = [(e["chunk_id"], e["start"], e["end"]) for e in row["evidence"]]
-                # The second pass of method `citations` shows claims of the answer, by their ids.
+                # In the second pass of method `citations`, the evidence is claims of the answer, by id.
                 shown = passages(evidence, ChainMap(texts[row["trace_id"]], claims))
                 found[place] = Request(
                     row["request_key"], premise(shown), claims[row["claim_id"]], shown if len(shown) > 1 else ()

@@ -1,1 +1,1 @@
-"""Publish: the lake into the warehouse and the report."""
+"""Publish results: load the lake into the warehouse and write the report."""

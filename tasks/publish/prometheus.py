@@ -1,7 +1,7 @@
 """The numbers of the latest night and of the last completed run, as a file for node_exporter's textfile collector.
 
-A number that does not exist (N/A, too few questions for an interval) is absent, never 0 or NaN. A run that fails
-leaves the file as it was, so that the age of `leadline_last_success_timestamp_seconds` shows it.
+A missing number (N/A, or too few questions for an interval) is absent, never 0 or NaN. A failed run leaves the file
+unchanged, so the age of `leadline_last_success_timestamp_seconds` reveals the failure.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -37,10 +37,10 @@ STATUSES = {"scored": "n_scored", "na": "n_na", "unjudged": "n_unjudged", "absta
 
 
 def write_metrics(warehouse: Warehouse, path: Path) -> None:
-    """Replace the file with the latest numbers, atomically.
+    """Write the latest numbers, replacing the file atomically.
 
     Args:
-        warehouse: Loaded with the run that has just been completed.
+        warehouse: The warehouse, with the completed run loaded.
 
     Raises:
         LeadlineError: The file can't be written.
@@ -64,7 +64,7 @@ def families(rows: Sequence[Row]) -> Iterator[GaugeMetricFamily]:
     """The metrics of the latest night.
 
     Args:
-        rows: Of `sql/report/prometheus.sql`.
+        rows: Rows of `sql/report/prometheus.sql`.
     """
     for name, text in NUMBERS.items():
         mine = [row for row in rows if row["name"] == name]
@@ -85,7 +85,7 @@ def run_families(runs: Iterable[Row]) -> Iterator[GaugeMetricFamily]:
     """The metrics of the last completed run.
 
     Args:
-        runs: Of `sql/report/last_run.sql`.
+        runs: Rows of `sql/report/last_run.sql`.
     """
     for run in runs:
         seconds = (run["ended_at"] - run["started_at"]).total_seconds()
@@ -108,7 +108,7 @@ def run_families(runs: Iterable[Row]) -> Iterator[GaugeMetricFamily]:
 def _family(
     name: str, text: str, labels: Sequence[str], samples: Iterable[tuple[Row, tuple[str, ...], float | None]]
 ) -> Iterator[GaugeMetricFamily]:
-    """One metric; none if it has no value."""
+    """Yield a metric; nothing if it has no values."""
     family = GaugeMetricFamily(PREFIX + name, text, labels=labels)
     for row, more, value in samples:
         if value is not None:

@@ -1,4 +1,4 @@
-"""Publish: the lake into the warehouse, the nights into the report, and the warehouse to where people query it."""
+"""Load the lake into the warehouse, write the report, and publish the warehouse and the DuckLake for queries."""
 
 import os
 import shutil
@@ -43,10 +43,10 @@ from tasks.store.lake import Lake
 from tasks.store.query import bind, sql
 from tasks.store.warehouse import Reader, Warehouse
 
-MARK = ".inputs"  # beside a night's pages: what they were made from
-OF_A_NIGHT = (TRACES, FEEDBACK, PAIRS, RELEVANCE, GRADES)  # views of the lake that the report reads a night of
-# What the DuckLake gets: no column that a removal of texts empties, and no table that it takes rows from, since old
-# snapshots would keep the texts.
+MARK = ".inputs"  # file beside a night's pages: hash of their inputs
+OF_A_NIGHT = (TRACES, FEEDBACK, PAIRS, RELEVANCE, GRADES)  # the report reads one night of these lake tables
+# Tables and columns to publish in the DuckLake. Columns that redaction empties and tables that it deletes rows from are
+# left out, because old snapshots would keep the texts.
 SHARED = {
     table: [name for name in table.schema.names if name not in REDACTED.get(table, {})]
     for table in (
@@ -54,26 +54,26 @@ SHARED = {
         *(TRACE_SCORES, CLAIMS, CLAIM_RESULTS, CLAIM_PATTERNS, CURRENT_RECIPES, RECIPES, JUDGES),
     )
 }
-NIGHTS = NIGHTLY_RELEVANCE  # a table that every recipe fills: its partitions are the nights that there are
+NIGHTS = NIGHTLY_RELEVANCE  # every recipe fills this table, so its partitions are the available nights
 
 
 def warehouse_of(ctx: Context) -> Warehouse:
-    """The warehouse that the config names."""
+    """The warehouse of a config."""
     return Warehouse(ctx.lake, ctx.config.warehouse, ctx.config.limits.memory_limit)
 
 
 def load_warehouse(ctx: Context) -> StageResult:
-    """Load what has changed in the lake; returns partitions loaded."""
+    """Load changes of the lake into the warehouse; returns the number of partitions loaded."""
     return StageResult("warehouse", computed=warehouse_of(ctx).load())
 
 
 def write_reports(
     ctx: Context, *, others: Sequence[Context] = (), build: Callable[..., object] = site.build
 ) -> StageResult:
-    """The report of every night of the run's days whose numbers, or those of a night before it, have changed.
+    """Write the report of each night in the run's days if its inputs changed, including earlier nights in its trends.
 
     Args:
-        others: Contexts of the run's further recipes, whose pages stand beside those of the first.
+        others: Contexts of the run's other recipes. Their pages are linked from those of the first.
         build: See `site.build`.
     """
     contexts = (ctx, *others)
@@ -90,7 +90,7 @@ def write_reports(
             token = keys.version([refused, watched, *(_token(c, shown) for c in (first, *beside))])
             mark = out / str(night) / MARK
             if not (mark.exists() and mark.read_text() == token):
-                for table in OF_A_NIGHT:  # the report then opens no file of another night
+                for table in OF_A_NIGHT:  # so that the report opens only files of this night
                     bind(connection, table.name, ctx.lake.parts(table, days=(night, night)))
                 report = ctx.config.report
                 build(
@@ -112,7 +112,7 @@ def write_reports(
 
 
 def publish_warehouse(ctx: Context) -> StageResult:
-    """Load what came last (the run's own record) and put the warehouse where people query it."""
+    """Load the last changes (the run record) and publish the warehouse."""
     warehouse = warehouse_of(ctx)
     changed = warehouse.load()
     warehouse.publish()
@@ -121,7 +121,7 @@ def publish_warehouse(ctx: Context) -> StageResult:
 
 
 def publish_results(ctx: Context) -> StageResult:
-    """Publish the warehouse, and the run's results in the config's DuckLake; a failure there becomes a note."""
+    """Publish the warehouse and, if configured, the DuckLake. A failure of the DuckLake becomes a note."""
     result = publish_warehouse(ctx)
     if not ctx.config.ducklake:
         return result
@@ -136,7 +136,7 @@ def publish_results(ctx: Context) -> StageResult:
 
 
 def publish_ducklake(ctx: Context) -> int:
-    """Publish in the DuckLake what differs from the warehouse's private file; returns partitions replaced.
+    """Publish changed partitions of the warehouse in the DuckLake; returns the number of partitions replaced.
 
     Raises:
         LeadlineError: See `DuckLake.publish`.
@@ -154,12 +154,12 @@ def publish_ducklake(ctx: Context) -> int:
 
 
 def summary(ctx: Context) -> list[dict[str, Any]]:
-    """The run's days, a row per app and generator (`sql/report/summary.sql`), with the interval of the main number."""
+    """Summarize the run's days: a row of `sql/report/summary.sql` per app and generator, with an interval."""
     days = ctx.requested_days()
     params = {"recipe": ctx.recipe, "first": min(days, default=None), "last": max(days, default=None)}
     with warehouse_of(ctx).connect() as connection:
         rows = Reader(connection).rows(sql("report/summary"), params)
-    rows = [row for row in rows if ctx.scope.takes(row["app"])]  # of the others, a shadow or a backfill may have some
+    rows = [row for row in rows if ctx.scope.takes(row["app"])]  # other apps may have rows of a shadow or a backfill
     most = 1.0 if ctx.settings.method == "citations" else 100.0
     for row in rows:
         total, n = (np.array(row.pop(name) or [], np.float64) for name in ("total", "n"))
@@ -168,14 +168,14 @@ def summary(ctx: Context) -> list[dict[str, Any]]:
 
 
 def latest_night(ctx: Context, days: Collection[date]) -> index.Night | None:
-    """What the report keeps of the latest of these nights that has a page, with the lines that it opens with."""
+    """The summary of the latest of these nights that has a page, with its opening lines; None if no night has one."""
     wanted = {str(day) for day in days}
     known = index.summaries(ctx.config.report.dir)
     return next((n for n in known if n["recipe"] == ctx.recipe and n["date"] in wanted), None)
 
 
 def rebuild(lake: Lake, warehouse: Warehouse) -> int:
-    """Make the warehouse again from nothing but the lake; returns partitions loaded."""
+    """Rebuild the warehouse from the lake; returns the number of partitions loaded."""
     loaded = warehouse.load(rebuild=True)
     warehouse.publish()
     shutil.rmtree(lake.hidden("scratch"), ignore_errors=True)

@@ -1,1 +1,1 @@
-"""Review: claims for people to label, and the import of their labels."""
+"""Review: export claims for people to label, and import their labels."""

@@ -1,6 +1,6 @@
-"""How much people have labeled, and how far they agree with each other (docs/methods.md#peoples-labels).
+"""Count people's labels and measure how far people agree (docs/methods.md#peoples-labels).
 
-Left out: how far a judge agrees with them (`leadline agreement`).
+Left out: agreement of a judge with people (`leadline agreement`).
 """
 
 from collections import Counter
@@ -19,12 +19,12 @@ from tasks.store.query import sql
 from tasks.store.warehouse import Reader
 
 LABELS = tuple(OF_CLAIMS)
-NAMELESS = "(no name)"  # all nameless reviewers count as one
+NAMELESS = "(no name)"  # all reviewers without a name count as one
 
 
 @dataclass(frozen=True, slots=True)
 class Pair:
-    """Two reviewers, over the claims that both labeled."""
+    """Agreement of two reviewers, over the claims that both labeled."""
 
     first: str
     second: str
@@ -36,15 +36,15 @@ class Found:
     """Labels and agreement of people under one recipe.
 
     Attributes:
-        claims: Claims that they labeled, without those that they call none.
-        by_reviewers: How many claims how many reviewers labeled, adjudicators aside.
-        reviewers: How many claims each labeled.
-        outcomes: How many came out as `labeled`, `tied`, `cant_tell` or `not_a_claim`.
-        adjudicated: How many were adjudicated.
-        shared: Claims that at least two labeled; only these enter what follows.
+        claims: Number of labeled claims, without those that are `not_a_claim`.
+        by_reviewers: Number of claims by number of reviewers, without adjudicators.
+        reviewers: Number of claims by reviewer.
+        outcomes: Number of claims by outcome: `labeled`, `tied`, `cant_tell` or `not_a_claim`.
+        adjudicated: Number of adjudicated claims.
+        shared: Number of claims with at least two reviewers. Only these enter `share`, `alpha` and `pairs`.
         share: How often two reviewers of a claim give the same label.
         alpha: Krippendorff's alpha.
-        pairs: In order of their names.
+        pairs: Agreement of each two reviewers, in the order of their names.
         open: Ids of claims on which reviewers disagree and that no adjudicator has settled.
     """
 
@@ -61,9 +61,10 @@ class Found:
 
 
 def reviewers_agreement(reader: Reader, scope: Scope) -> Found:
-    """People's labels of the claims in the scope; `cant_tell` is a label like the others here.
+    """Measure agreement on the claims in the scope. `cant_tell` counts as a label like any other.
 
-    What people call no claim is only counted. Where they don't agree on that, it is a label like the others too.
+    Claims whose outcome is `not_a_claim` are only counted. If reviewers disagree about that, `not_a_claim` counts as a
+    label like any other.
     """
     found = reader.rows(sql("review/agreement"), scope.params)
     rows = [row for row in found if row["outcome"] != "not_a_claim"]

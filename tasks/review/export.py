@@ -1,6 +1,6 @@
 """Selects the claims to label and the answers to grade next from the published warehouse, with their texts.
 
-Nothing is written and nothing is locked. Left out: the files that people fill in (`formats.py`, and the page
+Nothing is written or locked. Left out: the files that people fill in (`formats.py`, and the page
 `tasks/publish/report/labeling.py`).
 """
 
@@ -26,9 +26,9 @@ class Scope:
     """Answers under one recipe.
 
     Attributes:
-        recipe_name: Name of a recipe: of its versions the one that counts for the night; None where `recipe` is given.
-        recipe: Hash of one, whether it counts or not.
-        app: Of this application; None for all.
+        recipe_name: Name of a recipe, which means the version that counts for each night; None if `recipe` is given.
+        recipe: Hash of a recipe, whether it counts or not.
+        app: The application; None for all.
     """
 
     recipe_name: str | None
@@ -50,12 +50,12 @@ class Wanted:
 
     Attributes:
         need: One of `SAMPLING`.
-        count: Claims at most; of `random`, answers.
-        reviewers: How many people should label each claim.
-        reviewer: Claims that this person has labeled are left out; None for anybody.
-        seed: Another one gives another draw.
-        show_judge: Include the judge's result.
-        grades: Also ask for the grades of drawn answers; of `random` alone.
+        count: Largest number of claims; for `random`, of answers.
+        reviewers: Number of people who should label each claim.
+        reviewer: Leave out claims that this person has labeled; None for nobody.
+        seed: Seed of the random draw.
+        show_judge: Whether to include the judge's result.
+        grades: Whether to also ask for grades of the drawn answers; only for `random`.
     """
 
     need: str
@@ -72,12 +72,12 @@ class Selection:
     """The selected claims and grades.
 
     Attributes:
-        tasks: Most wanted first; of `random`, answer by answer.
-        enough: Claims left out since they have enough reviews, or one by the reviewer.
-        more: Wanted claims beyond the count.
-        redacted: Answers left out since their text was redacted.
-        answers: Answers that were searched.
-        enough_grades: Grades left out, as claims are.
+        tasks: Claims and grades, most wanted first; for `random`, answer by answer.
+        enough: Claims left out because they have enough reviews, or one by the reviewer.
+        more: Number of wanted claims beyond `count`.
+        redacted: Answers left out because their text was redacted.
+        answers: Number of answers that were searched.
+        enough_grades: Grades left out for the same reasons as in `enough`.
     """
 
     tasks: tuple[Task, ...]
@@ -89,10 +89,10 @@ class Selection:
 
 
 def scope_of(reader: Reader, word: str, app: str | None, first: date | None, last: date | None) -> Scope:
-    """The recipe that a word names: a name that counts for nights, another recipe's name, or the beginning of a hash.
+    """Resolve --recipe: a name that counts for nights, another recipe's name, or the beginning of a hash.
 
     Raises:
-        UsageError: There is no such recipe, or several.
+        UsageError: No recipe matches, or several do.
     """
     rows = reader.rows(sql("review/recipes"), {})
     if not rows:
@@ -111,7 +111,7 @@ def scope_of(reader: Reader, word: str, app: str | None, first: date | None, las
 
 
 def select(reader: Reader, scope: Scope, wanted: Wanted) -> Selection:
-    """The claims that people should label, and the grades that they should give."""
+    """Select the claims for people to label, and the answers to grade."""
     options = {name: getattr(wanted, name) for name in ("need", "count", "reviewers", "reviewer", "seed")}
     rows = reader.rows(sql("review/candidates"), {**scope.params, **options})
     total, claims = rows[0], [r for r in rows if r["claim_id"] is not None]
@@ -135,7 +135,7 @@ def select(reader: Reader, scope: Scope, wanted: Wanted) -> Selection:
 
 
 def _task(row: Mapping[str, Any], answer: Mapping[str, Any], wanted: Wanted) -> Task:
-    """A row of `candidates.sql` or of `answers.sql`."""
+    """Make a task from a row of `candidates.sql` or `answers.sql`."""
     cited, grade = row["cited_chunk_ids"], row.get("grade")
     if grade is None:
         own = {"claim": row["text"], "span": [row["span_start"], row["span_end"]]}

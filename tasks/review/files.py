@@ -1,7 +1,7 @@
-"""Reads files of people's labels: JSON lines, CSV as spreadsheets save it, and Label Studio's JSON export.
+"""Read files of people's labels: JSON lines, CSV from spreadsheets, and JSON exports of Label Studio.
 
-The content, or the name of a CSV, decides the format. Left out: what a line may hold (`lines.py`), and the files for
-people to fill in (`formats.py`).
+The format is detected from the content. Left out: the contents of a line (`lines.py`), and writing files for people to
+fill in (`formats.py`).
 """
 
 import csv
@@ -19,10 +19,10 @@ from tasks.review.lines import CONTEXT, Entry, Refusal, from_fields, from_json
 
 _MARK = b"\xef\xbb\xbf"
 FORMULAS = "=+-@\t\r\n＝＋－＠"
-"""What a spreadsheet might take for the beginning of a formula."""
+"""Characters that a spreadsheet may interpret as the start of a formula."""
 GUARD = "'"
 RISKY = FORMULAS + GUARD
-IDS = ("trace_id", "claim_id")  # always guarded, since a spreadsheet would make numbers or dates of some
+IDS = ("trace_id", "claim_id")  # always guarded, since a spreadsheet would turn some ids into numbers or dates
 BOOLEANS = {"true": True, "yes": True, "1": True, "false": False, "no": False, "0": False}
 NOT_APPLICABLE = ("n/a", "na")
 MISUSED = {"misused": True, "not_misused": False}
@@ -30,10 +30,10 @@ MOST_CELL = 2**31 - 1
 
 
 def content(path: Path) -> bytes:
-    """The bytes of a file, unpacked.
+    """Read a file and decompress it if necessary.
 
     Raises:
-        SourceError: It can't be read.
+        SourceError: The file can't be read.
     """
     try:
         with pa.input_stream(str(path), compression="detect") as stream:
@@ -44,13 +44,13 @@ def content(path: Path) -> bytes:
 
 
 def entries(data: bytes, path: Path) -> Iterator[Entry]:
-    """The lines of a file.
+    """Parse the lines of a file.
 
     Args:
-        path: Its name decides between CSV and JSON lines, where the first line does not.
+        path: The file's path. A file named `.csv` or `.tsv` must have a header with the column `trace_id`.
 
     Raises:
-        DataError: CSV without a column of trace ids, or with two of one name.
+        DataError: A CSV file has no column `trace_id`, or two columns with the same name.
     """
     data = data.removeprefix(_MARK)
     if (tasks := _label_studio(data)) is not None:
@@ -62,17 +62,17 @@ def entries(data: bytes, path: Path) -> Iterator[Entry]:
 
 
 def guard(text: str) -> str:
-    """A text as a cell that no spreadsheet takes for a formula."""
+    """Prefix a text so that spreadsheets don't interpret it as a formula."""
     return GUARD + text if text and text[0] in RISKY else text
 
 
 def unguard(text: str) -> str:
-    """The text of a guarded cell."""
+    """Remove the prefix that `guard` adds."""
     return text[1:] if len(text) > 1 and text[0] == GUARD and text[1] in RISKY else text
 
 
 def _delimiter(text: str, path: Path) -> str | None:
-    """What separates the cells of a CSV; None where it is none."""
+    """Detect the delimiter of a CSV file; None if the text is not CSV."""
     header = text.lstrip("\r\n").partition("\n")[0]
     for delimiter in ",;\t":
         if "trace_id" in _cells(header, delimiter):
@@ -95,7 +95,7 @@ def _cells(line: str, delimiter: str) -> list[str]:
 
 @contextmanager
 def _long_cells() -> Iterator[None]:
-    """A cell may hold all chunks of a trace; Python's own limit is 128 Ki characters."""
+    """Raise Python's limit of 128 Ki characters per cell, since a cell may contain all chunks of a trace."""
     before = csv.field_size_limit(MOST_CELL)
     try:
         yield
@@ -141,7 +141,7 @@ def _of_row(number: int, header: Sequence[str], row: Sequence[str]) -> Entry:
 
 
 def _fields(cells: Mapping[str, str]) -> dict[str, Any]:
-    """Cells as the fields of a line; what is empty is not there."""
+    """Convert cells to the fields of a line. Empty cells are absent."""
     fields: dict[str, Any] = {
         name: cell.removeprefix(GUARD) if name in IDS else unguard(cell) for name, cell in cells.items()
     }
@@ -151,7 +151,7 @@ def _fields(cells: Mapping[str, str]) -> dict[str, Any]:
     for name in ("misused", "adjudicated"):
         if name in fields:
             fields[name] = BOOLEANS.get(fields[name].strip().lower(), fields[name])
-    if "reviewer" in fields:  # a trailing space would make another person
+    if "reviewer" in fields:  # a trailing space would make this another reviewer
         fields["reviewer"] = fields["reviewer"].strip()
     if "span_start" in fields or "span_end" in fields:
         fields["span"] = [fields.pop("span_start", None), fields.pop("span_end", None)]
@@ -164,7 +164,7 @@ def _fields(cells: Mapping[str, str]) -> dict[str, Any]:
 
 
 def _label_studio(data: bytes) -> list[Any] | None:
-    """The tasks of an export of Label Studio; None of another file."""
+    """The tasks of a Label Studio export; None for other files."""
     if not data.lstrip().startswith(b"["):
         return None
     try:
@@ -175,7 +175,7 @@ def _label_studio(data: bytes) -> list[Any] | None:
 
 
 def _of_tasks(tasks: Sequence[Any]) -> Iterator[Entry]:
-    """Every annotation of every task; one that was skipped or has no label is not filled in."""
+    """Yield all annotations of all tasks. Skipped annotations and those without a label are not filled in."""
     number = 0
     for task in tasks:
         data = task.get("data") if isinstance(task, Mapping) else None
@@ -208,7 +208,7 @@ def _of_annotation(number: int, data: Mapping[str, Any], annotation: Mapping[str
 
 
 def _choices(result: object) -> Iterator[tuple[str, str]]:
-    """What was chosen or written, by the name of the question."""
+    """Yield the name of each control with the choice or text."""
     for item in result if isinstance(result, list) else ():
         value = item.get("value") if isinstance(item, Mapping) else None
         choices = (value.get("choices") or value.get("text")) if isinstance(value, Mapping) else None
@@ -217,7 +217,7 @@ def _choices(result: object) -> Iterator[tuple[str, str]]:
 
 
 def _who(completed_by: object) -> str | None:
-    """A user's e-mail address or name, or their number in Label Studio."""
+    """A user's e-mail address or name, or else the user's number in Label Studio."""
     if isinstance(completed_by, Mapping):
         completed_by = completed_by.get("email") or completed_by.get("username") or completed_by.get("id")
     if isinstance(completed_by, int):

@@ -1,4 +1,4 @@
-"""Writes claims to label as files that people fill in: JSON lines, CSV, and tasks and config for Label Studio.
+"""Write claims to label as files that people fill in: JSON lines, CSV, and tasks and config for Label Studio.
 
 `files.py` reads each of them. Left out: the page (`tasks/publish/report/labeling.py`).
 """
@@ -15,21 +15,22 @@ from tasks.core.labeling import OF_CLAIMS, Task
 from tasks.review.files import GUARD, IDS, guard
 from tasks.review.lines import CONTEXT
 
-CELL = 32_767  # characters that a spreadsheet keeps of one
+CELL = 32_767  # largest number of characters per cell in a spreadsheet
 CUT = " … (cut: no cell holds more)"
 FILLED_IN = ("label", "misused", "comment", "reviewer", "reviewed_at")
 SHOWN = ("claim", "question", "answer", "cited_chunks", "other_chunks", "date", "app", "generator", "span")
 
 
 def json_lines(tasks: Iterable[Task]) -> str:
-    """A line each, with its context."""
+    """One JSON line per task, with its context."""
     return "".join(json.dumps({**t.line(), CONTEXT: t.context}, ensure_ascii=False) + "\n" for t in tasks)
 
 
 def as_csv(tasks: Sequence[Task]) -> str:
-    """A row each: cells to fill in, cells to read, and the ids of the claim.
+    """One row per task: cells to fill in, cells to read, and the claim's ids.
 
-    It begins with a byte order mark, so that Excel reads UTF-8. No cell reads as a formula, and no id as a number.
+    A byte order mark makes Excel read the file as UTF-8. Spreadsheets interpret no cell as a formula and no id as a
+    number.
     """
     judged = ("judge",) if any("judge" in t.context for t in tasks) else ()
     graded = any(t.grade for t in tasks)
@@ -60,7 +61,7 @@ def labeling_config(*, show_judge: bool = False) -> str:
     """The labeling interface of a project of Label Studio: <https://labelstud.io/tags/>.
 
     Args:
-        show_judge: Its tasks have the judge's result.
+        show_judge: Whether the tasks contain the judge's result.
     """
     judge = '  <Header value="Result of the judge"/>\n  <Text name="judge" value="$judge" valueType="text"/>\n'
     labels = "\n".join(
@@ -90,7 +91,7 @@ def labeling_config(*, show_judge: bool = False) -> str:
 
 
 def _seen(task: Task) -> dict[str, str]:
-    """The context as texts."""
+    """Format the context as texts."""
     texts = ("claim", "values", "question", "answer", "date", "app", "generator")
     seen = {name: str(task.context.get(name) or "") for name in texts}
     for name, cited in (("cited_chunks", True), ("other_chunks", False)):
@@ -100,12 +101,12 @@ def _seen(task: Task) -> dict[str, str]:
 
 
 def _named(name: str, value: str | None) -> str:
-    """The cell of an id, or of the name of a grade, which is never taken for another thing."""
+    """The cell of an id, which is always guarded, or of the name of a grade."""
     return "" if value is None else GUARD + value if name in IDS else value
 
 
 def _judged(task: Task) -> str:
-    """The judge's result, where it is shown."""
+    """The judge's result as JSON; empty if it is not shown."""
     return json.dumps(task.context["judge"], ensure_ascii=False) if "judge" in task.context else ""
 
 

@@ -1,6 +1,6 @@
 """One line of people's labels: a label of a claim or of an answer, or a grade. The format is in docs/reviews.md.
 
-Left out: how files hold lines (`files.py`), and which claim a line is about (`load.py`).
+Left out: reading files (`files.py`), and finding the claim of a line (`load.py`).
 """
 
 import json
@@ -17,15 +17,16 @@ from tasks.core.labeling import OF_ANSWERS, OF_CLAIMS, SAMPLING
 from tasks.core.types import Id
 from tasks.sources.reading.rejects import nul_path, undecodable
 
-CONTEXT = "context"  # shown to a person beside a line; never read
+CONTEXT = "context"  # shown to people with a line, never read back
 
 Place = Annotated[int, Meta(ge=0, lt=2**31)]
 
 
 class Line(Struct, frozen=True, forbid_unknown_fields=True):
-    """One line: a label of one claim, named in one of three ways, a label of an answer as a whole, or a grade of it.
+    """One line: a label of a claim, a label of a whole answer, or a grade of a whole answer.
 
-    A line with a null label, and without a value, was not filled in. A grade with a null value is N/A.
+    A claim is named by `claim`, `claim_id` or `span`. A line with a null label and without a value was not filled in. A
+    grade with a null value is N/A.
     """
 
     trace_id: Id
@@ -45,7 +46,7 @@ class Line(Struct, frozen=True, forbid_unknown_fields=True):
 
     @property
     def blank(self) -> bool:
-        """Whether it was not filled in."""
+        """Whether the line was not filled in."""
         return self.label is None and self.value is UNSET
 
 
@@ -54,9 +55,9 @@ class Refusal:
     """Why a line can't be used.
 
     Attributes:
-        trace_id: Of the line, where it could be read.
-        reason: For machines.
-        detail: For people, without any text of a trace.
+        trace_id: Trace id of the line, if it could be read.
+        reason: Machine-readable reason.
+        detail: Message for people, without text of a trace.
     """
 
     trace_id: str | None
@@ -69,9 +70,9 @@ class Entry:
     """One line of a file.
 
     Attributes:
-        number: Where it stands, from 1: of JSON lines and CSV the line, of Label Studio which annotation.
-        raw: As it came, without its context.
-        content: The line, the reason why it can't be used, or None where it was not filled in.
+        number: Position in the file, from 1: the number of the line, or for Label Studio, of the annotation.
+        raw: The original line, without its context.
+        content: The parsed line, the reason why it can't be used, or None if it was not filled in.
     """
 
     number: int
@@ -83,7 +84,7 @@ _DECODER = msgspec.json.Decoder(Line)
 
 
 def from_json(number: int, raw: bytes) -> Entry:
-    """A line of a file of JSON lines."""
+    """Parse a JSON line."""
     try:
         return _entry(number, _bare(raw), _DECODER.decode(raw))
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as exc:
@@ -92,7 +93,7 @@ def from_json(number: int, raw: bytes) -> Entry:
 
 
 def from_fields(number: int, fields: Mapping[str, Any]) -> Entry:
-    """A line from the values of its fields; numbers, times, and true and false may be texts."""
+    """Make a line from the values of its fields. Numbers, times and booleans may be texts."""
     text = json.dumps(fields, ensure_ascii=False, default=str)
     try:
         text.encode()
@@ -120,7 +121,7 @@ def _entry(number: int, raw: str, line: Line) -> Entry:
 
 
 def _bare(raw: bytes) -> str:
-    """A line of JSON without its context, which would put the answer and its chunks into quarantine once more."""
+    """Remove the context of a JSON line, so that answer and chunks are not copied to the quarantine."""
     if b'"' + CONTEXT.encode() + b'"' in raw:
         try:
             fields = json.loads(raw)
@@ -134,7 +135,7 @@ def _bare(raw: bytes) -> str:
 
 
 def _problems(line: Line) -> Iterator[tuple[str, str]]:
-    """What is wrong with a line by itself."""
+    """Yield problems of a line that can be found without the lake."""
     if path := nul_path({f: getattr(line, f) for f in line.__struct_fields__ if f != CONTEXT}):
         yield "nul_character", f"`str` with a NUL character - at `{path}`"
     if line.sampling is not None and line.sampling not in SAMPLING:

@@ -1,9 +1,9 @@
-"""Imports people's labels into the lake: a file becomes a part of `reviews` (docs/methods.md#peoples-labels).
+"""Import people's labels into the lake: a file becomes a part of `reviews` (docs/methods.md#peoples-labels).
 
-A file is identified by its content: the same bytes again change nothing, unless lines of them were refused, since their
-traces may have arrived later. A label of an earlier file is not stored twice, so that a growing export can be imported
-again and again. Which claim a label belongs to under a recipe, and which of several labels counts, is SQL
-(`sql/views/`). The formats are described in docs/reviews.md.
+A file is identified by a hash of its content. Importing it again changes nothing, except for refused lines whose traces
+have arrived since. Labels of earlier files are not stored again, so a growing export can be imported repeatedly. SQL
+(`sql/views/`) decides to which claim of a recipe a label belongs, and which of several labels counts. Formats:
+docs/reviews.md.
 """
 
 import re
@@ -30,12 +30,12 @@ from tasks.store.lake import conform, empty, from_rows
 from tasks.store.query import Queries
 
 STAGE = "reviews"
-REDACTED = "text_redacted"  # nobody's mistake: the text was there when the label was given
+REDACTED = "text_redacted"  # not counted as bad: the text was redacted after the label was given
 TARGETS = pa.schema([("line", pa.int64()), ("trace_id", pa.string()), ("claim_id", pa.string())])
 
 Row: TypeAlias = Mapping[str, Any]
 Span: TypeAlias = tuple[int | None, int | None]
-NOWHERE: Span = (None, None)  # of answers as a whole, and of facts that share their sentence with others
+NOWHERE: Span = (None, None)  # for whole answers, and for facts that share a sentence
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,11 +43,11 @@ class Labels:
     """The labels of a file.
 
     Attributes:
-        key: Hash of its content.
-        reviews: Rows of `REVIEWS`, each label once.
+        key: Hash of the file's content.
+        reviews: Rows of `REVIEWS`, without repeated labels.
         refused: Rows of `QUARANTINE`.
-        repeated: Lines that repeat an earlier one of the file.
-        skipped: Lines that are not filled in.
+        repeated: Number of lines that repeat an earlier line of the file.
+        skipped: Number of lines that are not filled in.
     """
 
     key: str
@@ -58,22 +58,22 @@ class Labels:
 
     @property
     def lines(self) -> int:
-        """Lines that are filled in."""
+        """Number of lines that are filled in."""
         return int(self.reviews.num_rows + self.refused.num_rows) + self.repeated
 
     @property
     def bad(self) -> Counter[str]:
-        """Refused lines by reason, without those whose text was redacted."""
+        """Number of refused lines by reason, without those whose text was redacted."""
         reasons = Counter(pl.DataFrame(self.refused)["reason"])
         del reasons[REDACTED]
         return reasons
 
     def check(self, path: Path, limit: float, remedy: str) -> None:
-        """Refuses the file where more of its lines are bad than the config allows.
+        """Refuse the file if more of its lines are bad than the config allows.
 
         Args:
             limit: `gates.max_quarantined_share`.
-            remedy: What was done, and what to do.
+            remedy: End of the message: what was done, and what to do.
 
         Raises:
             DataError: Too many lines are bad.
@@ -88,12 +88,12 @@ class Labels:
 
 
 def import_reviews(ctx: Context, path: Path) -> StageResult:
-    """Stores the labels of a file; returns new labels, and those of earlier imports.
+    """Store the labels of a file. The result counts new labels, and labels that were already stored.
 
     Raises:
         SourceError: The file can't be read.
-        DataError: More lines were refused than the config allows; they can be seen in `quarantine`, and no label of the
-            file was kept.
+        DataError: More lines were refused than the config allows. They are stored in `quarantine`, and no label of the
+            file is stored.
     """
     with ctx.queries() as queries:
         found = read(ctx, queries, path)
@@ -103,7 +103,7 @@ def import_reviews(ctx: Context, path: Path) -> StageResult:
     before = pl.DataFrame(conform(mine.read(), REVIEWS) if mine else empty(REVIEWS))
     if found.refused.num_rows:
         ctx.lake.write(QUARANTINE, name, found.refused)
-    else:  # an earlier try may have refused lines whose traces have come since
+    else:  # an earlier import may have refused lines whose traces have arrived since
         ctx.lake.drop(QUARANTINE, name)
     command = ctx.sql_command(f"FROM quarantine WHERE stage = '{STAGE}'")
     found.check(
@@ -114,7 +114,7 @@ def import_reviews(ctx: Context, path: Path) -> StageResult:
     earlier = pl.concat([before.select("review_id"), *others])
     new = pl.DataFrame(found.reviews).join(earlier, on="review_id", how="anti", maintain_order="left")
     if new.height or mine is None:
-        kept = pl.concat([before, new])  # an earlier label stays, though its text may be gone now
+        kept = pl.concat([before, new])  # keep earlier labels, even if their text was redacted since
         rows = conform(kept.to_arrow(), REVIEWS)
         ctx.lake.write(REVIEWS, found.key, rows, inputs=keys.version(kept["review_id"].sort().to_list()))
     reused = found.reviews.num_rows + found.repeated - new.height
@@ -122,11 +122,11 @@ def import_reviews(ctx: Context, path: Path) -> StageResult:
 
 
 def read(ctx: Context, queries: Queries, path: Path) -> Labels:
-    """The labels of a file, placed in the answers of the lake; nothing is written.
+    """Read the labels of a file and locate them in the answers of the lake. Nothing is written.
 
     Raises:
         SourceError: The file can't be read.
-        DataError: It is a CSV without the columns that it takes.
+        DataError: A CSV file lacks a column or has a column twice.
     """
     data = content(path)
     found = list(entries(data, path))
@@ -163,13 +163,13 @@ def read(ctx: Context, queries: Queries, path: Path) -> Labels:
 
 
 def _hidden(entry: Entry, refusal: Refusal, places: Mapping[int, Row], gone: frozenset[str]) -> bool:
-    """Whether a refused line may quote a redacted text, which would come back through the quarantine."""
+    """Whether a refused line may quote a redacted text, which must not get into the quarantine."""
     redacted = entry.number in places and places[entry.number]["text_redacted"]
     return bool(redacted) or refusal.reason == REDACTED or any(trace_id in entry.raw for trace_id in gone)
 
 
 def _targets(ctx: Context, queries: Queries, found: Sequence[Entry]) -> dict[int, Row]:
-    """Rows of `sql/review/targets.sql` by line, of all lines that name their trace."""
+    """Rows of `sql/review/targets.sql` by line, for lines that name a trace."""
     named = [
         {"line": e.number, "trace_id": e.content.trace_id, "claim_id": getattr(e.content, "claim_id", None)}
         for e in found
@@ -189,7 +189,7 @@ def _targets(ctx: Context, queries: Queries, found: Sequence[Entry]) -> dict[int
 
 
 def _placed(line: Line, place: Row, gone: frozenset[str]) -> Span | Refusal:
-    """Where in the answer the label belongs."""
+    """Locate a label in the answer; returns its span, or why it can't be located."""
     answer: str | None = place["answer"]
     by_text = line.claim is not None or line.span is not None
     if (by_text and place["text_redacted"]) or (answer is None and line.trace_id in gone):
@@ -217,7 +217,7 @@ def _of_span(line: Line, span: tuple[int, int], characters: int) -> Span | Refus
 
 
 def _of_text(line: Line, claim: str, answer: str) -> Span | Refusal:
-    """Its only place in the answer, however words are spaced and lines are broken."""
+    """Find the only occurrence of a claim in the answer, ignoring differences in white space."""
     words = [re.escape(word) for word in claim.split()]
     found = list(re.finditer(r"\s+".join(words), answer)) if words else []
     if len(found) == 1:
@@ -229,7 +229,7 @@ def _of_text(line: Line, claim: str, answer: str) -> Span | Refusal:
 
 
 def _row(line: Line, span: Span, day: date, *, redacted: bool) -> dict[str, object]:
-    """A row of `reviews`. A comment is in no id, which would confirm a guess of it, and may quote a text."""
+    """A row of `reviews`. The id ignores the comment: otherwise it could confirm a guess of a redacted text."""
     given: dict[str, object] = {
         "trace_id": line.trace_id,
         "span_start": span[0],
@@ -241,7 +241,7 @@ def _row(line: Line, span: Span, day: date, *, redacted: bool) -> dict[str, obje
         "reviewed_at": line.reviewed_at,
         "sampling": line.sampling,
     }
-    # Only where they are given: the ids of labels that were imported before there were grades stay what they are.
+    # Set only if given, so that ids of labels without these fields stay the same.
     if line.adjudicated:
         given["adjudicated"] = True
     if line.grade is not None:
@@ -251,7 +251,7 @@ def _row(line: Line, span: Span, day: date, *, redacted: bool) -> dict[str, obje
 
 
 def _notes(found: Labels) -> list[str]:
-    """What a person should know of a file."""
+    """Notes for the user about a file."""
     bad = found.bad.total()
     redacted = pl.DataFrame(found.refused)["reason"].eq(REDACTED).sum()
     notes = [f"{bad} of {found.lines} lines were refused; see quarantine."] if bad else []

@@ -1,1 +1,1 @@
-"""What a run is: its context, how that is built from the config, which traces it covers, and its record."""
+"""The parts of a run: its context, the code that builds the context from the config, scopes, and the run record."""

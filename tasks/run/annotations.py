@@ -1,7 +1,7 @@
 """Right sources by question, from a file of annotations (docs/methods.md#grace-citations-as-classification).
 
-A row that can't be used is counted and its line named; the others count. Traces find their annotation here, by the
-text of their question; `sql/scoring/trace_grace.sql` compares.
+Rows that can't be used are reported by line number and skipped. Traces are matched to annotations by the text of their
+question. `sql/scoring/trace_grace.sql` compares right sources with cited ones.
 """
 
 import csv
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 COLUMNS = ("question", "gold_ids")
 LINES_NAMED = 8
-Found = tuple[str, str, Sequence[str] | str]  # line or lines; the question; its ids, or what is wrong with the row
+Found = tuple[str, str, Sequence[str] | str]  # lines, question, and either the ids or what is wrong with the row
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,9 +31,9 @@ class Annotations:
     """The annotations in a file.
 
     Attributes:
-        gold: Question, as `normalized` makes it, to the ids of its right sources, any of which is right; an empty tuple
-            where an annotator found none.
-        notes: Messages about the file: line numbers and counts, never a text.
+        gold: Maps a question, as returned by `normalized`, to the ids of its right sources. Citing any of them is
+            right. The tuple is empty if an annotator found no right source.
+        notes: Messages about the file: line numbers and counts, never text.
     """
 
     gold: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
@@ -41,7 +41,7 @@ class Annotations:
 
     @property
     def version(self) -> str:
-        """Hash of what is annotated; rows that can't be used, and the order of the others, change nothing."""
+        """Hash of the annotations. It ignores rows that can't be used and the order of rows."""
         return keys.version(sorted([question, *sorted(ids)] for question, ids in self.gold.items()))
 
 
@@ -51,25 +51,25 @@ class _Row(Struct, frozen=True):
 
 
 def normalized(question: str) -> str:
-    """A question for comparison: in lower case, with single spaces."""
+    """The question as it is compared: case-folded, with single spaces."""
     return " ".join(unicodedata.normalize("NFC", question).casefold().split())
 
 
 def load(path: Path | None, where: object, key: str) -> Annotations:
-    """The annotations in a file; none where there is no file.
+    """Load the annotations in a file; without a file, there are none.
 
     Args:
         path: `*.csv` with a header, or JSON lines.
-        where: The config that names it, for messages.
-        key: Its key in the config.
+        where: The config that names the file, for messages.
+        key: The key in the config that names the file.
 
     Raises:
-        ConfigError: The file can't be read, or is no table of annotations at all.
+        ConfigError: The file can't be read, or a CSV file lacks a required column.
     """
     if path is None:
         return Annotations()
     try:
-        # Bytes that are not UTF-8 spoil their own row only; a spreadsheet's byte order mark is no part of the header.
+        # Bytes that are not UTF-8 make only their own row unusable. A byte order mark is not part of the header.
         text = path.read_text(encoding="utf-8-sig", errors="surrogateescape")
     except OSError as error:
         remedy = "Give a JSON lines or CSV file, relative to the config, or leave the key out."
@@ -79,7 +79,7 @@ def load(path: Path | None, where: object, key: str) -> Annotations:
 
 
 def _gathered(name: str, rows: Iterable[Found]) -> Annotations:
-    """Rows of the same question are one: any of their sources is right."""
+    """Merge rows with the same question: any of their sources is right."""
     gold: dict[str, dict[str, None]] = {}
     bad: list[str] = []
     total = 0
@@ -108,7 +108,7 @@ def _wrong(question: str, ids: Sequence[str]) -> str:
     return "" if all(i.strip() for i in ids) else "empty id in gold_ids"
 
 
-def _json_lines(text: str, path: Path) -> Iterator[Found]:  # noqa: ARG001 - as `_csv`
+def _json_lines(text: str, path: Path) -> Iterator[Found]:  # noqa: ARG001 - same signature as `_csv`
     for number, line in enumerate(text.split("\n"), start=1):
         if not line.strip():
             continue
@@ -123,7 +123,7 @@ def _json_lines(text: str, path: Path) -> Iterator[Found]:  # noqa: ARG001 - as 
 
 
 def _csv(text: str, path: Path) -> Iterator[Found]:
-    """Rows of a CSV file; several ids in a cell stand apart by semicolons."""
+    """Read the rows of a CSV file; semicolons separate several ids in a cell."""
     reader = csv.reader(io.StringIO(text, newline=""))
     header = [name.strip().lower() for name in next(_cells(reader), ("", []))[1] or ()]
     missing = [column for column in COLUMNS if column not in header]
@@ -138,12 +138,12 @@ def _csv(text: str, path: Path) -> Iterator[Found]:
             yield line, "", f"{len(cells)} cells, not {len(header)}"
         else:
             question, ids = (cells[i].strip() for i in at)
-            # `[]` in JSON is an annotation; an empty cell is not filled in yet.
+            # An empty list in JSON means that no source is right; an empty cell means that nobody has annotated it yet.
             yield line, question, [i.strip() for i in ids.split(";")] if ids else "no gold_ids"
 
 
 def _cells(reader: "Reader") -> Iterator[tuple[str, list[str] | None]]:
-    """Rows that are not empty, with their lines; None for one that the reader refuses."""
+    """Yield line numbers and cells of rows that are not empty; None for a row that is not valid CSV."""
     while True:
         before = reader.line_num
         cells: list[str] | None = None
@@ -159,10 +159,10 @@ def _cells(reader: "Reader") -> Iterator[tuple[str, list[str] | None]]:
 
 
 def of_traces(annotations: Annotations, traces: Iterable[tuple[str, str]]) -> list[dict[str, object]]:
-    """The right sources of the traces whose question is annotated.
+    """Return the right sources of traces with an annotated question.
 
     Args:
-        traces: Trace id and question.
+        traces: Pairs of trace id and question.
     """
     if not annotations.gold:
         return []

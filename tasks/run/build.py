@@ -1,4 +1,4 @@
-"""Builds the contexts of a run from its config: a context for each recipe, judge, and range of days it counts for."""
+"""Build the contexts of a run from its config: one per recipe, judge, and range of days that the judge counts for."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -40,7 +40,7 @@ def build_context(
     progress: Progress | None = None,
     today: date | None = None,
 ) -> Context:
-    """The context of a config's only recipe, or of its first one; see `build_contexts`."""
+    """Build the context of a config's first recipe; see `build_contexts`."""
     return build_contexts(config_path, first, last, overlay=overlay, progress=progress, today=today)[0]
 
 
@@ -56,18 +56,18 @@ def build_contexts(
     select: Select | None = None,
     skip_unusable: bool = False,
 ) -> tuple[Context, ...]:
-    """Everything a run needs, checked, a context for each recipe: no file is written, no model is loaded.
+    """Build and check the contexts of a run. Writes no file and loads no model.
 
-    Recipes that name the same judge, grader or embedding model share it, so that it is never loaded twice.
+    Recipes that name the same judge, grader or embedding model share it, so no model is loaded twice.
 
     Args:
-        overlay: Directory that takes the writes instead of the lake, for a dry run.
+        overlay: Directory for writes in place of the lake, for a dry run.
         writer: See `Lake`.
-        select: Which recipes, by which judges and over which traces; by default those of a night.
-        skip_unusable: Leave out recipes whose judge can't be used any more, even if none is left.
+        select: Selects the recipes, their judges and their traces; `nightly_variants` by default.
+        skip_unusable: Leave out recipes whose judge can no longer be used, even if no recipe is left.
 
     Raises:
-        ConfigError: A config file is wrong, or two recipes differ in nothing but their names.
+        ConfigError: A config file is wrong, or two recipes differ only in their names.
         UsageError: The range of days is empty.
     """
     if first > last:
@@ -77,7 +77,7 @@ def build_contexts(
     lake = Lake(config.lake, overlay, writer=writer)
     executor = executors.load(config.executor, config_path)
     if overlay:
-        executor = Local()  # workers don't see it
+        executor = Local()  # workers can't read the overlay
     gates = GateKeeper(config.gates, None if overlay else lake.hidden("gates"))
     log = promotions.log(lake)
     if select:
@@ -93,7 +93,7 @@ def build_contexts(
             judges = models.judges_of(variant)
         except (ConfigError, UsageError) as error:
             if skip_unusable or (variant.days.last is not None and variant.days.last < first):
-                # The judge counts no more and is gone: nights to catch up with stay as they are.
+                # The judge counted only for nights to catch up with and can't be used: leave these nights unchanged.
                 unusable += [] if variant.shadow else [Unusable(variant, str(error))]
                 continue
             raise
@@ -106,7 +106,7 @@ def build_contexts(
         if scope is None:
             continue  # the shadow judge has been promoted since
         if general := next((c for c in same if _excepts(c, variant)), None):
-            # An application was given the very judge that counts for the others too.
+            # This application's own judge is also the judge of all other applications: use one context for both.
             without = tuple(app for app in general.scope.without if app not in variant.scope.apps)
             contexts[contexts.index(general)] = replace(general, scope=replace(general.scope, without=without))
             continue
@@ -135,11 +135,11 @@ def build_contexts(
 
 
 def reopened(ctx: Context) -> Context:
-    """A context that another process has sent without its models, with those that its recipe names here.
+    """Open the models of a context that was sent by another process.
 
     Raises:
-        ConfigError: The settings or the file of a model are wrong here.
-        EngineError: One of them is another version here.
+        ConfigError: The settings or the file of a model are wrong on this machine.
+        EngineError: A model has another version on this machine.
     """
     opened = _Models(()).opened(ctx.chosen, ctx.judges)
     if opened["recipe"] != ctx.recipe:
@@ -152,7 +152,7 @@ def reopened(ctx: Context) -> Context:
 
 @dataclass(frozen=True, slots=True)
 class _Models:
-    """Models that the recipes of a run share, by file or settings.
+    """Models shared by the recipes of a run, by file or settings.
 
     Attributes:
         log: All promotions.
@@ -165,11 +165,11 @@ class _Models:
     graders: dict[Path, Grader] = field(default_factory=dict)
 
     def opened(self, chosen: Chosen, judges: Sequence[CascadeJudge]) -> dict[str, Any]:
-        """The fields of a context that a recipe and its judges decide.
+        """Return the fields of a context that depend on a recipe and its judges.
 
         Raises:
             ConfigError: The settings or the file of a model are wrong.
-            UsageError: The grader is retired.
+            UsageError: The grader was retired.
         """
         recipe, where = chosen.recipe, str(chosen.where)
         extractor = extractors.load_by_app(
@@ -190,11 +190,11 @@ class _Models:
         return {**made, "definition": definition, "recipe": keys.version(definition)}
 
     def judges_of(self, variant: Variant) -> tuple[CascadeJudge, ...]:
-        """The judges of a recipe.
+        """Load the judges of a recipe.
 
         Raises:
             ConfigError: A judge's file is wrong.
-            UsageError: A judge is retired, or not the version that was promoted.
+            UsageError: A judge was retired, or is not the promoted version.
         """
         recipe = variant.chosen.recipe
         found = cascade.load(recipe, self.judges)
@@ -209,11 +209,11 @@ class _Models:
         return self.embedders.setdefault(settings.model_dump_json(), Embedder(settings))
 
     def grader_of(self, chosen: Chosen) -> Grader | None:
-        """The grader of a recipe.
+        """Load the grader of a recipe; None if the recipe names none.
 
         Raises:
-            ConfigError: Its file is wrong, or it grades by a reference answer.
-            UsageError: It is retired.
+            ConfigError: The file is wrong, or the grader needs a reference answer.
+            UsageError: The grader was retired.
         """
         path = chosen.recipe.grades.grader
         if path is None:
@@ -232,7 +232,7 @@ class _Models:
 
 
 def _shadow_scope(shadow: Variant, same: Sequence[Context]) -> Scope | None:
-    """What a shadow judge covers: no application for which it counts by now. None where nothing is left."""
+    """Scope of a shadow judge, without applications for which it already counts; None if no application is left."""
     scope: Scope | None = shadow.scope
     for ctx in same:
         if scope and ctx.days == shadow.days and not ctx.shadow:
@@ -241,16 +241,16 @@ def _shadow_scope(shadow: Variant, same: Sequence[Context]) -> Scope | None:
 
 
 def _excepts(ctx: Context, variant: Variant) -> bool:
-    """Whether a context covers the days of a variant, and all applications but for some with those of the variant."""
+    """Whether a context covers the days of a variant and excludes all applications of the variant."""
     apps = set(variant.scope.apps)
     return ctx.days == variant.days and bool(apps) and apps <= set(ctx.scope.without)
 
 
 def source_of(settings: Mapping[str, object] | Path, where: str, base: Path) -> Source:
-    """A source of a nightly config.
+    """Load a source of a nightly config.
 
     Raises:
-        ConfigError: Its settings or its file are wrong.
+        ConfigError: The settings or the file are wrong.
     """
     if isinstance(settings, Path):
         return sources.load(load_yaml(settings, "kind"), str(settings), settings.resolve().parent)

@@ -1,6 +1,6 @@
-"""The judges of a recipe: one, or a cascade of them from cheap to expensive.
+"""The judges of a recipe: a single judge, or a cascade from cheap to expensive.
 
-Left out: which claims go on to the next one (`tasks/judging/escalate.py`).
+Left out: which claims the next judge gets (`tasks/judging/escalate.py`).
 """
 
 from collections.abc import Sequence
@@ -21,11 +21,11 @@ class CascadeJudge:
     """A judge of a recipe, or one pass of it.
 
     Attributes:
-        stage: Its place among them, from 1; of method `citations`, the pass.
-        path: Its file.
-        pairing: Which evidence it is shown.
-        band: p_supported from `band[0]` up to, but not including, `band[1]` sends a claim here; None for the first
-            judge, which sees all claims, and for passes.
+        stage: Position in the cascade, from 1. For method `citations`, the number of the pass.
+        path: The judge's file.
+        pairing: How evidence is selected for this judge.
+        band: This judge gets claims with `band[0]` <= p_supported < `band[1]`. None for the first judge, which gets
+            all claims, and for passes.
     """
 
     stage: int
@@ -35,12 +35,12 @@ class CascadeJudge:
     band: tuple[float, float] | None = None
 
     def __reduce__(self) -> tuple[Any, ...]:
-        """To another process goes its file; the model is loaded there."""
+        """Pickle the path of the file; the receiving process loads the model."""
         return _opened, (self.stage, self.path, self.version, self.pairing, self.band)
 
     @property
     def name(self) -> str:
-        """What people call it."""
+        """The name of the judge's file."""
         return self.path.stem
 
     @property
@@ -50,12 +50,12 @@ class CascadeJudge:
 
     @property
     def gpus(self) -> int:
-        """GPUs that it holds while it judges."""
+        """Number of GPUs that the model uses."""
         return self.judge.gpus
 
     @property
     def languages(self) -> list[str] | None:
-        """The languages that it reads; None for all."""
+        """Languages that the judge reads; None for all."""
         return None if self.judge.languages is None else sorted(self.judge.languages)
 
     def close(self) -> None:
@@ -63,15 +63,15 @@ class CascadeJudge:
         self.judge.close()
 
 
-_open = cache(judges.load)  # of a worker, which is sent the same judge with every shard
+_open = cache(judges.load)  # a worker gets the same judge with every shard
 
 
 def _opened(stage: int, path: Path, version: str, pairing: Pairing, band: tuple[float, float] | None) -> CascadeJudge:
-    """A judge that another process has sent.
+    """Open a judge that was sent by another process.
 
     Raises:
-        ConfigError: Its file is not here, or wrong.
-        EngineError: It is another version here.
+        ConfigError: The judge's file is missing or wrong on this machine.
+        EngineError: The judge has another version on this machine.
     """
     judge = CascadeJudge(stage, path, _open(path), pairing, band)
     if judge.version != version:
@@ -83,10 +83,10 @@ def _opened(stage: int, path: Path, version: str, pairing: Pairing, band: tuple[
 
 
 def load(recipe: Recipe, opened: dict[Path, Judge] | None = None) -> tuple[CascadeJudge, ...]:
-    """The judges of a recipe, in their order; no model is loaded. Method `citations` has one judge in two passes.
+    """Return the judges of a recipe in order, without loading a model. Method `citations` has one judge in two passes.
 
     Args:
-        opened: Judges of other recipes by the paths of their files, to be shared; new ones are added.
+        opened: Judges of other recipes by path, to be shared. New judges are added.
 
     Raises:
         ConfigError: A judge's file is wrong.
@@ -109,12 +109,12 @@ def load(recipe: Recipe, opened: dict[Path, Judge] | None = None) -> tuple[Casca
 
 
 def version(cascade: Sequence[CascadeJudge]) -> str:
-    """`judge_version` of the recipe: that of its judge, or a hash of the judges of a cascade and their bands."""
+    """`judge_version` of the recipe: the judge's version, or a hash of the versions and bands of a cascade."""
     return keys.version(describe(cascade)) if is_cascade(cascade) else cascade[0].version
 
 
 def describe(cascade: Sequence[CascadeJudge]) -> dict[str, object]:
-    """What `version` stands for, for the `judges` table."""
+    """The definition that `version` identifies, for the `judges` table."""
     if not is_cascade(cascade):
         return cascade[0].judge.describe()
     return {"kind": "cascade", "judges": [{"judge": judge.version, "band": judge.band} for judge in cascade]}
@@ -126,10 +126,10 @@ def readers(cascade: Sequence[CascadeJudge]) -> list[dict[str, object]]:
 
 
 def name(cascade: Sequence[CascadeJudge]) -> str:
-    """What people call them."""
+    """Display name of the judge or cascade."""
     return " → ".join(judge.name for judge in cascade) if is_cascade(cascade) else cascade[0].name
 
 
 def is_cascade(cascade: Sequence[CascadeJudge]) -> bool:
-    """Whether they are several judges, and not two passes of one."""
+    """Whether the stages are several judges, not two passes of one judge."""
     return any(judge.band is not None for judge in cascade)

@@ -1,6 +1,6 @@
-"""What every stage of a run reads: the lake, the days, and the models and settings of one recipe, with their versions.
+"""The context of a run, which every stage gets: lake, days, and the models, settings and versions of one recipe.
 
-`build.py` makes contexts. No model is loaded before the first request to it.
+`build.py` creates contexts. A model is loaded when it gets its first request.
 """
 
 from collections.abc import Mapping
@@ -31,7 +31,7 @@ from tasks.store.query import Queries
 
 @dataclass(frozen=True)
 class Context:
-    """Inputs and tools of a run for one recipe. Contexts of one run share all but what the recipe names.
+    """Inputs and tools of a run for one recipe. Contexts of one run differ only in what their recipes name.
 
     Attributes:
         path: The config's file, as the user named it.
@@ -39,18 +39,18 @@ class Context:
         first: First day to complete.
         last: Last day to complete.
         today: Day of the run; later timestamps are refused.
-        judges: In the order of the cascade.
-        scorers: Of answers, chunks and answerability, in the order they run.
+        judges: Judges in the order of the cascade.
+        scorers: Relevance scorers of answers, chunks and answerability, in the order they run.
         recipe: Hash of `definition`.
         definition: See `identity.recipe_definition`.
-        annotations: Right sources by question, where the recipe names a file of them.
+        annotations: Right sources by question, if the recipe names a file of annotations.
         scope: Which traces are judged under the recipe.
         days: Days for which these judges count.
-        shadow: It runs beside the recipe that counts, without a report.
-        budget: What judging may cost.
-        executor: Where models run, and what is computed part by part.
-        grader: Grades each answer as a whole, where the recipe names one.
-        unusable: Judges of any recipe that the run leaves out; set in the first context only.
+        shadow: Whether this is a shadow judge, whose results do not count and have no report.
+        budget: Limits on the cost of judging.
+        executor: Runs models, and work that is done part by part.
+        grader: Grades whole answers; None if the recipe names no grader.
+        unusable: Variants that the run leaves out, of all recipes; set in the first context only.
     """
 
     path: Path
@@ -85,12 +85,12 @@ class Context:
 
     @property
     def counts(self) -> bool:
-        """Whether its numbers are those of the night; those of a shadow or a backfill stand beside them."""
+        """Whether the results count for the night. Those of shadows and backfills do not."""
         return not self.shadow and self.lake.writer == "run"
 
     @property
     def label(self) -> str:
-        """The recipe's name, with what distinguishes this context from others of the recipe."""
+        """The recipe's name, with the shadow judge, applications and days that distinguish this context."""
         shadow = f", shadow {cascade.name(self.judges)}" if self.shadow else ""
         apps = f" for {', '.join(self.scope.apps)}" if self.scope.apps else ""
         return f"{self.settings.name}{shadow}{apps}{self.days}"
@@ -102,11 +102,14 @@ class Context:
 
     @property
     def judge_version(self) -> str:
-        """Hash of what can change a label: of the judge, or of the cascade."""
+        """Version of the judge or cascade: a hash of everything that can change a label."""
         return cascade.version(self.judges)
 
     def sql_command(self, statement: str) -> str:
-        """The command that runs a statement on this config's warehouse; it holds nothing that a shell reads in `""`."""
+        """The command that runs a statement on this config's warehouse.
+
+        The statement must be free of characters that a shell interprets within double quotes.
+        """
         return f'leadline sql{self.config_option} "{statement}"'
 
     @property
@@ -124,7 +127,7 @@ class Context:
         return [day for day in days if day in self.days]
 
     def covers(self, day: date) -> bool:
-        """Whether the run completes this day by these judges: a requested one, or one to catch up with."""
+        """Whether the run completes this day by these judges: a requested day, or one to catch up with."""
         return day in self.days and oldest(self.config, self.first) <= day <= self.last
 
     def close(self) -> None:

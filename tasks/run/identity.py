@@ -1,4 +1,4 @@
-"""What a recipe is: the settings, versions and SQL that decide a stored number. A change starts another recipe."""
+"""The definition of a recipe: settings, versions and SQL that affect stored numbers. A change starts another recipe."""
 
 import hashlib
 from collections.abc import Callable, Mapping, Sequence
@@ -9,7 +9,7 @@ from tasks import patterns
 from tasks.core.config import Pairing, Recipe
 from tasks.store.query import sql, sql_in
 
-PAIRING_RULES = 2  # raised when the same settings lead to other windows or pairs
+PAIRING_RULES = 2  # increase this when the same settings give other windows or pairs
 SCORING_SQL = ("macros", *sql_in("judging", "scoring", "sums", "nightly"), "views/reviewed_claims")
 
 
@@ -22,14 +22,14 @@ def recipe_definition(
     languages: Sequence[Sequence[str] | None] = (),
     text: Callable[[str], str] = sql,
 ) -> dict[str, object]:
-    """What a recipe's hash is made of. The name is left out: renaming changes no number.
+    """Return the definition that is hashed into a recipe's id. The name is left out: renaming changes no number.
 
     Args:
-        extractor: Its version.
-        judges: Their versions, in the order of the cascade.
+        extractor: The extractor's version.
+        judges: The judges' versions, in the order of the cascade.
         relevance: See `scorers.versions`.
-        grader: Its version; None where the recipe names none.
-        languages: What each judge reads; None for all.
+        grader: The grader's version; None if the recipe names none.
+        languages: Languages that each judge reads; None for all.
         text: Returns the text of a SQL file by its name.
     """
 
@@ -44,7 +44,7 @@ def recipe_definition(
         "languages": [None if codes is None else list(codes) for codes in languages],
         "cascade": [
             {"judge": judge, "band": e.band, "pairing": pairing(e.pairing)}
-            for judge, e in zip(judges[1:], recipe.cascade, strict=False)  # two passes of one judge are no cascade
+            for judge, e in zip(judges[1:], recipe.cascade, strict=False)  # two passes of one judge are not a cascade
         ],
         "relevance": dict(relevance),
         "scoring": recipe.scoring.model_dump(),

@@ -1,6 +1,6 @@
-"""The work on one part of `traces`, in this process or in a worker, which opens the recipe's models for itself.
+"""Work on one part of `traces`, in this process or in a worker. A worker opens the recipe's models itself.
 
-A step computes what a part lacks and stores it, so a worker that takes over a part goes on after what is stored.
+A step computes what a part lacks and stores it. A worker that takes over a part continues from the stored results.
 """
 
 from collections.abc import Callable, Iterable
@@ -27,9 +27,9 @@ class PartWork(Generic[R]):
     """See `tasks.executors.Work`. A shard is one part.
 
     Attributes:
-        step: The work, a function of a module; it skips what is stored.
-        left: The result of a part that ends every worker. It stays as it is, for the next run.
-        gpus: GPUs that a model of the step holds.
+        step: Module-level function that does the work. It skips stored results.
+        left: Result for a part that crashes every worker. The part is left unchanged for the next run.
+        gpus: Number of GPUs that a model of the step uses.
     """
 
     ctx: Context
@@ -38,7 +38,7 @@ class PartWork(Generic[R]):
     gpus: int = 0
 
     def __reduce__(self) -> tuple[Any, ...]:
-        """To another process goes what the recipe is; see `reopened`."""
+        """Pickle the context without models; the receiving process opens them, see `reopened`."""
         models = {"extractor": None, "embedder": None, "scorers": (), "grader": None}
         others = {"sources": (), "gates": None, "unusable": ()}
         fresh = {"progress": Silent(), "budget": Budget(), "executor": Local()}
@@ -49,13 +49,13 @@ class PartWork(Generic[R]):
         """See `Work`.
 
         Raises:
-            EngineError: The lake has no traces here: it is a folder of this machine's own.
+            EngineError: The lake has no traces here. This machine does not share the run's storage.
         """
         check_lake(self.ctx.lake, found=bool(trace_parts(self.ctx)))
 
-    def stored(self, shard: list[Part]) -> R | None:  # noqa: ARG002 - the step looks for it
+    def stored(self, shard: list[Part]) -> R | None:  # noqa: ARG002 - the step looks for stored results
         """See `Work`."""
-        self.ctx.lake.storage.refresh()  # another worker may have stored it just now
+        self.ctx.lake.storage.refresh()  # another worker may have stored the result just now
         return None
 
     def __call__(self, shard: list[Part]) -> R:
@@ -63,7 +63,7 @@ class PartWork(Generic[R]):
         (part,) = shard
         return self.step(self.ctx, part)
 
-    def set_aside(self, shard: list[Part], failure: str) -> R:  # noqa: ARG002 - nothing is stored of it
+    def set_aside(self, shard: list[Part], failure: str) -> R:  # noqa: ARG002 - nothing is stored
         """See `left`."""
         return self.left
 
@@ -73,7 +73,7 @@ def _sent(ctx: Context, step: Callable[[Context, Part], R], left: R, gpus: int) 
 
 
 def check_lake(lake: Lake, *, found: bool) -> None:
-    """Raises EngineError where a worker does not find the traces of its run."""
+    """Raise EngineError if a worker does not find the traces of its run."""
     if not found:
         raise EngineError(
             f"{lake.root} is not the lake of this run. Give all machines the same storage under this path."
@@ -90,11 +90,11 @@ def by_part(
     stops: bool = True,
     spends: bool = True,
 ) -> StageResult:
-    """Has the executor work on parts; returns what was done and is new.
+    """Run a step on parts with the executor; returns the result of the stage.
 
     Args:
         step: See `PartWork`.
-        done: What the stage did before.
+        done: The stage's result so far.
         gpus: See `PartWork`.
         stops: See `WorkLoop`.
         spends: See `WorkLoop`.
@@ -110,7 +110,7 @@ def by_part(
 
 
 def see_stored(ctx: Context) -> None:
-    """The run itself writes nothing while others work for it: it asks whether it still may, and looks again."""
+    """After work elsewhere, check that the run still holds its lease on the lake, and list the stored files again."""
     if ctx.executor.elsewhere:
         ctx.lake.storage.check()
         ctx.lake.storage.refresh()

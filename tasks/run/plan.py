@@ -1,4 +1,4 @@
-"""What a run has to compute: parts of `traces`, those without a result, and late traces that stay without one."""
+"""What a run has to compute: parts of `traces`, parts without results, and late traces that can't be scored."""
 
 from datetime import timedelta
 from functools import lru_cache
@@ -21,7 +21,7 @@ def trace_parts(ctx: Context) -> list[Part]:
 
 
 def missing_parts(ctx: Context, table: Table, version: str) -> tuple[list[Part], int]:
-    """Parts of `traces` without a part of `table`, and the number of rows in the parts of `table` that exist."""
+    """Parts of `traces` without a part of `table`, and the number of rows in the existing parts of `table`."""
     missing: list[Part] = []
     reused = 0
     for part in trace_parts(ctx):
@@ -33,9 +33,10 @@ def missing_parts(ctx: Context, table: Table, version: str) -> tuple[list[Part],
 
 
 def with_earlier_questions(ctx: Context, part: Part, traces: pl.DataFrame) -> pl.DataFrame:
-    """Some traces of a part, with `question` as the recipe reads it: a follow-up behind those before it.
+    """Return traces with `question` as the recipe reads it: a follow-up comes after its session's earlier ones.
 
-    A session reaches back to the day before. An earlier question that arrives later changes nothing that is computed.
+    Sessions are read from the day of the part and the day before. An earlier question that arrives late does not change
+    stored results.
     """
     if not ctx.settings.earlier_questions:
         return traces
@@ -48,7 +49,7 @@ def with_earlier_questions(ctx: Context, part: Part, traces: pl.DataFrame) -> pl
 
 @lru_cache(maxsize=1)
 def _turns(parts: tuple[Part, ...], most: int) -> pl.DataFrame:
-    """`trace_id` of follow-up questions, and how each is read: `as_read`."""
+    """`trace_id` of follow-up questions, and `as_read`: the question with the earlier ones."""
     turns = pl.concat([part.frame(TURN).drop_nulls("session") for part in parts]).sort("timestamp", "trace_id")
     earlier = [pl.col("question").shift(n).over("app", "session") for n in range(most, 0, -1)]
     as_read = pl.concat_str([*earlier, "question"], separator=" ", ignore_nulls=True)
@@ -57,7 +58,7 @@ def _turns(parts: tuple[Part, ...], most: int) -> pl.DataFrame:
 
 
 def unusable_notes(ctx: Context) -> tuple[str, ...]:
-    """A note for each recipe whose late traces stay without numbers, since their judge can't be used any more."""
+    """A note for each recipe with late traces that can't be scored, because their judge can no longer be used."""
     notes = []
     for unusable in ctx.unusable:
         recipe, days = unusable.variant.chosen.recipe, unusable.variant.days
@@ -72,7 +73,7 @@ def unusable_notes(ctx: Context) -> tuple[str, ...]:
 
 
 def _scored(lake: Lake, part: Part, variant: Variant) -> bool:
-    """Whether a part of `traces` has its scores by the judge that counted for it, or no trace of that judge."""
+    """Whether a part has scores by the judge that counted for it, or no traces in that judge's scope."""
     if not any(map(variant.scope.takes, part.read(["app"])["app"].unique().to_pylist())):
         return True
     day = part.partition[-1]

@@ -16,9 +16,9 @@ from tasks.run.result import StageResult, token_counts
 from tasks.store.lake import Part, from_rows
 from tasks.store.storage import Stamp
 
-BACKFILL = "backfill"  # the flow that has a lock of its own
-ASK = "ask"  # the flow and the stage whose replies are no verdicts
-FIRST = 10  # refused rows
+BACKFILL = "backfill"  # this flow has its own lock
+ASK = "ask"  # flow and stage; its replies are not verdicts
+FIRST = 10  # refused rows to show
 PLACE = ("source", "line", "reason", "detail")
 
 
@@ -27,9 +27,9 @@ class Refused:
     """Rows that were refused.
 
     Attributes:
-        n: How many.
-        nights: The first and the last of their nights; None where none has one, as lines of people's labels.
-        rows: The first of them: source, line, reason and detail, never the text.
+        n: Number of rows.
+        nights: First and last night of the rows; None if no row has a night, as with people's labels.
+        rows: The first `FIRST` rows: source, line, reason and detail, never the text.
     """
 
     n: int
@@ -51,7 +51,7 @@ class Record:
         self.run_id = f"{self.started:%Y%m%dT%H%M%S}-{secrets.token_hex(3)}"
 
     def start(self, ctx: Context) -> None:
-        """Put the run on record; runs under the same lock that still say `running` were killed, since this holds it."""
+        """Record the start. Runs under the same lock that are still `running` were killed: mark them `interrupted`."""
         for part in ctx.lake.parts(RUNS):
             row = part.read().to_pylist()[0]
             if row["status"] == "running" and (row["flow"] == BACKFILL) == (self.flow == BACKFILL):
@@ -60,7 +60,7 @@ class Record:
         self._write(ctx, "running", None)
 
     def add(self, ctx: Context, result: StageResult) -> None:
-        """Put a stage that is done on record."""
+        """Record a completed stage."""
         self.stages.append(result)
         self._write(ctx, "running", None)
 
@@ -73,7 +73,7 @@ class Record:
         return refused(part for key, part in _refused(ctx).items() if key not in self._refused_before)
 
     def fail(self, ctx: Context, error: BaseException) -> None:
-        """Record what ended the run before its end: an error, or a signal."""
+        """Record the error or signal that ended the run early."""
         if interruption(error):
             self.end(ctx, "interrupted")
         else:
@@ -105,13 +105,13 @@ class Record:
 
 @dataclass(frozen=True, slots=True)
 class Rates:
-    """What a run measured of one judge, over its first and joint pairs.
+    """Speed and cost of one judge in a run, over all of its stages.
 
     Attributes:
-        verdicts: That it made.
-        seconds: That they took.
-        tokens: Tokens that it read and wrote for them.
-        gpus: GPUs that it held meanwhile.
+        verdicts: Number of verdicts.
+        seconds: Seconds spent on them.
+        tokens: Tokens read and written for them.
+        gpus: Number of GPUs used.
     """
 
     verdicts: int
@@ -121,7 +121,7 @@ class Rates:
 
 
 def measured_rates(ctx: Context, judge_version: str) -> Rates | None:
-    """The rates of the latest run in which this judge judged something, under whatever recipe."""
+    """Rates of the latest run in which this judge gave verdicts, under any recipe."""
     for part in reversed(ctx.lake.parts(RUNS)):
         stages = [s for s in part.read().to_pylist()[0]["stages"] if s.get("judge_version") == judge_version]
         rates = Rates(
@@ -136,16 +136,16 @@ def measured_rates(ctx: Context, judge_version: str) -> Rates | None:
 
 
 def _refused(ctx: Context) -> dict[tuple[str, Stamp], Part]:
-    """Parts of `quarantine` by name and version: a run may refuse again what an earlier one refused."""
+    """Parts of `quarantine` by name and version: a run may refuse the same rows again and rewrite a part."""
     found: dict[tuple[str, Stamp], Part] = {}
     for part in ctx.lake.parts(QUARANTINE):
-        with suppress(FileNotFoundError):  # a backfill beside this run has accepted these rows meanwhile
+        with suppress(FileNotFoundError):  # a concurrent backfill has accepted these rows
             found[part.name, part.stamp()] = part
     return found
 
 
 def refused(parts: Iterable[Part]) -> Refused:
-    """What parts of `quarantine` hold."""
+    """The refused rows in parts of `quarantine`."""
     columns = ["date", *PLACE]
     found = [pl.DataFrame(from_rows([], QUARANTINE)).select(columns)]
     for part in parts:

@@ -1,4 +1,4 @@
-"""What a stage did, and sums of it."""
+"""Results of stages, and token sums."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
@@ -8,24 +8,24 @@ TOKENS = ("tokens_in", "tokens_cached", "tokens_out")
 
 
 def token_counts(replies: Iterable[Any]) -> dict[str, Any]:
-    """Sums of `TOKENS`, by their names, over whatever has these attributes."""
+    """Sum the attributes in `TOKENS` over replies or results, by name."""
     counted = list(replies)
     return {name: sum(getattr(reply, name) for reply in counted) for name in TOKENS}
 
 
 @dataclass(frozen=True, slots=True)
 class StageResult:
-    """What a stage did. Results of one stage add up.
+    """Counts, cost and notes of a stage. Results of the same stage can be added.
 
     Attributes:
-        computed: Rows made, in the stage's own unit (traces, claims, pairs, verdicts, …).
-        reused: Rows that were already there.
-        lost: Requests that could not be made; nothing of them is stored.
+        computed: Rows computed, in the stage's own unit (traces, claims, pairs, verdicts, …).
+        reused: Rows that were already stored.
+        lost: Requests that failed because of an outage; nothing is stored for them.
         tokens_in: Tokens that models read, including `tokens_cached`.
-        tokens_cached: Tokens that a prefix cache saved them from reading.
-        judge: `judge_version` of the verdicts, or the version of the model that `ask` asked; None for other stages.
-        gpus: GPUs that it held.
-        notes: Messages for people, without trace text.
+        tokens_cached: Tokens that came from a prefix cache.
+        judge: `judge_version` of the verdicts, or for stage `ask` the version of the model; None for other stages.
+        gpus: Number of GPUs used.
+        notes: Messages for the user, without trace text.
     """
 
     stage: str
@@ -41,7 +41,7 @@ class StageResult:
     notes: tuple[str, ...] = ()
 
     def __add__(self, other: "StageResult") -> "StageResult":
-        """Both results under the stage and judge of this one."""
+        """Add two results, keeping the stage and judge of this one."""
         return replace(
             self,
             computed=self.computed + other.computed,

@@ -1,6 +1,6 @@
-"""Selectors: words of the command line that name judges, recipes, graders, people or days. All verbs share them.
+"""Selectors: arguments of commands that name judges, recipes, graders, people or days.
 
-A selector is `kind:name`, or a name alone. A name means a row by its name, or by the first letters of its version.
+A selector is `kind:name`, or only a name. A name matches a row by its name, or by the beginning of its version.
 """
 
 import re
@@ -19,7 +19,7 @@ DATES = re.compile(r"(\d{4}-\d{2}-\d{2})(?:\.\.(\d{4}-\d{2}-\d{2}))?")
 
 @dataclass(frozen=True, slots=True)
 class Filters:
-    """What a verb reads of the warehouse; None is all."""
+    """Filters on the rows of the warehouse that a command reads; None for no filter."""
 
     recipe: str | None = None
     app: str | None = None
@@ -33,26 +33,26 @@ class Filters:
 
 
 def parse(selector: str, kinds: Collection[str]) -> tuple[str, str]:
-    """The kind and the name; the kind is empty where the selector begins with none of these."""
+    """Split a selector into kind and name. The kind is empty if the selector starts with none of `kinds`."""
     kind, colon, name = selector.partition(":")
     return (kind, name) if colon and kind in kinds else ("", selector)
 
 
 def matches(word: str, name: str, version: str) -> bool:
-    """Whether a word means this one: by its name, or by the first letters of its version."""
+    """Whether a word is this name, or the beginning of this version."""
     return word == name or (len(word) >= LEAST_PREFIX and version.startswith(word))
 
 
 def matching(word: str, rows: Iterable[Row], name: str, version: str) -> list[Row]:
-    """The rows that a word means; `name` and `version` are their columns."""
+    """Return the rows that a word matches, by the columns `name` and `version`."""
     return [row for row in rows if matches(word, row[name], row[version])]
 
 
 def recipes_of(recipes: Sequence[Row], filters: Filters) -> list[Row]:
-    """The recipes that --recipe names; all without it. Rows of `sql/analysis/compare/recipes.sql`.
+    """Return the recipes that --recipe names, or all. `recipes` are rows of `sql/analysis/compare/recipes.sql`.
 
     Raises:
-        UsageError: There are none, or none of this name.
+        UsageError: There are no recipes, or none matches.
     """
     if not recipes:
         raise UsageError("the warehouse has no scores yet. Run `leadline nightly` first.")
@@ -65,12 +65,12 @@ def recipes_of(recipes: Sequence[Row], filters: Filters) -> list[Row]:
 
 
 def ambiguous(selector: str, versions: Sequence[str]) -> UsageError:
-    """The error of a name that means several versions, each with what distinguishes it."""
+    """Return an error for a name with several versions, which are described in `versions`."""
     return UsageError(f"{selector} has {len(versions)} versions: {'; '.join(versions)}. Give one by its hash.")
 
 
 def scored_version(row: Row, version: str) -> str:
-    """One of several versions for `ambiguous`; a row of `recipes.sql`, and the column of the version."""
+    """Describe one version for `ambiguous`, given a row of `recipes.sql` and the column of the version."""
     return (
         f"{row[version]} ({row['first_date']} to {row['last_date']}, {row['n']:,} traces, recipe "
         f"{row['recipe_name']!r}, judge {row['judge_name']!r})"
@@ -78,10 +78,10 @@ def scored_version(row: Row, version: str) -> str:
 
 
 def date_range(name: str) -> tuple[date, date]:
-    """First and last day of `2026-11-01..2026-11-07`, or of one day.
+    """Parse `2026-11-01..2026-11-07` or one day; returns the first and last day.
 
     Raises:
-        UsageError: It is no range of days, or ends before it begins.
+        UsageError: The text is not a range of days, or ends before it starts.
     """
     match = DATES.fullmatch(name)
     try:

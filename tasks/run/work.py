@@ -1,7 +1,7 @@
 """The work loop of every stage that runs a model: take an open shard, run the model, store, count.
 
-A kill loses at most the shard in flight. The budget is checked between two shards. A request that could not be made (an
-outage) is counted and not stored, so that the next run sends it again.
+If the process is killed, only unfinished shards are lost. The budget is checked between shards. A request that failed
+because of an outage is counted and not stored, so the next run sends it again.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -22,11 +22,11 @@ R = TypeVar("R")
 
 
 class Reply(Protocol):
-    """What a model gave for one request, with its `TOKENS`."""
+    """A model's reply to one request, with its `TOKENS`."""
 
     @property
     def failure(self) -> str | None:
-        """Why there is no result; `OUTAGE`: the request could not be made."""
+        """Why there is no result; None if there is one. `OUTAGE`: the request could not be made."""
 
 
 ReplyT = TypeVar("ReplyT", bound=Reply)
@@ -37,12 +37,12 @@ class WorkLoop:
     """A stage's work in progress.
 
     Attributes:
-        gpus: GPUs that the model holds while it runs.
-        stops: Whether the end of the budget ends the work.
-        spends: Whether the tokens count against the budget.
-        result: What the stage did so far.
-        flying: Shards that were taken and have no result yet.
-        over: The budget has ended the work.
+        gpus: Number of GPUs that the model uses.
+        stops: Whether the work stops when the budget is spent.
+        spends: Whether tokens count against the budget.
+        result: The stage's result so far.
+        flying: Shards in progress.
+        over: Whether the work was stopped by the budget.
     """
 
     progress: Progress
@@ -55,7 +55,7 @@ class WorkLoop:
     over: bool = False
 
     def reuse(self, rows: int) -> None:
-        """Counts rows that were already there."""
+        """Count rows that were already stored."""
         self.result += StageResult(self.result.stage, reused=rows)
         self.progress.advance(rows)
 
@@ -66,15 +66,15 @@ class WorkLoop:
         store: Callable[[list[T], Sequence[R]], int],
         replies: Callable[[R], Iterable[Any]] = lambda reply: (reply,),
     ) -> None:
-        """Works on shards in this process until none is left or the budget ends.
+        """Work on shards in this process until none is left or the budget is spent.
 
         Args:
             ask: Runs the model on a shard.
-            store: Stores what came of a shard, without outages; returns the number of rows made.
-            replies: Splits what the model gave for one request, where that is several replies.
+            store: Stores the results of a shard except outages; returns the number of rows stored.
+            replies: Splits the model's output for one request into replies, if there are several.
 
         Raises:
-            EngineError: The model can't be run. What is stored stays.
+            EngineError: The model can't be run. Stored results are kept.
         """
 
         def work(shard: list[T]) -> StageResult:
@@ -85,10 +85,11 @@ class WorkLoop:
         self.map(Local(), takewhile(lambda _: not self.over, jobs))
 
     def map(self, executor: Executor, jobs: Iterable[Job[T, StageResult]]) -> None:
-        """Has an executor work on shards until none is left or the budget ends.
+        """Work on shards with an executor until none is left or the budget is spent.
 
         Args:
-            jobs: Exhausted in any case: once the work is `over`, they may count what is reused, and yield no more.
+            jobs: Always consumed to the end. Once the work is `over`, the iterable may still count reused rows, but
+                should yield no more jobs.
 
         Raises:
             LeadlineError: See `Executor`.
@@ -100,7 +101,7 @@ class WorkLoop:
                 self.budget.used += done.tokens_in + done.tokens_out
             self.result += replace(done, gpus=self.gpus)
             self.progress.advance(len(job.shard))
-        self.flying.clear()  # what a spent budget left is open
+        self.flying.clear()  # shards left over by a spent budget
         for _ in taken:
             pass
 
@@ -115,11 +116,11 @@ class WorkLoop:
 
 
 def worked(stage: str, replies: Sequence[Any], computed: int) -> StageResult:
-    """What was done with a shard.
+    """Return the result of one shard.
 
     Args:
-        replies: Of the model, with their `TOKENS`.
-        computed: Rows that were stored of them.
+        replies: The model's replies, with their `TOKENS`.
+        computed: Number of rows stored.
     """
     lost = sum(reply.failure == OUTAGE for reply in replies)
     return StageResult(stage, computed, lost=lost, **token_counts(replies))
@@ -137,13 +138,13 @@ def work_loop(
     spends: bool = True,
     close: Callable[[], Any] | None = None,
 ) -> Iterator[WorkLoop]:
-    """Tracks a stage's work; in the end notes the requests that were lost, and frees the model.
+    """Track a stage's work. At the end, add a note on lost requests and free the model.
 
     Args:
-        total: Steps of the progress.
-        result: What the stage did before.
-        budget: See `WorkLoop`; no limit by default.
-        close: Frees the model; None leaves it where it is.
+        total: Number of progress steps.
+        result: The stage's result so far.
+        budget: The budget; unlimited by default.
+        close: Frees the model; None keeps it loaded.
     """
     loop = WorkLoop(progress, budget or Budget(), gpus, stops, spends, result)
     with tracked(progress, result.stage, total):
@@ -161,12 +162,13 @@ def shards(
     order: Callable[[T], Any] | None = None,
     whole: bool = False,
 ) -> Iterator[list[T]]:
-    """Requests in shards of at most `size`, which are stored between two writes.
+    """Split requests into shards of at most `size`. Each shard is written at once.
 
     Args:
-        held: Requests in memory at once, at least `size`.
-        order: Sorts those in memory, so that requests that share a text follow one another and a model reads it once.
-        whole: Never part requests that share a text, so that no two workers read it; then a shard may be larger.
+        held: Number of requests to hold in memory and sort together, at least `size`.
+        order: Sort key. Requests that share a text should be adjacent, so a model's prefix cache holds the text.
+        whole: Keep requests with equal sort keys in one shard, so only one worker reads their text. Such a shard may be
+            larger than `size`.
     """
     rest = iter(requests)
     while batch := list(islice(rest, max(held, size))):
@@ -180,7 +182,7 @@ def shards(
 
 
 def _grouped(batch: list[T], size: int, order: Callable[[T], Any]) -> Iterator[list[T]]:
-    """Whole groups of equal `order` in shards of at most `size`, unless one group alone is larger."""
+    """Split a batch into shards of whole groups with equal `order`. Only a larger group exceeds `size`."""
     shard: list[T] = []
     for _, same in groupby(batch, key=order):
         group = list(same)
@@ -193,10 +195,10 @@ def _grouped(batch: list[T], size: int, order: Callable[[T], Any]) -> Iterator[l
 
 
 def answered(shard: Sequence[T], replies: Sequence[ReplyT]) -> list[tuple[T, ReplyT]]:
-    """Requests with their replies, without those that could not be made."""
+    """Pair requests with their replies, without outages."""
     return [pair for pair in zip(shard, replies, strict=True) if pair[1].failure != OUTAGE]
 
 
 def outage_notes(lost: int) -> tuple[str, ...]:
-    """A note about requests that could not be made."""
+    """A note on requests lost to an outage; empty without any."""
     return (f"{lost:,} requests could not be made (outage); the next run makes them again.",) if lost else ()

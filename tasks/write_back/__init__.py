@@ -1,8 +1,8 @@
-"""Scores back to the stores that the traces are from: what is due, and how each store takes it.
+"""Write scores back to the stores that the traces came from.
 
-`plan.py` compares what the lake says of a trace with what the store last confirmed. One module a store sends the
-difference, so that whatever is sent twice is there once. `run.py` sends, and keeps the record `write_backs`. Left out:
-reading from stores (`tasks/sources/`).
+`plan.py` compares the scores in the lake with those that the store last confirmed. Each store has a module that sends
+the difference idempotently. `run.py` runs the process and records it in `write_backs`. Left out: reading from stores
+(`tasks/sources/`).
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -17,7 +17,7 @@ T = TypeVar("T")
 
 
 class Key(NamedTuple):
-    """What tells one score of a store from the others."""
+    """Identifies a score in a store."""
 
     trace_id: str
     name: str
@@ -26,13 +26,13 @@ class Key(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Item:
-    """One score of a trace, or one verdict on a chunk, that a store should have.
+    """The score of a trace, or the verdict on a chunk, that a store should have.
 
     Attributes:
-        score: None: it applies no longer (N/A, unjudged, abstained), and the store must not show a number.
-        timestamp: Of the trace.
-        about: Recipe and versions, for whoever reads the score in the store. A change of these alone is not sent.
-        store_id: Id that the store gave it before.
+        score: The score. None if it does not apply (N/A, unjudged, abstained); the store must then show no number.
+        timestamp: Timestamp of the trace.
+        about: Recipe and versions, for people who see the score in the store. A change of only these is not sent.
+        store_id: Id of the score in the store, if it was sent before.
     """
 
     key: Key
@@ -46,19 +46,19 @@ class Item:
 
     @property
     def content(self) -> str:
-        """Hash of what people see."""
+        """Hash of score, label and explanation."""
         score = "" if self.score is None else repr(self.score)
         return keys.key(score, self.label, self.explanation, size=keys.SHORT_HEX)
 
 
 @dataclass(frozen=True, slots=True)
 class Done:
-    """What became of an item.
+    """The result of sending an item.
 
     Attributes:
-        store_id: Id that the store has for it.
-        problem: Why the store does not have it, without the text of a trace; None where it does.
-        left_out: The store has no place for it.
+        store_id: Id of the item in the store.
+        problem: Why the store refused the item, without text of a trace; None if it did not.
+        left_out: Whether the store has no place for the item.
     """
 
     item: Item
@@ -68,18 +68,18 @@ class Done:
 
 
 class Writer(Protocol):
-    """Sends items to one store. A store has each of them once, however often it is sent."""
+    """Sends items to one store. Sending is idempotent."""
 
     def write(self, items: Sequence[Item]) -> Iterator[Done]:
-        """Send the items, each of which comes back once.
+        """Send items; yields one result per item.
 
         Raises:
-            SourceError: The store can't be reached, or does not accept the credentials: nothing more is sent.
+            SourceError: The store can't be reached or does not accept the credentials. No further items are sent.
         """
 
 
 def batched(items: Iterable[T], most: int) -> Iterator[tuple[T, ...]]:
-    """The items in their order, at most so many at once."""
+    """Split items into batches of at most `most`, in order."""
     rest = iter(items)
     while batch := tuple(islice(rest, most)):
         yield batch

@@ -1,8 +1,8 @@
-"""Langfuse: scores of traces, whose ids follow from trace and name.
+"""Langfuse: scores of traces. A score's id is derived from trace and name.
 
-Langfuse replaces a score that comes again with its id and its time, so the time is the trace's. It answers a batch with
-207 where it refuses some of it, without saying which: these are then sent one by one. A number that applies no longer
-is deleted. Langfuse has scores of traces and observations; it has none of documents.
+Langfuse replaces a score if it gets the same id and timestamp again, so the trace's timestamp is sent. If Langfuse
+refuses part of a batch, it replies with 207 and does not say which part; the items are then sent one by one. A score
+that no longer applies is deleted. Langfuse supports scores of traces and observations, but not of documents.
 """
 
 import uuid
@@ -42,7 +42,7 @@ class LangfuseWriter:
         reply = self._client.change("POST", _SCORES, [_score(item) for item in items], expected=REFUSED)
         rejected = reply.status in REFUSED or bool(reply.data.get("rejected")) or bool(reply.data.get("errors"))
         if rejected and len(items) > 1:
-            for item in items:  # those that were taken are replaced by themselves
+            for item in items:  # items that were already accepted are replaced by the same values
                 yield from self._send([item])
             return
         problem = f"Langfuse refuses it (HTTP {reply.status})" if rejected else None
@@ -50,7 +50,7 @@ class LangfuseWriter:
 
 
 def score_id(item: Item) -> str:
-    """Id of the score in Langfuse: the same in every run."""
+    """Deterministic id of the score in Langfuse."""
     return str(uuid.uuid5(IDS, f"{item.key.trace_id}\n{item.key.name}"))
 
 

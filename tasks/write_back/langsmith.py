@@ -1,8 +1,8 @@
-"""LangSmith: scores as feedback on the root run, whose id is the trace's.
+"""LangSmith: scores as feedback on the root run, which has the trace's id.
 
-The id of a feedback follows from trace and name. One that is there already (409) is updated instead. A number that
-applies no longer is deleted. Feedback makes LangSmith keep a trace longer, and bill it, unless
-`extend_trace_retention` is false. LangSmith has feedback on runs; it has none on documents.
+The id of a feedback is derived from trace and name. Feedback that already exists (409) is updated. A score that no
+longer applies is deleted. Feedback extends the retention of a trace in LangSmith, which costs money, unless
+`extend_trace_retention` is false. LangSmith supports feedback on runs, but not on documents.
 """
 
 import uuid
@@ -21,7 +21,7 @@ class LangsmithWriter:
     """See `Writer`.
 
     Args:
-        extend: Whether LangSmith keeps a trace longer for it.
+        extend: Whether feedback extends the retention of its trace.
     """
 
     def __init__(self, client: http.Client, *, extend: bool) -> None:
@@ -41,7 +41,7 @@ class LangsmithWriter:
         return 204 if status == 404 else status
 
     def _written(self, item: Item, name: str) -> int:
-        """Status of the last request: an update where it is known to be there, else a new one."""
+        """Update existing feedback, or else create it; returns the HTTP status of the last request."""
         change = {"score": item.score, "value": item.label, "comment": item.explanation}
         if item.store_id:
             status = self._client.change("PATCH", f"{_FEEDBACK}/{name}", change, expected=REFUSED).status
@@ -63,5 +63,5 @@ class LangsmithWriter:
 
 
 def feedback_id(item: Item) -> str:
-    """Id of the feedback in LangSmith: the same in every run."""
+    """Deterministic id of the feedback in LangSmith."""
     return str(uuid.uuid5(IDS, f"{item.key.trace_id}\n{item.key.name}"))

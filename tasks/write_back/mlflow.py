@@ -1,8 +1,8 @@
 """MLflow: scores as assessments of a trace.
 
-Creating is not idempotent. So the assessments of a trace are looked up first: one of this name by Leadline is updated,
-copies of it are removed, and only where there is none, one is created, in a single try. A number that applies no longer
-is removed. MLflow takes assessments of traces and spans; it has none of documents.
+Creating an assessment is not idempotent, so the trace's assessments are read first. If Leadline has one of this name,
+it is updated and duplicates are deleted. Otherwise one is created, without retries. A score that no longer applies is
+deleted. MLflow supports assessments of traces and spans, but not of documents.
 """
 
 from collections.abc import Iterator, Sequence
@@ -38,7 +38,7 @@ class MlflowWriter:
             yield from (self._one(path, item, _ours(there, item.key.name)) for item in own)
 
     def _one(self, path: str, item: Item, there: Sequence[str]) -> Done:
-        """Bring one score to the trace, which has these assessments of its name."""
+        """Create, update or delete the assessment of one score, given the existing assessments of this name."""
         for extra in there if item.score is None else there[1:]:
             reply = self._client.change("DELETE", f"{path}/assessments/{quote(extra, safe='')}", expected=REFUSED)
             if reply.status in REFUSED and reply.status != 404:
@@ -61,7 +61,7 @@ class MlflowWriter:
 
 
 def _ours(assessments: object, name: str) -> list[str]:
-    """Ids of the assessments of this name that Leadline made, the first one first."""
+    """Ids of Leadline's assessments of this name, oldest first."""
     rows = [mapping(one) for one in (assessments if isinstance(assessments, list) else ())]
     own = [
         r for r in rows if r.get("assessment_name") == name and mapping(r.get("source")).get("source_id") == "leadline"

@@ -1,9 +1,9 @@
-"""Phoenix: scores as annotations of traces, verdicts on chunks as annotations of a search's documents.
+"""Phoenix: scores as trace annotations, and verdicts on chunks as annotations of retrieved documents.
 
-Both are upserts: of traces by name and `identifier`, of documents by name and position, where Phoenix takes no
-identifier. `sync=true` makes the server say what it does not know; otherwise it takes everything and drops the rest.
-Which document of which span a chunk was is looked up by the id of the trace, because the lake does not keep it. A
-number that applies no longer is replaced by a label without one.
+Both are upserts. The key of a trace annotation is name and `identifier`; the key of a document annotation is name and
+position, since Phoenix accepts no identifier there. With `sync=true` the server reports unknown ids; without it, the
+server accepts everything and drops unknown ids silently. The span and position of a chunk are looked up in Phoenix by
+trace id, because the lake does not store them. A score that no longer applies is replaced by a label without a score.
 """
 
 from collections import defaultdict
@@ -18,11 +18,11 @@ from tasks.sources.spans.pull import MalformedError
 from tasks.write_back import Done, Item, batched
 
 IDENTIFIER = "leadline"
-BATCH = 100  # annotations in a request
-TRACES = 25  # whose spans one request asks for: its address holds their ids
+BATCH = 100  # annotations per request
+TRACES = 25  # traces per request for spans, since their ids are part of the URL
 REFUSED = (400, 404, 409, 422)
 
-Place: TypeAlias = tuple[str, int]  # a span, and the position of a document in it, from 0
+Place: TypeAlias = tuple[str, int]  # span id, and position of the document from 0
 
 
 class PhoenixWriter:
@@ -50,12 +50,12 @@ class PhoenixWriter:
                 if place:
                     bodies.append((item, _of_document(item, place)))
                 else:
-                    yield Done(item, left_out=True)  # Phoenix has no document of it: it was logged as plain output
+                    yield Done(item, left_out=True)  # logged as plain output, not as a document
             for group in batched(bodies, BATCH):
                 yield from self._send("/v1/document_annotations", group)
 
     def _send(self, path: str, bodies: Sequence[tuple[Item, Mapping[str, Any]]]) -> Iterator[Done]:
-        """Send annotations; one by one where the server refuses them together, because one unknown id is enough."""
+        """Send annotations. If the server refuses them, which one unknown id can cause, send them one by one."""
         data = {"data": [body for _, body in bodies]}
         reply = self._client.change("POST", path, data, params={"sync": "true"}, expected=REFUSED)
         if reply.status in REFUSED and len(bodies) > 1:
@@ -73,7 +73,7 @@ class PhoenixWriter:
             yield Done(item, store_id if isinstance(store_id, str) else item.store_id, problem)
 
     def _places(self, ids: Sequence[str]) -> dict[str, dict[str, Place]]:
-        """Where the chunks of some traces are, by the ids of traces and chunks."""
+        """Spans and positions of chunks, by trace id and chunk id."""
         spans: dict[str, list[Span]] = defaultdict(list)
         for record in self._store.of_traces(self._client, ids):
             if not isinstance(record, Reject):
@@ -86,7 +86,7 @@ class PhoenixWriter:
 
 
 def places(spans: Sequence[Span], settings: SpanSettings) -> dict[str, Place]:
-    """Where each chunk of a trace is among the documents of its searches; those that are in none are left out."""
+    """Find the chunks of a trace among the documents of its retrieval spans. Chunks that are not found are left out."""
     assembled = assemble(spans, settings)
     used = assembled.found.spans.get("chunks", ())
     searches = sorted(

@@ -1,4 +1,4 @@
-"""What a store should have of a day, from the scores in the lake; and what of it is due."""
+"""Plan what to write back: the items that a store should have for a day, and those that must be sent."""
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
@@ -14,9 +14,9 @@ from tasks.store.lake import Lake, Part
 from tasks.store.query import Queries
 from tasks.write_back import Item, Key
 
-NAMED = 10  # claims or chunks that an explanation names
-DIGITS = 4  # of a score: LangSmith takes no more
-TEXT_CHARS = 300  # of a claim in an explanation
+NAMED = 10  # claims or chunks to name in an explanation
+DIGITS = 4  # decimals of a score; LangSmith accepts no more
+TEXT_CHARS = 300  # characters of a claim in an explanation
 WRITTEN, WITHDRAWN, LEFT_OUT, FAILED = "written", "withdrawn", "left_out", "failed"
 CHUNK = "chunk"
 
@@ -28,9 +28,9 @@ class Due:
     """Items to send, and how they differ from what the store has.
 
     Attributes:
-        new: Of these, items that the store does not have.
-        withdrawn: Of these, items whose number must go.
-        same: Items that the store has already.
+        new: Number of items that the store does not have yet.
+        withdrawn: Number of items whose score must be removed.
+        same: Number of items that the store already has, which are not sent.
     """
 
     items: tuple[Item, ...] = ()
@@ -40,15 +40,15 @@ class Due:
 
     @property
     def changed(self) -> int:
-        """Items that the store has with another content, or that failed before."""
+        """Number of items that the store has with other content, or that failed before."""
         return len(self.items) - self.new - self.withdrawn
 
 
 def due(items: Sequence[Item], there: Mapping[Key, Row]) -> Due:
-    """Which items a store lacks.
+    """Determine the items to send.
 
     Args:
-        there: Rows of `write_backs`.
+        there: Rows of `write_backs` by key.
     """
     found: list[Item] = []
     new = withdrawn = same = 0
@@ -67,7 +67,7 @@ def due(items: Sequence[Item], there: Mapping[Key, Row]) -> Due:
 
 
 def _has(row: Row, item: Item) -> bool:
-    """Whether the store has the item as it should be, or has no place for it."""
+    """Whether the store already has the item, or has no place for it."""
     if row["status"] == LEFT_OUT:
         return True
     if item.score is None:
@@ -76,7 +76,7 @@ def _has(row: Row, item: Item) -> bool:
 
 
 def names_of(lake: Lake, place: str) -> set[str]:
-    """How the names of the parts begin that were read from a place of a store, by the ledger `sources`."""
+    """Prefixes of the names of parts that were read from a place in a store, from the table `sources`."""
     read = ((part.name, part.read(["source"])["source"][0].as_py()) for part in lake.parts(SOURCES))
     return {name for name, window in read if str(window).rpartition(" ")[0] == place}
 
@@ -84,12 +84,12 @@ def names_of(lake: Lake, place: str) -> set[str]:
 def planned(
     lake: Lake, queries: Queries, traces: Sequence[Part], settings: WriteBack, recipe: str, day: date, *, chunks: bool
 ) -> Iterator[list[Item]]:
-    """What a store should have of a day, part by part.
+    """Yield the items that a store should have for a day, part by part.
 
     Args:
         traces: The day's parts of `traces` that were read from the store.
-        recipe: The name of the recipe whose scores are written.
-        chunks: Whether the store takes verdicts on chunks.
+        recipe: Name of the recipe whose scores are written.
+        chunks: Whether the store accepts verdicts on chunks.
     """
     counted = lake.frame(CURRENT_RECIPES, str(day)).filter(pl.col("recipe_name") == recipe)
     for (version,), rows in counted.sort("recipe").group_by("recipe", maintain_order=True):
@@ -126,7 +126,7 @@ def _items(row: Row, settings: WriteBack, about: Mapping[str, str], triad: Row, 
 
 
 def _scores(row: Row, triad: Row) -> dict[str, tuple[float | None, str, str]]:
-    """Score, label and explanation of each number that the trace's method has; without a score, why it has none."""
+    """Score, label and explanation of each number of the trace's method. If there is no score, they say why."""
     supported, judged = row["claims_supported"], row["claims_judged"]
     claims = f"{supported} of {judged} judged claims {'is' if supported == 1 else 'are'} supported."
     left = [
@@ -175,7 +175,7 @@ def _scores(row: Row, triad: Row) -> dict[str, tuple[float | None, str, str]]:
 
 
 def _scored(status: str, score: float | None, label: str, text: str) -> tuple[float | None, str, str]:
-    """A score; or none, with its status as the label."""
+    """Return score, label and explanation. Without a score, the status is the label."""
     if status == "scored" and score is not None:
         return round(score, DIGITS), label, text
     label = "n/a" if status in ("na", "scored") else status
@@ -210,7 +210,7 @@ def _chunks(row: Row) -> dict[str, tuple[float | None, str, str]]:
 
 
 def _named(claims: Sequence[Row]) -> str:
-    """Claims by their ids, and their texts where there are any."""
+    """List claims by id, with their texts if available."""
     words = [f'{c["claim_id"]} "{_short(c["text"])}"' if c["text"] else c["claim_id"] for c in claims]
     return _listed(words)
 

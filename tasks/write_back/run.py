@@ -1,7 +1,7 @@
-"""Sends what is due to the stores, and keeps in `write_backs` what they have confirmed.
+"""Send scores to the stores, and record in `write_backs` what the stores have confirmed.
 
-The record is written after each batch. A run that is killed in between sends at most that batch again, which changes
-nothing in a store. What a store refuses is noted, the rest goes on, and the next run tries again. Left out: the
+The record is written after each batch. If a run is killed, the next run sends at most one batch again, which changes
+nothing in the store. Refused items are noted and tried again by the next run; they don't stop the others. Left out: the
 requests of each store.
 """
 
@@ -33,8 +33,8 @@ from tasks.write_back.phoenix import PhoenixWriter
 from tasks.write_back.plan import FAILED, LEFT_OUT, WITHDRAWN, WRITTEN, Due, due, names_of, planned
 
 STAGE = "write-back"
-BATCH = 500  # items between two writes of the record
-NAMED = 3  # traces in a note
+BATCH = 500  # items per write of the record
+NAMED = 3  # traces to name in a note
 
 Row = dict[str, Any]
 
@@ -48,17 +48,17 @@ class Target:
 
     @property
     def place(self) -> str:
-        """The place in the store, as the ledger `sources` has it."""
+        """The place in the store, as recorded in the table `sources`."""
         return self.source.store.place
 
     @property
     def chunks(self) -> bool:
-        """Whether the store takes verdicts on chunks."""
+        """Whether the store accepts verdicts on chunks."""
         return isinstance(self.source.store, PhoenixStore)
 
     @contextmanager
     def writer(self) -> Iterator[Writer]:
-        """What sends to the store.
+        """Open the writer of the store.
 
         Raises:
             UsageError: A variable that should hold a secret is not set.
@@ -77,7 +77,7 @@ class Target:
 
 
 def targets(sources: Sequence[Source]) -> list[Target]:
-    """The sources that have `write_back`; two with one place and one prefix are one."""
+    """Sources with `write_back`. Of several with the same place and prefix, only the first is used."""
     found: dict[tuple[str, str], Target] = {}
     for source in sources:
         if isinstance(source, PulledSource) and (settings := source.write_back):
@@ -86,7 +86,7 @@ def targets(sources: Sequence[Source]) -> list[Target]:
 
 
 def days_of(lake: Lake, target: Target, days: Sequence[date]) -> list[date]:
-    """The given days, and earlier ones with items that failed, in order."""
+    """The given days, and earlier days with failed items, in order."""
     failed = {
         part.date
         for part in lake.parts(WRITE_BACKS)
@@ -96,7 +96,7 @@ def days_of(lake: Lake, target: Target, days: Sequence[date]) -> list[date]:
 
 
 def preview(ctx: Context, target: Target, days: Sequence[date]) -> Due:
-    """What `write_back` would send of these days; nothing is sent or stored."""
+    """Determine what `write_back` would send. Nothing is sent or stored."""
     names = names_of(ctx.lake, target.place)
     with ctx.queries() as queries:
         found = [
@@ -110,10 +110,13 @@ def preview(ctx: Context, target: Target, days: Sequence[date]) -> Due:
 
 
 def write_back(ctx: Context, target: Target, days: Sequence[date]) -> StageResult:
-    """Send what is due of these days; returns items that the store has taken, had already, and refused (`lost`).
+    """Send the items of these days that the store lacks.
+
+    Returns:
+        As `computed`, items that the store accepted; as `reused`, items that it already had; as `lost`, refused items.
 
     Raises:
-        SourceError: The store can't be reached, or does not accept the credentials.
+        SourceError: The store can't be reached or does not accept the credentials.
         UsageError: A variable that should hold a secret is not set.
     """
     sent = same = 0
@@ -145,7 +148,7 @@ def _planned(ctx: Context, queries: Queries, target: Target, names: Collection[s
 def _recorded(
     lake: Lake, target: Target, day: date, rows: dict[Key, Row], writer: Writer, items: Sequence[Item]
 ) -> Iterator[Done]:
-    """What became of each item; the record is written whatever ends the batch."""
+    """Send a batch and yield the results. The record is written even if an error ends the batch."""
     try:
         for done in writer.write(items):
             rows[done.item.key] = _row(target, day, done, rows.get(done.item.key))
@@ -155,7 +158,7 @@ def _recorded(
 
 
 def _row(target: Target, day: date, done: Done, before: Row | None) -> Row:
-    """The row of an item; one that failed keeps what the store confirmed before."""
+    """The row of an item. A failed item keeps what the store confirmed before."""
     item, now = done.item, datetime.now(UTC)
     if done.problem:
         old = before or {"date": day, "store": target.place, **item.key._asdict(), "store_id": done.store_id}

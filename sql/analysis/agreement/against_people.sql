@@ -1,4 +1,4 @@
--- grain: one label of people with one of A and one of B, of the claims of one question that all three labeled
+-- grain: one combination of the labels of people, A and B, over the claims of one question that all three labeled
 -- inputs: ratings_a, ratings_b (rows of judge_labels.sql), ratings_people (rows of people_labels.sql)
 -- parameters: $labels
 SELECT

@@ -1,7 +1,7 @@
--- grain: one grade of one answer that A and B give differently, the furthest apart first
+-- grain: one grade of one answer that differs between A and B, largest distance first
 -- inputs: ratings_a, ratings_b (rows of night_grades.sql, suite_grades.sql or people_grades.sql)
 -- parameters: $most
--- Distances are shares of a grade's range. A grade that applies for one rater only is the largest distance.
+-- Distances are relative to the range of the grade. A grade that applies for only one rater has the largest distance.
 SELECT
     a.date,
     a.item,

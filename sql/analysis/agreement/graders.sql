@@ -1,4 +1,4 @@
--- grain: one grader version that has graded traces, and how many of the selected days and app
+-- grain: one grader version that has graded traces, with the number of them within the selected days and app
 -- inputs: grades, recipes, trace_scores, judges
 -- parameters: $recipes, $app, $first, $last (null: all)
 WITH trace AS (

@@ -1,4 +1,4 @@
--- grain: one grade of the answers of one app and question, by what A and B gave
+-- grain: one grade of the answers of one app and question, by outcome under A and under B
 -- inputs: ratings_a, ratings_b (rows of night_grades.sql, suite_grades.sql or people_grades.sql)
 SELECT
     a.grade,

@@ -1,7 +1,7 @@
 -- grain: one claim's outcome by the judge of one recipe
 -- inputs: claim_results, trace_scores
 -- parameters: $recipe; $app, $first, $last (null: all)
--- An outcome is a claim's label, or its status where it has none: `na`, `unjudged` or `abstained`.
+-- An outcome is a claim's label, or without a label its status: `na`, `unjudged` or `abstained`.
 SELECT
     r.date,
     r.claim_id,

@@ -1,8 +1,8 @@
--- grain: one claim that A and B label differently, the furthest apart first
+-- grain: one claim that A and B label differently, largest distance first
 -- inputs: ratings_a, ratings_b (rows of judge_labels.sql or people_labels.sql)
 -- parameters: $labels (in order: supported, in part, not, denied), $most
--- Of labels as far apart, the most confident comes first. Where one rater gives no confidence (people never do), the
--- confidence of the other counts.
+-- Claims with equal distance are ordered by confidence. If one rater gives no confidence (people never do), the
+-- confidence of the other is used.
 SELECT
     a.date,
     a.claim_id,

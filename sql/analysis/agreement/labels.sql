@@ -1,4 +1,4 @@
--- grain: one outcome under A and one under B of the claims of one app and question
+-- grain: one combination of the outcomes under A and B, over the claims of one app and question
 -- inputs: ratings_a, ratings_b (rows of judge_labels.sql or people_labels.sql)
 SELECT
     a.app,

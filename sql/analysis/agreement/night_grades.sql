@@ -1,8 +1,8 @@
 -- grain: one grade of one trace by one grader version
 -- inputs: grades, recipes, trace_scores
 -- parameters: $grader; $recipes, $app, $first, $last (null: all)
--- An outcome is `scored`, `na`, `unparsable` or `failed`; only the first has a value. An answer that recipes cut into
--- different statements is graded once for each of their extractors: it counts once, under the first.
+-- An outcome is `scored`, `na`, `unparsable` or `failed`; only the first has a value. An answer that several
+-- extractors cut into different statements is graded once per extractor; only the grade of the first one counts.
 WITH trace AS (
     SELECT
         s.date,

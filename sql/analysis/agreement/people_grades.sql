@@ -1,8 +1,8 @@
 -- grain: one grade of one trace by people, or by one reviewer
 -- inputs: reviewed_grades, trace_scores
--- parameters: $reviewer (null: what counts of all), $recipes, $app, $first, $last (null: all)
--- An outcome is `scored`, `na`, or `tied` where as many gave one grade as another; only the first has a value. Traces
--- that were picked for review because of their labels are not `drawn`.
+-- parameters: $reviewer (null: the final grade of all), $recipes, $app, $first, $last (null: all)
+-- An outcome is `scored`, `na`, or `tied` (two grades are equally frequent); only the first has a value. Traces that
+-- were picked for review because of their labels are not `drawn`.
 WITH trace AS (
     SELECT date, trace_id, any_value(app) AS app, coalesce(max(question_id), trace_id) AS question
     FROM trace_scores

@@ -1,8 +1,8 @@
 -- grain: the label of people, or of one reviewer, of one claim, as one recipe cuts it
 -- inputs: reviewed_claims, trace_scores
--- parameters: $recipe; $reviewer (null: what counts of all), $app, $first, $last (null: all)
--- An outcome is a label, `tied` where as many gave one label as another, or `cant_tell`. Claims that were picked for
--- review because of their labels are not `drawn`. An adjudication is not counted as the reviewer's own label.
+-- parameters: $recipe; $reviewer (null: the final label of all), $app, $first, $last (null: all)
+-- An outcome is a label, `tied` (two labels are equally frequent), or `cant_tell`. Claims that were picked for review
+-- because of their labels are not `drawn`. An adjudication is not counted as the reviewer's own label.
 WITH reviewed AS (
     SELECT
         *,

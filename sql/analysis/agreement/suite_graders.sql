@@ -1,4 +1,4 @@
--- grain: one grader version that has been run over a suite, and its cases
+-- grain: one grader version that has been run over a suite, with its number of cases
 -- inputs: metaeval, judges
 -- parameters: $suite (its version)
 SELECT

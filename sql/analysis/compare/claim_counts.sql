@@ -1,7 +1,7 @@
 -- grain: one outcome, or one failure pattern, of the claims of one arm
 -- inputs: claim_results, trace_scores
 -- parameters: $recipe; $generator, $prompt_version, $app, $first, $last (null: all)
--- An outcome is a claim's label, or its status where it has none: `na`, `unjudged` or `abstained`.
+-- An outcome is a claim's label, or without a label its status: `na`, `unjudged` or `abstained`.
 WITH claim AS (
     SELECT coalesce(r.label, r.status) AS outcome, r.patterns
     FROM claim_results AS r

@@ -1,7 +1,8 @@
--- grain: one judge of one recipe: its verdicts on the traces that another recipe has too, at the speed of all its runs
+-- grain: one judge of one recipe, with the cost of its verdicts on traces that another recipe has too, at its mean
+--   speed
 -- inputs: trace_scores, recipes, judges, pairs, verdicts, runs
 -- parameters: $recipe, $other; $app, $first, $last (null: all)
--- Every verdict that was paid for counts, repeated failures too; repeats that measure noise do not.
+-- Every paid verdict counts, including repeated failures, but not second verdicts that measure noise.
 WITH shared AS (
     SELECT date, trace_id
     FROM trace_scores

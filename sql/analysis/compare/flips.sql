@@ -1,7 +1,7 @@
 -- grain: one claim that two recipes label differently, the most confident disagreements first
 -- inputs: claim_results, trace_scores
 -- parameters: $recipe_a, $recipe_b, $most; $app, $first, $last (null: all)
--- A disagreement is as confident as the less confident of the two; a judge without confidence comes last.
+-- The confidence of a disagreement is the smaller one of both labels. Disagreements without confidence come last.
 SELECT
     a.date,
     a.claim_id,

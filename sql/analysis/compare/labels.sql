@@ -1,7 +1,7 @@
--- grain: one outcome under A and one under B of the claims of one app, generator and question
+-- grain: one combination of the outcomes under A and B, over the claims of one app, generator and question
 -- inputs: claim_results, trace_scores
 -- parameters: $recipe_a, $recipe_b; $app, $first, $last (null: all)
--- An outcome is a claim's label, or its status where it has none: `na`, `unjudged` or `abstained`.
+-- An outcome is a claim's label, or without a label its status: `na`, `unjudged` or `abstained`.
 SELECT
     s.app,
     s.generator,

@@ -1,4 +1,4 @@
--- grain: one failure pattern of the claims that two recipes have
+-- grain: one failure pattern, over the claims that two recipes have in common
 -- inputs: claim_results, trace_scores
 -- parameters: $recipe_a, $recipe_b; $app, $first, $last (null: all)
 SELECT

@@ -1,4 +1,4 @@
--- grain: one recipe that has scores, with its judge and how much of the selected days and app it has scored
+-- grain: one recipe that has scores, with its judge and its number of scored traces within the selected days and app
 -- inputs: recipes, judges, trace_scores, runs
 -- parameters: $app, $first, $last (null: all)
 WITH score AS (
@@ -25,7 +25,7 @@ ran AS (
         recipe,
         min(started_at) AS first_run,
         max(started_at) FILTER (flow = 'nightly' AND status = 'completed') AS last_night,
-        -- Only nights count: a backfill computes what did not count for the day.
+        -- Only nights, because results of a backfill did not count for the day.
         bool_or(
             flow = 'nightly'
             AND coalesce(to_date >= $first::DATE, TRUE)

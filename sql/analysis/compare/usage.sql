@@ -1,4 +1,4 @@
--- grain: one row: what the answers of one arm's scored traces cost, as far as it was logged
+-- grain: one row, the logged cost of the answers of one arm's scored traces
 -- inputs: trace_scores, traces
 -- parameters: $recipe; $generator, $prompt_version, $app, $first, $last (null: all)
 SELECT

@@ -1,4 +1,4 @@
--- Grain: one change of a number that fired on the night, or whose end was seen on it.
+-- Grain: one alert that fired on the night, or whose end was detected on it.
 -- Inputs: alerts. Parameters: $recipe, $night.
 SELECT
     date, app, generator, number, direction, since, nights, nights_before, baseline_mean, mean, change, change_low,

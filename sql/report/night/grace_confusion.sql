@@ -1,4 +1,4 @@
--- Grain: one right source and another that was cited for it; of each app and generator the most frequent pairs.
+-- Grain: one right source and one source that was cited instead; the most frequent pairs of each app and generator.
 -- Inputs: nightly_grace_confusion, nightly_grace_sources. Parameters: $recipe, $night, $each.
 SELECT c.app, c.generator, c.gold, c.cited, c.n, s.support
 FROM nightly_grace_confusion AS c

@@ -1,7 +1,7 @@
 -- Grain: one number of one night, app, generator and recipe; the night and the 89 days before it.
 -- Inputs: nightly_groundedness, nightly_utilization, nightly_relevance, nightly_citations, recipes, judges, current_recipes.
--- Parameters: $recipe, $night. Beside the recipe's own nights stand those on which another one counted under its name,
--- or under a name that it, or such another one, had before.
+-- Parameters: $recipe, $night. Includes the recipe's own nights, and nights on which another recipe counted under its
+-- current name or under an earlier name of one of these recipes.
 WITH RECURSIVE counted AS (
     SELECT DISTINCT recipe_name, recipe FROM current_recipes
 ),

@@ -1,5 +1,5 @@
--- Grain: one misused claim that stands for others: of each app and generator the most confident ones, one per trace,
--- and of each kind (its label; whether another chunk supports it) one before a second.
+-- Grain: one representative misused claim: the most confident ones of each app and generator, one per trace. Kinds of
+-- misuse (the label, and whether another chunk supports the claim) alternate.
 -- Inputs: claim_results, claims, trace_scores, traces. Parameters: $recipe, $night, $extractor_version, $each.
 WITH misused AS (
     SELECT

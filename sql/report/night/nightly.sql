@@ -1,4 +1,4 @@
--- Grain: that of a nightly table: the rows of one night, in the order of its columns.
+-- Grain: a row of a nightly table, for one night, ordered by its columns.
 -- Inputs: the table. Parameters: $table, $recipe, $night.
 SELECT * FROM query_table($table)
 WHERE recipe = $recipe AND date = $night

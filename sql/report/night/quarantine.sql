@@ -1,4 +1,4 @@
--- Grain: one reason at one stage: how many rows of the night were refused for it.
+-- Grain: one reason at one stage, with the number of rows of the night that were refused.
 -- Inputs: quarantine. Parameters: $night.
 SELECT stage, reason, count(*) AS n
 FROM quarantine

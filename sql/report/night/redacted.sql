@@ -1,4 +1,4 @@
--- Grain: one row: how many traces of the night under the recipe have no text any more.
+-- Grain: one row, the number of traces of the night under the recipe whose text was removed.
 -- Inputs: trace_scores, traces. Parameters: $recipe, $night.
 SELECT count(*) AS n
 FROM trace_scores AS s

@@ -1,4 +1,5 @@
--- Grain: one app and generator of the night: the versions of its prompt and its retrievers, in order; none where traces name none.
+-- Grain: one app and generator of the night: versions of its prompts and retrievers, in order; empty if traces name
+--   none.
 -- Inputs: trace_scores, traces. Parameters: $recipe, $night.
 SELECT
     s.app, s.generator,

@@ -1,4 +1,4 @@
--- Grain: one claim of the given traces, with its result; and what else was cut from them, which has none.
+-- Grain: one claim of the given traces, with its result; also other segments, which have no result.
 -- Inputs: claims, claim_results, claim_patterns. Parameters: $recipe, $night, $extractor_version, $trace_ids.
 WITH pattern AS (
     SELECT claim_id, list({'pattern': pattern, 'answer_spans': answer_spans, 'chunk_spans': chunk_spans} ORDER BY pattern) AS evidence

@@ -1,4 +1,4 @@
--- Grain: one sample of one pair of a judge at a claim of the given traces; a pair without a verdict is one row.
+-- Grain: one sample of one pair of a judge at a claim of the given traces. A pair without a verdict has one row.
 -- Inputs: pairs, verdicts. Parameters: $recipe, $night, $judge_versions, $trace_ids.
 WITH shown AS (
     SELECT
@@ -7,7 +7,7 @@ WITH shown AS (
     FROM pairs
     WHERE recipe = $recipe AND date = $night AND trace_id IN (SELECT unnest($trace_ids))
 ),
-given AS (  -- the store is append-only: of two rows for one sample, a label beats a failure, then the earlier one counts
+given AS (  -- the store is append-only: for rows of the same sample, a label beats a failure, then the earlier row counts
     SELECT
         judge_version, request_key, sample, label, failure, p_supported, p_contradicted,
         coalesce(passages, []) AS passages, explanation

@@ -1,1 +1,1 @@
-"""How far judges, graders and people agree."""
+"""Agreement between judges, graders and people."""

@@ -1,9 +1,10 @@
-"""`leadline agreement`: how far two judges, graders or people agree on the same claims and answers.
+"""`leadline agreement`: agreement of two judges, graders or people on the same claims and answers.
 
-docs/methods.md#judging-the-judges. It reads the published warehouse, and writes nothing. Of what people reviewed, only
-random
-samples enter the numbers: claims that were picked for their labels are no fair sample. Left out: who a selector means
-(`raters.py`), and how the results are shown (`tasks/publish/documents/agreement.py`).
+Method: docs/methods.md#judging-the-judges.
+
+It only reads the published warehouse. Of reviewed claims, only random samples count: claims that were picked for review
+because of their labels would bias the numbers. Left out: resolving selectors (`raters.py`), and showing the results
+(`tasks/publish/documents/agreement.py`).
 """
 
 from collections.abc import Sequence
@@ -40,16 +41,16 @@ K = len(LABELS)
 def measure(
     reader: Reader, selectors: tuple[str, str], filters: Filters, suite: str | None, most: int
 ) -> AgreementResult:
-    """How far two raters agree.
+    """Measure how far two raters agree.
 
     Args:
-        selectors: Such as `judge:nli` and `people`.
-        suite: On the cases of this suite; None for the traces of nights.
-        most: How many disagreements are listed.
+        selectors: Selectors of the raters, such as `judge:nli` and `people`.
+        suite: The suite whose cases are compared; None for the traces of nights.
+        most: Largest number of disagreements to list.
 
     Raises:
-        UsageError: A rater or filter is unknown, or ambiguous.
-        DataError: They have nothing in common.
+        UsageError: A rater or filter is unknown or ambiguous.
+        DataError: The raters have no claims or answers in common.
     """
     of = candidates(reader, filters, suite)
     a, b = (rater(selector, of) for selector in selectors)
@@ -66,7 +67,7 @@ def measure(
 
 
 def _claims(reader: Reader, a: Rater, b: Rater, filters: Filters, most: int, notes: list[str]) -> Claims | None:
-    """Agreement on labels under the recipes with most claims in common; None where both have labeled none."""
+    """Agreement on labels, under the recipes with most common claims; None without common claims."""
     best: tuple[int, tuple[str, str], dict[str, Ratings], pl.DataFrame] | None = None
     recipe_pairs, recipe_notes = _recipe_pairs(reader, a, b, filters)
     for recipes in recipe_pairs:
@@ -110,7 +111,7 @@ def _claim_agreement(name: str, labeled: Counts) -> ClaimAgreement:
 
 
 def _label_agreement(labeled: Counts, at: int) -> LabelAgreement | None:
-    """One label against the rest; None where nobody gave it."""
+    """Agreement on one label against the rest; None if nobody gave it."""
     total = labeled.sum(axis=0)
     n_a, n_b = int(total[at].sum()), int(total[:, at].sum())
     if not n_a + n_b:
@@ -121,7 +122,7 @@ def _label_agreement(labeled: Counts, at: int) -> LabelAgreement | None:
 
 
 def _grades(reader: Reader, a: Rater, b: Rater, of: Candidates, filters: Filters, most: int) -> Grades | None:
-    """Agreement on grades; None where both have graded no answer."""
+    """Agreement on grades; None without answers that both graded."""
     recipes = [r["recipe"] for r in of.recipes] if filters.recipe else None
     suite = of.suite["version"] if of.suite else None
     ratings = {key: rater.grades(recipes, suite, filters) for key, rater in (("a", a), ("b", b))}
@@ -170,10 +171,10 @@ def _whole_grades(grade: str) -> tuple[str, ...]:
 
 
 def _tally_grades(rows: pl.DataFrame, outcomes: Sequence[str]) -> Counts:
-    """Tables by question; values count as the nearest whole grade."""
+    """Contingency tables by question. Values are rounded to the nearest whole grade."""
 
     def nearest(key: str) -> pl.Expr:
-        value = (pl.col(f"value_{key}") + 0.5).floor()  # a half goes up: 3.5 and 4.5 are one grade apart
+        value = (pl.col(f"value_{key}") + 0.5).floor()  # round halves up: 3.5 and 4.5 stay one grade apart
         outcome = pl.col(f"outcome_{key}")
         whole = value.cast(pl.Int64).cast(pl.String)
         return pl.when(outcome == "scored").then(whole).otherwise(outcome).alias(f"outcome_{key}")
@@ -182,7 +183,7 @@ def _tally_grades(rows: pl.DataFrame, outcomes: Sequence[str]) -> Counts:
 
 
 def _by_value(rows: pl.DataFrame) -> Counts:
-    """(m, k, l) tables of the values as they are, averages of several samples included."""
+    """(m, k, l) tables of unrounded values, which may be averages of several samples."""
     (values_a, a), (values_b, b) = (
         np.unique(rows[column].cast(pl.Float64).to_numpy(), return_inverse=True) for column in ("value_a", "value_b")
     )

@@ -1,7 +1,7 @@
-"""Raters: from selectors to judges, graders and people of the warehouse, and to the SELECTs of what they gave.
+"""Raters: resolve selectors to judges, graders and people, and to SELECTs of their labels and grades.
 
 A rater is `judge:NAME` (labels of claims), `grader:NAME` (grades of answers), a bare name (either or both), `people`
-(their final labels and grades) or `reviewer:NAME`. Left out: how far two raters agree (`agreement.py`).
+(their final labels and grades) or `reviewer:NAME`. Left out: measuring agreement (`agreement.py`).
 """
 
 import re
@@ -31,7 +31,7 @@ class Ratings:
     params: Mapping[str, object]
 
     def renamed(self, suffix: str) -> "Ratings":
-        """The same with parameters that end in `_<suffix>`, so that several can stand in one query."""
+        """Append `_<suffix>` to the names of parameters, so that several SELECTs fit into one query."""
         text = re.sub(rf"\$({'|'.join(self.params)})\b", rf"$\g<1>_{suffix}", self.select)
         return Ratings(text, {f"{k}_{suffix}": v for k, v in self.params.items()})
 
@@ -41,11 +41,11 @@ class Rater:
     """A judge, a grader, people, or one reviewer.
 
     Attributes:
-        name: For people, with its version.
-        recipes: Rows of `recipes.sql` under which it has labeled claims; of people all.
-        grader: Version under which it has given grades; None without grades, and of people.
-        people: Whether it is people, or one reviewer.
-        reviewer: The name of the one reviewer.
+        name: Display name, with the version.
+        recipes: Rows of `recipes.sql` with labels of this judge. For people, one recipe per extractor.
+        grader: Version of the grader; None for people and for judges without grades.
+        people: Whether the rater is people or one reviewer.
+        reviewer: Name of the reviewer; None for all people.
     """
 
     name: str
@@ -56,21 +56,21 @@ class Rater:
 
     @property
     def may_grade(self) -> bool:
-        """Whether it may have given grades."""
+        """Whether the rater may have given grades."""
         return self.people or self.grader is not None
 
     def labels(self, recipe: str, filters: Filters) -> Ratings:
-        """Its labels of a recipe's claims."""
+        """SELECT of the labels of a recipe's claims."""
         params = {"recipe": recipe, **filters.scope}
         if self.people:
             return Ratings(sql("analysis/agreement/people_labels"), {"reviewer": self.reviewer, **params})
         return Ratings(sql("analysis/agreement/judge_labels"), params)
 
     def grades(self, recipes: Sequence[str] | None, suite: str | None, filters: Filters) -> Ratings:
-        """Its grades of traces or of a suite's cases.
+        """SELECT of grades of traces or of a suite's cases.
 
         Args:
-            recipes: Only traces that one of these has scored; None for all.
+            recipes: Only traces that were scored under one of these recipes; None for all.
             suite: Version of the suite; None for traces.
         """
         if suite is not None:
@@ -82,7 +82,7 @@ class Rater:
 
 
 def join_ratings(reader: Reader, name: str, ratings: Mapping[str, Ratings], **params: object) -> pl.DataFrame:
-    """Result of `sql/analysis/agreement/<name>.sql` over ratings, each in the relation `ratings_<key>`."""
+    """Run `sql/analysis/agreement/<name>.sql` over ratings; each is available as relation `ratings_<key>`."""
     renamed = {f"ratings_{key}": given.renamed(key) for key, given in ratings.items()}
     text = over(sql(f"analysis/agreement/{name}"), {relation: given.select for relation, given in renamed.items()})
     given = {k: v for of in renamed.values() for k, v in of.params.items()}
@@ -91,14 +91,14 @@ def join_ratings(reader: Reader, name: str, ratings: Mapping[str, Ratings], **pa
 
 @dataclass(frozen=True, slots=True)
 class Candidates:
-    """Everybody who could be a rater, in the days and app of the filters.
+    """All possible raters, within the days and app of the filters.
 
     Attributes:
-        recipes: Rows of `recipes.sql` that --recipe leaves.
+        recipes: Rows of `recipes.sql`, filtered by --recipe.
         graders: Rows of `graders.sql`, or of `suite_graders.sql` with --suite.
-        reviewers: Names.
-        suites: Rows of `suites.sql`, all of them.
-        suite: The one that --suite names.
+        reviewers: Names of reviewers.
+        suites: All rows of `suites.sql`.
+        suite: The suite that --suite names; None without --suite.
     """
 
     recipes: tuple[Row, ...]
@@ -109,10 +109,10 @@ class Candidates:
 
 
 def candidates(reader: Reader, filters: Filters, suite: str | None) -> Candidates:
-    """Everybody who could be a rater.
+    """Find all possible raters.
 
     Raises:
-        UsageError: --recipe or --suite names none, or several.
+        UsageError: --recipe or --suite matches nothing, or --suite matches several.
     """
     suites = tuple(select(reader, "agreement/suites").to_dicts())
     if suite is not None:
@@ -128,7 +128,7 @@ def candidates(reader: Reader, filters: Filters, suite: str | None) -> Candidate
 
 
 def _suite(rows: Sequence[Row], word: str) -> Row:
-    """The suite that --suite names: by its name, a path that ends in it, its end, or its version's beginning."""
+    """Resolve --suite: a name, a path that ends in the name, the end of a name, or the beginning of a version."""
     if not rows:
         raise UsageError(f"--suite {word}: no grader was run over a suite yet. Run leadline metaeval with two of them.")
     path = f"/{word.rstrip('/')}"
@@ -147,12 +147,12 @@ def _ends_alike(one: str, other: str) -> bool:
 
 
 def rater(selector: str, of: Candidates) -> Rater:
-    """The rater that a selector means.
+    """Resolve a selector to a rater.
 
     Raises:
-        UsageError: It is unknown, or has several versions.
+        UsageError: The rater is unknown, or has several versions.
     """
-    kind, name = parse(selector, ("judge", "grader", "reviewer"))  # a judge may be called "grader"
+    kind, name = parse(selector, ("judge", "grader", "reviewer"))  # a judge may be named "grader"
     if of.suite is not None and (selector == PEOPLE or kind == "reviewer"):
         raise UsageError(
             f"{selector}: people give no grades to a suite's cases, its conditions are theirs. leadline metaeval "
@@ -190,7 +190,7 @@ def _unknown(selector: str, kind: str, name: str, of: Candidates) -> UsageError:
 
 
 def _one_per_extractor(recipes: Sequence[Row]) -> tuple[Row, ...]:
-    """Of the recipes that cut answers into the same claims, the one that has scored most."""
+    """One recipe per extractor, which determines the claims: the recipe with most scored traces."""
     by: dict[str, Row] = {}
     for r in recipes:
         if r["n"] and r["n"] >= by.get(r["extractor_version"], {"n": 0})["n"]:
@@ -199,7 +199,7 @@ def _one_per_extractor(recipes: Sequence[Row]) -> tuple[Row, ...]:
 
 
 def no_overlap(selectors: tuple[str, str], a: Rater, b: Rater, of: Candidates) -> str:
-    """Why two raters share no labeled claim and no graded answer, and what to do about it."""
+    """Explain why two raters have no labeled claim and no graded answer in common, with a remedy."""
     silent = " and ".join(s for s, r in zip(selectors, (a, b), strict=True) if not r.recipes and not r.may_grade)
     reason = f"{' and '.join(selectors)} have neither labeled a claim both nor graded an answer both."
     extractors = [{r["extractor_version"] for r in rater.recipes} for rater in (a, b)]

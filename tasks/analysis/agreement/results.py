@@ -1,4 +1,4 @@
-"""Results of `leadline agreement` as plain data, for the terminal, JSON and a page."""
+"""Results of `leadline agreement` as plain data, for the terminal, JSON and HTML pages."""
 
 from dataclasses import dataclass
 
@@ -7,18 +7,18 @@ from tasks.core.labeling import UNDECIDED
 from tasks.run.selectors import Filters, Row
 from tasks.stats.agreement import Agreement, Interval
 
-OUTCOMES = (*JUDGED_OUTCOMES, "tied", *UNDECIDED)  # of claims, by judges and people; the first four are labels
+OUTCOMES = (*JUDGED_OUTCOMES, "tied", *UNDECIDED)  # of claims, by judges or people; the first four are labels
 
 
 @dataclass(frozen=True, slots=True)
 class LabelAgreement:
-    """One label against all others, over claims that both raters labeled.
+    """Agreement on one label against all others, over claims that both raters labeled.
 
     Attributes:
-        n_a: Claims that A gave it.
-        both: Claims that both gave it.
-        kappa: Cohen's kappa of "has it or not".
-        recall: Share of B's that A gave it too.
+        n_a: Claims to which A gave the label.
+        both: Claims to which both gave the label.
+        kappa: Cohen's kappa of having the label or not.
+        recall: Share of B's claims with the label to which A gave it too.
     """
 
     label: str
@@ -31,11 +31,11 @@ class LabelAgreement:
 
 @dataclass(frozen=True, slots=True)
 class ClaimAgreement:
-    """Agreement on labels of the same claims; of all (no name), or of one app.
+    """Agreement on labels of the same claims, of all apps (empty name) or of one app.
 
     Attributes:
-        labels: Over the four labels.
-        supported: Supported or not; partially supported is not.
+        labels: Agreement on the four labels.
+        supported: Agreement on supported or not; partially supported counts as not supported.
     """
 
     name: str
@@ -48,11 +48,11 @@ class Claims:
     """Labels of the same claims.
 
     Attributes:
-        recipes: Recipes under which the claims are A's and B's.
-        outcomes: Possible outcomes; the first four are labels, and only these enter the numbers.
-        matrix: `matrix[i][j]` claims that A gave `outcomes[i]` and B `outcomes[j]`.
-        picked: Claims left out since they were picked for review because of their labels.
-        disagreements: Rows of `label_disagreements.sql`, the furthest apart first.
+        recipes: Recipes of A's and B's labels.
+        outcomes: Possible outcomes. The first four are labels, and only these enter the numbers.
+        matrix: `matrix[i][j]` is the number of claims with `outcomes[i]` by A and `outcomes[j]` by B.
+        picked: Claims left out because they were picked for review because of their labels.
+        disagreements: Rows of `label_disagreements.sql`, largest distance first.
     """
 
     recipes: tuple[str, str]
@@ -67,14 +67,14 @@ class Claims:
 
 @dataclass(frozen=True, slots=True)
 class GradeAgreement:
-    """Agreement on one grade of the same answers; of all (no name), or of one app.
+    """Agreement on one grade of the same answers, of all apps (empty name) or of one app.
 
     Attributes:
-        graded: Over answers that both gave a value; the classes are whole grades.
-        weighted: Cohen's kappa with quadratic weights; None of grades that are 0 or 1, where it is plain kappa.
-        rank: Spearman's rank correlation of the values as they are.
-        applies: Cohen's kappa of "the grade applies or is N/A", over answers that both rated.
-        n_applies: Their number.
+        graded: Agreement over answers with a value by both; the classes are whole grades.
+        weighted: Cohen's kappa with quadratic weights; None for grades of 0 or 1, for which it equals plain kappa.
+        rank: Spearman's rank correlation of the unrounded values.
+        applies: Cohen's kappa of "applies" or "N/A", over answers with a value or N/A by both.
+        n_applies: Number of these answers.
     """
 
     name: str
@@ -90,8 +90,8 @@ class Grade:
     """One grade of the same answers.
 
     Attributes:
-        outcomes: Whole grades, then what is none: `na`, `unparsable`, `failed` or `unjudged`.
-        matrix: `matrix[i][j]` answers that A gave `outcomes[i]` and B `outcomes[j]`.
+        outcomes: Whole grades, then outcomes without a value, such as `na`, `unparsable`, `failed` or `unjudged`.
+        matrix: `matrix[i][j]` is the number of answers with `outcomes[i]` by A and `outcomes[j]` by B.
     """
 
     grade: str
@@ -106,9 +106,9 @@ class Grades:
     """Grades of the same answers.
 
     Attributes:
-        suite: Name of the suite whose cases the answers are; None of traces.
-        picked: Grades left out since their answers were picked for review because of their labels.
-        disagreements: Rows of `grade_disagreements.sql`, the furthest apart first.
+        suite: Name of the suite; None if the answers are those of traces.
+        picked: Grades left out because their answers were picked for review because of their labels.
+        disagreements: Rows of `grade_disagreements.sql`, largest distance first.
     """
 
     suite: str | None
@@ -122,9 +122,9 @@ class AgreementResult:
     """How far two raters agree.
 
     Attributes:
-        b: Name of rater B, the truth where a measure needs one.
-        claims: None where they have labeled no claim both.
-        grades: None where they have graded no answer both.
+        b: Name of rater B, which measures such as recall treat as the truth.
+        claims: Agreement on labels; None without claims that both labeled.
+        grades: Agreement on grades; None without answers that both graded.
     """
 
     a: str

@@ -1,1 +1,1 @@
-"""Two judges, recipes, generators or date ranges compared: baseline and candidate."""
+"""Comparisons of two judges, recipes, generators, prompt versions or date ranges: baseline and candidate."""

@@ -1,6 +1,6 @@
-"""The two arms of a comparison: from the selectors of the command line to rows of the warehouse.
+"""The two arms of a comparison: resolve selectors of the command line to rows of the warehouse.
 
-Left out: what is computed of the arms (`compare.py`).
+Left out: the comparison itself (`compare.py`).
 """
 
 import json
@@ -25,10 +25,12 @@ class Arm:
     """One arm of a comparison: the baseline or the candidate.
 
     Attributes:
-        value: Its name, version or days, as the tables have it.
-        recipe: Row of `recipes.sql` whose scores count.
-        generator: Only traces of this generator; None for the other kinds, as is `prompt_version`.
-        first: First day; of kinds other than `dates` that of the filters, as is `last`.
+        value: Name, version or days, as in the tables.
+        recipe: Row of `recipes.sql`; the arm uses scores of this recipe.
+        generator: Generator of the traces; None unless the kind is `generator`.
+        prompt_version: Prompt version of the traces; None unless the kind is `prompt`.
+        first: First day, from the arm (kind `dates`) or from the filters.
+        last: Last day, like `first`.
     """
 
     kind: Kind
@@ -41,7 +43,7 @@ class Arm:
 
     @property
     def name(self) -> str:
-        """For people."""
+        """Display name."""
         match self.kind:
             case "judge":
                 return f"{self.recipe['judge_name']} {self.recipe['judge_version']}"
@@ -51,7 +53,7 @@ class Arm:
                 return self.value
 
     def scope(self, app: str | None) -> dict[str, object]:
-        """Parameters of the SQL of one arm."""
+        """Parameters for SQL on this arm."""
         return {
             "recipe": self.recipe["recipe"],
             "generator": self.generator,
@@ -63,17 +65,17 @@ class Arm:
 
     @property
     def names(self) -> ArmName:
-        """The same for the results."""
+        """Names and days of this arm, for the results."""
         r = self.recipe
         behind = (r["recipe"], r["recipe_name"], r["judge_name"], r["judge_version"])
         return ArmName(self.kind, self.value, self.name, self.first, self.last, *behind)
 
 
 def resolve(reader: Reader, selectors: tuple[str, str], filters: Filters) -> tuple[Arm, Arm, list[str]]:
-    """Baseline and candidate, with notes on how they were chosen.
+    """Resolve two selectors to baseline and candidate, with notes on the choice of recipes.
 
     Raises:
-        UsageError: A selector is unknown or ambiguous, or the two are of different kinds.
+        UsageError: A selector is unknown or ambiguous, or the selectors are of different kinds.
     """
     recipes = recipes_of(_rows(reader, "recipes", **filters.scope), filters)
     segments = _rows(reader, "segments", **filters.scope)
@@ -90,7 +92,7 @@ def resolve(reader: Reader, selectors: tuple[str, str], filters: Filters) -> tup
 
 
 def definition_changes(a: Row, b: Row) -> list[str]:
-    """Keys of two recipes' definitions that differ, other than the judge."""
+    """Keys in which the definitions of two recipes differ, except the judge."""
     first, second = (json.loads(row["definition"]) for row in (a, b))
     return sorted(key for key in {*first, *second} - {"judge"} if first.get(key) != second.get(key))
 
@@ -98,7 +100,10 @@ def definition_changes(a: Row, b: Row) -> list[str]:
 def closest(
     reader: Reader, kind: Kind, a: Sequence[Row], b: Sequence[Row], filters: Filters
 ) -> tuple[Arm, Arm, list[str]]:
-    """A recipe of each: the pair that shares most traces, of those that differ in the judge alone if there are any."""
+    """Choose one recipe for each arm: the pair with most common traces.
+
+    If possible, only pairs that differ in nothing but the judge are considered, or else pairs with the same name.
+    """
     pairs = [(x, y) for x in a for y in b]
     candidates = (
         [(x, y) for x, y in pairs if not definition_changes(x, y)]
@@ -151,7 +156,7 @@ def _kind_of(selector: str, recipes: Sequence[Row], segments: Sequence[Row]) -> 
 
 
 def _versions(kind: Kind, word: str, recipes: Sequence[Row]) -> list[Row]:
-    """The recipes of one version of a judge, or the one recipe."""
+    """Return the recipes with a judge, or the recipe with a name. Several versions are an error."""
     name, version = ("judge_name", "judge_version") if kind == "judge" else ("recipe_name", "recipe")
     named = matching(word, recipes, name, version)
     if not named:
@@ -179,7 +184,7 @@ def _segments(
     segments: Sequence[Row],
     filters: Filters,
 ) -> tuple[Arm, Arm, list[str]]:
-    """Two generators or prompt versions, under the one recipe that has scored both."""
+    """Resolve two generators or prompt versions, under one recipe that has scored both."""
     counts = {(s["recipe"], s["value"]): s["n"] for s in segments if s["kind"] == kind}
     names = {value for _, value in counts}
     for value in (a, b):
@@ -204,16 +209,16 @@ def _segments(
 
 
 def _latest(recipes: Sequence[Row], size: Callable[[Row], int]) -> Row:
-    """The recipe of the latest completed night; without any, the one with most to compare."""
+    """The recipe of the latest completed night; if no recipe has one, the recipe with most traces to compare."""
     nights = [r for r in recipes if r["last_night"]]
     return max(nights or recipes, key=lambda r: (r["last_night"] or 0, size(r), r["recipe"]))
 
 
 def _date_ranges(reader: Reader, a: str, b: str, filters: Filters) -> tuple[Arm, Arm, list[str]]:
-    """Two ranges of days, each under the recipe that was in use.
+    """Resolve two ranges of days, each under the recipe that was in use.
 
-    Where nights have scored a range under several recipes equally far, the first range takes the recipe that ran first
-    and the second range the one that ran last, so that a backfill does not hide a change of the judge between them.
+    If nights have scored a range equally far under several recipes, the first range uses the recipe that ran first, and
+    the second range the recipe that ran last. Otherwise, a backfill could hide a change of the judge.
     """
     if filters.first or filters.last:
         raise UsageError("--from and --to narrow down other arms; here the arms are the days. Leave them out.")
@@ -233,7 +238,7 @@ def _date_ranges(reader: Reader, a: str, b: str, filters: Filters) -> tuple[Arm,
             rows = [r for r in rows if r["recipe_name"] == main]
         rows = [r for r in rows if r["in_nights"]] or rows
         most = max(r["n"] for r in rows)
-        complete = [r for r in rows if r["n"] == most]  # ordered by when they first ran
+        complete = [r for r in rows if r["n"] == most]  # ordered by first run
         found.append((Arm("dates", f"{first}..{last}", complete[position], first=first, last=last), names))
     (x, names), (y, _) = found
     notes = []

@@ -1,6 +1,6 @@
-"""Claims of the two arms: labels that changed, failure patterns, and people's labels.
+"""Compare claims of the two arms: changed labels, failure patterns, and people's labels.
 
-Of the flipped claims that are shown, the texts of claims, chunks and explanations are read here.
+This module also reads the texts of flipped claims, with their chunks and explanations.
 """
 
 from typing import Any
@@ -21,7 +21,7 @@ K = len(LABELS)
 
 
 def labels(rows: pl.DataFrame) -> Labels | None:
-    """Which labels changed, and how far the two arms agree; None of no claims.
+    """Count changed labels and measure agreement of the arms; None without claims.
 
     Args:
         rows: Rows of `labels.sql`.
@@ -44,7 +44,7 @@ def labels(rows: pl.DataFrame) -> Labels | None:
 
 
 def flipped(reader: Reader, scope: dict[str, object], most: int) -> tuple[Row, ...]:
-    """The most confident disagreements, with text and cited chunks, and the evidence and explanation of both."""
+    """The most confident disagreements, with claim text, cited chunks, and evidence and explanation of both arms."""
     chosen = select(reader, "compare/flips", **scope, most=most)
     if chosen.is_empty():
         return ()
@@ -63,7 +63,7 @@ def flipped(reader: Reader, scope: dict[str, object], most: int) -> tuple[Row, .
 
 
 def separate_claims(reader: Reader, a: Arm, b: Arm, filters: Filters) -> dict[str, Any]:
-    """Outcomes and failure patterns of arms without common claims: fields of `Comparison`."""
+    """Outcomes and failure patterns for arms without common claims, as fields of `Comparison`."""
     counts = [select(reader, "compare/claim_counts", **arm.scope(filters.app)) for arm in (a, b)]
     outcomes = []
     for of_arm in counts:
@@ -78,12 +78,12 @@ def separate_claims(reader: Reader, a: Arm, b: Arm, filters: Filters) -> dict[st
 
 
 def against_people(reader: Reader, a: Arm, b: Arm, filters: Filters) -> AgainstPeople | None:
-    """Both arms compared with people's labels; None where none of their claims was reviewed.
+    """Compare both arms with people's labels; None if no claim was reviewed.
 
     Method: docs/methods.md#judging-the-judges.
 
     Args:
-        a: Its recipe cuts answers into the same claims as B's.
+        a: The baseline. Its recipe must cut answers into the same claims as B's recipe.
     """
     raters = {
         "a": Rater(a.name).labels(a.recipe["recipe"], filters),

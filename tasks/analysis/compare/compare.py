@@ -1,10 +1,10 @@
-"""`leadline compare`: everything that the warehouse has on two arms. It reads, and writes nothing.
+"""`leadline compare`: compare two arms, reading only the published warehouse.
 
-docs/methods.md#noise-and-confidence; Judge versions and backfill. Judges and recipes are compared on the same traces
-and
-claims, generators and prompt versions on the same questions where both answered enough of them, ranges of days on
-their means. Left out: which arms a selector means (`arms.py`), and how the results are shown
-(`tasks/publish/documents/comparison.py`).
+Method: docs/methods.md#noise-and-confidence and docs/methods.md#judge-versions-and-backfill.
+
+Judges and recipes are compared on the same traces and claims. Generators and prompt versions are compared on the same
+questions if both answered enough of them. Ranges of days are compared by their means. Left out: resolving selectors
+(`arms.py`), and showing the results (`tasks/publish/documents/comparison.py`).
 """
 
 from collections.abc import Sequence
@@ -24,15 +24,16 @@ from tasks.store.warehouse import Reader
 
 
 def compare(reader: Reader, selectors: tuple[str, str], filters: Filters, number: str | None, flips: int) -> Comparison:
-    """Everything that the warehouse has on two arms.
+    """Compare two arms.
 
     Args:
-        selectors: Of the baseline and the candidate, such as `judge:nli`.
-        number: The main number: its noise, apps and generators are shown; by default the recipes' own.
-        flips: How many of the claims that flipped are shown with their texts.
+        selectors: Selectors of baseline and candidate, such as `judge:nli`.
+        number: The main number, which is also compared by app and generator and with its noise. By default, the main
+            number of the recipes' method.
+        flips: Largest number of flipped claims to show with their texts.
 
     Raises:
-        UsageError: A selector is unknown or its arm not scored, or nothing can be compared.
+        UsageError: A selector is unknown, an arm has no scores, or the arms have nothing in common.
     """
     a, b, notes = resolve(reader, selectors, filters)
     if a.kind in ("judge", "recipe"):
@@ -140,10 +141,10 @@ def _main_number(wanted: str | None, numbers: Sequence[str]) -> str:
 def _judge_noise(
     reader: Reader, arms: tuple[Arm, Arm], sizes: tuple[float, float], number: str, difference: float | None
 ) -> Noise:
-    """How much the judges' own noise makes identical runs differ.
+    """Estimate how much identical runs differ because of the judges' noise.
 
     Args:
-        sizes: Independent traces of each arm.
+        sizes: Effective number of independent traces of each arm.
     """
     (a, note_a), (b, note_b) = (_judge_variance(reader, arm.recipe, number) for arm in arms)
     noise = spread(a, sizes[0], b, sizes[1])
@@ -151,7 +152,7 @@ def _judge_noise(
 
 
 def _repeat_noise(both: Populations, difference: float | None) -> Noise:
-    """How much repeated questions make identical runs differ."""
+    """Estimate how much identical runs differ, from questions with several traces."""
     (a, b), (size_a, size_b) = both.repeats(), both.sizes()
     noise = spread(a, size_a, b, size_b)
     note = "Measured on repeated questions; the judge's noise is in it"
@@ -161,9 +162,9 @@ def _repeat_noise(both: Populations, difference: float | None) -> Noise:
 
 
 def _judge_variance(reader: Reader, recipe: Row, number: str) -> tuple[float | None, str]:
-    """Variance that the judge's noise gives one trace, with a note on what it was measured on, or how to measure it.
+    """Variance of a trace's score from the judge's noise, with a note on the measurement or on how to measure it.
 
-    The judges of a cascade make their noise independently of each other: their variances add up.
+    Noise of the judges of a cascade is assumed to be independent, so their variances add up.
     """
     if number.startswith("grade_"):
         return None, "The noise of a grader is not measured"
@@ -181,12 +182,12 @@ def _judge_variance(reader: Reader, recipe: Row, number: str) -> tuple[float | N
 
 
 def _cost(reader: Reader, arm: Arm, other: Arm, filters: Filters) -> Row:
-    """Cost of judging the traces that both arms have by the arm's judges."""
+    """Cost of judging the common traces of both arms with this arm's judges."""
     recipes = {"recipe": arm.recipe["recipe"], "other": other.recipe["recipe"]}
     judges = select(reader, "compare/cost", **recipes, **filters.scope)
     counts = judges.select(pl.col("verdicts", "tokens_in", "tokens_cached", "tokens_out").sum()).row(0, named=True)
     used = judges.filter(pl.col("verdicts") > 0).select("seconds", "gpu_seconds")
-    seconds = {c.name: None if c.null_count() else c.sum() for c in used}  # unknown where one judge's speed is
+    seconds = {c.name: None if c.null_count() else c.sum() for c in used}  # unknown if one judge's speed is
     return {"arm": arm.name, **counts, **seconds}
 
 

@@ -1,4 +1,4 @@
-"""Numbers of the warehouse into differences: by trace, by question, or as two samples."""
+"""Differences of numbers between two arms: paired by trace, paired by question, or of two independent samples."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -13,11 +13,11 @@ from tasks.core.config import scale
 from tasks.stats.comparison import Estimate, Sums, paired, repeat_variance, unpaired
 from tasks.stats.intervals import Numbers
 
-ENOUGH_SHARED = 30  # questions; as many are compared in pairs, and fewer where they are half of an arm's
+ENOUGH_SHARED = 30  # common questions that suffice to pair arms by question; see `Populations.pairs`
 
 
 def arrays(rows: pl.DataFrame, *columns: str) -> list[Numbers]:
-    """The columns as (n,) arrays of floats."""
+    """Return columns as (n,) arrays of floats."""
     return [rows[c].cast(pl.Float64).to_numpy() for c in columns]
 
 
@@ -27,15 +27,15 @@ def only(rows: pl.DataFrame, number: str) -> pl.DataFrame:
 
 
 def sums_of(rows: pl.DataFrame) -> Sums:
-    """Rows of `numbers.sql` of one number, by question."""
+    """Sum rows of `numbers.sql` by question; all rows are of one number."""
     return Sums(*arrays(by_question(rows, "total", "n", "squares"), "total", "n", "squares"))
 
 
 def pair_estimate(rows: pl.DataFrame, number: str, *seed: str) -> Estimate:
-    """The difference over traces that have the number under both recipes.
+    """Estimate the difference over traces that have the number under both recipes.
 
     Args:
-        rows: Rows of `paired_numbers.sql` of that number.
+        rows: Rows of `paired_numbers.sql` with this number.
     """
     found = by_question(rows.filter(pl.col("n") > 0), "total_a", "total_b", "n")
     a, b, n = arrays(found, "total_a", "total_b", "n")
@@ -45,27 +45,29 @@ def pair_estimate(rows: pl.DataFrame, number: str, *seed: str) -> Estimate:
 def grouped(
     tables: Sequence[pl.DataFrame], number: str, by: Literal["app", "generator"], estimate: Callable[..., Estimate]
 ) -> tuple[Group, ...]:
-    """One number for each app or generator; none where there is only one.
+    """Estimate one number for each app or generator; empty if there is only one.
 
     Args:
-        tables: First arguments of `estimate`; the number and the seed of its draws follow.
+        tables: First arguments of `estimate`. The number and the random seed follow.
     """
     found = groups(by, *(only(t, number) for t in tables))
     return tuple(Group(name, number, estimate(*rows, number, by, name)) for name, rows in found)
 
 
 def numbers_of(*tables: pl.DataFrame) -> list[str]:
-    """The numbers that all of the tables have."""
+    """Numbers that occur in all tables."""
     return [n for n in NUMBERS if all(n in set(t["number"]) for t in tables)]
 
 
 @dataclass(frozen=True)
 class Populations:
-    """Different traces in the two arms; rows of `numbers.sql`.
+    """Two arms with different traces.
 
     Attributes:
-        number: The main number; its questions decide whether the arms are paired.
-        may_pair: Whether the arms could have answered the same questions.
+        a: Rows of `numbers.sql` of the baseline.
+        b: Rows of `numbers.sql` of the candidate.
+        number: The main number. Its questions decide whether the arms are paired.
+        may_pair: Whether the arms may be paired by question.
     """
 
     a: pl.DataFrame
@@ -80,23 +82,23 @@ class Populations:
 
     @cached_property
     def shared(self) -> int:
-        """Questions, app by app, that both arms answered with a score."""
+        """Number of questions, per app, for which both arms have the main number."""
         return _shared_questions(*self.main).height
 
     @cached_property
     def questions(self) -> tuple[int, int]:
-        """Questions, app by app, of each arm."""
+        """Number of questions, per app, of each arm."""
         a, b = (_means(rows).height for rows in self.main)
         return a, b
 
     @property
     def pairs(self) -> bool:
-        """Whether questions are compared in pairs: where there are enough of them, or they are half of an arm's."""
+        """Whether to pair by question: with enough common questions, or if they are at least half of an arm's."""
         enough = self.shared >= ENOUGH_SHARED or 2 * self.shared >= min(self.questions)
         return self.may_pair and self.shared >= 2 and enough
 
     def estimate(self, a: pl.DataFrame, b: pl.DataFrame, number: str, *seed: str) -> Estimate:
-        """The difference in one number; rows of that number."""
+        """Estimate the difference in one number, from rows of this number."""
         if not self.pairs:
             return unpaired(sums_of(a), sums_of(b), scale(number), number, *seed)
         found = by_question(_shared_questions(a, b).with_columns(one=1), "mean", "mean_b", "one")
@@ -104,7 +106,7 @@ class Populations:
         return paired(mean_a, mean_b, n, _width(number), number, *seed)
 
     def sizes(self) -> tuple[float, float]:
-        """How many independent traces of each arm would give its mean the variance that it has from noise."""
+        """Effective sizes: numbers of independent traces whose means would have the same variance from noise."""
         if not self.pairs:
             a, b = (float(rows["n"].sum()) for rows in self.main)
             return a, b
@@ -113,7 +115,7 @@ class Populations:
         return a, b
 
     def repeats(self) -> tuple[float | None, float | None]:
-        """Variance of one trace among those of the same question, app and generator, in each arm."""
+        """Variance between traces of the same question, app and generator, in each arm."""
         a, b = (repeat_variance(Sums(*arrays(rows, "total", "n", "squares"))) for rows in self.main)
         return a, b
 
@@ -124,7 +126,7 @@ def _width(number: str) -> float:
 
 
 def _means(rows: pl.DataFrame) -> pl.DataFrame:
-    """Mean of each app's question."""
+    """Mean by app and question."""
     total, n = pl.col("total").sum(), pl.col("n").sum()
     return rows.group_by("app", "question").agg((total / n).alias("mean"), n)
 

@@ -1,8 +1,8 @@
-"""Drift attribution: a change between two ranges of days is the product's and, where it changed too, the judge's.
+"""Drift attribution: split a change between two ranges of days into the product's part and the judge's part.
 
-docs/methods.md#judge-versions-and-backfill. The judge's part is measured on traces that both recipes have scored, such
-as
-days that were backfilled.
+Method: docs/methods.md#judge-versions-and-backfill.
+
+The judge's part is measured on traces that were scored under both recipes, for example on backfilled days.
 """
 
 import polars as pl
@@ -22,14 +22,14 @@ PLACES = {"before": "of the first range", "after": "of the second range", "elsew
 def attribute(
     reader: Reader, a: Arm, b: Arm, filters: Filters, rows: tuple[pl.DataFrame, pl.DataFrame], notes: list[str]
 ) -> tuple[Drift, ...]:
-    """The two parts of the change, of all and of each app and generator.
+    """Attribute the change, for all traces and for each app and generator.
 
     Args:
-        rows: Those of `numbers.sql` of the main number, of A and of B.
-        notes: Gets a note on what the judge's part was measured on, or why it is not known.
+        rows: Rows of `numbers.sql` with the main number, of A and B.
+        notes: List to which a note is added: what the judge's part was measured on, or why it is unknown.
 
     Returns:
-        Nothing where the judge did not change, or its part can't be measured.
+        The parts; empty if the judge did not change or its part can't be measured.
     """
     if a.recipe["recipe"] == b.recipe["recipe"]:
         notes.append(f"Both ranges were judged by {_judge(a)} under one recipe: the whole change is the product's.")
@@ -66,7 +66,7 @@ def attribute(
 
 
 def backfill(recipe: Row, first: object, last: object) -> str:
-    """The command that scores days with a recipe's judge; a cascade has no file, it stands in the recipe."""
+    """The command that scores days with a recipe's judge. A cascade has no file, so the command names the recipe."""
     cascade = len(recipe["judge_versions"]) > 1
     by = f"--recipe {recipe['recipe_name']}" if cascade else f"--judge {recipe['judge_name']}"
     return f"leadline backfill {by} --from {first or 'DAY'} --to {last or 'DAY'}"
@@ -98,10 +98,10 @@ def _drift(
 
 
 def _overlap(reader: Reader, a: Arm, b: Arm, number: str, filters: Filters, days: Arm | None) -> pl.DataFrame:
-    """Rows of `paired_numbers.sql` of the traces that have the number under both recipes.
+    """Rows of `paired_numbers.sql` for traces that have the number under both recipes.
 
     Args:
-        days: Only days of this arm; None for all days.
+        days: The arm whose days are used; None for all days.
     """
     first, last = (days.first, days.last) if days else (None, None)
     recipes = {"recipe_a": a.recipe["recipe"], "recipe_b": b.recipe["recipe"]}

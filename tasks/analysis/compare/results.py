@@ -1,4 +1,4 @@
-"""Results of `leadline compare` as plain data, for the terminal, JSON and a page. A: the baseline, B: the candidate."""
+"""Results of `leadline compare` as plain data for the terminal, JSON and pages. A is the baseline, B the candidate."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -14,14 +14,14 @@ NUMBERS = (
     "groundedness", "faithfulness", "utilization", "context_relevance", "answer_relevance", "answerability",
     "citation_groundedness", *(f"grade_{grade}" for grade in GRADES),
 )  # fmt: skip
-MAIN = ("groundedness", "citation_groundedness")  # the first that both arms have; noise is measured of these
+MAIN = ("groundedness", "citation_groundedness")  # by default, the first that both arms have
 OUTCOMES = ("supported", "partially_supported", "unsupported", "contradicted", "abstained", "unjudged", "na")
 LABELS = OUTCOMES[:4]
 
 
 @dataclass(frozen=True, slots=True)
 class ArmName:
-    """What an arm is, and the recipe and judge behind it; `first` and `last` are its days, None for all."""
+    """Names of an arm, its recipe and its judge. `first` and `last` are its days; None for no limit."""
 
     kind: str
     value: str
@@ -36,7 +36,7 @@ class ArmName:
 
 @dataclass(frozen=True, slots=True)
 class Group:
-    """A number of all (no name), or of one app or generator, by its name."""
+    """The estimate of a number for all traces (empty name), or for one app or generator."""
 
     name: str
     number: str
@@ -45,13 +45,13 @@ class Group:
 
 @dataclass(frozen=True, slots=True)
 class Noise:
-    """How much identical runs differ, and the difference in units of it.
+    """How much identical runs differ, compared with the difference between the arms.
 
     Attributes:
-        source: `judge`: the judge judged the same requests again. `repeats`: questions were repeated.
-        spread: Standard deviation of the difference of two identical runs of this size; None where never measured.
-        ratio: |difference| / spread; None where the spread is unknown or 0.
-        note: What it was measured on, or how to measure it.
+        source: `judge`: from requests that were judged twice. `repeats`: from questions with several traces.
+        spread: Standard deviation of the difference of two identical runs of this size; None if never measured.
+        ratio: |difference| / spread; None if the spread is unknown or 0.
+        note: What the noise was measured on, or how to measure it.
     """
 
     source: str
@@ -62,12 +62,13 @@ class Noise:
 
 @dataclass(frozen=True, slots=True)
 class Drift:
-    """Drift attribution: the change between two ranges of days is the sum of the product's and the judge's.
+    """Drift attribution: the change between two ranges of days is the sum of the product's part and the judge's part.
 
     Attributes:
-        name: The app or generator; empty for all.
-        place: Where both recipes have scored the same traces: `before`, `after` or `elsewhere`.
-        share: Share of that range's traces that both have scored; None elsewhere.
+        name: The app or generator; empty for all traces.
+        place: Days on which both recipes have scored the same traces: `before` (the first range), `after` (the second)
+            or `elsewhere`.
+        share: Share of that range's traces that both recipes have scored; None for `elsewhere`.
     """
 
     name: str
@@ -83,8 +84,8 @@ class Labels:
     """Outcomes of the same claims in both arms.
 
     Attributes:
-        matrix: `matrix[i][j]` claims that A gave `outcomes[i]` and B `outcomes[j]`.
-        flipped: Claims that both labeled differently.
+        matrix: `matrix[i][j]` is the number of claims with `outcomes[i]` under A and `outcomes[j]` under B.
+        flipped: Number of claims with different labels.
         groups: Column, name and agreement of each app and generator.
     """
 
@@ -100,10 +101,10 @@ class AgainstPeople:
     """Two judges compared with people's labels of the same claims.
 
     Attributes:
-        n: Randomly sampled claims that both judges and people labeled.
-        questions: Their different questions.
-        picked: Claims left out since they were picked for review because of their labels.
-        accuracy: Balanced accuracy of supported or not; partially supported is not.
+        n: Number of randomly sampled claims that both judges and people labeled.
+        questions: Number of distinct questions.
+        picked: Claims left out because they were picked for review because of their labels.
+        accuracy: Balanced accuracy of supported or not; partially supported counts as not supported.
         kappa: Cohen's kappa of the four labels.
     """
 
@@ -116,20 +117,21 @@ class AgainstPeople:
 
 @dataclass(frozen=True, slots=True)
 class Comparison:
-    """Everything that the warehouse has on two arms.
+    """The comparison of two arms.
 
     Attributes:
         number: The main number.
-        main: Its estimate.
+        main: Estimate of the main number's difference.
         pairing: `traces`, `questions` or `none`.
-        left_out: Traces or questions of A and of B that have the main number and no partner.
+        left_out: Traces or questions of A and of B that have the main number but no partner.
         signal: Noise of the main number.
-        drift: Of ranges of days that different recipes judged; all first, then by app and generator.
-        labels: None where the arms have no claims in common.
-        people: None where nobody reviewed a claim of both.
-        outcomes: Of arms without common claims: claims of A and of B by outcome.
+        drift: Drift attribution, if the arms are ranges of days with different recipes: all traces first, then by app
+            and generator.
+        labels: Outcomes of common claims; None without common claims.
+        people: Comparison with people's labels; None if nobody reviewed a common claim.
+        outcomes: For arms without common claims, claims of A and of B by outcome.
         patterns: Rows with `pattern`, `n_a`, `n_b` and `n_both` (None without common claims).
-        flips: Claims that flipped, each with the texts and explanations of both.
+        flips: Flipped claims, each with the texts and explanations of both arms.
         cost: A row for each arm, with its name as `arm`.
     """
 

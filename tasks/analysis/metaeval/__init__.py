@@ -1,1 +1,1 @@
-"""Unit tests for judges: a suite of cases, pass rates, and what a judge has to show."""
+"""Unit tests for judges: suites of cases, pass rates, and requirements for promotion."""

@@ -1,6 +1,6 @@
-"""Conditions on grades, as the public GroUSE suite writes them (docs/methods.md#judging-the-judges).
+"""Conditions on grades, in the syntax of the public GroUSE suite (docs/methods.md#judging-the-judges).
 
-Left out: the cases (`suite.py`), and what is made of grades that do or don't (`pass_rates.py`).
+Left out: the cases (`suite.py`), and pass rates (`pass_rates.py`).
 """
 
 import re
@@ -19,7 +19,7 @@ class Condition:
 
     Attributes:
         operator: `==`, `<`, `<=`, `>` or `>=`.
-        value: None stands for N/A, and for nothing else than `==`.
+        value: The value to compare with. None means N/A and is valid only with `==`.
     """
 
     operator: str
@@ -29,7 +29,7 @@ class Condition:
         return f"{self.operator}{'None' if self.value is None else f'{self.value:g}'}"
 
     def holds(self, grade: float | None) -> bool:
-        """Whether a grade fulfils it. N/A (None) fulfils `==None` alone, and nothing else fulfils that."""
+        """Whether a grade meets the condition. N/A (None) meets only `==None`, and no other grade does."""
         if grade is None or self.value is None:
             return grade is self.value
         if grade == self.value:
@@ -37,7 +37,7 @@ class Condition:
         return self.operator[0] == ("<" if grade < self.value else ">")
 
     def fulfilled_by(self, grade: str) -> tuple[float | None, ...]:
-        """The possible values of a grade that fulfil it."""
+        """Possible values of a grade that meet the condition."""
         return tuple(v for v in possible(grade) if self.holds(v))
 
 
@@ -46,10 +46,10 @@ RIGHT, WRONG = Condition("==", 1), Condition("==", 0)
 
 
 def parse(text: str) -> Condition:
-    """The condition that is written as `==5`, `<4`, `>=3`, `==None`, ….
+    """Parse a condition such as `==5`, `<4`, `>=3` or `==None`.
 
     Raises:
-        ValueError: It is none; the message shows how one is written, and not what was found.
+        ValueError: The text is not a condition. The message explains the syntax and does not quote the text.
     """
     found = _WRITTEN.fullmatch(text)
     if found is None or (found["value"] == "None" and found["operator"] != "=="):
@@ -58,16 +58,17 @@ def parse(text: str) -> Condition:
 
 
 def possible(grade: str) -> tuple[float | None, ...]:
-    """The values that a grade can have, N/A first."""
+    """Possible values of a grade, N/A first."""
     least, most = RANGES[grade]
     return (None, *map(float, range(least, most + 1)))
 
 
 def of_derived(answer_relevancy: Condition, completeness: Condition) -> dict[str, Condition]:
-    """The conditions of positive acceptance and negative rejection, which follow from those of the first two grades.
+    """Derive the conditions of positive acceptance and negative rejection from those of the first two grades.
 
-    `==None` of answer relevancy means that the answer declines, `==None` of completeness that there is no answer;
-    every other condition means the contrary, since N/A does not fulfil it. What follows is as in `grades.derived`.
+    `==None` for answer relevancy means that the answer declines. `==None` for completeness means that the chunks
+    contain no answer. Every other condition means the opposite, since N/A does not meet it. The rules are those of
+    `grades.derived`.
     """
     accepts, exists = answer_relevancy != NA, completeness != NA
     right = RIGHT if accepts == exists else WRONG
@@ -75,13 +76,12 @@ def of_derived(answer_relevancy: Condition, completeness: Condition) -> dict[str
 
 
 def chance(conditions: Mapping[str, Condition]) -> dict[str, float]:
-    """How probable it is that grades drawn at random fulfil each condition.
+    """Probability that random grades meet each condition.
 
-    A grade that is judged is drawn evenly among its possible values, N/A among them; the derived ones follow from what
-    is drawn.
+    Judged grades are drawn uniformly from their possible values, including N/A. Derived grades follow from them.
 
     Args:
-        conditions: Of all six grades.
+        conditions: Conditions of all six grades.
     """
     found: dict[str, float] = {g: len(conditions[g].fulfilled_by(g)) / len(possible(g)) for g in GRADED}
     first, second = GRADED[:2]
@@ -93,9 +93,9 @@ def chance(conditions: Mapping[str, Condition]) -> dict[str, float]:
 
 
 def chance_of_all(conditions: Mapping[str, Condition]) -> float:
-    """How probable it is that grades drawn at random fulfil all of them.
+    """Probability that random grades meet all conditions.
 
-    Grades that fulfil the first two are N/A where they should be, and so fulfil the derived ones as well.
+    Grades that meet the first two conditions are N/A exactly where they should be, so the derived grades meet theirs.
     """
     found = 1.0
     for grade in GRADED:

@@ -1,7 +1,7 @@
-"""Why a judge fails a suite, in plain words: what a corrupted, biased or careless judge looks like in its grades.
+"""Explain in plain words why a judge fails a suite, such as constant, reversed or biased grades.
 
-Each diagnostic is a sentence with the counts that it rests on, worst first; no model is involved. A pattern is reported
-where chance hardly explains it. Left out: rates (`pass_rates.py`).
+Each diagnostic is a sentence with counts, worst first. Diagnostics are computed without a model, and only patterns that
+chance hardly explains are reported. Left out: rates (`pass_rates.py`).
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -15,13 +15,13 @@ from tasks.analysis.metaeval.pass_rates import OVERALL, Rates, Result, rates
 from tasks.analysis.metaeval.suite import Suite
 from tasks.core.grades import GRADED, RANGES, Grader
 
-ALWAYS = 0.95  # of its values from which on a grade counts as always the same
-LEAST = 3  # cases that a pattern needs
+ALWAYS = 0.95  # share of equal values from which a grade counts as constant
+LEAST = 3  # smallest number of cases for a pattern
 SURE = 0.01  # p below which grades count as reversed
-APART = 0.4  # difference of two pass rates that is reported
-MOST = 3  # test types that are named
+APART = 0.4  # smallest difference of two pass rates to report
+MOST = 3  # test types to name
 
-# What failing a test type means, by type of the bundled suite and grade.
+# What it means to fail a test type, by type of the bundled suite and grade.
 MEANINGS: Mapping[tuple[str, str], str] = {
     ("absurd_in_reference", "faithfulness"): "goes by its own knowledge instead of the references",
     ("missing_citation", "faithfulness"): "lets statements without a citation pass",
@@ -50,9 +50,9 @@ class JudgeReport:
     """All results of one judge on one suite.
 
     Attributes:
-        judge: Its name.
-        claims_judge_version: Version of the judge of claims inside it; None if it has none.
-        diagnostics: Sentences on what seems to be wrong with it.
+        judge: Name of the judge.
+        claims_judge_version: Version of the judge of claims that the grader uses; None if it uses none.
+        diagnostics: Sentences on what seems to be wrong with the judge.
         notes: Remarks on the run and the suite.
     """
 
@@ -71,10 +71,10 @@ class JudgeReport:
 def report(
     name: str, grader: Grader, suite: Suite, results: Sequence[Result], notes: Sequence[str] = ()
 ) -> JudgeReport:
-    """Pass rates and diagnostics of a judge.
+    """Compute pass rates and diagnostics of a judge.
 
     Args:
-        name: The judge's name, for people.
+        name: Display name of the judge.
     """
     found, inner = rates(suite, results), grader.describe().get("judge")
     return JudgeReport(
@@ -92,7 +92,7 @@ def report(
 
 
 def diagnostics(found: Rates, results: Sequence[Result]) -> list[str]:
-    """What seems to be wrong with a judge; nothing where it passes everything."""
+    """Describe what seems to be wrong with a judge; empty if it passes everything."""
     overall = found.grades[OVERALL]
     if overall.value is None or overall.passed == overall.n:
         return []
@@ -118,7 +118,7 @@ def _read(results: Sequence[Result]) -> list[Result]:
 
 
 def _constant(results: Sequence[Result]) -> str | None:
-    """The value, in plain words, that nearly all grades have though the conditions don't."""
+    """The value of nearly all grades, in plain words; None if there is none or if the conditions call for it."""
     read = _read(results)
     if len(read) < LEAST:
         return None
@@ -143,7 +143,7 @@ def _constants(found: Mapping[str, str], by_grade: Mapping[str, Sequence[Result]
 
 
 def _reversed(grade: str, results: Sequence[Result]) -> str | None:
-    """Whether grades are high where low ones are called for, and low where high ones are."""
+    """Describe a grade that is high where the conditions call for low, and low where they call for high."""
     scored = [r for r in _read(results) if r.value is not None]
     low, high = ([r for r in scored if _calls_for(grade, r) == what] for what in ("low", "high"))
     if min(len(low), len(high)) < LEAST:
@@ -176,7 +176,7 @@ def _unparsable(by_grade: Mapping[str, Sequence[Result]]) -> Iterator[str]:
 
 
 def _declining(grade: str, results: Sequence[Result]) -> Iterator[str]:
-    """N/A given never, or too often."""
+    """Describe N/A that is given never, seldom or too often."""
     read = _read(results)
     called = [r for r in read if _calls_for(grade, r) == "na"]
     others = [r for r in read if _calls_for(grade, r) != "na"]
@@ -190,7 +190,7 @@ def _declining(grade: str, results: Sequence[Result]) -> Iterator[str]:
 
 
 def _leaning(grade: str, results: Sequence[Result]) -> Iterator[str]:
-    """Generous and strict judges: they pass where one sort of grade is called for, and fail where the other is."""
+    """Describe generous judges, which fail where low grades are called for, and strict judges, which do the reverse."""
     scored = [r for r in _read(results) if r.value is not None]
     low, high = ([r for r in scored if _calls_for(grade, r) == what] for what in ("low", "high"))
     if min(len(low), len(high)) < LEAST:
@@ -205,7 +205,7 @@ def _leaning(grade: str, results: Sequence[Result]) -> Iterator[str]:
 
 
 def _types(rates: Rates, plain: Sequence[str]) -> Iterator[str]:
-    """Test types that are failed more often than not: what that means where it is known, else their names."""
+    """Describe test types that mostly fail: what the failure means, if known, then the worst types by name."""
     cells = [
         (rate.value, test_type, grade, rate)
         for test_type, of in rates.types.items()
@@ -230,7 +230,7 @@ def _no_better(rates: Rates) -> Iterator[str]:
 
 
 def _calls_for(grade: str, result: Result) -> str | None:
-    """`na`, a `low` or a `high` grade: which of them fulfil a result's condition."""
+    """Which grades meet a result's condition: `na`, `low` or `high`."""
     values = parse(result.condition).fulfilled_by(grade)
     if None in values:
         return "na"

@@ -1,10 +1,11 @@
 """Unit tests for a judge: a grader grades the cases of a suite, and each grade is checked against its condition.
 
-docs/methods.md#judging-the-judges. A grader grades exactly the same case once, under any suite: a corrected condition
-costs
-nothing. Only outages are repeated. `evaluate` needs no lake; `measure` keeps results there, a part of `metaeval` for
-each grader and content of a suite, written again after every shard. Left out: pass rates (`pass_rates.py`), and what a
-promotion requires (`requirements.py`).
+Method: docs/methods.md#judging-the-judges.
+
+A grader grades equal cases only once across all suites, so correcting a condition costs nothing. Only failed requests
+are repeated. `evaluate` works without a lake. `measure` stores results in one part of `metaeval` per grader and suite
+version and rewrites the part after every shard. Left out: pass rates (`pass_rates.py`), and requirements for promotion
+(`requirements.py`).
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -32,9 +33,9 @@ from tasks.store.lake import Lake, Part, empty, frame, from_rows
 
 STAGE = "metaeval"
 CASES_AT_ONCE = 32
-# How a suite's answers are cut; fixed, so that a pass rate depends on no config.
+# The extractor for a suite's answers is fixed, so pass rates don't depend on a config.
 EXTRACTOR = {"kind": "sentences", "citation_style": "auto"}
-_KEPT = ("explanation", "failure", "raw", *TOKENS)  # of a grade, beside its value
+_KEPT = ("explanation", "failure", "raw", *TOKENS)  # columns of a grade, besides its value
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,8 +43,8 @@ class Graded:
     """A grader's grades of one case.
 
     Attributes:
-        grades: By the names of `GRADED`.
-        at: When.
+        grades: Grades by name (`GRADED`).
+        at: When the case was graded.
     """
 
     grades: Mapping[str, Grade]
@@ -51,7 +52,7 @@ class Graded:
 
 
 def evaluate(grader: Grader, suite: Suite) -> list[Result]:
-    """The six grades of each case, checked against their conditions; nothing is kept.
+    """Grade all cases and check the six grades of each against their conditions. Nothing is stored.
 
     Raises:
         UsageError: The grader needs a reference answer that a case lacks.
@@ -72,15 +73,15 @@ def measure(
     progress: Progress | None = None,
     at_once: int = CASES_AT_ONCE,
 ) -> tuple[StageResult, list[Result]]:
-    """The same, reusing grades of the lake and keeping new ones there; needs the lake's lock.
+    """Like `evaluate`, but reuse grades in the lake and store new ones. Requires the lake's lock.
 
     Args:
-        name: The grader's name, for people.
-        at_once: Cases between two writes.
+        name: Display name of the grader.
+        at_once: Number of cases between two writes.
 
     Raises:
         UsageError: The grader needs a reference answer that a case lacks.
-        EngineError: The model can't be run. What was graded before stays.
+        EngineError: The model can't be run. Stored grades are kept.
     """
     inputs = questions(suite, grader)
     found = graded_before(lake, grader.version)
@@ -102,11 +103,11 @@ def measure(
 
 @dataclass(frozen=True, slots=True)
 class Questions:
-    """What a grader is given.
+    """Inputs of a grader.
 
     Attributes:
-        keys: Of what it is given of each case, by the case's id.
-        given: By that key; what several cases share is there once.
+        keys: Hash of the input of each case, by case id.
+        given: Inputs by hash. Equal inputs of several cases are included once.
     """
 
     keys: Mapping[str, str]
@@ -114,10 +115,10 @@ class Questions:
 
 
 def questions(suite: Suite, grader: Grader) -> Questions:
-    """What a grader is given.
+    """Prepare the inputs of a grader.
 
     Raises:
-        UsageError: It needs a reference answer that a case lacks.
+        UsageError: The grader needs a reference answer that a case lacks.
     """
     if grader.needs_reference and (lacking := [c.case_id for c in suite.cases if not c.expected]):
         raise UsageError(
@@ -131,7 +132,7 @@ def questions(suite: Suite, grader: Grader) -> Questions:
 
 
 def graded_before(lake: Lake, version: str) -> dict[str, Graded]:
-    """Grades of a grader in the lake, by the key of the case; of several, the latest that was judged."""
+    """Stored grades of a grader, by the hash of the input. Of several, the latest grade that did not fail is used."""
     columns = ["case_key", "grade", "outcome", "value", "judged_at", *_KEPT]
     parts = [part.read(columns) for part in lake.parts(METAEVAL, version)]
     rows = frame(pa.concat_tables([empty(METAEVAL).select(columns), *parts]))
@@ -149,7 +150,7 @@ def graded_before(lake: Lake, version: str) -> dict[str, Graded]:
 
 
 def results(suite: Suite, inputs: Questions, found: Mapping[str, Graded]) -> list[Result]:
-    """The results of the cases that have been graded, in the suite's order."""
+    """Results of the graded cases, in the order of the suite."""
     held = []
     for case in suite.cases:
         if (graded := found.get(inputs.keys[case.case_id])) is not None:
@@ -159,13 +160,13 @@ def results(suite: Suite, inputs: Questions, found: Mapping[str, Graded]) -> lis
 
 
 def of_part(part: Part) -> list[Result]:
-    """The results of a part of `metaeval`."""
+    """Results stored in a part of `metaeval`."""
     names = list(Result.__slots__)
     return [Result(**row) for row in pl.DataFrame(part.read(names)).iter_rows(named=True)]
 
 
 def outcome(grade: Grade, condition: Condition) -> Outcome:
-    """What a grade comes to. A reply that can't be read is not the same as one that was never given."""
+    """Check a grade against a condition. `unparsable` means an unreadable reply, `unjudged` means no reply."""
     if grade.status in ("unparsable", "failed"):
         return "unparsable" if grade.status == "unparsable" else "unjudged"
     return "passed" if condition.holds(grade.value if grade.status == "scored" else None) else "failed"
@@ -179,7 +180,7 @@ def _grade_open(
     keep: Callable[[], None],
     at_once: int = CASES_AT_ONCE,
 ) -> None:
-    """Grades what is missing or open, shard by shard, and adds it to `found`."""
+    """Grade inputs that have no grades or failed ones, shard by shard, and add the grades to `found`."""
     missing = [key for key in inputs.given if key not in found or _open(found[key])]
     loop.progress.advance(len(inputs.given) - len(missing))
 
@@ -203,7 +204,7 @@ def _open(graded: Graded) -> bool:
 
 
 def _closed(graded: Graded | None) -> dict[str, Grade]:
-    """Grades that stay."""
+    """Grades that did not fail, which are not repeated."""
     return {} if graded is None else {g: one for g, one in graded.grades.items() if one.status != "failed"}
 
 
@@ -214,7 +215,7 @@ def _answered(case: Case, extractor: Extractor) -> Answered:
         case.answer,
         case.references,
         graders.statements(extractor, Answer(case.question, case.answer, chunks)),
-        case.expected,  # the grader decides whether it counts
+        case.expected,  # the grader decides whether to use it
     )
 
 
@@ -248,13 +249,13 @@ def _rows(grader: Grader, suite: Suite, inputs: Questions, found: Mapping[str, G
     }
     for result in results(suite, inputs, found):
         key = inputs.keys[result.case_id]
-        own = found[key].grades.get(result.grade, Grade("na"))  # derived ones cost nothing
+        own = found[key].grades.get(result.grade, Grade("na"))  # derived grades cost no tokens
         spent = {name: getattr(own, name) for name in TOKENS}
         yield {**of_suite, **asdict(result), **spent, "case_key": key, "judged_at": found[key].at}
 
 
 def _grade(row: Mapping[str, Any]) -> Grade:
-    """A grade as it was given, from its row."""
+    """Restore a grade from its row."""
     kept = {name: row[name] for name in _KEPT}
     if row["outcome"] == "unparsable":
         return Grade("unparsable", **kept)
@@ -264,11 +265,11 @@ def _grade(row: Mapping[str, Any]) -> Grade:
 
 
 def name_of(grader: Grader, stem: str, kind: str) -> str:
-    """What people call a grader: by its file, and by what makes a grader of it where it is a judge of claims.
+    """Display name of a grader: its file's name, wrapped in the grader's kind if the file configures a judge of claims.
 
     Args:
-        stem: Of its file's name.
-        kind: Which the file names.
+        stem: Name of the file, without the ending.
+        kind: The `kind` in the file.
     """
     own = str(grader.describe().get("kind", ""))
     return stem if own == kind else f"{own}({stem})"

@@ -1,7 +1,7 @@
 """Pass rates of a judge on a suite of test cases, with intervals (docs/methods.md#judging-the-judges).
 
-Pure: from results to rates. Left out: where results come from (`metaeval.py`), and what may be wrong with a judge that
-fails (`diagnostics.py`).
+Pure functions from results to rates. Left out: obtaining results (`metaeval.py`), and explaining failures
+(`diagnostics.py`).
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -22,16 +22,16 @@ OVERALL = "overall"  # all six grades together
 
 @dataclass(frozen=True, slots=True)
 class Result:
-    """One grade of one case, held against its condition.
+    """One grade of one case, checked against its condition.
 
     Attributes:
-        grade: One of the six.
-        condition: As written.
-        outcome: `unparsable`: there is a reply that can't be read. `unjudged`: there is no reply.
-        value: The grade; None for N/A, and where there is none.
-        explanation: The grader's reasons, where it gives any.
-        failure: Why there is no grade.
-        raw: A reply that can't be read.
+        grade: Name of one of the six grades.
+        condition: The condition as text.
+        outcome: `unparsable`: the reply can't be read. `unjudged`: there is no reply.
+        value: The grade; None for N/A or without a grade.
+        explanation: The grader's explanation, if any.
+        failure: Why there is no grade; None if there is one.
+        raw: The reply, if it can't be read.
     """
 
     case_id: str
@@ -48,14 +48,14 @@ class Result:
 
 @dataclass(frozen=True, slots=True)
 class Rate:
-    """Which share of conditions, or of cases, a judge passes.
+    """The share of conditions, or of cases, that a judge passes.
 
     Attributes:
-        n: How many count: all but the unjudged ones.
-        value: passed / n: what can't be read is not passed. None where n is 0.
-        low: Lower end of its 95% interval over cases; None below two of them.
-        high: Upper end.
-        random: What a judge that draws its grades at random is expected to pass of the same.
+        n: Number of conditions or cases, without unjudged ones.
+        value: passed / n; None if n is 0. Unparsable replies count as not passed.
+        low: Lower end of the 95% interval over cases; None with fewer than two cases.
+        high: Upper end of the interval.
+        random: Expected share for a judge that grades at random.
     """
 
     n: int
@@ -70,13 +70,13 @@ class Rate:
 
 @dataclass(frozen=True, slots=True)
 class Rates:
-    """Everything that is counted of one judge on one suite.
+    """All pass rates of one judge on one suite.
 
     Attributes:
-        grades: Of each of the six grades, and `overall`.
-        cases: Cases of which every condition is met.
-        types: The same as `grades` of each test type, in the suite's order.
-        topics: The same of each topic.
+        grades: Rates of the six grades, and `overall`.
+        cases: Share of cases that meet all conditions.
+        types: Rates like `grades`, by test type in the suite's order.
+        topics: Rates like `grades`, by topic.
     """
 
     grades: Mapping[str, Rate]
@@ -86,10 +86,10 @@ class Rates:
 
 
 def rates(suite: Suite, results: Sequence[Result]) -> Rates:
-    """Pass rates by grade, test type and topic.
+    """Compute pass rates by grade, test type and topic.
 
     Args:
-        results: Of the suite's cases; cases that have none yet count nowhere.
+        results: Results of the suite's cases. Cases without results are ignored.
     """
     by_chance = {(case.case_id, grade): p for case in suite.cases for grade, p in chance(case.conditions).items()}
 
@@ -123,7 +123,7 @@ def _rate(results: Sequence[Result], by_chance: Mapping[tuple[str, str], float])
 
 
 def _whole(suite: Suite, results: Sequence[Result]) -> Rate:
-    """The share of cases with every condition met; a case with anything unjudged does not count."""
+    """The share of cases that meet all conditions. Cases with an unjudged condition are left out."""
     outcomes: dict[str, set[Outcome]] = {}
     for r in results:
         outcomes.setdefault(r.case_id, set()).add(r.outcome)
@@ -139,6 +139,6 @@ def _whole(suite: Suite, results: Sequence[Result]) -> Rate:
 def _made(by_case: Sequence[Sequence[bool]], unparsable: int, unjudged: int, by_chance: Sequence[float]) -> Rate:
     passed, counts = (np.array([f(held) for held in by_case], np.float64) for f in (sum, len))
     n, held = int(counts.sum()), int(passed.sum())
-    low, high = interval(means(passed, counts)) or (None, None)  # conditions of one case are no independent ones
+    low, high = interval(means(passed, counts)) or (None, None)  # conditions of one case are not independent
     random = sum(by_chance) / n if n else None
     return Rate(n, held, unparsable, unjudged, held / n if n else None, low, high, random)

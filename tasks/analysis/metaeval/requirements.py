@@ -1,9 +1,8 @@
-"""Pass rates that a judge needs on a suite before its promotion (`promotion` in the config).
+"""Pass rates that a judge must reach on a suite before it is promoted (`promotion` in the config).
 
 Method: docs/methods.md#judging-the-judges.
 
-Results of a grader with a judge of claims inside are results of that judge too. Left out: how results come about
-(`metaeval.py`).
+If a grader uses a judge of claims, its results also count for that judge. Left out: measuring (`metaeval.py`).
 """
 
 from pathlib import Path
@@ -21,19 +20,19 @@ from tasks.store.lake import Lake
 
 
 def suite_of(settings: Promotion) -> Suite:
-    """The suite that a judge is measured by.
+    """Read the suite that `promotion` names.
 
     Raises:
-        UsageError: It is not there.
-        DataError: A line of it is no test case.
+        UsageError: The suite does not exist.
+        DataError: A line is not a valid test case.
     """
     return read(settings.suite or suite_dir())
 
 
 def shown(lake: Lake, suite: Suite) -> dict[str, list[Result]]:
-    """The results of each judge on a suite, by the versions of graders and of the judges of claims inside them.
+    """Results on a suite, by version of the grader and by version of the judge of claims that it uses.
 
-    Of several graders with the same judge inside, the one that graded last.
+    If several graders use the same judge, the one that graded last counts for the judge.
     """
     found = []
     for part in lake.parts(METAEVAL):
@@ -51,16 +50,16 @@ def shown(lake: Lake, suite: Suite) -> dict[str, list[Result]]:
 def check(settings: Promotion, lake: Lake, judge: Path, version: str, config: Path) -> float | None:
     """Refuse a judge that does not reach the required pass rates.
 
-    Unjudged conditions count as not passed here.
+    Here, unjudged conditions count as not passed.
 
     Args:
-        version: Of the judge; its file is for messages.
+        version: The judge's version.
 
     Returns:
-        Its overall pass rate; None where nothing is required.
+        The overall pass rate; None if no rate is required.
 
     Raises:
-        UsageError: It has no results, or a rate is below what is required.
+        UsageError: The judge has no results, or a rate is too low.
     """
     if not settings.pass_rates:
         return None
@@ -93,7 +92,7 @@ def check(settings: Promotion, lake: Lake, judge: Path, version: str, config: Pa
 
 
 def _strict(rate: Rate) -> float:
-    """The share that is passed of all, unjudged ones included."""
+    """The share passed, counting unjudged conditions as not passed."""
     return rate.passed / (rate.n + rate.unjudged)
 
 

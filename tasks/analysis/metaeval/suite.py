@@ -2,8 +2,8 @@
 
 Method: docs/methods.md#judging-the-judges.
 
-A suite is small, and every case counts: one bad line refuses it. Messages name the file, the line and the field. Other
-fields are ignored. Left out: running a judge over it (`metaeval.py`).
+A suite is small and every case counts, so one bad line makes the whole suite invalid. Messages name the file, the line
+and the field. Unknown fields are ignored. Left out: running a judge (`metaeval.py`).
 """
 
 from collections.abc import Iterator, Mapping
@@ -19,10 +19,10 @@ from tasks.core import keys
 from tasks.core.errors import DataError, SourceError, UsageError
 from tasks.core.grades import GRADED
 
-NO_TYPE = "all"  # type of cases that name none
+NO_TYPE = "all"  # type of cases without one
 SUFFIX = ".jsonl"
 _MARK = b"\xef\xbb\xbf"
-_SHOWN = 40  # characters of a wrong condition that a message shows
+_SHOWN = 40  # characters of a wrong condition to show in a message
 
 Text = Annotated[str, Meta(min_length=1)]
 
@@ -51,15 +51,15 @@ class _Line(Struct, frozen=True):
 
 @dataclass(frozen=True, slots=True)
 class Case:
-    """One test: an answer to be graded, and what its grades have to fulfil.
+    """One test: an answer to grade, and a condition for each grade.
 
     Attributes:
-        case_id: Where it stands: its file's name and line.
-        topic: What it is about; its file's name by default.
-        test_type: What it tests.
-        references: Texts of the documents, `[1]` the first.
-        expected: A good answer, for graders that need one.
-        conditions: Of each of the six grades.
+        case_id: Name of the file, and line number.
+        topic: Topic of the case; by default, the name of the file.
+        test_type: What the case tests.
+        references: Texts of the documents; the answer cites the first as `[1]`.
+        expected: A reference answer, for graders that need one.
+        conditions: Condition of each of the six grades.
     """
 
     case_id: str
@@ -78,9 +78,9 @@ class Suite:
     """Test cases that belong together.
 
     Attributes:
-        name: For people: the last two parts of its path.
-        version: Hash of the cases: what they hold, and their ids. Where the files lie does not matter.
-        cases: In the order of the files' names and lines, at least one.
+        name: Display name: the last two parts of the path.
+        version: Hash of the cases' contents and ids, independent of the folder.
+        cases: At least one case, ordered by file name and line.
     """
 
     name: str
@@ -89,12 +89,12 @@ class Suite:
 
 
 def read(path: Path) -> Suite:
-    """The suite of a file, or of the files of a folder.
+    """Read a suite from a file, or from the files of a folder.
 
     Raises:
-        UsageError: There is no such file, or the folder has none.
+        UsageError: The file does not exist, or the folder has no files.
         SourceError: A file can't be read.
-        DataError: A line is no test case.
+        DataError: A line is not a valid test case.
     """
     cases = tuple(case for file in _files(path) for case in _cases(file))
     if not cases:
@@ -103,7 +103,7 @@ def read(path: Path) -> Suite:
 
 
 def impossible(suite: Suite) -> list[str]:
-    """Conditions that no value of their grade can fulfil, each as `case: grade condition`: mistakes, most likely."""
+    """Conditions that no value of the grade can meet, as `case: grade condition`. They are probably mistakes."""
     return [
         f"{case.case_id}: {grade} {case.conditions[grade]}"
         for case in suite.cases
@@ -143,7 +143,7 @@ def _decoded(file: Path, number: int, raw: bytes) -> _Line:
     try:
         return msgspec.json.decode(raw, type=_Line)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
-        # Messages of msgspec name fields and types, and never quote a value.
+        # Messages of msgspec name fields and types, but never quote values.
         problem = str(error) if isinstance(error, msgspec.DecodeError) else type(error).__name__
         raise DataError(
             f"{file}, line {number} is no test case: {problem}. Fix the line; docs/judging-judges.md has the fields."
@@ -175,7 +175,7 @@ def _case(file: Path, number: int, line: _Line) -> Case:
 
 
 def _content(case: Case) -> list[object]:
-    """What a case holds, but for its goal; and its id, by which results are held against it."""
+    """The hashed content of a case: its id, which results refer to, and all fields but the goal."""
     wanted = {grade: str(case.conditions[grade]) for grade in GRADED}
     about = [case.case_id, case.topic, case.test_type]
     return [*about, case.question, case.answer, list(case.references), case.expected, wanted]

@@ -1,1 +1,1 @@
-"""Results of analyses as documents, which the terminal and a page show alike."""
+"""Results of analyses as documents, for the terminal and for HTML pages."""

@@ -1,4 +1,4 @@
-"""What `leadline agreement` shows: ids, and no text of a trace. Left out: how the numbers are computed."""
+"""The document of `leadline agreement`. It contains no text of a trace. Left out: how the numbers are computed."""
 
 from collections.abc import Iterator
 
@@ -9,7 +9,7 @@ from tasks.publish.report.text import number, percent, plural
 
 
 def document(found: AgreementResult, link: doc.Links = doc.no_links) -> doc.Document:
-    """Agreement on labels and on grades."""
+    """Build the document: agreement on labels and on grades."""
     sections = [doc.Section("notes", "Left out", tuple(map(doc.Note, found.notes)))] if found.notes else []
     if found.claims:
         sections.append(doc.Section("labels", "Labels of claims", tuple(_claims(found.claims, link))))

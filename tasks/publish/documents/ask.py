@@ -1,4 +1,4 @@
-"""What `leadline ask` shows: numbers by application and generator; on a page, examples with the model's explanations.
+"""The document of `leadline ask`: numbers by application and generator. Pages also show examples with explanations.
 
 Left out: how the numbers are computed (`tasks/analysis/ask.py`).
 """
@@ -15,7 +15,7 @@ from tasks.publish.report.text import number, plural
 from tasks.run.context import Context
 from tasks.stats.agreement import Interval
 
-EXAMPLES = 10  # of each kind
+EXAMPLES = 10  # per kind of answer
 LEGEND = (
     "Only answered traces enter the mean; brackets are its 95% interval over questions. N/A: the trace does not decide "
     "it. Unjudged: the model's reply could not be read, or there was none."
@@ -23,11 +23,11 @@ LEGEND = (
 
 
 def document(ctx: Context, of: Ask, rows: pl.DataFrame, link: doc.Links) -> doc.Document:
-    """The replies to a question.
+    """Build the document of the replies to a question.
 
     Args:
-        rows: Of `tasks.analysis.ask.replies`.
-        link: The page of a trace, by its day and id; empty where it has none.
+        rows: Rows from `tasks.analysis.ask.replies`.
+        link: Returns the page of a trace, given its day and id; empty if the trace has no page.
     """
     found = groups(rows, of.form)
     examples = tuple(_examples(of, rows, link))
@@ -50,7 +50,7 @@ def document(ctx: Context, of: Ask, rows: pl.DataFrame, link: doc.Links) -> doc.
 
 
 def estimated(ctx: Context, of: Ask, found: Estimate) -> doc.Document:
-    """What asking would cost."""
+    """Build the document of an estimate: what asking would cost."""
     rows: list[tuple[str, doc.Value]] = [
         ("traces", found.traces),
         ("already answered", found.answered),
@@ -80,7 +80,7 @@ def _mean(of: Ask, mean: Interval) -> doc.Cell:
 
 
 def _examples(of: Ask, rows: pl.DataFrame, link: doc.Links) -> Iterator[doc.Table]:
-    """Some traces of each answer, the same each time; of grades, the lowest and the highest."""
+    """Yield tables of examples, the same ones each time: some of yes and no each, or the lowest and highest grades."""
     drawn = rows.filter(status="scored").with_columns(
         draw=pl.col("trace_id").map_elements(lambda trace: keys.key("example", trace), pl.String)
     )
@@ -103,7 +103,7 @@ def _examples(of: Ask, rows: pl.DataFrame, link: doc.Links) -> Iterator[doc.Tabl
 
 def _example(of: Ask, row: dict[str, object], link: doc.Links) -> tuple[doc.Cell, ...]:
     day, trace = row["date"], str(row["trace_id"])
-    assert isinstance(day, date)  # noqa: S101 - as the table declares it
+    assert isinstance(day, date)  # noqa: S101 - the type that the table declares
     value = row["value"]
     answer = number(float(str(value)), 0) if of.form == "grade" else "yes" if value else "no"
     others = (str(day), str(row["app"]), str(row["generator"]), answer, str(row["explanation"] or ""))

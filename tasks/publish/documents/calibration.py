@@ -1,4 +1,4 @@
-"""What `leadline calibrate` shows: thresholds to paste, and coverage against risk. Left out: how they are found."""
+"""The document of `leadline calibrate`: thresholds to paste, and risk by coverage. Left out: finding thresholds."""
 
 import math
 from collections.abc import Collection, Iterator, Mapping, Sequence
@@ -28,7 +28,7 @@ SWATCH = Markup(
 
 
 def document(found: Sequence[Calibrated], target: Target) -> doc.Document:
-    """The thresholds of each recipe, and of its judges."""
+    """Build the document: thresholds of each recipe and its judges."""
     once = shared(found)
     sections = [doc.Section("left-out", "In all recipes and judges", tuple(map(doc.Note, once)))] if once else []
     for i, of in enumerate(found):
@@ -50,7 +50,7 @@ def document(found: Sequence[Calibrated], target: Target) -> doc.Document:
 
 
 def shared(found: Sequence[Calibrated]) -> list[str]:
-    """Remarks on what is left out that hold for all recipes, or for all judges; they are shown once."""
+    """Remarks on left-out labels that apply to all recipes or to all judges, and are shown only once."""
     answers = [list(_left_out(of.traces)) for of in found]
     claims = [list(_picked(c)) for of in found for c, _ in of.judges]
     return [
@@ -123,7 +123,7 @@ def _figure(c: Calibration, labeled: str) -> Markup:
 
 
 def _curves(c: Calibration) -> doc.Table:
-    """The curves at some coverages: the last cut that sends no more than that."""
+    """Table of the curves at fixed coverages. Each row shows the largest cut that sends at most this share."""
     rows: list[tuple[doc.Value, ...]] = []
     for coverage in COVERAGES:
         p, alone = _at(c.curve, coverage), _at(c.by_retrieval, coverage)
@@ -185,7 +185,7 @@ def _judge(claims: Claims, b: Bands | None, target: Target, once: Collection[str
 
 
 def _recipe_yaml(of: Calibrated) -> str:
-    """What to paste into the recipe; empty without any thresholds."""
+    """YAML to paste into the recipe; empty without thresholds."""
     lines = []
     if of.waterfall is not None:
         thresholds = of.waterfall.rule.thresholds if of.waterfall.rule else (1.0,) * len(STAGES)

@@ -1,4 +1,4 @@
-"""What `leadline compare` shows, texts of the flipped claims among it. Left out: how the numbers are computed."""
+"""The document of `leadline compare`, with texts of flipped claims. Left out: how the numbers are computed."""
 
 from collections.abc import Iterable, Iterator, Sequence
 
@@ -11,7 +11,7 @@ from tasks.stats.agreement import Interval
 from tasks.stats.comparison import Estimate
 from tasks.text.nearest import nearest
 
-DIGITS = {"groundedness": 1}  # of 100; the others are of 1, and shown with 3
+DIGITS = {"groundedness": 1}  # a score from 0 to 100; other numbers are from 0 to 1 and get 3 digits
 TITLES = {
     "judge": "Judges",
     "recipe": "Recipes",
@@ -29,7 +29,7 @@ CHANGE = "B − A, 95% interval"
 
 
 def document(found: Comparison, link: doc.Links = doc.no_links) -> doc.Document:
-    """Everything that was compared; A is the baseline, B the candidate."""
+    """Build the document of a comparison; A is the baseline, B the candidate."""
     sections = {
         ("signal", "Signal to noise"): _signal(found),
         ("numbers", "Numbers"): _numbers(found),
@@ -62,7 +62,7 @@ def document(found: Comparison, link: doc.Links = doc.no_links) -> doc.Document:
 
 
 def summary(number: str, main: Estimate) -> str:
-    """The main number's difference in a sentence."""
+    """Describe the difference in the main number in one sentence."""
     if main.difference is None:
         return f"No difference in {words(number)} is known: one arm has no score."
     change = f"{words(number).capitalize()}, B − A: {doc.difference(_interval(main), digits(number))}"
@@ -73,7 +73,7 @@ def summary(number: str, main: Estimate) -> str:
 
 
 def signal_to_noise(of: Noise, number: str) -> str:
-    """What identical runs differ by, in a sentence."""
+    """Describe in one sentence by how much identical runs differ."""
     start = f"Signal to noise, {SOURCES[of.source]}"
     if of.spread is None:
         return f"{start}: n/a. {of.note}."
@@ -84,7 +84,7 @@ def signal_to_noise(of: Noise, number: str) -> str:
 
 
 def digits(number: str) -> int:
-    """Digits that a number is shown with."""
+    """Number of decimals to show."""
     return DIGITS.get(number, 3)
 
 
@@ -93,7 +93,7 @@ def _interval(of: Estimate) -> Interval:
 
 
 def _reach(estimates: Iterable[Estimate]) -> float:
-    """How far the widest interval reaches from 0, for the bars."""
+    """The largest absolute value of all intervals, which scales the bars."""
     return max((abs(x) for e in estimates for x in (e.low, e.high, e.difference) if x is not None), default=0.0) or 1.0
 
 
@@ -242,5 +242,5 @@ def _flips(flips: Sequence[Row], labels: Labels | None, link: doc.Links) -> Iter
 
 
 def deciding_sentence(chunk: str | None, claim: str | None) -> str | None:
-    """The sentence of the deciding chunk that shares most with the claim; the chunk where the claim's text is gone."""
+    """The sentence of the deciding chunk that shares most with the claim; the whole chunk if the claim has no text."""
     return nearest(chunk, claim, 1) if chunk and claim else chunk

@@ -1,7 +1,7 @@
-"""Documents: results of an analysis as sections of notes, tables and texts. The terminal and a page show the same one.
+"""Documents: results of an analysis as sections of notes, tables and texts, for the terminal and for HTML pages.
 
-Left out: what stands in the documents (`agreement.py`, `ask.py`, `comparison.py`, `calibration.py`, `metaeval.py`), and
-the terminal (`flows/console.py`).
+Left out: the contents (`agreement.py`, `ask.py`, `comparison.py`, `calibration.py`, `metaeval.py`), and drawing in the
+terminal (`flows/console.py`).
 """
 
 import os
@@ -26,13 +26,13 @@ class Cell:
     """A value of a table.
 
     Attributes:
-        text: As people read it.
-        detail: Beside it, less prominent: an interval, a confidence.
-        label: The label of a claim; a page shows its icon.
-        is_id: Whether it is an id.
-        href: What a page links it to; empty for no link.
-        bar: Left end and width of an interval (None without one) and the place of the value, in percent of a bar
-            around 0.
+        text: The formatted value.
+        detail: Secondary text after the value, such as an interval or a confidence.
+        label: A claim's label, which pages show with its icon; empty for other values.
+        is_id: Whether the value is an id.
+        href: Link target on a page; empty for no link.
+        bar: Left end and width of the interval (None without one) and position of the value, in percent of a bar
+            centered on 0.
     """
 
     text: str
@@ -54,10 +54,10 @@ class Table:
     """Rows of values.
 
     Attributes:
-        text_columns: The first so many columns are texts, the others numbers.
-        matrix: Whether row i and column i + 1 are the same outcome.
-        only: Where it is shown; everywhere by default.
-        folded: Whether a page shows it only on a click.
+        text_columns: Number of leading text columns; the other columns are numbers.
+        matrix: Whether the table is a matrix, in which row i and column i + 1 stand for the same outcome.
+        only: Where the table is shown; everywhere by default.
+        folded: Whether a page shows the table only after a click.
     """
 
     title: str
@@ -86,14 +86,14 @@ class Reasons:
 
 @dataclass(frozen=True, slots=True)
 class Paste:
-    """Lines of YAML for the user's files; the terminal shows them."""
+    """YAML to paste into the user's files."""
 
     text: str
 
 
 @dataclass(frozen=True, slots=True)
 class Opinion:
-    """What a judge answered: its label, its explanation, and the chunk that decided, as far as there are any."""
+    """A judge's result for a claim: label, explanation, and deciding chunk (None where missing)."""
 
     name: str
     label: Cell
@@ -104,7 +104,7 @@ class Opinion:
 
 @dataclass(frozen=True, slots=True)
 class Example:
-    """A claim with the opinions of several judges; `place` is where it stands, and ends in `trace_id`, a cell."""
+    """A claim with the results of several judges. `place` is day, app and generator; the cell `trace_id` follows it."""
 
     text: str
     place: str
@@ -114,7 +114,7 @@ class Example:
 
 @dataclass(frozen=True, slots=True)
 class Figure:
-    """HTML that only a page shows, and that is made only for a page."""
+    """HTML that is drawn and shown only on pages."""
 
     draw: Callable[[], Markup]
 
@@ -124,7 +124,7 @@ Block: TypeAlias = Table | Note | Reasons | Paste | Example | Figure
 
 @dataclass(frozen=True, slots=True)
 class Section:
-    """Blocks under a title; its id is what a link names."""
+    """Blocks under a title, with an id for links."""
 
     id: str
     title: str
@@ -133,13 +133,13 @@ class Section:
 
 @dataclass(frozen=True, slots=True)
 class Document:
-    """All that an analysis shows.
+    """The results of an analysis.
 
     Attributes:
-        kind: Class of the page's body.
-        subjects: What A and B are, or other names of what was measured.
-        summary: The main result in a sentence or two.
-        details: Recipe, judge, days: label, name and version of each; empty where it has none.
+        kind: CSS class of the page's body.
+        subjects: Names of A and B, or of whatever was measured.
+        summary: The main result in one or two sentences.
+        details: Label, name and version (or an empty text) of the recipe, the judge, the days, and so on.
     """
 
     kind: str
@@ -151,12 +151,12 @@ class Document:
 
 
 def table(title: str, columns: Sequence[str], rows: Iterable[Sequence[Value]], text_columns: int = 1) -> Table:
-    """A table of cells, texts and counts; None is n/a."""
+    """Build a table of cells, texts and counts; None is shown as n/a."""
     return Table(title, tuple(columns), tuple(tuple(map(_cell, row)) for row in rows), text_columns)
 
 
 def matrix(title: str, outcomes: Sequence[str], counts: Sequence[Sequence[int]]) -> Table:
-    """How often A gave the outcome of the row and B that of the column, of outcomes that somebody gave."""
+    """Build a matrix: how often A gave the outcome of the row and B that of the column, without unused outcomes."""
     used = [i for i, row in enumerate(counts) if sum(row) + sum(other[i] for other in counts)]
     names = [words(outcomes[i]) for i in used]
     rows: list[tuple[Value, ...]] = [(name, *(counts[i][j] for j in used)) for name, i in zip(names, used, strict=True)]
@@ -181,10 +181,10 @@ def signed(value: float | None, digits: int) -> str:
 
 
 def difference(of: Interval, digits: int = 3, reach: float | None = None) -> Cell:
-    """A difference with its interval, and with a bar.
+    """A difference with its interval and a bar.
 
     Args:
-        reach: What the bar ends at, on both sides of 0; None for no bar.
+        reach: Value at both ends of the bar, which is centered on 0; None for no bar.
     """
     if of.value is None:
         return Cell(signed(None, digits))
@@ -197,7 +197,7 @@ def difference(of: Interval, digits: int = 3, reach: float | None = None) -> Cel
 
 
 def probability(p: float | None) -> str:
-    """A p-value."""
+    """Format a p-value."""
     if p is None:
         return text.NOT_APPLICABLE
     return "< 0.001" if p < 0.001 else f"{p:.3f}"
@@ -209,18 +209,19 @@ def label(name: str, confidence: float | None = None) -> Cell:
 
 
 def identifier(value: object, href: str = "") -> Cell:
-    """An id, which a page links to `href`."""
+    """An id, linked to `href` on pages."""
     return Cell(str(value), is_id=True, href=href)
 
 
 def trace_links(report: Path, output: Path | None) -> Links:
-    """The links from a page to the pages of traces in a report.
+    """Make links from a page to the trace pages of a report.
 
     Args:
-        output: The page's file; None for one that a shell writes into the working directory.
+        output: The page's file. None if the page goes to standard output; links are then relative to the working
+            directory.
 
     Returns:
-        A function of a day and a trace id; it gives an empty text for a trace without a page.
+        A function of a day and a trace id, which returns an empty text if the trace has no page.
     """
     folder = output.parent if output else Path()
 
@@ -232,21 +233,21 @@ def trace_links(report: Path, output: Path | None) -> Links:
 
 
 def no_links(_day: object, _trace_id: str) -> str:
-    """Links of a document that is not a page."""
+    """No links, for documents that are not shown as a page."""
     return ""
 
 
 def seconds(value: float | None) -> str:
-    """A length of time."""
+    """Format a duration in seconds."""
     return text.NOT_APPLICABLE if value is None else text.duration(value)
 
 
 def days(first: object, last: object) -> list[tuple[str, str, str]]:
-    """The days of filters as a detail of a document; nothing for all days."""
+    """The selected days as a detail of a document; empty for all days."""
     return [] if first is None and last is None else [("days", f"{first or 'the first'} to {last or 'the last'}", "")]
 
 
 def page(document: Document) -> str:
-    """The HTML: one file that needs no other."""
+    """Render a document as a self-contained HTML page."""
     css = Markup(style())  # noqa: S704 - our own file
     return render("analysis", document=document, css=css, kind_of=lambda block: type(block).__name__)

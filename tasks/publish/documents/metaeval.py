@@ -1,7 +1,7 @@
-"""What `leadline metaeval` shows: pass rates, a matrix of test types by cases for each grade, and the failures.
+"""The document of `leadline metaeval`: pass rates, failures, and for each grade a matrix of test types by cases.
 
-In a picture, outcomes differ by shape as well as by color, rows and columns go by numbers, and tables hold the same in
-words. The suite's texts stand on the page. Left out: how the rates are computed.
+Matrices are drawn with a shape and a color per outcome and with numbered rows and columns. Tables repeat them in words.
+Pages show the suite's texts. Left out: how the rates are computed.
 """
 
 from collections import Counter
@@ -24,9 +24,9 @@ LEGEND = (
     "Unparsable replies count as not passed, unjudged conditions are left out. Intervals are 95%, over cases. At"
     " random: the expected share of a judge that draws each grade evenly among its possible values, N/A among them."
 )
-FAILURES = 10  # in the terminal
-STEP, SIZE, HEAD = 16, 12, 20  # of a matrix: from cell to cell, a cell's width and height, room for the numbers
-# Each outcome has a shape of its own, drawn from a cell's upper left corner.
+FAILURES = 10  # shown in the terminal
+STEP, SIZE, HEAD = 16, 12, 20  # of a matrix: distance and size of cells, and space for numbers, in SVG units
+# One shape per outcome, as an SVG path from the upper left corner of a cell.
 SHAPES = {
     "passed": "h12v12h-12z",
     "failed": "m1 1l10 10m0 -10l-10 10",
@@ -43,11 +43,11 @@ COLORS = {
 
 @dataclass(frozen=True, slots=True)
 class Grid:
-    """How a suite's cases lie in a matrix: each in a cell of its own.
+    """Layout of a suite's cases in a matrix, one case per cell.
 
     Attributes:
         rows: Test types.
-        columns: Topics; one that has several cases of a type has several columns.
+        columns: Topics. A topic with several cases of one type has several columns.
         cells: Case ids by row and column, from 0.
     """
 
@@ -57,7 +57,7 @@ class Grid:
 
 
 def grid(suite: Suite) -> Grid:
-    """The matrix of a suite, types and topics in its order."""
+    """Lay out a suite, with types and topics in the suite's order."""
     rows = list(dict.fromkeys(case.test_type for case in suite.cases))
     placed: dict[tuple[str, str], list[str]] = {}
     for case in suite.cases:
@@ -74,7 +74,7 @@ def grid(suite: Suite) -> Grid:
 
 
 def document(suite: Suite, reports: Sequence[JudgeReport]) -> doc.Document:
-    """The results of judges on one suite, side by side and each by itself."""
+    """Build the document of several judges on one suite: side by side, then judge by judge."""
     met = [f"{r.judge} meets {percent(r.rates.grades[OVERALL].value, digits=1)}" for r in reports]
     of = grid(suite)
     sections = [doc.Section("rates", "Pass rates", (doc.Note(LEGEND), _rates(reports)))]
@@ -143,7 +143,7 @@ def _by_case(report: JudgeReport, grade: str) -> dict[str, Result]:
 
 
 def _matrices(of: Grid, report: JudgeReport) -> Markup:
-    """A picture of each grade."""
+    """Draw the matrix of each grade."""
     figures = []
     for grade in GRADES:
         outcomes = {case_id: r.outcome for case_id, r in _by_case(report, grade).items()}
@@ -155,7 +155,7 @@ def _matrices(of: Grid, report: JudgeReport) -> Markup:
 
 
 def _table(of: Grid, grade: str, by_case: Mapping[str, Result]) -> doc.Table:
-    """A matrix in words."""
+    """The same matrix as a table."""
 
     def cell(case_id: str | None) -> str:
         result = by_case.get(case_id or "")
@@ -174,14 +174,14 @@ def _share(rate: Rate) -> str | None:
 
 
 def _grade(result: Result) -> str:
-    """A judge's answer in a word."""
+    """A judge's grade, or why there is none, as text."""
     if result.outcome in ("unparsable", "unjudged"):
         return result.outcome + ("" if result.failure in (None, result.outcome) else f" ({result.failure})")
     return "N/A" if result.value is None else f"{result.value:g}"
 
 
 def _failures(suite: Suite, reports: Sequence[JudgeReport]) -> Iterator[doc.Figure]:
-    """Cases with a condition that some judge does not meet: its grades, wanted and given by each judge."""
+    """Cases in which some judge fails a condition, with expected and actual grades."""
     by = [{(r.case_id, r.grade): r for r in report.results} for report in reports]
     for case in suite.cases:
         answers = {grade: [results.get((case.case_id, grade)) for results in by] for grade in GRADES}
@@ -199,10 +199,10 @@ def _failure(case: Case, judges: Sequence[str], missed: Sequence[tuple[object, .
 
 
 def picture(of: Grid, outcomes: Mapping[str, str]) -> Markup:
-    """One grade's matrix as SVG, without any text of the suite.
+    """Draw one grade's matrix as SVG, without text of the suite.
 
     Args:
-        outcomes: By case id.
+        outcomes: Outcomes by case id.
     """
     paths: dict[str, list[str]] = {outcome: [] for outcome in OUTCOMES}
     for (row, column), case_id in of.cells.items():
@@ -213,14 +213,14 @@ def picture(of: Grid, outcomes: Mapping[str, str]) -> Markup:
     beside = ((HEAD - 5, HEAD + r * STEP + SIZE - 2, "end", r + 1) for r in range(len(of.rows)))
     numbers = "".join(f'<text x="{x}" y="{y}" text-anchor="{at}">{n}</text>' for x, y, at, n in (*above, *beside))
     width, height = HEAD + len(of.columns) * STEP, HEAD + len(of.rows) * STEP
-    return Markup(  # noqa: S704 (made of numbers and our own words)
+    return Markup(  # noqa: S704 (numbers and our own words only)
         f'<svg aria-hidden="true" viewBox="0 0 {width} {height}" width="{width}" height="{height}" '
         f'font-size="9" fill="var(--soft)">{numbers}{drawn}</svg>'
     )
 
 
 def _swatch(outcome: str) -> Markup:
-    """An outcome's shape for the legend."""
+    """An outcome's shape, for the legend."""
     path = _path(outcome, f"M7 0{SHAPES[outcome]}")
     return Markup(f'<svg class="swatch" viewBox="0 0 26 12" aria-hidden="true">{path}</svg>')  # noqa: S704 (as above)
 

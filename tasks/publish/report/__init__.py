@@ -1,1 +1,1 @@
-"""Pages of nights and traces, and what other pages share with them: texts, charts, templates."""
+"""The static report: pages of nights and traces, and the text formats, charts and templates that all pages share."""

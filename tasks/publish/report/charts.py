@@ -1,7 +1,7 @@
-"""Every chart of the report: Vega-Lite rendered to SVG that stands in the page.
+"""Charts of the report, rendered from Vega-Lite to inline SVG.
 
-Colors are the style sheet's variables, so that a chart follows light, dark and print. No text of the data enters an
-SVG: series go by their numbers, and their names stand in the page beside it.
+Colors are CSS variables, so charts adapt to light mode, dark mode and print. An SVG contains no text of the data:
+series are numbered, and the page's legend shows their names.
 """
 
 import math
@@ -26,7 +26,7 @@ else:
 COLORS = 6
 DASHES = ([1, 0], [6, 3], [2, 2], [8, 3, 2, 3])
 SHAPES = ("circle", "square", "triangle-up", "diamond")
-OUTLINES = {  # as Vega draws the shapes, for the legend
+OUTLINES = {  # SVG paths of Vega's shapes, for the legend
     "circle": '<circle cx="13" cy="6" r="3.4"/>',
     "square": '<rect x="10" y="3" width="6" height="6"/>',
     "triangle-up": '<path d="M13 2l4 7h-8z"/>',
@@ -46,7 +46,7 @@ LOOK = {
 
 @dataclass(frozen=True, slots=True)
 class Chart:
-    """A chart in the page; `summary` describes it in words."""
+    """A chart, with a `summary` in words."""
 
     title: str
     svg: Markup
@@ -58,10 +58,10 @@ class Point:
     """One night of one series.
 
     Attributes:
-        series: Which line, from 0. Points of two judge versions never share one.
-        mean: The number; None leaves a gap.
-        low: Lower end of its interval, or None.
-        high: Upper end.
+        series: Index of the line, from 0. Each judge version has its own line.
+        mean: The value; None leaves a gap.
+        low: Lower end of the interval, or None.
+        high: Upper end of the interval, or None.
     """
 
     series: int
@@ -72,11 +72,11 @@ class Point:
 
 
 def trend(points: Sequence[Point], top: float, marks: Sequence[date] = ()) -> Markup:
-    """Lines over nights with their interval bands.
+    """Draw lines over nights with interval bands.
 
     Args:
-        top: The number's largest possible value; the axis runs from 0 to it.
-        marks: Nights that get an upright line: from there on something else is measured with.
+        top: Largest possible value, which is the top of the axis.
+        marks: Nights to mark with a vertical line, because the measurement changed on that night.
     """
     nights = sorted({p.night for p in points})
     series = sorted({p.series for p in points})
@@ -118,7 +118,7 @@ def trend(points: Sequence[Point], top: float, marks: Sequence[date] = ()) -> Ma
 
 
 def in_words(points: Sequence[Point], names: Sequence[str], digits: int) -> str:
-    """The lines of a trend: each name with its first and its last number, and how many nights have one."""
+    """Describe a trend in words: first and last value of each line, and the number of nights with a value."""
     lines = []
     for i, name in enumerate(names):
         means = [number(p.mean, digits) for p in points if p.series == i and p.mean is not None]
@@ -128,7 +128,7 @@ def in_words(points: Sequence[Point], names: Sequence[str], digits: int) -> str:
 
 
 def bar(parts: Mapping[str, int]) -> Markup:
-    """One stacked bar, its parts in order; their names are the style sheet's colors (`--c-<name>`)."""
+    """Draw one stacked bar. The names of the parts select CSS colors (`--c-<name>`)."""
     rows = [{"part": name, "n": n, "order": i} for i, (name, n) in enumerate(parts.items()) if n]
     colors = alt.Scale(domain=list(parts), range=[f"var(--c-{name})" for name in parts])
     chart = (
@@ -145,7 +145,7 @@ def bar(parts: Mapping[str, int]) -> Markup:
 
 
 def stacked(title: str, parts: Mapping[str, int], subject: str, nothing: str) -> Chart:
-    """A stacked bar; its summary is the subject and the counts, or `nothing` where all of them are 0."""
+    """Make a chart of a stacked bar. The summary is the subject and the counts, or `nothing` if all counts are 0."""
     names = {name: "without a diagnosis" if name == "none" else words(name) for name in parts}
     counts = listed([f"{count(n)} {names[name]}" for name, n in parts.items() if n])
     return Chart(title, bar(parts), f"{subject}: {counts or nothing}.")
@@ -157,13 +157,13 @@ def coverage_risk(
     target: float,
     chosen: float | None,
 ) -> Markup:
-    """Shares of wrong ones over coverage, a series each; between 0 and 1.
+    """Draw the share of wrong answers over coverage, both from 0 to 1.
 
     Args:
-        lines: Points (coverage, wrong) of each series, in order.
-        band: (coverage, low, high) around the first.
-        target: Where the wrong ones should stay below, drawn dashed.
-        chosen: Coverage that was chosen, drawn upright.
+        lines: Points (coverage, share wrong) of each line, in order.
+        band: Interval (coverage, low, high) around the first line.
+        target: Largest acceptable share of wrong answers, drawn as a dashed line.
+        chosen: Coverage of the chosen thresholds, drawn as a vertical line; None for none.
     """
     rows = [{"s": s, "x": x, "y": y} for s, points in enumerate(lines) for x, y in points]
     top = min(1.0, math.ceil(10 * max([target, *(r["y"] for r in rows), *(high for _, _, high in band)])) / 10)
@@ -197,7 +197,7 @@ def coverage_risk(
 
 
 def swatch(series: int) -> Markup:
-    """A line and its point, as `trend` draws them, for a legend in the page."""
+    """A legend symbol: a line and a point as drawn by `trend`."""
     dash = " ".join(map(str, DASHES[series % len(DASHES)]))
     stroke = "" if dash == "1 0" else f' stroke-dasharray="{dash}"'
     shape = OUTLINES[SHAPES[series % len(SHAPES)]]
@@ -209,12 +209,12 @@ def swatch(series: int) -> Markup:
 
 
 def color(series: int) -> str:
-    """The style sheet's color of a series."""
+    """CSS color of a series."""
     return f"var(--s{series % COLORS + 1})"
 
 
 def _line(points: Sequence[Point], first: date, last: date) -> list[dict[str, Any]]:
-    """Rows of one series, one for each day: a day without a point is a gap, never a straight line across it."""
+    """Rows of one series for every day. A day without a point is a gap in the line."""
     by = {p.night: p for p in points}
     days = [first + timedelta(n) for n in range((last - first).days + 1)]
     banded = {day for day in days if day in by and by[day].low is not None}
@@ -222,7 +222,7 @@ def _line(points: Sequence[Point], first: date, last: date) -> list[dict[str, An
     for day in days:
         p = by.get(day)
         mean, low, high = (p.mean, p.low, p.high) if p else (None, None, None)
-        # No band reaches a night that has none beside it: its interval is drawn as a line.
+        # A band needs two adjacent nights; the interval of a single night is drawn as a line.
         alone = day in banded and not banded & {day - timedelta(1), day + timedelta(1)}
         rows.append({"x": _ms(day), "s": points[0].series, "mean": mean, "low": low, "high": high, "alone": alone})
     return rows
@@ -239,10 +239,10 @@ def _svg(
     *,
     stretch: bool = False,
 ) -> Markup:
-    """The rows come last: altair copies and checks whatever it holds again and again."""
+    """Render to SVG. Rows are added last because altair copies and validates its data repeatedly."""
     spec = {**chart.to_dict(validate=False), "datasets": datasets}
     svg = vlc.vegalite_to_svg(spec, config={**LOOK, "padding": padding}, allowed_base_urls=[])
-    # The page sets the size, and describes the whole chart: Vega's labels of its marks would be read out twice.
+    # The page sets the size and describes the chart. Without this, screen readers would also read Vega's labels.
     svg = re.sub(r' (?:width|height)="[\d.]+"(?=[^>]*viewBox)', "", svg, count=2)
     ratio = ' preserveAspectRatio="none"' if stretch else ""
     svg = re.sub(r' (?:role|aria-\w+)="[^"]*"', "", svg).replace("<svg ", f'<svg aria-hidden="true"{ratio} ', 1)

@@ -1,8 +1,8 @@
 """The explorer of a night: a page whose script filters, sorts and searches all of its traces, without a server.
 
-Beside the page, `explorer/rows.js` holds what is filtered and sorted by, in columns, and `explorer/texts-N.js` the
-texts of some thousand traces each, which the script loads when they are shown or searched. They are scripts because a
-page that is opened from disk may load nothing else. What they hold is JSON, and becomes text nodes.
+`explorer/rows.js` contains the columns to filter and sort by. Each `explorer/texts-N.js` contains the texts of up to
+`SHARD` traces; the page loads it when the texts are shown or searched. These files are scripts because a page that is
+opened from disk can't load data files. Their content is JSON, which the page inserts only as text nodes.
 """
 
 import base64
@@ -20,11 +20,11 @@ from tasks.publish.report.files import write
 from tasks.publish.report.text import slug
 from tasks.publish.report.views import Row
 
-CHARACTERS = 1_000  # of each question and answer
-SHARD = 2_000  # traces whose texts are in one file
-MOST_VALUES = 200  # that one can choose of one property; all apps and generators, which are few and stand in each row
+CHARACTERS = 1_000  # shown of each question and answer
+SHARD = 2_000  # traces per file of texts
+MOST_VALUES = 200  # filter values per property; apps and generators have no limit
 ALL = ("app", "generator")
-LABELS = {  # what a trace has a claim of, and the column that counts them
+LABELS = {  # filter value: "has a claim with this label", and the column with the count
     "supported": "claims_supported",
     "partially_supported": "claims_partial",
     "unsupported": "claims_unsupported",
@@ -37,11 +37,11 @@ LABELS = {  # what a trace has a claim of, and the column that counts them
 
 
 def tags(row: Row) -> list[str]:
-    """The tags of a trace as the pages show them, such as `topic: returns`."""
+    """The tags of a trace as shown on pages, such as `topic: returns`."""
     return [f"{name}: {value}" for name, value in sorted(dict(row["tags"] or ()).items())]
 
 
-FACETS: Mapping[str, tuple[str, Callable[[Row], Iterable[str]]]] = {  # title, and the values that a trace has
+FACETS: Mapping[str, tuple[str, Callable[[Row], Iterable[str]]]] = {  # title, and the values of a trace
     "app": ("App", lambda r: [r["app"]]),
     "generator": ("Generator", lambda r: [r["generator"]]),
     "prompt": ("Prompt version", lambda r: [r["prompt_version"]] if r["prompt_version"] is not None else []),
@@ -59,13 +59,13 @@ STATUSES = ("status", "context_relevance_status", "answer_relevance_status")
 
 
 def write_explorer(folder: Path, night: date, rows: Sequence[Row], listing: Sequence[Row], **page: object) -> None:
-    """Write `explorer.html` and what it loads.
+    """Write `explorer.html` and the scripts that it loads.
 
     Args:
-        folder: Of the night's page.
-        rows: Of `listing.sql`; those with a text first.
-        listing: Those of them that have a page: the first ones.
-        page: What the template shows beside them: metric, method, total, up, switch.
+        folder: The folder of the night's page.
+        rows: Rows of `listing.sql`; traces with a text come first.
+        listing: The traces that have their own page, which are the first rows.
+        page: Further values for the template: metric, method, total, up, switch.
     """
     metric: Any = page["metric"]
     questions: dict[str, int] = {}
@@ -76,7 +76,7 @@ def write_explorer(folder: Path, night: date, rows: Sequence[Row], listing: Sequ
         "pages": [slug(r["trace_id"]) for r in rows[: len(listing)]],
         "texts": sum(r["has_text"] for r in rows),
         "ids": [r["trace_id"] for r in rows],
-        # Codes in place of hashes: equal for equal questions, and null where there is no text to compare.
+        # Small numbers instead of hashes: equal for equal questions, null if the text was removed.
         "question": [q and questions.setdefault(q, len(questions)) for q in (r["question_id"] for r in rows)],
         "time": [round(r["timestamp"].timestamp()) for r in rows],
         "facets": [_facet(name, title, rows, of) for name, (title, of) in FACETS.items()],
@@ -104,7 +104,7 @@ def write_explorer(folder: Path, night: date, rows: Sequence[Row], listing: Sequ
 
 
 def _facet(name: str, title: str, rows: Sequence[Row], of: Callable[[Row], Iterable[str]]) -> dict[str, object]:
-    """A property to filter by: its most frequent values, and of each trace the code of the set of values it has."""
+    """A property to filter by: its most frequent values, and for each trace the index of its set of values."""
     found = [tuple(of(r)) for r in rows]
     counts = Counter(value for values in found for value in dict.fromkeys(values))
     most = sorted(counts.most_common(None if name in ALL else MOST_VALUES))
@@ -116,7 +116,7 @@ def _facet(name: str, title: str, rows: Sequence[Row], of: Callable[[Row], Itera
 
 
 def _coded(found: Sequence[tuple[object, ...]]) -> dict[str, object]:
-    """Different tuples, and the place of each row's among them: there are few, and many rows."""
+    """Dictionary encoding: the distinct tuples, and the index of each row's tuple."""
     sets: dict[tuple[object, ...], int] = {}
     codes = [sets.setdefault(values, len(sets)) for values in found]
     return {"sets": list(sets), "codes": codes}

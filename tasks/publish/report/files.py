@@ -1,4 +1,4 @@
-"""Writing the site so that a reader of it never sees half of anything. Knows nothing of what is written."""
+"""Atomic writes of files and directories, so that readers of the report never see a partial page."""
 
 import secrets
 import shutil
@@ -10,10 +10,10 @@ from tasks.core.errors import LeadlineError
 
 
 def write(path: Path, text: str) -> None:
-    """Write a file, replacing one of that name; it is seen whole or not at all.
+    """Write or replace a file atomically.
 
     Raises:
-        LeadlineError: It can't be written.
+        LeadlineError: The file can't be written.
     """
     temporary = path.with_name(f".{path.name}.{secrets.token_hex(4)}")
     with _explained(path):
@@ -27,9 +27,9 @@ def write(path: Path, text: str) -> None:
 
 @contextmanager
 def replacing(place: Path) -> Iterator[Path]:
-    """A new directory that takes the place of `place` when the block ends well, and is gone when it does not.
+    """Yield a new directory that replaces `place` if the block succeeds, and is deleted if it fails.
 
-    A file system can't exchange two directories in one step everywhere: for an instant neither is there.
+    Not every file system can swap two directories in one step, so `place` does not exist for an instant.
 
     Raises:
         LeadlineError: The directory can't be made or moved.
@@ -53,7 +53,7 @@ def replacing(place: Path) -> Iterator[Path]:
 
 
 def _tidy(place: Path) -> None:
-    """Remove what is left of earlier builds; a directory that had been moved aside goes back if its place is empty."""
+    """Remove leftovers of killed builds. If `place` is missing, first restore the directory that was moved aside."""
     for leftover in sorted(place.parent.glob(f".{place.name}.*")):
         if leftover.suffix == ".old" and not place.exists():
             leftover.rename(place)

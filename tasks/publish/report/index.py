@@ -1,4 +1,4 @@
-"""The list of nights: what each night kept about itself, what changed from one to the next, and a trend of each app."""
+"""The list of nights: a summary of each night, changes since the night before, and a trend per app."""
 
 import json
 from collections.abc import Mapping, Sequence
@@ -13,13 +13,13 @@ from tasks.publish.report.text import listed
 
 SUMMARY = "night.json"
 Night = dict[str, Any]
-TREND = timedelta(days=89)  # what trends show before their latest night (sql/report/night/metrics.sql)
+TREND = timedelta(days=89)  # days in a trend before its latest night (sql/report/night/metrics.sql)
 
 
 def summaries(out: Path) -> list[Night]:
-    """The summaries of all nights in `out`, the latest night first, and of each its first recipe first.
+    """Read the summaries of all nights in `out`, latest first; within a night, the first recipe comes first.
 
-    Each says in `changed` what differs from the night before under the same name of the recipe.
+    `changed` of each summary lists the changes since the previous night of the recipe with this name.
     """
     files = [*out.glob(f"[0-9]*/{SUMMARY}"), *out.glob(f"[0-9]*/*/{SUMMARY}")]
     found = [
@@ -36,7 +36,7 @@ def summaries(out: Path) -> list[Night]:
 
 
 def latest(nights: Sequence[Night], recipe_name: str, before: date) -> Night | None:
-    """The latest night of a recipe before another one.
+    """The latest night of a recipe before a date.
 
     Args:
         nights: See `summaries`.
@@ -45,7 +45,7 @@ def latest(nights: Sequence[Night], recipe_name: str, before: date) -> Night | N
 
 
 def changes(before: Night, night: Night) -> list[str]:
-    """What is measured otherwise, or answered otherwise, than on the night before."""
+    """Describe changes of the judge, recipe, generators, prompts and retrievers since the night before."""
     found = []
     if before["judge_version"] != night["judge_version"]:
         found.append(f"judge {night['judge_name']} (before: {before['judge_name']})")
@@ -66,7 +66,7 @@ def changes(before: Night, night: Night) -> list[str]:
 
 
 def trends(nights: Sequence[Night]) -> list[dict[str, Any]]:
-    """A chart of the main number for each app with two nights or more: by generator, under the first recipe.
+    """Chart the main number of the first recipe, for each app with at least two nights: one line per generator.
 
     Args:
         nights: See `summaries`.
@@ -83,7 +83,7 @@ def trends(nights: Sequence[Night]) -> list[dict[str, Any]]:
 
 
 def _trend(app: str, rows: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
-    """Lines of another judge, or of another number, are never joined."""
+    """Points of different judges or numbers are never joined by a line."""
     lines = list(dict.fromkeys((r["generator"], r["night"]["judge_version"], r["night"]["metric"]) for r in rows))
     latest = rows[-1]["night"]
     points = [

@@ -1,7 +1,7 @@
-"""A page on which people label claims: one file that needs no other and no network (docs/reviews.md).
+"""A self-contained page on which people label claims offline (docs/reviews.md).
 
-Texts of traces travel as JSON inside the page and become text nodes: none of them can become markup or script. Left
-out: which claims people label (`tasks/review/export.py`).
+The page contains texts of traces as JSON and inserts them only as text nodes, so they can't become markup or script.
+Left out: the selection of claims (`tasks/review/export.py`).
 """
 
 import base64
@@ -17,12 +17,12 @@ from tasks.publish.report import pages
 
 
 def page(tasks: Sequence[Task]) -> str:
-    """The HTML."""
+    """Render the page as HTML."""
     script = (pages.TEMPLATES / "labeling.js").read_text(encoding="utf-8")
     style = pages.style() + (pages.TEMPLATES / "labeling.css").read_text(encoding="utf-8")
     return pages.render(
         "labeling",
-        tasks=Markup(_data(tasks)),  # noqa: S704 (escaped for where it stands)
+        tasks=Markup(_data(tasks)),  # noqa: S704 (escaped for a script element)
         script=Markup(script),  # noqa: S704 (our own file)
         style=Markup(style),  # noqa: S704 (our own files)
         digest=Markup(base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()),  # noqa: S704 (base64)
@@ -30,7 +30,7 @@ def page(tasks: Sequence[Task]) -> str:
 
 
 def _data(tasks: Sequence[Task]) -> str:
-    """What the script shows, as JSON that can stand in a script element; each answer once."""
+    """The script's data as JSON that is safe inside a script element. Each answer is included only once."""
     answers: dict[str, dict[str, object]] = {}
     shown = []
     for task in tasks:
@@ -50,7 +50,7 @@ def _data(tasks: Sequence[Task]) -> str:
             "judge": context.get("judge"),
         })  # fmt: skip
     reviewer = next((t.reviewer for t in tasks if t.reviewer), None)
-    # What a browser keeps is of these very tasks, and of this reviewer.
+    # The key under which a browser saves labels is specific to these tasks and this reviewer.
     key = "leadline-labels-" + keys.version([reviewer, [[t["claim_id"], t["adjudicated"]] for t in shown]])
     data = {
         "key": key,

@@ -1,6 +1,6 @@
-"""Templates into HTML. Other modules gather what a page shows; `templates/` has its looks.
+"""Render templates to HTML. Other modules gather the data; `templates/` contains the templates and the style sheet.
 
-Texts of traces are data: everything is escaped, a missing variable is an error, and null is shown as "n/a".
+All values are escaped, a missing variable is an error, and null is shown as "n/a".
 """
 
 import json
@@ -13,7 +13,7 @@ from markupsafe import Markup, escape
 from tasks.publish.report import text
 
 TEMPLATES = Path(__file__).with_name("templates")
-# In a script element these could end it, begin a comment, or end a line of a script.
+# These characters could end a script element, start a comment, or end a line of a script.
 UNSAFE = "<>&\u2028\u2029"
 WORDS = {
     "partially_supported": "partly supported",
@@ -29,7 +29,7 @@ WORDS = {
 
 
 def render(template: str, **variables: object) -> str:
-    """The HTML of `templates/<template>.html.j2`."""
+    """Render `templates/<template>.html.j2`."""
     return _environment().get_template(f"{template}.html.j2").render(variables)
 
 
@@ -39,7 +39,7 @@ def style() -> str:
 
 
 def script_data(value: object) -> str:
-    """JSON that can stand in a script element and in a script."""
+    """Encode a value as JSON that is safe in a script element and in a script."""
     data = json.dumps(value, ensure_ascii=False, separators=(",", ":"))
     for c in UNSAFE:
         data = data.replace(c, f"\\u{ord(c):04x}")
@@ -47,9 +47,10 @@ def script_data(value: object) -> str:
 
 
 def faithful(value: object) -> object:
-    """A value on its way into a page: null is "n/a", and a browser gets to see each character of a text.
+    """Escape a value for a page; null becomes "n/a". Browsers show every character of a text.
 
-    HTML would turn a carriage return into a newline and drop U+0000, and offsets would no longer fit the answer.
+    Otherwise, HTML parsers would turn a carriage return into a newline and drop U+0000, and offsets into the answer
+    would be wrong.
     """
     if value is None:
         return text.NOT_APPLICABLE
@@ -61,13 +62,13 @@ def faithful(value: object) -> object:
 
 @cache
 def badge(label: str) -> Markup:
-    """A label with its icon and color. There are few of them, and hundreds on a page."""
+    """A label with its icon and color. Cached, since a page has hundreds of them."""
     icon = Markup('<svg class="i" aria-hidden="true"><use href="#i-{}"/></svg>').format(label)
     return Markup('<span class="badge v-{}">{}{}</span>').format(label, icon, words(label))
 
 
 def words(name: str) -> str:
-    """The name of a label, pattern or status in plain words."""
+    """Display name of a label, pattern or status."""
     return WORDS.get(name, name.replace("_", " "))
 
 

@@ -1,7 +1,7 @@
-"""The static report: a page per night, a page per trace, a list of nights. It opens from disk, without a server.
+"""The static report: a page per night, a page per trace, and a list of nights. It opens from disk, without a server.
 
-A night is built beside its place and moved there whole. Texts of traces get into the pages and nowhere else; numbers
-are shown as the tables hold them: nothing is judged or averaged here.
+A night is built in a temporary directory, then moved to its place. Texts of traces are written only to pages. Numbers
+come straight from the tables; nothing is judged or averaged here.
 """
 
 import json
@@ -35,11 +35,11 @@ class _Site:
     """The pages of one recipe of a night.
 
     Attributes:
-        name: Unique among the recipes of the night.
-        folder: Where they stand below the night's directory: `""`, or a name and a slash.
-        traces: Those that the explorer lists, the worst first.
-        listing: Those that have a page, by app and generator.
-        trust: How far to trust the judge, by app.
+        name: Name of the recipe, unique within the night.
+        folder: Folder below the night's directory: `""`, or a name and a slash.
+        traces: Traces that the explorer lists, worst first.
+        listing: Traces that have a page, by app and generator.
+        trust: Trust in the judge, by app.
         refused: The command that lists the night's refused rows.
     """
 
@@ -53,12 +53,12 @@ class _Site:
 
     @property
     def paged(self) -> frozenset[str]:
-        """Ids of the traces that have a page."""
+        """Ids of traces that have a page."""
         return frozenset(r["trace_id"] for r in self.listing)
 
     @property
     def back(self) -> str:
-        """The way from its night page to the night's directory."""
+        """Relative path from the recipe's night page to the night's directory."""
         return "../" if self.folder else ""
 
 
@@ -77,15 +77,15 @@ def build(
     """Write the pages of one night, and refresh the list of nights.
 
     Args:
-        reader: Whoever holds the tables.
-        out: The site's directory; made if it is not there.
-        recipe: The recipe whose results are shown.
-        others: Further recipes of the night by name; their pages stand in directories below it.
-        max_trace_pages: Traces that get a page of their own, the worst first.
-        left_out: What `refused` gives, where it is at hand.
-        watch: The settings of alerts; the defaults if not given.
-        option: The option of commands that names the config, with a space before it.
-        max_explorer_traces: Traces that the explorer lists, the worst first; at least those with a page.
+        reader: Reads the tables.
+        out: The site's directory, created if it is missing.
+        recipe: Hash of the recipe to show.
+        others: Hashes of the night's other recipes by name. Their pages are written to subdirectories.
+        max_trace_pages: Largest number of trace pages; the worst traces get one.
+        left_out: The result of `refused`, if already known.
+        watch: Settings of alerts; the defaults if None.
+        option: The command line option that names the config, with a leading space; empty for the default config.
+        max_explorer_traces: Largest number of traces in the explorer, worst first. Traces with a page are always in it.
 
     Returns:
         The night's page, `out/<night>/index.html`.
@@ -168,11 +168,11 @@ def _write_site(
 def _switch(
     site: _Site, sites: Sequence[_Site], trace_id: str | None = None, file: str = "index.html"
 ) -> list[tuple[str, str | None]]:
-    """The recipes of a night by name, each with the way to the same page of it; None to the page itself.
+    """Links to the same page of the night's other recipes: (name, relative path). The path of this recipe is None.
 
     Args:
-        file: The page, unless it is a trace's.
-        trace_id: The trace whose page it is; the other recipe's night page stands in where it has none there.
+        file: The current page, unless it is a trace page.
+        trace_id: The trace of the current page. Recipes without a page of this trace get a link to their night page.
     """
     back = site.back if trace_id is None else f"../{site.back}"
     found: list[tuple[str, str | None]] = []

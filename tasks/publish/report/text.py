@@ -1,6 +1,6 @@
-"""Pure handling of texts and numbers for the pages: file names, marked pieces, excerpts, formats.
+"""Format texts and numbers for pages: file names, marked pieces, excerpts, numbers.
 
-Offsets count characters (code points), as `claims.start` and `evidence.start` do. Nothing here escapes; templates do.
+Offsets count characters (code points), as in `claims.start` and `evidence.start`. Templates escape the results.
 """
 
 import re
@@ -17,7 +17,7 @@ Piece = tuple[str, tuple[int, ...]]
 
 
 def slug(trace_id: str) -> str:
-    """A file name for a trace, safe on every file system: the legible part of its id, and a hash of it."""
+    """A file name for a trace that is safe on every file system: the readable part of the id, and a hash."""
     legible = re.sub(r"[^A-Za-z0-9_]+", "-", trace_id)[:40].strip("-")
     digest = key(trace_id, size=SLUG_HEX)
     return f"{legible}-{digest}" if legible else digest
@@ -27,10 +27,10 @@ def pieces(text: str, spans: Iterable[Span]) -> list[Piece]:
     """Cut `text` at the ends of spans.
 
     Args:
-        spans: `(start, end, tag)`; they may overlap. What lies outside the text or is empty marks nothing.
+        spans: `(start, end, tag)`; they may overlap. Empty spans and parts outside the text are ignored.
 
     Returns:
-        `(piece, tags that cover it)` in order; the pieces joined are `text`.
+        `(piece, tags that cover it)` in order. The concatenated pieces are `text`.
     """
     valid = sorted(span for span in spans if 0 <= span[0] < span[1] <= len(text))
     cuts = sorted({0, len(text), *(start for start, _, _ in valid), *(end for _, end, _ in valid)})
@@ -47,7 +47,7 @@ def pieces(text: str, spans: Iterable[Span]) -> list[Piece]:
 
 
 def excerpt(text: str, start: int = 0, end: int | None = None, limit: int = 320) -> str:
-    """`text[start:end]` on one line, cut at a word near `limit` characters; "…" stands for what is left out."""
+    """`text[start:end]` on one line, cut at a word near `limit` characters, with "…" where text is left out."""
     stop = len(text) if end is None else min(end, len(text))
     start = min(max(start, 0), stop)
     window = " ".join(text[start:stop].split())
@@ -61,17 +61,17 @@ def excerpt(text: str, start: int = 0, end: int | None = None, limit: int = 320)
 
 
 def number(value: float | None, digits: int = 2) -> str:
-    """A number, or "n/a": never 0 for what is not there."""
+    """Format a number; None is "n/a", never 0."""
     return NOT_APPLICABLE if value is None else f"{value:.{digits}f}"
 
 
 def percent(part: float | None, whole: float | None = 1, digits: int = 0) -> str:
-    """A share in percent; "n/a" of nothing."""
+    """Format a share in percent; "n/a" if there is nothing to share."""
     return NOT_APPLICABLE if part is None or not whole else f"{100 * part / whole:.{digits}f}%"
 
 
 def count(value: int | None) -> str:
-    """A whole number with thin spaces between thousands."""
+    """Format an integer with thin spaces between thousands."""
     return NOT_APPLICABLE if value is None else f"{value:,}".replace(",", "\u202f")
 
 
@@ -81,12 +81,12 @@ def plural(value: int, one: str, many: str = "") -> str:
 
 
 def moment(value: datetime | None) -> str:
-    """A point in time that knows its zone, shown in UTC."""
+    """Format a time zone aware datetime in UTC."""
     return NOT_APPLICABLE if value is None else f"{value.astimezone(UTC):%Y-%m-%d %H:%M} UTC"
 
 
 def duration(value: timedelta | float) -> str:
-    """A length of time in the two largest fitting units."""
+    """Format a duration with its two largest units."""
     seconds = value.total_seconds() if isinstance(value, timedelta) else value
     if seconds < 60:
         return f"{seconds:.1f} s"
@@ -96,5 +96,5 @@ def duration(value: timedelta | float) -> str:
 
 
 def listed(words: Sequence[str]) -> str:
-    """Words as an English list: "a, b and c"."""
+    """Join words as an English list: "a, b and c"."""
     return " and ".join([", ".join(words[:-1]), words[-1]] if len(words) > 1 else words)

@@ -1,4 +1,4 @@
-"""Reads traces for their pages, a batch at a time: a few queries a batch, whatever its size."""
+"""Read traces for their pages in batches, with a fixed number of queries per batch."""
 
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
@@ -8,14 +8,14 @@ from itertools import islice
 from tasks.publish.report.reader import Reader, select
 from tasks.publish.report.views import Row, Trace, trace
 
-BATCH = 100  # traces held at a time
+BATCH = 100  # traces per batch
 
 
 def load(reader: Reader, recipe: Row, night: date, trace_ids: Sequence[str]) -> Iterator[Trace]:
-    """Views of the given traces, in their order; those that the tables lack are left out.
+    """Yield views of the given traces in order; traces missing from the tables are skipped.
 
     Args:
-        recipe: Its row of `recipe`.
+        recipe: The recipe's row, see `recipe_row`.
     """
     ids = iter(trace_ids)
     while batch := list(islice(ids, BATCH)):

@@ -1,6 +1,6 @@
-"""One trace as its page shows it: claims in the answer, the judges' pairs, chunks and what they decide.
+"""Views of a trace for its page: claims in the answer, the judges' pairs, and chunks with the claims they decide.
 
-Rows of the tables go in, frozen views come out. Queries are in `traces.py`, rendering in `pages.py`.
+Pure functions turn rows of tables into frozen views. Queries are in `traces.py`, rendering in `pages.py`.
 """
 
 from collections.abc import Mapping, Sequence
@@ -18,12 +18,12 @@ class Passage:
     """A piece of evidence.
 
     Attributes:
-        n: Position of the chunk in its trace, from 0: its anchor; None if the trace has no such chunk.
-        excerpt: The passage, shortened.
-        start: First character of the passage in the chunk's text.
-        end: One past the last.
-        named: The judge named it as deciding its label.
-        claim: Ordinal of the claim of the answer that stands in place of a chunk.
+        n: Position of the chunk in its trace, from 0, which is also its anchor; None if the trace has no such chunk.
+        excerpt: The shortened passage.
+        start: Start offset of the passage in the chunk's text, in characters.
+        end: End offset (exclusive).
+        named: Whether the judge named this passage as deciding.
+        claim: Ordinal of the claim, if the evidence is a claim of the answer instead of a chunk.
     """
 
     n: int | None
@@ -41,7 +41,7 @@ class Cited:
     """A chunk that a claim cites, with the judge's label (`unjudged` if there is none).
 
     Attributes:
-        label: None where the judge saw it among others only, and did not name it.
+        label: None if the judge saw the chunk only together with others and did not name it.
     """
 
     passage: Passage
@@ -54,7 +54,7 @@ class Pair:
     """One sample of one pair.
 
     Attributes:
-        row: Its row of `traces/pairs.sql`; `label` is null where it failed or has no verdict.
+        row: Row of `traces/pairs.sql`; `label` is null if judging failed or there is no verdict.
     """
 
     row: Row
@@ -66,7 +66,7 @@ class Evidence:
     """One failure pattern of a claim.
 
     Attributes:
-        answer: The claim's stretch of the answer, cut at the marks: marked pieces have a tag; empty without marks.
+        answer: The part of the answer around the claim, cut into pieces; marked pieces have a tag. Empty without marks.
     """
 
     pattern: str
@@ -79,12 +79,12 @@ class Claim:
     """One claim.
 
     Attributes:
-        row: Its row of `traces/claims.sql`. `stage` is the judge that decided, or the pass, from 1.
-        verdict: Its label, or `na`, `unjudged` or `abstained` where it has none.
-        unread: The language that the judge does not read, where it abstained for that.
-        deciding: The passages that decided it, best first.
-        explanation: The reasons of the judge that decided, where it gives any.
-        evidence: Of its failure patterns.
+        row: Row of `traces/claims.sql`. `stage` is the number of the deciding judge or pass, from 1.
+        verdict: The label, or `na`, `unjudged` or `abstained` if the claim has none.
+        unread: The claim's language, if the judge abstained because it does not read that language.
+        deciding: The deciding passages, best first.
+        explanation: The deciding judge's explanation, if any.
+        evidence: Evidence of the claim's failure patterns.
     """
 
     row: Row
@@ -98,7 +98,7 @@ class Claim:
 
     @property
     def ordinal(self) -> int:
-        """Its place in the answer, from 0."""
+        """The claim's position in the answer, from 0."""
         return int(self.row["ordinal"])
 
 
@@ -107,13 +107,13 @@ class Chunk:
     """One retrieved passage.
 
     Attributes:
-        row: The chunk as the trace holds it.
-        pieces: Its text, cut where a deciding window begins or ends; tags are ordinals of the claims decided there.
-        used: It decides a supported claim; None where groundedness is not scored.
-        relevance: Its row of `traces/relevance.sql`, where it has one.
-        gold: It is annotated as a right source.
-        decides: Ordinals of claims.
-        cited_by: Ordinals of claims.
+        row: The chunk as stored in the trace.
+        pieces: The text, cut at the ends of deciding windows; tags are the ordinals of the claims decided there.
+        used: Whether the chunk decides a supported claim; None if groundedness is not scored.
+        relevance: Row of `traces/relevance.sql`, if any.
+        gold: Whether the chunk is annotated as a right source.
+        decides: Ordinals of the claims that the chunk decides.
+        cited_by: Ordinals of the claims that cite the chunk.
     """
 
     n: int
@@ -128,10 +128,10 @@ class Chunk:
 
 @dataclass(frozen=True, slots=True)
 class Segment:
-    """A piece of the answer, and the claim that it is part of.
+    """A piece of the answer, and the claim that contains it.
 
     Attributes:
-        first: It is the claim's first piece, to which one can link.
+        first: Whether this is the claim's first piece, which is the target of links.
     """
 
     text: str
@@ -144,12 +144,12 @@ class Trace:
     """One trace.
 
     Attributes:
-        row: Its row of `traces/scores.sql`.
-        answer: Its pieces; joined, they are the answer.
+        row: Row of `traces/scores.sql`.
+        answer: Pieces of the answer, in order and without gaps.
         marked: Ordinals of the claims that have a piece of the answer.
-        relevance: Kind to the row of `traces/relevance.sql` with its method and failure; of chunks, any.
-        others: Rows of `traces/claims.sql` that are no claims.
-        grades: Its rows of `traces/grades.sql`, in the order of `GRADES`.
+        relevance: Row of `traces/relevance.sql` by kind, for its method and failure; for chunks, any one of the rows.
+        others: Rows of `traces/claims.sql` that are not claims.
+        grades: Rows of `traces/grades.sql`, in the order of `GRADES`.
     """
 
     row: Row
@@ -172,7 +172,7 @@ class _Passages:
         self._claims = {c["claim_id"]: c for c in claims}
 
     def find(self, evidence: Row, *, named: bool = False) -> Passage:
-        """A passage of a chunk, or a claim in place of one."""
+        """Return a passage of a chunk, or of a claim that serves as evidence."""
         chunk_id, start, end = (evidence[name] for name in ("chunk_id", "start", "end"))
         n = self._places.get(chunk_id)
         if n is None and (claim := self._claims.get(chunk_id)):
@@ -189,13 +189,14 @@ def trace(
     relevance: Sequence[Row],
     grades: Sequence[Row] = (),
 ) -> Trace:
-    """The view of one trace.
+    """Build the view of one trace.
 
     Args:
-        rows: Its rows of `traces/claims.sql`, by ordinal.
-        pairs: Claim id to the claim's rows of `traces/pairs.sql`.
-        relevance: Its rows of `traces/relevance.sql`.
-        grades: Its rows of `traces/grades.sql`.
+        row: Row of `traces/scores.sql`.
+        rows: Rows of `traces/claims.sql`, by ordinal.
+        pairs: Rows of `traces/pairs.sql` by claim id.
+        relevance: Rows of `traces/relevance.sql`.
+        grades: Rows of `traces/grades.sql`.
     """
     chunks, unused = row["chunks"], row["chunks_unused"]
     claims = [r for r in rows if r["kind"] == "claim"]
@@ -205,7 +206,7 @@ def trace(
     answer = _segments(row["answer"], views)
     gold = row["gold_chunk_ids"] if row["right_chunk_ids"] is None else row["right_chunk_ids"]
     return Trace(
-        row={**row, "tags": dict(row["tags"] or ())},  # a map comes as pairs or as a dictionary
+        row={**row, "tags": dict(row["tags"] or ())},  # DuckDB returns a map as pairs or as a dictionary
         slug=slug(row["trace_id"]),
         answer=tuple(answer),
         marked=frozenset(segment.claim.ordinal for segment in answer if segment.claim),
@@ -230,7 +231,7 @@ def trace(
 
 
 def _segments(answer: str, claims: Sequence[Claim]) -> list[Segment]:
-    """The answer cut at its claims. Where two overlap, which extractors avoid, the one that begins first is marked."""
+    """Cut the answer at its claims. If claims overlap, which extractors avoid, the first one is marked."""
     by = {c.ordinal: c for c in claims}
     met: set[int] = set()
     segments = []
@@ -243,7 +244,7 @@ def _segments(answer: str, claims: Sequence[Claim]) -> list[Segment]:
 
 def _claim(row: Row, pairs: Sequence[Row], passages: _Passages, answer: str) -> Claim:
     verdict = row["label"] if row["status"] == "judged" else row["status"]
-    # Results are made of the first sample.
+    # Results use only the first sample.
     counting = [pair for pair in pairs if pair["stage"] == row["stage"] and not pair["sample"]]
     decided_by, deciding = _deciding(row, counting)
     named = bool(decided_by and _named(decided_by))
@@ -268,8 +269,8 @@ def _evidence(found: Row, claim: Row, passages: _Passages, answer: str) -> Evide
     """A failure pattern with its marks in the answer.
 
     Args:
-        found: One item of the claim's `evidence`.
-        claim: Its row of `traces/claims.sql`.
+        found: An item of the claim's `evidence`.
+        claim: The claim's row of `traces/claims.sql`.
     """
     marks, marked = found["answer_spans"], []
     if marks:
@@ -299,20 +300,20 @@ def _chunks(evidence: Sequence[Row]) -> set[str]:
 
 
 def _named(pair: Row) -> list[Row]:
-    """The part of the evidence that the judge named, the deciding one first."""
+    """The passages that the judge named, the deciding one first."""
     return [pair["evidence"][n - 1] for n in pair["passages"]]
 
 
 def _deciding(row: Row, pairs: Sequence[Row]) -> tuple[Row | None, list[Row]]:
-    """The pair that decided a claim, and its evidence that did.
+    """Return the pair that decided a claim, and its deciding evidence.
 
-    Of the pairs whose deciding evidence is exactly the deciding chunks, one with the claim's label, and the surest of
-    those. Without such a pair (verdicts were lost) the chunks stand by themselves, without a window.
+    Candidates are pairs whose deciding evidence is exactly the deciding chunks. A pair with the claim's label comes
+    before others, then the most confident pair. Without a candidate (verdicts were lost), whole chunks are returned.
     """
     side = "p_contradicted" if row["label"] == "contradicted" else "p_supported"
     ids = row["deciding_chunk_ids"] or ([row["deciding_chunk_id"]] if row["deciding_chunk_id"] else [])
     shown = [pair for pair in pairs if pair["pair_kind"] == "found_true"]
-    if shown and row["label"]:  # claims decide, and no chunks
+    if shown and row["label"]:  # the deciding evidence is claims, not chunks
         pair = max(shown, key=lambda one: (one["label"] == row["label"], _p(one, side)))
         return pair, _named(pair) or list(pair["evidence"])
     if not ids:
@@ -334,7 +335,7 @@ def _p(pair: Row, side: str) -> float:
 
 
 def _windows(n: int, length: int, claims: Sequence[Claim]) -> list[Span]:
-    """Deciding windows in chunk `n`; a window that is the whole chunk marks nothing."""
+    """Deciding windows in chunk `n`, without windows that cover the whole chunk."""
     return [
         (p.start, p.end, claim.ordinal)
         for claim in claims

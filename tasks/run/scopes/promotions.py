@@ -1,7 +1,7 @@
-"""Promotions: which judge counts for a recipe and an application, from which night on, decided when and why.
+"""Promotions: which judge counts for a recipe and an application, since which night, and why.
 
-A log in the lake, of which nothing is ever changed. Nights before a promotion keep the judge that counted for them.
-Left out: what a run makes of it (`variants.py`).
+The log in the lake is append-only. Nights before a promotion keep the judge that counted for them. Left out: how a run
+applies promotions (`variants.py`).
 """
 
 import os
@@ -32,19 +32,19 @@ class Promotion:
     path: str | None
     since: date | None
     reason: str
-    pass_rate: float | None = None  # older decisions don't have it
+    pass_rate: float | None = None  # older rows lack this column
 
 
 def log(lake: Lake) -> tuple[Promotion, ...]:
-    """Every decision, the oldest first."""
+    """All promotions and retirements, oldest first."""
     rows = lake.frame(PROMOTIONS).sort("promoted_at", maintain_order=True)
     return tuple(Promotion(**row) for row in rows.iter_rows(named=True))
 
 
 def add(lake: Lake, promotion: Promotion) -> None:
-    """Write a decision down, unless the latest one on the same judge or recipe says the same; needs the lake's lock.
+    """Append a decision, unless it repeats the latest one on the same judge or recipe. Requires the lake's lock.
 
-    So a command that was killed can be run again.
+    So a killed command can be run again without a duplicate row.
     """
     about = (promotion.recipe_name, promotion.app)
     before = [p for p in log(lake) if p.judge_version == promotion.judge_version or (p.recipe_name, p.app) == about]
@@ -55,7 +55,7 @@ def add(lake: Lake, promotion: Promotion) -> None:
 
 
 def counting(log: Iterable[Promotion], recipe: str, night: date) -> dict[str | None, Promotion]:
-    """The promotions that count for a recipe on a night, by application; None for all that have none of their own."""
+    """Promotions in effect for a recipe on a night, by application. Key None applies to all other applications."""
     found: dict[str | None, Promotion] = {}
     mine = [p for p in log if p.action == PROMOTE and p.recipe_name == recipe and p.since and p.since <= night]
     for promotion in sorted(mine, key=lambda p: (p.since, p.promoted_at)):
@@ -64,13 +64,13 @@ def counting(log: Iterable[Promotion], recipe: str, night: date) -> dict[str | N
 
 
 def changes(log: Iterable[Promotion], recipe: str, first: date, last: date) -> list[date]:
-    """The nights of a range from which on another promotion may count, the first night before them."""
+    """The first night of a range, and later nights in it on which a promotion takes effect."""
     since = {p.since for p in log if p.action == PROMOTE and p.recipe_name == recipe and p.since}
     return [first, *sorted(d for d in since if first < d <= last)]
 
 
 def retired(log: Iterable[Promotion]) -> dict[str, Promotion]:
-    """Judges that are no longer to be used, by version, with the decision; promoting one again takes it back."""
+    """Retirements in effect, by judge version. Promoting a judge again cancels its retirement."""
     found: dict[str, Promotion] = {}
     for decision in log:
         if decision.action == RETIRE:
@@ -86,16 +86,16 @@ def path_of(promotion: Promotion, config: Path) -> Path:
 
 
 def written_path(judge: Path, config: Path) -> str:
-    """A judge's file as it is written down: found again where config and judges are moved together."""
+    """The path of a judge's file to store: relative, so that config and judges can be moved together."""
     base = config.resolve().parent
     return str(written(judge, "judges", base) or os.path.relpath(judge.resolve(), base))
 
 
 def check(log: Sequence[Promotion], promotion: Promotion | None, version: str, where: object) -> None:
-    """Refuse a judge or grader that is not the one that was promoted, or that is retired.
+    """Refuse a judge or grader that is not the promoted version, or that was retired.
 
     Raises:
-        UsageError: It is not to be used.
+        UsageError: The judge or grader must not be used.
     """
     if promotion is not None and version != promotion.judge_version:
         raise UsageError(
@@ -111,5 +111,5 @@ def check(log: Sequence[Promotion], promotion: Promotion | None, version: str, w
 
 
 def now() -> datetime:
-    """The time of a decision."""
+    """The current time, in UTC."""
     return datetime.now(UTC)

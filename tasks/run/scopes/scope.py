@@ -1,9 +1,9 @@
-"""Which traces and days a context covers: all of them, or those of some applications, or a sample.
+"""Scopes: the traces that a context covers, by application and by sample.
 
-A backfill and a shadow judge cover less than the nightly, and each judge that is promoted for an application covers its
-own. A part of `pairs` stores the scopes that it was planned for as its `inputs` token; whatever is made of it covers
-the same traces. A wider scope later plans the part again, and pays only for what is new, since verdicts are kept by
-content.
+Backfills and shadow judges may cover fewer traces than the nightly. A judge that was promoted for an application covers
+only that application. A part of `pairs` stores its scopes as the `inputs` token, and everything computed from the part
+covers the same traces. If the scope grows, the part is planned again. Only new requests are judged, since verdicts are
+stored by content.
 """
 
 from collections.abc import Iterable, Sequence
@@ -22,13 +22,13 @@ _BITS = 64
 
 @dataclass(frozen=True, slots=True)
 class DateRange:
-    """Days, both ends included; None for no end."""
+    """Range of days, both ends included; None for no limit."""
 
     first: date | None = None
     last: date | None = None
 
     def __str__(self) -> str:
-        """Words that follow a name; empty for all days."""
+        """Text to append to a name; empty for all days."""
         return f" from {self.first} to {self.last}" if self.first or self.last else ""
 
     def __contains__(self, day: date) -> bool:
@@ -39,18 +39,18 @@ ALWAYS = DateRange()
 
 
 def oldest(config: Nightly, first: date) -> date:
-    """The first day that a run completes: the requested one, or one to catch up with before it."""
+    """The first day that a run completes, including days to catch up with."""
     return first - timedelta(days=config.limits.catch_up_days)
 
 
 @dataclass(frozen=True, slots=True, order=True)
 class Scope:
-    """Traces by application and by a draw that depends on their ids alone.
+    """Traces selected by application and by a hash of their ids.
 
     Attributes:
-        apps: Only these; empty for all.
-        without: None of these.
-        share: Share of them, in (0, 1]; a larger one holds all that a smaller one does.
+        apps: Applications to include; empty for all.
+        without: Applications to exclude.
+        share: Share of their traces, in (0, 1]. A larger share includes all traces of a smaller one.
     """
 
     apps: tuple[str, ...] = ()
@@ -58,17 +58,17 @@ class Scope:
     share: float = 1.0
 
     def takes(self, app: str) -> bool:
-        """Whether it includes traces of an application."""
+        """Whether the scope includes an application."""
         return (not self.apps or app in self.apps) and app not in self.without
 
     def covers(self, trace_id: str, app: str) -> bool:
-        """Whether a trace is in it."""
+        """Whether the scope includes a trace."""
         if not self.takes(app):
             return False
         return self.share >= 1 or int(keys.key("scope", trace_id, size=_BITS // 4), 16) < self.share * 2**_BITS
 
     def but(self, other: "Scope") -> "Scope | None":
-        """What is left without the applications of another scope, whatever its share; None where nothing is left."""
+        """This scope without the applications of another, whose share is ignored; None if no application is left."""
         if not other.apps:
             left = other.without if not self.apps else tuple(a for a in self.apps if a in other.without)
         elif self.apps:
@@ -83,10 +83,10 @@ ALL = Scope()
 
 
 def mask(scopes: Iterable[Scope], traces: pa.Table) -> pa.BooleanArray:
-    """Which of the traces any of the scopes covers.
+    """Return a mask of the traces that at least one scope covers.
 
     Args:
-        traces: With `trace_id` and `app`.
+        traces: Table with `trace_id` and `app`.
     """
     wanted = list(scopes)
     rows = pl.DataFrame(traces.select(["trace_id", "app"])).iter_rows()
@@ -94,11 +94,11 @@ def mask(scopes: Iterable[Scope], traces: pa.Table) -> pa.BooleanArray:
 
 
 def token(scopes: Iterable[Scope]) -> str:
-    """The scopes as text, in an order of their own; empty where one of them covers everything."""
+    """Encode scopes as text, independent of their order; empty if one scope covers everything."""
     found = sorted(set(scopes))
     return "" if ALL in found else msgspec.json.encode(found).decode()
 
 
 def parse(text: str) -> Sequence[Scope]:
-    """The scopes of a token."""
+    """Decode the scopes of a token."""
     return msgspec.json.decode(text, type=list[Scope]) if text else [ALL]

@@ -1,8 +1,8 @@
-"""Which recipes a run computes, by which judges, over which traces and days.
+"""The variants of a run: recipes with their judges, traces and days.
 
-A nightly computes each recipe of its config by the judges that count for it, which are those promoted, or else the
-config's own; and beside it a shadow judge's sample where the recipe has one. A backfill computes one recipe, by the
-judge that it is given.
+A nightly computes each recipe of its config with the promoted judges, or with the config's own judge if none was
+promoted. If the recipe names a shadow judge, the nightly also computes that judge's sample. A backfill computes one
+recipe with one judge.
 """
 
 from collections.abc import Sequence
@@ -22,11 +22,11 @@ class Variant:
     """A recipe as a run computes it.
 
     Attributes:
-        chosen: The recipe, with the judge that it is computed by.
-        scope: The traces that it is computed for.
-        days: The days that it is computed for.
-        promotion: What made this judge count; None where the config names it.
-        shadow: It runs beside the recipe that counts, to be compared with it: no report is made of it.
+        chosen: The recipe with its judge.
+        scope: Traces to compute.
+        days: Days to compute.
+        promotion: The promotion of this judge; None if the config names the judge.
+        shadow: Whether this is a shadow, computed only for comparison. It gets no report.
     """
 
     chosen: Chosen
@@ -38,10 +38,10 @@ class Variant:
 
 @dataclass(frozen=True, slots=True)
 class Unusable:
-    """A variant whose judge counted for nights to catch up with and can't be used any more.
+    """A variant with a judge that counted for nights to catch up with and can no longer be used.
 
     Attributes:
-        reason: Why it can't, for people.
+        reason: Error message that explains why.
     """
 
     variant: Variant
@@ -49,13 +49,13 @@ class Unusable:
 
 
 def nightly_variants(config: Nightly, path: Path, log: Sequence[Promotion], first: date, last: date) -> list[Variant]:
-    """The recipes of a config, in its order, and then their shadows.
+    """Return the variants of a nightly: the recipes in the order of the config, then their shadows.
 
     Args:
-        config: From `load_nightly`.
-        path: Its file.
+        config: The config, from `load_nightly`.
+        path: The config's file.
         log: All promotions.
-        first: First night of the run.
+        first: First night of the run, including nights to catch up with.
         last: Last night.
     """
     counted: list[Variant] = []
@@ -73,7 +73,7 @@ Promoted = dict[str | None, Promotion]
 
 
 def _periods(log: Sequence[Promotion], recipe: str, first: date, last: date) -> list[tuple[DateRange, Promoted]]:
-    """The nights of a run, cut where another judge begins to count."""
+    """Split the nights of a run where the promoted judges change."""
     starts = changes(log, recipe, first, last)
     found: list[tuple[DateRange, Promoted]] = []
     for start, after in pairwise([*starts, last + timedelta(days=1)]):
@@ -86,7 +86,7 @@ def _periods(log: Sequence[Promotion], recipe: str, first: date, last: date) -> 
 
 
 def _counting(chosen: Chosen, path: Path, promoted: Promoted) -> list[Variant]:
-    """A recipe by the judge that counts for most applications, and by those that count for some."""
+    """Variants of a recipe: one for the general judge, and one for each judge with applications of its own."""
     general = promoted.get(None)
     ours = general.judge_version if general else None
     own = {app: p for app, p in sorted(promoted.items(), key=str) if app is not None and p.judge_version != ours}
@@ -113,16 +113,16 @@ def backfill_variants(
     apps: Sequence[str],
     share: float,
 ) -> list[Variant]:
-    """The one recipe that a backfill computes.
+    """Return the single variant of a backfill.
 
     Args:
         log: All promotions.
-        judge: File of the judge that takes the place of the recipe's own, and of a cascade; None for the judge that
-            counts now for all applications, or for these.
-        recipe: Its name in the config, or the path of a recipe's file; may be left out where the config has one only.
+        judge: File of the judge that replaces the recipe's judge or cascade. None for the judge that counts today for
+            the given applications.
+        recipe: Name of a recipe in the config, or path of a recipe's file. Optional if the config has only one recipe.
 
     Raises:
-        UsageError: Several recipes or judges are possible and none is named.
+        UsageError: Several recipes or judges are possible and none was named.
         ConfigError: A config file is wrong.
     """
     chosen = recipe_named(config, path, recipe)
@@ -139,10 +139,10 @@ def backfill_variants(
 
 
 def recipe_named(config: Nightly, path: Path, recipe: str | None) -> Chosen:
-    """A recipe by its name in the config, or by the path of its file; the config's only one by default.
+    """Return a recipe by its name in the config or by the path of its file. By default, the config's only recipe.
 
     Raises:
-        UsageError: The config has several recipes and none is named, or it has none of that name.
+        UsageError: The config has several recipes and none was named, or has no recipe of that name.
         ConfigError: The recipe's file is wrong.
     """
     if recipe is not None and recipe.endswith((".yaml", ".yml")):
@@ -156,5 +156,5 @@ def recipe_named(config: Nightly, path: Path, recipe: str | None) -> Chosen:
 
 
 def with_judge(chosen: Chosen, judge: Path) -> Chosen:
-    """The recipe with another judge, which takes the place of a cascade too."""
+    """Return the recipe with another judge in place of its judge or cascade."""
     return replace(chosen, recipe=chosen.recipe.model_copy(update={"judge": judge, "cascade": ()}))

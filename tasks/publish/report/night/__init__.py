@@ -1,1 +1,1 @@
-"""The page of a night: numbers, what to know first, trust in its judge, and where traces stop."""
+"""The night page: its numbers, opening lines, trust in the judge, and the waterfall."""

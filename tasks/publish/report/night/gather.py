@@ -1,4 +1,4 @@
-"""What the night page shows, gathered from the nightly tables: numbers, trends, counts, and the worst traces."""
+"""Gather the data of the night page from the nightly tables: numbers, trends, counts, and the worst traces."""
 
 import json
 from collections import Counter, defaultdict
@@ -20,18 +20,18 @@ from tasks.publish.report.traces import load
 from tasks.publish.report.views import Claim, Row, Trace
 
 LABELS = ("supported", "partially_supported", "unsupported", "contradicted", "abstained", "unjudged", "na")
-COLUMNS = {"partially_supported": "partial"}  # of `nightly_groundedness`, where they are named otherwise
+COLUMNS = {"partially_supported": "partial"}  # names in `nightly_groundedness`, if different
 DIAGNOSES = ("healthy", "declined", "prompt", "generator", "retrieval", "none")
 OUTCOMES = ("hit", "cited_another", "cited_nothing", "retrieved_not_cited", "not_retrieved")
-CONFUSED_EACH = 5  # pairs of sources of each app and generator
+CONFUSED_EACH = 5  # pairs of sources per app and generator
 WORST = 8  # rows in each list of worst traces
-MISUSES_EACH = 3  # representative misuses of each app and generator
-REFUSED = 50  # rows that are listed one by one
+MISUSES_EACH = 3  # representative misuses per app and generator
+REFUSED = 50  # refused rows to list
 
 
 @dataclass(frozen=True, slots=True)
 class Metric:
-    """A nightly number: its name in `metrics.sql`, its title, its largest value and the digits it is shown with."""
+    """A nightly number: name in `metrics.sql`, title, largest value, and decimals to show."""
 
     name: str
     title: str
@@ -44,7 +44,7 @@ _RELEVANCE = (
     Metric("answer_relevance", "Answer relevance", 1, 2),
     Metric("answerability", "Answerability", 1, 2),
 )
-METRICS = {  # by a recipe's method; its main number first
+METRICS = {  # by method of the recipe, main number first
     "claims": (
         Metric("groundedness", "Groundedness", 100, 1),
         Metric("faithfulness", "Faithfulness", 1, 2),
@@ -59,17 +59,17 @@ NO_TREND = ("faithfulness",)  # its chart would repeat groundedness
 
 @dataclass(frozen=True, slots=True)
 class Misuse:
-    """A misused claim that stands for others, and the trace that it is from."""
+    """A representative misused claim and its trace."""
 
     trace: Trace
     claim: Claim
 
 
 def recipe_row(reader: Reader, recipe: str) -> Row:
-    """The recipe with its judge, and its definition as a dictionary.
+    """Return the recipe with its judge, and with the definition as a dictionary.
 
     Raises:
-        LeadlineError: No such recipe.
+        LeadlineError: There is no such recipe.
     """
     rows = select(reader, "night/recipe", recipe=recipe)
     if not rows:
@@ -78,22 +78,22 @@ def recipe_row(reader: Reader, recipe: str) -> Row:
 
 
 def method_of(recipe: Row) -> str:
-    """The recipe's method; recipes from before there were several have none in their definition."""
+    """The recipe's method. Definitions of old recipes lack the key; their method is `claims`."""
     return str(recipe["definition"].get("method", "claims"))
 
 
 def thresholds(recipe: Row, check: str) -> Mapping[str, float]:
-    """From where on each question of the triad or stage of the waterfall is passed; empty for older recipes."""
+    """Thresholds of the triad's questions or the waterfall's stages; empty for old recipes."""
     found = recipe["definition"].get(check)
     return found if isinstance(found, dict) else {}
 
 
 def gather(reader: Reader, recipe: Row, night: date, listing: Sequence[Row]) -> dict[str, Any]:
-    """Everything that the night page's template needs.
+    """Gather all values for the template of the night page.
 
     Args:
         recipe: See `recipe_row`.
-        listing: Traces that get a page.
+        listing: Traces that have a page.
     """
     scope: dict[str, object] = {"recipe": recipe["recipe"], "night": night}
 
@@ -107,7 +107,7 @@ def gather(reader: Reader, recipe: Row, night: date, listing: Sequence[Row]) -> 
     groups = _groups(tonight, claims, corrected)
     run = next(iter(select(reader, "night/run", **scope)), None)
     method = method_of(recipe)
-    own = f"{recipe['recipe_name']}: "  # before the names of stages, where the run had several recipes
+    own = f"{recipe['recipe_name']}: "  # prefix of stage names if the run had several recipes
     score = SCORES[method]
     return {
         "method": method,
@@ -152,7 +152,7 @@ def gather(reader: Reader, recipe: Row, night: date, listing: Sequence[Row]) -> 
 
 
 def refused(reader: Reader, night: date) -> dict[str, Sequence[Row]]:
-    """Rows of the night that were refused: how many for which reason, and where the first of them stand."""
+    """Refused rows of the night: counts by reason, and the locations of the first rows."""
     return {
         "quarantine": select(reader, "night/quarantine", night=night),
         "refused": select(reader, "night/refused", night=night, limit=REFUSED),
@@ -160,7 +160,7 @@ def refused(reader: Reader, night: date) -> dict[str, Sequence[Row]]:
 
 
 def summary(recipe: Row, night: date, page: Mapping[str, Any]) -> dict[str, Any]:
-    """The entry of a night in the list of nights; kept as JSON beside its page."""
+    """Summarize a night for the list of nights; stored as JSON beside the night's page."""
     main = METRICS[page["method"]][0]
     return {
         "date": night.isoformat(),
@@ -197,7 +197,7 @@ def _groups(tonight: Sequence[Row], claims: Sequence[Row], corrected: Sequence[R
 
 
 def _trends(metrics: Sequence[Row], known: Sequence[Metric]) -> list[dict[str, Any]]:
-    """One entry per app: a chart per number, a line per generator and recipe, the days of another judge marked."""
+    """Trends per app: a chart per number, with a line per generator and recipe. Changes of the judge are marked."""
     trends = []
     for app, rows in groupby(metrics, key=lambda m: m["app"]):
         points = list(rows)
@@ -221,7 +221,7 @@ def _trends(metrics: Sequence[Row], known: Sequence[Metric]) -> list[dict[str, A
 
 
 def _names(points: Sequence[Row], lines: Sequence[tuple[str, str]]) -> list[str]:
-    """Unique names of the lines: the generator, and the judge or else the recipe where there are several."""
+    """Unique names of the lines: the generator, plus the judge or recipe if the generator has several lines."""
     judges = {p["recipe"]: p["judge_version"] for p in points}
     if len(judges) == 1:
         return [generator for generator, _ in lines]
@@ -231,14 +231,14 @@ def _names(points: Sequence[Row], lines: Sequence[tuple[str, str]]) -> list[str]
 
 
 def _called(points: Sequence[Row]) -> dict[str, str]:
-    """Judges by version: their names, with the version where several have one name or the name is not known."""
+    """Display names of judges by version. The version is added if a name is ambiguous or unknown."""
     names = {p["judge_version"]: p["judge_name"] for p in points}
     several = {name for name, n in Counter(names.values()).items() if n > 1}
     return {v: v if name is None else f"{name} {v}" if name in several else name for v, name in names.items()}
 
 
 def _changes(points: Sequence[Row]) -> list[tuple[date, str]]:
-    """The first night of each judge that counted in the place of another one, with what people call it."""
+    """The nights on which another judge began to count, with its display name."""
     counted = dict(sorted({p["date"]: p["judge_version"] for p in points if p["counts"]}.items()))
     called = _called(points)
     return [(night, called[judge]) for (_, before), (night, judge) in pairwise(counted.items()) if judge != before]
@@ -259,9 +259,9 @@ def _trend(
 
 
 def _slices(rows: Sequence[Row]) -> list[dict[str, Any]]:
-    """One entry per slice and app with its rows: the most frequent value first, and the rarer ones together last.
+    """Rows by slice and app, most frequent value first; the row of all rarer values comes last.
 
-    Each row has the filter of the explorer that finds its traces; none finds the rarer ones.
+    Each row has the explorer filter for its traces, except the row of rarer values.
     """
     found = []
     ordered = sorted(rows, key=lambda r: (r["slice"].startswith("tags."), r["slice"], r["app"]))
@@ -282,7 +282,7 @@ def _slices(rows: Sequence[Row]) -> list[dict[str, Any]]:
 
 
 def _mean(row: Row, name: str) -> Row:
-    """A row of a nightly table with the mean of a number, and its interval, as the other tables have them."""
+    """Copy `<name>_mean`, `<name>_low` and `<name>_high` of a row to `mean`, `low` and `high`."""
     return {**row, **{column: row[f"{name}_{column}"] for column in ("mean", "low", "high")}}
 
 
@@ -296,7 +296,7 @@ def _triad(rows: Sequence[Row]) -> list[dict[str, Any]]:
 
 
 def _claims(row: Row) -> dict[str, Any]:
-    """Counts of claims by label, and a bar of them."""
+    """Add counts of claims by label, and a bar chart of them."""
     labels = {label: row[f"claims_{COLUMNS.get(label, label)}"] for label in LABELS[:-1]}
     labels["na"] = row["claims_total"] - row["claims_judged"] - labels["abstained"] - labels["unjudged"]
     subject = f"Labels of the claims of {row['app']}, {row['generator']}"

@@ -1,7 +1,6 @@
-"""What to know first of a night: what changed, what to read, what to label, what was refused, what is not watched.
+"""The opening lines of a night: what changed, what to read and label, what was refused, and what alerts don't watch.
 
-The same lines stand on the night's page, in the terminal, in messages and in JSON. They hold ids, names and counts,
-never texts.
+The night page, the terminal, messages and JSON show the same lines. They contain ids, names and counts, never texts.
 """
 
 from collections import defaultdict
@@ -12,17 +11,17 @@ from tasks.core.config import Alerts
 from tasks.publish.report.night.trust import Trust
 from tasks.publish.report.text import NOT_APPLICABLE, number, plural
 
-SHOWN = 4  # things of one kind that a line names
+SHOWN = 4  # items that a line names
 READ = 5  # traces to read
-NAMED = 3  # of these by alerts
+NAMED = 3  # of these, traces named by alerts
 
 
 class Line(TypedDict):
-    """One line.
+    """One opening line.
 
     Attributes:
-        traces: Traces to read, with the reason of each.
-        command: What to run next.
+        traces: Traces to read, each with the reason.
+        command: The command to run next.
     """
 
     about: Literal["changed", "read", "label", "refused", "not watched"]
@@ -34,11 +33,11 @@ class Line(TypedDict):
 def opening(
     page: Mapping[str, Any], trusted: Iterable[Trust], changed: Sequence[str], watch: Alerts, refused: str | None = None
 ) -> list[Line]:
-    """The lines of a night; those with nothing to report are left out, except for what changed.
+    """Return the opening lines of a night. Lines with nothing to report are left out, except for the line on changes.
 
     Args:
-        page: What `night.gather` and `site.refused` give.
-        changed: What is measured or answered otherwise than on the night before (`index.changes`).
+        page: The results of `gather.gather` and `gather.refused`.
+        changed: Changes since the night before (`index.changes`).
         refused: The command that lists the refused rows.
     """
     alerts = [change(a) for a in page["alerts"]]
@@ -56,18 +55,18 @@ def opening(
 
 
 def in_words(line: Line) -> str:
-    """A line without its command."""
+    """Format a line without its command."""
     return "; ".join(filter(None, (line["text"], *(f"{trace_id} ({why})" for trace_id, why in line["traces"]))))
 
 
 def change(alert: Mapping[str, Any]) -> str:
-    """An alert, or its end, with the layer that is its likely cause."""
+    """Describe an alert or its end, with the layer that likely caused it."""
     layer = f", likely layer {alert['layer']}" if alert["layer"] else ""
     return f"{title(alert)}{layer}" if alert["fired"] else f"back to normal: {title(alert)}"
 
 
 def title(alert: Mapping[str, Any]) -> str:
-    """A change of a number in one line."""
+    """Describe a change of a number in one line."""
     went = "fell" if alert["direction"] == "down" else "rose"
     digits = digits_of(alert)
     by, before, now = (f"{abs(alert[c]):.{digits}f}" for c in ("change", "baseline_mean", "mean"))
@@ -76,7 +75,7 @@ def title(alert: Mapping[str, Any]) -> str:
 
 
 def digits_of(alert: Mapping[str, Any]) -> int:
-    """Digits that the numbers of an alert are shown with."""
+    """Decimals for the numbers of an alert."""
     return 1 if alert["number"] == "groundedness" else 3
 
 
@@ -90,13 +89,13 @@ def _line(
 
 
 def _first(parts: Sequence[str], between: str = "; ") -> str:
-    """The first parts, and how many more there are."""
+    """List the first parts and the number of further ones."""
     more = [f"{len(parts) - SHOWN} more"] if len(parts) > SHOWN else []
     return between.join([*parts[:SHOWN], *more])
 
 
 def _to_read(page: Mapping[str, Any]) -> list[tuple[str, str]]:
-    """Traces that alerts name, then those with the most evidence of an error."""
+    """Traces named by alerts, then traces with the most evidence of an error."""
     named = {t: "named by a change" for a in page["alerts"] if a["fired"] for t in a["worst_trace_ids"] or ()}
     found = dict(list(named.items())[:NAMED])
     main = page["metrics"][0]
@@ -128,7 +127,7 @@ def _not_watched(page: Mapping[str, Any], watch: Alerts) -> str:
     nights: defaultdict[tuple[str, str], int] = defaultdict(int)
     for row in page["history"]:
         nights[row["app"], row["generator"]] += row["n_scored"] >= watch.least_traces
-    wanted = watch.least_nights + 1  # tonight, and those that it is compared with
+    wanted = watch.least_nights + 1  # tonight and the nights before it
     why: defaultdict[str, list[str]] = defaultdict(list)
     for group in page["groups"]:
         at = group["app"], group["generator"]

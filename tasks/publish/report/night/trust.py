@@ -1,6 +1,6 @@
-"""How far to trust a judge on an application's own traces, in sentences: the same in the report and in the terminal.
+"""Sentences on how far to trust a judge on an application's own traces, for the report and the terminal.
 
-docs/methods.md#how-far-to-trust-a-judge. The numbers are rows of `sql/report/trust.sql`.
+Method: docs/methods.md#how-far-to-trust-a-judge. The numbers are rows of `sql/report/trust.sql`.
 """
 
 import math
@@ -11,26 +11,26 @@ from typing import Any, Literal
 
 from tasks.publish.report.text import count, number, percent, plural
 
-WIDE = 0.2  # an interval of the balanced accuracy from end to end: ± 10 points
+WIDE = 0.2  # an interval of the balanced accuracy this wide (± 10 points) needs more labels
 POOR = 0.6
-ANSWERS = 30  # to label, for a first look
-AIM = 0.05  # half of the interval that is narrow enough
+ANSWERS = 30  # answers to label for a first estimate
+AIM = 0.05  # half width of a sufficiently narrow interval
 State = Literal["unchecked", "few", "checked"]
 
 
 @dataclass(frozen=True, slots=True)
 class Trust:
-    """What an app's page shows of its judge.
+    """What the report shows about the judge of an app.
 
     Attributes:
-        accuracy: Its balanced accuracy, with the interval; "n/a" without any.
-        agreement: How far it agrees with people, in a sentence.
-        needed: Answers to label until its balanced accuracy is known to ± 5 points, estimated from the labels so far.
-        command: What to run for more labels; None where there are enough.
-        poor: Its balanced accuracy is below 0.6, near guessing.
-        rest: Further sentences: its doubt, its languages, its noise.
-        patterns: How often people disagree where it supports a claim, with and without a failure pattern; empty if they
-            labeled none with a pattern.
+        accuracy: The judge's balanced accuracy with its interval; "n/a" if unknown.
+        agreement: A sentence on the judge's agreement with people.
+        needed: Answers to label until the balanced accuracy is known to ± 5 points, estimated from the labels so far.
+        command: The command to get more labels; None if there are enough.
+        poor: Whether the balanced accuracy is below 0.6, near guessing.
+        rest: Further sentences on abstentions, languages and noise.
+        patterns: How often people disagree when the judge supports a claim, with and without a failure pattern. Empty
+            if people labeled no claim with a pattern.
     """
 
     app: str
@@ -45,10 +45,10 @@ class Trust:
 
 
 def trust(row: Mapping[str, Any], option: str = "") -> Trust:
-    """The sentences of one row.
+    """Return the sentences for one row.
 
     Args:
-        option: The option that names the config, with a space before it.
+        option: The command line option that names the config, with a leading space.
     """
     command = f"leadline review export{option} --app {shlex.quote(row['app'])} --need random --count {ANSWERS}"
     state = _state(row)
@@ -77,7 +77,7 @@ def _state(row: Mapping[str, Any]) -> State:
 
 
 def _needed(row: Mapping[str, Any]) -> int:
-    """Intervals get narrower with the square root of the number of answers."""
+    """Estimate the answers to label: the width of an interval shrinks with the square root of their number."""
     if row["accuracy_low"] is None:
         return ANSWERS
     half = float(row["accuracy_high"] - row["accuracy_low"]) / 2

@@ -1,8 +1,8 @@
-"""What the pages show of the waterfall: where the traces of a night stop, and where one trace does.
+"""The waterfall on pages: at which stages the traces of a night stop, and the stages of a single trace.
 
 Method: docs/methods.md#the-waterfall-what-is-safe-to-send.
 
-Where a trace stops stands in the tables; nothing is compared with a threshold here.
+The stage at which a trace stops comes from the tables; no threshold is applied here.
 """
 
 from collections.abc import Mapping, Sequence
@@ -16,7 +16,7 @@ from tasks.publish.report.reader import by_generator
 from tasks.publish.report.views import Row
 
 Outcome = Literal["passed", "stopped", "missing", "not reached"]
-SIGNALS = {  # by stage: what its number is of, and the column of `trace_scores` that holds it
+SIGNALS = {  # by stage: what its number measures, and the column of `trace_scores`
     "retrieval": ("best chunk", "context_relevance"),
     "answerability": ("", "answerability"),
     "faithfulness": ("weakest claim", "weakest_support"),
@@ -28,14 +28,14 @@ DEFAULTS = Waterfall().model_dump(include=set(SIGNALS))
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """One stage as one trace met it.
+    """The result of one stage for one trace.
 
     Attributes:
-        of: What the number is of, where the stage's name leaves it open.
-        value: The trace's signal; None where it is missing.
-        threshold: From where on the stage is passed; None where the recipe's definition has none.
-        outcome: `missing` stops the trace too.
-        digits: Decimals to show value and threshold with.
+        of: What the number measures, if the stage's name does not say it.
+        value: The trace's signal; None if it is missing.
+        threshold: Smallest value that passes the stage; None if the recipe's definition has none.
+        outcome: Result of the stage. `missing` also stops the trace.
+        digits: Decimals to show for value and threshold.
     """
 
     stage: str
@@ -47,7 +47,7 @@ class Step:
 
 
 def calibrated(known: Mapping[str, float]) -> bool:
-    """Whether any threshold of a recipe differs from the defaults, which nothing was measured for.
+    """Whether any threshold of a recipe differs from the defaults, which are not based on measurements.
 
     Args:
         known: See `night.thresholds`.
@@ -56,15 +56,15 @@ def calibrated(known: Mapping[str, float]) -> bool:
 
 
 def digits(threshold: float | None) -> int:
-    """Decimals of a threshold, two to four: calibrated ones have four, and values beside them are as near."""
+    """Decimals of a threshold, from two to four. Calibrated thresholds have four."""
     return 2 if threshold is None else max(2, len(f"{threshold:.4f}".rstrip("0").partition(".")[2]))
 
 
 def night(rows: Sequence[Row]) -> list[dict[str, Any]]:
-    """One entry per app and generator: its stages, a bar of them, and how people labeled the stopped answers.
+    """Stages by app and generator, with a bar chart, and people's labels of the answers that stop at each stage.
 
     Args:
-        rows: Of `nightly_waterfall`.
+        rows: Rows of `nightly_waterfall`.
     """
     groups = by_generator(rows, "stage")
     for group in groups:
@@ -79,10 +79,10 @@ def night(rows: Sequence[Row]) -> list[dict[str, Any]]:
 
 
 def steps(row: Row, known: Mapping[str, float]) -> tuple[Step, ...]:
-    """The stages as one trace met them; none where its scores are from before there was a waterfall.
+    """Return the stages of one trace; empty if its scores predate the waterfall.
 
     Args:
-        row: Its row of `traces/scores.sql`.
+        row: The trace's row of `traces/scores.sql`.
         known: See `night.thresholds`.
     """
     if row["waterfall"] is None:
