@@ -163,7 +163,7 @@ def main() -> None:
     parser.add_argument("--json", action="store_true", help="print JSON instead of tables")
     args = parser.parse_args()
     if args.claims is not None and args.claims < 1:
-        parser.error(f"--claims {args.claims} is no number of claims. Give 1 or more.")
+        parser.error(f"--claims {args.claims} is not a valid number of claims. Give 1 or more.")
     low, high = args.band
     if not 0 <= low < high <= 1:
         parser.error(f"--band {low:g} {high:g} is no range of p_supported. Give 0 <= LOW < HIGH <= 1.")

@@ -112,7 +112,7 @@ def command(
     Example: leadline ask "Does the answer promise a refund?" --from 2026-11-01 --to 2026-11-03
     """
     if not 0 < sample <= 1:
-        raise UsageError(f"--sample {sample:g} is no share. Give more than 0 and at most 1.")
+        raise UsageError(f"--sample {sample:g} is not a valid share. Give more than 0 and at most 1.")
     if not question.strip():
         raise UsageError("the question is empty. Write what is to be answered about each trace.")
     contexts = build_contexts(config, *days_or_yesterday(one, start, end), progress=bar_or_lines())

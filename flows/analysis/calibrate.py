@@ -27,7 +27,7 @@ def _read(ctx: Context, path: Path) -> pa.Table:
         found, limit = read(ctx, queries, path), ctx.config.gates.max_quarantined_share
     if found.refused.num_rows:
         found.check(path, limit, f"The first is line {found.refused['line'][0]}. Fix the file or raise the limit.")
-        note(f"{path}: {found.refused.num_rows} of {found.lines} lines are no labels.")
+        note(f"{path}: {found.refused.num_rows} of {found.lines} lines are not valid labels.")
     return found.reviews
 
 

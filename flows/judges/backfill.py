@@ -82,7 +82,7 @@ def load(
         ConfigError: A config file is wrong.
     """
     if not 0 < sample <= 1:
-        raise UsageError(f"--sample {sample:g} is no share. Give more than 0 and at most 1.")
+        raise UsageError(f"--sample {sample:g} is not a valid share. Give more than 0 and at most 1.")
 
     def select(found: Nightly, path: Path, known: Sequence[Promotion]) -> Sequence[Variant]:
         file = judge and given_file(judge, "judges", config)

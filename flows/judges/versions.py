@@ -81,7 +81,7 @@ def find(config: Path, judge: str) -> Known:
         if file:
             return _of_file(file)
     names = ", ".join(sorted({k.name for k in known})) or "none yet"
-    raise UsageError(f"{judge!r} is no judge that has judged ({names}). Give a name, a version, or a judge's file.")
+    raise UsageError(f"{judge!r} is not a judge of this lake ({names}). Give a name, a version, or a judge's file.")
 
 
 def _of_file(path: Path) -> Known:

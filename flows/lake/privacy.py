@@ -151,7 +151,7 @@ def show_preview(found: Preview, trace_ids: Sequence[str] = ()) -> None:
     rows = [(name, f"{n:,}", "" if days is None else _range(days)) for name, (n, days) in found.tables.items()]
     Console().print(table("Texts to remove", ("table", "rows", "days"), rows, numbers={"rows"}))
     for trace in trace_ids:
-        here = "is here" if trace in found.known else "no such trace is here; it would be refused when it comes"
+        here = "is here" if trace in found.known else "not in this lake; it would be refused if it arrived"
         print_lines(f"{trace}: {here}.")
     _show_earlier(found.earlier)
     if found.nights:
@@ -187,7 +187,7 @@ def show(outcome: Outcome) -> None:
             "judge that counted is gone."
         )
     for trace in outcome.unknown:
-        print_lines(f"{trace}: no such trace is here. It will be refused when it comes.")
+        print_lines(f"{trace}: not in this lake. It will be refused if it arrives.")
     print_lines(
         "Not touched: source files, files made with --output, and copies of the warehouse that are open. A backup has "
         "the texts until the next `leadline backup`."

@@ -69,7 +69,8 @@ def _xlsx(rows: pa.Table) -> bytes:
         remedy = "Install it with `pip install 'leadline[excel]'`, or use --format csv"
         raise UsageError(f"--format xlsx: the package xlsxwriter is not installed. {remedy}.") from None
     if rows.num_rows >= SHEET_ROWS:
-        raise UsageError(f"--format xlsx: a sheet holds {SHEET_ROWS - 1:,} rows, these are {rows.num_rows:,}. Use csv.")
+        most = f"a sheet can hold {SHEET_ROWS - 1:,} rows"
+        raise UsageError(f"--format xlsx: {most}, and the result has {rows.num_rows:,}. Use csv.")
     seen: Counter[str] = Counter()
     names = []
     for name in rows.column_names:  # column names of a sheet's table must be unique, ignoring case
@@ -79,7 +80,8 @@ def _xlsx(rows: pa.Table) -> bytes:
     zoned = [name for name, kind in flat.schema.items() if isinstance(kind, pl.Datetime) and kind.time_zone]
     texts = flat.select(pl.col(pl.String).str.len_chars().max())
     if long := [column.name for column in texts if column.drop_nulls().gt(CELL).any()]:
-        raise UsageError(f"--format xlsx: a cell holds {CELL:,} characters, and {long[0]} has a longer text. Use csv.")
+        most = f"a cell can hold {CELL:,} characters"
+        raise UsageError(f"--format xlsx: {most}, and {long[0]} has a longer text. Use csv.")
     data = io.BytesIO()
     safe = {"strings_to_formulas": False, "strings_to_urls": False, "nan_inf_to_errors": True}
     with xlsxwriter.Workbook(data, {"in_memory": True, **safe}) as book:

@@ -79,7 +79,7 @@ class PrefectSlots:
             limit = concurrency(self.names[name], lease_duration=LEASE_S, raise_on_lease_renewal_failure=False)
             held.enter_context(limit)
         except Exception as error:
-            logger().warning("Going on without the limit %s (%s).", self.names[name], type(error).__name__)
+            logger().warning("Continuing without the limit %s (%s).", self.names[name], type(error).__name__)
         return held
 
     def holders(self, name: str) -> float:

@@ -139,7 +139,7 @@ class _Server:
                 f"no answer within {within} seconds; PREFECT_SERVER_EPHEMERAL_STARTUP_TIMEOUT_SECONDS gives it more"
             )
         except (OSError, http.client.HTTPException):
-            problem = f"its process ended with code {self._process.wait()}; what it printed stands above"
+            problem = f"its process ended with code {self._process.wait()}; its output is above"
         if problem:
             raise LeadlineError(
                 f"Prefect's temporary server did not start: {problem}. Run the command again, start a server and name"

@@ -100,13 +100,13 @@ def _load(path: Path, config: Path = CONFIG) -> Source:
 def _share(given: str) -> tuple[str, float]:
     name, _, value = given.partition("=")
     if name not in FIELDS:
-        raise UsageError(f"--least {given}: {name!r} is no field. {did_you_mean(name, list(FIELDS), 'fields')}")
+        raise UsageError(f"--least {given}: {name!r} is not a field. {did_you_mean(name, list(FIELDS), 'fields')}")
     try:
         share = float(value)
     except ValueError:
         share = -1
     if not 0 <= share <= 1:
-        raise UsageError(f"--least {given}: {value!r} is no share. Write a number from 0 to 1, such as {name}=0.9.")
+        raise UsageError(f"--least {given}: {value!r} is not a valid share. Write a number from 0 to 1: {name}=0.9.")
     return name, share
 
 

@@ -96,7 +96,8 @@ def after_night(contexts: Sequence[Context], runner: Runner) -> StageResult:
         for result in run(contexts, found, _days(oldest(main.config, main.first), main.last), runner):
             total += result
     except LeadlineError as error:
-        return replace(total, notes=(*total.notes, f"Scores were not all written back: {error} The next run goes on."))
+        note = f"Scores were not all written back: {error} The next run continues."
+        return replace(total, notes=(*total.notes, note))
     return total
 
 

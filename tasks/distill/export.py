@@ -73,13 +73,13 @@ class Shares:
             UsageError: A number is out of range.
         """
         if not 0 <= self.valid < 1:
-            raise UsageError(f"--valid-share {self.valid:g} is no share to hold out. Give 0 or more, and less than 1.")
+            raise UsageError(f"--valid-share {self.valid:g} is not a valid share. Give 0 or more, and less than 1.")
         if self.balance is not None and self.balance < 1:
             raise UsageError(
                 f"--balance {self.balance:g} is below 1. Give 1 for equal numbers, more, or 0 to leave all."
             )
         if self.most is not None and self.most < 1:
-            raise UsageError(f"--max {self.most} is no number of examples. Give 1 or more.")
+            raise UsageError(f"--max {self.most} is not a valid number of examples. Give 1 or more.")
 
 
 def export(
@@ -103,7 +103,7 @@ def export(
     chosen = choose(examples.candidates(), shares.valid, shares.balance, shares.most)
     counts = _counts(examples, chosen)
     if not chosen.examples["train"]:
-        raise DataError(f"nothing is left to learn from: {_reasons(counts)}. Ask for more days, or leave out less.")
+        raise DataError(f"no examples are left: {_reasons(counts)}. Ask for more days, or leave out less.")
     try:
         out.parent.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryDirectory(dir=out.parent, prefix=f".{out.name}.") as made:  # readable only by this user
@@ -128,7 +128,7 @@ def check(out: Path) -> None:
         return
     held = {path.name for path in out.iterdir()} if out.is_dir() else {out.name}
     if held and (CARD not in held or held - WRITTEN):
-        raise UsageError(f"{out} holds something else than a training set. Give a new folder.")
+        raise UsageError(f"{out} is not a training set. Give a new folder.")
 
 
 def settings_of(dumped: Mapping[str, Any]) -> tuple[dict[str, Any], dict[Path, str]]:

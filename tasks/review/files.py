@@ -40,7 +40,8 @@ def content(path: Path) -> bytes:
             return bytes(stream.read())
     except OSError as error:
         problem = "there is no such file" if isinstance(error, FileNotFoundError) else f"can't be read ({error})"
-        raise SourceError(f"{path}: {problem}. Give a file of people's labels, as docs/reviews.md has it.") from error
+        remedy = "Give a file of people's labels, as described in docs/reviews.md"
+        raise SourceError(f"{path}: {problem}. {remedy}.") from error
 
 
 def entries(data: bytes, path: Path) -> Iterator[Entry]:

@@ -16,7 +16,7 @@ from tasks.review.files import GUARD, IDS, guard
 from tasks.review.lines import CONTEXT
 
 CELL = 32_767  # largest number of characters per cell in a spreadsheet
-CUT = " … (cut: no cell holds more)"
+CUT = " … (truncated: a cell can hold no more)"
 FILLED_IN = ("label", "misused", "comment", "reviewer", "reviewed_at")
 SHOWN = ("claim", "question", "answer", "cited_chunks", "other_chunks", "date", "app", "generator", "span")
 

@@ -212,7 +212,7 @@ def _of_id(line: Line, claim: Row) -> Span | Refusal:
 def _of_span(line: Line, span: tuple[int, int], characters: int) -> Span | Refusal:
     if span[0] < span[1] <= characters:
         return span
-    detail = f"[{span[0]}, {span[1]}] is no span of an answer of {characters} characters"
+    detail = f"[{span[0]}, {span[1]}] is not a valid span of an answer of {characters} characters"
     return Refusal(line.trace_id, "bad_span", detail)
 
 

@@ -91,7 +91,7 @@ def _gathered(name: str, rows: Iterable[Found]) -> Annotations:
         else:
             gold.setdefault(normalized(question), {}).update(dict.fromkeys(ids))
     if not total:
-        notes: tuple[str, ...] = (f"{name}: there are no annotations in it.",)
+        notes: tuple[str, ...] = (f"{name}: it contains no annotations.",)
     elif bad:
         shown = "; ".join(bad[:LINES_NAMED]) + ("; …" if len(bad) > LINES_NAMED else "")
         notes = (f"{name}: {len(bad)} of {total} annotations can't be used and are left out (line {shown}).",)

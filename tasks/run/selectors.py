@@ -88,7 +88,7 @@ def date_range(name: str) -> tuple[date, date]:
         first, last = (date.fromisoformat(day) for day in ((match[1], match[2] or match[1]) if match else ("", "")))
     except ValueError:
         raise UsageError(
-            f"dates:{name}: is no range of days. Write dates:2026-11-01..2026-11-07, or one day."
+            f"dates:{name}: is not a range of days. Write dates:2026-11-01..2026-11-07, or one day."
         ) from None
     if first > last:
         raise UsageError(f"dates:{name}: {first} is after {last}. Swap them.")

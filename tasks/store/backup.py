@@ -218,7 +218,7 @@ def _claim(lake: Lake, folder: Path) -> Manifest:
         with _writing(folder):
             folder.mkdir(mode=0o700, parents=True, exist_ok=True)
             if any(folder.iterdir()):
-                raise UsageError(f"{folder}: the folder holds something else than a backup. Give an empty or new one.")
+                raise UsageError(f"{folder}: the folder is not a backup. Give an empty or new one.")
             found = Manifest(mine)
             _write_manifest(folder, found)
     if found.lake != mine:

@@ -305,9 +305,9 @@ def test_a_workbook_computes_nothing(published: World, command: Command, tmp_pat
     [
         (
             "SELECT repeat('a', 32768) AS answer",
-            "a cell holds 32,767 characters, and answer has a longer text. Use csv.",
+            "a cell can hold 32,767 characters, and answer has a longer text. Use csv.",
         ),
-        ("FROM range(1048576)", "a sheet holds 1,048,575 rows, these are 1,048,576. Use csv."),
+        ("FROM range(1048576)", "a sheet can hold 1,048,575 rows, and the result has 1,048,576. Use csv."),
     ],
 )
 def test_what_no_workbook_holds(published: World, command: Command, sql: str, message: str) -> None:

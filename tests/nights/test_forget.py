@@ -340,7 +340,7 @@ def test_a_dry_run_shows_what_would_go_and_changes_nothing(world: World, capsys:
     assert tree(world.out) == before
     assert (found.known, found.nights) == ({"b"}, (NEW.date(),))
     assert "b: is here." in output
-    assert "nobody: no such trace is here; it would be refused when it comes." in output
+    assert "nobody: not in this lake; it would be refused if it arrived." in output
     assert f"Pages to write again: {NEW.date()}." in output
     assert "Nothing was changed." in output
     assert SECRET not in output
@@ -424,7 +424,7 @@ def test_the_verbs(world: World, environment: dict[str, str], no_server: dict[st
     output = leadline("forget", "a/1", "nobody", "--reason", "a letter", "--config", world.config, env=no_server)
     assert output.returncode == 0, output.stderr.decode()
     assert "Texts removed of 1 traces" in output.stdout.decode()
-    assert "nobody: no such trace is here. It will be refused when it comes." in output.stdout.decode()
+    assert "nobody: not in this lake. It will be refused if it arrives." in output.stdout.decode()
     assert found_in(world, SECRET) == set()
     retain(world, text_days=5)
     output = leadline("retention", "--config", world.config, env=environment)

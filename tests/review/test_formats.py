@@ -142,7 +142,7 @@ def test_a_cell_holds_no_more_than_a_spreadsheet_does() -> None:
     long = task(context={**task().context, "answer": "=" * 40_000})
     (row,) = csv.DictReader(io.StringIO(as_csv([long]).removeprefix("\ufeff"), newline=""))
     assert len(row["context.answer"]) == CELL
-    assert row["context.answer"].endswith("(cut: no cell holds more)")
+    assert row["context.answer"].endswith("(truncated: a cell can hold no more)")
 
 
 def test_cells_may_be_longer_than_python_thinks() -> None:

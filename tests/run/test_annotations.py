@@ -70,7 +70,7 @@ class TestJsonLines:
         assert note.endswith("8: not JSON; …).")
 
     def test_a_file_without_annotations_is_reported(self, tmp_path: Path) -> None:
-        assert read(tmp_path, "\n").notes == ("gold.jsonl: there are no annotations in it.",)
+        assert read(tmp_path, "\n").notes == ("gold.jsonl: it contains no annotations.",)
 
 
 class TestCsv:

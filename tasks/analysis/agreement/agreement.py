@@ -62,7 +62,7 @@ def measure(
     for noun, found in (("claim", claims), ("grade", grades)):
         if found is not None and found.picked:
             n = f"{found.picked:,} {noun}{'' if found.picked == 1 else 's'}"
-            notes.append(f"In no number, since picked for review because of their labels: {n}.")
+            notes.append(f"Left out, because people chose them for review by their labels: {n}.")
     return AgreementResult(a.name, b.name, filters, claims, grades, tuple(notes))
 
 

@@ -163,7 +163,7 @@ def rater(selector: str, of: Candidates) -> Rater:
     if kind == "reviewer":
         if name not in of.reviewers:
             hint = did_you_mean(name, list(of.reviewers), "reviewers")
-            raise UsageError(f"{selector}: nothing of such a reviewer was imported. {hint}")
+            raise UsageError(f"{selector}: no labels of this reviewer were imported. {hint}")
         return Rater(selector, _one_per_extractor(of.recipes), people=True, reviewer=name)
     judges = matching(name, of.recipes, "judge_name", "judge_version") if kind != "grader" else []
     graders = matching(name, of.graders, "name", "version") if kind != "judge" else []
@@ -201,10 +201,10 @@ def _one_per_extractor(recipes: Sequence[Row]) -> tuple[Row, ...]:
 def no_overlap(selectors: tuple[str, str], a: Rater, b: Rater, of: Candidates) -> str:
     """Explain why two raters have no labeled claim and no graded answer in common, with a remedy."""
     silent = " and ".join(s for s, r in zip(selectors, (a, b), strict=True) if not r.recipes and not r.may_grade)
-    reason = f"{' and '.join(selectors)} have neither labeled a claim both nor graded an answer both."
+    reason = f"{' and '.join(selectors)} have no labeled claim and no graded answer in common."
     extractors = [{r["extractor_version"] for r in rater.recipes} for rater in (a, b)]
     if of.suite is not None:
-        reason = f"{silent or reason}: nothing of suite {of.suite['name']} is there."
+        reason = f"{silent or reason}: there are no grades for suite {of.suite['name']}."
         remedy = "Run leadline metaeval --judge FILE of each over it."
     elif silent:
         reason = f"{silent}: no label or grade in these days and this app."

@@ -229,7 +229,7 @@ def _date_ranges(reader: Reader, a: str, b: str, filters: Filters) -> tuple[Arm,
         rows = [r for r in rows if r["n"]]
         if not rows:
             raise UsageError(
-                f"dates:{value}: nothing of these days is scored. Run leadline nightly --from {first} --to {last}, or "
+                f"dates:{value}: these days have no scores. Run leadline nightly --from {first} --to {last}, or "
                 "name others."
             )
         names = sorted({r["recipe_name"] for r in rows}) if not filters.recipe else []

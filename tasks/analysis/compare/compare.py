@@ -48,7 +48,7 @@ def _same_traces(
     covered = select(reader, "compare/coverage", **scope).row(0, named=True)
     if not covered["n_both"]:
         raise UsageError(
-            f"{a.name} and {b.name} have scored no trace both. Score the days of one with the other first: "
+            f"{a.name} and {b.name} have no scored trace in common. Score the days of one with the other first: "
             f"{backfill(b.recipe, a.recipe['first_date'], a.recipe['last_date'])}."
         )
     rows = select(reader, "compare/paired_numbers", **scope)
@@ -56,7 +56,9 @@ def _same_traces(
     name = _main_number(number, numbers)
     only_a, only_b = only(rows, name).select("n_only_a", "n_only_b").sum().row(0)
     if only_a or only_b:
-        notes.append(f"{only_a:,} traces have {_words(name)} under A only, {only_b:,} under B only: in no difference.")
+        notes.append(
+            f"{only_a:,} traces have {_words(name)} under A only, {only_b:,} under B only; no difference includes them."
+        )
     estimates = {n: pair_estimate(only(rows, n), n) for n in numbers}
     main = estimates[name]
     same_claims = a.recipe["extractor_version"] == b.recipe["extractor_version"]
@@ -131,10 +133,10 @@ def _main_number(wanted: str | None, numbers: Sequence[str]) -> str:
     if wanted in numbers:
         return str(wanted)
     if wanted is not None:
-        raise UsageError(f"--number {wanted}: both arms don't have it. They have {', '.join(numbers) or 'none'}.")
+        raise UsageError(f"--number {wanted}: not available in both arms. They have {', '.join(numbers) or 'none'}.")
     found = [n for n in (*MAIN, *numbers) if n in numbers]
     if not found:
-        raise UsageError("the two arms have no number in common: nothing of them is scored, or by different methods.")
+        raise UsageError("the two arms have no number in common: they have no scores, or scores of different methods.")
     return found[0]
 
 

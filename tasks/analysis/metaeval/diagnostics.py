@@ -37,7 +37,7 @@ MEANINGS: Mapping[tuple[str, str], str] = {
     ("only_irrelevant", "completeness"): "counts content that was not asked for as complete",
     ("missing_part", "completeness"): "does not miss what is left out",
     ("missing_most", "completeness"): "does not miss that most is left out",
-    ("perfect_without_related", "completeness"): "wants more than was asked for",
+    ("perfect_without_related", "completeness"): "expects more than the question asks for",
     ("declines_rightly_useful", "usefulness"): "does not honour useful related information",
     ("declines_rightly_useless", "usefulness"): "takes useless related information for useful",
     ("declines_rightly_bare", "usefulness"): "grades the usefulness of an answer that adds nothing",
@@ -156,7 +156,7 @@ def _reversed(grade: str, results: Sequence[Result]) -> str | None:
     as_is = sum(r.outcome == "passed" for r in both)
     if_reversed = sum(parse(r.condition).holds(least + most - float(r.value or 0)) for r in both)
     return (
-        f"Its {_name(grade)} is upside down, as if {most} and {least} were swapped: on average "
+        f"Its {_name(grade)} is reversed, as if {most} and {least} were swapped: on average "
         f"{fmean(of_high):.1f} where a high grade is called for, {fmean(of_low):.1f} where a low one is. Reversed, "
         f"{if_reversed} of these {len(both)} would pass, not {as_is}."
     )

@@ -98,7 +98,7 @@ def read(path: Path) -> Suite:
     """
     cases = tuple(case for file in _files(path) for case in _cases(file))
     if not cases:
-        raise DataError(f"{path} holds no test case. Write one in each line: docs/judging-judges.md shows how.")
+        raise DataError(f"{path} contains no test case. Write one in each line: docs/judging-judges.md shows how.")
     return Suite(_name(path), keys.version([_content(case) for case in cases]), cases)
 
 
@@ -121,7 +121,7 @@ def _files(path: Path) -> list[Path]:
         return found
     below = sorted({f.parent.name for f in path.glob(f"*/*{SUFFIX}")})
     where = f"Its folders {', '.join(below)} have some: give one of them" if below else "Give a folder that has some"
-    raise UsageError(f"{path} holds no file *{SUFFIX}. {where}, or a file.")
+    raise UsageError(f"{path} contains no file *{SUFFIX}. {where}, or a file.")
 
 
 def _name(path: Path) -> str:
@@ -146,7 +146,7 @@ def _decoded(file: Path, number: int, raw: bytes) -> _Line:
         # Messages of msgspec name fields and types, but never quote values.
         problem = str(error) if isinstance(error, msgspec.DecodeError) else type(error).__name__
         raise DataError(
-            f"{file}, line {number} is no test case: {problem}. Fix the line; docs/judging-judges.md has the fields."
+            f"{file}, line {number} is not a valid test case: {problem}. Fix it; docs/judging-judges.md has the fields."
         ) from None
 
 

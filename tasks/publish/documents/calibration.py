@@ -86,7 +86,7 @@ def _waterfall(of: Calibrated, target: Target, once: Collection[str]) -> Iterato
             yield doc.Figure(partial(_figure, c, labeled))
             yield _curves(c)
         else:
-            yield doc.Note(f"Each of {labeled} lacks a number of a stage, and can't be sent, whatever the thresholds.")
+            yield doc.Note(f"Each of {labeled} lacks the signal of a stage, so no thresholds send it on.")
         yield doc.Note(_result(c, target))
     if text := _recipe_yaml(of):
         yield doc.Paste(text)

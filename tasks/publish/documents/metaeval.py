@@ -83,7 +83,7 @@ def document(suite: Suite, reports: Sequence[JudgeReport]) -> doc.Document:
         for i, r in enumerate(reports, 1)
     ]
     if failures := list(_failures(suite, reports)):
-        note = doc.Note(f"{plural(len(failures), 'case')} of {len(suite.cases)}, as they stand in the suite.", "page")
+        note = doc.Note(f"{plural(len(failures), 'case')} of {len(suite.cases)}, in the order of the suite.", "page")
         sections.append(doc.Section("failures", "Conditions that are not met", (note, *failures)))
     return doc.Document(
         kind="metaeval",

@@ -68,5 +68,5 @@ def _explained(place: Path) -> Iterator[None]:
     except OSError as error:
         raise LeadlineError(
             f"{error.filename or place}: the report can't be written ({error.strerror}). Free space or grant access, "
-            "then publish again; what was published before still stands."
+            "then publish again; the previous report is unchanged."
         ) from error

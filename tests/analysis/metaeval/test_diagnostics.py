@@ -57,7 +57,7 @@ def test_labels_swapped(diagnose: Diagnose, at_most: bool) -> None:
     for line, grade in zip(why, GRADED, strict=False):
         least, most = RANGES[grade]
         assert line.startswith(
-            f"Its {grade.replace('_', ' ')} is upside down, as if {most} and {least} were swapped: on average "
+            f"Its {grade.replace('_', ' ')} is reversed, as if {most} and {least} were swapped: on average "
         )
     assert len([line for line in why if "upside down" in line]) == 4
     assert not any("same grades" in line or "always gives" in line for line in why)
@@ -66,7 +66,7 @@ def test_labels_swapped(diagnose: Diagnose, at_most: bool) -> None:
 
 def test_one_label_swapped_is_reported_of_that_grade_alone(diagnose: Diagnose) -> None:
     why, _ = diagnose(lambda n, name, grade: swapped(n, name, grade) if name == "faithfulness" else grade)
-    assert why[0].startswith("Its faithfulness is upside down, as if 1 and 0 were swapped")
+    assert why[0].startswith("Its faithfulness is reversed, as if 1 and 0 were swapped")
     assert not any("upside down" in line for line in why[1:])
     # 0 where 1 is wanted and the reverse: turned round, all would pass, and none does as it is.
     assert why[0].split("Reversed, ")[1] == "126 of these 126 would pass, not 0."

@@ -80,8 +80,8 @@ def test_a_case_that_moves_is_another_one(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("row", "message"),
     [
-        ('{"input": "x"', "line 2 is no test case: "),
-        ("[1]", "line 2 is no test case: Expected `object`"),
+        ('{"input": "x"', "line 2 is not a valid test case: "),
+        ("[1]", "line 2 is not a valid test case: Expected `object`"),
         ({k: v for k, v in line().items() if k != "actual_output"}, "missing required field `actual_output`"),
         (line(references="one text"), "at `$.references`"),
         (line(input=""), "at `$.input`"),
@@ -113,7 +113,7 @@ def test_files_that_are_not_there(tmp_path: Path) -> None:
     write_suite(tmp_path / "judge_suite" / "test" / "a.jsonl", [line()])
     with pytest.raises(UsageError, match="Its folders test have some"):
         suite.read(tmp_path / "judge_suite")
-    with pytest.raises(DataError, match="holds no test case"):
+    with pytest.raises(DataError, match="contains no test case"):
         suite.read(write_suite(tmp_path / "empty.jsonl", [""]))
 
 

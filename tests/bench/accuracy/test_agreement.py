@@ -226,7 +226,7 @@ def test_the_cost_of_replies_of_which_some_can_not_be_used(tmp_path, few_draws):
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        (["--claims", "0"], "--claims 0 is no number of claims"),
+        (["--claims", "0"], "--claims 0 is not a valid number of claims"),
         (["--band", "0.6", "0.4"], "--band 0.6 0.4 is no range of p_supported"),
         (["--first", "configs/judges/nli.yaml"], "have the same name"),
         (["--judge", "configs/judges/none.yaml"], "configs/judges/none.yaml"),

@@ -128,7 +128,7 @@ def test_mistakes(command: Command, ask: Command, world: World, server: ChatServ
     code, _, err = ask("--answer", "yes")
     assert (code, "--answer yes: no such answer" in err) == (2, True)
     code, _, err = ask("--sample", 0)
-    assert (code, "--sample 0 is no share" in err) == (2, True)
+    assert (code, "--sample 0 is not a valid share" in err) == (2, True)
     code, _, err = ask("--app", "dogs")
     assert (code, "to ask about" in err, QUESTION in err) == (2, True, False)
     code, _, err = command("ask", " ", *where)

@@ -185,7 +185,7 @@ def test_where_every_label_lacks_a_number_nothing_is_sent_and_nothing_is_nan(
     assert (code, len(bare)) == (0, 20)
     assert "nothing may be sent. 20 of 20 lack a signal" in out
     assert "nan" not in out
-    assert "Each of 20 labeled answers lacks a number of a stage" in page.read_text(encoding="utf-8")
+    assert "Each of 20 labeled answers lacks the signal of a stage" in page.read_text(encoding="utf-8")
 
 
 def test_brackets_in_a_name_are_no_markup(judged: World, command: Command, tmp_path: Path) -> None:

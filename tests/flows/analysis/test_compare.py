@@ -166,7 +166,7 @@ def test_without_an_overlap_it_says_what_is_missing(command: Command, tmp_path: 
     run = f"leadline backfill -c {other.config}"
     assert f"{run} --judge new --from {FIRST} --to {FIRST}" in note
     code, _, err = command("old", "new", "--config", other.config)
-    assert (code, "have scored no trace both" in err, "leadline backfill" in err) == (2, True, True)
+    assert (code, "have no scored trace in common" in err, "leadline backfill" in err) == (2, True, True)
 
 
 def test_it_prints_tables_and_texts_as_they_are(command: Command) -> None:
@@ -205,12 +205,12 @@ def test_the_page_stands_alone_and_escapes_texts(command: Command, tmp_path: Pat
         (("recipe:claims", "recipe:claims"), "recipe:claims has 2 versions: "),
         (("generator:large", "generator:smal"), "generator:smal: no such generator has scores. Did you mean 'small'."),
         (("old", "new", "--recipe", "x"), "--recipe x: no such recipe. Known recipes: claims."),
-        (("old", "new", "--number", "speed"), "--number speed: both arms don't have it. They have groundedness, "),
+        (("old", "new", "--number", "speed"), "--number speed: not available in both arms. They have groundedness, "),
         (("old", "new", "--from", SECOND), "judge:old: has no scores in these days and this app."),
         (("old", "new", "--from", SECOND, "--to", FIRST), f"--from {SECOND} is after --to {FIRST}. Swap them."),
-        (("dates:2026-13-01", "dates:2026-11-01"), "dates:2026-13-01: is no range of days."),
+        (("dates:2026-13-01", "dates:2026-11-01"), "dates:2026-13-01: is not a range of days."),
         (("dates:2026-11-02..2026-11-01", "dates:2026-11-01"), "2026-11-02 is after 2026-11-01. Swap them."),
-        (("dates:2025-01-01", "dates:2026-11-01"), "dates:2025-01-01: nothing of these days is scored."),
+        (("dates:2025-01-01", "dates:2026-11-01"), "dates:2025-01-01: these days have no scores."),
         ((f"dates:{FIRST}", f"dates:{SECOND}", "--from", FIRST), "here the arms are the days. Leave them out."),
     ],
 )  # fmt: skip

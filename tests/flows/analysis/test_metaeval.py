@@ -141,7 +141,7 @@ def test_the_page_is_written(world: World, command: Command, tmp_path: Path) -> 
         ({"judge": ["full", "full"]}, 2, "is the same judge as full"),
         ({"judge": ["list"]}, 2, "is no kind of grader"),
         ({"suite": "nowhere.jsonl"}, 2, "nowhere.jsonl does not exist"),
-        ({"suite": "bad.jsonl"}, 3, "bad.jsonl, line 1 is no test case"),
+        ({"suite": "bad.jsonl"}, 3, "bad.jsonl, line 1 is not a valid test case"),
         ({"suite": "."}, 0, ""),
     ],
 )

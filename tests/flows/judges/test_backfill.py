@@ -187,7 +187,7 @@ def test_a_sample_of_one_application_and_then_all_of_it(judged: World, without_p
 @pytest.mark.parametrize(
     ("given", "message"),
     [
-        (["--sample", "0"], "--sample 0 is no share"),
+        (["--sample", "0"], "--sample 0 is not a valid share"),
         (["--recipe", "other"], "'other' is not one of the recipes"),
         (["--judge", "nowhere.yaml"], "nowhere.yaml"),
     ],

@@ -168,7 +168,7 @@ def test_days_applications_and_a_limit(judged: World, command: Command, tmp_path
     assert set(dates("--to", FIRST)) == {str(FIRST)}
     assert dates("--max", 20).total() == 20
     code, _, err = command(*options(judged, tmp_path / "set"), "--app", "nobody")
-    assert (code, "nothing is left to learn from" in err) == (3, True)
+    assert (code, "no examples are left" in err) == (3, True)
     card = tmp_path / "set/card.json"
     told = json.loads(card.read_text())["command"]
     assert told.startswith(f"leadline distill --config {judged.config} --judge ")
@@ -229,7 +229,7 @@ def test_grades_are_taught_by_a_prompt_each(judged: World, command: Command, tmp
         ("lot", "grader.yaml", ("--min-confidence", 0.5), "grades come without a confidence"),
         ("replay", "thinks.yaml", (), "model.thinking is true"),
         ("replay", "student.yaml", ("--balance", 0.5), "--balance 0.5 is below 1"),
-        ("replay", "student.yaml", ("--valid-share", 1), "--valid-share 1 is no share"),
+        ("replay", "student.yaml", ("--valid-share", 1), "--valid-share 1 is not a valid share"),
         ("replay", "student.yaml", ("--max", 0), "--max 0 is no number"),
         ("replay", "student.yaml", ("--from", LAST, "--to", FIRST), "Swap them"),
     ],

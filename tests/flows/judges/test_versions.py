@@ -106,7 +106,7 @@ def test_from_the_list_to_promotion_and_back(
 @pytest.mark.parametrize(
     ("args", "message"),
     [
-        (["show", "nobody"], "'nobody' is no judge that has judged (replay, second)"),
+        (["show", "nobody"], "'nobody' is not a judge of this lake (replay, second)"),
         (["diff", "replay", "none.yaml"], "none.yaml does not exist"),
         (["promote", "none.yaml", "--reason", "x"], "none.yaml does not exist"),
         (["retire", "second", "--reason", " "], "--reason is empty"),

@@ -301,7 +301,7 @@ def test_where_no_backup_can_be_and_no_lake_can_be_filled(
     assert "no complete backup is there" in refused("restore", folder)
     other = tmp_path / "photos"
     write(other / "a.jpg", [b"x"])
-    assert "holds something else than a backup" in refused("backup", other)
+    assert "is not a backup" in refused("backup", other)
     assert [p.name for p in other.iterdir()] == ["a.jpg"]
     assert "can't be in its lake" in refused("backup", world.lake / "backup")
     assert command("backup", folder, "-c", world.config).code == 0

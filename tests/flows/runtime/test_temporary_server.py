@@ -98,6 +98,6 @@ except LeadlineError as error:
     }  # its end must come first, also on a busy machine
     reported = printed(code, PREFECT_HOME=str(tmp_path), PREFECT_API_DATABASE_CONNECTION_URL=nowhere, **patience)
     assert reported == (
-        "Prefect's temporary server did not start: its process ended with code 3; what it printed stands above. Run the"
+        "Prefect's temporary server did not start: its process ended with code 3; its output is above. Run the"
         " command again, start a server and name it in PREFECT_API_URL (docs/operations.md), or run with --no-prefect. False\n"
     )  # 3 is how uvicorn ends when the application fails to start

@@ -154,7 +154,11 @@ class TestCheck:
 
     @pytest.mark.parametrize(
         ("share", "words"),
-        [("sesion=1", "Did you mean 'session'"), ("session=2", "is no share"), ("session", "is no share")],
+        [
+            ("sesion=1", "Did you mean 'session'"),
+            ("session=2", "is not a valid share"),
+            ("session", "is not a valid share"),
+        ],
     )
     def test_shares_that_are_none(self, command: Command, tmp_path: Path, share: str, words: str) -> None:
         ended = command("sources", "check", lines(tmp_path, trace("t1")), "--least", share)
