@@ -32,7 +32,7 @@ _YOURS = (
 )
 _EVIDENCE = rf"(?:{_EVIDENCE}|{_MATTER}\s+{_YOURS})"
 _BETWEEN = (
-    r"(?:[^\s.,;:!?]+\s+){0,4}?"  # words that may stand between article and noun, or after the noun: "provided", "at hand"
+    r"(?:[^\s.,;:!?]+\s+){0,4}?"  # words that stand between article and noun, or after the noun: "provided", "at hand"
 )
 _WHICH = r"(?:the|these|those|this|that|any|all|my|your|our|any of the|all of the|both)\s+"
 _EVIDENCES = rf"\b(?:{_WHICH}{_BETWEEN})?{_EVIDENCE}"
