@@ -258,8 +258,7 @@ def _worst(ctx: Context, queries: Queries, day: date, key: Key, layer: str | Non
 
 
 def _noise(ctx: Context) -> dict[str, float]:
-    """Standard deviation of one trace's number due to the judges' noise, if `leadline noise` has measured it, by
-    number.
+    """Standard deviation of one trace's number due to the judges' noise, as measured by `leadline noise`, by number.
 
     The latest measurement of each judge counts. Judges of a cascade err independently, so their variances are added.
     """

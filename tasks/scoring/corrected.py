@@ -126,7 +126,7 @@ def corrected(queries: Queries, scores: Sequence[Part] | pa.Table, traces: pa.Ta
 
 
 def _placed(ctx: Context, claims: pa.Table, reviews: pa.Table) -> pl.DataFrame:
-    """Reviewed claims with `app` and `question` of their traces; without its text, a trace counts as its own question."""
+    """Reviewed claims with `app` and `question` of their traces. A trace without text counts as its own question."""
     columns = ["trace_id", "app", "question_id"]
     parts = _of_days(ctx, TRACE_SCORES, ctx.recipe, reviews)
     traces = pl.concat([frame(empty(TRACE_SCORES)).select(columns), *(p.frame(columns) for p in parts)])

@@ -52,7 +52,7 @@ NIGHTLY = (
 
 
 def aggregate_nights(ctx: Context) -> StageResult:
-    """Compute the nightly tables of the run's days; returns nights computed and reused, and notes days without traces."""
+    """Compute the nightly tables of the run's days; returns nights computed and reused. Notes days without traces."""
     ctx.gates.write_results(f"{ctx.first}..{ctx.last}")  # once, with the results of all recipes
     computed = reused = 0
     days = sorted({p.date for p in trace_parts(ctx)})

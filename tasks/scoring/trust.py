@@ -48,7 +48,7 @@ def trust(scores: pl.DataFrame, results: pl.DataFrame, reviewed: pl.DataFrame) -
 
 
 def _agreement(labeled: pl.DataFrame) -> dict[str, Any]:
-    """Balanced accuracy and kappa of judge and people, with intervals; supported is place 0, all other labels place 1."""
+    """Balanced accuracy and kappa of judge and people, with intervals: supported (place 0) against all other labels."""
     if labeled.is_empty():
         return {}
     judge, people = ((labeled[side] != "supported").cast(pl.Int64).to_numpy() for side in ("judge", "people"))

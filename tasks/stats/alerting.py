@@ -33,10 +33,10 @@ class Rules:
     """How a number is watched.
 
     Attributes:
-        nights: Most nights that the last ones are compared with.
-        least_nights: With fewer, nothing is compared.
-        least_change: A smaller change, in the number's unit, raises no alert.
-        level: Only a difference less probable than this on quiet nights raises an alert; see `level`.
+        nights: Maximum nights that the last ones are compared with.
+        least_nights: Minimum nights that the last ones are compared with.
+        least_change: Smallest change, in the number's unit, that raises an alert.
+        level: A difference raises an alert only if it is less probable than this on quiet nights; see `level`.
     """
 
     nights: int

@@ -167,8 +167,7 @@ def bands(p_supported: Floats, supported: Bools, groups: Sequence[str], error: f
 
 
 def best_stages(values: Floats, wrong: Bools) -> tuple[int, ...]:
-    """The stages that, all with the same strictness, give the largest area under the ROC curve; the fewest among
-    equals.
+    """The stages that, with the same strictness each, give the largest area under the ROC curve; ties go to the fewest.
 
     That area uses all labels equally. The area under the coverage–risk curve depends on the first few, and a separate
     strictness for each stage would be more to fit; both generalize worse.
@@ -188,7 +187,7 @@ def places(values: Floats, known: Floats, stages: Sequence[int]) -> Floats:
 
 
 def _steps(values: Floats, known: Floats, stages: Sequence[int]) -> Ints:
-    """Number of strictness steps that each trace passes (n,). Step k requires the k-th lowest known value of each stage."""
+    """Strictness steps that each trace passes (n,). Step k requires the k-th lowest known value of each stage."""
     passed: Ints = np.full(len(values), len(known), np.int64)
     for stage in stages:
         passed = np.minimum(passed, np.searchsorted(np.sort(known[:, stage]), values[:, stage], side="right"))

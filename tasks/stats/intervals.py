@@ -23,8 +23,7 @@ Ints = npt.NDArray[np.int64]
 
 @dataclass(frozen=True, slots=True)
 class Moves:
-    """g numbers, and the change of each when one of its questions is left out; n questions, or kinds of equal
-    questions.
+    """g numbers, and the change of each when one of its n questions (or kinds of equal questions) is left out.
 
     Attributes:
         values: (g,) the numbers.

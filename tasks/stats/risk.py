@@ -67,8 +67,7 @@ def least(error: float, confidence: float) -> int:
 
 
 def latest_cut(order: Floats, wrong: Bools, error: float, confidence: float) -> float | None:
-    """The last value of an order up to which at most a share `error` is wrong, at this confidence; None if there is
-    none.
+    """The last value of an order up to which at most a share `error` is wrong, at this confidence; None without one.
 
     Args:
         order: (n,) values to sort by, lowest first. They must not depend on the labels.
@@ -125,7 +124,7 @@ def auc(order: npt.NDArray[np.generic], wrong: Bools) -> float | None:
 
 
 def printed(values: Floats) -> Floats:
-    """Round values down to `DIGITS` digits. A full value passes a threshold of that length if the rounded value does."""
+    """Round values down to `DIGITS` digits. A value passes a threshold of that length if its rounded value does."""
     scale = 10.0**DIGITS
     rounded: Floats = np.floor(values * scale + 1e-9) / scale
     return rounded
