@@ -8,8 +8,8 @@ class JudgeConfig(Settings):
     """Keys of every judge's file.
 
     Attributes:
-            languages: ISO 639 codes of the languages that the judge reads. The recipe abstains on claims in other
-                languages. None reads all languages.
+        languages: ISO 639 codes of the languages that the judge reads. The recipe abstains on claims in other
+            languages. None reads all languages.
     """
 
     languages: tuple[Language, ...] | None = None

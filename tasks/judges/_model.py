@@ -54,9 +54,9 @@ class PromptedConfig(Settings):
     """The keys that all files with a model and one prompt have. Paths are relative to the file.
 
     Attributes:
-            model: The model and its engine.
-            prompt: Name or path of the prompt file.
-            max_reply_tokens: Maximum tokens of a reply.
+        model: The model and its engine.
+        prompt: Name or path of the prompt file.
+        max_reply_tokens: Maximum tokens of a reply.
     """
 
     model: GeneratorConfig

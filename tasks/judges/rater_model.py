@@ -72,7 +72,7 @@ class RaterModel(_model.Prompted):
 
     Args:
         gives: The inputs that the prompt may use.
-            key: The config key that names the prompt, for messages.
+        key: The config key that names the prompt, for messages.
 
     Raises:
         ConfigError: The prompt file is missing or wrong.
