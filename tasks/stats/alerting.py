@@ -221,11 +221,11 @@ def _returned(
 
 
 def _variances(nights: Sequence[Night], trace_noise: float) -> tuple[Numbers, Numbers] | None:
-    """Sampling variances of the nightly means: pooled over all nights, and the larger of pooled and own; None if
-    unknown.
+    """Sampling variances of the nightly means: pooled over all nights, and the larger of pooled and own.
 
     A night's own standard error depends on its mean (few scores below the top make it small), so weights from it would
     favor high nights. The judge's noise is part of the variation between traces and so a lower limit of their variance.
+    The result is None if no night has a standard error.
     """
     known = [(n.n, n.se) for n in nights if n.se is not None]
     if not known:
