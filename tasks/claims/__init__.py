@@ -1,1 +1,1 @@
-"""Claims: answers cut into claims."""
+"""Claims: cutting answers into claims."""

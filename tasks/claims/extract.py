@@ -1,4 +1,4 @@
-"""Claims: for every part of `traces` without a part of `claims`, cut the answers."""
+"""Claims: cuts the answers of every part of `traces` that has no part of `claims`."""
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
@@ -42,15 +42,15 @@ COLUMNS = [
 def extract_claims(ctx: Context, *, modelless: bool = False, answers_at_once: int = ANSWERS_AT_ONCE) -> StageResult:
     """Cut the answers of the run's days into claims; returns claims computed and reused.
 
-    The newest days come first. A part that is not complete, by an outage or by the end of the budget, is left to the
-    next run, which goes on after the answers that are done.
+    The newest days come first. A part that an outage or the end of the budget interrupts is left to the next run, which
+    continues after the last finished answer.
 
     Args:
-        modelless: Run no model and keep whole what it would have broken up: for counting the work ahead.
-        answers_at_once: Answers between two checks of the budget.
+        modelless: Run no model, and keep sentences whole that it would break up; for counting the remaining work.
+        answers_at_once: Number of answers between two checks of the budget.
 
     Raises:
-        EngineError: A model is needed and can't be run. The parts that are done are kept.
+        EngineError: A model is needed and can't be run. Finished parts are kept.
     """
     extractor = ctx.extractor.modelless if modelless else ctx.extractor
     missing, reused = missing_parts(ctx, CLAIMS, ctx.extractor.version)
@@ -83,7 +83,7 @@ def extract_claims(ctx: Context, *, modelless: bool = False, answers_at_once: in
 
 
 def _extract_part(ctx: Context, part: Part, *, modelless: bool, answers_at_once: int) -> Counter[str]:
-    """Cut the answers of a part, unless another process has done so; returns tokens, claims and kinds."""
+    """Cut the answers of a part unless another process has done so; returns tokens, claims and kinds."""
     extractor = ctx.extractor.modelless if modelless else ctx.extractor
     counts: Counter[str] = Counter()
     if not ctx.lake.find(CLAIMS, part.name, ctx.extractor.version, part.partition[-1]):
@@ -95,16 +95,16 @@ def _extract_part(ctx: Context, part: Part, *, modelless: bool, answers_at_once:
 
 
 def _write(ctx: Context, part: Part, rows: pa.Table, version: str) -> None:
-    """Put claims in the lake, once: a model may cut an answer in other ways next time, and pairs name these claims."""
+    """Store claims once only: a model may cut an answer differently the next time, and pairs refer to these claims."""
     with suppress(ChangedError):
         ctx.lake.write(CLAIMS, part.name, rows, version, part.partition[-1], once=True)
     unfinished(ctx.lake).drop(CLAIMS, part.name, version, part.partition[-1])
 
 
 def unfinished(lake: Lake) -> Lake:
-    """Where the claims of parts are stored of which only the first answers are cut; only this stage reads it.
+    """The lake of partial claims: parts in which only the first answers are cut. No other stage reads it.
 
-    The `inputs` token is the number of answers.
+    The `inputs` token is the number of finished answers.
     """
     return Lake(lake.hidden("unfinished"))
 
@@ -112,14 +112,14 @@ def unfinished(lake: Lake) -> Lake:
 def _claims(
     ctx: Context, extractor: ByApp, version: str, part: Part, counts: Counter[str], answers_at_once: int
 ) -> pa.Table | None:
-    """The claims of a part; None after an outage or where the budget ended. Adds tokens and kinds to `counts`."""
+    """The claims of a part; None after an outage or the end of the budget. Adds tokens and kinds to `counts`."""
     where = (version, part.partition[-1])
     begun = unfinished(ctx.lake).find(CLAIMS, part.name, *where)
     before = done = int(begun.inputs()) if begun else 0
     rows = [empty(CLAIMS), *([conform(begun.read(), CLAIMS)] if begun else [])]
     answers = with_earlier_questions(ctx, part, pl.DataFrame(unredacted(part, part.read(COLUMNS))))
     for batch in answers.slice(done).iter_slices(answers_at_once):
-        over = done > before and ctx.budget.over()  # a step is taken in any case, or it would never end
+        over = done > before and ctx.budget.over()  # each run takes at least one step, or it would never finish
         cut = None if over else _cut(ctx, extractor, version, batch.rows(named=True), counts)
         if cut is None:
             if done > before:
@@ -166,7 +166,7 @@ def _cut(
 
 
 def _answer(row: Mapping[str, Any]) -> Answer:
-    # Texts of chunks are not read: how an answer is cut must not depend on them.
+    # Texts of chunks are not read, because claims must not depend on them.
     return Answer(
         question=row["question"],
         text=row["answer"],

@@ -1,9 +1,9 @@
-"""Prompts in, token ids out: a model's chat template around texts that can't act as markup.
+"""Turns prompts into token ids: a model's chat template, with texts that can't act as its markup.
 
-A passage may hold `<|im_end|>` or `</think>`, by accident or by design. Only the template's own markers become special
-tokens of the model; in a text they are read letter by letter. The template is rendered once, around placeholders, and
-texts are encoded by themselves, so that equal beginnings give equal ids. Families whose markers are ordinary text
-(`[INST]` of the first Llamas and Mistrals) can't be guarded so. Left out: images, tools and turns before the last.
+A passage may contain `<|im_end|>` or `</think>`, by accident or on purpose. Only the template's own markers become
+special tokens; in a text they are ordinary characters. The template is rendered once, around placeholders, and texts
+are encoded separately, so that equal beginnings give equal ids. This does not protect model families whose markers are
+ordinary text (`[INST]` of the first Llamas and Mistrals). Left out: images, tools, and earlier turns.
 """
 
 import json
@@ -18,28 +18,28 @@ from tasks.core.errors import EngineError
 from tasks.engines import _models
 
 SYSTEM, USER = "Leadline-System-Text", "Leadline-User-Text"
-# Some templates contain the date: equal prompts would differ from one night to the next.
+# Some templates contain the date, which would make equal prompts differ from night to night.
 SAME_DAY = "{% macro strftime_now(format) %}{{ {'%d %b %Y': '01 Jan 2025'}.get(format, '2025-01-01') }}{% endmacro %}"
-AT_ONCE = 256  # texts encoded together: an encoding takes far more memory than its ids
+AT_ONCE = 256  # texts encoded together; an encoding takes far more memory than its ids
 
 
 class Chat:
     """A model's tokenizer and chat template.
 
     Attributes:
-        special: Ids that no text gives, the ends of replies among them.
+        special: Ids that no text can produce, such as the ends of replies.
     """
 
     def __init__(self, tokenizer: Any, model: str, thinking: bool | None) -> None:  # noqa: ANN401
         """Render the template.
 
         Args:
-            tokenizer: Of transformers.
-            model: What it belongs to, for messages.
-            thinking: The template's `enable_thinking`; None leaves it out.
+            tokenizer: A tokenizer of transformers.
+            model: The model's name, for messages.
+            thinking: The template's `enable_thinking`; None omits it.
 
         Raises:
-            EngineError: The tokenizer or the template can't be used so.
+            EngineError: The tokenizer or the template can't be used this way.
         """
         if getattr(tokenizer, "backend_tokenizer", None) is None:
             raise EngineError(
@@ -56,8 +56,8 @@ class Chat:
         self.text = lru_cache(maxsize=None)(self._text)
 
     def encode(self, prompts: Sequence[tuple[str, str]]) -> Iterator[list[int]]:
-        """Token ids of each (system, user), template and all, up to where the model begins its reply."""
-        if len(self._fixed) == 2:  # a template that knows no system: its text opens the user's
+        """Token ids of each (system, user) in the template, up to the start of the model's reply."""
+        if len(self._fixed) == 2:  # the template has no system message: its text starts the user's
             first, last = self._fixed
             for user in self._texts([f"{system}\n\n{user}" for system, user in prompts]):
                 yield first + user + last
@@ -69,17 +69,17 @@ class Chat:
             yield begins[system] + user + last
 
     def replies(self, texts: Sequence[str]) -> Iterator[list[int]]:
-        """Token ids of replies, as they come after a prompt of `encode`; what ends them is left out."""
+        """Token ids of replies, as they follow a prompt of `encode`, without the token that ends them."""
         return self._texts(texts)
 
     def decode(self, ids: Sequence[int]) -> Iterator[str]:
-        """What each token adds to a reply; nothing for one that ends within a character."""
+        """The text that each token adds to a reply; empty for a token that ends within a character."""
         stream = decoders.DecodeStream(skip_special_tokens=True)
         for token in ids:
             yield stream.step(self._whole, token) or ""
 
     def _text(self, token: int) -> str:
-        """A token by itself."""
+        """The text of a single token."""
         return self._whole.decode([token], skip_special_tokens=False)
 
     def _texts(self, texts: Sequence[str]) -> Iterator[list[int]]:
@@ -97,9 +97,9 @@ class Chat:
 
 
 def _without_markers(whole: Tokenizer) -> Tokenizer:
-    """The same tokenizer that finds none of its added tokens in a text, whether they are special or not.
+    """The same tokenizer, except that it finds none of its added tokens in a text.
 
-    Tokens of white space stay: they are how some models read blank lines.
+    Added tokens of white space stay, because some models read blank lines with them.
     """
     spec = json.loads(whole.to_str())
     vocabulary = whole.get_vocab(with_added_tokens=False)
@@ -109,7 +109,7 @@ def _without_markers(whole: Tokenizer) -> Tokenizer:
 
 
 def _render(tokenizer: Any, model: str, options: dict[str, bool]) -> list[str]:  # noqa: ANN401
-    """The template's text before, between and after the texts of system and user; two where it takes no system."""
+    """The template's text before, between and after the system and user texts; two pieces without a system text."""
     user = {"role": "user", "content": USER}
     tries = (
         ([{"role": "system", "content": SYSTEM}, user], [SYSTEM, USER]),
@@ -125,7 +125,7 @@ def _render(tokenizer: Any, model: str, options: dict[str, bool]) -> list[str]: 
                 add_generation_prompt=True,
                 **options,
             )
-        except Exception as error:  # jinja's errors, and those of templates' own
+        except Exception as error:  # jinja's errors, and errors that templates raise
             problem = _models.reason(error)
             continue
         pieces = re.split(f"({SYSTEM}|{USER})", text)

@@ -1,6 +1,6 @@
-"""Which classifier an engine runs, and which of its classes mean supported and contradicted.
+"""Settings of classifiers, and which of a model's classes mean supported and contradicted.
 
-Left out: how a pair becomes token ids (`_encoder`), and what the classes' probabilities mean for a claim.
+Left out: turning a pair into token ids (`_encoder`), and what the probabilities mean for a claim.
 """
 
 import re
@@ -32,13 +32,13 @@ NAMES: dict[str, frozenset[str]] = {
 
 
 class CrossEncoderConfig(_models.ModelConfig):
-    """How a model that reads two texts together runs, whether as a classifier or as a reranker.
+    """Settings of a model that reads two texts together, for classifiers and rerankers.
 
     Attributes:
         trust_remote_code: Run Python code that comes with the model.
         batch_tokens: Tokens in one forward pass.
-        threads: CPU threads, process-wide; None leaves the engine's choice (not for vllm_offline).
-        gpu_memory_share: Share of a GPU's memory that vllm_offline takes; None leaves vLLM's choice.
+        threads: CPU threads, process-wide; None keeps the engine's default (not for vllm_offline).
+        gpu_memory_share: Share of a GPU's memory that vllm_offline takes; None keeps vLLM's default.
         tensor_parallel: GPUs that vllm_offline splits the model across.
     """
 
@@ -53,23 +53,23 @@ class CrossEncoderConfig(_models.ModelConfig):
 
     @property
     def gpus(self) -> int:
-        """GPUs that the model holds: none on engines for CPUs, nor where there are none."""
+        """GPUs that the model uses: 0 with an engine for CPUs, or on a machine without GPUs."""
         return _models.gpus_held(self.tensor_parallel) if self.engine == "vllm_offline" else 0
 
 
 class ClassifierConfig(CrossEncoderConfig):
-    """Which classifier, and how it runs.
+    """Settings of a classifier.
 
     Attributes:
-        engine: `transformers_cpu`; `onnx_cpu`, faster on CPUs; or `vllm_offline`, for GPUs.
-        dtype: Numbers it computes in. `int8` with onnx_cpu only, `float16` with vllm_offline only.
-        max_tokens: Tokens read of a pair, special ones included; the premise is cut to fit, never the hypothesis.
-        template: For models that read one text: that text, with `{premise}` and `{hypothesis}` in it. None encodes
-            the pair in the tokenizer's own way.
+        engine: `transformers_cpu`; `onnx_cpu`, which is faster on CPUs; or `vllm_offline`, for GPUs.
+        dtype: Number format of the computation. `int8` needs onnx_cpu, `float16` vllm_offline.
+        max_tokens: Tokens read of a pair, with special tokens. The premise is truncated to fit, never the hypothesis.
+        template: Text with `{premise}` and `{hypothesis}`, for models that read a single text. None encodes the pair in
+            the tokenizer's own way.
         token_types: `zero`, or `model` for the tokenizer's own (transformers_cpu only).
-        labels: Class number of `supported` and, where there are such, `contradicted` and `neutral`; None reads the
-            names in the model's configuration.
-        batch_tokens: Tokens in one forward pass (onnx_cpu reads one pair at a time).
+        labels: Class numbers of `supported` and, if the model has them, `contradicted` and `neutral`; None reads the
+            class names in the model's configuration.
+        batch_tokens: Tokens in one forward pass (onnx_cpu always reads one pair at a time).
     """
 
     engine: Literal["transformers_cpu", "onnx_cpu", "vllm_offline"] = "transformers_cpu"
@@ -81,7 +81,7 @@ class ClassifierConfig(CrossEncoderConfig):
 
     @property
     def own_types(self) -> bool:
-        """Whether the tokenizer's own token types are read."""
+        """Whether the tokenizer's own token types are used."""
         return self.token_types == "model"  # noqa: S105 - pieces of text
 
     @model_validator(mode="after")
@@ -116,11 +116,11 @@ class ClassifierConfig(CrossEncoderConfig):
 
 @dataclass(frozen=True, slots=True)
 class Labels:
-    """Class numbers of a model; a class that is neither has no name here.
+    """Class numbers of a model. Other classes are ignored.
 
     Attributes:
-        supported: The class for premises that entail the hypothesis.
-        contradicted: The class for premises that contradict it; None for a model that has none.
+        supported: The class of premises that entail the hypothesis.
+        contradicted: The class of premises that contradict it; None if the model has no such class.
     """
 
     supported: int
@@ -130,15 +130,15 @@ class Labels:
 def labels_of(
     id2label: Mapping[int, str], num_labels: int, override: Mapping[ClassName, int] | None, what: str
 ) -> Labels:
-    """Class numbers by name: their order differs from model to model.
+    """Find the class numbers by name, because the order of classes differs between models.
 
     Args:
-        id2label: The model's own names.
-        override: The config's `labels`, which go before the model's.
+        id2label: The model's own class names.
+        override: The config's `labels`, which replace the model's names.
         what: The model, for messages.
 
     Raises:
-        EngineError: The names are not understood, or there are not as many classes.
+        EngineError: The names are unknown, or the number of classes does not match.
     """
     if num_labels < 2:
         raise EngineError(f"{what} has one class, a score and no probability. Give a model with two or more classes.")
@@ -158,7 +158,7 @@ def labels_of(
 
 
 def load_error(config: ClassifierConfig, error: Exception) -> EngineError:
-    """The libraries' many errors in one wording."""
+    """One error message for the many errors of the libraries."""
     if "trust_remote_code" in str(error) and not config.trust_remote_code:
         return EngineError(
             f"{WHAT} {config.model!r} comes with Python code of its own. Read it, and if you trust it set "
@@ -168,6 +168,6 @@ def load_error(config: ClassifierConfig, error: Exception) -> EngineError:
 
 
 def _meaning(name: str) -> str | None:
-    """Which of `NAMES` a model's own name for a class stands for."""
+    """The entry of `NAMES` that a model's class name means; None if it means none."""
     word = re.sub(r"[^a-z]+", "_", name.lower()).strip("_")
     return next((meaning for meaning, words in NAMES.items() if word in words), None)

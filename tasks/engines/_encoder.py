@@ -1,8 +1,7 @@
-"""Pairs in, token ids out: the same ones for every engine, so that a verdict hardly depends on where it was made.
+"""Turns pairs into token ids, the same for every engine, so that a verdict hardly depends on the engine.
 
-A pair is read as the model was trained to read it: by the tokenizer's own pair encoding, or, for models that read
-one text, by a template. Left out: choosing which part of a long premise is read. transformers is imported on first
-use.
+A pair is encoded as in the model's training: by the tokenizer's pair encoding, or by a template if the model reads a
+single text. Left out: choosing which part of a long premise to read. transformers is imported on first use.
 """
 
 import re
@@ -13,13 +12,13 @@ from tasks.core.errors import EngineError
 from tasks.engines import _models
 from tasks.engines._classifiers import FIELDS, WHAT, ClassifierConfig, Labels, labels_of, load_error
 
-RULES = 1  # raised when the way from a pair to token ids changes
-# A tokenizer may live in several files, and a model with code of its own in Python files.
+RULES = 1  # raised when the same pair gives different token ids
+# A tokenizer may consist of several files, and a model with its own code has Python files.
 HASHED_FILES = (*_models.HASHED_FILES, "vocab.json", "merges.txt", "*.model", "tokenizer_config.json", "*.py")
 
 
 class Encoder:
-    """A classifier's tokenizer and configuration, loaded on first use: pairs in, token ids out."""
+    """A classifier's tokenizer and configuration, loaded on first use."""
 
     def __init__(self, config: ClassifierConfig) -> None:
         self._config = config
@@ -27,31 +26,31 @@ class Encoder:
 
     @property
     def tokenizer(self) -> Any:  # noqa: ANN401
-        """The tokenizer, of transformers."""
+        """The transformers tokenizer."""
         return self._load()[0]
 
     @property
     def model_config(self) -> Any:  # noqa: ANN401
-        """The model's own configuration, of transformers."""
+        """The model's transformers configuration."""
         return self._load()[1]
 
     @property
     def pad_id(self) -> int:
-        """The token that fills up a batch."""
+        """The id of the padding token."""
         pad = self.tokenizer.pad_token_id
         return 0 if pad is None else int(pad)
 
     @property
     def labels(self) -> Labels:
-        """Which class means what (see `labels_of`)."""
+        """The meaning of the classes (see `labels_of`)."""
         own = self.model_config
         return labels_of(own.id2label, own.num_labels, self._config.labels, f"{WHAT} {self._config.model!r}")
 
     def describe(self) -> dict[str, object]:
-        """Everything that is hashed into a version. All engines have the same: they read the same ids.
+        """Everything that is hashed into a version. It is the same for all engines, because they read the same ids.
 
         Raises:
-            EngineError: The model's files are not there.
+            EngineError: The model's files are missing.
         """
         c = self._config
         return {
@@ -61,12 +60,12 @@ class Encoder:
         }
 
     def count(self, texts: Sequence[str]) -> list[int]:
-        """Tokens of each text by itself, without special ones."""
+        """Tokens of each text on its own, without special tokens."""
         plain = [self._plain(text) for text in texts]
         return [len(ids) for ids in self._ids(plain, add_special_tokens=False)]
 
     def room(self) -> int:
-        """Tokens of `max_tokens` that special tokens and the template leave."""
+        """Tokens of `max_tokens` that remain after special tokens and the template."""
         if self._config.template is None:
             fixed = int(self.tokenizer.num_special_tokens_to_add(pair=True))
         else:
@@ -74,7 +73,7 @@ class Encoder:
         return self._config.max_tokens - fixed
 
     def ids(self, pairs: Sequence[tuple[str, str]]) -> list[list[int]]:
-        """Token ids of each (premise, hypothesis), special ones included; the premise cut to `max_tokens`.
+        """Token ids of each (premise, hypothesis), with special tokens. The premise is truncated to `max_tokens`.
 
         Raises:
             EngineError: A hypothesis leaves no room for a premise.
@@ -82,7 +81,7 @@ class Encoder:
         return self.encode(pairs)[0]
 
     def encode(self, pairs: Sequence[tuple[str, str]]) -> tuple[list[list[int]], list[list[int]] | None]:
-        """`ids`, and their token types where the config asks for the model's own.
+        """`ids`, and their token types if the config uses the model's own.
 
         Raises:
             EngineError: A hypothesis leaves no room for a premise.
@@ -128,10 +127,10 @@ class Encoder:
         return found
 
     def _cut(self, premise: str, hypothesis: str, size: int) -> list[int]:
-        """Ids of the longest beginning of the premise that fits; cut where one of its own tokens ends."""
+        """Ids of the longest beginning of the premise that fits. It ends where one of the premise's tokens ends."""
         options = {"add_special_tokens": False, "return_offsets_mapping": True, "verbose": False}
         ends = [end for _, end in self.tokenizer(premise, **options)["offset_mapping"]]
-        # Tokens may merge across the cut, so the first guess can be one or two off.
+        # Tokens may merge at the end of the premise, so the first guess can be one or two off.
         for kept in range(min(len(ends), len(ends) + self._config.max_tokens - size), -1, -1):
             text = premise[: ends[kept - 1]] if kept else ""
             ids = self._ids([self._filled(text, hypothesis)])[0]
@@ -144,11 +143,11 @@ class Encoder:
 
     def _filled(self, premise: str, hypothesis: str) -> str:
         texts = dict(zip(FIELDS, (premise, hypothesis), strict=True))
-        # One pass over the template: a text that itself holds "{hypothesis}" is not filled in again.
+        # One pass over the template, so that "{hypothesis}" in a text is not replaced.
         return re.sub("|".join(map(re.escape, FIELDS)), lambda found: texts[found.group()], self._config.template or "")
 
     def _plain(self, text: str) -> str:
-        """The text with special tokens that it spells out ("[SEP]") broken up: only a model's template sets those."""
+        """Break up special tokens ("[SEP]") that a text spells out; only the model's template may set them."""
         return self._load()[2].sub(lambda found: f"{found.group()[0]} {found.group()[1:]}", text)
 
     def _ids(self, texts: list[str], **options: bool) -> list[list[int]]:
@@ -166,7 +165,7 @@ class Encoder:
             try:
                 own = library.AutoConfig.from_pretrained(name, **options)
                 tokenizer = library.AutoTokenizer.from_pretrained(name, **options)
-            except Exception as error:  # the libraries below have no common error
+            except Exception as error:  # the libraries' errors have no common base
                 raise load_error(c, error) from error
             _models.check_positions(c, WHAT, own, c.max_tokens)
             if c.own_types and getattr(own, "type_vocab_size", 0) < 2:

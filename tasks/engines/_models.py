@@ -1,6 +1,6 @@
-"""Which model an engine runs, the hashes of its files, and errors where they are missing.
+"""Settings that name a model, hashes of its files, and errors about missing files.
 
-Shared by every engine that loads a model. Left out: loading, which is each engine's own.
+Every engine that loads a model uses this module. Left out: loading, which each engine does itself.
 """
 
 import hashlib
@@ -18,12 +18,12 @@ from tasks.core.errors import EngineError
 
 PACKAGE = "package:"
 HASHED_FILES = ("*.safetensors", "*.bin", "config.json", "tokenizer.json", "vocab.txt")
-# Families that number a text's positions from the padding token's id + 1 on, and so read fewer than they declare.
+# These families number positions from the padding token's id + 1, and so read fewer tokens than they declare.
 OFFSET_POSITIONS = ("camembert", "data2vec-text", "ibert", "longformer", "mpnet", "roberta", "xlm-roberta", "xmod")
 
 
 class ModelConfig(Settings):
-    """Which model.
+    """Settings that name a model.
 
     Attributes:
         model: `package:NAME` (an installed package with `get_model_path()`), a folder (`/…`, `./…`, `../…`, `~/…`),
@@ -36,11 +36,11 @@ class ModelConfig(Settings):
 
     @property
     def on_hub(self) -> bool:
-        """Whether `model` names a model on the hub rather than files on this machine."""
+        """Whether `model` names a model on the hub, not files on this machine."""
         return not self.model.startswith((PACKAGE, "/", "./", "../", "~"))
 
     def relative_to(self, folder: Path) -> Self:
-        """The same with a relative model folder made absolute: paths in a config file are relative to the file."""
+        """The same settings with an absolute model folder: paths in a config file are relative to `folder`."""
         if not self.model.startswith(("./", "../")):
             return self
         return self.model_copy(update={"model": str((folder / self.model).resolve())})
@@ -56,14 +56,14 @@ class ModelConfig(Settings):
 
 
 def identity(config: ModelConfig, what: str, patterns: Sequence[str] = HASHED_FILES) -> dict[str, object]:
-    """The part of a version that stands for the model: hashes of its files, not their path.
+    """The model's part of a version: hashes of its files, not their path.
 
     Args:
-        what: What the model is, for messages: "embedding model", "classifier".
-        patterns: Names of the files in its folder that decide what it answers.
+        what: The kind of model, for messages: "embedding model", "classifier".
+        patterns: Names of the files that can change the model's results.
 
     Raises:
-        EngineError: The model's files are not there.
+        EngineError: The model's files are missing.
     """
     if config.on_hub:
         return {"model": config.model, "weights": {"hub": config.model, "revision": config.revision}}
@@ -72,10 +72,10 @@ def identity(config: ModelConfig, what: str, patterns: Sequence[str] = HASHED_FI
 
 
 def source(config: ModelConfig, what: str) -> tuple[str, dict[str, Any]]:
-    """First argument and options of `from_pretrained`; a model on this machine is never looked up on the hub.
+    """First argument and options of `from_pretrained`. A local model is never looked up on the hub.
 
     Raises:
-        EngineError: The model's folder is not there.
+        EngineError: The model's folder does not exist.
     """
     if config.on_hub:
         return config.model, {"revision": config.revision}
@@ -83,15 +83,15 @@ def source(config: ModelConfig, what: str) -> tuple[str, dict[str, Any]]:
 
 
 def gpus_held(wanted: int) -> int:
-    """GPUs of a model that vLLM splits across `wanted` of them; none where this machine has no GPU."""
-    import torch  # noqa: PLC0415 - seconds, for which nobody should wait who only reads a config
+    """GPUs that a model uses if vLLM splits it across `wanted` of them: 0 if this machine has no GPU."""
+    import torch  # noqa: PLC0415 - takes seconds, which is too long for reading a config
 
     return wanted if torch.cuda.is_available() else 0
 
 
 def transformers() -> Any:  # noqa: ANN401 - the library has no types
-    """The library, imported on first use: with torch it takes seconds, which most commands don't need to spend."""
-    # Idle threads sleep: spinning, torch's default, takes a shared machine's cores from the threads that work.
+    """Import transformers on first use: with torch it takes seconds, which most commands can avoid."""
+    # Idle threads sleep. torch's default, spinning, takes cores of a shared machine from working threads.
     os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
     library = importlib.import_module("transformers")
     library.utils.logging.disable_progress_bar()
@@ -99,10 +99,10 @@ def transformers() -> Any:  # noqa: ANN401 - the library has no types
 
 
 def folder(model: str, what: str) -> Path:
-    """The folder that holds a local model's files.
+    """The folder with a local model's files.
 
     Raises:
-        EngineError: There is no such folder or package.
+        EngineError: The folder or package does not exist.
     """
     if not model.startswith(PACKAGE):
         path = Path(model).expanduser()
@@ -121,10 +121,10 @@ def folder(model: str, what: str) -> Path:
 
 
 def file_hashes(path: Path, patterns: Sequence[str] = HASHED_FILES) -> dict[str, str]:
-    """SHA-256 of the files that decide the results (0.1 s for 90 MB; the hub shows the same hash for the weights).
+    """SHA-256 of the files that can change results (0.1 s for 90 MB; the hub shows the same hash for the weights).
 
     Raises:
-        EngineError: None of them is there.
+        EngineError: There are no such files.
     """
     hashes = {}
     for found in sorted({file for pattern in patterns for file in path.glob(pattern)}):
@@ -137,18 +137,18 @@ def file_hashes(path: Path, patterns: Sequence[str] = HASHED_FILES) -> dict[str,
 
 @lru_cache(maxsize=256)
 def _sha256(path: Path, *_state: int) -> str:
-    """Hash of a file, which is read again only when its state has changed."""
+    """Hash of a file. The file is read again only if its state has changed."""
     with path.open("rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 def reason(error: Exception) -> str:
-    """The first line of an error of the libraries, at most 200 characters; its class where it has no text."""
+    """The first line of a library's error, at most 200 characters; the class name if it has no text."""
     return (str(error).strip().splitlines() or [type(error).__name__])[0][:200]
 
 
 def load_error(config: ModelConfig, what: str, error: Exception) -> EngineError:
-    """The error for whatever the libraries raise."""
+    """The error to raise for any error of the libraries."""
     remedy = (
         "Check the name and the revision and that the hub can be reached, or give a folder or 'package:NAME'."
         if config.on_hub
@@ -158,10 +158,10 @@ def load_error(config: ModelConfig, what: str, error: Exception) -> EngineError:
 
 
 def check_positions(config: ModelConfig, what: str, model_config: Any, max_tokens: int) -> None:  # noqa: ANN401
-    """Refuse texts longer than the model reads.
+    """Refuse a `max_tokens` above the model's limit.
 
     Args:
-        model_config: The model's own configuration, of transformers.
+        model_config: The model's transformers configuration.
 
     Raises:
         EngineError: The model has fewer positions than `max_tokens`.

@@ -1,7 +1,7 @@
-"""Texts through a torch model on the CPU. Imports torch at its top: engines import it on first use only.
+"""Runs texts through a torch model on the CPU. It imports torch, so engines import this module on first use only.
 
-Every row is padded to a length that its own token count decides, and only rows of equal padded length share a batch. So
-no neighbor decides the shape of a batch, and a result depends on its own text alone, to the last bit.
+A row's own token count decides its padded length, and only rows of equal padded length share a batch. So a result
+depends on its own text only, to the last bit.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -14,7 +14,7 @@ from torch.overrides import TorchFunctionMode
 
 from tasks.core.errors import EngineError
 
-PAD_TO = 8  # tokens; wider wastes work on padding, narrower leaves small batches
+PAD_TO = 8  # tokens; a larger step wastes work on padding, a smaller one gives small batches
 Read = Callable[[Any, torch.Tensor], torch.Tensor]
 
 
@@ -26,14 +26,14 @@ def by_row(
     max_tokens: int,
     batch_tokens: int,
 ) -> Iterator[tuple[int, npt.NDArray[Any]]]:
-    """Number of each row, and what `read` makes of the model's output for it; shortest rows first.
+    """Run rows through the model, shortest first; yields each row's number and the result that `read` returns for it.
 
     Args:
-        what: What the model is, for messages.
-        inputs: Arguments of the model by name, among them `input_ids`: rows of numbers, and the number that fills them.
-        read: The model's output and the attention mask to the result, (rows, …).
-        max_tokens: Longest row.
-        batch_tokens: Padded tokens in one batch, unless one row alone has more.
+        what: The kind of model, for messages.
+        inputs: The model's arguments by name, with `input_ids`: rows of numbers, and the number that pads them.
+        read: Turns the model's output and the attention mask into the result, (rows, …).
+        max_tokens: Length of the longest row.
+        batch_tokens: Maximum padded tokens in one batch, except for a single longer row.
 
     Raises:
         EngineError: The model failed on a batch.
@@ -50,7 +50,7 @@ def batches(counts: Sequence[int], max_tokens: int, batch_tokens: int) -> Iterat
 
     Args:
         counts: Tokens of each row, at most `max_tokens`.
-        batch_tokens: Padded tokens in one batch, unless one row alone has more.
+        batch_tokens: Maximum padded tokens in one batch, except for a single longer row.
     """
     by_length: dict[int, list[int]] = {}
     for i, count in enumerate(counts):
@@ -62,7 +62,7 @@ def batches(counts: Sequence[int], max_tokens: int, batch_tokens: int) -> Iterat
 
 
 def padded(rows: Sequence[Sequence[int]], length: int, fill: int) -> npt.NDArray[np.int64]:
-    """Rows as one array, int64, (rows, length), with `fill` behind each."""
+    """Rows as one array, int64, (rows, length), padded with `fill` at the end."""
     table = np.full((len(rows), length), fill, dtype=np.int64)
     for i, row in enumerate(rows):
         table[i, : len(row)] = row
@@ -70,13 +70,13 @@ def padded(rows: Sequence[Sequence[int]], length: int, fill: int) -> npt.NDArray
 
 
 def use_threads(threads: int | None) -> None:
-    """Set torch's CPU threads, process-wide; None leaves torch's choice."""
+    """Set torch's CPU threads, process-wide; None keeps torch's default."""
     if threads is not None:
         torch.set_num_threads(threads)
 
 
 def pooled(output: Any, attend: torch.Tensor) -> torch.Tensor:  # noqa: ANN401
-    """Mean over the tokens that count, scaled to length 1: float32, (rows, dimensions)."""
+    """Mean over the attended tokens, scaled to length 1: float32, (rows, dimensions)."""
     states = output.last_hidden_state
     weights = attend.unsqueeze(-1).to(states.dtype)
     means = (states * weights).sum(dim=1) / weights.sum(dim=1)
@@ -84,7 +84,7 @@ def pooled(output: Any, attend: torch.Tensor) -> torch.Tensor:  # noqa: ANN401
 
 
 def logits(output: Any, _attend: torch.Tensor) -> torch.Tensor:  # noqa: ANN401
-    """Of each class, float64, (rows, classes)."""
+    """Logits of each class, float64, (rows, classes)."""
     found: torch.Tensor = output.logits.double()
     return found
 
@@ -107,10 +107,10 @@ def _run(
 
 
 class _RowByRow(TorchFunctionMode):
-    """Computes each row of a classification head by itself.
+    """Computes each row of a classification head separately.
 
-    A matrix of one row goes through another kernel than one of several, and the last bits come out different. Where
-    a matrix has a row per token, several of each text, that does not happen.
+    torch uses different kernels for a matrix of one row and of several, with different last bits. Matrices with one row
+    for each token have no such problem, because each text has several.
     """
 
     def __init__(self, rows: int) -> None:

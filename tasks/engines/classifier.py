@@ -1,8 +1,8 @@
-"""Classifiers of (premise, hypothesis) pairs: their interface, and how one is opened.
+"""Classifiers of (premise, hypothesis) pairs: their interface, and a function that opens one.
 
-All engines get the same token ids from one `Encoder`, so that a model's verdicts hardly depend on where it runs, and
-its version not at all. Left out: choosing which part of a long premise is read (callers know what a window should
-be; beyond `max_tokens` the premise is truncated), and what the probabilities mean. torch is never imported here.
+All engines get the same token ids from `Encoder`. So a model's verdicts hardly depend on the engine, and its version
+does not depend on it at all. Left out: choosing which part of a long premise to read (callers make windows; beyond
+`max_tokens` the premise is truncated), and what the probabilities mean. This module never imports torch.
 """
 
 import importlib
@@ -28,8 +28,8 @@ class Classified:
     """The result of one call to `Classifier.classify`.
 
     Attributes:
-        probabilities: Of each class of the model, float64, (pairs, classes); rows sum to 1.
-        tokens: Tokens that the model read of each pair, special ones included, int64, (pairs,).
+        probabilities: Probability of each class of the model, float64, (pairs, classes); rows sum to 1.
+        tokens: Tokens that the model read for each pair, with special tokens, int64, (pairs,).
     """
 
     probabilities: npt.NDArray[np.float64]
@@ -37,9 +37,9 @@ class Classified:
 
 
 class Classifier:
-    """A classifier of (premise, hypothesis) pairs, loaded on first use. Not for use from several threads at once.
+    """A classifier of (premise, hypothesis) pairs, loaded on first use. Not thread-safe.
 
-    Every method but `close` raises EngineError where the model can't be loaded or run. An engine adds `logits`.
+    Every method but `close` raises EngineError if the model can't be loaded or run. Engines override `logits`.
     """
 
     def __init__(self, config: ClassifierConfig, encoder: Encoder | None = None) -> None:
@@ -48,19 +48,19 @@ class Classifier:
 
     @property
     def labels(self) -> Labels:
-        """Which class means what."""
+        """The meaning of the classes."""
         return self._encoder.labels
 
     def describe(self) -> dict[str, object]:
-        """Everything that decides a pair's probabilities, to be hashed into a version; not how it is run."""
+        """Everything that can change a pair's probabilities, to be hashed into a version."""
         return self._encoder.describe()
 
     def count(self, texts: Sequence[str]) -> list[int]:
-        """Tokens of each text by itself, without special ones."""
+        """Tokens of each text on its own, without special tokens."""
         return self._encoder.count(texts)
 
     def room(self) -> int:
-        """Tokens that are left for premise and hypothesis together. A hypothesis has to be shorter than that."""
+        """Tokens left for premise and hypothesis together. A hypothesis must be shorter."""
         return self._encoder.room()
 
     def classify(self, pairs: Sequence[tuple[str, str]]) -> Classified:
@@ -75,7 +75,7 @@ class Classifier:
         return Classified(found, tokens)
 
     def logits(self, pairs: Sequence[tuple[str, str]]) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.int64]]:
-        """Of each class, (pairs, classes), and the tokens that were read of each pair, (pairs,).
+        """Logits of each class, (pairs, classes), and tokens read for each pair, (pairs,).
 
         Raises:
             EngineError: See `classify`.
@@ -87,14 +87,14 @@ class Classifier:
 
 
 def open_classifier(config: ClassifierConfig, encoder: Encoder | None = None) -> Classifier:
-    """The classifier that a config describes; nothing is loaded before it is used."""
+    """The classifier that a config describes. Nothing is loaded before its first use."""
     module, name = ENGINES[config.engine]
     made: Classifier = getattr(importlib.import_module(module), name)(config, encoder)
     return made
 
 
 def softmax(logits: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
-    """Probabilities of logits (classes,): one pair at a time, so that no bit depends on the pairs beside it."""
+    """Probabilities of logits (classes,). One pair at a time, so that no bit depends on other pairs."""
     weights = np.exp(logits - logits.max())
     probabilities: npt.NDArray[np.float64] = weights / weights.sum()
     return probabilities

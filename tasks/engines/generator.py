@@ -1,8 +1,8 @@
 """Generators: language models, their prompts and their replies.
 
-A prompt asks for a JSON object of a given schema; every engine makes the model keep to it. Left out: the text of the
-prompt and the meaning of the object (judges know), and how many prompts are sent at once (each engine's own). torch and
-vLLM are never imported here.
+A prompt asks for a JSON object with a given schema, which every engine enforces. Left out: the text of the prompt and
+the meaning of the object (judges define both), and how many prompts are sent at once (each engine decides). This module
+never imports torch or vLLM.
 """
 
 import importlib
@@ -20,8 +20,8 @@ ENGINES = {
     "vllm_offline": ("tasks.engines.vllm.generator", "VllmGenerator"),
     "openai_server": ("tasks.engines.openai.server", "ServerGenerator"),
 }
-NONCE_TOKENS = 16  # room for a nonce in a reply; it takes 7 or 8 (docs/language-models.md#behind-a-server)
-TOP = 8  # alternatives of each token whose log-probabilities are requested: four labels, each written in two ways
+NONCE_TOKENS = 16  # maximum tokens of a nonce in a reply; it takes 7 or 8 (docs/language-models.md#behind-a-server)
+TOP = 8  # alternatives requested for each token: enough for four labels, each written in two ways
 HASHED_FILES = (
     *_models.HASHED_FILES, "vocab.json", "merges.txt", "*.model", "tokenizer_config.json", "generation_config.json",
     "chat_template.jinja", "*.py",
@@ -33,12 +33,13 @@ class Offline(Settings):
 
     Attributes:
         quantization: vLLM's name of the method; None reads it from the model.
-        tensor_parallel: GPUs that the model is cut across.
-        gpu_memory_share: Share of each GPU's memory that vLLM takes; None leaves vLLM's choice.
-        max_sequences: Most requests in one step of the model; None leaves vLLM's choice.
-        batch_tokens: Most tokens in one step; None leaves vLLM's choice.
-        prefix_caching: Whether a context that several prompts share is read once.
-        batch_invariant: Asks vLLM for results that don't depend on what shares a batch, at some speed.
+        tensor_parallel: GPUs that the model is split across.
+        gpu_memory_share: Share of each GPU's memory that vLLM takes; None keeps vLLM's default.
+        max_sequences: Maximum requests in one step of the model; None keeps vLLM's default.
+        batch_tokens: Maximum tokens in one step; None keeps vLLM's default.
+        prefix_caching: Whether a beginning that several prompts share is read only once.
+        batch_invariant: Ask vLLM for results that do not depend on the other requests in a batch, at some cost in
+            speed.
         trust_remote_code: Run Python code that comes with the model.
         reasoning_parser: vLLM's name of the parser that separates thoughts from the reply (`qwen3`, `deepseek_r1`, …);
             needed where `thinking` is true.
@@ -56,17 +57,17 @@ class Offline(Settings):
 
 
 class Server(Settings):
-    """Where OpenAI-compatible servers are, and the limits of requests to them.
+    """Addresses of OpenAI-compatible servers, and limits of requests to them.
 
     Attributes:
-        urls: Base URLs, such as `http://gpu-1:8000/v1`; several share the work.
-        served_name: What the servers call the model; None: as `model`.
-        api_key_env: Environment variable that holds the key; None sends none.
-        concurrency: Most requests in flight, over all servers.
-        timeout_s: For one request.
+        urls: Base URLs, such as `http://gpu-1:8000/v1`. Several servers share the work.
+        served_name: The model's name on the servers; None uses `model`.
+        api_key_env: Environment variable that holds the key; None sends no key.
+        concurrency: Maximum requests in flight, over all servers.
+        timeout_s: Timeout of one request, in seconds.
         retries: How often a request is sent again after a lost connection, HTTP 429 or 5xx, with growing pauses.
-        nonce: Each reply must end with four letters that its request alone asks for, so that a proxy that mixes
-            replies up is noticed. A reply without them counts as lost and is asked for again.
+        nonce: Require four letters at the end of each reply that only its request names, to detect a proxy that mixes
+            up replies. A reply without them counts as lost and is requested again.
     """
 
     urls: Annotated[list[str], Field(min_length=1)]
@@ -79,20 +80,20 @@ class Server(Settings):
 
 
 class GeneratorConfig(_models.ModelConfig):
-    """Which language model, and how it runs.
+    """Settings of a language model.
 
     Attributes:
-        engine: `vllm_offline` loads it here; `openai_server` asks servers that have it.
-        dtype: Numbers that vLLM computes in; `auto` is the model's own. For a server: what it was started with.
-        max_tokens: Tokens of prompt and reply together that the model is given room for.
-        seed: Of drawing, where `temperature` is above 0.
-        temperature: 0 takes the likeliest token each time.
-        top_p: Share of the probability that is drawn from.
-        thinking: Whether a reasoning model may think before it answers; None for a model that can't. Its thoughts
-            are never read as a reply.
-        thinking_tokens: Most tokens of a thought and the reply together, where it may think.
-        offline: For `vllm_offline`.
-        server: For `openai_server`.
+        engine: `vllm_offline` loads the model in this process; `openai_server` sends requests to servers that run it.
+        dtype: vLLM's number format; `auto` is the model's own. For a server, the format it was started with.
+        max_tokens: Maximum tokens of prompt and reply together.
+        seed: Seed of sampling, if `temperature` is above 0.
+        temperature: 0 takes the most likely token each time.
+        top_p: Share of the probability mass to sample from.
+        thinking: Whether a reasoning model may think before it answers; None for models that can't. Thoughts are never
+            read as a reply.
+        thinking_tokens: Maximum tokens of thought and reply together, if the model may think.
+        offline: Settings of `vllm_offline`.
+        server: Settings of `openai_server`.
     """
 
     engine: Literal["vllm_offline", "openai_server"] = "vllm_offline"
@@ -108,14 +109,14 @@ class GeneratorConfig(_models.ModelConfig):
 
     @property
     def gpus(self) -> int:
-        """GPUs that the model holds here: none where a server has them."""
+        """GPUs that the model uses on this machine: 0 if a server runs it."""
         return _models.gpus_held(self.offline.tensor_parallel) if self.engine == "vllm_offline" else 0
 
     def describe(self) -> dict[str, object]:
-        """The part of a version that stands for a generator, whatever its engine: model, numbers and drawing.
+        """The generator's part of a version, for any engine: model, number format and sampling.
 
         Raises:
-            EngineError: The model's files are not there.
+            EngineError: The model's files are missing.
         """
         return {
             **_models.identity(self, WHAT, HASHED_FILES),
@@ -130,7 +131,7 @@ class GeneratorConfig(_models.ModelConfig):
         }
 
     def reply_tokens(self, prompt: "Prompt") -> int:
-        """Most tokens that the reply to a prompt may have, a thought and a nonce included."""
+        """Maximum tokens of the reply to a prompt, with thought and nonce."""
         tokens = self.thinking_tokens if self.thinking else prompt.max_tokens
         return tokens + NONCE_TOKENS if self.nonce else tokens
 
@@ -140,7 +141,7 @@ class GeneratorConfig(_models.ModelConfig):
         return self.server is not None and self.server.nonce
 
     def check_samples(self, samples: int) -> None:
-        """Refuse to draw several replies that are bound to be the same.
+        """Refuse to sample several replies that would be identical.
 
         Raises:
             ValueError: More than one sample at temperature 0.
@@ -167,13 +168,13 @@ class GeneratorConfig(_models.ModelConfig):
 
 @dataclass(frozen=True, slots=True)
 class Prompt:
-    """One question to the model.
+    """One request to the model.
 
     Attributes:
-        user: Evidence first, the question about it last: prompts with a common beginning should follow one another.
+        user: Evidence first, question last. Prompts with a common beginning should follow one another.
         schema: JSON schema of the reply, an object. Equal schemas should be the same object: engines compile each once.
-        max_tokens: Of the reply; one that needs more is cut off, with `finish` as `length`.
-        alternatives: Whether the reply's tokens come with their likeliest alternatives, at some time and many bytes.
+        max_tokens: Maximum tokens of the reply; a longer one is cut off, with `finish` as `length`.
+        alternatives: Return the most likely alternatives of each token, which takes some time and many bytes.
     """
 
     system: str
@@ -190,7 +191,7 @@ class Token:
     """A token of a reply.
 
     Attributes:
-        text: What it adds to the reply.
+        text: The text that it adds to the reply.
     """
 
     __slots__ = ("_top", "text")
@@ -200,9 +201,9 @@ class Token:
 
     @property
     def top(self) -> Top:
-        """The likeliest tokens in its place and their log-probabilities, itself included if it is one of them.
+        """The most likely tokens at its position, with log-probabilities; the token itself if it is among them.
 
-        Few tokens are ever looked at, so an engine may give a function that reads them.
+        Few tokens are ever inspected, so an engine may pass a function that reads them.
         """
         if callable(self._top):
             self._top = self._top()
@@ -220,7 +221,7 @@ class Token:
 
 @dataclass(frozen=True, slots=True)
 class Reply:
-    """One reply, thoughts left out. `text` is what the tokens' texts make together."""
+    """One reply without thoughts. `text` is the concatenation of the tokens' texts."""
 
     text: str
     finish: Literal["stop", "length"]
@@ -229,13 +230,13 @@ class Reply:
 
 @dataclass(frozen=True, slots=True)
 class Generated:
-    """What came of one prompt: `samples` replies, or why there are none.
+    """The result of one prompt: `samples` replies, or the reason why there are none.
 
     Attributes:
-        failure: `too_long` (the prompt leaves no room for a reply), `refused` (the server will not have it), or
-            `types.OUTAGE`, after the last retry.
-        tokens_in: Tokens of the prompt, those of `tokens_cached` included.
-        tokens_out: Tokens written, thoughts included.
+        failure: `too_long` (the prompt leaves no room for a reply), `refused` (by the server), or `types.OUTAGE`, after
+            the last retry.
+        tokens_in: Tokens of the prompt, including `tokens_cached`.
+        tokens_out: Tokens written, with thoughts.
     """
 
     replies: tuple[Reply, ...] = ()
@@ -246,17 +247,17 @@ class Generated:
 
     @property
     def tokens(self) -> dict[str, int]:
-        """The three counts by name, as every result that is made of a reply has them."""
+        """The three token counts by name, as in every result that comes from a reply."""
         return {"tokens_in": self.tokens_in, "tokens_cached": self.tokens_cached, "tokens_out": self.tokens_out}
 
 
 @dataclass(frozen=True, slots=True)
 class Example:
-    """The reply to a prompt that a model should learn to give, or why there is none (distillation).
+    """The reply that a model should learn to give to a prompt, or the reason why there is none (for distillation).
 
     Attributes:
-        reply: JSON text, as a grammar made of the prompt's schema has it written.
-        problem: Short machine-readable reason; None where there is a reply.
+        reply: JSON text, in the form that the schema's grammar produces.
+        problem: Short machine-readable reason; None if there is a reply.
     """
 
     reply: str = ""
@@ -264,26 +265,27 @@ class Example:
 
 
 class Generator:
-    """A language model, loaded (or connected to) on first use. Not for use from several threads at once."""
+    """A language model, loaded (or connected to) on first use. Not thread-safe."""
 
     def __init__(self, config: GeneratorConfig) -> None:
         self._config = config
 
     def describe(self) -> dict[str, object]:
-        """Everything that decides a reply, to be hashed into a version; not how it is run. Loads no model.
+        """Everything that can change a reply, to be hashed into a version. Loads no model.
 
         Raises:
-            EngineError: The model's files are not there.
+            EngineError: The model's files are missing.
         """
         return self._config.describe()
 
     def generate(self, prompts: Sequence[Prompt], samples: int = 1) -> list[Generated]:
-        """The replies to each prompt, in order. At temperature 0 samples are the same reply, written once.
+        """The replies to each prompt, in order. At temperature 0 samples are the same reply, generated once.
 
-        A prompt that leaves less room than its reply may take is `too_long`.
+        A prompt that leaves less room than the reply's maximum fails as `too_long`.
 
         Raises:
-            EngineError: The model can't be loaded, no server answers, or one refuses everything: nothing is kept.
+            EngineError: The model can't be loaded, no server answers, or a server refuses every request; no replies are
+                returned.
         """
         raise NotImplementedError
 
@@ -292,7 +294,7 @@ class Generator:
 
 
 def open_generator(config: GeneratorConfig) -> Generator:
-    """The generator that a config describes; nothing is loaded before it is used."""
+    """The generator that a config describes. Nothing is loaded before its first use."""
     module, name = ENGINES[config.engine]
     made: Generator = getattr(importlib.import_module(module), name)(config)
     return made

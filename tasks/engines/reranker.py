@@ -1,8 +1,8 @@
 """Rerankers: cross-encoders that score how well a passage answers a question.
 
-A model with one class gives a logit, whose sigmoid is the score; of two classes, the second one's probability is. They
-run as classifiers do: on the CPU by transformers, on GPUs by vLLM. Left out: rerankers that generate text, and cutting
-passages into windows. torch and vLLM are imported on first use.
+The score is the sigmoid of the logit of a model with one class, or the probability of the second of two classes. The
+models run as classifiers: on the CPU with transformers, on GPUs with vLLM. Left out: rerankers that generate text, and
+cutting passages into windows. torch and vLLM are imported on first use.
 """
 
 from collections.abc import Sequence
@@ -18,17 +18,17 @@ from tasks.engines._classifiers import ClassifierConfig, CrossEncoderConfig
 from tasks.engines._encoder import Encoder
 from tasks.engines.classifier import Classifier, open_classifier
 
-RULES = 1  # raised when the way from a pair to its score changes
+RULES = 1  # raised when the same pair gives a different score
 WHAT = "reranker"
 
 
 class RerankerConfig(CrossEncoderConfig):
-    """Which cross-encoder, and how it runs.
+    """Settings of a cross-encoder.
 
     Attributes:
         engine: `transformers_cpu`, or `vllm_offline` for GPUs.
-        dtype: Numbers it computes in; `float16` with vllm_offline only.
-        max_tokens: Tokens read of a question and a passage together, special ones included; the longer is cut to fit.
+        dtype: Number format of the computation; `float16` needs vllm_offline.
+        max_tokens: Tokens read of question and passage together, with special tokens; the longer one is truncated.
     """
 
     engine: Literal["transformers_cpu", "vllm_offline"] = "transformers_cpu"
@@ -37,17 +37,17 @@ class RerankerConfig(CrossEncoderConfig):
 
     @property
     def classifier(self) -> ClassifierConfig:
-        """The classifier that it runs as."""
+        """The same model as settings of a classifier."""
         return ClassifierConfig(**self.model_dump())
 
     @model_validator(mode="after")
     def _runs(self) -> Self:
-        _ = self.classifier  # which knows what its engines can do
+        _ = self.classifier  # ClassifierConfig validates the engine
         return self
 
 
 class Reranker(Versioned):
-    """A cross-encoder, loaded on first use. Not for use from several threads at once."""
+    """A cross-encoder, loaded on first use. Not thread-safe."""
 
     def __init__(self, config: RerankerConfig) -> None:
         self._config = config
@@ -65,18 +65,18 @@ class Reranker(Versioned):
         return self._config.gpus
 
     def describe(self) -> dict[str, object]:
-        """Everything that decides a score, to be hashed into a version; not how it is run.
+        """Everything that can change a score, to be hashed into a version.
 
         Raises:
-            EngineError: The model's files are not there.
+            EngineError: The model's files are missing.
         """
         return {"encoder": self._encoder.describe(), "reranker": RULES}
 
     def score(self, pairs: Sequence[tuple[str, str]]) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.int64]]:
-        """Scores in [0, 1] of (question, passage) pairs, and the tokens that were read of each, both (pairs,).
+        """Scores in [0, 1] of (question, passage) pairs, and tokens read for each pair, both (pairs,).
 
         Raises:
-            EngineError: The model can't be loaded or fails to run, or it has more classes than two.
+            EngineError: The model can't be loaded, fails to run, or has more than two classes.
         """
         if not pairs:
             return np.zeros(0), np.zeros(0, np.int64)
@@ -99,13 +99,13 @@ class Reranker(Versioned):
 
 
 class _Encoder(Encoder):
-    """The question goes first, as cross-encoders are trained, and token types are the tokenizer's own."""
+    """Puts the question first, as in the training of cross-encoders, and uses the tokenizer's own token types."""
 
     def encode(self, pairs: Sequence[tuple[str, str]]) -> tuple[list[list[int]], list[list[int]] | None]:
-        """Token ids of each (question, passage), and their token types where the model knows several.
+        """Token ids of each (question, passage), and their token types if the model has several.
 
         Raises:
-            EngineError: The model reads token types, and its engine gives none.
+            EngineError: The model needs token types, and its engine supports none.
         """
         typed = getattr(self.model_config, "type_vocab_size", 0) > 1
         if typed and self._config.engine == "vllm_offline":

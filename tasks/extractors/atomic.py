@@ -1,7 +1,7 @@
-"""Extractor `atomic`: sentences broken by a model into self-contained facts (docs/methods.md#claims).
+"""Extractor `atomic`: a model breaks sentences into self-contained facts (docs/methods.md#claims).
 
-A fact points to its sentence's span and keeps the sentence's references. A sentence that the model does not break (no
-readable reply, no fact in it, too long) stays one claim, as it stands in the answer: nothing is lost.
+A fact has its sentence's span and references. A sentence that the model does not break (unreadable reply, no fact, too
+long) stays one claim with its original text, so nothing is lost.
 """
 
 from collections.abc import Iterator, Sequence
@@ -18,12 +18,12 @@ from tasks.extractors.segments import RULES as CUT_RULES
 from tasks.extractors.segments import Segments
 from tasks.judges.generate import Writer, Written
 
-RULES = 2  # part of the version, beside those of the sentences
-# Characters of the answer that are shown around a sentence, and the steps in which they move along a longer one:
-# sentences of one step show the same, which the model reads once.
+RULES = 2  # part of the version, with the rules of `sentences`
+# Characters of the answer shown around a sentence, and the steps by which they move along a longer answer: sentences in
+# one step show the same text, which the model reads once.
 AROUND = 8_000
 STEP = 2_000
-AT_ONCE = 2_048  # sentences: a model's replies take far more memory than what is kept of them
+AT_ONCE = 2_048  # sentences; a model's replies take far more memory than the facts kept
 GIVES = ("question", "answer", "sentence")
 
 
@@ -31,8 +31,8 @@ class Config(CutSettings):
     """Settings of the extractor `atomic`.
 
     Attributes:
-        writer: Path of the config (`kind: generate`) of the model that writes a sentence's facts. Its prompt is given
-            `question`, `answer` and `sentence`.
+        writer: Path of the config (`kind: generate`) of the model that writes a sentence's facts. The inputs of its
+            prompt are `question`, `answer` and `sentence`.
     """
 
     kind: Literal["atomic"] = "atomic"
@@ -49,12 +49,12 @@ class Atomic:
 
     @property
     def engine(self) -> str:
-        """Which engine runs the writer's model."""
+        """The engine of the writer's model."""
         return self.writer.engine
 
     @property
     def gpus(self) -> int:
-        """GPUs that the writer's model holds here."""
+        """GPUs that the writer's model uses on this machine."""
         return self.writer.gpus
 
     def extract_many(self, answers: Sequence[Answer]) -> list[Extraction]:
@@ -88,8 +88,8 @@ def build(config: Config, writers: Writers) -> Extractor:
     """The extractor for these settings.
 
     Raises:
-        ConfigError: The writer's file or one of its keys is wrong, or its prompt wants something else.
-        EngineError: The files of the writer's model are not there.
+        ConfigError: The writer's file or one of its keys is wrong, or its prompt needs other inputs.
+        EngineError: The files of the writer's model are missing.
     """
     writer = writers.open(config.writer, GIVES)
     settings = config.model_dump(exclude={"writer"})
@@ -98,13 +98,13 @@ def build(config: Config, writers: Writers) -> Extractor:
 
 
 def _around(start: int, length: int) -> tuple[int, int]:
-    """What is shown of an answer around a sentence that begins at `start`: more of what came before it."""
+    """The range of the answer shown around a sentence at `start`, with more text before it than after it."""
     begin = max(0, min(start // STEP * STEP - AROUND // 2, length - AROUND))
     return begin, begin + AROUND
 
 
 def _extraction(cut: Extraction, written: Iterator[Written]) -> Extraction:
-    """The facts of the sentences of one answer, whose replies come next."""
+    """Turn the next replies into the facts of one answer's sentences."""
     facts: list[ClaimDraft] = []
     replies: list[Written] = []
     unbroken = 0

@@ -1,8 +1,8 @@
-"""Extractor `segments`: an answer cut at its references, without a model (docs/methods.md#claims).
+"""Extractor `segments`: cuts an answer at its references, without a model (docs/methods.md#claims).
 
-A segment is the text that one run of references covers: the text before the run, back to the run before it. A run at
-the beginning of a block, with nothing before it, covers the text after it. What stands behind the last run of a block
-is an uncited segment. Nothing is joined across blocks, nor across what is no claim.
+A segment is the text that one run of references covers: the text before the run, back to the previous run. A run at the
+beginning of a block covers the text after it. Text after the last run of a block is an uncited segment. Segments never
+extend across blocks or across text that is no claim.
 """
 
 from collections.abc import Iterator, Sequence
@@ -29,7 +29,7 @@ class Config(CutSettings):
 
 @dataclass(frozen=True, slots=True)
 class Segments:
-    """The extractor; see `tasks.core.types.Extractor`. Pure: the same answer gives the same claims."""
+    """The extractor; see `tasks.core.types.Extractor`. The same answer always gives the same claims."""
 
     finder: Finder
     version: str
@@ -43,20 +43,20 @@ class Segments:
 
     @property
     def engine(self) -> str:
-        """No model, and so none."""
+        """No engine, since there is no model."""
         return "none"
 
     @property
     def gpus(self) -> int:
-        """None."""
+        """No GPUs, since there is no model."""
         return 0
 
     def extract_many(self, answers: Sequence[Answer]) -> list[Extraction]:
-        """The claims of each answer, in order, and what is none."""
+        """The claims and other parts of each answer, in order."""
         return [self.extract(answer) for answer in answers]
 
     def extract(self, answer: Answer) -> Extraction:
-        """The claims of one answer, and what is none."""
+        """The claims and other parts of one answer."""
         found = cutter.cut(answer, self.finder, self.language)
         pieces = found.pieces if self.by_sentence else _joined(found.pieces)
         drafts = [draft(piece) for piece in pieces]
@@ -64,7 +64,7 @@ class Segments:
         return Extraction(sorted(drafts, key=lambda d: d.start), found.language, found.renumbered)
 
     def close(self) -> None:
-        """Nothing is held."""
+        """Do nothing: there is no model to free."""
 
 
 def build(config: Config, _: Writers) -> Extractor:
@@ -73,7 +73,7 @@ def build(config: Config, _: Writers) -> Extractor:
 
 
 def draft(piece: Piece) -> ClaimDraft:
-    """A piece as an extractor hands it out."""
+    """A piece as an extractor returns it."""
     return ClaimDraft(
         piece.start,
         piece.end,
@@ -87,7 +87,7 @@ def draft(piece: Piece) -> ClaimDraft:
 
 
 def _joined(pieces: Sequence[Piece]) -> Iterator[Piece]:
-    """Claims of one segment that follow one another as one."""
+    """Join successive claims of one segment."""
     for (_, kind), together in groupby(pieces, key=lambda p: (p.segment, p.kind)):
         its = list(together)
         if kind == "claim":

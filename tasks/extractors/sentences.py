@@ -1,6 +1,6 @@
 """Extractor `sentences`: segments cut further into sentences, without a model (docs/methods.md#claims).
 
-Every sentence keeps the references that cover its segment. Sentence ends come from sentencex, by the rules of the
+Every sentence keeps the references that cover its segment. sentencex finds the ends of sentences with the rules of the
 language.
 """
 

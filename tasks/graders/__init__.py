@@ -1,6 +1,6 @@
-"""Graders: the six grades of a whole answer (docs/methods.md#grades-of-a-grounded-answer). One module here is one kind.
+"""Graders, which give whole answers six grades (docs/methods.md#grades-of-a-grounded-answer). Each module is one kind.
 
-A kind's module has a pydantic model `Config` (the keys of its YAML file) and `build(config, where) -> Grader`.
+A module defines a pydantic model `Config` (the keys of its YAML file) and `build(config, where) -> Grader`.
 """
 
 import sys
@@ -15,13 +15,13 @@ from tasks.core.grades import Grader, Statement
 from tasks.core.plugins import configured, kinds
 from tasks.core.types import Answer, Extractor
 
-_WRAPPED = "entailment"  # the kind that makes a grader of a judge of claims
+_WRAPPED = "entailment"  # the kind of grader that wraps a judge of claims
 
-STATED = ("claim", "refusal")  # kinds of what is cut from an answer that are its statements
+STATED = ("claim", "refusal")  # kinds of cut text that count as statements of an answer
 
 
 def load(path: Path) -> Grader:
-    """The grader that a YAML file describes. Its model is not loaded before the first call.
+    """The grader that a YAML file describes. The first call loads its model.
 
     Raises:
         ConfigError: The file or one of its keys is wrong, or its kind is unknown.
@@ -30,9 +30,9 @@ def load(path: Path) -> Grader:
 
 
 def opened(path: Path) -> Grader:
-    """The grader that a YAML file describes; one that describes a judge of claims gives a grader that asks it.
+    """The grader that a YAML file of a grader or of a judge describes.
 
-    The judge is wrapped in a grader of kind `entailment` with that kind's own settings.
+    A judge is wrapped in a grader of kind `entailment` with that kind's default settings.
 
     Raises:
         ConfigError: See `load`.
@@ -42,16 +42,16 @@ def opened(path: Path) -> Grader:
 
 
 def described(path: Path) -> bool:
-    """Whether a file describes a grader. Of kind `llm` there are both; one prompt for each grade makes a grader."""
+    """Whether a file describes a grader. A file of kind `llm` does only if it has `prompts`."""
     settings = load_yaml(path)
     return "prompts" in settings or settings.get("kind") in sorted({*kinds(sys.modules[__name__])} - {*kinds(judges)})
 
 
 def statements(extractor: Extractor, answer: Answer) -> tuple[Statement, ...]:
-    """The statements of an answer, as a judge reads them; they cite chunks by their number in `answer.chunks`, from 1.
+    """The statements of an answer, as a judge reads them. They cite chunks by number, from 1, in `answer.chunks`.
 
     Raises:
-        EngineError: A model is needed and can't be run, or could not be asked about all of the answer.
+        EngineError: The extractor's model can't be run, or did not process all of the answer.
     """
     (found,) = extractor.extract_many([answer])
     if found.outage:
@@ -66,7 +66,7 @@ def statement(text: str, cited: Iterable[str], dangling: Sequence[str], numbers:
     """One statement of an answer.
 
     Args:
-        numbers: Of the answer's chunks, from 1, by their ids.
+        numbers: Numbers of the answer's chunks, from 1, by chunk id.
     """
     return Statement(text, tuple(sorted(numbers[i] for i in cited)), len(dangling))
 

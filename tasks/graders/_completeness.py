@@ -1,6 +1,6 @@
-"""How much of the passages' answer to a question an answer has: by a reference answer, or without one.
+"""The grade completeness: how much of the available answer is in an answer, with or without a reference answer.
 
-Left out: whether what is in the answer is right.
+Left out: whether the content of the answer is right.
 """
 
 import math
@@ -17,13 +17,13 @@ from tasks.graders._reading import Assertion
 from tasks.graders._support import Check
 from tasks.text.words import coverage, stems_of
 
-RULES = 1  # raised when the same measures come to another grade
-ECHO = 0.9  # share of the best likeness to the whole question from which a statement answers it, however short
-STATED = 0.7  # share of the words of a part of a reference from which the answer states it
-TELLING = 2  # words of content besides those of the question that a sentence needs: a heading only repeats it
-FAINT = 0.2  # likeness of every sentence to a part of a question below which it counts as answered
+RULES = 1  # raised when the same measures give a different grade
+ECHO = 0.9  # share of the best likeness to the whole question from which a statement answers it, even a short one
+STATED = 0.7  # share of the words in a part of a reference from which the answer states that part
+TELLING = 2  # content words, besides those of the question, that a sentence needs: a heading only repeats the question
+FAINT = 0.2  # if no sentence is more like a part of the question than this, the part counts as answered
 _PARTS = re.compile(r"\s*;\s+")
-# Reference answers decline more briefly than rules for answers may read it.
+# Reference answers decline in shorter forms than the rules for answers accept.
 _SILENT = re.compile(
     r"\b(?:is|are|was|were)(?:\s+not|n['’]t)\s+(?:given|named|known|said|stated|mentioned)\W*$", re.IGNORECASE
 )
@@ -31,14 +31,15 @@ _NO_ALIGNMENT = _support.Support(contradicted=None)
 
 
 class Completeness(Settings):
-    """What counts as being in the answer, and in the passages, where no reference answer says it.
+    """When the answer and the passages count as answering the question, if there is no reference answer.
 
     Attributes:
-        aspect: Share of the best sentence's likeness to a part of the question that a statement needs, to answer it.
-        covered: Share of that sentence's words from which the answer says it.
-        touched: Share of the nearest passage's words below which most of what is asked is missing.
-        answerable: Mean of the best likeness and the share of the question's words that one passage has, from which
-            the passages hold the answer that the answer says they don't.
+        aspect: A statement answers a part of the question if its likeness to that part is at least this share of the
+            best sentence's likeness.
+        covered: An answer also answers a part if it has this share of that best sentence's words.
+        touched: If an answer has a smaller share of the nearest passage's words, most of what was asked is missing.
+        answerable: The passages hold the answer, although the answer declines, from this value on. It is compared with
+            the mean of the best likeness and the share of the question's words that one passage has.
     """
 
     aspect: Share = 0.5
@@ -48,14 +49,14 @@ class Completeness(Settings):
 
 
 def of_refusal(likeness: Likeness, settings: Completeness) -> Grade:
-    """1 where the passages hold what the answer says they don't, else N/A."""
+    """1 if the answer declines although the passages hold the answer, otherwise N/A."""
     sure = (likeness.best + likeness.question_coverage()) / 2
     why = f"how sure it is that the passages hold an answer: {sure:.2f}"
     return Grade("scored", 1, explanation=why) if sure >= settings.answerable else Grade("na", explanation=why)
 
 
 def of_answer(likeness: Likeness, relevant: bool, settings: Completeness) -> Grade:
-    """From 1 to 5, by the answered parts of the question and the covered share of the nearest passage."""
+    """1 to 5, by the answered parts of the question and the covered share of the nearest passage."""
     if not relevant:
         return Grade("scored", 1, explanation="nothing in the answer bears on the question")
     parts = aspects(likeness.question)
@@ -70,7 +71,7 @@ def of_answer(likeness: Likeness, relevant: bool, settings: Completeness) -> Gra
 
 
 def _answers(likeness: Likeness, part: str, settings: Completeness) -> bool:
-    """Whether the answer has something as near to a part of the question as the passages, or says their nearest."""
+    """Whether a statement is nearly as like a part of the question as the best sentence, or the answer covers it."""
     own_stems = stems_of(part)
     telling = [s for of_one in likeness.sentences for s in of_one if len(stems_of(s) - own_stems) >= TELLING]
     near, sentence = max(((likeness.of(part, s), s) for s in telling), default=(0.0, ""))
@@ -81,7 +82,7 @@ def _answers(likeness: Likeness, part: str, settings: Completeness) -> bool:
 
 
 def of_reference(reference: str, assertions: Sequence[Assertion]) -> tuple[Check, ...]:
-    """What to ask a judge: whether the answer states each part of a reference. Empty where the reference declines."""
+    """Checks for a judge: whether the answer states each part of a reference. Empty if the reference declines."""
     cutter = extractors.load({"kind": "sentences"}, "reference")
     (cut,) = cutter.extract_many([Answer("", reference)])
     texts = [c.hypothesis for c in cut.claims if c.kind in {"claim", "refusal"}]
@@ -95,7 +96,7 @@ def of_reference(reference: str, assertions: Sequence[Assertion]) -> tuple[Check
 def by_reference(
     parts: Sequence[Check], declines: bool, stems: frozenset[str], verdicts: Mapping[str, Verdict]
 ) -> Grade:
-    """From 1 to 5, by the parts of a reference answer that the answer says; N/A where the reference declines."""
+    """1 to 5, by the parts of a reference answer that the answer states; N/A if the reference declines."""
     if not parts:
         return Grade("na", explanation="the reference has no answer")
     if declines:

@@ -1,6 +1,6 @@
-"""How near texts of an answer are to its question and its passages, by sentence embeddings and shared words.
+"""Likeness of an answer's texts to its question and passages, by sentence embeddings and shared words.
 
-Every number depends on its texts alone.
+Each number depends only on the texts that it compares.
 """
 
 import re
@@ -15,9 +15,9 @@ from tasks.graders._reading import Reading
 from tasks.text.sentences import sentences
 from tasks.text.words import coverage, stems_of
 
-RULES = 1  # raised when the same texts are measured otherwise
+RULES = 1  # raised when the same texts give different measures
 DECIMALS = 6
-NEAREST = 0.9  # share of the best likeness from which a passage is among the nearest
+NEAREST = 0.9  # share of the best likeness from which a passage counts as one of the nearest
 _SENTENCE = re.compile(r"(?<=[?.!:])\s+")
 _ASKS = (
     r"what|when|how|where|who|whom|whose|which|why|can|could|do|does|did|is|are|was|were|may|must|should|will|"
@@ -25,7 +25,7 @@ _ASKS = (
 )
 _ASPECT = re.compile(rf",?\s+and\s+(?=(?:{_ASKS})\b)|,\s+(?=(?:{_ASKS})\b)|;\s*", re.IGNORECASE)
 _ASKING = re.compile(rf"\b(?:{_ASKS})\b", re.IGNORECASE)
-# A statement that begins so is about what the one before it is about.
+# A statement with such a beginning is about the subject of the previous statement.
 _POINTS_BACK = re.compile(
     r"^\W*(?:(?:and|but|so|then|also|however|there|in addition)\W+)*(?:it|its|they|their|them|he|she|this|"
     r"that|these|those|such|there|here|both|the same|then|otherwise|afterwards)\b"
@@ -35,14 +35,14 @@ _POINTS_BACK = re.compile(
 
 
 def aspects(question: str) -> list[str]:
-    """What a question asks, one thing each: "When is it open, and what does it cost?" asks two."""
+    """The parts of a question: "When is it open, and what does it cost?" has two."""
     parts = [part.strip(" ,?") for sentence in _SENTENCE.split(question) for part in _ASPECT.split(sentence)]
     asking = [part for part in parts if part and _ASKING.search(part)]
     return asking or [question]
 
 
 def points_back(text: str) -> bool:
-    """Whether a statement can't be understood without the one before it."""
+    """Whether a statement can't be understood without the previous one."""
     return _POINTS_BACK.search(text) is not None
 
 
@@ -63,7 +63,7 @@ class Likeness:
         return [one.text for one in self._reading.assertions]
 
     def texts(self) -> Iterable[str]:
-        """What will be embedded: many answers' texts are embedded in one go."""
+        """All texts to embed, so that the texts of many answers are embedded together."""
         yield from (self.question, *aspects(self.question), *self._answered.passages)
         yield from (text for of_one in self.sentences for text in of_one)
         yield from self.assertions
@@ -80,13 +80,13 @@ class Likeness:
 
     @cached_property
     def sentences(self) -> list[list[str]]:
-        """Sentences of each passage that have at least two words of content; the whole of a passage without any."""
+        """Sentences of each passage with at least two content words, or the whole passage if it has none."""
         cut = [[s.text for s in sentences(p) if len(s.stems) > 1] for p in self._answered.passages]
         return [found or [passage] for found, passage in zip(cut, self._answered.passages, strict=True)]
 
     @cached_property
     def passages(self) -> list[float]:
-        """Of each passage and the question: that of its nearest sentence or of the whole, whichever is more."""
+        """Likeness of each passage to the question: the highest of the whole passage and its sentences."""
         return [
             max(self.to_question(text) for text in (passage, *own))
             for passage, own in zip(self._answered.passages, self.sentences, strict=True)
@@ -94,12 +94,12 @@ class Likeness:
 
     @cached_property
     def best(self) -> float:
-        """The most of `passages`; 0 without any."""
+        """The highest likeness in `passages`; 0 without passages."""
         return max(self.passages, default=0.0)
 
     @cached_property
     def statements(self) -> list[float]:
-        """Of each statement and the question; one that points back has at least that of the one before it."""
+        """Likeness of each statement to the question; if it points back, at least that of the previous statement."""
         found: list[float] = []
         for text in self.assertions:
             own = self.to_question(text)
@@ -108,7 +108,7 @@ class Likeness:
 
     @cached_property
     def homes(self) -> list[int | None]:
-        """Index of the passage that each statement is nearest to, by shared words and then by cosine."""
+        """Index of the nearest passage for each statement, by shared words, then by cosine."""
         stems = [stems_of(passage) for passage in self._answered.passages]
         return [
             max(
@@ -126,11 +126,11 @@ class Likeness:
         return frozenset().union(*map(stems_of, self.assertions))
 
     def question_coverage(self) -> float:
-        """Share of the question's words of content that the passage with the most of them has."""
+        """Highest share of the question's content words that one passage has."""
         own = stems_of(self.question)
         return max((coverage(own, stems_of(passage)) for passage in self._answered.passages), default=0.0)
 
     def touched(self) -> float:
-        """Share of the words of content of a passage nearest to the question that the answer has; the most of them."""
+        """Highest share of the content words of one of the passages nearest to the question that the answer has."""
         near = [at for at, own in enumerate(self.passages) if own >= NEAREST * self.best]
         return max((coverage(stems_of(self._answered.passages[at]), self.stems) for at in near), default=0.0)

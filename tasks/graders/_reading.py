@@ -1,6 +1,6 @@
-"""What an answer consists of: statements that need support, sentences that decline, and the rest.
+"""Reads an answer: sorts its sentences into statements that need support, sentences that decline, and the rest.
 
-Introductions ("Two things matter:"), courtesies and a bare "Yes." state nothing that a source could hold.
+Introductions ("Two things matter:"), courtesies and a bare "Yes." state nothing that needs a source.
 """
 
 import re
@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from tasks.core.grades import Statement
 from tasks.text import declines
 
-RULES = 2  # raised when the same answer is read otherwise
+RULES = 2  # raised when the same answer is read differently
 
 _WORD = re.compile(r"[^\W_]+(?:['’][^\W_]+)?")
 _EMPTY = frozenset(
@@ -40,7 +40,7 @@ _ADVICE = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class Assertion:
-    """A statement that needs support: its number in the answer, from 1, its text and what it cites."""
+    """A statement that needs support: its number in the answer (from 1), its text, and its citations."""
 
     number: int
     text: str
@@ -50,12 +50,12 @@ class Assertion:
 
 @dataclass(frozen=True, slots=True)
 class Reading:
-    """An answer, read.
+    """An answer after reading.
 
     Attributes:
         assertions: Statements that need support, in order.
-        declined: Sentences that decline to answer, in order, as they stand.
-        before: How many of `assertions` stand before the first of `declined`, or before the part of it that declines.
+        declined: Sentences that decline to answer, in order and unchanged.
+        before: Number of `assertions` before the first sentence of `declined`, or before its declining part.
     """
 
     assertions: tuple[Assertion, ...]
@@ -64,7 +64,7 @@ class Reading:
 
 
 def read(statements: Sequence[Statement]) -> Reading:
-    """Sort an answer's statements."""
+    """Sort the statements of an answer."""
     assertions: list[Assertion] = []
     declined: list[str] = []
     before = 0
@@ -80,12 +80,12 @@ def read(statements: Sequence[Statement]) -> Reading:
         if not _empty(text, statement):
             assertions.append(Assertion(number, declines.unattributed(text), statement.cited, statement.dangling))
             if first and found is not None and found.leads and statement.cited:
-                before = len(assertions)  # what leads and cites nothing may only repeat the question
+                before = len(assertions)  # a leading part without citations may only repeat the question
     return Reading(tuple(assertions), tuple(declined), before)
 
 
 def _empty(text: str, statement: Statement) -> bool:
-    """Whether a text states nothing that a source could hold."""
+    """Whether a text states nothing that needs a source."""
     stripped = text.rstrip(" *_")
     if stripped.endswith((":", "?")) or {w.casefold() for w in _WORD.findall(text)} <= _EMPTY:
         return True

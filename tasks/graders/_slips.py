@@ -1,8 +1,8 @@
-"""Where a statement differs from its source in a way that entailment models tend to overlook.
+"""Slips: differences between a statement and its source that entailment models tend to overlook.
 
-A figure, a weekday or a month that the source does not have, a negation more or less than it, an opposite for one of
-its words ("at least" for "at most"). Tuned to English; a source in words of its own shows nothing. Left out: everything
-else that may be wrong, which the judge finds.
+A slip is a figure, weekday or month that the source lacks, a negation that only one of them has, or the opposite of a
+word in the source ("at least" for "at most"). Tuned to English; a source that is worded differently shows no slip. Left
+out: all other errors, which the judge finds.
 """
 
 import re
@@ -13,11 +13,11 @@ from tasks import patterns
 from tasks.patterns import Chunk, Claim
 from tasks.text.words import NEGATION, Word, coverage, stem, stems, words
 
-RULES = 1  # raised when the same statement and source show another slip
+RULES = 1  # raised when the same statement and source give a different slip
 FIGURES = ("ghost_number",)
-SAME = 0.75  # share of a clause's content that a clause of the source needs, to be about the same
-REACH = 3  # words behind a negation that it is about
-FEWEST = 3  # content words of a clause whose negation can be compared: fewer are no sentence
+SAME = 0.75  # share of a clause's content words that a clause of the source needs to be about the same thing
+REACH = 3  # words after a negation that it applies to
+FEWEST = 3  # content words that a clause needs before its negation is compared; shorter ones are no sentence
 
 _CLAUSE = re.compile(
     r"[,;:]\s*(?:and|but|so|while|whereas|which|or)?\s+|[.!?]\s+|\s(?:and|but|while|whereas)\s|\s[–—]\s"
@@ -48,10 +48,10 @@ _DAYS = re.compile(
 
 
 class Slip(NamedTuple):
-    """What is wrong with a statement, in a few words without any of its own.
+    """What is wrong with a statement, in a few words that quote nothing from it.
 
     Attributes:
-        addressed: The source speaks of the same and states otherwise; else it does not speak of it.
+        addressed: Whether the source states something else about the subject; if not, it does not mention it.
     """
 
     what: str
@@ -59,11 +59,11 @@ class Slip(NamedTuple):
 
 
 def slip(statement: str, sources: Sequence[str], question: str = "") -> Slip | None:
-    """What is wrong with a statement; None if nothing shows.
+    """The first slip in a statement; None if there is none.
 
     Args:
-        sources: Texts that must support it.
-        question: What it may repeat without a source.
+        sources: Texts that must support the statement.
+        question: Text that the statement may repeat without a source.
     """
     claim = Claim(statement, statement, 0, len(statement), label="unsupported")
     chunks = [Chunk(str(number), text) for number, text in enumerate([*sources, question])]
@@ -92,7 +92,7 @@ def _clauses(text: str) -> list[list[Word]]:
 
 
 def _negated(clause: Sequence[Word], other: Sequence[Word]) -> bool:
-    """Whether a clause negates what it shares with another: soon after the negation, or before one that ends it."""
+    """Whether a clause negates a word that both share: closely before it, or at the clause's end."""
     shared = stems(clause) & stems(other)
     for at, word in enumerate(clause):
         if word.text in NEGATION or word.text.endswith(("n't", "n’t")):
@@ -103,7 +103,7 @@ def _negated(clause: Sequence[Word], other: Sequence[Word]) -> bool:
 
 
 def _opposed(clause: Sequence[Word], there: Sequence[Sequence[Word]], written: set[str]) -> bool:
-    """Whether a clause of the source states the same with an opposite of a word that the source does not have."""
+    """Whether a source's clause states the same with the opposite of a word, and that word is nowhere in the source."""
     own_words = {word.text for word in clause}
     for word in (own_words & _OPPOSITES.keys()) - written:
         own = frozenset(s for s in stems(clause) if s != stem(word))

@@ -1,7 +1,7 @@
-"""Whether the passages that a statement cites support it: the requests to a judge, and the result of its verdicts.
+"""Checks with a judge whether cited passages support a statement: builds the requests and interprets the verdicts.
 
-A statement is judged by each passage that it cites, by all of them together, and by the one sentence that shares most
-words with it, where a model detects a contradiction best.
+A statement is judged with each passage that it cites, with all of them together, and with the one sentence that shares
+most words with it. Models detect contradictions best with a single sentence.
 """
 
 from collections.abc import Mapping, Sequence
@@ -15,22 +15,23 @@ from tasks.graders._reading import Assertion
 from tasks.text.sentences import sentences
 from tasks.text.words import coverage, stems_of
 
-RULES = 1  # raised when the same verdicts come to something else
-ALIGNED = 0.6  # share of a statement's words that one sentence needs, to be what it must agree with
-REPEATED = 0.85  # share of its words that stand in the question or in what it cites, to count as repeated
-STRANGE = 0.5  # below this share it needs more than a bare pass
-SURE = 0.6  # `p_supported` that is more than that
+RULES = 1  # raised when the same verdicts give a different result
+ALIGNED = 0.6  # share of a statement's words that a sentence needs to be compared with it for contradiction
+REPEATED = 0.85  # share of its words that stand in the question or its cited passages, from which it counts as repeated
+STRANGE = 0.5  # below this share of such words, it needs at least `SURE`
+SURE = 0.6  # `p_supported` that is clearly more than even
 
 
 class Support(Settings):
-    """When what a statement cites supports it.
+    """When cited passages support a statement.
 
     Attributes:
-        supported: `p_supported` from which it does; null takes the judge's own label. Where fewer than half of its
-            words stand there, it needs 0.6 at least.
-        repeated: The same for a statement nearly all of whose words stand there; null asks no less of it.
-        contradicted: `p_contradicted` by the one sentence most like it from which it does not; null skips the check.
-        slips: Whether figures, days, negations and opposites are compared besides.
+        supported: Lowest `p_supported` of a supported statement; null uses the judge's own label. If the question and
+            the passages have fewer than half of its words, it needs at least 0.6.
+        repeated: Lowest `p_supported` if they have nearly all of its words; null makes no difference.
+        contradicted: Lowest `p_contradicted`, by the sentence most like the statement, that refutes it; null skips this
+            check.
+        slips: Whether figures, days, negations and opposites are also compared.
     """
 
     supported: Share | None = None
@@ -44,8 +45,8 @@ class Check:
     """The requests to a judge about one statement.
 
     Attributes:
-        cited: With each passage, and with all of them together.
-        aligned: With the one sentence most like it; None where no sentence is like it.
+        cited: Requests with each cited passage, and with all of them together.
+        aligned: Request with the sentence most like the statement; None if no sentence is like it.
     """
 
     assertion: Assertion
@@ -55,7 +56,7 @@ class Check:
 
     @property
     def requests(self) -> tuple[Request, ...]:
-        """All of them."""
+        """All requests of the check."""
         return self.cited if self.aligned is None else (*self.cited, self.aligned)
 
 
@@ -64,9 +65,9 @@ class SupportResult:
     """Whether the verdicts support a statement.
 
     Attributes:
-        failure: Why it is unknown; None where it is known.
-        why: Why it is not supported, without any text; None where it is.
-        addressed: Whether the passages address what it states, even to deny it.
+        failure: Why that is unknown; None if it is known.
+        why: Why the statement is not supported, without quoting any text; None if it is supported.
+        addressed: Whether the passages address the statement, even to contradict it.
     """
 
     failure: str | None = None
@@ -77,10 +78,10 @@ class SupportResult:
 def check(
     assertion: Assertion, passages: Sequence[str], settings: Support, shown: Sequence[int] | None = None
 ) -> Check:
-    """What to ask a judge about a statement.
+    """The requests to a judge about a statement.
 
     Args:
-        shown: Numbers of the passages that it is judged by; None for those that it cites.
+        shown: Numbers of the passages to judge with; None for the cited ones.
     """
     texts = tuple(passages[n - 1] for n in (assertion.cited if shown is None else shown))
     alone = [request([text], assertion.text) for text in texts]
@@ -90,13 +91,13 @@ def check(
 
 
 def request(passages: Sequence[str], hypothesis: str) -> Request:
-    """A request to judge a statement by these passages, shown together."""
+    """A request to judge a statement with these passages, shown together."""
     together = tuple(passages) if len(passages) > 1 else ()
     return Request(keys.key(*passages, hypothesis), "\n\n".join(passages), hypothesis, together)
 
 
 def result(of: Check, verdicts: Mapping[str, Verdict], question: str, settings: Support) -> SupportResult:
-    """Whether a judge's verdicts support a statement."""
+    """Whether the judge's verdicts support a statement."""
     read = [verdicts[r.key] for r in of.requests]
     failures = [v.failure for v in read if v.failure is not None]
     if failures:

@@ -1,4 +1,4 @@
-"""A grader that gives every answer the same grades: the least that any other has to beat on a judge suite."""
+"""A grader that gives every answer the same grades: the minimum that any other grader must beat on a judge suite."""
 
 from collections.abc import Mapping, Sequence
 from typing import Literal, Self
@@ -11,7 +11,7 @@ from tasks.core.grades import GRADED, RANGES, Answered, Grade, GradeName, Grader
 
 
 class Config(Settings):
-    """The whole of its file.
+    """The settings in the grader's file.
 
     Attributes:
         grades: The value of each grade; null for N/A.
@@ -32,7 +32,7 @@ class Config(Settings):
 
 
 class Constant(keys.Versioned):
-    """See the module; no model is asked."""
+    """See the module. It asks no model."""
 
     engine, gpus, asks, needs_reference = "none", 0, False, False
 
@@ -40,7 +40,7 @@ class Constant(keys.Versioned):
         self._config = config
 
     def describe(self) -> dict[str, object]:
-        """The grades that it gives."""
+        """The configured grades."""
         return self._config.model_dump()
 
     def grade(self, answers: Sequence[Answered]) -> list[Mapping[str, Grade]]:
@@ -50,7 +50,7 @@ class Constant(keys.Versioned):
         return [own] * len(answers)
 
     def close(self) -> None:
-        """No model to free."""
+        """Do nothing: there is no model to free."""
 
 
 def build(config: Config, where: str) -> Grader:  # noqa: ARG001 - the same for every kind

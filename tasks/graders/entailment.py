@@ -1,8 +1,8 @@
-"""A grader without a language model: a judge of claims, sentence embeddings and rules that tell refusals.
+"""A grader without a language model: uses a judge of claims, sentence embeddings, and rules that recognize refusals.
 
-`docs/grades.md` says how each grade comes about. A grade depends on its answer alone, whatever is graded beside it;
-only tokens are counted where a text is first read. Left out: reading between the lines. An answer that declines in
-words that no rule knows is taken for one that answers.
+`docs/grades.md` explains each grade. A grade depends only on its own answer; only the tokens of a text are counted
+where it is first read. Left out: implied meaning. An answer that declines in words that no rule knows counts as an
+answer.
 """
 
 import math
@@ -26,18 +26,18 @@ from tasks.graders._reading import Reading
 from tasks.graders._support import Check, Support, SupportResult
 from tasks.text import declines
 
-RULES = 1  # raised when the way from measures to a grade changes
-FEWEST = 0.3  # likeness of a passage below which none is about the question; relevance is then measured against this
+RULES = 1  # raised when the same measures give a different grade
+FEWEST = 0.3  # lowest likeness of a passage about the question; if all are lower, relevance is measured against this
 NA = Grade("na")
 
 
 class Relevance(Settings):
-    """When a statement bears on the question. Likeness is a cosine; the best is that of the nearest passage.
+    """When a statement is relevant to the question. Likeness is a cosine; the best is that of the nearest passage.
 
     Attributes:
-        statement: Share of the best likeness that a statement needs, to vouch for itself and all from its passage.
-        passage: Share of the best likeness that a passage needs, to vouch for every statement from it.
-        useful: Likeness to the question that a statement beside a refusal needs, to be of use.
+        statement: Share of the best likeness that makes a statement, and all others from its passage, relevant.
+        passage: Share of the best likeness that makes every statement from a passage relevant.
+        useful: Likeness to the question that makes a statement in a declining answer useful.
     """
 
     statement: Share = 0.68
@@ -46,15 +46,15 @@ class Relevance(Settings):
 
 
 class Config(Settings):
-    """The whole of its file.
+    """The settings in the grader's file.
 
     Attributes:
         judge: Name or path of the judge of claims.
         embedder: The embedding model.
-        reference: Whether completeness goes by a reference answer where there is one: `if_given`, or `never`.
+        reference: Whether completeness uses the reference answer, if there is one: `if_given` or `never`.
         support: When a statement counts as supported.
-        relevance: When a statement bears on the question.
-        completeness: What counts as being in the answer, and in the passages.
+        relevance: When a statement is relevant to the question.
+        completeness: When the answer and the passages count as answering the question.
     """
 
     kind: Literal["entailment"] = "entailment"
@@ -68,7 +68,7 @@ class Config(Settings):
 
 @dataclass(frozen=True)
 class _Item:
-    """An answer on its way to its grades."""
+    """An answer with the data that its grades need."""
 
     answered: Answered
     reading: Reading
@@ -103,7 +103,7 @@ class Entailment(Versioned):
         return self._judge.gpus
 
     def describe(self) -> dict[str, object]:
-        """Everything that can change a grade; `judge` is the version of the judge of claims inside."""
+        """Everything that can change a grade. `judge` is the version of the wrapped judge."""
         own = (_completeness, declines, _likeness, _reading, _slips, _support)
         return {
             "rules": [RULES, *(module.RULES for module in own), patterns.rules(_slips.FIGURES)],
@@ -129,7 +129,7 @@ class Entailment(Versioned):
         items = [self._item(*of) for of in zip(answers, readings, measured, strict=True)]
         verdicts = self._judged(check for item in items for check in item.all_pairs)
         found = [[self._found(item, check, verdicts) for check in item.checks] for item in items]
-        # Only where no passage that is cited speaks of anything does it matter what the others say.
+        # Other passages matter only if no cited passage addresses any statement.
         others = [self._others(item, of) for item, of in zip(items, found, strict=True)]
         verdicts |= self._judged(check for checks in others for check in checks)
         return [self._grades(*of, verdicts) for of in zip(items, found, others, strict=True)]
@@ -142,7 +142,7 @@ class Entailment(Versioned):
         return _Item(answered, reading, likeness, checks, self._declines(reading, likeness), reference)
 
     def _declines(self, reading: Reading, likeness: Likeness) -> bool:
-        """Whether the answer as a whole declines: at once, or in words nearer to the question than all before."""
+        """Whether the answer declines as a whole: at its start, or in words nearer to the question than the start."""
         if not reading.declined:
             return False
         before = max(likeness.statements[: reading.before], default=-1.0)
@@ -197,7 +197,7 @@ class Entailment(Versioned):
         return _completeness.of_answer(item.likeness, relevant, settings)
 
     def _relevant(self, item: _Item) -> list[bool]:
-        """Whether each statement bears on the question: by itself, by its passage, or by another from that passage."""
+        """Whether each statement is relevant, because of itself, its passage, or another statement of the passage."""
         like, settings = item.likeness, self._config.relevance
         best = max(like.best, FEWEST)
         near = [own >= settings.statement * best for own in like.statements]
@@ -212,7 +212,7 @@ class Entailment(Versioned):
 
 
 def _relevancy(item: _Item, relevant: Sequence[bool]) -> Grade:
-    """From 1, where no statement bears on the question, to 5, where all do."""
+    """1 to 5: 1 if no statement is relevant to the question, 5 if all are."""
     if not relevant:
         return Grade("scored", 1, explanation="the answer states nothing")
     off = [one.number for one, own in zip(item.reading.assertions, relevant, strict=True) if not own]
@@ -222,7 +222,7 @@ def _relevancy(item: _Item, relevant: Sequence[bool]) -> Grade:
 
 
 def _faithfulness(item: _Item, found: Sequence[SupportResult]) -> Grade:
-    """1 where what every statement cites bears it out; N/A where the answer states nothing."""
+    """1 if the citations of every statement support it, otherwise 0; N/A if the answer states nothing."""
     if not item.checks:
         return NA
     for check, one in zip(item.checks, found, strict=True):
@@ -241,7 +241,7 @@ def _numbered(numbers: Sequence[int]) -> str:
 
 
 def build(config: Config, where: str) -> Grader:
-    """The grader of a config; the judge and a relative model folder are relative to the file `where`."""
+    """The grader of a config. The judge and a relative model folder are relative to the config file `where`."""
     folder = Path(where).parent
     embedder = config.embedder.relative_to(folder)
     judge = judges.load(resolved_in(config.judge, "judges", where, "judge"))

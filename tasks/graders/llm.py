@@ -1,7 +1,8 @@
-"""A grader by a language model: one prompt for each grade, all for the same model.
+"""A grader that asks a language model: one prompt for each grade, all for the same model.
 
-The prompts define what a grade means. They are files, checked when the grader is built; texts of an answer stand in
-them as data. All prompts about an answer follow one another, so that a prefix cache reads what they share once.
+The prompts define the meaning of the grades. They are files, checked when the grader is built, and texts of an answer
+are escaped in them. All prompts about an answer follow one another, so that a prefix cache reads their shared part
+once.
 """
 
 from collections.abc import Mapping, Sequence
@@ -19,21 +20,21 @@ from tasks.judges import rater_model
 from tasks.judges._model import ModelUser
 from tasks.judges.rater_model import RaterModel, Ratings
 
-RULES = 1  # raised when replies are read otherwise, or an answer is shown otherwise
+RULES = 1  # raised when replies are read differently, or answers are shown differently
 REFERENCE = "reference"
 GIVES = ("passages", "question", "answer", "statements", REFERENCE)
-UNREADABLE = frozenset({"truncated", "empty", "unparsable"})  # failures of `Ratings` where there is a reply
+UNREADABLE = frozenset({"truncated", "empty", "unparsable"})  # failures of `Ratings` after a reply
 NO_REFERENCE = "no_reference"
 
 
 class Config(Settings):
-    """The whole of its file. Paths are relative to the file.
+    """The settings in the grader's file. Paths are relative to the file.
 
     Attributes:
-        model: The model, and the engine that runs it.
-        prompts: Prompt file of each of the four grades. Either all of them use `reference` or none does.
-        samples: Replies to each prompt, summed up grade by grade; more than one needs a temperature.
-        max_reply_tokens: Most tokens of a reply, its explanation included. One that needs more can't be read.
+        model: The model and its engine.
+        prompts: Prompt file of each of the four grades. Either all or none of them use `reference`.
+        samples: Replies to each prompt, combined for each grade; more than one needs a temperature.
+        max_reply_tokens: Maximum tokens of a reply, with its explanation. A longer reply can't be read.
     """
 
     kind: Literal["llm"] = "llm"
@@ -57,8 +58,8 @@ class Llm(ModelUser):
         where: The config file, for messages and for the prompts' paths.
 
     Raises:
-        ConfigError: A prompt is missing or wrong, asks for something else than its grade, or some of them use a
-            reference and others do not.
+        ConfigError: A prompt is missing or wrong, asks for anything but its grade, or only some prompts use a
+            reference.
     """
 
     asks = True
@@ -81,33 +82,35 @@ class Llm(ModelUser):
 
     @property
     def config(self) -> Config:
-        """Its file's settings; prompts are relative to the file."""
+        """The file's settings, in which prompts are relative to the file."""
         return self._config
 
     @property
     def forms(self) -> tuple[str, ...]:
-        """Names of its prompts: the grades, one each."""
+        """Names of the prompts: one for each grade."""
         return tuple(self._by_name)
 
     @property
     def prompt_hashes(self) -> dict[str, str]:
-        """Hash of the prompt file of each of them."""
+        """Hash of each prompt file, by the prompt's name."""
         return {name: one.prompt.hash for name, one in self._by_name.items()}
 
     def example(self, form: str, grade: Grade) -> Example:
-        """The reply that reads as the grade of another grader.
+        """The reply that expresses another grader's grade.
 
         Args:
-            grade: One that is scored, or does not apply.
+            grade: A grade that is scored or does not apply.
         """
         (one,) = (one for name, one in self._by_name.items() if name == form)
         return one.example({form: grade.value}, grade.explanation)
 
     def grade(self, answers: Sequence[Answered]) -> list[Mapping[str, Grade]]:
-        """The four grades of each answer, in order. By a reference, an answer that has none fails as `no_reference`.
+        """The four grades of each answer, in order.
+
+        If the prompts use a reference, answers without one fail as `no_reference`.
 
         Raises:
-            EngineError: The model can't be loaded or asked: nothing is kept.
+            EngineError: The model can't be loaded or reached; no grades are returned.
         """
         by_grade = self.prompts([a for a in answers if self._can(a)])
         prompts = [prompt for of_one in zip(*by_grade.values(), strict=True) for prompt in of_one]
@@ -121,7 +124,7 @@ class Llm(ModelUser):
         return graded
 
     def prompts(self, answers: Sequence[Answered]) -> dict[GradeName, list[Prompt]]:
-        """The prompts about each answer, in order, by grade."""
+        """The prompts about all answers, in order, for each grade."""
         inputs = [_inputs(answer) for answer in answers]
         return {name: one.prompts(inputs) for name, one in self._by_name.items()}
 
@@ -130,7 +133,7 @@ class Llm(ModelUser):
 
 
 def _one(config: Config, generator: Generator, where: str, name: GradeName) -> RaterModel:
-    """The rater model of one grade, whose prompt asks for that grade alone."""
+    """The rater model of one grade. Its prompt must ask for that grade only."""
     key = f"prompts.{name}"
     settings = rater_model.Config(
         kind="rater_model",
@@ -164,7 +167,7 @@ def _inputs(answered: Answered) -> dict[str, str | Sequence[str]]:
 
 
 def _shown(statement: Statement) -> str:
-    """A statement below a line that says what it cites. The statement is one line, so that it can't pose as that."""
+    """A statement after a line with its citations. It is put on one line, so that it can't imitate the line before."""
     several = "passages" if len(statement.cited) > 1 else "passage"
     cited = f"{several} {', '.join(map(str, statement.cited))}" if statement.cited else "no passage"
     nothing = f", and {statement.dangling} times what is no passage" if statement.dangling else ""
@@ -172,7 +175,7 @@ def _shown(statement: Statement) -> str:
 
 
 def grade_of(found: Ratings, name: str, ends: tuple[int, int]) -> Grade:
-    """One of the ratings of a reply as a grade, which has to lie between the ends."""
+    """One rating of a reply as a grade. It must lie in the range `ends`."""
     value = found.values.get(name)
     failure, raw = found.failure, found.raw
     least, most = ends
@@ -187,6 +190,6 @@ def grade_of(found: Ratings, name: str, ends: tuple[int, int]) -> Grade:
 
 
 def build(config: Config, where: str) -> Grader:
-    """The grader; a relative model folder and the prompts are relative to the config file `where`."""
+    """The grader. A relative model folder and the prompts are relative to the config file `where`."""
     model = config.model.relative_to(Path(where).parent)
     return Llm(config.model_copy(update={"model": model}), open_generator(model), where)

@@ -1,6 +1,6 @@
-"""A grader that draws grades by lot: what a judge that knows nothing reaches on a judge suite.
+"""A grader that draws random grades: the result of a judge without knowledge on a judge suite.
 
-The lot is a hash of the answer and the grade's name, so that the same answer always draws the same grades.
+The draw is a hash of the answer and the grade's name, so the same answer always gets the same grades.
 """
 
 from collections.abc import Mapping, Sequence
@@ -10,14 +10,14 @@ from tasks.core import keys
 from tasks.core.config import Settings
 from tasks.core.grades import GRADED, RANGES, Answered, Grade, Grader
 
-RULES = 1  # raised when the same answer draws other grades
+RULES = 1  # raised when the same answer gets different grades
 
 
 class Config(Settings):
-    """The whole of its file.
+    """The settings in the grader's file.
 
     Attributes:
-        seed: Another one draws other grades.
+        seed: A different seed draws different grades.
     """
 
     kind: Literal["random"] = "random"
@@ -25,7 +25,7 @@ class Config(Settings):
 
 
 class Random(keys.Versioned):
-    """See the module; no model is asked. Every value of a grade's range is as likely as N/A."""
+    """See the module. It asks no model. N/A is as likely as each value of a grade's range."""
 
     engine, gpus, asks, needs_reference = "none", 0, False, False
 
@@ -33,15 +33,15 @@ class Random(keys.Versioned):
         self._seed = config.seed
 
     def describe(self) -> dict[str, object]:
-        """The seed, and how it draws."""
+        """The seed and the version of the rules."""
         return {"kind": "random", "rules": RULES, "seed": self._seed}
 
     def grade(self, answers: Sequence[Answered]) -> list[Mapping[str, Grade]]:
-        """Grades by lot for each answer, in order."""
+        """Random grades for each answer, in order."""
         return [{name: self._drawn(name, keys.key(*_parts(answer))) for name in GRADED} for answer in answers]
 
     def close(self) -> None:
-        """No model to free."""
+        """Do nothing: there is no model to free."""
 
     def _drawn(self, name: str, answer: str) -> Grade:
         least, most = RANGES[name]
@@ -50,7 +50,7 @@ class Random(keys.Versioned):
 
 
 def _parts(answer: Answered) -> list[str | int]:
-    """What makes it this answer; neither how it was cut nor whether there is a reference."""
+    """The texts that identify an answer, without its statements and its reference."""
     return [answer.question, answer.answer, *answer.passages]
 
 

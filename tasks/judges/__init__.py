@@ -1,7 +1,7 @@
-"""Judges: from evidence and a claim to a verdict (docs/methods.md#labels). One module here is one kind.
+"""Judges, which give verdicts on claims and their evidence (docs/methods.md#labels). Each module here is one kind.
 
-A kind's module has a pydantic model `Config` (the keys of its YAML file) and
-`build(config, where) -> Judge`; that is all it takes to add one. Names with a leading underscore are no kinds.
+A module defines a pydantic model `Config` (the keys of its YAML file) and `build(config, where) -> Judge`. Modules with
+a leading underscore are not kinds.
 """
 
 import sys
@@ -14,7 +14,7 @@ from tasks.core.types import Judge
 
 
 def load(path: Path) -> Judge:
-    """The judge that a YAML file describes. Its model is not loaded before the first request.
+    """The judge that a YAML file describes. The first request loads its model.
 
     Raises:
         ConfigError: The file or one of its keys is wrong, or its kind is unknown.

@@ -1,4 +1,4 @@
-"""What judges have in common: the languages they read, and labels by thresholds of probabilities."""
+"""Code that all judges share: the languages they read, and the label for a probability of support."""
 
 from tasks.core.config import Language, Settings, Share
 from tasks.core.types import Label
@@ -8,17 +8,18 @@ class JudgeConfig(Settings):
     """Keys of every judge's file.
 
     Attributes:
-        languages: ISO 639 codes of the languages that it reads; on claims in others the recipe abstains. None for all.
+        languages: ISO 639 codes of the languages that the judge reads. The recipe abstains on claims in other
+            languages. None reads all languages.
     """
 
     languages: tuple[Language, ...] | None = None
 
 
 def check_bands(supported: float, partially_supported: float | None, abstain: tuple[float, float] | None) -> None:
-    """Refuse bands that contradict each other.
+    """Refuse contradictory thresholds.
 
     Raises:
-        ValueError: What is wrong, and what to do.
+        ValueError: The thresholds contradict each other. The message says how to correct them.
     """
     if partially_supported is not None and partially_supported > supported:
         raise ValueError("has thresholds.partially_supported above thresholds.supported; lower it")
@@ -34,10 +35,10 @@ def label_of(
     *,
     contradicted: bool = False,
 ) -> Label:
-    """The label of a probability of support.
+    """The label for a probability of support.
 
     Args:
-        contradicted: Whether the claim is contradicted where it is not supported.
+        contradicted: Whether the label is `contradicted` if the claim is not supported.
     """
     if abstain is not None and abstain[0] <= p < abstain[1]:
         return "abstained"

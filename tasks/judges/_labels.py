@@ -1,9 +1,9 @@
-"""How sure a model was of the value that it wrote: from the alternatives of each token to a distribution over values.
+"""Turns the log-probabilities of a reply's tokens into a probability for each value that a key can have.
 
-The values of a key differ in some first token. The probability of a token counts for the value that it alone leads to;
-a token that leads to several, such as a quotation mark, is followed to the next one where it was written, and counts
-for none where it was not. So is every alternative that begins none of the
-values, and what is credited is then made to add up to 1. Left out: what the values mean.
+Values of a key differ in one of their first tokens. If an alternative token leads to one value only, its probability
+counts for that value. If it leads to several values (such as a quotation mark) and the model wrote it, the next token
+decides; if the model did not write it, its probability is dropped. Alternatives that begin no value are dropped too.
+The remaining probabilities are scaled to a sum of 1. Left out: what the values mean.
 """
 
 import json
@@ -13,21 +13,21 @@ from functools import lru_cache
 
 from tasks.engines.generator import Reply, Token
 
-RULES = 1  # raised when the same reply gives another distribution
-_DECODER = json.JSONDecoder(strict=False)  # grammars let control characters stand in a text as they are
+RULES = 1  # raised when the same reply gives a different distribution
+_DECODER = json.JSONDecoder(strict=False)  # grammars allow raw control characters in strings
 
 
 def distribution(reply: Reply, key: str, values: Sequence[str]) -> dict[str, float] | None:
-    """Probability of each value of a key of the reply's outermost object, together 1.
+    """Probability of each value of a key in the reply's outermost object. They sum to 1.
 
-    A token that was drawn though it is not among the alternatives listed for its place counts as likely as all that
-    the list leaves over, which is the most that it can be.
+    The token that was drawn may be missing from its list of alternatives. Its probability is then all that the list
+    leaves, which is an upper bound.
 
     Args:
-        values: Every value that the key may have; none twice.
+        values: Every value that the key can have, without duplicates.
 
     Returns:
-        None where the reply has no log-probabilities, or the key is not there with one of the values.
+        None if the reply has no log-probabilities, or if the key is missing or has a different value.
     """
     at = _value_start(reply.text, key)
     if at is None:
@@ -36,11 +36,11 @@ def distribution(reply: Reply, key: str, values: Sequence[str]) -> dict[str, flo
     if not reply.text.startswith(_encoded(values), at):
         return None
     credit = dict.fromkeys(values, 0.0)
-    weight = 1.0  # probability of what was written of the value so far
+    weight = 1.0  # probability of the part of the value that was written so far
     for token, start in _from(reply, at):
         if not token.top:
             return None
-        before, written = reply.text[start:at], reply.text[at:start]  # one of them is empty
+        before, written = reply.text[start:at], reply.text[at:start]  # one of the two is empty
         chances = _chances(token)
         for text, p in chances.items():
             leads = _led_to(written + text[len(before) :], values) if text.startswith(before) else []
@@ -54,7 +54,7 @@ def distribution(reply: Reply, key: str, values: Sequence[str]) -> dict[str, flo
 
 
 def _chances(token: Token) -> dict[str, float]:
-    """Probability of each text in the token's place; several tokens may have the same text."""
+    """Probability of each text at the token's position. Several tokens can have the same text."""
     chances: dict[str, float] = {}
     for text, log_p in token.top:
         chances[text] = chances.get(text, 0.0) + math.exp(log_p)
@@ -65,19 +65,19 @@ def _chances(token: Token) -> dict[str, float]:
 
 @lru_cache
 def _encoded(values: tuple[str, ...]) -> tuple[str, ...]:
-    """How each value begins in a reply."""
+    """The values as JSON."""
     return tuple(map(json.dumps, values))
 
 
 @lru_cache(maxsize=4096)  # a model's alternatives are the same few in nearly all replies
 def _led_to(text: str, values: tuple[str, ...]) -> tuple[str, ...]:
-    """The values that a reply may have that goes on with `text` where the value begins."""
+    """The values that a reply can still have if `text` stands where the value begins."""
     codes = zip(values, _encoded(values), strict=True)
     return tuple(value for value, code in codes if code.startswith(text) or text.startswith(code))
 
 
 def _value_start(text: str, key: str) -> int | None:
-    """Where the value of a key of the outermost object begins."""
+    """Where the value of a key in the outermost object begins."""
     try:
         at = _skip(text, text.index("{") + 1)
         while True:
@@ -87,7 +87,7 @@ def _value_start(text: str, key: str) -> int | None:
                 return at
             _, at = _DECODER.raw_decode(text, at)
             at = _skip(text, text.index(",", at) + 1)
-    except ValueError:  # of `index`, and of the decoder
+    except ValueError:  # raised by `index` and by the decoder
         return None
 
 
@@ -96,10 +96,10 @@ def _skip(text: str, at: int) -> int:
 
 
 def _from(reply: Reply, at: int) -> Iterator[tuple[Token, int]]:
-    """The tokens from the one that writes character `at` on, each with where it starts.
+    """The tokens from the one that contains character `at`, each with its start.
 
-    Counted from the end: before the value there may be free text, and a token that is a part of a character has no
-    text of its own to count.
+    Tokens are counted from the end of the reply: free text may precede the value, and a token that is only a part of a
+    character has no text to count.
     """
     found: list[tuple[Token, int]] = []
     start = len(reply.text)

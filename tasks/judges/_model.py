@@ -1,6 +1,6 @@
-"""A prompt file and the language model that answers it: what rater models and writers share.
+"""A prompt file and the language model that answers it. Rater models and writers share this module.
 
-Left out: what the replies mean.
+Left out: the meaning of the replies.
 """
 
 import json
@@ -19,13 +19,13 @@ from tasks.judges import _fence, _prompts
 T = TypeVar("T")
 C = TypeVar("C", bound="PromptedConfig")
 Inputs = Mapping[str, str | Sequence[str]]
-# Grammars that engines make of a schema let control characters stand in a text as they are, which JSON does not.
-# Outside of texts there are none but white space.
+# JSON forbids raw control characters in strings, but grammars that engines build from a schema allow them. Outside of
+# strings, white space is the only kind that occurs.
 _BLANKED = dict.fromkeys(range(0x20), " ")
 
 
 class ModelUser(keys.Versioned):
-    """Whatever runs a language model that its config names."""
+    """A class that runs the language model that its config names."""
 
     def __init__(self, model: GeneratorConfig, generator: Generator) -> None:
         self._model, self._generator = model, generator
@@ -37,12 +37,12 @@ class ModelUser(keys.Versioned):
 
     @property
     def gpus(self) -> int:
-        """GPUs that the model holds here: none where a server has them."""
+        """GPUs that the model uses in this process; 0 if a server runs it."""
         return self._model.gpus
 
     @property
     def generator(self) -> Generator:
-        """The model, which others may share."""
+        """The model, possibly shared with other users."""
         return self._generator
 
     def close(self) -> None:
@@ -51,12 +51,12 @@ class ModelUser(keys.Versioned):
 
 
 class PromptedConfig(Settings):
-    """Keys of every file that names a model and one prompt. Paths are relative to the file.
+    """The keys that all files with a model and one prompt have. Paths are relative to the file.
 
     Attributes:
-        model: The model, and the engine that runs it.
+        model: The model and its engine.
         prompt: Name or path of the prompt file.
-        max_reply_tokens: Most tokens of a reply.
+        max_reply_tokens: Maximum tokens of a reply.
     """
 
     model: GeneratorConfig
@@ -65,19 +65,19 @@ class PromptedConfig(Settings):
 
 
 class Prompted(ModelUser):
-    """Prompts a model about many inputs.
+    """Sends a prompt about each input to a model.
 
     Args:
         where: The config file, for messages and for the prompt's path.
         gives: The inputs that the prompt may use.
-        counts: Numbers that its text and its schema may use, by name.
-        key: The file's key that names the prompt, for messages.
+        counts: Numbers that the prompt's text and schema may use, by name.
+        key: The config key that names the prompt, for messages.
 
     Raises:
         ConfigError: The prompt file is missing or wrong.
     """
 
-    rules: ClassVar[int]  # raised by whoever changes what is made of the same replies
+    rules: ClassVar[int]  # raise it when the same replies give a different result
 
     def __init__(
         self,
@@ -96,7 +96,7 @@ class Prompted(ModelUser):
         )
 
     def describe(self) -> dict[str, object]:
-        """Everything that can change what is made of an input."""
+        """Everything that can change the result for an input."""
         return {
             "rules": [self.rules, _fence.RULES],
             "model": self._generator.describe(),
@@ -114,7 +114,7 @@ class Prompted(ModelUser):
         return self._generator.generate(prompts, samples) if prompts else []
 
     def prompts(self, inputs: Sequence[Inputs]) -> list[Prompt]:
-        """The prompt about each input; values that the prompt does not use are not shown."""
+        """The prompt about each input. Inputs that the prompt does not use are left out."""
         numbers = {name: str(n) for name, n in self._counts.items()}
         texts = [name for name in self.prompt.inputs if name not in numbers]
         return [
@@ -129,10 +129,10 @@ class Prompted(ModelUser):
 
 
 def opened(model: type[C], path: Path, shared: dict[str, Generator] | None = None) -> tuple[C, Generator]:
-    """The settings in a file, and the generator that they ask for.
+    """The settings in a file, and the generator that they describe.
 
     Args:
-        shared: Generators of other files by their settings, which it uses; one that it opens is added.
+        shared: Generators of other files, by their settings. A matching one is reused; a new one is added.
 
     Raises:
         ConfigError: The file or one of its keys is wrong.
@@ -147,7 +147,7 @@ def opened(model: type[C], path: Path, shared: dict[str, Generator] | None = Non
 
 
 def read(reply: Reply, kind: type[T]) -> T | str:
-    """A reply as a value of the given type, or the failure that it is."""
+    """A reply as a value of the given type, or the name of its failure."""
     if reply.finish == "length":
         return "truncated"
     if not reply.text.strip():
@@ -162,25 +162,25 @@ def read(reply: Reply, kind: type[T]) -> T | str:
 
 
 def _unambiguous(pairs: list[tuple[str, object]]) -> None:
-    """Refuse an object that gives two values for one key: which of them the model meant is unknown."""
+    """Refuse an object with two values for one key: the intended value is unknown."""
     if len(dict(pairs)) < len(pairs):
         raise ValueError
 
 
 def example(reply: Mapping[str, object], schema: Mapping[str, object]) -> Example:
-    """A reply as a model should write it: in one line, its keys in the schema's order.
+    """A reply as a model should write it: on one line, with its keys in the schema's order.
 
     Args:
-        reply: Its keys in that order.
-        schema: Of the prompt, numbers filled in.
+        reply: Keys in the schema's order.
+        schema: The prompt's schema, with its numbers filled in.
     """
     from jsonschema import Draft202012Validator  # type: ignore[import-untyped]  # noqa: PLC0415 - most runs need none
 
     if not Draft202012Validator(schema).is_valid(reply):
-        return Example(problem="not_in_schema")  # such as an explanation that is longer than the prompt allows
+        return Example(problem="not_in_schema")  # such as an explanation longer than the prompt allows
     return Example(json.dumps(reply, ensure_ascii=False))
 
 
 def _shown(name: str, value: str | Sequence[str]) -> str:
-    """A text between tags of its name; several, such as `passages`, numbered, each as one of them."""
+    """A text in a block with its name. A list such as `passages` gives numbered blocks (`<passage 1>`)."""
     return _fence.block(name, value) if isinstance(value, str) else _fence.blocks(name.removesuffix("s"), value)

@@ -1,4 +1,4 @@
-"""Prompt files: the text of a prompt and the schema of its reply, in one Markdown file that is data, not code.
+"""Prompt files: the text of a prompt and the schema of its reply, in one Markdown file.
 
     ---
     inputs: [passages, claim]      # the variables of the text below
@@ -9,9 +9,9 @@
     # User
     {{ passages }} … {{ claim }}
 
-A number of the schema that depends on the request is written as `$name`, such as `maximum: $passages`, and filled in
-for each prompt. The text is rendered by Jinja in a sandbox and otherwise kept to the character. Left out: making texts
-of a trace safe to show (`_fence.py`), and what the reply means (each judge).
+A number in the schema that depends on the request is written as `$name`, such as `maximum: $passages`, and is filled in
+for each prompt. Jinja renders the text in a sandbox and changes nothing else. Left out: escaping texts of a trace
+(`_fence.py`) and the meaning of the reply (each judge).
 """
 
 import re
@@ -40,9 +40,9 @@ class PromptFile:
     """A prompt file, checked and ready to be filled in.
 
     Attributes:
-        hash: Of the file's bytes, for a judge's version.
-        output: JSON schema of the reply, numbers that depend on the request not filled in.
-        inputs: The variables that it uses.
+        hash: Hash of the file's bytes, for a judge's version.
+        output: JSON schema of the reply, before its numbers are filled in.
+        inputs: The variables that the text uses.
     """
 
     def __init__(self, data: bytes, output: Mapping[str, Any], inputs: Sequence[str], system: str, user: str) -> None:
@@ -50,7 +50,7 @@ class PromptFile:
         self.output = output
         self.inputs = tuple(inputs)
         self._system, self._user = _TEXTS.from_string(system), _TEXTS.from_string(user)
-        # Nearly all prompts of a file share the system text, and engines hold many prompts at a time.
+        # Nearly all prompts of a file have the same system text, and engines keep many prompts in memory.
         self._constant_system = None if _used(system) else self._system.render()
         self._schemas: dict[tuple[tuple[str, int], ...], Mapping[str, object]] = {}
 
@@ -58,8 +58,8 @@ class PromptFile:
         """The prompt for one request.
 
         Args:
-            max_tokens: Of the reply.
-            counts: The numbers that the schema's `$names` stand for.
+            max_tokens: Maximum tokens of the reply.
+            counts: Values for the schema's `$names`.
             alternatives: See `Prompt`.
             inputs: The text of each variable, already fenced.
         """
@@ -67,7 +67,7 @@ class PromptFile:
         return Prompt(system, self._user.render(inputs), self.schema(counts), max_tokens, alternatives)
 
     def schema(self, counts: Mapping[str, int]) -> Mapping[str, object]:
-        """The schema with its numbers filled in; equal numbers give the same object, which engines compile once."""
+        """The schema with its numbers filled in. Equal numbers give the same object, which engines compile once."""
         made = tuple(sorted(counts.items()))
         if made not in self._schemas:
             self._schemas[made] = _filled(self.output, counts)
@@ -84,17 +84,18 @@ def load(
     key: str,
     optional: Sequence[str] = (),
 ) -> PromptFile:
-    """The prompt in a file.
+    """Read and check a prompt file.
 
     Args:
-        inputs: The variables that it must use, all of them.
-        fields: The keys that it must ask for, in the order in which the model is to write them; None: any.
-        counts: Names that may stand for a number in its schema, with a `$` before them.
-        where: The config file that names the prompt, and `key` the key that does, for messages.
-        optional: Variables that it may use besides; there are no others.
+        inputs: The variables that the text must use.
+        fields: The keys that the schema must have, in the order in which the model writes them; None allows any.
+        counts: Names that the schema may use for a number, each after a `$`.
+        where: The config file that names the prompt, for messages.
+        key: The config key that names the prompt, for messages.
+        optional: Further variables that the text may use. All others are refused.
 
     Raises:
-        ConfigError: The file is missing or not as the module describes it; says what to correct.
+        ConfigError: The file is missing or malformed. The message says what to correct.
     """
     try:
         data = path.read_bytes()
@@ -127,7 +128,7 @@ def load(
     try:
         prompt = PromptFile(data, head["output"], head["inputs"], system, user)
         prompt.fill(1, dict.fromkeys(counts, 1), **dict.fromkeys(prompt.inputs, ""))
-    except (jinja2.TemplateError, TypeError) as error:  # TypeError: another template is to be included
+    except (jinja2.TemplateError, TypeError) as error:  # TypeError: the template includes another one
         raise ConfigError(path, "", f"can't be filled in ({error})", "Correct the text.") from None
     return prompt
 
@@ -186,7 +187,7 @@ def _check_output(path: Path, output: object, fields: Sequence[str] | None, coun
 
 
 def _check_bounded(schema: Any, wrong: Any, key: str) -> None:  # noqa: ANN401 - any JSON
-    """Refuses what lets a reply run on: open objects, and strings and lists without an end."""
+    """Refuse schemas of unlimited replies: open objects, and strings and lists without a maximum."""
     if isinstance(schema, list):
         for i, part in enumerate(schema):
             _check_bounded(part, wrong, f"{key}.{i}")
@@ -206,7 +207,7 @@ def _check_bounded(schema: Any, wrong: Any, key: str) -> None:  # noqa: ANN401 -
 
 
 def _counts(value: object) -> list[str]:
-    """Names behind a `$` that stand where a number is meant."""
+    """Names after a `$` in places of numbers."""
     if isinstance(value, Mapping):
         return [name for part in value.values() for name in _counts(part)]
     if isinstance(value, list):

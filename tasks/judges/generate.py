@@ -1,7 +1,7 @@
 """Writers: a language model writes a list of texts about each input, such as the facts of a sentence.
 
-A config file of kind `generate` names the model and the prompt, whose output schema is an object with one list of
-texts. Left out: the purpose of the texts, and the inputs of the prompt, which the caller chooses.
+A config file of kind `generate` names the model and the prompt. The prompt's output schema is an object with one list
+of texts. Left out: the purpose of the texts, and the inputs of the prompt; the caller chooses both.
 """
 
 from collections.abc import Mapping, Sequence
@@ -19,11 +19,11 @@ from tasks.judges import _fence, _model
 
 
 class Config(_model.PromptedConfig):
-    """The whole of a writer's file. Paths are relative to the file.
+    """The settings in a writer's file. Paths are relative to the file.
 
     Attributes:
-        most: Most texts in a list; the prompt's text and its schema know it as `most`.
-        max_reply_tokens: Most tokens of a reply. One that needs more is a failure.
+        most: Maximum texts in a list. The prompt's text and schema can use it as `most`.
+        max_reply_tokens: Maximum tokens of a reply. A longer reply is a failure.
     """
 
     kind: Literal["generate"]
@@ -33,12 +33,12 @@ class Config(_model.PromptedConfig):
 
 @dataclass(frozen=True, slots=True)
 class Written:
-    """What came of one input.
+    """The result for one input.
 
     Attributes:
-        texts: Without blank ones, stripped; empty on failure, or where the model wrote none.
-        failure: Why there is no list (`truncated`, `empty`, `unparsable`, those of `Generated`); None otherwise.
-        tokens_in: Tokens read, those of `tokens_cached` included.
+        texts: The texts, stripped and without blank ones. Empty after a failure, or if the model wrote none.
+        failure: Why there is no list (`truncated`, `empty`, `unparsable`, or a failure of `Generated`); None otherwise.
+        tokens_in: Tokens read, including `tokens_cached`.
     """
 
     texts: tuple[str, ...] = ()
@@ -86,21 +86,21 @@ class Writer(_model.Prompted):
 
 
 def load(path: Path, gives: Sequence[str], shared: dict[str, Generator] | None = None) -> Writer:
-    """The writer that a YAML file describes; its model is not loaded before the first call.
+    """The writer that a YAML file describes. The first call loads its model.
 
     Args:
-        gives: The inputs that the caller has for it.
+        gives: The inputs that the caller passes.
         shared: See `_model.opened`.
 
     Raises:
-        ConfigError: The file or one of its keys is wrong, or its prompt is.
+        ConfigError: The file, one of its keys or its prompt is wrong.
     """
     config, generator = _model.opened(Config, path, shared)
     return Writer(config, generator, str(path), gives)
 
 
 def _reply(output: Mapping[str, Any], most: int, path: Path) -> type[msgspec.Struct]:
-    """What a reply must be: the one list that the prompt asks for."""
+    """The type of a reply: an object with the one list that the prompt asks for."""
     properties: list[tuple[str, Any]] = list(output["properties"].items())
     name, schema = properties[0] if len(properties) == 1 else ("", {})
     is_list = schema.get("type") == "array" and schema.get("items", {}).get("type") == "string"

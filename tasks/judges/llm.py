@@ -1,9 +1,9 @@
-"""The language-model judge: an open-weights model is shown numbered passages and a claim and answers with a label.
+"""The language-model judge: shows numbered passages and a claim to an open-weights model, which answers with a label.
 
-The reply is a JSON object of a fixed schema: the label, the numbers of the passages that decide it and, where the
-prompt wants it, an explanation. The confidence is what the model gave to each label's first token. The prompt is a file
-(`_prompts.py`), texts of the trace are fenced in it (`_fence.py`), engines run it. Left out: which passages are shown
-together, and the order of requests, which decides what a prefix cache saves.
+The reply is a JSON object with a fixed schema: the label, the numbers of the passages that decide it and, if the prompt
+asks for it, an explanation. The confidence comes from the probabilities of the label's tokens. The prompt is a file
+(`_prompts.py`), `_fence.py` escapes the texts of the trace, and an engine runs the model. Left out: which passages are
+shown together, and the order of requests, which determines how much a prefix cache saves.
 """
 
 from collections.abc import Sequence
@@ -22,29 +22,29 @@ from tasks.judges import _fence, _labels, _model, _prompts
 from tasks.judges._base import JudgeConfig
 from tasks.judges._model import ModelUser
 
-RULES = 1  # raised when the way from replies to a verdict changes
+RULES = 1  # raised when the same replies give a different verdict
 P_DECIMALS = 4
 INPUTS = ("passages", "claim")
 PLAIN = ("label", "passages")
-# The model decides after it has explained (docs/methods.md#citation-groundedness-two-passes).
+# The explanation comes before the label (docs/methods.md#citation-groundedness-two-passes).
 EXPLAINED = ("explanation", *PLAIN)
 CHOICES: tuple[Label, ...] = ("supported", "partially_supported", "unsupported", "contradicted")
 
 
 class Config(JudgeConfig):
-    """The whole of a language-model judge's file. Paths of prompts are relative to the file.
+    """The settings in a language-model judge's file. Paths of prompts are relative to the file.
 
     Attributes:
-        model: The model, and the engine that runs it.
+        model: The model and its engine.
         prompt: Prompt file that asks for label and passages; for `explain: never` and `on_failure`.
-        explained_prompt: One that asks for an explanation before them; for `explain: always` and `on_failure`.
-        explain: Who gets an explanation: nobody, every claim, or those that the judge did not find supported
-            without one, which are judged again. How long it may be is the prompt's `maxLength`.
+        explained_prompt: Prompt file that asks for an explanation first; for `explain: always` and `on_failure`.
+        explain: Which claims get an explanation: none (`never`), all (`always`), or those not found supported
+            (`on_failure`), which are judged a second time. The prompt's `maxLength` limits its length.
         samples: Replies to each prompt, averaged; more than one needs a temperature.
-        abstain_below: A label less probable than this is answered with `abstained`; None answers always, and so
-            does a model that gives no probabilities.
-        max_reply_tokens: Most tokens of a reply without an explanation.
-        max_explained_tokens: Most tokens of one with it.
+        abstain_below: Labels with a lower probability become `abstained`. None never abstains; nor does a model without
+            log-probabilities.
+        max_reply_tokens: Maximum tokens of a reply without an explanation.
+        max_explained_tokens: Maximum tokens of a reply with an explanation.
     """
 
     kind: Literal["llm"] = "llm"
@@ -77,14 +77,14 @@ class _Answer(msgspec.Struct, forbid_unknown_fields=True):
 
 
 class _ExplainedAnswer(_Answer):
-    """A reply with one."""
+    """A reply with an explanation."""
 
     explanation: str
 
 
 @dataclass(frozen=True, slots=True)
 class _Form:
-    """A prompt, and what its replies are like."""
+    """A prompt and the type of its replies."""
 
     prompt: _prompts.PromptFile
     answer: type[_Answer]
@@ -92,10 +92,10 @@ class _Form:
 
 
 class Llm(ModelUser):
-    """See the module. Equal requests get equal verdicts as far as the engine gives equal replies."""
+    """See the module. Equal requests get equal verdicts if the engine gives equal replies."""
 
     def __init__(self, config: Config, generator: Generator, where: str = "judge") -> None:
-        """A judge whose generator is given.
+        """Create a judge with an opened generator.
 
         Args:
             where: The config file, for messages; paths of prompts are relative to it.
@@ -105,7 +105,7 @@ class Llm(ModelUser):
         """
         super().__init__(config.model, generator)
         self._config, self._where, self.languages = config, where, config.languages
-        self._forms: dict[str, _Form] = {}  # a prompt that `explain` does not need is not even read
+        self._forms: dict[str, _Form] = {}  # a prompt that `explain` does not need is not read
         if config.prompt is not None and config.explain in NEEDED_BY["prompt"]:
             self._forms["plain"] = self._form("prompt", config.prompt, PLAIN, _Answer, config.max_reply_tokens)
         if config.explained_prompt is not None and config.explain in NEEDED_BY["explained_prompt"]:
@@ -114,7 +114,7 @@ class Llm(ModelUser):
             )
 
     def describe(self) -> dict[str, object]:
-        """Everything that can change a verdict; not where servers are nor how many GPUs run the model."""
+        """Everything that can change a verdict. Addresses of servers and the number of GPUs can't."""
         return {
             "kind": "llm",
             "rules": [RULES, _fence.RULES, _labels.RULES],
@@ -129,12 +129,12 @@ class Llm(ModelUser):
     def judge(self, requests: Sequence[Request]) -> list[Verdict]:
         """One verdict per request, in order (docs/methods.md#labels).
 
-        With `explain: on_failure` a second verdict, with an explanation, replaces the first: an explanation written
-        before a decision is a reason for that decision, not for one taken without it. Where the second try fails for
-        good, the first verdict stays, unexplained; in an outage there is no verdict.
+        With `explain: on_failure`, claims not found supported are judged again with an explanation, and the second
+        verdict replaces the first: an explanation written before a decision explains only that decision. If the second
+        try fails, the first verdict stays, without an explanation. In an outage there is no verdict.
 
         Raises:
-            EngineError: The model can't be loaded or reached: nothing is kept.
+            EngineError: The model can't be loaded or reached; no verdicts are returned.
         """
         first, *explained = self._forms.values()
         verdicts = self._verdicts(first, requests)
@@ -146,17 +146,17 @@ class Llm(ModelUser):
 
     @property
     def config(self) -> Config:
-        """Its file's settings; prompts are relative to the file."""
+        """The file's settings, in which prompts are relative to the file."""
         return self._config
 
     @property
     def forms(self) -> tuple[str, ...]:
-        """Names of its prompts: `plain`, `explained`, or both where failures are judged again."""
+        """Names of the prompts: `plain`, `explained`, or both with `explain: on_failure`."""
         return tuple(self._forms)
 
     @property
     def prompt_hashes(self) -> dict[str, str]:
-        """Hash of the prompt file of each of them."""
+        """Hash of each prompt file, by the prompt's name."""
         return {name: form.prompt.hash for name, form in self._forms.items()}
 
     def prompts(self, form: str, requests: Sequence[Request]) -> list[Prompt]:
@@ -164,11 +164,11 @@ class Llm(ModelUser):
         return self._prompts(self._forms[form], requests)
 
     def example(self, form: str, shown: int, verdict: Verdict) -> Example:
-        """The reply to a prompt that reads as the verdict of another judge.
+        """The reply to a prompt that expresses another judge's verdict.
 
         Args:
-            shown: How many passages the request has.
-            verdict: With a label.
+            shown: Number of passages in the request.
+            verdict: A verdict with a label.
         """
         explains = self._forms[form].answer is _ExplainedAnswer
         if explains and verdict.label == "supported" and self._config.explain == "on_failure":
@@ -190,7 +190,7 @@ class Llm(ModelUser):
         return _Form(prompt, answer, max_tokens)
 
     def _prompts(self, form: _Form, requests: Sequence[Request]) -> list[Prompt]:
-        passages = lru_cache(maxsize=1)(_passages)  # requests that share them follow one another
+        passages = lru_cache(maxsize=1)(_passages)  # requests with the same passages are adjacent
         return [
             form.prompt.fill(
                 form.max_tokens,
@@ -241,7 +241,7 @@ def _passages(shown: tuple[str, ...]) -> str:
 
 
 def _read(reply: Reply, shown: int, kind: type[_Answer]) -> _Answer | str:
-    """A reply as an answer about `shown` passages, or the failure that it is."""
+    """A reply as an answer about `shown` passages, or the name of its failure."""
     answer = _model.read(reply, kind)
     if isinstance(answer, str):
         return answer
@@ -252,21 +252,21 @@ def _read(reply: Reply, shown: int, kind: type[_Answer]) -> _Answer | str:
 
 
 def _named(answer: _Answer, shown: int) -> list[int] | str:
-    """The passages that decide the label, none twice, or the failure that they are."""
+    """The passages that decide the label, without duplicates, or the name of the failure."""
     if any(not 1 <= number <= shown for number in answer.passages):
         return "unknown_passage"
     if answer.label == "unsupported":
-        return []  # nothing in them decides it, whatever the reply names
+        return []  # no passage decides this label, whatever the reply names
     if shown == 1:
-        return [1]  # there is no other, whether the reply names it or not
+        return [1]  # there is only one, even if the reply does not name it
     return list(dict.fromkeys(answer.passages)) or "no_passage"
 
 
 def _average(answers: Sequence[tuple[Reply, _Answer]]) -> dict[str, float]:
     """Mean probability of each label over the replies (docs/methods.md#noise-and-confidence).
 
-    Without log-probabilities, the share of the replies that gave it; a single reply has no such share, and the result
-    is empty.
+    Without log-probabilities, the share of replies with the label. For a single reply without them, the result is
+    empty.
     """
     found = [_labels.distribution(reply, "label", CHOICES) for reply, _ in answers]
     given = [p for p in found if p is not None]
@@ -278,7 +278,7 @@ def _average(answers: Sequence[tuple[Reply, _Answer]]) -> dict[str, float]:
 
 
 def _second(first: Verdict, second: Verdict) -> Verdict:
-    """The verdict of two tries at one request, with the cost of both."""
+    """The final verdict after two tries at one request, with the cost of both."""
     stands = first if second.failure not in {None, OUTAGE} else second
     return replace(
         stands,
@@ -289,6 +289,6 @@ def _second(first: Verdict, second: Verdict) -> Verdict:
 
 
 def build(config: Config, where: str) -> Llm:
-    """The judge; a relative model folder and the prompts are relative to the config file `where`."""
+    """The judge. A relative model folder and the prompts are relative to the config file `where`."""
     model = config.model.relative_to(Path(where).parent)
     return Llm(config.model_copy(update={"model": model}), open_generator(model), where)

@@ -1,12 +1,12 @@
 """The entailment judge: a cross-encoder reads evidence and claim together and decides whether one entails the other.
 
-Any sequence classifier with an entailment class serves. A long premise is read in windows of whole sentences, and the
-window that most entails the claim counts. A small model reads best where little stands around what decides, so the few
-sentences nearest to the claim can be read by themselves too. The log-odds of both can be fused with what plain
-comparison sees (figures and names that the premise lacks) by a logistic regression fitted to people's labels
-(`python -m training fuse`).
+Any sequence classifier with an entailment class works. A long premise is split into windows of whole sentences, and the
+window with the highest entailment counts. A small model reads short texts best, so the judge can also read the few
+sentences nearest to the claim on their own. A logistic regression fitted to people's labels
+(`python -m training fuse`) can combine the log-odds of both with the features of a plain comparison (figures and names
+that the premise lacks).
 
-Left out: evidence spread over several windows, and what a model was trained on (see its card).
+Left out: evidence that is spread over several windows, and the training data of a model (see its card).
 """
 
 import math
@@ -31,26 +31,26 @@ from tasks.text.plain_figures import RULES as FIGURE_RULES
 from tasks.text.plain_figures import plain_figures
 from tasks.text.windows import windows
 
-RULES = 2  # raised when the way from probabilities to a verdict changes
-MODEL = ("windows", "nearest", "contradiction")  # features that the model gives
+RULES = 2  # raised when the same probabilities give a different verdict
+MODEL = ("windows", "nearest", "contradiction")  # features from the model
 SURFACE = ("overlap", "bigrams", "missing_numbers", "missing_names", "missing_figures")
 FEATURES = (*MODEL, *SURFACE)
-MOST_ODDS = 7.0  # log-odds are cut off here: beyond it a model's certainty means nothing more
-FEWEST_WORDS = 8  # of a window; a claim that leaves less room than that is too long for the model
+MOST_ODDS = 7.0  # log-odds are clipped here; greater certainty of a model means nothing
+FEWEST_WORDS = 8  # of a window; a claim that leaves less room is too long for the model
 P_DECIMALS = 4
 
 
 class Coefficients(Settings):
-    """Weight of each feature; log-odds per unit of the feature.
+    """Weight of each feature, in log-odds per unit of the feature.
 
     Attributes:
         windows: Of the model's log-odds of entailment, the highest of any window.
-        nearest: Of its log-odds on the nearest sentences; those of the windows where these are not read.
+        nearest: Of its log-odds for the nearest sentences, or for the windows if `nearest_sentences` is None.
         overlap: Of the share of the claim's content words that the premise has.
-        bigrams: Of the same for pairs of neighboring words.
+        bigrams: Of the share of the claim's pairs of neighboring words that the premise has.
         missing_numbers: Of the claim's numbers in digits that the premise lacks, at most 3.
-        missing_names: Of the claim's names that it lacks, at most 3.
-        missing_figures: Of the claim's dates, times and numbers that it states in no format, at most 3.
+        missing_names: Of the claim's names that the premise lacks, at most 3.
+        missing_figures: Of the claim's dates, times and numbers that the premise states in no format, at most 3.
     """
 
     windows: float = 0
@@ -63,10 +63,10 @@ class Coefficients(Settings):
 
 
 class Fusion(Settings):
-    """How the model's log-odds are weighed with what can be compared without it.
+    """How the model's log-odds are combined with the features of a plain comparison.
 
     Attributes:
-        intercept: Log-odds at zero features.
+        intercept: Log-odds if all features are zero.
     """
 
     intercept: float
@@ -74,12 +74,12 @@ class Fusion(Settings):
 
 
 class Thresholds(Settings):
-    """From which probability on a label is given, in the order of the attributes.
+    """Lowest probability for each label, tested in the order of the attributes.
 
     Attributes:
         supported: Of `p_supported`.
-        contradicted: Of `p_contradicted`, where the claim is not supported.
-        partially_supported: Of `p_supported`, below `supported`; None gives the label never.
+        contradicted: Of `p_contradicted`, if the claim is not supported.
+        partially_supported: Of `p_supported`, below `supported`; None never gives this label.
     """
 
     supported: Share = 0.5
@@ -88,16 +88,16 @@ class Thresholds(Settings):
 
 
 class Config(JudgeConfig):
-    """The whole of an entailment judge's file.
+    """The settings in an entailment judge's file.
 
     Attributes:
-        classifier: The model and the engine that runs it.
-        window_words: A premise is read in windows of whole sentences up to this many words, fewer where the model's
-            `max_tokens` ask for it.
-        nearest_sentences: How many sentences of the premise, those nearest to the claim, are also read by themselves;
-            None reads windows only.
-        fusion: Weighs the model with other features; None takes the mean of its log-odds.
-        abstain: `[lo, hi]`: lo ≤ p_supported < hi is answered with `abstained`. None answers always.
+        classifier: The model and its engine.
+        window_words: Maximum words of a window. A premise is read in windows of whole sentences; they are shorter if
+            the model's `max_tokens` requires it.
+        nearest_sentences: How many sentences of the premise, the nearest to the claim, are also read on their own; None
+            reads windows only.
+        fusion: Weights of the model and the other features; None takes the mean of the model's log-odds.
+        abstain: `[lo, hi]`: lo ≤ p_supported < hi gives `abstained`. None never abstains.
     """
 
     kind: Literal["nli"] = "nli"
@@ -115,7 +115,7 @@ class Config(JudgeConfig):
 
 
 class Nli(Versioned):
-    """See the module. Verdicts of the same pair are equal whatever else is judged beside it."""
+    """See the module. A pair's verdict does not depend on the other pairs of the call."""
 
     def __init__(self, config: Config) -> None:
         self._config, self.languages = config, config.languages
@@ -147,7 +147,7 @@ class Nli(Versioned):
 
         Method: docs/methods.md#labels.
 
-        `tokens_in` counts each text where it is first read: the sum over the verdicts is what this call read.
+        Each text's tokens count in `tokens_in` of the first verdict that needs it, so the sum is what this call read.
 
         Raises:
             EngineError: A model can't be loaded or run.
@@ -180,13 +180,13 @@ class Nli(Versioned):
         return np.column_stack([entailed[:, 0], entailed[:, -1], against, surface(requests)])
 
     def _odds(self, requests: Sequence[Request], entailed: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
-        """Log-odds that each request is supported, (requests,), from those of the views (requests, views)."""
+        """Log-odds that each request is supported, (requests,), from the log-odds of its views (requests, views)."""
         if self._config.fusion is None:
             return np.asarray(entailed.mean(axis=1))
         weights = self._config.fusion.coefficients
         odds = self._config.fusion.intercept + weights.windows * entailed[:, 0] + weights.nearest * entailed[:, -1]
         if any(getattr(weights, name) for name in SURFACE):
-            # Column by column, not by a matrix product, whose rounding may depend on how many rows there are.
+            # Column by column: the rounding of a matrix product may depend on the number of rows.
             for name, column in zip(SURFACE, surface(requests).T, strict=True):
                 odds = odds + getattr(weights, name) * column
         return np.asarray(odds)
@@ -196,7 +196,7 @@ class Nli(Versioned):
         self._classifier.close()
 
     def _views(self, requests: Sequence[Request]) -> list[list[list[str]]]:
-        """Per view (windows, nearest sentences) the texts that are read of each request, none where none fits."""
+        """The texts to read for each view (windows, nearest sentences) and request; none if the claim is too long."""
         count = self._config.nearest_sentences
         views: list[Sequence[Request]] = [requests]
         if count is not None:
@@ -204,7 +204,7 @@ class Nli(Versioned):
         return [self._cut(view) for view in views]
 
     def _cut(self, requests: Sequence[Request]) -> list[list[str]]:
-        """The windows of each request's premise, none where the claim leaves no room for any."""
+        """The windows of each request's premise; none if the claim leaves no room."""
         room = self._classifier.room()
         claims = {r.hypothesis for r in requests}
         tokens = dict(zip(claims, self._classifier.count(list(claims)), strict=True))
@@ -225,8 +225,8 @@ class Nli(Versioned):
     ) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.float64], npt.NDArray[np.int64]]:
         """Log-odds of entailment (requests, views), probability of contradiction and tokens read (requests,).
 
-        Of a view's texts the highest counts, and of contradiction the last view; it is NaN for a model without a class
-        for it.
+        The highest value of a view's texts counts. The probability of contradiction comes from the last view; it is NaN
+        if the model has no class for it.
         """
         first: dict[tuple[str, str], int] = {}
         for view in views:
@@ -246,7 +246,7 @@ class Nli(Versioned):
         return log_odds(found[:, :, 0].T), found[-1, :, 1], tokens
 
     def _verdict(self, key: str, p_supported: float, p_contradicted: float, tokens: int) -> Verdict:
-        # The label is read off the rounded numbers, so that what is stored explains it.
+        # The label follows from the rounded numbers, so the stored numbers explain it.
         p = round(p_supported, P_DECIMALS)
         against = None if math.isnan(p_contradicted) else round(p_contradicted, P_DECIMALS)
         c = self._config
@@ -269,7 +269,7 @@ def _plain(request: Request) -> Request:
 
 
 def surface(requests: Sequence[Request]) -> npt.NDArray[np.float64]:
-    """What plain comparison sees of each request, (requests, 5), in the order of `SURFACE`."""
+    """Features of a plain comparison of each request, (requests, 5), in the order of `SURFACE`."""
     sides = {text: overlap.read(text) for r in requests for text in (r.premise, r.hypothesis)}
     rows = []
     for r in requests:
@@ -284,5 +284,5 @@ def _windows(text: str, words: int) -> list[str]:
 
 
 def build(config: Config, where: str) -> Nli:
-    """The judge; a relative folder of its model is relative to the config file `where`."""
+    """The judge. A relative model folder is relative to the config file `where`."""
     return Nli(config.model_copy(update={"classifier": config.classifier.relative_to(Path(where).parent)}))

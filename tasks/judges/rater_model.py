@@ -2,9 +2,9 @@
 
 Method: docs/methods.md#scores-of-one-trace and #grades-of-a-grounded-answer.
 
-A config file of kind `rater_model` names model and prompt. The prompt's output schema lists the ratings: each is a
-whole number from 1 to 5 or a yes or no, or `null` where it may not apply. A reply that can't be read is a failure,
-never a rating. Left out: what the ratings are used for (`tasks.scorers`, `tasks.graders.llm`).
+A config file of kind `rater_model` names the model and the prompt. The prompt's output schema lists the ratings. Each
+is a whole number from 1 to 5, a yes or no, or `null` if it may not apply. An unreadable reply is a failure, never a
+rating. Left out: the use of the ratings (`tasks.scorers`, `tasks.graders.llm`).
 """
 
 from collections.abc import Mapping, Sequence
@@ -27,11 +27,11 @@ _KINDS: dict[str, Any] = {"integer": Annotated[int, Meta(ge=1, le=5)], "boolean"
 
 
 class Config(_model.PromptedConfig):
-    """The whole of a rater model's file. Paths are relative to the file.
+    """The settings in a rater model's file. Paths are relative to the file.
 
     Attributes:
-        samples: Replies to each input, combined rating by rating; more than one needs a temperature.
-        max_reply_tokens: Most tokens of a reply. One that needs more is a failure.
+        samples: Replies to each input, combined for each rating; more than one needs a temperature.
+        max_reply_tokens: Maximum tokens of a reply. A longer reply is a failure.
     """
 
     kind: Literal["rater_model"]
@@ -46,15 +46,16 @@ class Config(_model.PromptedConfig):
 
 @dataclass(frozen=True, slots=True)
 class Ratings:
-    """What came of one input.
+    """The result for one input.
 
     Attributes:
-        values: By the rating's name: 1 to 5 (not whole where samples were averaged), yes or no, or None where it does
-            not apply. Empty on failure.
-        failure: Why there are no ratings (`truncated`, `empty`, `unparsable`, those of `Generated`); None otherwise.
-        explanation: The model's reasons, where the prompt asks for them; of the first sample that could be read.
-        raw: The reply as it came, kept with a failure.
-        tokens_in: Tokens read, those of `tokens_cached` included.
+        values: By name of the rating: 1 to 5 (not whole if samples were averaged), yes or no, or None if it does not
+            apply. Empty after a failure.
+        failure: Why there are no ratings (`truncated`, `empty`, `unparsable`, or a failure of `Generated`); None
+            otherwise.
+        explanation: The model's reasons, if the prompt asks for them, from the first readable sample.
+        raw: The unchanged reply, kept after a failure.
+        tokens_in: Tokens read, including `tokens_cached`.
     """
 
     values: Mapping[str, Rating]
@@ -71,7 +72,7 @@ class RaterModel(_model.Prompted):
 
     Args:
         gives: The inputs that the prompt may use.
-        key: The file's key that names the prompt, for messages.
+        key: The config key that names the prompt, for messages.
 
     Raises:
         ConfigError: The prompt file is missing or wrong.
@@ -95,11 +96,11 @@ class RaterModel(_model.Prompted):
         return [self.read(generated) for generated in self.generate(inputs, self._samples)]
 
     def example(self, values: Mapping[str, Rating], explanation: str | None) -> Example:
-        """The reply that reads as the ratings of another rater model.
+        """The reply that expresses another rater model's ratings.
 
         Args:
-            values: By the names that the prompt asks for; yes or no may be 1 or 0.
-            explanation: Needed where the prompt asks for one.
+            values: By the names in the prompt's schema; yes or no may be 1 or 0.
+            explanation: Required if the prompt asks for one.
         """
         reply: dict[str, object] = {}
         for name, schema in self.prompt.output["properties"].items():
@@ -136,24 +137,24 @@ class RaterModel(_model.Prompted):
 
 
 def load(path: Path, gives: Sequence[str], shared: dict[str, Generator] | None = None) -> RaterModel:
-    """The rater model that a YAML file describes; its model is not loaded before the first call.
+    """The rater model that a YAML file describes. The first call loads its model.
 
     Args:
-        gives: The inputs that the caller has for it.
+        gives: The inputs that the caller passes.
         shared: See `_model.opened`.
 
     Raises:
-        ConfigError: The file or one of its keys is wrong, or its prompt is.
+        ConfigError: The file, one of its keys or its prompt is wrong.
     """
     config, generator = _model.opened(Config, path, shared)
     return RaterModel(config, generator, str(path), gives)
 
 
 def combined(samples: Sequence[Rating]) -> Rating:
-    """One rating from several samples of it (docs/methods.md#noise-and-confidence).
+    """One rating from several samples (docs/methods.md#noise-and-confidence).
 
-    It does not apply where more than half of them are null. Else the others count: numbers by their mean, yes or no by
-    the majority; as many of the one as of the other is a no.
+    The rating does not apply if more than half of the samples are null. Otherwise nulls are ignored: numbers give their
+    mean, and yes or no the majority, with a tie counted as no.
     """
     given = [rating for rating in samples if rating is not None]
     if 2 * len(given) < len(samples) or not given:
@@ -166,7 +167,7 @@ def combined(samples: Sequence[Rating]) -> Rating:
 
 
 def _reply(output: Mapping[str, Any], path: Path) -> type[msgspec.Struct]:
-    """What a reply must be: the ratings that the prompt asks for, an explanation first where it wants one."""
+    """The type of a reply: the ratings that the prompt asks for, after an explanation if it asks for one."""
     fields = []
     for at, (name, schema) in enumerate(output["properties"].items()):
         if name == EXPLANATION and schema.get("type") == "string" and at == 0:

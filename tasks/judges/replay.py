@@ -1,6 +1,6 @@
-"""The judge that costs nothing: a verdict is a pure function of the request's key, or was recorded beforehand.
+"""The judge `replay`: runs no model. A verdict is a pure function of the request's key, or is read from a file.
 
-For tests and for measuring the pipeline around a judge. Its verdicts mean nothing: never put it on a dashboard.
+Use it in tests, and to measure the pipeline without a model. Its verdicts mean nothing: never put them on a dashboard.
 """
 
 import math
@@ -18,12 +18,12 @@ from tasks.core.errors import EngineError
 from tasks.core.types import LABELS, Request, Verdict
 from tasks.judges._base import JudgeConfig
 
-RULES = 2  # raised when a key draws something else
-DIGITS = 12  # hexadecimal digits that make one number in [0, 1)
+RULES = 2  # raised when the same key draws a different outcome
+DIGITS = 12  # hexadecimal digits for one number in [0, 1)
 
 
 class Shares(Settings):
-    """How often each outcome is drawn; together 1."""
+    """Probability of each outcome. They sum to 1."""
 
     supported: Share = 0.7
     partially_supported: Share = 0.1
@@ -40,13 +40,13 @@ class Shares(Settings):
 
 
 class Config(JudgeConfig):
-    """The whole of a replay judge's file. Paths are relative to the file.
+    """The settings in a replay judge's file. Paths are relative to the file.
 
     Attributes:
-        shares: What is drawn for keys that were not recorded.
-        seed: Another seed is another judge: the same keys draw other outcomes.
-        records: JSONL of recorded verdicts (`{"key": …, "label": …, …}`), which win over drawn ones.
-        log: File that gets one line per request judged.
+        shares: Probability of each outcome for keys without a recorded verdict.
+        seed: A different seed draws different outcomes for the same keys.
+        records: JSONL file of recorded verdicts (`{"key": …, "label": …, …}`), which replace drawn ones.
+        log: File that gets one line for each judged request.
     """
 
     kind: Literal["replay"] = "replay"
@@ -70,7 +70,7 @@ class ReplayJudge(keys.Versioned):
         self._recorded = {verdict.key: verdict for verdict in _decoded(data, records)}
 
     def describe(self) -> dict[str, object]:
-        """Everything that can change a verdict; where its records lie and what is logged can't."""
+        """Everything that can change a verdict; not the paths of `records` and `log`."""
         drawn = self._config.model_dump(mode="json", include={"shares", "seed"})
         return {"kind": "replay", "rules": RULES, "records": self._records_version, **drawn}
 
@@ -85,7 +85,7 @@ class ReplayJudge(keys.Versioned):
         return [self._recorded.get(request.key) or self._draw(request) for request in requests]
 
     def close(self) -> None:
-        """No model to free."""
+        """Do nothing: there is no model to free."""
 
     def _draw(self, request: Request) -> Verdict:
         digest = keys.key(self._config.seed, request.key)
@@ -101,18 +101,18 @@ class ReplayJudge(keys.Versioned):
         return Verdict(request.key, label, p_supported=p, p_contradicted=against, passages=passages, tokens_in=tokens)
 
     def _outcome(self, where: float) -> str:
-        """The outcome whose stretch of [0, 1) holds `where`."""
+        """The outcome whose interval of [0, 1) contains `where`."""
         shares = {name: share for name, share in self._config.shares.model_dump().items() if share > 0}
         edge = 0.0
         for name, share in shares.items():
             edge += share
             if where < edge:
                 return name
-        return name  # the last edge may round to just below 1
+        return name  # the last edge may be just below 1 due to rounding
 
 
 def _named(digest: str, shown: int) -> tuple[int, ...]:
-    """One or two of several passages, as a judge names those that decide; none where there is one alone."""
+    """One or two of several passages, as if they decided the label; none if only one was shown."""
     if shown == 1:
         return ()
     second, first = divmod(int(digest[2 * DIGITS :], 16), shown)
@@ -128,7 +128,7 @@ def _read(path: Path) -> bytes:
 
 
 def _decoded(data: bytes, path: Path | None) -> Iterator[Verdict]:
-    """The recorded verdicts in order: a key's last line counts."""
+    """The recorded verdicts in order. The last line of a key counts."""
     decoder = msgspec.json.Decoder(Verdict)
     for number, line in enumerate(data.splitlines(), start=1):
         if line.strip():
@@ -140,7 +140,7 @@ def _decoded(data: bytes, path: Path | None) -> Iterator[Verdict]:
 
 
 def _append(path: Path, lines: str) -> None:
-    """One write to a file opened for appending: lines of several processes never mix."""
+    """Append with a single write, so that lines of several processes never mix."""
     try:
         file = os.open(path, os.O_APPEND | os.O_CREAT | os.O_WRONLY, 0o644)
         try:
@@ -152,5 +152,5 @@ def _append(path: Path, lines: str) -> None:
 
 
 def build(config: Config, where: str) -> ReplayJudge:
-    """The judge; paths are relative to the config file `where`."""
+    """The judge. Paths are relative to the config file `where`."""
     return ReplayJudge(config, Path(where).parent)

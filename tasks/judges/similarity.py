@@ -1,10 +1,10 @@
-"""The judge that needs nothing but a CPU: how alike are claim and evidence, in words, numbers and meaning?
+"""The similarity judge: compares claim and evidence by words, numbers and embeddings, and needs only a CPU.
 
-A logistic calibration, fitted to people's labels by `bench/accuracy/fit_similarity.py`, turns the features of a pair
-into `p_supported`. It reads no negation and no direction, so it never answers `contradicted`. It is a baseline
-and a first stage, not a replacement for an entailment model.
+A logistic regression, fitted to people's labels by `bench/accuracy/fit_similarity.py`, turns the features of a pair
+into `p_supported`. The features ignore negation and direction, so the judge never answers `contradicted`. It is a
+baseline and a first stage of a cascade, not a replacement for an entailment model.
 
-Left out: evidence spread over several requests. A premise is judged as it comes.
+Left out: evidence that is spread over several requests. Each premise is judged separately.
 """
 
 import math
@@ -26,14 +26,14 @@ from tasks.text import overlap
 from tasks.text.windows import windows
 from tasks.text.words import STOP_WORDS
 
-RULES = 1  # raised when the way from features to a verdict changes
+RULES = 1  # raised when the same features give a different verdict
 FEATURES = ("cosine", "overlap", "bigrams", "missing_numbers", "missing_names")
 COSINE_DECIMALS = 6
 P_DECIMALS = 4
 
 
 class Coefficients(Settings):
-    """Weight of each feature; log-odds per unit of the feature."""
+    """Weight of each feature, in log-odds per unit of the feature."""
 
     cosine: float
     overlap: float
@@ -43,11 +43,11 @@ class Coefficients(Settings):
 
 
 class Thresholds(Settings):
-    """From which `p_supported` on a label is given.
+    """Lowest `p_supported` for each label.
 
     Attributes:
         supported: At or above.
-        partially_supported: At or above, and below `supported`; None gives the label never.
+        partially_supported: At or above, and below `supported`; None never gives this label.
     """
 
     supported: Share
@@ -55,14 +55,14 @@ class Thresholds(Settings):
 
 
 class Config(JudgeConfig):
-    """The whole of `configs/judges/similarity.yaml`.
+    """The settings in `configs/judges/similarity.yaml`.
 
     Attributes:
         embedder: The embedding model.
-        window_words: A premise is embedded in windows of whole sentences up to this many words; the window nearest
+        window_words: Maximum words of a window. A premise is embedded in windows of whole sentences; the window nearest
             to the claim counts.
-        intercept: Log-odds at zero features.
-        abstain: `[lo, hi]`: lo ≤ p < hi is answered with `abstained`. None answers always.
+        intercept: Log-odds if all features are zero.
+        abstain: `[lo, hi]`: lo ≤ p < hi gives `abstained`. None never abstains.
     """
 
     kind: Literal["similarity"] = "similarity"
@@ -80,7 +80,7 @@ class Config(JudgeConfig):
 
 
 class Similarity(keys.Versioned):
-    """See the module. Verdicts of the same pair are equal to the last bit whatever else is judged beside it."""
+    """See the module. A pair's verdict does not depend on the other pairs of the call, to the last bit."""
 
     engine = "transformers_cpu"
     gpus = 0
@@ -103,7 +103,7 @@ class Similarity(keys.Versioned):
     def judge(self, requests: Sequence[Request]) -> list[Verdict]:
         """One verdict per request, in order (docs/methods.md#labels).
 
-        `tokens_in` counts each text where it is first read: the sum over the verdicts is what this call read.
+        Each text's tokens count in `tokens_in` of the first verdict that needs it, so the sum is what this call read.
 
         Raises:
             EngineError: The embedding model can't be loaded or run.
@@ -113,9 +113,9 @@ class Similarity(keys.Versioned):
         limits = self._config.thresholds
         verdicts = []
         for request, row, read in zip(requests, table.tolist(), tokens.tolist(), strict=True):
-            # Term by term, not by a matrix product, whose rounding may depend on how many rows there are.
+            # Term by term: the rounding of a matrix product may depend on the number of rows.
             odds = self._config.intercept + sum(weights[f] * x for f, x in zip(FEATURES, row, strict=True))
-            # The label is read off the rounded number, so that what is stored explains it.
+            # The label follows from the rounded number, so the stored number explains it.
             p = round(1 / (1 + math.exp(-odds)), P_DECIMALS)
             verdicts.append(
                 Verdict(
@@ -128,7 +128,7 @@ class Similarity(keys.Versioned):
         return verdicts
 
     def features(self, requests: Sequence[Request]) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.int64]]:
-        """Those of `surface_features`, by the judge's own settings."""
+        """`surface_features` with this judge's settings."""
         return surface_features(requests, self._embedder, self._config.window_words)
 
     def close(self) -> None:
@@ -141,7 +141,7 @@ def surface_features(
 ) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.int64]]:
     """Features (requests, 5) in the order of `FEATURES`, and tokens newly embedded for each request (requests,).
 
-    A row depends on its request alone, to the last bit.
+    A row depends on its own request only, to the last bit.
 
     Raises:
         EngineError: The embedding model can't be loaded or run.
@@ -156,9 +156,9 @@ def surface_features(
 def cosines(
     requests: Sequence[Request], embedder: Embedder, window_words: int
 ) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.int64]]:
-    """Cosine of each claim and the nearest window of its premise, and tokens newly embedded for each (requests,).
+    """Cosine of each claim and the nearest window of its premise, and newly embedded tokens, both (requests,).
 
-    In [-1, 1]; 0 if either text is blank.
+    A cosine is in [-1, 1], and 0 if either text is blank.
 
     Raises:
         EngineError: The embedding model can't be loaded or run.
@@ -170,13 +170,13 @@ def cosines(
     tokens = np.zeros(len(requests), dtype=np.int64)
     for i, (start, end) in enumerate(pairwise(accumulate(map(len, groups), initial=0))):
         claim, *evidence = embedded.vectors[start:end].astype(np.float64)
-        # Summed row by row, not by a matrix product, whose rounding may depend on how many rows there are.
+        # Row by row: the rounding of a matrix product may depend on the number of rows.
         found[i] = max((round(float((claim * window).sum()), COSINE_DECIMALS) for window in evidence), default=0.0)
         tokens[i] = embedded.tokens[start:end].sum()
     return found, tokens
 
 
 def build(config: Config, where: str) -> Similarity:
-    """The judge; a relative folder of the embedding model is relative to the config file `where`."""
+    """The judge. A relative folder of the embedding model is relative to the config file `where`."""
     embedder = config.embedder.relative_to(Path(where).parent)
     return Similarity(config.model_copy(update={"embedder": embedder}))

@@ -1,1 +1,1 @@
-"""Judging: pairs of claim and evidence, verdicts on them, relevance and grades."""
+"""Judging: pairs of claim and evidence, their verdicts, relevance scores and grades."""

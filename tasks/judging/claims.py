@@ -1,7 +1,7 @@
-"""What judging reads of a part of `traces`: the claims that were cut from its answers, and the texts of its chunks.
+"""Reads what judging needs from a part of `traces`: the claims of its answers and the texts of its chunks.
 
-Planning a pair and judging it read the evidence with the same functions, so a key is always the hash of exactly the
-texts that the judge sees.
+Planning and judging a pair read the evidence with the same functions, so a key is always the hash of the texts that the
+judge sees.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -24,12 +24,12 @@ TRACE_COLUMNS = ["trace_id", "chunks.list.element.chunk_id", "chunks.list.elemen
 
 
 def has_claims(ctx: Context, part: Part) -> bool:
-    """Whether the answers of a part have been cut; an outage may have kept them from it."""
+    """Whether the answers of a part have been cut. An outage can delay that."""
     return ctx.lake.find(CLAIMS, part.name, ctx.extractor.version, part.partition[-1]) is not None
 
 
 def cut_segments(ctx: Context, part: Part, columns: list[str] | None = None) -> pa.Table:
-    """All that was cut from the answers of a part, without redacted traces."""
+    """Everything that was cut from the answers of a part, claims and others, without redacted traces."""
     found = ctx.lake.find(CLAIMS, part.name, ctx.extractor.version, part.partition[-1])
     if found is None:
         return empty(CLAIMS).select(columns) if columns else empty(CLAIMS)
@@ -38,18 +38,18 @@ def cut_segments(ctx: Context, part: Part, columns: list[str] | None = None) -> 
 
 
 def cut_claims(ctx: Context, part: Part, columns: list[str] | None = None) -> pa.Table:
-    """The claims among it."""
+    """The claims of a part, without redacted traces."""
     rows = claims_in(cut_segments(ctx, part, columns and [*columns, *({"kind"} - {*columns})]))
     return rows.select(columns) if columns else rows
 
 
 def claims_in(segments: pa.Table) -> pa.Table:
-    """The claims among what was cut from answers."""
+    """The rows that are claims."""
     return segments.filter(pc.equal(segments["kind"], "claim"))
 
 
 def covered_segments(ctx: Context, part: Part) -> pa.Table:
-    """All that was cut from the answers of the traces that are judged under the recipe."""
+    """Everything that was cut from answers of the traces that are judged under the recipe."""
     return covered(ctx, part, cut_segments(ctx, part))
 
 
@@ -59,12 +59,12 @@ def covered_claims(ctx: Context, part: Part, columns: list[str] | None = None) -
 
 
 def covered(ctx: Context, part: Part, rows: pa.Table) -> pa.Table:
-    """Rows with a `trace_id`, of the traces that the single pairs of a part were planned for."""
+    """The rows of traces for which the single pairs of a part were planned. Rows have a `trace_id`."""
     return within(part, planned_scopes(ctx, part), rows)
 
 
 def within(part: Part, scopes: Sequence[Scope], rows: pa.Table) -> pa.Table:
-    """Rows with a `trace_id`, of the traces of a part that any of these scopes covers."""
+    """The rows of traces that any of these scopes covers. Rows have a `trace_id`."""
     if ALL in scopes:
         return rows
     traces = part.read(["trace_id", "app"])
@@ -72,7 +72,7 @@ def within(part: Part, scopes: Sequence[Scope], rows: pa.Table) -> pa.Table:
 
 
 def planned_scopes(ctx: Context, part: Part) -> Sequence[Scope]:
-    """Scopes that the single pairs of a part cover; the context's own where there are none yet."""
+    """Scopes that the single pairs of a part cover; the context's own scope if none are planned."""
     existing = ctx.lake.find(PAIRS, single_name(part, ctx.judges[0]), ctx.recipe, part.partition[-1])
     return scope.parse(existing.inputs()) if existing else [ctx.scope]
 
@@ -83,10 +83,10 @@ def single_name(part: Part, judge: CascadeJudge) -> str:
 
 
 def trace_texts(part: Part, only: pa.ChunkedArray | None = None) -> dict[str, dict[str, str]]:
-    """The text of each chunk, by trace and chunk id, of a part of `traces`.
+    """The texts of a part's chunks, by trace id and chunk id.
 
     Args:
-        only: Ids of the traces that are needed; None for all.
+        only: Ids of the required traces; None for all.
     """
     traces = part.read(TRACE_COLUMNS)
     if only is not None:
@@ -105,5 +105,5 @@ def passages(evidence: Iterable[Window], texts: Mapping[str, str]) -> tuple[str,
 
 
 def premise(shown: Sequence[str]) -> str:
-    """Passages as one text."""
+    """Passages joined into one text."""
     return JOINT_SEPARATOR.join(shown)

@@ -1,6 +1,6 @@
-"""From one judge of a cascade to the next: claims that the one left uncertain are planned for the other.
+"""Plans the pairs of a cascade's later judges: they see the claims that the judges before them left uncertain.
 
-A claim goes on where its p_supported is in the next judge's band, or where it got no label
+A claim is escalated if its p_supported is in the next judge's band, or if it got no label
 (`sql/judging/escalate.sql`).
 """
 
@@ -19,10 +19,10 @@ from tasks.store.query import Queries
 
 
 def plan_escalated(ctx: Context, queries: Queries, judge: CascadeJudge) -> tuple[int, str | None]:
-    """Single pairs of a later judge; written again where the verdicts of those before it have changed since.
+    """Plan a later judge's single pairs, again if the verdicts of the judges before it have changed.
 
     Returns:
-        Tokens read for ranking chunks, and a note of how many claims went on; None where the budget ended it.
+        Tokens read to rank chunks, and a note with the number of escalated claims; None if the budget ran out.
     """
     tokens = total = escalated = 0
     for part in trace_parts(ctx):
@@ -38,14 +38,14 @@ def plan_escalated(ctx: Context, queries: Queries, judge: CascadeJudge) -> tuple
 
 
 def settled(ctx: Context, queries: Queries, judge: CascadeJudge, part: Part) -> bool:
-    """Whether the single pairs of a later judge are planned on the current verdicts of the judges before it."""
+    """Whether a later judge's single pairs are planned from the current verdicts of the judges before it."""
     existing = ctx.lake.find(PAIRS, single_name(part, judge), ctx.recipe, part.partition[-1])
     _, state = all_verdicts(ctx, queries, part, ctx.judges[: judge.stage - 1])
     return existing is not None and existing.inputs() == planned_on(ctx, part, state)
 
 
 def latest_share(ctx: Context, judge: CascadeJudge) -> float | None:
-    """Share of claims that went on to this judge on the latest night under this recipe; None before there is one."""
+    """Share of claims escalated to this judge on the latest night of this recipe; None before the first night."""
     nights = ctx.lake.values(CLAIM_RESULTS, ctx.recipe)
     total = escalated = 0
     for part in ctx.lake.parts(CLAIM_RESULTS, ctx.recipe, *nights[-1:]):

@@ -1,4 +1,4 @@
-"""Estimates what judging will cost: requests without a verdict, their tokens, and minutes at a measured rate."""
+"""Estimates the cost of judging: requests without a verdict, their tokens, and minutes at a measured rate."""
 
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
@@ -28,21 +28,21 @@ from tasks.store.lake import Part
 from tasks.store.query import Queries
 
 T = TypeVar("T")
-CHARS_PER_TOKEN = 4  # of English; used until a run of this judge has counted
+CHARS_PER_TOKEN = 4  # for English; used until a run of this judge has measured it
 
 
 @dataclass(frozen=True, slots=True)
 class JudgeEstimate:
-    """Work that one judge has before it.
+    """Remaining work of one judge.
 
     Attributes:
-        verdicts: Single pairs to judge; of the second pass at most, until the first pass is judged.
+        verdicts: Single pairs to judge. For the second pass an upper bound, until the first pass is judged.
         joint_pairs: Joint pairs that may be needed: an upper bound until the claims' single pairs are judged.
-        share: Assumed share of the claims that go on to this judge, until the judge before it is done: that of the
-            latest night, or 1 before there is one. None where the claims are known.
-        tokens: Tokens of the single pairs, at the judge's measured rate per verdict, or by their characters.
-        minutes: At the rate measured in the latest run of this judge; None before there is one.
-        gpu_minutes: The same, times the GPUs that it held then.
+        share: Assumed share of claims escalated to this judge while the judge before it has work left: the share of the
+            latest night, or 1 before the first night. None if the claims are known.
+        tokens: Tokens of the single pairs, at the judge's measured rate per verdict, or estimated from characters.
+        minutes: At the rate of this judge's latest run; None before the first run.
+        gpu_minutes: `minutes` times the GPUs that the judge held in that run.
     """
 
     judge: str
@@ -56,12 +56,12 @@ class JudgeEstimate:
 
 @dataclass(frozen=True, slots=True)
 class RequestEstimate:
-    """Scores or grades that a language model gives.
+    """Remaining scores or grades that a language model gives.
 
     Attributes:
         stage: Name of the stage.
-        requests: At most: equal requests are made once.
-        tokens: That it reads, by their characters; without the instructions, which are the same in each request.
+        requests: Upper bound: equal requests are made only once.
+        tokens: Tokens to read, estimated from characters, without the instructions that all requests share.
     """
 
     stage: str
@@ -71,14 +71,14 @@ class RequestEstimate:
 
 @dataclass(frozen=True, slots=True)
 class Estimate:
-    """Work that models have before them.
+    """Remaining work of all models.
 
     Attributes:
         judges: In the order of the cascade.
         relevance: Scores of answers, chunks and answerability that need no language model.
-        requests: Scores that need one, scorer by scorer, and grades.
+        requests: Scores that need a language model, by scorer, and grades.
         scores: Traces to score.
-        answers: Answers to grade without a language model; None where no such grader is named.
+        answers: Answers to grade without a language model; None if the recipes have no such grader.
     """
 
     judges: tuple[JudgeEstimate, ...]
@@ -103,10 +103,10 @@ class _Count:
 
 
 def estimate(*contexts: Context) -> Estimate:
-    """Count what the run's days still need of the judges; reads texts, and runs no model but to rank chunks.
+    """Count the work that remains for the run's days. Reads texts; runs only the model that ranks chunks.
 
     Args:
-        contexts: Of the run's recipes; what an earlier one will have judged is not counted again.
+        contexts: One for each recipe. Requests of an earlier recipe are not counted again.
     """
     judges: list[JudgeEstimate] = []
     requested: defaultdict[str, set[str]] = defaultdict(set)  # request keys by judge
@@ -134,7 +134,7 @@ def estimate(*contexts: Context) -> Estimate:
             by = f"{ctx.grader.version} {ctx.extractor.version}"
             ungraded = _unseen(open_answers(ctx), seen[by])
             chars = [sum(map(len, (a.question, a.answer, *a.passages))) for a in ungraded]
-            if ctx.grader.asks:  # for each grade by itself
+            if ctx.grader.asks:  # one request for each grade
                 _add(requests, by, STAGE, len(chars) * len(GRADED), sum(chars) * len(GRADED))
             else:
                 answers = (answers or 0) + len(chars)
@@ -142,7 +142,7 @@ def estimate(*contexts: Context) -> Estimate:
 
 
 def _unseen(found: Iterable[tuple[str, T]], seen: set[str]) -> Iterator[T]:
-    """What belongs to traces that were not seen before, from pairs of a trace's id and one item; marks them as seen."""
+    """Yield the items of traces that are not in `seen`, and add these traces to it."""
     new: set[str] = set()
     for trace, one in found:
         if trace not in seen:
@@ -158,7 +158,7 @@ def _add(requests: dict[str, RequestEstimate], by: str, stage: str, count: int, 
 
 
 def _judging(ctx: Context, queries: Queries, judge: CascadeJudge, requested: set[str]) -> JudgeEstimate:
-    """Args: requested: Keys of requests that this judge gets from earlier recipes; those that are counted are added."""
+    """Args: requested: Request keys that earlier recipes send to this judge; the counted ones are added."""
     passes = ctx.settings.method == "citations"
     certain, possible = _Count(), _Count()
     for part in (p for p in trace_parts(ctx) if has_claims(ctx, p)):
@@ -174,7 +174,7 @@ def _judging(ctx: Context, queries: Queries, judge: CascadeJudge, requested: set
         requested.update(r.key for r in requests)
         if planned and not requests and len(pairs) > 1:
             joint = sum(1 for _ in open_requests(ctx, queries, judge, part, pairs[1:]))
-        else:  # not planned yet, or to be planned again
+        else:  # not planned yet, or outdated
             joint = 0 if passes else _joint_pairs(judge, single)
         (certain if planned else possible).add(requests, joint)
     latest = None if passes else latest_share(ctx, judge)
@@ -195,7 +195,7 @@ def _judging(ctx: Context, queries: Queries, judge: CascadeJudge, requested: set
 
 
 def _earlier_done(ctx: Context, queries: Queries, judge: CascadeJudge, part: Part) -> bool:
-    """Whether it is certain which claims of a part go on to this judge: those before it have nothing left to judge."""
+    """Whether a part's escalated claims are final: the judges before this one have nothing left to judge."""
     return settled(ctx, queries, judge, part) and not any(
         next(open_requests(ctx, queries, earlier, part, pair_parts(ctx, part, earlier)), None)
         for earlier in ctx.judges[: judge.stage - 1]
@@ -203,19 +203,19 @@ def _earlier_done(ctx: Context, queries: Queries, judge: CascadeJudge, part: Par
 
 
 def _unjudged(ctx: Context, queries: Queries, judge: CascadeJudge, part: Part, pairs: pa.Table) -> Iterator[Request]:
-    """Requests of pairs that are not in the lake and have no verdict yet."""
+    """Requests without a verdict, of pairs that are not in the lake yet."""
     verdicts = verdicts_on(ctx, queries, judge, part, pairs.select(["request_key"]))
     missing = set(pairs["request_key"].to_pylist()).difference(verdicts["request_key"].to_pylist())
     return requests_of(ctx, part, [pairs], missing)
 
 
 def _joint_pairs(judge: CascadeJudge, single: pa.Table) -> int:
-    """Most joint pairs that claims with these single pairs may need."""
+    """Upper bound of the joint pairs for claims with these single pairs."""
     shown, cited = pl.len(), pl.col("cited").sum()
     counts = pl.DataFrame(single).group_by("claim_id").agg(shown=shown, cited=cited)
     most = (pl.col("shown") > 1).sum() if judge.pairing.joint_words else pl.lit(0)
-    if judge.pairing.packs:  # the cited chunks in as many packs as all
+    if judge.pairing.packs:  # at most as many packs of cited chunks as of all
         most += pl.col("shown").sum()
-    else:  # all that is cited, and of three or more all but each
+    else:  # all cited chunks, and, of three or more, all but each
         most += (pl.col("cited") > 1).sum() + pl.col("cited").filter(pl.col("cited") > 2).sum()
     return int(counts.select(most).item())

@@ -1,9 +1,9 @@
-"""Grades: give answers the six grades that they lack, by the recipe's grader.
+"""Grades: gives answers the six grades that they lack, with the recipe's grader.
 
 Method: docs/methods.md#grades-of-a-grounded-answer.
 
-The grades of a part of `traces` are one part of `grades` for each grader and extractor: the statements of an answer are
-what the recipe's extractor cut. Left out: how a grade is given (`tasks/graders`).
+A part of `traces` has one part of `grades` for each grader and extractor, since the extractor decides which statements
+a grader sees. Left out: how a grade is given (`tasks/graders`).
 """
 
 from collections import defaultdict
@@ -40,11 +40,11 @@ def grade_answers(ctx: Context, *, retry_failures: bool = False, keep: bool = Fa
     """Grade the answers of the run's days that lack a grade; returns rows of `grades` made and reused.
 
     Args:
-        retry_failures: Grade again what failed or could not be read; other grades stay as they are.
-        keep: Leave the model loaded: the next stage uses the same grader.
+        retry_failures: Grade failed and unreadable answers again; other grades stay as they are.
+        keep: Leave the model loaded, because the next stage uses the same grader.
 
     Raises:
-        EngineError: The model can't be run. The grades that are stored stay.
+        EngineError: The model can't be run. Stored grades stay.
     """
     grader = ctx.grader
     if grader is None:
@@ -61,7 +61,7 @@ def grade_answers(ctx: Context, *, retry_failures: bool = False, keep: bool = Fa
 
 
 def _grade_part(ctx: Context, part: Part, *, retry_failures: bool) -> StageResult:
-    """The grades of a part, in a worker."""
+    """Grade a part in a worker."""
     if ctx.grader is None:
         return StageResult(STAGE)
     part_of = _open_part(ctx, ctx.grader, part, retry_failures=retry_failures)
@@ -88,29 +88,29 @@ def _grade(ctx: Context, grader: Grader, parts: Sequence[OpenPart], done: StageR
 
 
 def open_answers(ctx: Context) -> Iterator[tuple[str, Answered]]:
-    """What would be graded, with the ids of the traces."""
+    """The answers to grade, with the ids of their traces."""
     if ctx.grader:
         for part in trace_parts(ctx):
             yield from _answers(ctx, _open_part(ctx, ctx.grader, part, retry_failures=False))
 
 
 def grades_of(ctx: Context, part: Part) -> Part | None:
-    """The part of `grades` of a part of `traces`, if the recipe names a grader and it exists."""
+    """The part of `grades` for a part of `traces`; None if it does not exist or the recipe has no grader."""
     if ctx.grader is None:
         return None
     return ctx.lake.find(TABLE, name_of(ctx, part), ctx.grader.version, part.partition[-1])
 
 
 def name_of(ctx: Context, part: Part) -> str:
-    """Name of the part of `grades` of a part of `traces`; another extractor gives a grader other statements."""
+    """Name of the part of `grades` for a part of `traces`; it contains the extractor, which makes the statements."""
     return f"{part.name}-{ctx.extractor.version}"
 
 
 def _open_part(ctx: Context, grader: Grader, part: Part, *, retry_failures: bool) -> OpenPart:
-    """The grades that a part has, and those that are missing."""
+    """The stored and the missing grades of a part."""
     failures = {status: pl.col("status") == status for status in ("failed", "unparsable")}
     found = OpenPart(ctx.lake, part, TABLE, name_of(ctx, part), grader.version, ["trace_id", "grade"], failures)
-    if not has_claims(ctx, part):  # an outage may have kept the answers from being cut
+    if not has_claims(ctx, part):  # an outage may have delayed it
         existing = grades_of(ctx, part)
         found.reused = existing.rows() if existing else 0
         return found
@@ -151,13 +151,13 @@ def _store(
 
 
 def _six(given: Mapping[str, Grade], stored: Mapping[str, Grade]) -> dict[str, Grade]:
-    """The six grades of an answer. Stored ones stay, and the derived ones follow from what counts."""
+    """The six grades of an answer. Stored grades win, and the derived grades follow from the result."""
     grades: dict[str, Grade] = {name: stored.get(name) or _checked(name, given[name]) for name in GRADED}
     return {**grades, **derived(grades)}
 
 
 def _checked(name: str, grade: Grade) -> Grade:
-    """The grade, or a failure in its place: a value must exist, in its range, exactly where it is scored."""
+    """The grade, or a failure if it is invalid: a scored grade, and only that, needs a value in its range."""
     least, most = RANGES[name]
     scored, failed = grade.status == "scored", grade.status in ("unparsable", "failed")
     fits = least <= grade.value <= most if grade.value is not None else not scored
@@ -168,7 +168,7 @@ def _checked(name: str, grade: Grade) -> Grade:
 
 
 def _stored_grades(part: OpenPart) -> Mapping[str, Mapping[str, Grade]]:
-    """By trace, the grades that stay of traces with missing ones."""
+    """Stored grades of traces with missing grades, by trace id."""
     found: defaultdict[str, dict[str, Grade]] = defaultdict(dict)
     if part.rows is not None:
         mine = pl.col("trace_id").is_in(part.traces) & pl.col("grade").is_in(GRADED)
@@ -179,7 +179,7 @@ def _stored_grades(part: OpenPart) -> Mapping[str, Mapping[str, Grade]]:
 
 
 def _answers(ctx: Context, part: OpenPart) -> Iterator[tuple[str, Answered]]:
-    """Each trace with missing grades, with its answer as a grader is given it."""
+    """Each trace with missing grades, and its answer as input for a grader."""
     if not part.missing:
         return
     claims: defaultdict[str, list[Mapping[str, Any]]] = defaultdict(list)
@@ -191,11 +191,11 @@ def _answers(ctx: Context, part: OpenPart) -> Iterator[tuple[str, Answered]]:
 
 
 def answered(trace: Mapping[str, Any], claims: Sequence[Mapping[str, Any]]) -> Answered:
-    """A trace's answer as a grader is given it.
+    """A trace's answer as input for a grader.
 
     Args:
-        trace: With `COLUMNS`, and `reference_answer` where that is to be shown.
-        claims: What was cut from it, with `CLAIM_COLUMNS`.
+        trace: With `COLUMNS`, and with `reference_answer` if the grader may see it.
+        claims: Everything that was cut from the answer, with `CLAIM_COLUMNS`.
     """
     numbers = {chunk["chunk_id"]: n for n, chunk in enumerate(trace["chunks"], start=1)}
     statements = (

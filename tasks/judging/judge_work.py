@@ -1,7 +1,7 @@
-"""The work on a shard of requests, in this process or in a worker: judge it, and store its verdicts once.
+"""Judges a shard of requests, in this process or in a worker, and stores its verdicts once.
 
-The name of a shard's part is a hash of its request keys. So a worker that takes over a shard finds what a dead worker
-had stored, and two workers that judge the same shard store it once.
+The name of a shard's part is a hash of its request keys. So a worker that takes over a shard finds the verdicts of a
+dead worker, and two workers that judge the same shard store it once.
 """
 
 from collections.abc import Sequence
@@ -29,10 +29,10 @@ class JudgeWork:
 
     Attributes:
         stage: Name of the stage.
-        part: Name of the part of `traces` that the requests are of.
-        day: Its day.
-        sample: Which sample of the judge.
-        attempt: Distinguishes requests that are judged again from their failures.
+        part: Name of the requests' part of `traces`.
+        day: Day of that part.
+        sample: Number of the judge's sample.
+        attempt: Distinguishes a repeated try, after failures, from the first one.
     """
 
     stage: str
@@ -49,12 +49,12 @@ class JudgeWork:
         return self.judge.gpus
 
     def check(self) -> None:
-        """Raises EngineError where the lake has no such part of `traces`: it is a folder of this machine's own."""
+        """Raise EngineError if the lake lacks the part of `traces`: its folder is local to this machine."""
         check_lake(self.lake, found=self.lake.find(TRACES, self.part, self.day) is not None)
 
     def stored(self, shard: list[Request]) -> StageResult | None:
         """See `Work`."""
-        self.lake.storage.refresh()  # another worker may have stored it just now
+        self.lake.storage.refresh()  # another worker may just have stored it
         part = self.lake.find(VERDICTS, self._name(shard), self.judge.version, self.day)
         if part is None:
             return None
@@ -92,9 +92,9 @@ class JudgeWork:
 
 
 def _checked(request: Request, verdict: Verdict) -> Verdict:
-    """The verdict, or a failure in its place.
+    """The verdict, or a failure if it is invalid.
 
-    It must have either a known label or a failure, and name only passages that were shown.
+    A verdict needs either a known label or a failure, and may only name passages that were shown.
     """
     shown = all(1 <= n <= len(request.shown) for n in verdict.passages)
     if shown and (verdict.label in LABELS) != (verdict.failure is not None):

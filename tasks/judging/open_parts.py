@@ -1,6 +1,6 @@
-"""Parts of `relevance` and `grades`, which are written again after every shard until no row is missing.
+"""Parts of `relevance` and `grades`, which are rewritten after every shard until they are complete.
 
-Its `inputs` token counts what is open: rows that were not made yet or were lost by an outage, and failures.
+Their `inputs` token counts the open rows: rows not made yet or lost in an outage, and failures.
 """
 
 from collections.abc import Callable, Mapping
@@ -20,13 +20,13 @@ Key = tuple[Any, ...]
 
 
 class State(msgspec.Struct, frozen=True, omit_defaults=True):
-    """What is open in a part, as its `inputs` token has it.
+    """Open rows of a part, as its `inputs` token records them.
 
     Attributes:
-        open: Rows that are missing.
+        open: Missing rows.
         failed: Rows without a value.
-        unparsable: Rows whose reply can't be read. Their number counts by itself: the night depends on it.
-        scopes: Which traces it is of; empty for all.
+        unparsable: Rows whose reply can't be read. They have their own count because the night depends on it.
+        scopes: Token of the scopes that the part covers; empty for all traces.
     """
 
     open: int = 0
@@ -36,24 +36,24 @@ class State(msgspec.Struct, frozen=True, omit_defaults=True):
 
     @property
     def token(self) -> str:
-        """As text; empty where nothing is open."""
+        """The state as text; empty if nothing is open."""
         return "" if self == type(self)() else msgspec.json.encode(self).decode()
 
 
 @dataclass(slots=True)
 class OpenPart:
-    """A part that may lack rows.
+    """A part with possibly missing rows.
 
     Attributes:
-        source: The part of `traces` that it is made of.
-        version: Of the model, the first partition column.
+        source: The part of `traces` that it is derived from.
+        version: Version of the model: the first partition column.
         key: Columns that identify a row.
-        failures: Which rows count as which failure of `State`.
-        scopes: Which traces it is of.
-        missing: Keys of the rows to make; those that are made are removed.
-        rows: Rows that it has and keeps.
-        reused: Their number.
-        seen: The version that they are from.
+        failures: For each kind of failure in `State`, the expression that selects its rows.
+        scopes: Token of the scopes that the part covers.
+        missing: Keys of the rows to make. `add` removes the keys of new rows.
+        rows: Existing rows that are kept.
+        reused: Number of kept rows.
+        seen: Version of the part that `rows` comes from.
     """
 
     lake: Lake
@@ -71,7 +71,7 @@ class OpenPart:
 
     @property
     def where(self) -> tuple[str, str]:
-        """Its partition."""
+        """The part's partition."""
         return self.version, self.source.partition[-1]
 
     @property
@@ -80,10 +80,10 @@ class OpenPart:
         return {str(key[0]) for key in self.missing}
 
     def read(self, expected: Callable[[], tuple[pl.DataFrame, str]], *, retry_failures: bool) -> "OpenPart":
-        """Reads what it has, and finds what is missing.
+        """Read the existing rows, and find the missing ones.
 
         Args:
-            expected: Returns keys of all rows and the token of their scopes; called where something may be missing.
+            expected: Returns the keys of all rows and the token of their scopes. Called only if rows may be missing.
             retry_failures: Make failed rows again.
         """
         existing = self.lake.find(self.table, self.name, *self.where)
@@ -107,7 +107,7 @@ class OpenPart:
         return self
 
     def add(self, new: pa.Table) -> None:
-        """Writes the part with new rows, and with those that another writer has added meanwhile."""
+        """Write the part with new rows and with the rows that another writer has added since it was read."""
         tables = [new] if self.rows is None else [self.rows.select(new.column_names).cast(new.schema), new]
         rows = pl.DataFrame(pa.concat_tables(tables))
         while not self._written(rows, new.schema):
@@ -119,7 +119,7 @@ class OpenPart:
                 rows = pl.concat([rows, others])
 
     def _written(self, rows: pl.DataFrame, schema: pa.Schema) -> bool:
-        """Writes these rows, unless another writer has written the part since it was seen."""
+        """Write these rows, unless another writer has changed the part. Returns whether they were written."""
         self.missing.difference_update(rows.select(self.key).rows())
         counts = {name: rows.filter(failure).height for name, failure in self.failures.items()}
         token = State(open=len(self.missing), scopes=self.scopes, **counts).token

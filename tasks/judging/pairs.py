@@ -1,9 +1,9 @@
-"""Pairs: which claim is shown to the judge with which evidence.
+"""Pairs: which claim the judge sees with which evidence.
 
-Single pairs show one window of one chunk, or a pack of windows of all chunks, for every part of `claims` without a part
-of `pairs`. Joint pairs show the best chunks together, or the cited ones alone, once the single pairs have verdicts
-(`verdicts.py`). Each judge of a cascade has parts of its own: the first sees all claims, the others some
-(`escalate.py`).
+A single pair shows one window of one chunk, or a pack of windows of all chunks. Single pairs are planned for every part
+of `claims` without a part of `pairs`. Joint pairs show the best chunks together, or only the cited ones; they are
+planned once the single pairs have verdicts (`verdicts.py`). Each judge of a cascade has its own parts: the first judge
+sees all claims, the others only some (`escalate.py`).
 """
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
@@ -37,9 +37,9 @@ CLAIM_COLUMNS = ["claim_id", "trace_id", "hypothesis", "cited_chunk_ids", "langu
 
 
 def plan_pairs(ctx: Context) -> StageResult:
-    """Single pairs of the first judge for the claims of the run's days; returns pairs computed and reused.
+    """Plan the first judge's single pairs for the claims of the run's days; returns pairs computed and reused.
 
-    The newest days come first; the budget may end it between two parts.
+    The newest days come first. The budget may end the stage between two parts.
     """
     todo: list[Part] = []
     reused = 0
@@ -65,7 +65,7 @@ def _plan_part(ctx: Context, part: Part) -> StageResult:
         rows, read = single_pairs(ctx, ctx.judges[0], part, _claims_within(ctx, part, scopes))
         tokens += read
         rows = with_redacted(ctx.lake, PAIRS, part.name, rows, part, *where)
-        # Another writer may have planned it meanwhile, perhaps for other traces.
+        # Another writer may have planned it since, perhaps for other traces.
         with suppress(ChangedError):
             token = scope.token(scopes)
             ctx.lake.write(PAIRS, part.name, rows, *where, inputs=token, once=seen is None, replaces=seen)
@@ -73,10 +73,10 @@ def _plan_part(ctx: Context, part: Part) -> StageResult:
 
 
 def _wider(ctx: Context, part: Part, existing: Part | None) -> list[Scope] | None:
-    """What a part of pairs has to cover, if that is more than it does.
+    """The scopes for which a part of pairs must be planned; None if it covers the context's scope.
 
     Args:
-        existing: That part; None where it does not exist.
+        existing: The part of pairs; None if there is none.
     """
     before = [] if existing is None else scope.parse(existing.inputs())
     if ALL in before or ctx.scope in before:
@@ -89,7 +89,7 @@ def _wider(ctx: Context, part: Part, existing: Part | None) -> list[Scope] | Non
 
 
 def _claims_within(ctx: Context, part: Part, scopes: Sequence[Scope]) -> set[str] | None:
-    """Ids of the claims of these scopes; None for all."""
+    """Ids of the claims in these scopes; None for all claims."""
     if ALL in scopes:
         return None
     return set(within(part, scopes, cut_claims(ctx, part, ["claim_id", "trace_id"]))["claim_id"].to_pylist())
@@ -97,7 +97,7 @@ def _claims_within(ctx: Context, part: Part, scopes: Sequence[Scope]) -> set[str
 
 @dataclass(slots=True)
 class PairRows:
-    """Pairs of one judge in the making, column by column: there are dozens a trace."""
+    """Builds the pairs of one judge column by column, since a trace has dozens of them."""
 
     stage: int
     claim_id: list[str] = field(default_factory=list)
@@ -114,7 +114,7 @@ class PairRows:
         """Adds a pair.
 
         Args:
-            kind: None for a single pair, or a pack where it shows several windows.
+            kind: None for a single pair; it becomes a pack if it shows several windows.
         """
         self.claim_id.append(claim_id)
         self.trace_id.append(trace_id)
@@ -144,12 +144,12 @@ class PairRows:
 def single_pairs(
     ctx: Context, judge: CascadeJudge, part: Part, only: Collection[str] | None = None
 ) -> tuple[pa.Table, int]:
-    """Pairs of one part for one judge, those with the same evidence together, and the tokens read for ranking chunks.
+    """The single pairs of a part for one judge, ordered by evidence, and the tokens read to rank chunks.
 
-    Claims in languages that the judge does not read have none.
+    Claims in languages that the judge does not read have no pairs.
 
     Args:
-        only: Ids of the claims that it sees; None for all.
+        only: Ids of the claims that the judge sees; None for all.
     """
     pairing = judge.pairing
     texts = trace_texts(part)
@@ -186,7 +186,7 @@ def single_pairs(
 
 
 def packs(evidence: Iterable[Window], texts: Mapping[str, str], pack_words: int) -> Iterator[list[Window]]:
-    """Windows in order, in packs of at most so many words; a window that is longer by itself is a pack."""
+    """Windows in order, in packs of at most `pack_words` words. A longer window is a pack on its own."""
     pack: list[Window] = []
     size = 0.0
     for chunk, start, end in evidence:
@@ -207,7 +207,7 @@ def _nearest(
     texts: Mapping[str, Mapping[str, str]],
     cut: Mapping[str, Mapping[str, Sequence[tuple[int, int]]]],
 ) -> tuple[dict[str, set[str]], int]:
-    """Per claim the k chunks with the nearest window by cosine; ties go to the chunk that comes first."""
+    """The k chunks with the nearest window by cosine, for each claim. Ties go to the first chunk."""
     nearest: dict[str, set[str]] = {}
     tokens = 0
     by_trace: dict[str, list[Mapping[str, Any]]] = {}
@@ -241,7 +241,7 @@ def joint_pairs(ctx: Context, judge: CascadeJudge, part: Part, planned: pa.Table
                 if kind == "joint" and not most:
                     continue
                 evidence = list(_fitting(evidence, chunks, row["least"], most))
-            # Where the best windows are those of the cited chunks, one pair serves both.
+            # If the cited chunks have the best windows, one pair serves as both kinds.
             if (row["claim_id"], frozenset(evidence)) in shown:
                 continue
             shown.add((row["claim_id"], frozenset(evidence)))
@@ -253,7 +253,7 @@ def joint_pairs(ctx: Context, judge: CascadeJudge, part: Part, planned: pa.Table
 
 
 def _fitting(evidence: Iterable[Window], texts: Mapping[str, str], least: int, most: int) -> Iterator[Window]:
-    """The first `least` windows, and after them those that fit into `most` words together with what was taken."""
+    """The first `least` windows, then each further window while the total stays within `most` words."""
     size = 0.0
     for number, (chunk, start, end) in enumerate(evidence):
         more = word_count(texts[chunk][start:end])
@@ -263,7 +263,7 @@ def _fitting(evidence: Iterable[Window], texts: Mapping[str, str], least: int, m
 
 
 def _packed(pairing: Pairing, kind: str, evidence: list[Window], texts: Mapping[str, str]) -> Iterable[list[Window]]:
-    """Evidence of joint pairs. All that a claim cites is shown as in the single pairs: in order, and in packs."""
+    """Evidence of joint pairs. All cited chunks together are shown as in single pairs: in order, and in packs."""
     if kind != "joint_cited" or not pairing.packs:
         return [evidence]
     order = {chunk: i for i, chunk in enumerate(texts)}
@@ -271,11 +271,11 @@ def _packed(pairing: Pairing, kind: str, evidence: list[Window], texts: Mapping[
 
 
 def planned_part(ctx: Context, part: Part, name: str, state: str, rows: Callable[[], pa.Table]) -> Part:
-    """A part of further pairs; written where it does not exist, or again where the token of what it depends on differs.
+    """A part of further pairs. It is written if it does not exist, and again if its token has changed.
 
     Args:
         part: The part of `traces`.
-        state: The token.
+        state: Token of everything that the pairs depend on.
         rows: Returns the pairs.
     """
     where = (ctx.recipe, part.partition[-1])
@@ -286,7 +286,7 @@ def planned_part(ctx: Context, part: Part, name: str, state: str, rows: Callable
 
 
 def pair_parts(ctx: Context, part: Part, judge: CascadeJudge) -> list[Part]:
-    """A judge's parts of `pairs` for a part of `traces`: single pairs, then the others where they are planned."""
+    """A judge's parts of `pairs` for a part of `traces`: single pairs first, then the others if planned."""
     names = (single_name(part, judge), joint_name(part, judge), left_out_name(part, judge))
     found = (ctx.lake.find(PAIRS, name, ctx.recipe, part.partition[-1]) for name in names)
     return [p for p in found if p]
@@ -298,5 +298,5 @@ def joint_name(part: Part, judge: CascadeJudge) -> str:
 
 
 def left_out_name(part: Part, judge: CascadeJudge) -> str:
-    """Name of the part that holds its pairs with all but one of the chunks that a claim cites."""
+    """Name of the part that holds a judge's pairs of all cited chunks but one."""
     return f"{single_name(part, judge)}-without"

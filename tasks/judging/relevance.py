@@ -1,6 +1,6 @@
-"""Relevance: score what has no score yet, scorer after scorer (docs/methods.md#scores-of-one-trace).
+"""Relevance: computes the missing scores, one scorer at a time (docs/methods.md#scores-of-one-trace).
 
-The scores of a part by one scorer are one part of `relevance`. Left out: how a score is made (`tasks/scorers`).
+A part of `traces` has one part of `relevance` for each scorer. Left out: how a score is made (`tasks/scorers`).
 """
 
 from collections.abc import Iterator, Sequence
@@ -31,7 +31,7 @@ TRACES_AT_ONCE = 64
 
 
 def score_relevance(ctx: Context, *, retry_failures: bool = False) -> StageResult:
-    """Score the traces of the run's days by each scorer; each model is freed before the next is loaded."""
+    """Score the traces of the run's days with each scorer. Each model is freed before the next one loads."""
     done = StageResult("relevance")
     for scorer, after in pairwise((*ctx.scorers, None)):
         if scorer is not None:
@@ -41,14 +41,14 @@ def score_relevance(ctx: Context, *, retry_failures: bool = False) -> StageResul
 
 
 def score_by(ctx: Context, *, scorer: Scorer, retry_failures: bool = False, keep: bool = False) -> StageResult:
-    """Score the traces of the run's days that have no score by one scorer.
+    """Score the traces of the run's days that one scorer has not scored.
 
     Args:
-        retry_failures: Score again what failed.
-        keep: Leave the model loaded: the next scorer uses the same one.
+        retry_failures: Score failed items again.
+        keep: Leave the model loaded, because the next scorer uses the same one.
 
     Raises:
-        EngineError: The model can't be run. The scores that are stored stay.
+        EngineError: The model can't be run. Stored scores stay.
     """
     parts = [_open_part(ctx, scorer, part, retry_failures=retry_failures) for part in trace_parts(ctx)]
     done = StageResult(stage_name(scorer), reused=sum(part.reused for part in parts))
@@ -64,7 +64,7 @@ def score_by(ctx: Context, *, scorer: Scorer, retry_failures: bool = False, keep
 
 
 def _score_part(ctx: Context, part: Part, *, number: int, retry_failures: bool) -> StageResult:
-    """The scores of a part, in a worker."""
+    """Score a part in a worker."""
     scorer = ctx.scorers[number]
     part_of = _open_part(ctx, scorer, part, retry_failures=retry_failures)
     return replace(_score(ctx, scorer, [part_of], StageResult(stage_name(scorer)), keep=True), notes=())
@@ -88,29 +88,29 @@ def _score(ctx: Context, scorer: Scorer, parts: Sequence[OpenPart], done: StageR
 
 
 def open_items(ctx: Context, scorer: Scorer) -> Iterator[Item]:
-    """What a scorer would score."""
+    """The items that a scorer has not scored."""
     for part in trace_parts(ctx):
         yield from _items(ctx, scorer, _open_part(ctx, scorer, part, retry_failures=False))
 
 
 def open_scores(ctx: Context, scorer: Scorer) -> Iterator[Key]:
-    """Keys of the scores that a scorer would make; no text is read."""
+    """Keys of the items that a scorer has not scored, found without reading texts."""
     for part in trace_parts(ctx):
         yield from _open_part(ctx, scorer, part, retry_failures=False).missing
 
 
 def relevance_of(ctx: Context, part: Part) -> list[Part]:
-    """The parts of `relevance` of a part of `traces` that exist, one for each scorer of the recipe."""
+    """The existing parts of `relevance` for a part of `traces`, one for each scorer of the recipe."""
     found = (ctx.lake.find(RELEVANCE, part.name, scorer.version, part.partition[-1]) for scorer in ctx.scorers)
     return [part for part in found if part is not None]
 
 
 def _open_part(ctx: Context, scorer: Scorer, part: Part, *, retry_failures: bool) -> OpenPart:
-    """The scores that a part has, and those that are missing."""
+    """The stored and the missing scores of a part."""
 
     def expected() -> tuple[pl.DataFrame, str]:
         traces = unredacted(part, part.read(["trace_id", "chunks.list.element.chunk_id"]))
-        # What costs little is scored for all traces, whichever of them the recipe judges.
+        # Cheap scores are made for all traces, even those that the recipe does not judge.
         traces = covered(ctx, part, traces) if scorer.asks else traces
         return _expected(scorer, traces), scope.token(planned_scopes(ctx, part) if scorer.asks else [ALL])
 
@@ -133,7 +133,7 @@ def _expected(scorer: Scorer, traces: pa.Table) -> pl.DataFrame:
 
 
 def _items(ctx: Context, scorer: Scorer, part: OpenPart) -> Iterator[Item]:
-    """What is missing, in the order of the traces."""
+    """The missing items, in the order of the traces."""
     if not part.missing:
         return
     traces = with_earlier_questions(ctx, part.source, pl.DataFrame(part.source.read(COLUMNS)))

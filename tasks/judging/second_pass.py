@@ -1,7 +1,7 @@
-"""The second pass of method `citations`: each uncited claim against the claims of its answer that are supported.
+"""The second pass of method `citations`: compares each uncited claim with the supported claims of its answer.
 
-`sql/judging/second_pass.sql` selects which claims are checked, and against which; `sql/scoring/citation_results.sql`
-combines both passes.
+`sql/judging/second_pass.sql` selects the claims to check and the claims to compare with;
+`sql/scoring/citation_results.sql` combines both passes.
 """
 
 from collections.abc import Iterable, Sequence
@@ -21,14 +21,14 @@ from tasks.store.lake import Part
 from tasks.store.query import Queries
 
 PAIR_KIND = "found_true"
-Check = tuple[str, str, Sequence[str]]  # a claim, its trace, and the claims that it is checked against
+Check = tuple[str, str, Sequence[str]]  # a claim, its trace, and the claims that it is compared with
 
 
 def plan_second_pass(ctx: Context, queries: Queries, judge: CascadeJudge) -> tuple[int, str]:
-    """Pairs of the second pass; written again where the verdicts of the first pass have changed since.
+    """Plan the pairs of the second pass, again if the verdicts of the first pass have changed.
 
     Returns:
-        0 tokens, and a note of how many claims are checked.
+        0 tokens, and a note with the number of checked claims.
     """
     parts = [part for part in trace_parts(ctx) if pair_parts(ctx, part, ctx.judges[0])]
     checked = sum(claim_count(_plan(ctx, queries, judge, part)) for part in parts)
@@ -49,7 +49,7 @@ def _plan(ctx: Context, queries: Queries, judge: CascadeJudge, part: Part) -> Pa
 
 
 def possible_pairs(ctx: Context, judge: CascadeJudge, part: Part) -> pa.Table:
-    """The most pairs that the second pass may need of a part: as if the first pass found everything true."""
+    """The pairs that the second pass of a part would need if the first pass supported every claim: an upper bound."""
     claims = covered_claims(ctx, part)
     frame = pl.DataFrame(claims).with_columns(cited=pl.col("cited_chunk_ids").list.len() > 0)
     grounds = frame.filter("cited").group_by("trace_id").agg(ground="claim_id")

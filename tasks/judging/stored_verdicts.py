@@ -1,4 +1,4 @@
-"""The verdicts so far on the pairs of a part, and the claim results that they make. Nothing is judged or written here.
+"""Reads the stored verdicts on a part's pairs, and the claim results that follow. Judges and writes nothing.
 
 A request's key is looked up among all verdicts of its judge, of any day.
 """
@@ -19,7 +19,7 @@ from tasks.store.query import Queries
 
 
 def verdicts_for(ctx: Context, queries: Queries, judge: CascadeJudge, part: Part, pairs: Sequence[Part]) -> pa.Table:
-    """One row per request of these pairs that has a verdict by this judge; see `verdicts_on`."""
+    """One row for each request of these pairs with a verdict by this judge; see `verdicts_on`."""
     keys = [p.read(["request_key"]) for p in pairs]
     return verdicts_on(ctx, queries, judge, part, pa.concat_tables([empty(PAIRS).select(["request_key"]), *keys]))
 
@@ -27,13 +27,13 @@ def verdicts_for(ctx: Context, queries: Queries, judge: CascadeJudge, part: Part
 def verdicts_on(
     ctx: Context, queries: Queries, judge: CascadeJudge, part: Part, requests: pa.Table, *, sample: int = 0
 ) -> pa.Table:
-    """One row per request that has a verdict by this judge (`sql/judging/part_verdicts.sql`).
+    """One row for each request with a verdict by this judge (`sql/judging/part_verdicts.sql`).
 
-    Most verdicts on a part are in files named after it; all others are searched only for what these lack.
+    Most verdicts on a part are in files with its name. The other files are only searched for the remaining requests.
 
     Args:
         requests: A column `request_key`.
-        sample: Which sample of the judge.
+        sample: Number of the judge's sample.
     """
     day = ctx.lake.parts(VERDICTS, judge.version, part.partition[-1])
     own = [v for v in day if v.name.startswith(f"{part.name}-")]
@@ -52,21 +52,22 @@ def verdicts_on(
 
 
 def state_of(verdicts: pa.Table) -> str:
-    """Token of the verdicts so far: it changes when a request gets its verdict or a failure is repaired."""
+    """Token of these verdicts. It changes when a request gets its verdict or a failure is replaced."""
     return f"{verdicts.num_rows}:{verdicts['failure'].null_count}"
 
 
 def planned_on(ctx: Context, part: Part, verdicts: str) -> str:
-    """Token of what the pairs of a later judge or pass depend on: the single pairs' scopes, and the verdicts so far.
+    """Token of the inputs to a later judge's or pass's pairs: the scopes of the single pairs, and the verdicts so far.
 
-    A wider scope may add claims whose requests have verdicts already, so that the verdicts' own token stays.
+    The scopes are needed because claims of a wider scope may already have verdicts, which leaves the verdicts' token
+    unchanged.
     """
     single = pair_parts(ctx, part, ctx.judges[0])[:1]
     return "|".join(filter(None, (*(p.inputs() for p in single), verdicts)))
 
 
 def all_verdicts(ctx: Context, queries: Queries, part: Part, judges: Sequence[CascadeJudge]) -> tuple[pa.Table, str]:
-    """The verdicts of these judges on their pairs of a part, with their `stage`, and the token of these verdicts."""
+    """The verdicts of these judges on their pairs of a part, with a column `stage`, and the token of these verdicts."""
     tables = [verdicts_for(ctx, queries, judge, part, pair_parts(ctx, part, judge)) for judge in judges]
     staged = [
         table.append_column("stage", pa.repeat(pa.scalar(judge.stage, pa.int32()), table.num_rows))

@@ -1,7 +1,7 @@
-"""Verdicts: judge every request that has none yet, single pairs and then joint pairs, judge after judge of a cascade.
+"""Verdicts: judges every request without one, first single pairs, then joint pairs, for each judge of a cascade.
 
-A request is paid for once: its key is looked up among all verdicts of the judge version, of any day, before it is
-judged. Verdicts are stored shard by shard.
+Each request is judged once: its key is first looked up among all verdicts of the judge version, of any day. Verdicts
+are stored shard by shard.
 """
 
 from collections import ChainMap
@@ -40,20 +40,19 @@ PAIR_COLUMNS = ["claim_id", "trace_id", "evidence", "request_key"]
 
 
 def stage_name(name: str, stage: int) -> str:
-    """Name of a judge's stage; those of a cascade's later judges have its number."""
+    """Name of a judge's stage. Later judges of a cascade have their number in it."""
     return name if stage == 1 else f"{name} {stage}"
 
 
 def judge_pairs(ctx: Context, *, stage: int = 1, retry_failures: bool = False, keep: bool = False) -> StageResult:
-    """Judge the single pairs of the run's days; with method `citations`, free the model after them.
+    """Judge the single pairs of the run's days. With method `citations`, free the model afterwards.
 
     Args:
-        keep: Leave the model loaded: the next stage uses the same judge.
-        stage: Which judge or pass of the recipe, from 1. For a later one, the claims that go on to it are planned
-            first.
+        stage: Number of the recipe's judge or pass, from 1. For a later one, its claims are planned first.
+        keep: Leave the model loaded, because the next stage uses the same judge.
 
     Raises:
-        EngineError: The model can't be run. The verdicts that are stored stay.
+        EngineError: The model can't be run. Stored verdicts stay.
     """
     judge = ctx.judges[stage - 1]
     with ctx.queries() as queries:
@@ -67,13 +66,13 @@ def judge_pairs(ctx: Context, *, stage: int = 1, retry_failures: bool = False, k
 
 
 def judge_joint_pairs(ctx: Context, *, stage: int = 1, retry_failures: bool = False, keep: bool = False) -> StageResult:
-    """Plan the pairs that the verdicts on the single ones call for, judge them, and free the model.
+    """Plan the pairs that depend on the verdicts of the single pairs, judge them, and free the model.
 
     Method `citations` has no joint pairs.
 
     Args:
-        stage: Which judge or pass of the recipe, from 1.
-        keep: Leave the model loaded: the next stage uses the same judge.
+        stage: Number of the recipe's judge or pass, from 1.
+        keep: Leave the model loaded, because the next stage uses the same judge.
 
     Raises:
         EngineError: See `judge_pairs`.
@@ -94,7 +93,7 @@ def judge_joint_pairs(ctx: Context, *, stage: int = 1, retry_failures: bool = Fa
 
 
 def _free(ctx: Context, judge: CascadeJudge) -> None:
-    """Free the model, also of workers."""
+    """Free the model, in workers too."""
     judge.close()
     ctx.executor.close()
 
@@ -102,19 +101,19 @@ def _free(ctx: Context, judge: CascadeJudge) -> None:
 def open_requests(
     ctx: Context, queries: Queries, judge: CascadeJudge, part: Part, pairs: Sequence[Part]
 ) -> Iterator[Request]:
-    """Requests of these pairs that have no verdict yet."""
+    """Requests of these pairs without a verdict."""
     missing = _missing(ctx, queries, judge, part, pairs, retry_failures=False)
     return requests_of(ctx, part, (p.read(PAIR_COLUMNS) for p in pairs), missing)
 
 
 def _plan_joint(ctx: Context, queries: Queries, judge: CascadeJudge, part: Part) -> Part:
-    """The part of joint pairs."""
+    """Plan the part of joint pairs."""
     single = pair_parts(ctx, part, judge)[:1]
     return _plan(ctx, queries, judge, part, "judging/joint_pairs", joint_name(part, judge), single)
 
 
 def _plan_left_out(ctx: Context, queries: Queries, judge: CascadeJudge, part: Part) -> Part | None:
-    """The part of pairs with all but one of the cited chunks; None where no claim cites enough of them."""
+    """Plan the part of pairs with all cited chunks but one; None if no claim cites enough chunks."""
     cited = cut_claims(ctx, part, ["cited_chunk_ids"])["cited_chunk_ids"]
     if judge.pairing.packs or not pc.any(pc.greater(pc.list_value_length(cited), 2)).as_py():
         return None
@@ -126,7 +125,7 @@ def _plan_left_out(ctx: Context, queries: Queries, judge: CascadeJudge, part: Pa
 def _plan(
     ctx: Context, queries: Queries, judge: CascadeJudge, part: Part, query: str, name: str, before: Sequence[Part]
 ) -> Part:
-    """A part of further pairs, which depends on the verdicts on those before it."""
+    """Plan a part of further pairs, which depend on the verdicts on earlier pairs."""
     verdicts = verdicts_for(ctx, queries, judge, part, before)
 
     def rows() -> pa.Table:
@@ -134,7 +133,7 @@ def _plan(
         planned = queries.run(query, {"claims": claims, "pairs": before, "verdict": verdicts})
         return joint_pairs(ctx, judge, part, planned)
 
-    # Which claims a later judge sees may change while the number of verdicts on them stays.
+    # A later judge may see other claims while their number of verdicts stays the same.
     state = "|".join(filter(None, (*(p.inputs() for p in before), state_of(verdicts))))
     return planned_part(ctx, part, name, state, rows)
 
@@ -148,7 +147,7 @@ def _judge(
     *,
     retry_failures: bool,
 ) -> StageResult:
-    """Judge what is missing of some parts of pairs, each with its part of `traces`."""
+    """Judge the missing requests of some parts of pairs. Each comes with its part of `traces`."""
     total = sum(p.rows() for _, pairs in todo for p in pairs)
     result = StageResult(stage_name(name, judge.stage), judge=judge.version)
     attempt = datetime.now(UTC).isoformat() if retry_failures else ""
@@ -169,7 +168,7 @@ def _judge(
 
 
 def judge_jobs(ctx: Context, loop: WorkLoop, jobs: Iterable[Judged]) -> None:
-    """Judge shards where the config says; afterwards, this process sees the verdicts."""
+    """Judge shards with the configured executor, then make their verdicts visible to this process."""
     loop.map(ctx.executor, jobs)
     see_stored(ctx)
 
@@ -184,10 +183,10 @@ def jobs_of(
     sample: int = 0,
     attempt: str = "",
 ) -> Iterator[Judged]:
-    """Requests of a part, sorted by their passages, in shards that an executor judges and stores; none once it is over.
+    """Shards of a part's requests, sorted by their passages, for an executor. Yields nothing once the loop is over.
 
     Args:
-        sample: Which sample of the judge they are.
+        sample: Number of the judge's sample.
         attempt: See `JudgeWork`.
     """
     limits, whole = ctx.config.limits, ctx.executor.workers > 1
@@ -200,7 +199,7 @@ def jobs_of(
 def _missing(
     ctx: Context, queries: Queries, judge: CascadeJudge, part: Part, pairs: Sequence[Part], *, retry_failures: bool
 ) -> set[str]:
-    """Keys of requests without a verdict; with `retry_failures` those of failures too."""
+    """Keys of requests without a verdict, and with `retry_failures` also of failed ones."""
     verdicts = verdicts_for(ctx, queries, judge, part, pairs)
     if retry_failures:
         verdicts = verdicts.filter(pc.is_valid(verdicts["label"]))
@@ -214,8 +213,8 @@ def requests_of(ctx: Context, part: Part, pairs: Iterable[pa.Table], missing: se
     """Each missing request once, in the order of the pairs.
 
     Args:
-        pairs: Pairs of the part, with `PAIR_COLUMNS`; read where a request is missing.
-        missing: Request keys; those that were yielded are removed.
+        pairs: Pairs of the part, with `PAIR_COLUMNS`. They are only read if a request is missing.
+        missing: Request keys. Yielded ones are removed.
     """
     if not missing:
         return
@@ -230,16 +229,16 @@ def requests_of(ctx: Context, part: Part, pairs: Iterable[pa.Table], missing: se
             for key, trace, claim, evidence in zip(*columns, _windows(batch["evidence"]), strict=True):
                 if key in missing:
                     missing.discard(key)
-                    if before != (trace, evidence):  # one text serves all claims that it is shown with
+                    if before != (trace, evidence):  # claims with the same evidence share one text
                         before = (trace, evidence)
-                        # The second pass shows claims of the answer, by their ids.
+                        # In the second pass, the evidence is claims of the answer, by their ids.
                         shown = passages(evidence, ChainMap(texts[trace], hypotheses))
                         text = premise(shown)
                     yield Request(key, text, hypotheses[claim], shown if len(shown) > 1 else ())
 
 
 def _windows(evidence: pa.ListArray) -> Iterator[list[Window]]:
-    """The windows of each pair; a dictionary for each of them would cost more than the judging of a small model."""
+    """The windows of each pair, without a dictionary for each window: that would take longer than a small model."""
     flat = evidence.flatten()
     windows = list(zip(*(flat.field(i).to_pylist() for i in range(3)), strict=True))
     ends = np.cumsum(pc.list_value_length(evidence).to_numpy()).tolist()

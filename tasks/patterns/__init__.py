@@ -1,8 +1,8 @@
-"""Failure patterns of claims: one detector a file, all of them pure, none with a model.
+"""Failure patterns of claims. Each module is one detector: a pure function without a model.
 
 Method: docs/methods.md#failure-patterns.
 
-To add one: a file with `RULES` and `detect`, and its name in `DETECTORS`.
+To add one, write a module with `RULES` and `detect`, and add its name to `DETECTORS`.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -31,10 +31,10 @@ DETECTORS: Mapping[str, Detector] = {name: module.detect for name, module in _MO
 
 
 def find(names: Iterable[str], claim: Claim, chunks: Sequence[Chunk]) -> dict[str, Found]:
-    """What a claim shows of these patterns, in the order of `DETECTORS`.
+    """The findings of these patterns in a claim, in the order of `DETECTORS`.
 
     Args:
-        chunks: All chunks of its trace.
+        chunks: All chunks of the claim's trace.
     """
     wanted = set(names)
     found = {name: detect(claim, chunks) for name, detect in DETECTORS.items() if name in wanted}

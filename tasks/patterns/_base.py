@@ -1,4 +1,4 @@
-"""What a detector reads and returns: a claim with its verdicts, the chunks of its trace, and what was found where."""
+"""Inputs and output of a detector: a claim with its verdicts, the chunks of its trace, and the evidence found."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -10,7 +10,7 @@ from tasks.text.sentences import Sentence, sentences
 from tasks.text.words import stems_of
 
 Span = tuple[int, int]
-REFUTED = frozenset({"partially_supported", "unsupported", "contradicted"})  # judged, and not supported
+REFUTED = frozenset({"partially_supported", "unsupported", "contradicted"})  # judged and not fully supported
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,7 +24,7 @@ class Place:
 
 @dataclass(frozen=True)
 class Chunk:
-    """One chunk of a trace. Its text is read when the first detector asks for it, and once."""
+    """One chunk of a trace. Its text is read once, when a detector first needs it."""
 
     chunk_id: str
     text: str
@@ -37,11 +37,11 @@ class Chunk:
 
     @cached_property
     def stems(self) -> frozenset[str]:
-        """Stems of its content words, to tell whether its sentences are worth a look."""
+        """Stems of its content words, for skipping chunks that share too few words with a claim."""
         return stems_of(self.text)
 
     def place(self, start: int = 0, end: int | None = None) -> Place:
-        """A place in this chunk; by default the whole of it."""
+        """A place in this chunk, by default the whole chunk."""
         return Place(self.chunk_id, start, len(self.text) if end is None else end)
 
 
@@ -50,14 +50,14 @@ class Claim:
     """One claim as it was judged.
 
     Attributes:
-        text: As the judge read it, without references and markup.
-        answer: The whole answer that it is of.
-        start: First character of the claim in the answer.
-        end: One past the last.
-        label: None unless judged.
-        misused: It cites chunks, and none of them supports it.
+        text: The text that the judge read, without references and markup.
+        answer: The whole answer that contains the claim.
+        start: Position of the claim's first character in the answer.
+        end: Position after its last character.
+        label: None if it was not judged.
+        misused: Whether it cites chunks of which none supports it.
         deciding: Chunks that decide the label, best first.
-        in_part: Chunks that, each by itself, support a part of it according to the judge.
+        in_part: Chunks that each support a part of it, according to the judge.
         dangling: References to chunks that are not in the trace, as written.
     """
 
@@ -73,11 +73,11 @@ class Claim:
 
     @property
     def refuted(self) -> bool:
-        """Whether it was judged and is not wholly supported."""
+        """Whether it was judged and not fully supported."""
         return self.label in REFUTED
 
     def where(self, start: int, end: int) -> Span:
-        """Where `text[start:end]` stands in the answer; the whole claim where it has words of its own."""
+        """The place of `text[start:end]` in the answer; the whole claim if its text differs too much from it."""
         if self._at is not None:
             return self._at + start, self._at + end
         at = [self._origin[i] for i in range(start, end) if i in self._origin]
@@ -87,13 +87,13 @@ class Claim:
 
     @cached_property
     def _at(self) -> int | None:
-        """Where the answer has the claim word for word."""
+        """Position of the claim's exact text in the answer; None if it is not there."""
         at = self.answer.find(self.text, self.start, self.end)
         return at if at >= 0 else None
 
     @cached_property
     def _origin(self) -> dict[int, int]:
-        """Position in `text` to position in the answer. Cleaning only removes characters, so long runs line up."""
+        """Position in `text` to position in the answer. Cleaning only removes characters, so long runs are equal."""
         written = self.answer[self.start : self.end]
         blocks = SequenceMatcher(None, self.text, written, autojunk=False).get_matching_blocks()
         return {a + i: self.start + b + i for a, b, size in blocks for i in range(size)}
@@ -101,11 +101,11 @@ class Claim:
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """The evidence of one pattern, without any text.
+    """The evidence for one pattern, without any text.
 
     Attributes:
-        answer_spans: Spans of the answer; empty for the whole claim.
-        chunk_spans: Places in chunks; empty if the pattern is that there is none.
+        answer_spans: Spans of the answer; empty means the whole claim.
+        chunk_spans: Places in chunks; empty if the pattern is an absence from all chunks.
     """
 
     answer_spans: tuple[Span, ...] = ()
@@ -119,8 +119,8 @@ class Detector(Protocol):
     """
 
     def __call__(self, claim: Claim, chunks: Sequence[Chunk]) -> Found | None:
-        """The evidence, or None where the claim does not show the pattern.
+        """The evidence; None if the claim does not have the pattern.
 
         Args:
-            chunks: All chunks of its trace; there may be none.
+            chunks: All chunks of the claim's trace, possibly none.
         """

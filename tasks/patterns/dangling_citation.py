@@ -8,12 +8,12 @@ from collections.abc import Sequence
 
 from tasks.patterns._base import Chunk, Claim, Found, Span
 
-RULES = 1  # raised when the same claim and chunks give another finding
-REACH = 1_000  # characters behind a claim's end in which a reference that covers it is looked for
+RULES = 1  # raised when the same claim and chunks give a different finding
+REACH = 1_000  # characters after a claim's end in which its reference may stand
 
 
 def detect(claim: Claim, chunks: Sequence[Chunk]) -> Found | None:  # noqa: ARG001 - what is missing is in no chunk
-    """Where the references stand; one that is logged as structure, or too far away, has no place."""
+    """Places of the references. A structured reference, or one that is too far away, has no place."""
     if not claim.dangling:
         return None
     at = (_place(claim, reference) for reference in claim.dangling)
@@ -21,7 +21,7 @@ def detect(claim: Claim, chunks: Sequence[Chunk]) -> Found | None:  # noqa: ARG0
 
 
 def _place(claim: Claim, reference: str) -> Span | None:
-    """Where it stands between marks, as references do; failing that, its last mention in the claim."""
+    """Place of a reference between marks such as brackets, or else its last mention in the claim."""
     marked = re.compile(rf"[\[(【^,;:#†–-]\s*({re.escape(reference)})(?!\w)")
     if found := marked.search(claim.answer, claim.start, claim.end + REACH):
         return found.span(1)

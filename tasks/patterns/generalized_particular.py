@@ -1,8 +1,8 @@
-"""Generalized particular: the source is about one instance, sample or time, the claim states a rule.
+"""Generalized particular: the claim states a rule, but its source is about one instance, sample or time.
 
 Method: docs/methods.md#failure-patterns.
 
-Looked for in claims that are not supported, by cue words beside shared words. Left out: rules without a cue.
+Cue words and shared words find it, in claims that are not supported. Left out: rules without a cue.
 """
 
 import re
@@ -12,11 +12,11 @@ from tasks.patterns._base import Chunk, Claim, Found, Span
 from tasks.text.sentences import Sentence
 from tasks.text.words import coverage, stem, stems, words
 
-RULES = 1  # raised when the same claim and chunks give another finding
+RULES = 1  # raised when the same claim and chunks give a different finding
 
-SHARED = 0.55  # share of the claim's content words that the sentence must have
-FEWEST = 2  # how many these are at least
-NEAR = 0.12  # another sentence this near to the best one that states the rule speaks against it
+SHARED = 0.55  # share of the claim's content words that the source's sentence needs
+FEWEST = 2  # minimum number of these words
+NEAR = 0.12  # all sentences within this distance of the best share must be about one instance
 
 _INSTANCE = (
     "study|trial|survey|experiment|analysis|review|pilot|test|case|patient|participant|volunteer|customer|user|client|"
@@ -36,15 +36,15 @@ PARTICULAR = re.compile(
     r"\bon (?:\d{1,2}\s)?(?:Mon|Tues|Wednes|Thurs|Fri|Satur|Sun)day\b|\bwas able to\b",
     re.IGNORECASE,
 )
-# In the past these tell of one instance; in the present they are how rules are worded ("a user must …").
+# In the past tense these describe one instance; in the present tense they state rules ("a user must …").
 PERHAPS = re.compile(rf"\b(?:a|an|the|this|our)\s+(?:[\w-]+\s+){{0,3}}?(?:{_INSTANCE})\b", re.IGNORECASE)
-# What limits a statement; a claim that drops it and says "all" or "never" widens it to a rule.
+# Words that limit a statement. A claim that drops them and says "all" or "never" turns the statement into a rule.
 LIMIT = re.compile(
     r"\b(?:if|when|unless|until|only|both|except|(?:larg|old|long|small|few|great)er than|more than|less than|old|"
     r"that (?:user|person|file|case|customer|patient|group)|the \w+'s)\b",
     re.IGNORECASE,
 )
-# A claim with one of these is careful or is about an instance itself.
+# A claim with one of these is careful, or is about one instance itself.
 CAREFUL = re.compile(
     rf"\b(?:may|might|can|could|suggests?|suggested|appears?|seems?|possibly|potentially|perhaps|some|sometimes|often|"
     rf"several|certain|a few|many|one|according to|for example|for instance|{_YEAR}|reported|found that)\b|"
@@ -59,11 +59,11 @@ UNIVERSAL = re.compile(
     re.IGNORECASE,
 )
 PAST = re.compile(r"\b(?:was|were|had|did|been)\b|\b\w{2,}ed\b", re.IGNORECASE)
-# A bare plural at the beginning, and a verb behind it: not "Enterprise costs €9".
+# A bare plural at the beginning, followed by a verb: not "Enterprise costs €9".
 OPENING = re.compile(r"^\W*(?:[A-Za-z-]+\s+){0,2}?(?P<plural>[A-Za-z-]{3,}[^s\W]s)\s(?!(?:the|a|an|to|of|in)\b|\W|\d)")
 DETERMINED = re.compile(r"^\W*(?:the|these|those|this|that|its|their|his|her|our|your|two|three|four|five|\d+)\b", re.I)
 SINGULAR = frozenset({"a", "an", "one", "the", "this", "our"})
-REACH = 3  # words between such a word and its noun
+REACH = 3  # maximum words between such a word and its noun
 AUXILIARIES = frozenset({"was", "were", "had", "did"})
 PARTICIPLE_AFTER = frozenset(
     {"a", "an", "the", "is", "are", "be", "been", "being", "to", "of", "in", "and", "or", "with", "by", "as"}
@@ -71,7 +71,7 @@ PARTICIPLE_AFTER = frozenset(
 
 
 def detect(claim: Claim, chunks: Sequence[Chunk]) -> Found | None:
-    """What makes it a rule, and the sentence that is about one instance."""
+    """The words that make the claim a rule, and the sentence about one instance."""
     if not claim.refuted:
         return None
     cue = UNIVERSAL.search(claim.text)
@@ -96,11 +96,11 @@ def detect(claim: Claim, chunks: Sequence[Chunk]) -> Found | None:
 
 
 def _is_instance(sentence: Sentence, claim: str) -> bool:
-    """Whether something in a sentence, and not in the claim, shows that it is about one instance."""
+    """Whether a sentence, unlike the claim, is about one instance."""
     past = _is_past(sentence)
     rule = UNIVERSAL.search(sentence.text)
     if rule and (not past or rule.group().casefold() in claim.casefold()):
-        return False  # it states a rule itself
+        return False  # the sentence states a rule itself
     cues = [PARTICULAR, *([PERHAPS] if past else []), *([LIMIT] if UNIVERSAL.search(claim) else [])]
     if any(cue.group().casefold() not in claim.casefold() for c in cues for cue in c.finditer(sentence.text)):
         return True
@@ -117,7 +117,7 @@ def _is_instance(sentence: Sentence, claim: str) -> bool:
 
 
 def _is_past(sentence: Sentence) -> bool:
-    """Whether it has a verb in the past, rather than a participle only."""
+    """Whether a sentence has a verb in the past tense, not just a participle."""
     return any(
         word.text in AUXILIARIES or (word.past and (i == 0 or sentence.words[i - 1].text not in PARTICIPLE_AFTER))
         for i, word in enumerate(sentence.words)
@@ -125,12 +125,12 @@ def _is_past(sentence: Sentence) -> bool:
 
 
 def _plural(claim: str) -> re.Match[str] | None:
-    """The bare plural that a claim opens with: "Hospitals", "Small farms"."""
+    """The bare plural at the beginning of a claim: "Hospitals", "Small farms"."""
     return None if DETERMINED.match(claim) else OPENING.match(claim)
 
 
 def _generic(claim: str, sentence: Sentence) -> Iterator[Span]:
-    """A present tense that makes a rule: under a bare plural, or of a verb that the source has in the past."""
+    """Words that make a rule: a bare plural in the present tense, or a verb that the source has in the past."""
     if not PAST.search(claim) and (found := _plural(claim)):
         yield found.span("plural")
     past = {w.stem for w in sentence.words if w.past}

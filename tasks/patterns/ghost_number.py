@@ -1,9 +1,9 @@
-"""Ghost number: a figure of the claim that is in no chunk of its trace, in no format.
+"""Ghost number: a figure in the claim that no chunk of its trace states, in any format.
 
 Method: docs/methods.md#failure-patterns.
 
-Left out: whether the figure could be computed from others, and whether the user gave it in the question. A sum that no
-chunk states is in no chunk.
+Left out: figures that can be computed from others, and figures from the user's question. A sum that no chunk states
+counts as missing.
 """
 
 from collections.abc import Sequence
@@ -11,11 +11,11 @@ from collections.abc import Sequence
 from tasks.patterns._base import Chunk, Claim, Found
 from tasks.text.missing_figures import missing
 
-RULES = 1  # raised when the same claim and chunks give another finding
+RULES = 1  # raised when the same claim and chunks give a different finding
 
 
 def detect(claim: Claim, chunks: Sequence[Chunk]) -> Found | None:
-    """Figures that are in no chunk's text or title."""
+    """The figures that no chunk's text or title has."""
     if not chunks:
         return None
     source = "\n".join(text for chunk in chunks for text in (chunk.title, chunk.text))

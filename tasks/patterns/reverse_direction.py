@@ -1,8 +1,8 @@
-"""Reverse direction: "Y reduces X" where the source has "X reduces Y" (docs/methods.md#failure-patterns).
+"""Reverse direction: the claim says "Y reduces X", the source "X reduces Y" (docs/methods.md#failure-patterns).
 
-The same words stand on the other side of the same relation, in a claim that is not supported. A passive or the opposite
-relation turns the sides again: "Y is reduced by X" and "Y follows X" for "X precedes Y" are no reversal. Left out:
-relations that are nouns ("the cause of"), and sides in other words than the source's.
+Claim and source have the same relation, with the same words on opposite sides, and the claim is not supported. A
+passive and an opposite relation are taken into account: "Y is reduced by X" is no reversal, and neither is "Y follows
+X" for "X precedes Y". Left out: relations that are nouns ("the cause of"), and paraphrased sides.
 """
 
 import re
@@ -12,12 +12,12 @@ from dataclasses import dataclass
 from tasks.patterns._base import Chunk, Claim, Found
 from tasks.text.words import NEGATION, Word, coverage, stem, stems, words
 
-RULES = 1  # raised when the same claim and chunks give another finding
+RULES = 1  # raised when the same claim and chunks give a different finding
 
-SHARED = 0.6  # share of the claim's content words that the sentence must have
-SIDE = 0.5  # share of what sets a side of the claim apart that stands on the other side of the source
-SWAPPED = 0.3  # share of a side that has gone to the other one
-# Relations with a direction, by what they say; those after "|" say it the other way round.
+SHARED = 0.6  # share of the claim's content words that the source's sentence needs
+SIDE = 0.5  # share of the words found on one side of the claim only that must be on the other side of the source
+SWAPPED = 0.3  # share of a side's words that must have moved to the other side
+# Relations with a direction, by meaning. Those after "|" have their sides in reverse order.
 RELATIONS = (
     "reduce lower decrease cut lessen diminish weaken suppress inhibit limit curb slow shrink",
     "increase raise boost strengthen enhance improve promote stimulate accelerate",
@@ -54,10 +54,10 @@ _FAMILY = {
     for side, verbs in enumerate(group.split("|"))
     for verb in verbs.split()
 }
-# Each pair is one relation and its opposite.
+# Each pair is a relation and its opposite.
 PAIRS = (("before", "after"), ("above", "below"), ("north", "south"), ("east", "west"))
 _ORDER = {word: (pair[0], side) for pair in PAIRS for side, word in enumerate(pair)}
-# "If A, B", "B because A": a condition or a cause before what follows from it.
+# "If A, B" and "B because A": a condition or a cause, and its result.
 CONDITION_FIRST = re.compile(r"^\W*(?:if|when|whenever|once|because|as soon as)\b(?P<a>[^,]+),(?P<b>.+)$", re.I | re.S)
 CONDITION_LAST = re.compile(r"^(?P<b>.+?),?\s(?:if|when|whenever|once|because|as soon as)\s(?P<a>.+)$", re.I | re.S)
 CLAUSE = frozenset({"which", "that", "who", "while", "whereas", "but"})
@@ -65,7 +65,7 @@ CLAUSE = frozenset({"which", "that", "who", "while", "whereas", "but"})
 
 @dataclass(frozen=True, slots=True)
 class _Relation:
-    """A relation: what it is, who has the effect, and on what."""
+    """A relation: its kind, what acts, and what is acted on."""
 
     family: object
     agent: frozenset[str]
@@ -75,7 +75,7 @@ class _Relation:
 
 
 def detect(claim: Claim, chunks: Sequence[Chunk]) -> Found | None:
-    """The word that gives the direction, and the sentence that has it the other way round."""
+    """The word that sets the direction, and the sentence with the opposite direction."""
     if claim.label not in ("unsupported", "contradicted"):
         return None
     claim_words = words(claim.text)
@@ -99,16 +99,16 @@ def detect(claim: Claim, chunks: Sequence[Chunk]) -> Found | None:
 
 
 def _reversed(one: _Relation, other: _Relation) -> bool:
-    """Whether what sets the sides of the claim apart stands on the other side in the source, on both sides."""
+    """Whether the words that differ between the claim's sides are on the opposite sides in the source."""
     if one.family != other.family or one.negated != other.negated:
         return False
-    agent, patient = one.agent - other.agent, one.patient - other.patient  # time and place stay where they are
+    agent, patient = one.agent - other.agent, one.patient - other.patient  # drops what stays in place: time, location
     swapped = min(coverage(one.agent, other.patient - other.agent), coverage(one.patient, other.agent - other.patient))
     return min(coverage(agent, other.patient), coverage(patient, other.agent)) >= SIDE and swapped >= SWAPPED
 
 
 def _same(one: _Relation, other: _Relation) -> bool:
-    """Whether a source has it as the claim does."""
+    """Whether a source has the relation in the claim's direction."""
     return (
         one.family == other.family
         and min(coverage(one.agent - other.patient, other.agent), coverage(one.patient - other.agent, other.patient))
@@ -117,7 +117,7 @@ def _same(one: _Relation, other: _Relation) -> bool:
 
 
 def _relations(text: str, some: Sequence[Word]) -> Iterator[_Relation]:
-    """Every relation of a sentence, with the content words before and behind it as its sides; and its condition."""
+    """Every relation of a sentence, with the content words before and after it as its sides; then its condition."""
     for i, word in enumerate(some):
         family, turned = _relation(some, i)
         if family is None:
@@ -135,7 +135,7 @@ def _relations(text: str, some: Sequence[Word]) -> Iterator[_Relation]:
 
 
 def _relation(some: Sequence[Word], i: int) -> tuple[object, bool]:
-    """What relation a word names, if any, and whether its sides are turned round."""
+    """The relation that a word names (None if it names none), and whether its sides are in reverse order."""
     word = some[i]
     before, behind = some[max(0, i - 3) : i], some[i + 1 : i + 8]
     if word.text in _ORDER:
@@ -154,7 +154,7 @@ def _relation(some: Sequence[Word], i: int) -> tuple[object, bool]:
 
 
 def _until_clause(some: Sequence[Word], step: int) -> list[Word]:
-    """The words next to a relation, up to where another clause begins; all of them if nothing else is left."""
+    """The words next to a relation, up to the next clause with a word of content before it."""
     kept: list[Word] = []
     for word in some[::step]:
         if word.text in CLAUSE and stems(kept):

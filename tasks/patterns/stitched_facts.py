@@ -1,9 +1,9 @@
-"""Stitched facts: parts of the claim are from two chunks, and the whole is in neither.
+"""Stitched facts: two chunks state the parts of the claim, but no chunk states the whole.
 
 Method: docs/methods.md#failure-patterns.
 
-The judge must call the claim unsupported: if chunks entail it together, nothing is stitched. Its parts are found by the
-words that the chunks share with them. Left out: paraphrased parts.
+Only claims that the judge does not fully support are examined: if chunks entail a claim together, nothing is stitched.
+Shared words assign the parts to chunks. Left out: paraphrased parts.
 """
 
 import re
@@ -13,24 +13,24 @@ from itertools import pairwise
 from tasks.patterns._base import Chunk, Claim, Found, Place, Span
 from tasks.text.words import Word, coverage, stems, words
 
-RULES = 1  # raised when the same claim and chunks give another finding
+RULES = 1  # raised when the same claim and chunks give a different finding
 
-# Where two statements meet: a comma, a coordinating or subordinating word, a relative pronoun, a causal phrase.
+# Boundaries of two statements: a comma, a coordinating or subordinating word, a relative pronoun, a causal phrase.
 SEAM = re.compile(
     r"[,;:–—]\s+(?:and|but|or|which|who|whose|where|while|whereas|although|though|because|so|since|then|making|leading)?\b|"
     r"[,;–—()]|\s(?:and|but|while|whereas|although|though|because|so that|since|after|before|when|which|who|whose|"
     r"where|that|by|through|thanks to|due to|as well as|leading to|resulting in|along with|with|for|in|to)\s",
     re.IGNORECASE,
 )
-FEWEST = 2  # content words of a part
-HELD = 0.75  # share of a part's content words that its chunk has in one place
-LONGEST = 240  # characters of that place: a long one holds any words
-LACKED = 0.5  # the other chunk has at most this share of them anywhere
-HELD_JUDGED, LACKED_JUDGED = 0.6, 0.6  # the same where both chunks support a part according to the judge
+FEWEST = 2  # minimum content words of a part
+HELD = 0.75  # share of a part's content words that its chunk needs in one place
+LONGEST = 240  # maximum characters of that place, because a long place contains any words
+LACKED = 0.5  # maximum share of a part's content words in the other chunk
+HELD_JUDGED, LACKED_JUDGED = 0.6, 0.6  # the same if the judge found that both chunks support a part
 
 
 def detect(claim: Claim, chunks: Sequence[Chunk]) -> Found | None:
-    """The two parts, and where each is found."""
+    """The two parts and their places."""
     if not claim.refuted or len(chunks) < 2:
         return None
     judged = set(claim.in_part)
@@ -43,7 +43,7 @@ def detect(claim: Claim, chunks: Sequence[Chunk]) -> Found | None:
         homes = [_home(stems(part), among, wholes, held) for part in (left, right)]
         for share_a, i, place_a in homes[0]:
             for share_b, j, place_b in homes[1]:
-                # Each must lack what the other gives: else the claim is about one of them.
+                # Each chunk must lack the other part; otherwise one chunk is about the whole claim.
                 if i == j or coverage(stems(right), wholes[i]) > lacked or coverage(stems(left), wholes[j]) > lacked:
                     continue
                 if best is None or share_a + share_b > best[0]:
@@ -53,7 +53,7 @@ def detect(claim: Claim, chunks: Sequence[Chunk]) -> Found | None:
 
 
 def _cuts(text: str, claim_words: Sequence[Word]) -> Iterator[tuple[list[Word], list[Word]]]:
-    """The claim in two, at each seam."""
+    """The claim cut in two at each boundary."""
     for seam in SEAM.finditer(text):
         left = [w for w in claim_words if w.end <= seam.start() + 1]
         right = [w for w in claim_words if w.start >= seam.end() - 1]
@@ -64,7 +64,7 @@ def _cuts(text: str, claim_words: Sequence[Word]) -> Iterator[tuple[list[Word], 
 def _home(
     part: frozenset[str], chunks: Sequence[Chunk], wholes: Sequence[frozenset[str]], held: float
 ) -> list[tuple[float, int, Place]]:
-    """Chunks that hold a part in one sentence or two neighboring ones: share, number of the chunk, place."""
+    """Chunks with a part in one sentence or two neighboring ones: share, index of the chunk, place."""
     found = []
     for i, (chunk, whole) in enumerate(zip(chunks, wholes, strict=True)):
         if coverage(part, whole) < held:

@@ -1,7 +1,7 @@
-"""Scorers: how relevant an answer and each chunk are to a question, and whether the chunks answer it.
+"""Scorers: rate the relevance of an answer and of each chunk to a question, and whether the chunks answer it.
 
-A recipe picks a method for each of the three. One scorer is one model or rule, with a `scorer_version` of its own,
-under which its scores stand in the table `relevance`. Answers and chunks that are both scored by embedding share one.
+A recipe picks a method for each of the three. A scorer is one model or rule with its own `scorer_version`, which
+identifies its scores in the table `relevance`. Answers and chunks scored by embedding share one scorer.
 """
 
 from collections.abc import Mapping, Sequence
@@ -23,14 +23,14 @@ KINDS: tuple[Kind, ...] = ("answer", "context", "answerability")
 
 
 def load(recipe: Recipe, embedder: Embedder, generators: dict[str, Generator] | None = None) -> tuple[Scorer, ...]:
-    """The scorers of a recipe, in the order they run, those that ask the same model side by side; none is loaded.
+    """The scorers of a recipe in the order they run. Those with the same model are adjacent. No model is loaded.
 
     Args:
-        recipe: Its paths are absolute.
-        generators: Language models of other recipes, which it shares; those that it opens are added.
+        recipe: A recipe with absolute paths.
+        generators: Language models of other recipes. Matching ones are reused; new ones are added.
 
     Raises:
-        ConfigError: A model's file is wrong, or its prompt does not ask for what is needed.
+        ConfigError: A model's file is wrong, or its prompt does not ask for the required rating.
     """
     shared = {} if generators is None else generators
     methods = {"answer": recipe.answer_relevance.method, "context": recipe.context_relevance.method}
@@ -59,11 +59,11 @@ def load(recipe: Recipe, embedder: Embedder, generators: dict[str, Generator] | 
 
 
 def versions(scorers: Sequence[Scorer], embedder: Embedder) -> Mapping[str, str]:
-    """`scorer_version` of each kind, and that of the embedding model, which ranks chunks too."""
+    """`scorer_version` by kind, with the version of the embedding model, which also ranks chunks."""
     return {"embedder": embedder.version, **{kind: s.version for s in scorers for kind in s.kinds}}
 
 
 def stage_name(scorer: Scorer) -> str:
-    """What the stage of a scorer is called."""
+    """The name of a scorer's stage."""
     own = {"answer": "answer relevance", "context": "context relevance", "answerability": "answerability"}
     return "relevance" if len(scorer.kinds) > 1 else own[scorer.kinds[0]]

@@ -2,8 +2,8 @@
 
 Method: docs/methods.md#the-waterfall-what-is-safe-to-send.
 
-A baseline without a model. It compares words only: a chunk that has the words of the
-question need not answer it, and one that answers it may use others. Tuned to English.
+A baseline without a model. It only compares words: chunks with the question's words need not answer it, and chunks that
+answer it may use other words. Tuned to English.
 """
 
 from collections.abc import Sequence
@@ -11,18 +11,18 @@ from collections.abc import Sequence
 from tasks.scorers.items import Item, Scored, Scorer
 from tasks.text.words import coverage, distinct, stem, stems_of
 
-RULES = 1  # raised when the same texts get another score, also where the stemming of `tasks.text.words` changes
+RULES = 1  # raised when the same texts get a different score, even by the stemming in `tasks.text.words`
 NO_WORDS = "no_content_words"
 
 
 class Coverage(Scorer):
-    """See the module. A question of stop words alone ("Why is it?") has no score."""
+    """See the module. A question of stop words only ("Why is it?") has no score."""
 
     kinds = ("answerability",)
     method = "coverage"
 
     def describe(self) -> dict[str, object]:
-        """The rules alone."""
+        """The version of the rules."""
         return {"coverage": RULES}
 
     def score(self, items: Sequence[Item]) -> list[Scored]:
@@ -34,6 +34,6 @@ def _covered(item: Item) -> Scored:
     question = stems_of(item.question)
     if not question:
         return Scored(None, NO_WORDS)
-    # Stop words too: "keep" is one, and the question may be where something is "kept".
+    # Include stop words: "keep" is one, and a question may ask where something is "kept".
     chunks = map(stem, set[str]().union(*map(distinct, item.passages)))
     return Scored(round(coverage(question, frozenset(chunks)), 4))

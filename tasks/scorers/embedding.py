@@ -1,7 +1,7 @@
 """Relevance by embedding: question against answer, and question against each chunk.
 
-A chunk is as relevant as its most relevant window. An answer that is longer than a window counts by the mean of its
-windows' vectors: all of it should be about the question. Cosines below 0 count as 0.
+A chunk gets the score of its most relevant window. A longer answer is compared by the mean of its windows' vectors,
+because all of it should be about the question. Cosines below 0 count as 0.
 """
 
 from collections.abc import Sequence
@@ -19,10 +19,10 @@ BOTH: tuple[Kind, ...] = ("answer", "context")
 
 
 class Embedding(Scorer):
-    """See the module. The embedding model is the recipe's, which closes it.
+    """See the module. The embedding model belongs to the recipe, which closes it.
 
     Args:
-        words: Most words of a window.
+        words: Maximum words of a window.
     """
 
     method = "embedding"
@@ -32,7 +32,7 @@ class Embedding(Scorer):
         self._embedder, self._words = embedder, words
 
     def describe(self) -> dict[str, object]:
-        """The embedding model, and how it is shown a long text."""
+        """The embedding model, and how long texts are split."""
         own = {"embedder": self._embedder.version, "window_words": self._words}
         return own if self.kinds == BOTH else {**own, "kinds": self.kinds}
 
@@ -41,7 +41,7 @@ class Embedding(Scorer):
         return (item.question, item.answer if item.kind == "answer" else item.passages[0])
 
     def score(self, items: Sequence[Item]) -> list[Scored]:
-        """Cosines, to 4 decimals; a question is embedded once for the items of a trace that follow one another."""
+        """Cosines to 4 decimals. A question is embedded once for adjacent items of a trace."""
         traces = [list(group) for _, group in groupby(items, lambda item: item.trace_id)]
         texts = [text for trace in traces for text in (trace[0].question, *(self.shows(item)[1] for item in trace))]
         cut = [[text[a:b] for a, b in windows(text, self._words)] for text in texts]
@@ -49,7 +49,7 @@ class Embedding(Scorer):
         spans = pairwise(accumulate(map(len, cut), initial=0))
         found: list[Scored] = []
         for trace in traces:
-            counted, end = next(spans)  # the first item of a trace pays for its question
+            counted, end = next(spans)  # the tokens of a question count for the first item of a trace
             mean = embedded.vectors[counted:end].mean(axis=0)
             question = mean / (np.linalg.norm(mean) or 1.0)
             for item in trace:

@@ -1,4 +1,4 @@
-"""The input and output of scorers, and one request for items that look the same to the model."""
+"""Inputs and outputs of scorers. Items that look the same to the model share one request."""
 
 from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass, replace
@@ -12,13 +12,13 @@ Kind = Literal["answer", "context", "answerability"]
 
 @dataclass(frozen=True, slots=True)
 class Item:
-    """One score to be made.
+    """One score to compute.
 
     Attributes:
-        kind: `answer` is its relevance to the question, `context` that of one chunk, `answerability` whether the chunks
-            answer it.
-        chunk_id: The chunk of kind `context`; None otherwise.
-        passages: Text of that chunk; of the other kinds, the texts of all chunks of the trace.
+        kind: `answer` is the answer's relevance to the question, `context` a chunk's relevance to it, `answerability`
+            whether the chunks answer it.
+        chunk_id: The chunk of kind `context`; None for other kinds.
+        passages: The text of that chunk; for other kinds, the texts of all chunks of the trace.
     """
 
     trace_id: str
@@ -30,23 +30,23 @@ class Item:
 
     @property
     def key(self) -> tuple[str, str, str | None]:
-        """What identifies it among the scores of a part."""
+        """Identifies the item among the scores of a part."""
         return (self.trace_id, self.kind, self.chunk_id)
 
     @property
     def blank(self) -> bool:
-        """Whether there is nothing in what is to be scored."""
+        """Whether the text to score is blank."""
         return not (self.answer if self.kind == "answer" else "".join(self.passages)).strip()
 
 
 @dataclass(frozen=True, slots=True)
 class Scored:
-    """What came of an item.
+    """The result for an item.
 
     Attributes:
-        score: In [0, 1]; None on failure.
-        failure: Why there is no score; None otherwise. `types.OUTAGE`: the request could not be made.
-        tokens_in: Tokens read, those of `tokens_cached` included.
+        score: In [0, 1]; None after a failure.
+        failure: Why there is no score; None otherwise. `types.OUTAGE` if the request could not be made.
+        tokens_in: Tokens read, including `tokens_cached`.
     """
 
     score: float | None
@@ -57,14 +57,14 @@ class Scored:
 
 
 class Scorer(keys.Versioned):
-    """Scores one kind, or several by one model; see `tasks.scorers`. The defaults are of a scorer without a model.
+    """Scores one or several kinds with one model; see `tasks.scorers`. The defaults are for scorers without a model.
 
     Attributes:
-        version: `scorer_version`: hash of what can change a score.
-        kinds: What it scores.
+        version: `scorer_version`: hash of everything that can change a score.
+        kinds: The kinds that it scores.
         method: Name of the method.
         asks: Whether each score is a request to a language model.
-        model: What `close` frees; the same object for scorers that share a language model.
+        model: The object that `close` frees. Scorers with the same language model share it.
         earlier_questions: See `Recipe`.
     """
 
@@ -82,23 +82,23 @@ class Scorer(keys.Versioned):
 
     @property
     def engine(self) -> str:
-        """Which engine runs its model."""
+        """The engine of its model."""
         return "none"
 
     @property
     def gpus(self) -> int:
-        """GPUs that it holds while it scores."""
+        """GPUs that it uses for scoring."""
         return 0
 
     def shows(self, item: Item) -> tuple[str, ...]:
-        """The texts of an item that its model reads, in an order of the scorer's."""
+        """The texts of an item that the model reads, in the scorer's order."""
         return (item.question, *item.passages)
 
     def score(self, items: Sequence[Item]) -> list[Scored]:
         """The scores of items of its kinds, in order, to 4 decimals.
 
         Raises:
-            EngineError: The model can't be run; nothing is kept.
+            EngineError: The model can't be run; no scores are returned.
         """
         raise NotImplementedError
 
@@ -107,34 +107,34 @@ class Scorer(keys.Versioned):
 
 
 class Runner(Protocol):
-    """What runs the model of a scorer."""
+    """An object that runs a scorer's model."""
 
     @property
     def engine(self) -> str:
-        """Which engine runs it."""
+        """The model's engine."""
 
     @property
     def gpus(self) -> int:
-        """GPUs that the model holds here."""
+        """GPUs that the model uses on this machine."""
 
     def close(self) -> None:
         """Free the model."""
 
 
 class ModelScorer(Scorer):
-    """A scorer with a model of its own, which reads no blank text, and equal texts once."""
+    """A scorer with its own model, which reads no blank texts, and equal texts once."""
 
     def __init__(self, runner: Runner, model: object) -> None:
         self._runner, self.model = runner, model
 
     @property
     def engine(self) -> str:
-        """Which engine runs the model."""
+        """The model's engine."""
         return self._runner.engine
 
     @property
     def gpus(self) -> int:
-        """GPUs that the model holds here."""
+        """GPUs that the model uses on this machine."""
         return self._runner.gpus
 
     def score(self, items: Sequence[Item]) -> list[Scored]:
@@ -146,7 +146,7 @@ class ModelScorer(Scorer):
         self._runner.close()
 
     def _shown(self, item: Item) -> Hashable:
-        """What decides the score of an item."""
+        """Everything that decides the score of an item."""
         return self.shows(item)
 
     def _request(self, items: list[Item]) -> list[Scored]:
@@ -156,13 +156,13 @@ class ModelScorer(Scorer):
 def once(
     items: Sequence[Item], shown: Callable[[Item], Hashable], request: Callable[[list[Item]], list[Scored]]
 ) -> list[Scored]:
-    """The scores of items in order; one request for those that look the same to the model, none for blank ones.
+    """The scores of items in order, with one request for items that look the same to the model.
 
-    A blank text has nothing to do with any question: it scores 0. Tokens count where they were paid for.
+    A blank text is not sent and scores 0, because it is about no question. Only the first of equal items has tokens.
 
     Args:
-        shown: What the model sees of an item. Requests are in the order of their passages, so that those that share
-            them follow one another, and a prefix cache reads them once.
+        shown: Returns what the model sees of an item. Requests are sorted by passages, so that a prefix cache reads
+            shared passages once.
     """
     first: dict[Hashable, int] = {}
     for i, item in enumerate(items):

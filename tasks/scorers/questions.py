@@ -1,7 +1,7 @@
 """Answer relevance by question regeneration: a model writes questions that the answer would answer.
 
-The model sees the answer alone. The nearer its questions come to the user's, the more relevant the answer
-(docs/methods.md#scores-of-one-trace). A reply that can't be read is a failure, never a score.
+The model only sees the answer. The closer its questions are to the user's, the more relevant is the answer
+(docs/methods.md#scores-of-one-trace). An unreadable reply is a failure, never a score.
 """
 
 from collections.abc import Sequence
@@ -11,7 +11,7 @@ from tasks.engines.transformers_cpu import Embedder
 from tasks.judges.generate import Writer
 from tasks.scorers.items import Item, ModelScorer, Scored
 
-RULES = 1  # raised when the same replies make another score
+RULES = 1  # raised when the same replies give a different score
 NO_QUESTIONS = "no_questions"
 
 
@@ -31,14 +31,14 @@ class Questions(ModelScorer):
         return {"questions": RULES, "writer": self._writer.version, "embedder": self._embedder.version}
 
     def shows(self, item: Item) -> tuple[str, ...]:
-        """The answer: the model that writes is not shown the question."""
+        """The answer; the writer is not shown the question."""
         return (item.answer,)
 
     def _shown(self, item: Item) -> tuple[str, ...]:
         return (item.question, item.answer)
 
     def _request(self, items: list[Item]) -> list[Scored]:
-        # The writer sees the answer alone: one request serves an answer to several questions.
+        # The writer only sees the answer, so one request serves an answer to several questions.
         answers = list(dict.fromkeys(i.answer for i in items))
         written = dict(zip(answers, self._writer.write([{"answer": a} for a in answers]), strict=True))
         cosines = mean_cosines(self._embedder, [(i.question, written[i.answer].texts) for i in items])
@@ -52,10 +52,10 @@ class Questions(ModelScorer):
 
 
 def mean_cosines(embedder: Embedder, questions: Sequence[tuple[str, Sequence[str]]]) -> list[tuple[float | None, int]]:
-    """Mean cosine of each question and those written for it, in [0, 1], and the tokens that were embedded for it.
+    """Mean cosine of each question and the questions written for it, in [0, 1], and the tokens embedded for it.
 
-    To 4 decimals; below 0 counts as 0, and where no question was written there is none. A text that was read before
-    costs no tokens.
+    Cosines are rounded to 4 decimals, and those below 0 count as 0. The mean is None if no question was written. A text
+    embedded before takes no tokens.
 
     Raises:
         EngineError: The embedding model can't be loaded or run.

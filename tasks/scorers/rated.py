@@ -1,4 +1,4 @@
-"""Relevance and answerability by a language model's rating. A reply that can't be read is a failure, never a score."""
+"""Relevance and answerability as rated by a language model. An unreadable reply is a failure, never a score."""
 
 from pathlib import Path
 
@@ -6,7 +6,7 @@ from tasks.core.errors import ConfigError
 from tasks.judges.rater_model import RaterModel, Rating
 from tasks.scorers.items import Item, Kind, ModelScorer, Scored
 
-RULES = 1  # raised when the same ratings make another score
+RULES = 1  # raised when the same ratings give a different score
 NOT_APPLICABLE = "not_applicable"
 RATINGS: dict[Kind, str] = {
     "answer": "answer_relevance",
@@ -22,7 +22,7 @@ GIVES: dict[Kind, tuple[str, ...]] = {
 
 
 class Rated(ModelScorer):
-    """A language model's rating, as a share of the scale."""
+    """A language model's rating, scaled to [0, 1]."""
 
     method = "rated"
     asks = True
@@ -33,11 +33,11 @@ class Rated(ModelScorer):
         self._kind, self._rater = kind, rater
 
     def describe(self) -> dict[str, object]:
-        """The rater model, and which rating counts."""
+        """The rater model, and which rating is used."""
         return {"rated": RULES, "rating": RATINGS[self._kind], "rater": self._rater.version}
 
     def shows(self, item: Item) -> tuple[str, ...]:
-        """The question, the answer where it is rated, and the chunk or chunks."""
+        """The question, the answer if it is rated, and the chunk or chunks."""
         return (item.question, *((item.answer,) if self._kind == "answer" else ()), *item.passages)
 
     def _request(self, items: list[Item]) -> list[Scored]:
@@ -51,17 +51,17 @@ class Rated(ModelScorer):
 
 
 def share(rating: Rating) -> float | None:
-    """A rating as a share of its scale: 1 to 5 as 0 to 1, no as 0 and yes as 1; None where it does not apply."""
+    """A rating scaled to [0, 1]: 1 to 5 as 0 to 1, no as 0, yes as 1; None if it does not apply."""
     if rating is None or isinstance(rating, bool):
         return None if rating is None else float(rating)
     return round((rating - 1) / 4, 4)
 
 
 def check_rating(rater: RaterModel, kind: Kind, path: Path) -> None:
-    """Refuse a rater model whose prompt does not ask for the rating that is needed.
+    """Refuse a rater model whose prompt does not ask for the required rating.
 
     Raises:
-        ConfigError: It does not.
+        ConfigError: The rating is missing.
     """
     given = list(rater.prompt.output["properties"])
     if RATINGS[kind] not in given:

@@ -1,7 +1,7 @@
 """Chunk relevance by a reranker: a cross-encoder scores how relevant a passage is to a question.
 
-A config file of kind `reranker` names the model (`tasks/engines/reranker.py`), a recipe's `context_relevance` the file.
-Method: docs/methods.md#scores-of-one-trace.
+A config file of kind `reranker` names the model (`tasks/engines/reranker.py`); a recipe's `context_relevance` names the
+file. Method: docs/methods.md#scores-of-one-trace.
 """
 
 from itertools import accumulate, pairwise
@@ -13,14 +13,14 @@ from tasks.engines.reranker import Reranker, RerankerConfig
 from tasks.scorers.items import Item, ModelScorer, Scored
 from tasks.text.windows import windows
 
-RULES = 1  # raised when the same scores of windows make another score
+RULES = 1  # raised when the same scores of windows give a different score
 
 
 class Config(Settings):
-    """The whole of a reranker's file. Paths are relative to the file.
+    """The settings in a reranker's file. Paths are relative to the file.
 
     Attributes:
-        model: The cross-encoder, and the engine that runs it.
+        model: The cross-encoder and its engine.
     """
 
     kind: Literal["reranker"]
@@ -28,7 +28,7 @@ class Config(Settings):
 
 
 def load(path: Path) -> Reranker:
-    """The reranker that a YAML file describes; its model is not loaded before the first call.
+    """The reranker that a YAML file describes. The first call loads its model.
 
     Raises:
         ConfigError: The file or one of its keys is wrong.
@@ -38,10 +38,10 @@ def load(path: Path) -> Reranker:
 
 
 class Reranked(ModelScorer):
-    """A cross-encoder's score of a chunk, that of its best window.
+    """A cross-encoder's score for a chunk: that of its best window.
 
     Args:
-        words: Most words of a window.
+        words: Maximum words of a window.
     """
 
     kinds = ("context",)
@@ -52,7 +52,7 @@ class Reranked(ModelScorer):
         self._reranker, self._words = reranker, words
 
     def describe(self) -> dict[str, object]:
-        """The reranker, and how it is shown a long chunk."""
+        """The reranker, and how long chunks are split."""
         return {"reranked": RULES, "reranker": self._reranker.version, "window_words": self._words}
 
     def _request(self, items: list[Item]) -> list[Scored]:

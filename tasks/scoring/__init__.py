@@ -1,1 +1,1 @@
-"""Scoring: verdicts into claim results, trace scores, nightly tables with intervals, and alerts."""
+"""Scoring: turns verdicts into claim results, trace scores, nightly tables with intervals, and alerts."""

@@ -1,7 +1,8 @@
 """Alerts: compares every watched number with its recent nights (docs/methods.md#noise-and-confidence).
 
-A change fires once, and so does its end. Earlier alerts are read from the table itself: a night that runs again repeats
-no alert, and a late night repeats none of a later one. Left out: sending (`flows/alerts.py`).
+A change raises one alert, and its end another. Earlier alerts are read from the table: running a night again does not
+repeat an alert, and a night that arrives late does not repeat one of a later night. Left out: sending
+(`flows/alerts.py`).
 """
 
 from collections.abc import Mapping, Sequence
@@ -48,16 +49,16 @@ from tasks.store.query import Queries
 STAGE = "alerts"
 PART = "night"
 WATCHED = (NIGHTLY_GROUNDEDNESS, NIGHTLY_UTILIZATION, NIGHTLY_RELEVANCE, NIGHTLY_CITATIONS, NIGHTLY_GRADES)
-NIGHTS = NIGHTLY_RELEVANCE  # a table that every recipe fills: its partitions are the nights that there are
+NIGHTS = NIGHTLY_RELEVANCE  # every recipe fills this table, so its partitions are the existing nights
 WORST = 5
 Key = tuple[str, str, str]  # app, generator, number
 Row = dict[str, Any]
 
 
 def find_alerts(ctx: Context) -> StageResult:
-    """Finds changes on the run's nights, oldest first; returns alerts that fired or ended, and unchanged ones.
+    """Find changes on the run's nights, oldest first; returns alerts that fired or ended, and unchanged ones.
 
-    A shadow judge's numbers are not watched: nobody acts on them.
+    Numbers of a shadow judge are not watched, because nobody acts on them.
     """
     if ctx.shadow or not ctx.config.alerts.numbers:
         return StageResult(STAGE)
@@ -89,7 +90,7 @@ def alerts_on(ctx: Context, *days: date) -> list[Row]:
 
 
 def write(ctx: Context, night: date, rows: Sequence[Row]) -> None:
-    """Replaces the alerts of one night."""
+    """Replace the alerts of one night."""
     if rows:
         ctx.lake.write(ALERTS, PART, from_rows(rows, ALERTS), ctx.recipe, str(night))
     else:
@@ -102,17 +103,17 @@ def _by_id(rows: Sequence[Row]) -> dict[str, Row]:
 
 @dataclass(frozen=True, slots=True)
 class _At:
-    """The compared night, and what all of its numbers share."""
+    """The compared night, and the settings that all of its numbers share."""
 
     day: date
     rules: Mapping[str, Rules]  # by number
-    noise: Mapping[str, float]  # standard deviation of one trace's number by the judge, where measured
+    noise: Mapping[str, float]  # standard deviation of one trace's number due to the judge, if measured
 
 
 def _night(ctx: Context, queries: Queries, day: date, days: Sequence[date], rows: Sequence[Row]) -> list[Row]:
     """All alerts of the recipe, after comparing `day`."""
     settings = ctx.config.alerts
-    # Nights of a change that is over are skipped, so that more are read than are compared.
+    # Nights of a past change are skipped, so more nights are read than compared.
     until = [d for d in days if d <= day][-2 * (settings.nights + LONGEST) :]
     series = _series(ctx, queries, until)
     tonight = {k: nights for k, nights in series.items() if nights[-1].day == day}
@@ -140,7 +141,7 @@ def _one(ctx: Context, queries: Queries, at: _At, key: Key, nights: Sequence[Nig
     for row in mine:
         if lasting is not None and row["date"] == lasting.day:
             found.append(_with_end(row, at.day, seen))
-        elif row["date"] != at.day or _announced(row):  # an announced alert stays on record
+        elif row["date"] != at.day or _announced(row):  # announced alerts are never removed
             found.append(row)
     if isinstance(seen, Change) and not any(_fired_later(r, at.day, seen) for r in mine):
         before = next((r for r in mine if r["date"] == at.day), None)
@@ -150,13 +151,13 @@ def _one(ctx: Context, queries: Queries, at: _At, key: Key, nights: Sequence[Nig
 
 
 def _earlier(row: Row, today: date) -> PastChange:
-    """An alert as it stood when `today` began."""
+    """An alert in its state at the beginning of `today`."""
     over = row["recovered_on"] is not None and row["recovered_on"] < today
     return PastChange(row["date"], row["since"], row["baseline_mean"], row["mean"], row["until"] if over else None)
 
 
 def _fired_later(row: Row, day: date, seen: Change) -> bool:
-    """Whether a later night has fired for a change on this one, which arrived late or in part."""
+    """Whether a later night already fired for this change, because this night arrived late or in parts."""
     fired: date = row["date"]
     same = row["direction"] == ("down" if seen.change < 0 else "up")
     return same and fired > day and bool(row["since"] <= day or fired <= day + timedelta(days=LONGEST))
@@ -167,12 +168,12 @@ def _announced(row: Row) -> bool:
 
 
 def _with_end(row: Row, day: date, seen: Change | Return | None) -> Row:
-    """The alert that lasted, with its end where `day` shows it; an earlier end stays."""
+    """The lasting alert, with its end if `day` shows one. An earlier end is kept."""
     if row["recovered_on"] is not None and row["recovered_on"] < day:
         return row
     if isinstance(seen, Return):
         return {**row, "status": "recovered", "until": seen.until, "recovered_on": day}
-    if row["recovered_on"] == day:  # an earlier run of this night saw a return that is gone now
+    if row["recovered_on"] == day:  # an earlier run of this night saw an end that no longer exists
         return {**row, "status": "fired", "until": None, "recovered_on": None}
     return row
 
@@ -215,7 +216,7 @@ def _row(ctx: Context, queries: Queries, at: _At, key: Key, seen: Change, before
 
 
 def _series(ctx: Context, queries: Queries, days: Sequence[date]) -> dict[Key, list[Night]]:
-    """The nights of each watched number that have enough traces; numbers without any are left out."""
+    """The nights with enough traces, for each watched number. Numbers without such nights are left out."""
     relations = {table.name: _parts(ctx, table, days) for table in WATCHED}
     rows = pl.DataFrame(queries.run("alerts/alert_nights", relations)).filter(
         pl.col("n") >= ctx.config.alerts.least_traces, pl.col("number").is_in(list(ctx.config.alerts.numbers))
@@ -257,10 +258,9 @@ def _worst(ctx: Context, queries: Queries, day: date, key: Key, layer: str | Non
 
 
 def _noise(ctx: Context) -> dict[str, float]:
-    """Standard deviation of one trace's number by the judges' noise, by number, where `leadline noise` has measured it.
+    """Standard deviation of one trace's number due to the judges' noise, as measured by `leadline noise`, by number.
 
-    The latest measurement of each judge of the recipe counts. Judges of a cascade err independently, so that their
-    variances add up.
+    The latest measurement of each judge counts. Judges of a cascade err independently, so their variances are added.
     """
     latest = (
         ctx.lake.frame(JUDGE_NOISE)

@@ -1,8 +1,8 @@
-"""Backfill: past days under one recipe, newest first, beside the nightly and within a budget.
+"""Backfill: processes past days with one recipe, newest first, alongside the nightly and within a budget.
 
-It makes what a night makes, of traces that are in the lake, by the same stages; what is there is not made again. Days
-are judged whole before the next one begins, so that those which are done have their numbers when the budget is spent.
-Left out: publishing, which needs the nightly's lock (`flows/judges/backfill.py`).
+It runs a night's stages on traces that are in the lake, and skips what exists. Each day is finished before the next one
+begins, so that finished days have their numbers when the budget runs out. Left out: publishing, which needs the
+nightly's lock (`flows/judges/backfill.py`).
 """
 
 from collections.abc import Iterator
@@ -24,8 +24,8 @@ class Day:
     """A day of the range.
 
     Attributes:
-        ctx: The context, cut down to the day.
-        pairs: How many single pairs its claims have.
+        ctx: The context, limited to the day.
+        pairs: Number of single pairs of its claims.
     """
 
     ctx: Context
@@ -38,19 +38,19 @@ class Day:
 
     @property
     def done(self) -> bool:
-        """Whether the day's traces are scored under the recipe, and it has its nightly tables."""
+        """Whether the day's traces are scored under the recipe and its nightly tables are written."""
         return complete(self.ctx, self.date)
 
 
 def days(ctx: Context) -> list[Day]:
-    """The days of the range that have traces, newest first; their single pairs are planned."""
+    """The days of the range with traces, newest first. Their single pairs must be planned."""
     dates = sorted({p.date for p in ctx.lake.parts(TRACES) if ctx.first <= p.date <= ctx.last}, reverse=True)
     contexts = (replace(on(ctx, d), progress=Overall(ctx.progress)) for d in dates)
     return [Day(c, sum(pairs[0].rows() for pairs in _planned(c))) for c in contexts]
 
 
 def on(ctx: Context, day: date) -> Context:
-    """The context of one day alone."""
+    """The context, limited to one day."""
     limits = ctx.config.limits.model_copy(update={"catch_up_days": 0})
     return replace(ctx, first=day, last=day, config=ctx.config.model_copy(update={"limits": limits}))
 
@@ -62,10 +62,10 @@ def _planned(ctx: Context) -> Iterator[list[Part]]:
 
 
 class Overall:
-    """A day's share of one bar for the single pairs of all days, instead of a bar for each stage of each day.
+    """A day's share of one progress bar for the single pairs of all days.
 
-    A stage that is run again, since it gave way or met an outage, counts from its beginning: the bar moves on once it
-    is past what it has shown.
+    A stage that runs again, after it paused or met an outage, counts from its beginning. The bar moves on once the
+    count exceeds what it has shown.
     """
 
     def __init__(self, shown: Progress) -> None:
@@ -74,7 +74,7 @@ class Overall:
         self._done = self._shown_steps = 0
 
     def start(self, stage: str, total: int | None) -> None:  # noqa: ARG002 - the range has its own
-        """Only single pairs of the first judge are counted."""
+        """Count only single pairs of the first judge."""
         self._counts, self._done = stage == SINGLE, 0
 
     def advance(self, steps: int = 1) -> None:
@@ -85,5 +85,5 @@ class Overall:
             self._shown_steps = self._done
 
     def finish(self) -> None:
-        """The range goes on."""
+        """Stop counting; the bar continues with the next day."""
         self._counts = False

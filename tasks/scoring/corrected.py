@@ -1,6 +1,6 @@
-"""Nightly tables from people's labels beside the judge's (docs/methods.md#noise-and-confidence, The waterfall, People).
+"""Nightly tables that use people's labels (docs/methods.md#noise-and-confidence, The waterfall, People).
 
-People's labels are in `reviews` and are joined to a recipe's results each time: no judge changes them. These tables are
+People's labels are in `reviews` and are joined to a recipe's results each time; no judge changes them. The tables are
 computed again when the labels, or the results that they are compared with, change.
 """
 
@@ -38,7 +38,7 @@ NIGHTLY = (NIGHTLY_WATERFALL, NIGHTLY_CORRECTED, NIGHTLY_TRUST)
 
 
 def correct_nights(ctx: Context) -> StageResult:
-    """The nightly tables that rest on people's labels, of the run's days; returns nights computed and reused."""
+    """Compute the nightly tables that use people's labels, for the run's days; returns nights computed and reused."""
     computed = reused = 0
     reviews = all_reviews(ctx)
     state = _state(ctx, reviews)
@@ -70,10 +70,10 @@ def correct_nights(ctx: Context) -> StageResult:
 
 
 def reviewed(ctx: Context, queries: Queries, reviews: pa.Table | None = None) -> tuple[pa.Table, pa.Table]:
-    """People's labels beside the recipe's, of all days.
+    """People's labels and the recipe's results for the same items, for all days.
 
     Args:
-        reviews: Rows of `REVIEWS`; those of the lake by default.
+        reviews: Rows of `REVIEWS`; by default those in the lake.
 
     Returns:
         Rows of `sql/views/reviewed_claims.sql` and of `sql/sums/reviewed_traces.sql`.
@@ -93,16 +93,16 @@ def reviewed(ctx: Context, queries: Queries, reviews: pa.Table | None = None) ->
 
 
 def all_reviews(ctx: Context) -> pa.Table:
-    """Every label that people gave; rows of `REVIEWS`."""
+    """Every label from people, as rows of `REVIEWS`."""
     return pa.concat_tables([empty(REVIEWS), *(part.read() for part in ctx.lake.parts(REVIEWS))])
 
 
 def corrected(queries: Queries, scores: Sequence[Part] | pa.Table, traces: pa.Table) -> pa.Table:
-    """Rows of `NIGHTLY_CORRECTED` of one night.
+    """Rows of `NIGHTLY_CORRECTED` for one night.
 
     Args:
         scores: `trace_scores` of one recipe and day.
-        traces: Rows of `sql/sums/reviewed_traces.sql` of the recipe.
+        traces: Rows of `sql/sums/reviewed_traces.sql` for the recipe.
     """
     rows = []
     relations = {"trace_scores": scores, "reviewed_traces": traces}
@@ -126,7 +126,7 @@ def corrected(queries: Queries, scores: Sequence[Part] | pa.Table, traces: pa.Ta
 
 
 def _placed(ctx: Context, claims: pa.Table, reviews: pa.Table) -> pl.DataFrame:
-    """Reviewed claims with the `app` and the `question` of their traces; one whose text is gone stands for its own."""
+    """Reviewed claims with `app` and `question` of their traces. A trace without text counts as its own question."""
     columns = ["trace_id", "app", "question_id"]
     parts = _of_days(ctx, TRACE_SCORES, ctx.recipe, reviews)
     traces = pl.concat([frame(empty(TRACE_SCORES)).select(columns), *(p.frame(columns) for p in parts)])
@@ -135,7 +135,7 @@ def _placed(ctx: Context, claims: pa.Table, reviews: pa.Table) -> pl.DataFrame:
 
 
 def _trust(ctx: Context, parts: Sequence[Part], claims: pl.DataFrame) -> pa.Table:
-    """Rows of `NIGHTLY_TRUST` of one night, whose parts of `trace_scores` are given."""
+    """Rows of `NIGHTLY_TRUST` for one night, from its parts of `trace_scores`."""
     scores = pl.concat([part.frame(["trace_id", "app", *KEY]) for part in parts])
     columns = ["trace_id", "confidence", "abstained_for"]
     results = [part.frame(columns) for part in ctx.lake.parts(CLAIM_RESULTS, ctx.recipe, parts[0].partition[-1])]
@@ -143,7 +143,7 @@ def _trust(ctx: Context, parts: Sequence[Part], claims: pl.DataFrame) -> pa.Tabl
 
 
 def _state(ctx: Context, reviews: pa.Table) -> str:
-    """Changes with people's labels, and with the results that they are compared with."""
+    """A token that changes with people's labels and with the results that they are compared with."""
     labels = [[p.name, p.inputs()] for p in ctx.lake.parts(REVIEWS)]
     compared = [[*p.partition, p.name, p.inputs()] for p in _of_days(ctx, TRACE_SCORES, ctx.recipe, reviews)]
     return keys.version([labels, compared])
@@ -155,4 +155,4 @@ def _of_days(ctx: Context, table: Table, version: str, reviews: pa.Table) -> lis
 
 
 def _rounded(value: float) -> float:
-    return round(round(value, 12), 6)  # as in the SQL of the other nightly tables
+    return round(round(value, 12), 6)  # as in the SQL of other nightly tables

@@ -1,9 +1,9 @@
-"""GRACE: whether answers cite their annotated right source. No judge takes part.
+"""GRACE: whether answers cite the sources that are annotated as right. It uses no judge.
 
 Method: docs/methods.md#grace-citations-as-classification.
 
-It needs only the claims, so it is computed before any model runs. Trace rows part by part, nightly tables day by day,
-all in SQL; both are computed again when the annotations, and so their `inputs` token, have changed.
+It only needs the claims, so it runs before any model. SQL computes trace rows for each part and nightly tables for each
+day, and computes both again when the annotations, and so their `inputs` token, have changed.
 """
 
 from collections.abc import Sequence
@@ -33,7 +33,7 @@ from tasks.scoring.intervals import of_grace
 from tasks.store.lake import Part
 from tasks.store.query import Queries, Relation
 
-NIGHTLY = (NIGHTLY_GRACE_SOURCES, NIGHTLY_GRACE, NIGHTLY_GRACE_CONFUSION)  # the second one reads the first
+NIGHTLY = (NIGHTLY_GRACE_SOURCES, NIGHTLY_GRACE, NIGHTLY_GRACE_CONFUSION)  # the second table reads the first
 COLUMNS = [
     "date",
     "trace_id",
@@ -47,9 +47,9 @@ ANNOTATIONS = pa.schema([("trace_id", pa.string()), ("gold_ids", TRACES.schema.f
 
 
 def score_grace(ctx: Context) -> StageResult:
-    """Outcomes and nightly tables of the run's days; returns traces computed and reused.
+    """Compute outcomes and nightly tables for the run's days; returns traces computed and reused.
 
-    Notes name the annotations that can't be used.
+    Notes name unusable annotations.
     """
     computed = reused = 0
     parts = [part for part in trace_parts(ctx) if has_claims(ctx, part)]
@@ -74,14 +74,14 @@ def score_grace(ctx: Context) -> StageResult:
 
 def _outcomes(ctx: Context, queries: Queries, part: Part, scopes: Sequence[Scope]) -> pa.Table:
     traces = part.read(COLUMNS)
-    gold = traces.schema.get_field_index("gold_chunk_ids")  # unknown for a trace without text
+    gold = traces.schema.get_field_index("gold_chunk_ids")  # unknown if the trace's text is gone
     unknown = pc.is_in(traces["trace_id"], redacted_traces(part))
     hidden = pc.if_else(unknown, pa.scalar(None, traces.schema.field(gold).type), traces["gold_chunk_ids"])
     traces = traces.set_column(gold, "gold_chunk_ids", hidden)
     if ALL not in scopes:
         traces = traces.filter(scope.mask(scopes, traces))
     found: list[dict[str, object]] = []
-    if ctx.annotations.gold:  # otherwise no question is needed
+    if ctx.annotations.gold:  # otherwise questions are not needed
         questions = unredacted(part, part.read(["trace_id", "question"]))
         found = of_traces(ctx.annotations, pl.DataFrame(questions).select("trace_id", "question").iter_rows())
     relations: dict[str, Relation] = {

@@ -1,6 +1,6 @@
-"""The 95% intervals of the nightly numbers, over questions (docs/methods.md#noise-and-confidence): SQL sums up each.
+"""95% intervals of the nightly numbers, over questions (docs/methods.md#noise-and-confidence). SQL computes the sums.
 
-Each function gives a table for `nightly_*.sql` to join, by the names of the numbers. The order of rows has no say.
+Each function returns a table that `nightly_*.sql` joins by the names of the numbers. The order of rows does not matter.
 """
 
 import math
@@ -23,7 +23,7 @@ SCHEMA = pa.schema([("date", pa.date32()), *NAMES, ("low", F64), ("high", F64)])
 OF_SOURCES = SCHEMA.insert(3, pa.field("source", S))
 AT_ONCE = 1_000_000
 COUNTS = ("true_positives", "false_positives", "false_negatives")
-# Precision, recall and F1: what stands above the line, and below, as multiples of the three counts.
+# Precision, recall and F1: numerator and denominator as multiples of the three counts.
 QUOTIENTS = {
     "precision": ((1, 0, 0), (1, 1, 0)),
     "recall": ((1, 0, 0), (1, 0, 1)),
@@ -32,7 +32,7 @@ QUOTIENTS = {
 
 
 def of_scores(queries: Queries, scores: Relation) -> pa.Table:
-    """Of the nightly means, and of the shares of diagnoses.
+    """Intervals of the nightly means and of the shares of diagnoses.
 
     Args:
         scores: `trace_scores` of one recipe and day.
@@ -41,20 +41,20 @@ def of_scores(queries: Queries, scores: Relation) -> pa.Table:
 
 
 def of_shares(queries: Queries, scores: Relation, shown: pa.Table, names: Sequence[str], *, judged: bool) -> pa.Table:
-    """Of the shares of failure patterns or slices among the claims.
+    """Intervals of the shares of claims with a failure pattern or in a slice.
 
     Args:
         scores: `trace_scores` of one recipe and day.
-        shown: Rows of `sql/sums/shown_patterns.sql` or `sql/sums/shown_slices.sql` of the same.
-        names: The patterns that the recipe looks for, or the names of `shown`.
-        judged: Whether the shares are of the judged claims or of all.
+        shown: Rows of `sql/sums/shown_patterns.sql` or `sql/sums/shown_slices.sql` for the same.
+        names: The patterns that the recipe looks for, or the names in `shown`.
+        judged: Whether the shares are of judged claims or of all claims.
     """
     relations = {"trace_scores": scores, "shown": shown}
     return of_means(queries.run("sums/share_sums", relations, {"names": list(names), "judged": judged}))
 
 
 def of_slices(queries: Queries, shown: pa.Table, most: float) -> pa.Table:
-    """Of the mean scores of slices.
+    """Intervals of the mean scores of slices.
 
     Args:
         shown: Rows of `sql/sums/shown_slices.sql`.
@@ -64,27 +64,27 @@ def of_slices(queries: Queries, shown: pa.Table, most: float) -> pa.Table:
 
 
 def of_waterfall(queries: Queries, scores: Relation, reviewed: pa.Table) -> pa.Table:
-    """Of the waterfall's shares, and of those of wrong answers.
+    """Intervals of the waterfall's shares and of its shares of wrong answers.
 
     Args:
         scores: `trace_scores` of one recipe and day.
-        reviewed: Rows of `sql/sums/reviewed_traces.sql` of the recipe.
+        reviewed: Rows of `sql/sums/reviewed_traces.sql` for the recipe.
     """
     return of_means(queries.run("sums/waterfall_sums", {"trace_scores": scores, "reviewed_traces": reviewed}))
 
 
 def of_grades(queries: Queries, scores: Relation, grades: Relation) -> pa.Table:
-    """Of the six grades.
+    """Intervals of the six grades.
 
     Args:
         scores: `trace_scores` of one recipe and day.
-        grades: Of that day, by the recipe's grader.
+        grades: Grades of that day by the recipe's grader.
     """
     return of_means(queries.run("sums/grade_sums", {"trace_scores": scores, "grades": grades}), lambda g: RANGES[g])
 
 
 def of_repeats(questions: pa.Table) -> pa.Table:
-    """Of mean, spread, range and share of the variance of each number, such as `faithfulness_spread`.
+    """Intervals of mean, spread, range and share of the variance for each number, such as `faithfulness_spread`.
 
     Args:
         questions: Rows of `sql/sums/repeated_questions.sql`.
@@ -93,7 +93,7 @@ def of_repeats(questions: pa.Table) -> pa.Table:
     keys, of = _groups(rows, [*KEY, "number"])
     n, mean, variance, reach = (_numbers(rows[c]) for c in ("n_scored", "mean", "variance", "reach"))
     most = np.array([scale(number)[1] for number in keys["number"].to_pylist()])
-    # No two values, and no more of them, have a larger standard deviation than the two ends of the scale.
+    # The two ends of the scale have the largest standard deviation of any two or more values.
     parts = {"mean": (mean, most), "spread": (np.sqrt(variance), most / math.sqrt(2)), "range": (reach, most)}
     ends = {
         w: intervals(means(values, np.ones_like(n), of, None, keys.num_rows), 0.0, end)
@@ -105,7 +105,7 @@ def of_repeats(questions: pa.Table) -> pa.Table:
 
 
 def of_sessions(sessions: pa.Table) -> pa.Table:
-    """Of the shares of sessions with something ungrounded or misused; sessions take the place of questions.
+    """Intervals of the shares of ungrounded and of misused sessions. Sessions take the place of questions.
 
     Args:
         sessions: Rows of `sql/sums/sessions.sql`.
@@ -122,7 +122,7 @@ def of_sessions(sessions: pa.Table) -> pa.Table:
 
 
 def of_grace(sums: pa.Table) -> tuple[pa.Table, pa.Table]:
-    """Of accuracy, precision, recall and F1 of a night, such as `recall_macro`; and of those of each source.
+    """Intervals of accuracy, precision, recall and F1 for a night, such as `recall_macro`, and for each source.
 
     Args:
         sums: Rows of `sql/sums/grace_sums.sql`.
@@ -154,12 +154,12 @@ def of_grace(sums: pa.Table) -> tuple[pa.Table, pa.Table]:
 
 
 def of_means(sums: pa.Table, scale: Callable[[str], tuple[float, float]] = lambda _: (0.0, 1.0)) -> pa.Table:
-    """Of means and shares.
+    """Intervals of means and shares.
 
     Args:
-        sums: A row for each, with its `number`; of its questions, in three lists, `total` and `n`, and in `questions`
-            how many have these.
-        scale: Where the scale of a number begins and ends.
+        sums: One row for each, with its `number` and three lists: for its questions, `total` and `n`, and in
+            `questions` the number of questions with these values.
+        scale: Returns the ends of a number's scale.
     """
     found = [SCHEMA.empty_table()]
     for rows in _batches(sums):
@@ -172,7 +172,7 @@ def of_means(sums: pa.Table, scale: Callable[[str], tuple[float, float]] = lambd
 
 
 def _batches(sums: pa.Table) -> Iterator[pa.Table]:
-    """Rows in slices of some `AT_ONCE` questions, so that memory is bounded; a row stays whole."""
+    """Slices of about `AT_ONCE` questions, to limit memory. A row is never split."""
     place = pc.list_value_length(sums["n"]).to_numpy().cumsum() // AT_ONCE
     for at in np.unique(place):
         rows = np.flatnonzero(place == at)
@@ -180,7 +180,7 @@ def _batches(sums: pa.Table) -> Iterator[pa.Table]:
 
 
 def _groups(rows: pa.Table, names: Sequence[str]) -> tuple[pa.Table, Ints]:
-    """The different values of these columns together, and which of them each row has (n,)."""
+    """The distinct combinations of values in these columns, and the index of each row's combination (n,)."""
     code = np.zeros(rows.num_rows, np.int64)
     for name in names:
         values = pc.dictionary_encode(rows[name].combine_chunks())
@@ -196,7 +196,7 @@ def _numbers(column: pa.ChunkedArray) -> Numbers:
 
 
 def _table(keys: pa.Table, number: "str | pa.ChunkedArray", low: Numbers, high: Numbers) -> pa.Table:
-    """Rows of those that have an interval; ends with 6 digits, which the order of additions does not reach."""
+    """Rows of the numbers with an interval. Ends have 6 digits, which the order of additions does not affect."""
     named = pa.repeat(number, keys.num_rows) if isinstance(number, str) else number
     ends = {name: pa.array(np.round(np.round(x, 12), 6)) for name, x in (("low", low), ("high", high))}
     columns = {**{n: keys[n] for n in keys.column_names}, "number": named, **ends}

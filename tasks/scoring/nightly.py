@@ -1,6 +1,6 @@
-"""Nightly tables: aggregates the scores of a day in SQL, and adds the intervals.
+"""Nightly tables: aggregates the scores of a day in SQL and adds intervals.
 
-A night is computed again when the parts that it was computed from have changed: its `inputs` token.
+A night is computed again when the parts it was computed from, and so its `inputs` token, have changed.
 """
 
 from collections.abc import Iterator, Sequence
@@ -36,8 +36,8 @@ from tasks.scoring.score import all_scored
 from tasks.store.lake import Part, conform, empty
 from tasks.store.query import Queries, Relation
 
-MOST = {"most_values": 20, "most_tags": 10}  # values of a slice that are named, and tags, of an application
-# Without chunks that decide, there are no numbers about chunks.
+MOST = {"most_values": 20, "most_tags": 10}  # values of a slice, and tags, that are listed for each application
+# Method `citations` records no deciding chunks, so it has no numbers about chunks.
 CITATION_NIGHTLY = (NIGHTLY_CITATIONS, NIGHTLY_RELEVANCE, NIGHTLY_PATTERNS, NIGHTLY_SLICES, NIGHTLY_REPEATS)
 NIGHTLY = (
     NIGHTLY_GROUNDEDNESS,
@@ -52,7 +52,7 @@ NIGHTLY = (
 
 
 def aggregate_nights(ctx: Context) -> StageResult:
-    """The nightly tables of the run's days; returns nights computed and reused, and notes the days without traces."""
+    """Compute the nightly tables of the run's days; returns nights computed and reused. Notes days without traces."""
     ctx.gates.write_results(f"{ctx.first}..{ctx.last}")  # once, with the results of all recipes
     computed = reused = 0
     days = sorted({p.date for p in trace_parts(ctx)})
@@ -76,7 +76,7 @@ def aggregate_nights(ctx: Context) -> StageResult:
 
 
 def complete(ctx: Context, day: date) -> bool:
-    """Whether all traces of a day that are planned for are scored, and its nightly tables are made of them."""
+    """Whether a day's planned traces are all scored, and its nightly tables are up to date."""
     return all_scored(ctx, day) and _aggregated(ctx, day, _token(*_inputs(ctx, day)))
 
 
@@ -87,7 +87,7 @@ def nightly_tables(ctx: Context) -> tuple[Table, ...]:
 
 
 def _inputs(ctx: Context, day: date) -> tuple[list[Part], list[Part]]:
-    """Parts of `trace_scores` and of `grades` of a day."""
+    """A day's parts of `trace_scores` and of `grades`."""
     grades = (grades_of(ctx, part) for part in trace_parts(ctx) if part.date == day)
     return ctx.lake.parts(TRACE_SCORES, ctx.recipe, str(day)), [part for part in grades if part]
 
@@ -103,7 +103,7 @@ def _aggregated(ctx: Context, day: date, token: str) -> bool:
 def _night(
     ctx: Context, queries: Queries, day: date, scores: Sequence[Part], grades: Sequence[Part]
 ) -> Iterator[tuple[Table, pa.Table]]:
-    """The rows of each nightly table of a day."""
+    """The rows of a day's nightly tables."""
     results = ctx.lake.parts(CLAIM_RESULTS, ctx.recipe, str(day))
     means = of_scores(queries, scores)
     for table in nightly_tables(ctx):
@@ -138,9 +138,9 @@ def _night(
 
 
 def _mark_current(ctx: Context, day: date, scores: Sequence[Part]) -> None:
-    """Records that this recipe counts for the night, in place of another one of its name.
+    """Record that this recipe counts for the night, in place of another recipe of the same name.
 
-    A backfill may have scored more applications under it than those for which it counts.
+    Only the applications in the context's scope are recorded: a backfill may have scored more of them.
     """
     table, name = CURRENT_RECIPES, ctx.settings.name
     apps = sorted({app for part in scores for app in pl.DataFrame(part.read(["app"]))["app"].unique()})

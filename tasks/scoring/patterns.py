@@ -1,6 +1,6 @@
 """Failure patterns of a part's claims: runs the detectors of `tasks/patterns` on texts and judged results.
 
-No text is kept: the evidence is spans and ids.
+The evidence is stored as spans and ids, without text.
 """
 
 from collections.abc import Iterator
@@ -17,7 +17,7 @@ from tasks.run.context import Context
 from tasks.store.lake import Part, conform, from_rows
 from tasks.store.query import Queries
 
-BATCH = 500  # traces whose texts are held at a time
+BATCH = 500  # traces whose texts are in memory at once
 TRACE_COLUMNS = [
     "trace_id",
     "answer",
@@ -32,15 +32,15 @@ RESULT_COLUMNS = ["claim_id", "label", "misused", "deciding_chunk_ids"]
 def find_patterns(
     ctx: Context, queries: Queries, part: Part, claims: pa.Table, results: pa.Table, verdicts: pa.Table
 ) -> tuple[pa.Table, pa.Table]:
-    """The patterns that the recipe looks for, in a part's claims.
+    """Find the recipe's patterns in a part's claims.
 
     Args:
-        claims: Claims of the part, in order; those without a result are left out.
+        claims: Claims of the part, in order. Those without a result are left out.
         results: Claim results of the part, whose `patterns` are replaced.
-        verdicts: See `known.all_verdicts`.
+        verdicts: See `stored_verdicts.all_verdicts`.
 
     Returns:
-        Claim results that name their patterns, and the rows of `claim_patterns`.
+        Claim results with the names of their patterns, and the rows of `claim_patterns`.
     """
     pairs = [p for judge in ctx.judges for p in pair_parts(ctx, part, judge)]
     partial = queries.run("scoring/partial_support", {"claim_results": results, "pairs": pairs, "verdict": verdicts})
@@ -87,7 +87,7 @@ def _rows(ctx: Context, part: Part, judged: pl.DataFrame) -> Iterator[dict[str, 
 def _with_patterns(results: pa.Table, found: pa.Table) -> pa.Table:
     """Claim results with the names of their patterns."""
     names = pl.DataFrame(found).group_by("claim_id").agg("pattern")
-    # Evidence of error beside the label `supported` is for a person to weigh.
+    # A supported claim with a pattern may be an error, so a person should check it.
     check = pl.col("pattern").is_not_null() & (pl.col("label") == "supported").fill_null(value=False)
     columns = (
         pl.DataFrame(results.select(["claim_id", "label", "needs_review"]))

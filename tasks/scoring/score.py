@@ -1,7 +1,7 @@
 """Scores: computes claim results and trace scores part by part, in SQL.
 
-A part is computed again when what it was computed from has changed: its `inputs` token. Results pass the gate before
-they are written; a trace whose rows fail it goes to quarantine.
+A part is computed again when the parts it was computed from, and so its `inputs` token, have changed. Results are
+checked by the gate before they are written; a trace whose rows fail is quarantined.
 """
 
 from collections.abc import Mapping
@@ -35,7 +35,7 @@ from tasks.scoring.patterns import find_patterns
 from tasks.store.lake import Part, conform, from_rows
 from tasks.store.query import Queries
 
-RESULTS = (CLAIM_RESULTS, CLAIM_PATTERNS, TRACE_SCORES)  # made of a part of `traces`, in this order
+RESULTS = (CLAIM_RESULTS, CLAIM_PATTERNS, TRACE_SCORES)  # computed from a part of `traces`, in this order
 TRACE_COLUMNS = [
     "date",
     "trace_id",
@@ -52,7 +52,7 @@ TRACE_COLUMNS = [
 
 
 def score_traces(ctx: Context) -> StageResult:
-    """Claim results and trace scores of the run's days; returns traces scored and reused.
+    """Compute claim results and trace scores of the run's days; returns traces scored and reused.
 
     Raises:
         DataError: More traces than configured have results that break the rules of the tables.
@@ -91,7 +91,7 @@ def score_traces(ctx: Context) -> StageResult:
 
 
 def all_scored(ctx: Context, day: date) -> bool:
-    """Whether all traces of a day that are planned for are scored, or refused."""
+    """Whether a day's planned traces are all scored or refused."""
     for part in (p for p in trace_parts(ctx) if p.date == day):
         scored = _results(ctx, part)[-1:]
         refused = ctx.lake.find(QUARANTINE, _refused_name(ctx, part))
@@ -133,7 +133,7 @@ def _score(ctx: Context, queries: Queries, part: Part, known: pa.Table, token: s
     if bad:
         _refuse(ctx, part, scores, bad)
         results, scores, found = _without(results, bad), _without(scores, bad), _without(found, bad)
-    else:  # an earlier try may have refused some
+    else:  # an earlier run may have refused some
         ctx.lake.drop(QUARANTINE, _refused_name(ctx, part))
     for table, made in zip(RESULTS, (results, found, scores), strict=True):
         rows = with_redacted(ctx.lake, table, part.name, made, part, *where)
@@ -144,12 +144,12 @@ def _score(ctx: Context, queries: Queries, part: Part, known: pa.Table, token: s
 def results_of(
     ctx: Context, queries: Queries, part: Part, known: pa.Table, cut: pa.Table, traces: pa.Table
 ) -> tuple[pa.Table, pa.Table, pa.Table]:
-    """Claim results, claim patterns and trace scores that these verdicts make of a part; nothing is written.
+    """The claim results, claim patterns and trace scores of a part under these verdicts. Writes nothing.
 
     Args:
         known: See `all_verdicts`.
-        cut: What was cut from the answers of the part; see `covered_segments`.
-        traces: Of the part, with `TRACE_COLUMNS`.
+        cut: Everything that was cut from the part's answers; see `covered_segments`.
+        traces: Traces of the part, with `TRACE_COLUMNS`.
     """
     params, claims = parameters(ctx), claims_in(cut)
     results = claim_results(ctx, queries, part, ctx.judges, known)
@@ -168,7 +168,7 @@ def results_of(
 
 
 def _results(ctx: Context, part: Part) -> list[Part]:
-    """The parts of `RESULTS` that were made of a part of `traces`; none unless all are there."""
+    """The parts of `RESULTS` for a part of `traces`; none unless all of them exist."""
     made = [ctx.lake.find(table, part.name, ctx.recipe, part.partition[-1]) for table in RESULTS]
     found = [p for p in made if p]
     return found if len(found) == len(made) else []
@@ -204,7 +204,7 @@ def _refused_name(ctx: Context, part: Part) -> str:
 
 
 def _describe(ctx: Context) -> None:
-    """Writes what the hashes stand for into `judges` (a cascade, each judge of it, a grader) and `recipes`."""
+    """Write the meaning of the hashes into `judges` (a cascade, each of its judges, a grader) and `recipes`."""
     described = {m.judge.version: (m.name, m.judge.describe()) for m in ctx.judges}
     if ctx.grader and ctx.settings.grades.grader:
         described[ctx.grader.version] = (ctx.settings.grades.grader.stem, ctx.grader.describe())

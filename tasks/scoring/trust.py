@@ -1,6 +1,6 @@
-"""How far to trust a judge on an application's own traces: docs/methods.md#how-far-to-trust-a-judge.
+"""How far a judge can be trusted on an application's own traces: docs/methods.md#how-far-to-trust-a-judge.
 
-Left out: which labels of people count (`sql/views/reviewed_claims.sql`), and how the numbers are shown
+Left out: which of people's labels count (`sql/views/reviewed_claims.sql`), and presenting the numbers
 (`tasks/publish/report/night/trust.py`).
 """
 
@@ -15,17 +15,17 @@ from tasks.stats import agreement
 from tasks.stats.intervals import interval, mean_of
 from tasks.store.lake import from_rows
 
-UNSURE = 0.6  # a label that its judge gives a lower probability is near the threshold
+UNSURE = 0.6  # a label with a lower probability is near the threshold
 KEY = ("recipe", "date", "judge_version")
 
 
 def trust(scores: pl.DataFrame, results: pl.DataFrame, reviewed: pl.DataFrame) -> pa.Table:
-    """Rows of `NIGHTLY_TRUST` of one night.
+    """Rows of `NIGHTLY_TRUST` for one night.
 
     Args:
         scores: `trace_id`, `app` and `KEY` of `trace_scores` of the night.
         results: `trace_id`, `confidence` and `abstained_for` of `claim_results` of the night.
-        reviewed: Rows of `sql/views/reviewed_claims.sql` of any night, with `app` and `question`.
+        reviewed: Rows of `sql/views/reviewed_claims.sql` for any nights, with `app` and `question`.
     """
     labeled = reviewed.filter("random", pl.col("people").is_not_null(), pl.col("judge").is_not_null())
     claims = results.join(scores, on="trace_id")
@@ -48,7 +48,7 @@ def trust(scores: pl.DataFrame, results: pl.DataFrame, reviewed: pl.DataFrame) -
 
 
 def _agreement(labeled: pl.DataFrame) -> dict[str, Any]:
-    """Balanced accuracy and kappa of judge and people, supported (place 0) against the rest, with their intervals."""
+    """Balanced accuracy and kappa of judge and people, with intervals: supported (place 0) against all other labels."""
     if labeled.is_empty():
         return {}
     judge, people = ((labeled[side] != "supported").cast(pl.Int64).to_numpy() for side in ("judge", "people"))
@@ -62,7 +62,7 @@ def _agreement(labeled: pl.DataFrame) -> dict[str, Any]:
 
 
 def _wrong(labeled: pl.DataFrame, name: str, *, marked: bool) -> dict[str, Any]:
-    """How many of the supported claims with (`marked`) or without a failure pattern people do not call supported."""
+    """Number and share of wrongly supported claims among those with (`marked`) or without a failure pattern."""
     supported = labeled.filter(pl.col("judge") == "supported", pl.col("to_check") == marked)
     wrong = (supported["people"] != "supported").to_numpy()
     found: dict[str, Any] = {f"n_{name}": len(wrong), f"n_{name}_wrong": int(wrong.sum())}

@@ -1,1 +1,1 @@
-"""Statistics over plain arrays: intervals, agreement, comparison, calibration, alerting. No store, no config."""
+"""Statistics over plain arrays: intervals, agreement, comparison, calibration, alerting. Uses no store or config."""

@@ -1,11 +1,11 @@
-"""How far two sides agree on labels or grades of the same things, with intervals.
+"""Agreement of two sides on labels or grades of the same items, with intervals.
 
 Method: docs/methods.md#judging-the-judges and #noise-and-confidence and #judge-versions-and-backfill.
 
-Claims of one question, and grades of answers to it, are no independent observations: intervals come from leaving out a
-whole question (or case of a suite) at a time. Everything is counted in tables: (m, k, k) things of each of m clusters
-that side A gave one of k outcomes and side B another. Left out: what the outcomes are and where they come from, and two
-judges held against people (`gains.py`).
+Claims of one question, and grades of answers to it, are not independent, so intervals come from leaving out a whole
+question (or case of a suite) at a time. All measures use count tables: (m, k, k) items of each of m clusters, by the
+outcome under side A and under side B, of k possible ones. Left out: the meaning and origin of the outcomes, and
+comparing two judges with people (`gains.py`).
 """
 
 import math
@@ -19,16 +19,16 @@ import numpy.typing as npt
 from tasks.stats import intervals as statistics
 from tasks.stats.intervals import Moves, Numbers
 
-# With more clusters, as many groups of them are left out instead (the delete-a-group jackknife, Kott 2001): the
-# interval is as wide, and its cost is bounded.
+# With more clusters, this many groups of clusters are left out instead (delete-a-group jackknife, Kott 2001). The
+# interval is as wide, and its cost is limited.
 MOST_LEFT_OUT = 1_000
 Counts = npt.NDArray[np.int64]
-Measure: TypeAlias = Callable[[Counts], Numbers]  # (m, k, k) tables to a value each; NaN where it is not defined
+Measure: TypeAlias = Callable[[Counts], Numbers]  # (m, k, k) tables to one value each; NaN if undefined
 
 
 @dataclass(frozen=True, slots=True)
 class Interval:
-    """A value with its 95% interval; None where it is not defined."""
+    """A value with its 95% interval; None if undefined."""
 
     value: float | None
     low: float | None = None
@@ -37,14 +37,14 @@ class Interval:
 
 @dataclass(frozen=True, slots=True)
 class Agreement:
-    """How far two sides give the same labels to the same claims.
+    """Agreement of two sides on the labels of the same claims.
 
     Attributes:
-        n: Claims that both gave a label.
-        share: Equal labels.
-        kappa: Cohen's kappa; no value where all labels are the same one.
-        balanced: Mean over the labels in use of 2 · both / (A's + B's): a rare label counts as much as a common one.
-        accuracy: Balanced accuracy of A, with B as the truth; no value where B gave one label only.
+        n: Claims with a label from both sides.
+        share: Share of equal labels.
+        kappa: Cohen's kappa; no value if all labels are the same.
+        balanced: Mean over the labels in use of 2 · both / (A's + B's), so that rare and common labels count equally.
+        accuracy: Balanced accuracy of A, with B as the truth; no value if B gave one label only.
     """
 
     n: int
@@ -58,7 +58,7 @@ def agreement(counts: Counts) -> Agreement:
     """Share of equal labels, Cohen's kappa, balanced agreement and balanced accuracy, with intervals.
 
     Args:
-        counts: (m, k, k) claims of each cluster that A gave the one label and B the other.
+        counts: (m, k, k) claims of each cluster, by A's label and B's label.
     """
     return Agreement(
         n=int(counts.sum()),
@@ -73,12 +73,12 @@ def interval(counts: Counts, measure: Measure, least: float = -1.0) -> Interval:
     """A measure of all clusters together, with its interval.
 
     Args:
-        counts: (m, k, l) tables of the clusters; empty ones are left out.
-        least: The least value that the measure can have; the most is 1.
+        counts: (m, k, l) tables of the clusters. Empty ones are left out.
+        least: Lowest possible value of the measure; the highest is 1.
 
     Returns:
-        Without a value where the measure is not defined, and without ends below two clusters or where it would not be
-        defined but for one of them.
+        An interval without a value if the measure is undefined, and without ends if there are fewer than two clusters
+        or if the measure is undefined without one of them.
     """
     found = moves(counts[counts.any(axis=(1, 2))], measure)
     value = float(found.values[0])
@@ -88,7 +88,7 @@ def interval(counts: Counts, measure: Measure, least: float = -1.0) -> Interval:
 
 
 def moves(counts: Counts, measure: Measure) -> Moves:
-    """A measure, and how far it moves without each cluster."""
+    """A measure, and its change when each cluster is left out."""
     whole = counts.sum(axis=0)
     value = measure(whole[None])
     m, sizes = len(counts), counts.sum(axis=(1, 2)).astype(np.float64)
@@ -98,17 +98,17 @@ def moves(counts: Counts, measure: Measure) -> Moves:
 def tally(
     clusters: npt.NDArray[Any], first: Counts, second: Counts, shape: tuple[int, int], n: Counts | None = None
 ) -> Counts:
-    """Things counted by cluster and outcomes.
+    """Count items by cluster and outcomes.
 
     Args:
-        clusters: (n,) name of the cluster of each.
-        first: (n,) place of its outcome under A, from 0.
-        second: (n,) under B.
-        shape: How many outcomes A and B can give.
-        n: (n,) how many things each row stands for; 1 by default.
+        clusters: (n,) cluster name of each item.
+        first: (n,) index of its outcome under A, from 0.
+        second: (n,) index of its outcome under B.
+        shape: Number of possible outcomes of A and of B.
+        n: (n,) number of items in each row; 1 by default.
 
     Returns:
-        (m, *shape), at most `MOST_LEFT_OUT` clusters or groups of them, in an order that does not change.
+        (m, *shape), for at most `MOST_LEFT_OUT` clusters or groups of clusters, in a fixed order.
     """
     if not len(clusters):
         return np.zeros((0, *shape), np.int64)
@@ -121,7 +121,7 @@ def tally(
 
 
 def one_against_rest(counts: Counts, at: int) -> Counts:
-    """(m, 2, 2) tables of one outcome (place 0) against all others together (place 1)."""
+    """(m, 2, 2) tables of one outcome (place 0) against all others (place 1)."""
     one, rows, columns, all_ = (
         counts[..., at, at], counts[..., at, :].sum(-1), counts[..., at].sum(-1), counts.sum(axis=(-2, -1)),
     )  # fmt: skip
@@ -135,13 +135,13 @@ def share(counts: Counts) -> Numbers:
 
 
 def kappa(counts: Counts) -> Numbers:
-    """(m,) Cohen's kappa; NaN where chance alone agrees always."""
+    """(m,) Cohen's kappa; NaN if chance alone always agrees."""
     k = counts.shape[-1]
     return _kappa(counts, 1 - np.eye(k))
 
 
 def weighted_kappa(counts: Counts) -> Numbers:
-    """(m,) Cohen's kappa in which a disagreement counts as the square of its distance, for outcomes in order."""
+    """(m,) Cohen's kappa for ordered outcomes: a disagreement counts as the square of its distance."""
     place = np.arange(counts.shape[-1], dtype=np.float64)
     return _kappa(counts, (place[:, None] - place) ** 2)
 
@@ -154,7 +154,7 @@ def balanced(counts: Counts) -> Numbers:
 
 
 def balanced_accuracy(counts: Counts) -> Numbers:
-    """(m,) mean over the outcomes that B gave of the share that A gave them too; NaN where B gave fewer than two."""
+    """(m,) mean over B's outcomes of the share that A also gave; NaN if B gave fewer than two outcomes."""
     truth = counts.sum(axis=-2)
     used = (truth > 0).sum(axis=-1)
     recall = np.nansum(_ratio(np.diagonal(counts, axis1=-2, axis2=-1), truth), axis=-1)
@@ -162,20 +162,21 @@ def balanced_accuracy(counts: Counts) -> Numbers:
 
 
 def recall(counts: Counts) -> Numbers:
-    """(m,) share of B's first outcome that A gave too; NaN where B gave it nowhere."""
+    """(m,) share of B's items with the first outcome that A gave it too; NaN if B has none."""
     return _ratio(counts[..., 0, 0], counts[..., 0].sum(axis=-1))
 
 
 def rank_correlation(counts: Counts) -> Numbers:
-    """(m,) Spearman's rank correlation, ties by their mean rank; NaN where a side gives one value only.
+    """(m,) Spearman's rank correlation, with mean ranks for ties; NaN if a side has one value only.
 
-    From tables, and not by `scipy.stats.spearmanr` from the values, since the jackknife takes m of them.
+    It is computed from tables, not with `scipy.stats.spearmanr` from values, because the jackknife needs m
+    correlations.
 
     Args:
-        counts: (m, k, l) tables; the values of each side ascend along its axis.
+        counts: (m, k, l) tables. The values of each side ascend along its axis.
     """
     rows, columns = counts.sum(axis=-1), counts.sum(axis=-2)
-    # Mean ranks less the mean of all ranks, twice.
+    # Twice the mean ranks minus the mean of all ranks.
     a, b = (2 * of.cumsum(axis=-1) - of - of.sum(axis=-1, keepdims=True) for of in (rows, columns))
     a, b = a.astype(np.float64), b.astype(np.float64)
     both = np.einsum("...ij,...i,...j->...", counts.astype(np.float64), a, b)
@@ -183,7 +184,7 @@ def rank_correlation(counts: Counts) -> Numbers:
 
 
 def _kappa(counts: Counts, weights: Numbers) -> Numbers:
-    """1 − observed / expected disagreement (Cohen 1968), a disagreement weighing as given."""
+    """1 − observed / expected disagreement (Cohen 1968), with the given weights of disagreements."""
     n = counts.sum(axis=(-2, -1))
     observed = (counts * weights).sum(axis=(-2, -1)) * n
     expected = np.einsum("...i,...j,ij->...", counts.sum(axis=-1), counts.sum(axis=-2), weights)
@@ -191,6 +192,6 @@ def _kappa(counts: Counts, weights: Numbers) -> Numbers:
 
 
 def _ratio(above: npt.NDArray[Any], below: npt.NDArray[Any]) -> Numbers:
-    """A quotient, NaN where nothing stands below the line."""
+    """A quotient; NaN if the denominator is 0."""
     found: Numbers = np.divide(above, below, out=np.full(np.shape(below), np.nan), where=np.asarray(below) > 0)
     return found

@@ -1,9 +1,9 @@
-"""Whether a watched number has changed: its last nights against the nights before them.
+"""Decides whether a watched number has changed, by comparing its last nights with the nights before them.
 
 Method: docs/methods.md#noise-and-confidence.
 
-A change raises one alert, and its end another. Nothing here reads or writes; past alerts are an argument. Left
-out: changes of shares and counts (volume, unjudged traces, patterns), and slow drifts, which recent nights follow.
+A change raises one alert, and its end another. Nothing here reads or writes; past alerts are an argument. Left out:
+changes of shares and counts (volume, unjudged traces, patterns), and slow drifts, which recent nights follow.
 """
 
 import math
@@ -17,14 +17,14 @@ import scipy
 
 from tasks.stats.intervals import LEVEL, Numbers, Z
 
-WINDOWS = (1, 2, 3, 4, 5, 7, 10, 14)  # last nights that are compared with those before them, taken together
+WINDOWS = (1, 2, 3, 4, 5, 7, 10, 14)  # numbers of last nights that are compared, together, with the nights before them
 LONGEST = WINDOWS[-1]
 LAYERS = ("retrieval", "generator", "prompt")
-ODDS = 1_000.0  # for the level before a change, against the changed one, at which a number has returned
+ODDS = 1_000.0  # required odds of the level before a change, against the changed level, for a return
 NIGHTS_A_YEAR = 365
-_U = (np.arange(48) + 0.5) / 48  # midpoints: a grid over [0, ∞) of the standard deviation between nights
-PRIOR = 1.0  # scale of the prior of that, in sampling errors of a night
-_RESOLUTION = 1e-6  # of stored numbers: no standard error is below it
+_U = (np.arange(48) + 0.5) / 48  # midpoints, for a grid over [0, ∞) of the standard deviation between nights
+PRIOR = 1.0  # scale of its prior, in sampling errors of a night
+_RESOLUTION = 1e-6  # of stored numbers; no standard error is smaller
 Mask = npt.NDArray[np.bool_]
 
 
@@ -33,10 +33,10 @@ class Rules:
     """How a number is watched.
 
     Attributes:
-        nights: Most nights that the last ones are compared with.
-        least_nights: With fewer, nothing is compared.
-        least_change: A smaller change, in the number's unit, raises no alert.
-        level: Only a difference less probable than this on quiet nights raises an alert; see `level`.
+        nights: Maximum nights that the last ones are compared with.
+        least_nights: Minimum nights that the last ones are compared with.
+        least_change: Smallest change, in the number's unit, that raises an alert.
+        level: A difference raises an alert only if it is less probable than this on quiet nights; see `level`.
     """
 
     nights: int
@@ -47,7 +47,7 @@ class Rules:
 
 @dataclass(frozen=True, slots=True)
 class Night:
-    """A nightly mean over `n` traces; `se` is its standard error, None below two questions."""
+    """A nightly mean over `n` traces. `se` is its standard error; None with fewer than two questions."""
 
     day: date
     n: int
@@ -62,7 +62,7 @@ class PastChange:
     Attributes:
         since: First night of the change.
         before: Mean of the nights before it.
-        level: Mean since.
+        level: Mean since the change.
         until: Last night of the change; None while it lasts.
     """
 
@@ -75,17 +75,17 @@ class PastChange:
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """The last night's number differs from those before.
+    """The number of the last nights differs from that of the nights before.
 
     Attributes:
-        days: The last nights, those that differ most clearly.
-        days_before: Those that they are compared with.
-        before: Mean of those.
-        level: Mean of the nights that differ.
+        days: The last nights: the window that differs most clearly.
+        days_before: The nights they are compared with.
+        before: Mean of `days_before`.
+        level: Mean of `days`.
         change: level − before; `low` and `high` are the ends of its 95% interval.
-        between_sd: Standard deviation from night to night that sampling does not explain.
-        noise_sd: Standard deviation that the judge's noise alone gives the change.
-        p: Probability of so large a difference on quiet nights.
+        between_sd: Standard deviation between nights that sampling does not explain.
+        noise_sd: Standard deviation of the change due to the judge's noise only.
+        p: Probability of such a large difference on quiet nights.
     """
 
     days: tuple[date, ...]
@@ -102,16 +102,16 @@ class Change:
 
 @dataclass(frozen=True, slots=True)
 class Return:
-    """A change is over; `until` was its last night."""
+    """The end of a change. `until` is the last changed night."""
 
     until: date
 
 
 def level(false_alerts_a_year: float, numbers: int) -> float:
-    """Probability for one comparison that gives at most so many false alerts a year (Bonferroni).
+    """Significance level of one comparison that gives at most this many false alerts a year (Bonferroni).
 
     Args:
-        numbers: Watched on one night, each over all `WINDOWS`.
+        numbers: Count of numbers watched on one night, each over all `WINDOWS`.
     """
     return false_alerts_a_year / NIGHTS_A_YEAR / max(numbers, 1) / len(WINDOWS)
 
@@ -119,17 +119,17 @@ def level(false_alerts_a_year: float, numbers: int) -> float:
 def watch(
     nights: Sequence[Night], past: Sequence[PastChange], rules: Rules, trace_noise: float = 0.0
 ) -> Change | Return | None:
-    """The change, or the end of one, on the last of these nights; None without either.
+    """The change, or the end of one, on the last of these nights; None if there is neither.
 
-    The nights of a change that is over are compared with nothing. While a change lasts, the nights since are their own
-    normal: a second change can fire when there are enough of them, and after `rules.nights` of them there is no return
-    any more.
+    Nights of a past change are left out of all comparisons. While a change lasts, only the nights since are compared
+    with each other: a second change can fire when there are enough of them, and after more than `rules.nights` of them
+    the change can no longer end.
 
     Args:
-        nights: By day, each with the number; one recipe, app and generator.
-        past: Changes of earlier nights that raised an alert, by day.
-        rules: See there.
-        trace_noise: Standard deviation that the judge's noise gives one trace's number; 0 where it is not known.
+        nights: Sorted by day, each with the number, for one recipe, app and generator.
+        past: Changes of earlier nights that raised an alert, sorted by day.
+        rules: See `Rules`.
+        trace_noise: Standard deviation of one trace's number due to the judge's noise; 0 if unknown.
     """
     if not nights:
         return None
@@ -149,7 +149,7 @@ def watch(
 
 
 def lasting_change(past: Sequence[PastChange], today: date) -> PastChange | None:
-    """The latest change that lasts, by what was known when `today` began."""
+    """The latest lasting change, as known at the beginning of `today`."""
     return next((t for t in reversed(past) if _lasts(t, today)), None)
 
 
@@ -158,7 +158,7 @@ def _lasts(past: PastChange, today: date) -> bool:
 
 
 def _changed(nights: Sequence[Night], rules: Rules, trace_noise: float) -> Change | None:
-    """The clearest difference between the last nights and those before, if it is clear enough."""
+    """The clearest difference between the last nights and those before; None if it is not clear enough."""
     count = len(nights)
     windows = [w for w in WINDOWS if count - w >= rules.least_nights]
     variances = _variances(nights, trace_noise)
@@ -194,7 +194,7 @@ def _changed(nights: Sequence[Night], rules: Rules, trace_noise: float) -> Chang
 def _returned(
     nights: Sequence[Night], since: Sequence[Night], past: PastChange, rules: Rules, trace_noise: float
 ) -> Return | None:
-    """Whether the last nights since a change speak for the level before it, at odds of `ODDS`."""
+    """The end of a change, if the last nights support the level before it with odds of `ODDS`."""
     after = [n for n in since if n.day > past.day]
     if len(since) > rules.nights or past.level == past.before:
         return None
@@ -221,10 +221,11 @@ def _returned(
 
 
 def _variances(nights: Sequence[Night], trace_noise: float) -> tuple[Numbers, Numbers] | None:
-    """Sampling variance of each night's mean: from all nights together, and no less than its own; None if unknown.
+    """Sampling variances of the nightly means: pooled over all nights, and the larger of pooled and own.
 
-    A night's own standard error goes with its mean (few scores below the top make it small), so that weights made of
-    it would favor high nights. The judge's noise is part of how traces differ: what they show can't be less.
+    A night's own standard error depends on its mean (few scores below the top make it small), so weights from it would
+    favor high nights. The judge's noise is part of the variation between traces and so a lower limit of their variance.
+    The result is None if no night has a standard error.
     """
     known = [(n.n, n.se) for n in nights if n.se is not None]
     if not known:
@@ -237,7 +238,7 @@ def _variances(nights: Sequence[Night], trace_noise: float) -> tuple[Numbers, Nu
 
 @dataclass(frozen=True, slots=True)
 class _Compared:
-    """Differences for each of w windows and g standard deviations between nights; arrays are (w, g) by default."""
+    """Differences for w windows and g standard deviations between nights. Arrays are (w, g) unless marked otherwise."""
 
     weight: Numbers  # posterior of each standard deviation; sums to 1 in each window
     between: Numbers
@@ -263,11 +264,11 @@ class _Compared:
 
 
 def _compare(means: Numbers, base: Numbers, own: Numbers, before: Mask, last: Mask) -> _Compared:
-    """Means of the last nights against those before, for every standard deviation between nights that is possible.
+    """Compare the means of the last nights and the nights before, for each standard deviation τ between nights.
 
-    Night d has variance v_d + τ². τ has a half-Cauchy prior whose scale is the sampling error of a night, and its
-    posterior from the nights before (Gelman et al., Bayesian Data Analysis, 5.21, for the mean of normal groups); so
-    few nights, of which τ is badly known, give wide tails, as Student's t does.
+    Night d has variance v_d + τ². τ has a half-Cauchy prior, scaled by the sampling error of a night, and its posterior
+    comes from the nights before (Gelman et al., Bayesian Data Analysis, 5.21, for the mean of normal groups). With few
+    nights τ is uncertain, which gives wide tails, as with Student's t.
 
     Args:
         means: (k,) nightly means.
@@ -280,7 +281,7 @@ def _compare(means: Numbers, base: Numbers, own: Numbers, before: Mask, last: Ma
     error2 = float(base.mean())
     tau = math.sqrt(error2 + float(y @ y) / len(y)) * _U / (1 - _U)  # (g,)
     variance = base[:, None] + tau**2  # (k, g)
-    total = before @ (1 / variance)  # (w, g), as all below
+    total = before @ (1 / variance)  # (w, g), as everything below
     mean = before @ (y[:, None] / variance) / total
     misfit = before @ (y[:, None] ** 2 / variance) - mean**2 * total
     log = -0.5 * (np.log(total) + before @ np.log(variance) + misfit)
@@ -296,14 +297,15 @@ def _compare(means: Numbers, base: Numbers, own: Numbers, before: Mask, last: Ma
 
 
 def likely_layer(before: Mapping[str, int], last: Mapping[str, int], *, down: bool) -> str | None:
-    """The layer of the triad whose share of the diagnoses moved most with a number: up where the number went down.
+    """The layer of the triad whose share of the diagnoses moved most in the opposite direction to a number.
 
     Args:
-        before: Traces by diagnosis in the nights before, those without one left out.
-        last: The same of the nights that differ.
+        before: Traces by diagnosis on the nights before, without undiagnosed ones.
+        last: The same for the nights that differ.
+        down: Whether the number went down.
 
     Returns:
-        None where no share moved by more than chance would (1.96 standard errors), or nothing was diagnosed.
+        None if no share moved by more than chance (1.96 standard errors), or if nothing was diagnosed.
     """
     n, m = sum(before.values()), sum(last.values())
     if not n or not m:

@@ -1,10 +1,10 @@
-"""Thresholds from labels: which answers may be sent, which claims called supported.
+"""Thresholds from labels: which answers may be sent, and which claims may be called supported.
 
 Method: docs/methods.md#the-waterfall-what-is-safe-to-send and #judging-the-judges.
 
-The waterfall's order is itself learnt: which of the four stages take part, at equal strictness each. To follow it no
-further than the labels allow, each trace is placed by what the labels of the other folds chose. Left out: how far an
-order may be followed (`risk.py`), and reading labels and scores (`tasks/analysis/calibrate.py`).
+The waterfall's order is also learned: which of the four stages take part, all with the same strictness. To test the
+order fairly, each trace is placed by the choices made from the labels of the other folds. Left out: how far an order
+may be followed (`risk.py`), and reading labels and scores (`tasks/analysis/calibrate.py`).
 """
 
 import math
@@ -27,9 +27,9 @@ class Rule:
     """Thresholds that meet a target.
 
     Attributes:
-        thresholds: Lowest value that passes each of `STAGES`, 0 where a stage would not help.
-        expected: What such a rule sends: each trace placed without its own label.
-        fitted: What these thresholds send of the labeled traces. They have seen them, and look a little too good.
+        thresholds: Lowest value that passes each of `STAGES`; 0 if a stage would not help.
+        expected: What such a rule sends, with each trace placed without its own label.
+        fitted: What these thresholds send of the labeled traces. Slightly optimistic, because they were fitted to them.
     """
 
     thresholds: tuple[float, ...]
@@ -39,17 +39,19 @@ class Rule:
 
 @dataclass(frozen=True, slots=True)
 class Calibration:
-    """What was found for one target.
+    """The result for one target.
 
     Attributes:
         n: Labeled traces.
-        n_wrong: Of these, wrong ones.
-        n_missing: Those that lack a signal: they are stopped, whatever the thresholds.
-        rule: None where no thresholds can be shown to meet the target.
-        signals: Of each of `STAGES`, the probability that a wrong trace has the lower value; None without both kinds.
-        curve: The order's, each trace placed without its own label.
-        by_retrieval: The same if the retrieval signal alone decides.
-        random: Share of wrong ones if chance decides, at any coverage: that of all traces that lack no signal.
+        n_wrong: Wrong ones among them.
+        n_missing: Traces that lack a signal; they are stopped under any thresholds.
+        rule: None if no thresholds can be shown to meet the target.
+        signals: For each of `STAGES`, the probability that a wrong trace has a lower value than a right one; None
+            without traces of both kinds.
+        curve: Curve of the learned order, with each trace placed without its own label.
+        by_retrieval: Curve if only the retrieval signal decides.
+        random: Share of wrong traces among those without a missing signal: the result of a random order at any
+            coverage.
     """
 
     error: float
@@ -66,15 +68,15 @@ class Calibration:
 
 @dataclass(frozen=True, slots=True)
 class Bands:
-    """Where a judge's probability of support may be believed.
+    """Ranges in which a judge's probability of support can be trusted.
 
     Attributes:
-        high: From here on, at most `error` of the claims are not supported; None where that can't be shown.
-        low: Below, at most `error` of the claims are supported; None where that can't be shown.
-        above: Claims from `high` on; those that people call anything but supported are the wrong ones.
-        below: Claims below `low` (and `high`); those that people call supported are the wrong ones.
+        high: From this value on, at most `error` of the claims are not supported; None if that can't be shown.
+        low: Below this value, at most `error` of the claims are supported; None if that can't be shown.
+        above: Claims from `high` on. Those that people do not call supported are the wrong ones.
+        below: Claims below `low` (and `high`). Those that people call supported are the wrong ones.
         n: Claims with a label and a probability.
-        n_supported: Of these, supported ones.
+        n_supported: Supported ones among them.
     """
 
     n: int
@@ -86,20 +88,20 @@ class Bands:
 
     @property
     def abstain(self) -> tuple[float, float] | None:
-        """The probabilities in between, [lo, hi); None where nothing lies there."""
+        """The range between the two, [lo, hi); None if it is empty."""
         low, high = 0.0 if self.low is None else self.low, 1.0 if self.high is None else self.high
         return (low, high) if low < high else None
 
 
 def calibrate(signals: Floats, wrong: Bools, groups: Sequence[str], error: float, confidence: float) -> Calibration:
-    """Thresholds that send as many traces as they can, with at most `error` wrong ones among them.
+    """Find thresholds that send as many traces as possible, with at most a share `error` of wrong ones among them.
 
     Args:
-        signals: (n, 4) values of `STAGES` in [0, 1]; NaN where one is missing.
+        signals: (n, 4) values of `STAGES` in [0, 1]; NaN if missing.
         wrong: (n,) whether people called the answer wrong.
-        groups: What must not be split between folds: the question of each trace.
-        error: Most wrong ones among those sent, as a share in (0, 1).
-        confidence: Probability with which the target is met by what is found, in [0.5, 1).
+        groups: The question of each trace. Traces of one question stay in the same fold.
+        error: Maximum share of wrong traces among those sent, in (0, 1).
+        confidence: Probability with which the result meets the target, in [0.5, 1).
     """
     whole = ~np.isnan(signals).any(axis=1)
     values, missed = printed(signals[whole]), wrong[whole]
@@ -111,7 +113,7 @@ def calibrate(signals: Floats, wrong: Bools, groups: Sequence[str], error: float
         other = ~own
         if own.any() and other.any():
             placed[own] = places(values[own], values[other], best_stages(values[other], missed[other]))
-        else:  # one question only: nothing to learn from
+        else:  # a single question: nothing to learn from
             placed[own] = 1.0
     cut = latest_cut(placed, missed, error, confidence)
     rule = None
@@ -136,13 +138,13 @@ def calibrate(signals: Floats, wrong: Bools, groups: Sequence[str], error: float
 
 
 def bands(p_supported: Floats, supported: Bools, groups: Sequence[str], error: float, confidence: float) -> Bands:
-    """Where among claims called supported, and among those called unsupported, at most `error` are not.
+    """Find the ranges in which at most a share `error` of the claims called supported, or called unsupported, is wrong.
 
-    Each of the two holds with `confidence` by itself.
+    Each of the two ranges holds with `confidence` separately.
 
     Args:
         p_supported: (n,) the judge's probability.
-        supported: (n,) whether people call the claim supported; in part is not.
+        supported: (n,) whether people call the claim supported; partial support does not count.
         groups: The question of each claim.
     """
     p, n, at = printed(p_supported), len(supported), np.unique(groups, return_inverse=True)[1]
@@ -150,7 +152,7 @@ def bands(p_supported: Floats, supported: Bools, groups: Sequence[str], error: f
     last = latest_cut(p, supported, error, confidence)
     above = p >= math.inf if high is None else p >= -high
     low = None
-    if last is not None:  # that claim is below still
+    if last is not None:  # that claim is still in the lower range
         further = p[p > last]
         low = float(further.min()) if len(further) else min(1.0, round(last + 10**-DIGITS, DIGITS))
     below = p < -math.inf if low is None else (p < low) & ~above
@@ -165,10 +167,10 @@ def bands(p_supported: Floats, supported: Bools, groups: Sequence[str], error: f
 
 
 def best_stages(values: Floats, wrong: Bools) -> tuple[int, ...]:
-    """Which stages, at equal strictness each, order traces best by the area under the ROC curve; of equals the fewest.
+    """The stages that, with the same strictness each, give the largest area under the ROC curve; ties go to the fewest.
 
-    That area hangs on all labels alike. The one under the coverage–risk curve hangs on the first few, and a strictness
-    for each stage would be one number more to fit: both hold less well on other traces.
+    That area uses all labels equally. The area under the coverage–risk curve depends on the first few, and a separate
+    strictness for each stage would be more to fit; both generalize worse.
     """
 
     def worth(stages: Sequence[int]) -> tuple[float, int]:
@@ -179,13 +181,13 @@ def best_stages(values: Floats, wrong: Bools) -> tuple[int, ...]:
 
 
 def places(values: Floats, known: Floats, stages: Sequence[int]) -> Floats:
-    """Share of the known traces that is sent by the strictest step that sends each trace (n,)."""
+    """Share of the known traces sent by the strictest step that sends each trace (n,)."""
     sent = np.sort(_steps(known, known, stages))
     return 1 - np.searchsorted(sent, _steps(values, known, stages), side="left") / len(known)
 
 
 def _steps(values: Floats, known: Floats, stages: Sequence[int]) -> Ints:
-    """Steps of strictness that each trace passes (n,); at step k each stage requires the k-th lowest known value."""
+    """Strictness steps that each trace passes (n,). Step k requires the k-th lowest known value of each stage."""
     passed: Ints = np.full(len(values), len(known), np.int64)
     for stage in stages:
         passed = np.minimum(passed, np.searchsorted(np.sort(known[:, stage]), values[:, stage], side="right"))
@@ -194,7 +196,7 @@ def _steps(values: Floats, known: Floats, stages: Sequence[int]) -> Ints:
 
 
 def _thresholds(values: Floats, stages: Sequence[int], share: float) -> Floats:
-    """The laxest step that sends at most this share of the traces, as thresholds; 1 where there is none."""
+    """Thresholds of the most lenient step that sends at most this share of the traces; all 1 if there is none."""
     passed = _steps(values, values, stages)
     step = next((k for k in range(len(values)) if (passed > k).mean() <= share + 1e-12), None)
     if step is None:
@@ -206,7 +208,7 @@ def _thresholds(values: Floats, stages: Sequence[int], share: float) -> Floats:
 
 
 def _folds(groups: Sequence[str]) -> Ints:
-    """Fold of each trace, by its group; sizes in groups differ by one at most, whatever the order of traces."""
+    """Fold of each trace, by its group. Folds differ by at most one group, and do not depend on the order of traces."""
     shuffled = sorted(set(groups), key=lambda g: keys.key("calibrate", g))
     fold = {group: at % FOLDS for at, group in enumerate(shuffled)}
     return np.array([fold[g] for g in groups], np.int64)

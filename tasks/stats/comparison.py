@@ -1,10 +1,9 @@
-"""Two sides compared: differences with interval and significance, signal to noise.
+"""Compares two sides: differences with interval and significance, and signal to noise.
 
 Method: docs/methods.md#noise-and-confidence.
 
-A difference is always B − A. Observations come summed up by question, since traces of one question are no independent
-observations: whole questions are left out, and exchanged, at a time. Left out: labels (`agreement.py`), and where the
-numbers come from.
+A difference is always B − A. Traces of one question are not independent, so observations are summed by question, and
+whole questions are left out, or exchanged, at a time. Left out: labels (`agreement.py`), and the origin of the numbers.
 """
 
 import math
@@ -20,23 +19,23 @@ from tasks.core import keys
 from tasks.stats.intervals import LEVEL, Ints, Numbers, interval, means
 
 PERMUTATIONS = 4_999
-# Up to here clusters are exchanged. Above, the permutation distribution is its normal limit to well within its own
-# noise at PERMUTATIONS.
+# Up to this number, clusters are exchanged. Above it, the permutation distribution equals its normal limit, within the
+# random error of PERMUTATIONS permutations.
 MOST_PERMUTED = 1_000
 TINY = 1e-12
 
 
 @dataclass(frozen=True, slots=True)
 class Estimate:
-    """How far two sides differ in one number.
+    """Difference of two sides in one number.
 
     Attributes:
-        n_a: Observations of side A: traces, or questions where questions are the pairs.
-        n_b: Of side B; the same ones where they are paired.
-        questions: Clusters; of the smaller side where they are not paired.
-        a: Mean of side A; None without observations, as the next ones.
+        n_a: Observations of side A: traces, or questions if questions are paired.
+        n_b: Observations of side B; the same ones if paired.
+        questions: Number of clusters; if not paired, of the smaller side.
+        a: Mean of side A; None without observations, as for `b` and `difference`.
         difference: B − A.
-        low: Lower end of its 95% interval; None below two clusters on a side, as the next ones.
+        low: Lower end of its 95% interval; None with fewer than two clusters on a side, as for `high` and `p`.
         high: Upper end.
         p: Two-sided p-value of "there is no difference".
     """
@@ -54,11 +53,11 @@ class Estimate:
 
 @dataclass(frozen=True, slots=True)
 class Sums:
-    """Observations summed up by cluster; (m,) each, in an order that does not change.
+    """Observations summed by cluster, (m,) each, in a fixed order.
 
     Attributes:
         totals: Sum of the observations.
-        counts: Their number, at least 1.
+        counts: Number of observations, at least 1.
         squares: Sum of their squares.
     """
 
@@ -68,17 +67,17 @@ class Sums:
 
     @property
     def mean(self) -> float:
-        """Mean over all observations; there must be some."""
+        """Mean over all observations, of which there must be at least one."""
         return float(self.totals.sum() / self.counts.sum())
 
 
 @dataclass(frozen=True, slots=True)
 class Overlap:
-    """Observations that were measured both ways, summed up by cluster, beside a side's own clusters.
+    """Observations measured both ways, summed by cluster and aligned with a side's clusters.
 
     Attributes:
         totals: (m,) sum of new − old.
-        counts: (m,) their number; 0 in clusters that were measured one way only.
+        counts: (m,) number of observations; 0 in clusters that were measured only one way.
     """
 
     totals: Numbers
@@ -88,15 +87,15 @@ class Overlap:
 def paired(totals_a: Numbers, totals_b: Numbers, counts: Numbers, width: float, *seed: str) -> Estimate:
     """The mean difference over observations that both sides have.
 
-    The interval is that of a mean between −width and width. The p-value is that of the paired permutation test: whole
-    clusters exchange their sides, all ways up to PERMUTATIONS of them, else as many at random.
+    The interval is that of a mean between −width and width. The p-value comes from the paired permutation test: whole
+    clusters exchange sides, in all ways if there are at most PERMUTATIONS, otherwise in as many random ways.
 
     Args:
-        totals_a: (m,) sum of A's observations of each cluster.
-        totals_b: (m,) of B's, of the same observations.
-        counts: (m,) their number, at least 1 each.
-        width: Of the scale of an observation.
-        seed: What draws: the same arguments give the same p-value.
+        totals_a: (m,) sum of A's observations in each cluster.
+        totals_b: (m,) sum of B's observations of the same items.
+        counts: (m,) number of observations, at least 1 each.
+        width: Width of an observation's scale.
+        seed: Seed of the permutations: the same arguments give the same p-value.
     """
     m, n = len(counts), int(counts.sum())
     if m == 0:
@@ -110,13 +109,14 @@ def paired(totals_a: Numbers, totals_b: Numbers, counts: Numbers, width: float, 
 def unpaired(a: Sums, b: Sums, scale: tuple[float, float], *seed: str) -> Estimate:
     """The difference of two means over different observations.
 
-    The interval is put together from those of the two means (Newcombe 1998; Zou & Donner 2008, doi:10.1002/sim.3095).
-    The p-value: clusters change sides, and what is compared is the difference over its standard error, which is valid
-    where the sides vary differently (Janssen 1997). Above `MOST_PERMUTED` clusters: Welch's t on cluster-robust errors.
+    The interval combines those of the two means (Newcombe 1998; Zou & Donner 2008, doi:10.1002/sim.3095). For the
+    p-value, clusters change sides, and the statistic is the difference divided by its standard error, which is valid if
+    the sides have different variances (Janssen 1997). Above `MOST_PERMUTED` clusters: Welch's t on cluster-robust
+    errors.
 
     Args:
-        scale: Least and most that an observation can be.
-        seed: What draws: the same arguments give the same p-value.
+        scale: Lowest and highest possible value of an observation.
+        seed: Seed of the permutations: the same arguments give the same p-value.
     """
     m_a, m_b = len(a.counts), len(b.counts)
     n_a, n_b = int(a.counts.sum()), int(b.counts.sum())
@@ -138,20 +138,20 @@ def unpaired(a: Sums, b: Sums, scale: tuple[float, float], *seed: str) -> Estima
 
 
 def product_change(before: Sums, after: Sums, overlap: Overlap, place: str) -> Estimate:
-    """What is left of a change between two periods once the shift of the measurement is taken out.
+    """The change between two periods without the shift caused by a new way of measuring.
 
-    The period before was measured the old way and the one after the new way; `overlap` was measured both ways. With
-    the shift J = mean of new − old there, the estimate is mean(after) − (mean(before) + J): the difference estimator,
-    of which the total change is the sum with J. Its error is linearized cluster by cluster, so that a cluster that
-    enters both a mean and J is counted once; interval and p-value are Welch's t.
+    The earlier period was measured the old way, the later one the new way, and `overlap` both ways. With the shift
+    J = mean of new − old in `overlap`, the estimate is mean(after) − (mean(before) + J), the difference estimator; the
+    total change is the estimate plus J. The error is linearized for each cluster, so that a cluster in both a mean and
+    J counts once. Interval and p-value are Welch's t.
 
     Args:
-        overlap: Beside the clusters of `before` or `after`, or, where `place` is neither, of a period of its own.
-        place: `before`, `after` or `elsewhere`: which clusters `overlap` has.
+        overlap: Aligned with the clusters of `before` or `after`, or from a different period.
+        place: `before`, `after` or `elsewhere`: the clusters of `overlap`.
 
     Returns:
-        Its `a` is the mean that the new way gives the period before, `b` that of the period after; where the overlap
-        lies in the period after, those of the old way.
+        `a` is the mean of the earlier period and `b` that of the later one, both in the new way; if the overlap is in
+        the later period, both in the old way.
     """
     shift = float(overlap.totals.sum() / overlap.counts.sum())
     linear_shift = (overlap.totals - shift * overlap.counts) / overlap.counts.sum()
@@ -175,7 +175,7 @@ def product_change(before: Sums, after: Sums, overlap: Overlap, place: str) -> E
 
 
 def repeat_variance(sums: Sums) -> float | None:
-    """Variance of one observation among those of the same cluster; None where no cluster has two."""
+    """Variance of an observation within its cluster; None if no cluster has two observations."""
     several = sums.counts > 1
     spare = float((sums.counts[several] - 1).sum())
     if spare == 0:
@@ -192,7 +192,7 @@ def spread(variance_a: float | None, n_a: float, variance_b: float | None, n_b: 
 
 
 def signal_to_noise(difference: float | None, noise: float | None) -> float | None:
-    """|difference| / noise; None where either is unknown, or identical runs do not differ at all."""
+    """|difference| / noise; None if either is unknown, or if identical runs do not differ."""
     return None if difference is None or not noise else abs(difference) / noise
 
 
@@ -213,7 +213,7 @@ def _welch(parts: list[tuple[float, int]]) -> tuple[float, float]:
 
 
 def _flat(difference: float) -> float:
-    """The p-value where nothing varies."""
+    """The p-value if nothing varies."""
     return 1.0 if difference == 0 else 0.0
 
 
@@ -256,14 +256,14 @@ def permutation_p(
     batch: int,
     *seed: str,
 ) -> float:
-    """p-value of a permutation test: how often two exchanged sides give a statistic at least as large.
+    """p-value of a permutation test: how often permuted sides give a statistic at least as large.
 
     Args:
-        sides: The two samples, or the places of their observations.
-        statistic: A function of both, along an axis; larger is further from "no difference".
-        kind: Whether pairs exchange their sides, or observations move between the sides.
-        batch: Permutations at a time.
-        seed: What draws: the same arguments give the same p-value.
+        sides: The two samples, or the indices of their observations.
+        statistic: A function of both, along an axis; larger means further from "no difference".
+        kind: Whether pairs exchange sides (`samples`) or observations change sides (`independent`).
+        batch: Number of permutations computed together.
+        seed: Seed of the permutations: the same arguments give the same p-value.
     """
     found = stats.permutation_test(
         sides,

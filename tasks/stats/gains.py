@@ -1,8 +1,8 @@
-"""Which of two judges agrees better with people on the same claims.
+"""Compares two judges by their agreement with people on the same claims.
 
 Method: docs/methods.md#judging-the-judges and #noise-and-confidence and #peoples-labels.
 
-Both are held against the same truth, question by question, so that what is hard for both cancels out.
+Both are compared with the same truth, question by question, so that difficulties they share cancel out.
 """
 
 from dataclasses import dataclass, replace
@@ -17,13 +17,13 @@ from tasks.stats.intervals import Numbers
 
 @dataclass(frozen=True, slots=True)
 class Gain:
-    """One measure of agreement with the truth, of two sides.
+    """One measure of two sides' agreement with the truth.
 
     Attributes:
-        a: Side A's.
-        b: Side B's.
+        a: Value of side A.
+        b: Value of side B.
         difference: B − A.
-        p: Two-sided p-value of "there is no difference"; None where the difference has no interval.
+        p: Two-sided p-value of "there is no difference"; None if the difference has no interval.
     """
 
     a: Interval
@@ -35,15 +35,16 @@ class Gain:
 def gain(counts_a: Counts, counts_b: Counts, measure: Measure, least: float, *seed: str) -> Gain:
     """How much better B agrees with the truth than A.
 
-    The interval comes from leaving out a cluster at a time. p is that of the paired permutation test: whole clusters
-    exchange the labels of the two sides, all ways up to PERMUTATIONS of them, else as many at random.
+    The interval comes from leaving out one cluster at a time. p comes from the paired permutation test: whole clusters
+    exchange the labels of the two sides, in all ways if there are at most PERMUTATIONS, otherwise in as many random
+    ways.
 
     Args:
-        counts_a: (m, k, k) claims of each cluster by A's label and by the truth, as `tally` makes them (m is at most
-            `MOST_LEFT_OUT`); none of the clusters is empty.
-        counts_b: By B's, of the same claims.
-        least: The least value of the measure; the most is 1.
-        seed: What draws: the same arguments give the same result.
+        counts_a: (m, k, k) claims of each cluster by A's label and by the truth, as returned by `tally` (m is at most
+            `MOST_LEFT_OUT`), without empty clusters.
+        counts_b: The same claims by B's label and by the truth.
+        least: Lowest possible value of the measure; the highest is 1.
+        seed: Seed of the permutations: the same arguments give the same result.
     """
     a, b = interval(counts_a, measure, least), interval(counts_b, measure, least)
     if a.value is None or b.value is None:
@@ -64,7 +65,7 @@ def _exchange_p(a: Counts, b: Counts, measure: Measure, seed: tuple[str, ...]) -
 
     def size(i: Counts, j: Counts, axis: int = -1) -> Numbers:  # noqa: ARG001 - always the last axis
         change = measure(both[j].sum(axis=-3)) - measure(both[i].sum(axis=-3))
-        found: Numbers = np.nan_to_num(np.abs(change))  # an exchange that leaves it undefined counts as small
+        found: Numbers = np.nan_to_num(np.abs(change))  # an exchange that makes it undefined counts as small
         return found
 
     sides = np.arange(m), m + np.arange(m)

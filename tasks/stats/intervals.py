@@ -1,9 +1,9 @@
-"""95% intervals over questions of every number that has ends, and means corrected by people's labels.
+"""95% intervals, over questions, of numbers on a bounded scale, and means corrected by people's labels.
 
 Method: docs/methods.md#noise-and-confidence.
 
-One procedure for all of them: it takes a number, how far it moves when each question is left out, and the ends of its
-scale. Left out: how numbers that are no means move (`jackknife.py`), and differences (`comparison.py`).
+All of them use one procedure, which needs the number, its change when each question is left out, and the ends of its
+scale. Left out: the changes of numbers that are not means (`jackknife.py`), and differences (`comparison.py`).
 """
 
 import math
@@ -16,21 +16,21 @@ import scipy
 
 LEVEL = 0.95
 Z = NormalDist().inv_cdf(0.5 + LEVEL / 2)
-SAME = 1e-9  # share of the largest possible variance below which what is left is rounding
+SAME = 1e-9  # share of the largest possible variance below which a variance is rounding error
 Numbers = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
 
 
 @dataclass(frozen=True, slots=True)
 class Moves:
-    """Numbers, g of them, and how far each moves when one of its questions is left out; n questions, or kinds of them.
+    """g numbers, and the change of each when one of its n questions (or kinds of equal questions) is left out.
 
     Attributes:
         values: (g,) the numbers.
-        moves: (n,) the number without the question, minus the number; NaN where it is not defined without it.
-        sizes: (n,) how much the question weighs: the observations that it has in the number, more than 0.
-        of: (n,) the place of the number that it belongs to.
-        times: (n,) how many questions are like this one.
+        moves: (n,) the number without the question, minus the number; NaN if undefined without it.
+        sizes: (n,) weight of the question: its observations in the number, more than 0.
+        of: (n,) index of its number.
+        times: (n,) count of equal questions.
     """
 
     values: Numbers
@@ -52,10 +52,10 @@ def means(
 
     Args:
         totals: (n,) sum of the observations of each question, in any order.
-        counts: (n,) their number; questions without any are left out.
-        of: (n,) which mean each belongs to; all to one by default.
-        times: (n,) how many questions have these sums; one by default.
-        groups: How many means there are.
+        counts: (n,) number of observations. Questions without any are left out.
+        of: (n,) index of the mean of each question; one mean by default.
+        times: (n,) count of questions with these sums; one by default.
+        groups: Number of means.
     """
     some = counts > 0
     t, c = totals[some], counts[some]
@@ -77,28 +77,28 @@ def mean_of(values: Numbers | npt.NDArray[np.bool_], questions: Ints) -> Moves:
 def intervals(found: Moves, least: Numbers | float = 0.0, most: Numbers | float = 1.0) -> tuple[Numbers, Numbers]:
     """95% intervals of numbers that lie between two ends.
 
-    Wilson's interval, of as many yes-or-no answers as give the number the precision that it has: their variance is
-    the number's own, by the jackknife. The quantile lies between the normal one, which is right where nearly all values
-    are at the two ends (the variance then follows from the mean), and Student's t, which is right where they are not.
+    Wilson's interval, for as many yes-or-no answers as would give the number its precision: their variance is the
+    number's own, by the jackknife. The quantile lies between the normal one, which is right if nearly all values are at
+    the two ends (the variance then follows from the mean), and that of Student's t, which is right otherwise.
 
-    Where no question moves the number, nothing is known of how questions differ: as large a share of them as Wilson's
-    interval of 0 has may then be different, and lie at either end.
+    If no question moves the number, nothing is known about differences between questions. Then a share of questions as
+    large as the upper end of Wilson's interval of 0 may differ, and lie at either end of the scale.
 
     Args:
-        found: The questions may stand in any order.
-        least: The lower end of the scale; (g,) or one for all.
-        most: The upper end.
+        found: The numbers, with questions in any order.
+        least: Lower end of the scale; (g,) or one for all.
+        most: Upper end of the scale.
 
     Returns:
-        (g,) lower and upper ends, within the scale, around the number. NaN where it is not defined, below two
-        questions, and where it would not be defined but for one of them.
+        (g,) lower and upper ends, within the scale, around the number. NaN if the number is undefined, with fewer than
+        two questions, or if the number is undefined without one of them.
     """
     known = _known(found)
     width = np.asarray(most) - np.asarray(least)
     with np.errstate(invalid="ignore", divide="ignore"):
         share = np.clip((found.values - least) / width, 0.0, 1.0)
         n = known.effective * (known.m - 1) / known.m
-        # The largest variance that there can be: all values at the ends, and all answers to a question alike.
+        # The largest possible variance: all values at the ends, and equal answers to each question.
         design = known.variance / width**2 / (share * (1 - share) / n)
         varies = (share * (1 - share) > 0) & (design > SAME)
         at_ends = np.minimum(design, 1.0)
@@ -115,7 +115,7 @@ def intervals(found: Moves, least: Numbers | float = 0.0, most: Numbers | float 
 
 
 def halves(found: Moves) -> Numbers:
-    """(g,) half the width of 95% intervals of numbers without ends, by Student's t; NaN where there is none."""
+    """(g,) half the width of 95% intervals of unbounded numbers, by Student's t; NaN if there is none."""
     known = _known(found)
     with np.errstate(invalid="ignore"):
         half: Numbers = np.where(known.m > 1, known.t * np.sqrt(known.variance), np.nan)
@@ -124,14 +124,15 @@ def halves(found: Moves) -> Numbers:
 
 @dataclass(frozen=True, slots=True)
 class _Known:
-    """The errors of g numbers, estimated from their questions; (g,) each.
+    """The errors of g numbers, estimated from their questions, (g,) each.
 
     Attributes:
-        m: Questions.
-        effective: As how many they count, where some weigh more than others (Kish).
-        variance: Of the number, by the jackknife.
-        t: Quantile of Student's t. Its degrees of freedom are one less than the mean of m and `effective`, or fewer
-            where a few questions make most of the variance: as the scatter of the squared moves has it (Satterthwaite).
+        m: Number of questions.
+        effective: Effective number of questions, given their weights (Kish).
+        variance: Variance of the number, by the jackknife.
+        t: Quantile of Student's t. Its degrees of freedom are the mean of m and `effective`, minus one, or fewer if a
+            few questions cause most of the variance, as estimated from the scatter of the squared moves
+            (Satterthwaite).
     """
 
     m: Numbers
@@ -157,19 +158,19 @@ def _known(found: Moves) -> _Known:
 
 
 def interval(found: Moves, least: float = 0.0, most: float = 1.0) -> tuple[float, float] | None:
-    """The interval of one number; None where there is none."""
+    """The interval of one number; None if there is none."""
     low, high = (float(ends[0]) for ends in intervals(found, least, most))
     return None if math.isnan(low) else (low, high)
 
 
 @dataclass(frozen=True, slots=True)
 class Corrected:
-    """A mean by a judge's labels, corrected by people's.
+    """A mean of a judge's labels, corrected by people's labels.
 
     Attributes:
-        raw: The mean by the judge's labels.
-        rectifier: What people's labels change in the reviewed observations, on average.
-        mean: raw + rectifier, cut at the ends of the scale, as the next ones.
+        raw: Mean of the judge's labels.
+        rectifier: Mean change from the judge's to people's labels, in the reviewed observations.
+        mean: raw + rectifier, limited to the scale, as are `low` and `high`.
         low: Lower end of the 95% interval of `mean`.
         high: Upper end.
     """
@@ -188,20 +189,19 @@ def corrected_mean(
 
     Method: docs/methods.md#noise-and-confidence; Angelopoulos et al. 2023, λ = 1.
 
-    The interval is put together from those of its two parts (Zou & Donner 2008, doi:10.1002/sim.3095): how far an end
-    lies from the sum follows from how far the parts' ends lie from the parts, and from how the two go together over
-    questions that are in both. Where all of the night is reviewed, and nothing else, it is that of people's own mean.
+    The interval combines those of the two parts (Zou & Donner 2008, doi:10.1002/sim.3095): the distance of an end from
+    the sum follows from the distances of the parts' ends and from the correlation of the parts over questions in both.
+    If exactly the night's observations are reviewed, it is the interval of people's own mean.
 
     Args:
-        totals: (m,) sum of the observations of each question by the judge's labels; 0 where there is none.
-        counts: (m,) their number.
-        changes: (m,) sum over the question's reviewed observations of people's minus the judge's value; 0 where there
-            is none.
-        reviewed: (m,) their number.
-        top: Where the scale of an observation ends; it begins at 0.
+        totals: (m,) sum of each question's observations by the judge's labels; 0 without observations.
+        counts: (m,) number of observations.
+        changes: (m,) sum of people's minus the judge's values over the question's reviewed observations; 0 without any.
+        reviewed: (m,) number of reviewed observations.
+        top: Upper end of an observation's scale, which begins at 0.
 
     Returns:
-        None where fewer than two questions have observations, or reviewed ones.
+        None if fewer than two questions have observations, or reviewed ones.
     """
     night, change = means(totals, counts), means(changes, reviewed)
     of_night, of_change = interval(night, 0.0, top), interval(change, -top, top)
@@ -224,12 +224,13 @@ def corrected_mean(
 
 
 def _correlation(first: npt.NDArray[np.bool_], a: Numbers, second: npt.NDArray[np.bool_], b: Numbers) -> float:
-    """How two numbers go together over questions.
+    """Correlation of two numbers over questions.
 
     Args:
-        first: (m,) questions that are in the first number.
-        a: How far each of these moves it.
-        second: (m,) those in the second number, which `b` is of.
+        first: (m,) whether each question is in the first number.
+        a: Change of the first number without each of its questions.
+        second: (m,) whether each question is in the second number.
+        b: Change of the second number without each of its questions.
     """
     x, y = np.zeros(len(first)), np.zeros(len(second))
     x[first], y[second] = a, b

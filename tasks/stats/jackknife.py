@@ -1,6 +1,6 @@
-"""How far numbers that are no plain means move when a question is left out: what their intervals are made of.
+"""Jackknife for numbers that are not plain means: their change when a question is left out, for their intervals.
 
-Left out: means (`statistics.py`) and measures of agreement (`agreement.py`).
+Left out: means (`intervals.py`) and measures of agreement (`agreement.py`).
 """
 
 import numpy as np
@@ -9,18 +9,18 @@ from tasks.stats.intervals import SAME, Ints, Moves, Numbers, halves, total
 
 
 def macro(above: Numbers, below: Numbers, support: Numbers, source: Ints, question: Ints, sizes: Numbers) -> Moves:
-    """A plain mean of quotients, Σ above / Σ below of each source, over the sources that have support and a quotient.
+    """The mean of quotients Σ above / Σ below of each source, over the sources with support and a quotient.
 
     Args:
-        above: (n,) of each question and source.
-        below: (n,) of the same.
-        support: (n,) traces of which the source is right.
-        source: (n,) which source.
-        question: (n,) which question; no pair of the two comes twice.
-        sizes: (m,) weight of each question; (m,) questions are those of the places in `question`.
+        above: (n,) numerator for each question and source.
+        below: (n,) denominator for each.
+        support: (n,) traces for which the source is right.
+        source: (n,) index of the source.
+        question: (n,) index of the question. No pair of question and source occurs twice.
+        sizes: (m,) weight of each question; `question` contains indices of it.
 
     Returns:
-        One number; NaN without any such source.
+        One number; NaN if there is no such source.
     """
 
     def quotients(a: Numbers, b: Numbers, s: Numbers) -> tuple[Numbers, Numbers]:
@@ -44,18 +44,19 @@ def share_of_repeats(n: Numbers, mean: Numbers, variance: Numbers, of: Ints, gro
 
     Method: docs/methods.md#scores-of-one-trace.
 
-    It follows from the ratio M / W of the mean squares between and within questions. The logarithm of that has no ends,
-    and its jackknife holds where values are not normal (Arvesen & Schmitz 1970, doi:10.2307/2528740).
+    The share follows from the ratio M / W of the mean squares between and within questions. The logarithm of that ratio
+    is unbounded, and its jackknife is valid for values that are not normal (Arvesen & Schmitz 1970,
+    doi:10.2307/2528740).
 
     Args:
         n: (m,) answers to each question, at least two.
-        mean: (m,) of each question.
+        mean: (m,) mean of each question.
         variance: (m,) sample variance of each question.
-        of: (m,) which share each belongs to.
+        of: (m,) index of each question's share.
 
     Returns:
-        (groups,) lower and upper ends. NaN below three questions; where answers to the same question are all alike, or
-        questions are; and where they would be but for one question.
+        (groups,) lower and upper ends. NaN with fewer than three questions; if answers to the same question are all
+        equal, or the means of questions are; and if either would be the case without one question.
     """
 
     def log_ratio(k: Numbers, count: Numbers, within: Numbers, first: Numbers, second: Numbers) -> Numbers:

@@ -1,9 +1,9 @@
-"""How far several reviewers agree who labeled the same things, not all of them everything.
+"""Agreement of several reviewers who labeled the same items, not necessarily all of them.
 
 Method: docs/methods.md#peoples-labels.
 
-Krippendorff's alpha for labels without an order: 1 is agreement, 0 what chance would give. Its tables add up over
-things, so that intervals come from leaving out a question at a time, as for two sides (`agreement.py`).
+Krippendorff's alpha for unordered labels: 1 is full agreement, 0 the agreement by chance. Its tables add up over items,
+so intervals come from leaving out one question at a time, as for two sides (`agreement.py`).
 """
 
 from collections.abc import Hashable, Sequence
@@ -19,16 +19,16 @@ from tasks.stats.intervals import Numbers
 def coincidences(
     clusters: Sequence[Hashable], given: Sequence[Sequence[str]], labels: Sequence[str]
 ) -> npt.NDArray[np.float64]:
-    """How often two reviewers gave which labels to the same thing.
+    """Count how often two reviewers gave each pair of labels to the same item.
 
     Args:
-        clusters: (n,) the cluster of each thing, such as its question.
-        given: (n,) its labels, one of each reviewer who gave one. A thing with fewer than two does not count.
-        labels: The k labels that there are.
+        clusters: (n,) cluster of each item, such as its question.
+        given: (n,) its labels, one from each reviewer of it. Items with fewer than two labels do not count.
+        labels: The k possible labels.
 
     Returns:
-        (m, k, k) coincidences of each cluster: of a thing with r labels each ordered pair counts 1 / (r − 1), so that
-        all of them add up to r.
+        (m, k, k) coincidences of each cluster. In an item with r labels, each ordered pair counts 1 / (r − 1), so that
+        the pairs add up to r.
     """
     rows = {c: i for i, c in enumerate(dict.fromkeys(clusters))}
     at = {label: i for i, label in enumerate(labels)}
@@ -41,17 +41,17 @@ def coincidences(
 
 
 def alpha(counts: Counts) -> Numbers:
-    """(m,) Krippendorff's alpha of (m, k, k) coincidences; NaN where all labels are the same one.
+    """(m,) Krippendorff's alpha of (m, k, k) coincidences; NaN if all labels are the same.
 
-    1 − observed / expected disagreement, the expected one without putting a label back (Krippendorff 2011, "Computing
-    Krippendorff's Alpha-Reliability", section C and D).
+    1 − observed / expected disagreement, with the expected one for drawing without replacement (Krippendorff 2011,
+    "Computing Krippendorff's Alpha-Reliability", sections C and D).
     """
     tables = cast("npt.NDArray[np.float64]", counts)
     each = tables.sum(axis=-1)
     n = each.sum(axis=-1)
     observed = (n - np.trace(tables, axis1=-2, axis2=-1)) * (n - 1)
     expected = n**2 - (each**2).sum(axis=-1)
-    # Weights of thirds don't add up to whole numbers exactly: what is left of nothing is nothing.
+    # Weights such as thirds don't add up to exact whole numbers, so a rounding error counts as zero.
     some = expected > 1e-9
     found: Numbers = 1 - np.divide(observed, expected, out=np.full(np.shape(expected), np.nan), where=some)
     return found

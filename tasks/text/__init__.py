@@ -1,1 +1,1 @@
-"""Words, numbers, sentences, windows and languages of texts. Knows no store and no config."""
+"""Words, numbers, sentences, windows and languages of texts. Independent of store and config."""

@@ -1,7 +1,7 @@
-"""Sentences that say that nothing answers the question: "The documents do not say …", "I could not find …".
+"""Recognizes sentences that decline to answer: "The documents do not say …", "I could not find …".
 
-Rules of form, tuned to English. They distinguish a document that is silent from a rule that forbids: "The policy does
-not state a limit" declines, "The policy does not cover water damage" answers.
+The rules look at form and are tuned to English. They distinguish a silent document from a rule that forbids: "The
+policy does not state a limit" declines, "The policy does not cover water damage" answers.
 """
 
 import re
@@ -10,9 +10,9 @@ from typing import NamedTuple
 
 from tasks.text.words import lower
 
-RULES = 2  # raised when the same sentence is read otherwise
+RULES = 2  # raised when the same sentence is read differently
 
-# What can only be meant as the evidence, and what may also be the matter that is asked about.
+# Nouns that can only mean the evidence, and nouns that may also be the subject of the question.
 _EVIDENCE = (
     r"(?:documents?|documentation|passages?|sources?|references?|contexts?|texts?|excerpts?|extracts?|"
     r"snippets?|chunks?|docs?|"
@@ -32,7 +32,7 @@ _YOURS = (
 )
 _EVIDENCE = rf"(?:{_EVIDENCE}|{_MATTER}\s+{_YOURS})"
 _BETWEEN = (
-    r"(?:[^\s.,;:!?]+\s+){0,4}?"  # what stands between article and noun, or behind the noun: "provided", "at hand"
+    r"(?:[^\s.,;:!?]+\s+){0,4}?"  # words that stand between article and noun, or after the noun: "provided", "at hand"
 )
 _WHICH = r"(?:the|these|those|this|that|any|all|my|your|our|any of the|all of the|both)\s+"
 _EVIDENCES = rf"\b(?:{_WHICH}{_BETWEEN})?{_EVIDENCE}"
@@ -60,7 +60,7 @@ _HELD = (
     r"(?:given|covered|contained|included|found|listed|provided|recorded|present|available|to be found|"
     r"set out|part of)"
 )
-# What is not covered by a policy, or included in a price list, is an answer.
+# What a policy does not cover, or a price list does not include, is an answer.
 _FOUND = r"(?:given|contained|found|to be found|set out)"
 _ADVERB = r"(?:\s+(?:[a-z]+ly|even|also|either|anywhere|in fact|seem to|appear to|itself|themselves|here))*"
 _DO_NOT = r"(?:(?:do|does|did|can|could|would|will)\s+not|(?:do|does|did|ca|could|would|wo)n['’]t|cannot)"
@@ -73,7 +73,7 @@ _ABOUT = (
     r"(?:about|on|of|in|as to|regarding|concerning|for|to|relating|related|given|provided|available|whether|"
     r"which|that|how|why|when|where)\b"
 )
-_OPEN = r"(?=\s+(?:from|whether|if|how|what|which|who|when|where|why|that)\b|\W*$)"  # a question follows, or nothing
+_OPEN = r"(?=\s+(?:from|whether|if|how|what|which|who|when|where|why|that)\b|\W*$)"  # a question or the end follows
 _NONE = r"(?:no|not any|little|hardly any|insufficient|not enough|too little|neither)"
 
 _FORMS = (
@@ -81,7 +81,7 @@ _FORMS = (
     rf"{_EVIDENCES}\b(?:\s+[^\s.;:!?,]+){{0,5}}?\s+{_NOT}\s+(?:{_SAY}|{_HOLD})\b",
     rf"{_MATTERS}\b(?:\s+[^\s.;:!?,]+){{0,3}}?\s+{_NOT}\s+{_SAY}\b",
     rf"{_MATTERS}\b(?:\s+[^\s.;:!?,]+){{0,3}}?\s+{_NOT}\s+{_HOLD}\s+{_ANY}{_INFORMATION}\b(?!\s+to\b)",
-    # It says nothing.
+    # The evidence says nothing.
     rf"{_EVIDENCES}\b(?:\s+[^\s.;:!?,]+){{0,5}}?\s+(?:{_SAY}|{_HOLD})\s+(?:nothing|nor\b|{_NONE}\b|none\b|"
     rf"not a word)",
     rf"{_MATTERS}\b(?:\s+[^\s.;:!?,]+){{0,3}}?\s+{_SAY}\s+(?:nothing|not a word)\b"
@@ -100,7 +100,7 @@ _FORMS = (
     rf"\bthere(?:\s+(?:is|are|was|were|seems? to be|appears? to be)|['’]s)\s+(?:\w+ly\s+)?(?:no|not any|"
     rf"nothing|not enough|insufficient|hardly any)\s+(?:\w+\s+){{0,3}}?(?!(?:data|evidence|figures?)\b){_INFORMATION}"
     rf"(?:\s+{_ABOUT}|\s*$|[.,;:])",
-    # "There is no evidence of a link" is a finding.
+    # "There is no evidence of a link" is a finding, not a refusal.
     rf"\bthere(?:\s+(?:is|are)|['’]s)\s+no\s+(?:\w+\s+)?(?:data|evidence|figures?)\b{_PLACE}{_EVIDENCES}\b",
     r"\bthere\s+is(?:\s+not|n['’]t)\s+(?:enough|sufficient|any)\s+information\b",
     r"\bthere(?:\s+(?:is|was)|['’]s)\s+nothing\s+(?:\w+\s+)?(?:in|about|on|regarding|concerning)\b",
@@ -114,7 +114,7 @@ _FORMS = (
     r"\bno\s+(?:mention|reference)\s+(?:is|was)\s+made\b",
     r"(?:\b(?:have|had|is|was|due\s+to|because\s+of)|^\W*(?:(?:sorry|unfortunately|regrettably)\W+)?)\s*"
     r"\b(?:not\s+enough|insufficient|too\s+little|not\s+sufficient)\s+information\b",
-    # It is not in them.
+    # The answer is not in the evidence.
     rf"\b{_ARE_NOT}\s+(?:{_STATED}|{_HELD}|clear|evident|apparent|known){_PLACE}{_EVIDENCES}\b",
     rf"\b{_ARE_NOT}\s+(?:{_STATED}|{_FOUND}|clear|evident|apparent|known){_PLACE}{_MATTERS}\b",
     rf"\b{_NOT}\s+(?:be\s+(?:{_HELD}|seen|taken)|appear|occur|emerge|come up)\b{_PLACE}{_EVIDENCES}\b",
@@ -132,7 +132,7 @@ _FORMS = (
     rf"(?:\s+(?:this|that|it|out|the\s+answer))?{_OPEN}",
     rf"\bit\s+(?:is|was)(?:\s+not|n['’]t)\s+(?:\w+ly\s+)?(?:clear|evident|apparent|known|said|stated|"
     rf"mentioned|specified|indicated)(?:\s+anywhere)?{_OPEN}",
-    # Whoever answers can't.
+    # The speaker can't answer.
     r"\bi(?:(?:['’]m|\s+am|\s+was)\s+(?:\w+\s+)?(?:unable|not\s+able)|\s+wasn['’]t\s+able)\s+to\s+(?:find|answer|locate|"
     r"determine|say|tell|provide|give|help|identify|confirm|see|judge|assess|verify)\b",
     r"\b(?:is|are|lies?|falls?)\s+(?:(?:a\s+bit|well|somewhat|far)\s+)?(?:beyond|outside)(?:\s+of)?\s+what\s+i\s+(?:can|could|am\s+able\s+to)\b",
@@ -157,7 +157,7 @@ _FORMS = (
     rf"\b(?:we|one)\s+(?:\w+\s+)?{_DO_NOT}\s+(?:find\s+(?:any|an?|the)\s+(?:\w+\s+){{0,2}}?(?:information|"
     rf"answer|mention|details?)|answer\s+(?:this|the|your)\s+question|determine|tell\s+from)\b",
 )
-# One of these is in every form; they are looked for first, since the forms take time.
+# Every form contains one of these. They are searched first, because the forms are slow.
 _NEGATION = re.compile(
     r"\b(?:no|not|nor|none|nothing|nowhere|never|neither|cannot|unable|unclear|unanswered|silent|hardly|little|lacks?|omits?|"
     r"insufficient|missing|absent|fails?|leaves?|open|beyond|outside|only|empty|short|blank)\b|n['’]t\b"
@@ -166,16 +166,16 @@ _NEGATION = re.compile(
 
 @cache
 def _declines() -> re.Pattern[str]:
-    """The forms as one pattern, compiled on first use: it takes longer than most runs' other patterns together."""
+    """The forms as one pattern, compiled on first use, because compiling takes long."""
     return re.compile("|".join(f"(?:{form})" for form in _FORMS))
 
 
-# Where a sentence that declines goes on to something else, or comes from it.
+# Where a declining sentence changes to another statement, before or after.
 _TURN = re.compile(
     r"\s*(?:[,;–—]\s*|\s)(?:but|however|although|though|yet|while|whereas|even though)\b,?\s*|\s*;\s*|\s*[–—]\s+",
     re.IGNORECASE,
 )
-# What only introduces what the evidence says.
+# Phrases that only introduce what the evidence says.
 _ATTRIBUTION = re.compile(
     rf"^\W*(?:(?:and|but|however|still|instead|nevertheless|only|also|that said|in addition|besides)\b,?\s+)*"
     rf"(?:what\s+)?(?:they|it|{_EVIDENCES}|{_MATTERS})(?:\s+(?:only|merely|just|do|does|also|however|"
@@ -189,7 +189,7 @@ _ATTRIBUTION = re.compile(
 )
 
 
-# "If there is not enough information, the claim is rejected" states a rule, whatever its condition says.
+# "If there is not enough information, the claim is rejected" states a rule, so its condition does not decline.
 _CONDITION = re.compile(r"^\W*(?:if|unless|whenever|should|in case|as long as)\b[^,;]*[,;]", re.IGNORECASE)
 
 
@@ -197,8 +197,8 @@ class Declined(NamedTuple):
     """A sentence that declines.
 
     Attributes:
-        rest: What it says besides; blank where it says nothing else.
-        leads: Whether some of that stands before the part that declines.
+        rest: The remaining statement; blank if there is none.
+        leads: Whether part of it stands before the declining part.
     """
 
     rest: str
@@ -206,7 +206,7 @@ class Declined(NamedTuple):
 
 
 def declined(sentence: str) -> Declined | None:
-    """What a sentence says besides declining; None if it does not decline."""
+    """What a sentence states besides declining; None if it does not decline."""
     lowered = lower(sentence)
     if not _NEGATION.search(lowered):
         return None

@@ -1,7 +1,7 @@
-"""Questions that can't be understood without those before them in a conversation. Tuned to English.
+"""Recognizes questions that depend on earlier questions of a conversation. Tuned to English.
 
-A question in a script without spaces between words counts as one that stands on its own; so does one in another
-language, unless it is a single word.
+A question in a script without spaces between words counts as independent, as does a question in another language,
+unless it is a single word.
 """
 
 from tasks.text.words import DENSE, STOP_WORDS, WORD
@@ -16,7 +16,7 @@ REFERS = frozenset(
 
 
 def is_follow_up(question: str) -> bool:
-    """Whether a question seems to need those before it: by a leading "and", a pronoun, or for want of other words."""
+    """Whether a question seems to depend on earlier ones: by a leading "and", a pronoun, or too few other words."""
     words = [word.casefold() for word in WORD.findall(question)]
     if not words or DENSE.search(question):
         return False

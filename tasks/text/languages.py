@@ -1,6 +1,6 @@
-"""The language of a text, by fastText's small model on this machine (Joulin et al. 2016; 176 languages, 0.9 MB).
+"""Detects the language of a text with fastText's small local model (Joulin et al. 2016; 176 languages, 0.9 MB).
 
-Left out: texts too short to tell. They have the language of what they are part of.
+Left out: texts that are too short. Callers use the language of the surrounding text.
 """
 
 import re
@@ -10,22 +10,22 @@ from typing import Any, NamedTuple
 
 from tasks.text.words import DENSE
 
-RULES = 1  # raised when the same text gets another language
-LEAST_LETTERS = 25  # below, one text in five is taken for another language; from here on, one in a hundred
-SURE = 0.9  # of a text of one language alone, most scores are above
-IDEOGRAPHS = 3  # letters that one ideograph or syllable counts as
-LONGEST = 1_000  # characters that are read
+RULES = 1  # raised when the same text gets a different language
+LEAST_LETTERS = 25  # with fewer letters one text in five is misdetected, with more one in a hundred
+SURE = 0.9  # most texts in a single language score higher
+IDEOGRAPHS = 3  # letters that one ideograph or syllable counts for
+LONGEST = 1_000  # maximum characters read
 _DENSE_LANGUAGES = frozenset({"ja", "zh", "ko", "yue", "wuu"})
 _CAPITALS = string.ascii_uppercase.encode()
 _NOISE = re.compile(r"<[^<>]*>|`[^`]*`|\[[^\]]*\]|https?://\S+|[\d\W_]+")
 
 
 class Detected(NamedTuple):
-    """A language.
+    """A detected language.
 
     Attributes:
-        code: ISO 639 code; None where the text has too few letters to tell.
-        sure: Whether all of the text is in it.
+        code: ISO 639 code; None if the text has too few letters.
+        sure: Whether the whole text is in this language.
     """
 
     code: str | None
@@ -50,12 +50,12 @@ def detect(text: str) -> Detected:
 
 
 def _in_capitals(plain: str) -> bool:
-    """Whether it has to be read in lower case: the model takes capitals for Japanese."""
+    """Whether the text must be lower-cased, because the model mistakes capitals for Japanese."""
     latin = plain.encode("ascii", "ignore").replace(b" ", b"")
     capitals = len(latin) - len(latin.translate(None, _CAPITALS))
     return capitals > 0.8 * len(latin) or plain.isupper()
 
 
 def may_be(text: str, code: str | None) -> bool:
-    """Whether the letters of a text are those that a language is written in, as far as these differ most."""
+    """Whether a text has letters of this language's script, for scripts that differ clearly."""
     return bool(DENSE.search(text)) == (code in _DENSE_LANGUAGES)

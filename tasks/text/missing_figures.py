@@ -1,6 +1,6 @@
-"""Figures of a claim that a text does not state, in any format: dates, times of day, numbers in digits and in words.
+"""Finds figures of a claim that a text does not state in any format: dates, times, numbers in digits and in words.
 
-Method: docs/methods.md#failure-patterns, ghost number. Left out: whether a figure could be computed from others.
+Method: docs/methods.md#failure-patterns, ghost number. Left out: figures that can be computed from others.
 """
 
 import re
@@ -11,24 +11,24 @@ from functools import cached_property, lru_cache
 from tasks.text import numbers
 from tasks.text.numbers import Day, Figure
 
-RULES = 1  # raised when the same two texts give other figures
+RULES = 1  # raised when the same two texts give different figures
 
 ADDRESS = r"https?://\S+|www\.\S+|\S+@\S+|\b10\.\d{4,}/\S+"
-# References to sources that a style did not know, and numbers that say where in a list something stands.
+# References that no citation style recognizes, and numbers of list items.
 REFERENCE = (
     r"\[\^?[\w.:#-]{0,12}\d+(?:\s*[,;–-]\s*\d+)*\]|【[^】]*】|"
     r"\b(?:[Ss]ource|[Dd]ocument|[Pp]assage|[Cc]hunk|[Rr]eference|[Cc]ontext|[Ss]nippet)s?\s*(?:ID\s*|[Nn]o\.?\s*)?#?\d+(?:(?:\s*,|\s*and)\s*\d+)*|"
     r"^\W*(?:(?:[Ss]tep|[Pp]art|[Pp]oint|[Tt]ip|[Oo]ption|[Rr]eason|[Mm]ethod|[Aa]nswer)\s+)?\(?\d{1,2}(?:[.):]\s|\s?[:–—]\s)"
 )
-# Letters and digits that make one name: COVID-19, B12, GPT-4, v2.3. "mid-1990s" and "sub-10" are no names.
+# Letters and digits in one name: COVID-19, B12, GPT-4, v2.3. "mid-1990s" and "sub-10" are not names.
 NAME = (
     r"\b(?=[^\W\d_]+[-–_./]?\d)(?:(?!(?:mid|pre|post|sub|non|top|under|over|circa|ca|late|early|since|age|aged|grade|level|type|ages|"
     r"max|min|approx)-)[^\W\d_]+[-–_./]?\d[\w.-]*\w|[^\W\d_]+[-–_]?\d\b)|\b\d+[^\W\d_]+\d\w*"
 )
-ADDRESS_SIGN = re.compile(r"[@/]|www\.")  # one is in every address
+ADDRESS_SIGN = re.compile(r"[@/]|www\.")  # every address contains one
 MASKED = re.compile(f"{ADDRESS}|{REFERENCE}|{NAME}", re.MULTILINE)
 MASKED_WITHOUT_ADDRESS = re.compile(f"{REFERENCE}|{NAME}", re.MULTILINE)
-# "the two companies" points back to two things; "three main reasons" announces what is then listed.
+# "the two companies" refers to two known things; "three main reasons" announces a list.
 POINTING = re.compile(r"\b(?:the|these|those|all|its|their|his|her|our|your|other|between|of|first|last|any)\s+$", re.I)
 COUNTED = re.compile(
     r"[\s-]+(?:\w+\s+){0,2}?(?:main|key|major|primary|important|different|distinct|types?|kinds?|ways?|reasons?|factors?|"
@@ -42,14 +42,14 @@ HEDGE = re.compile(
     r"more than|less than|fewer than|estimated)|[~≈<>])\s*(?:[$€£]|US\$)?\s*$",
     re.IGNORECASE,
 )
-REACH = 60  # characters before a figure in which its hedge stands
-ABOUT = Decimal("0.2")  # how far off, as a share, a figure may be that says it is no exact one
+REACH = 60  # characters before a figure in which its hedge ("about") may stand
+ABOUT = Decimal("0.2")  # largest relative difference of a hedged figure from the source's
 HEADING = re.compile(r"(?:\bin|\(|[$€£])\s*(?:US)?\s?[$€£]?\s*(thousand|million|billion|trillion|bn|mn|m|k)s?\b", re.I)
 PERCENT_HEADING = re.compile(r"(?<!\d)(?<!\d\s)(?:%|\bpercent(?:age)?s?\b|\bper cent\b|\bshare\b)", re.IGNORECASE)
 
 
 class _Source:
-    """What a text states in figures. Each way of stating it is read when it is first needed."""
+    """The figures of a text. Each format is read when first needed."""
 
     def __init__(self, text: str) -> None:
         self._text = text
@@ -87,17 +87,17 @@ class _Source:
         return PERCENT_HEADING.search(self._text) is not None
 
     def has(self, figure: Figure, *, hedged: bool) -> bool:
-        """Whether the figure is here, in any format."""
+        """Whether the text states the figure, in any format."""
         if figure.suffix == "s" and any(0 <= v - low < 10 for low in figure.values for v in self.values):
-            return True  # the 1990s: any year of them
+            return True  # the 1990s: any of their years matches
         if figure.suffix in numbers.ORDINAL_SUFFIXES and any(
             (n - 1) * 100 < v <= n * 100 for n in figure.values if n > 10 for v in self.values
         ):
-            return True  # the 19th century: any year of it
+            return True  # the 19th century: any of its years matches
         return self._stated(figure) or self._in_words(figure) or self._rounded(figure, hedged=hedged)
 
     def has_day(self, day: Day) -> bool:
-        """Whether the date is here: whole, or its month (and day) beside a year or a day that stands elsewhere."""
+        """Whether the text has the date, or a part of it with the rest (day or year) elsewhere."""
         for other in self.dates:
             pairs = list(zip(day, other, strict=True))
             if all(a is None or b is None or a == b for a, b in pairs) and all(
@@ -122,13 +122,13 @@ class _Source:
         return any((value, figure.percent) in self.words for value in figure.values)
 
     def _rounded(self, figure: Figure, *, hedged: bool) -> bool:
-        """Whether it is a figure of the source that was rounded, to two digits or, where it says so, to one."""
+        """Whether the figure is a rounded figure of the text: to two digits, or to one digit with a hedge."""
         values = self.values if not figure.percent or self.percent_heading else self.percents
         for value in figure.values:
             significant = (value / figure.step).normalize()
             digits = len(significant.as_tuple().digits)
             if figure.scale == 0 and not hedged and value == value.to_integral_value():
-                digits = len(str(int(value)))  # 500 is exact to the unit unless it says "about"
+                digits = len(str(int(value)))  # 500 is exact to the unit, unless a hedge precedes it
                 step = Decimal(1)
             else:
                 step = figure.step.scaleb(int(significant.as_tuple().exponent))
@@ -140,14 +140,14 @@ class _Source:
 
 @lru_cache(maxsize=4)
 def _source(text: str) -> _Source:
-    """Claims on one text come one after another."""
+    """The figures of a text, cached because successive claims share a text."""
     return _Source(text)
 
 
 def missing(text: str, source_text: str) -> Iterator[tuple[int, int]]:
-    """Spans of the figures of a text that a source does not state."""
+    """Spans of a text's figures that a source does not state."""
     figures = sorted([*numbers.figures(text), *numbers.spelt(text)], key=lambda f: f.start)
-    if not figures:  # dates and times of day have digits, too
+    if not figures:  # dates and times contain digits too
         return
     source = _source(source_text)
     masked = MASKED if ADDRESS_SIGN.search(text) else MASKED_WITHOUT_ADDRESS
@@ -174,7 +174,7 @@ def missing(text: str, source_text: str) -> Iterator[tuple[int, int]]:
 
 
 def _counts(text: str, figure: Figure) -> bool:
-    """Whether it states a quantity, and is not a way of speaking or a count of what the claim itself lists."""
+    """Whether a figure states a quantity, not an idiom or a count of what the claim lists."""
     if figure.percent or figure.scale:
         return True
     value = max(figure.values)

@@ -1,6 +1,6 @@
-"""The few sentences of a text that share most with a claim: what a small model reads best. Pure functions.
+"""Selects the few sentences of a text that share most words with a claim, for small models. Pure functions.
 
-Left out: meaning. A sentence in other words than the claim's is not found; the whole text is there for that.
+Left out: meaning. Paraphrased sentences are not found, so judges read the whole text too.
 """
 
 import math
@@ -11,18 +11,19 @@ from tasks.text import overlap
 from tasks.text.sentences import sentences
 
 COUNT = 3
-ROW = 30  # words, at most: a longer line with bars is a page without line breaks
+ROW = 30  # maximum words of a row; a longer line with bars is a page without line breaks
 
 
 def nearest(text: str, claim: str, count: int = COUNT, sure: Sequence[str] = ()) -> str:
     """The sentences of a text that cover most of a claim's words, in the order of the text.
 
-    Each one in turn is the sentence that adds most: a word of the claim weighs by how few sentences have it, and half
-    of that where a sentence chosen before has it too. Of equals the one next to the first choice counts.
+    Sentences are chosen one by one, by the total weight of the claim's words in them. A word weighs more the fewer
+    sentences have it, and half as much after each chosen sentence that has it. Ties go to the sentence nearest to the
+    first choice.
 
     Args:
-        count: Number of sentences, at most.
-        sure: Sentences of the text that are chosen first, also if they are more.
+        count: Maximum number of sentences.
+        sure: Sentences of the text that are always chosen, even if they exceed `count`.
     """
     found = units(text)
     if len(found) <= count:
@@ -42,7 +43,7 @@ def nearest(text: str, claim: str, count: int = COUNT, sure: Sequence[str] = ())
 
 
 def units(text: str) -> list[str]:
-    """Sentences and lines; the row of a table keeps its cells together."""
+    """Sentences and lines. A table row stays whole."""
     found = []
     for line in text.splitlines():
         row = " | " in line and len(line.split()) <= ROW
@@ -51,6 +52,6 @@ def units(text: str) -> list[str]:
 
 
 def _words(text: str) -> frozenset[str]:
-    """Stems of the content words, and the values of numbers however they are written."""
+    """Stems of the content words, and the values of numbers in any format."""
     side = overlap.read(text)
     return side.bag | side.values

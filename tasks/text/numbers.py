@@ -1,6 +1,6 @@
-"""Figures in texts, as values with their places: what a figure of a claim is compared by.
+"""Finds figures in texts, with their values and places, so that claims and sources can be compared by value.
 
-"1,200", "1.200", "1 200", "1.2 thousand" and "1.2k" are one value; so are "12%", "12 percent" and "twelve per cent",
+"1,200", "1.200", "1 200", "1.2 thousand" and "1.2k" are one value. So are "12%", "12 percent" and "twelve per cent",
 "14 March 2024" and "2024-03-14", "4:40 pm" and "16:40". Left out: units and currencies, arithmetic, Roman numerals.
 """
 
@@ -16,7 +16,7 @@ SCALES = {
     "billion": 9, "tn": 12, "trillion": 12,
 }  # fmt: skip
 ORDINAL_SUFFIXES = frozenset({"st", "nd", "rd", "th"})
-ATTACHED = frozenset({"k", "m", "b"})  # that may also be the sign of a unit
+ATTACHED = frozenset({"k", "m", "b"})  # these may also be units
 MONTH_NAMES = (
     "January Jan", "February Feb", "March Mar", "April Apr", "May", "June Jun", "July Jul", "August Aug",
     "September Sept Sep", "October Oct", "November Nov", "December Dec",
@@ -33,7 +33,7 @@ ORDINALS = (
     "first", "second", "third", "fourth", "fifth", "sixth", "seventh", "eighth", "ninth", "tenth", "eleventh",
     "twelfth",
 )  # fmt: skip
-# Words that give a number without naming it; read in sources only.
+# Words that imply a number; only used for sources.
 HINTS = {w: i for i, w in enumerate(ORDINALS, start=1)} | {
     "once": 1, "both": 2, "twice": 2, "double": 2, "doubled": 2, "doubles": 2, "pair": 2, "couple": 2, "twofold": 2,
     "biennial": 2, "thrice": 3, "triple": 3, "tripled": 3, "threefold": 3, "quadruple": 4, "quadrupled": 4,
@@ -51,11 +51,11 @@ _SCALE = "hundred|thousand|million|billion|trillion|lakh|crore|mn|bn|tn"
 
 
 def _first_letter(words: Iterable[str]) -> str:
-    """Pattern of a place where one of these words may begin: testing its first letter is cheaper than trying each."""
+    """Pattern for the first letters of words: testing one letter is cheaper than trying each word."""
     return rf"\b(?=[{''.join(sorted({w[0] for w in words}))}])"
 
 
-# Patterns that begin with a set of characters are searched for several times as fast as those that begin with a choice
+# Patterns that begin with a set of characters are searched several times as fast as those that begin with alternatives
 # or a condition: `re` skips to the next character of the set.
 DIGITS = re.compile(
     r"(?P<digits>\d(?:\d{0,2}(?:[ \u00a0\u2009\u202f]\d{3})+(?![\d.,]?\d)|\d*(?:[.,'’\u2019]\d+)*))"
@@ -69,7 +69,7 @@ SPELT = re.compile(
     rf"{_first_letter([*SMALL, 'a', 'hundred'])}"
     rf"(?P<words>(?:(?:{_ONES}|a)\s)?hundred\b(?:\s(?:and\s)?(?:{_TO_99})\b)?|(?:{_TO_99})\b)"
     rf"(?P<suffix>\s?(?:{_PERCENT})|[\s-](?:{_SCALE})s?\b)?(?P<more>\s?(?:{_PERCENT}))?"
-)  # in lower case
+)  # these are in lower case
 ISO = r"(?P<y>\d{4})[-/.](?P<m>\d{1,2})[-/.](?P<d>\d{1,2})(?!\d)"
 NAMED = (
     rf"(?:(?P<d1>\d{{1,2}})(?:st|nd|rd|th)?\s+(?:of\s+)?)?\b(?P<month>{_MONTH}|{_MONTH.upper()})\b\.?"
@@ -84,7 +84,7 @@ CLOCK = re.compile(
 )
 _WORD = re.compile(r"\w+")
 JOINED = re.compile(r"\s*(?:[-–—/,]|to|and|or|through|until|till|vs\.?|versus|bis|,\s*and|,\s*or)\s*[$€£~]?\s*", re.I)
-GROUPED = re.compile(r"\d{1,3}(?:[.,]\d{2,3})*[.,]\d{3}")  # by thousands, or as in India: 1,00,000
+GROUPED = re.compile(r"\d{1,3}(?:[.,]\d{2,3})*[.,]\d{3}")  # grouped by thousands, or the Indian way: 1,00,000
 Day = tuple[int | None, int, int | None]
 
 
@@ -93,12 +93,12 @@ class Figure:
     """One figure.
 
     Attributes:
-        values: What it may mean; several where a separator or a sign can be read in two ways.
-        percent: It is a percentage.
-        spelt: It is written out in words.
+        values: Its possible values; several if a separator or a sign can be read in two ways.
+        percent: Whether it is a percentage.
+        spelt: Whether it is written in words.
         scale: Power of ten of a word such as "million"; 0 without one.
-        step: Difference between two numbers that are written with as many digits.
-        suffix: What follows its digits and belongs to it, in lower case: "th", "s", …
+        step: Difference between successive numbers with the same number of digits.
+        suffix: Letters after its digits, in lower case: "th", "s", …
     """
 
     start: int
@@ -112,7 +112,7 @@ class Figure:
 
 
 def figures(text: str) -> list[Figure]:
-    """Figures in digits, in order. In a list or range such as "10 to 12%", each is a percentage."""
+    """Figures in digits, in order. In a list or range such as "10 to 12%", every figure is a percentage."""
     return _shared(text, [_figure(m, {Decimal(v) for v in readings(m["digits"])}) for m in DIGITS.finditer(text)])
 
 
@@ -123,7 +123,7 @@ def spelt(text: str) -> list[Figure]:
 
 
 def in_words(text: str) -> Iterator[tuple[Decimal, bool]]:
-    """Values that a source has in words, and whether each is a percentage: "twelve", "twice", "a dozen", "half"."""
+    """Values of words in a source, and whether each is a percentage: "twelve", "twice", "a dozen", "half"."""
     words = {*_WORD.findall(lower(text))}
     for word in words & HINTS.keys():
         yield Decimal(HINTS[word]), False
@@ -135,7 +135,7 @@ def in_words(text: str) -> Iterator[tuple[Decimal, bool]]:
 
 
 def dates(text: str) -> Iterator[tuple[int, int, frozenset[Day]]]:
-    """Dates with at least a month and a number: place, and what (year, month, day) may be meant."""
+    """Dates with at least a month and a number: start, end, and the possible (year, month, day)."""
     at = 0
     while start := DATE_START.search(text, at):
         m = DATE.match(text, start.start())
@@ -158,7 +158,7 @@ def dates(text: str) -> Iterator[tuple[int, int, frozenset[Day]]]:
 
 
 def clocks(text: str) -> Iterator[tuple[int, int, frozenset[int]]]:
-    """Times of day: place, and the minutes since midnight that may be meant."""
+    """Times of day: start, end, and the possible minutes since midnight."""
     for m in CLOCK.finditer(text):
         hour, minute, half = int(m["h"]), int(m["min"] or 0), (m["half"] or m["only"] or "").casefold()
         if hour < 25 and minute < 60:
@@ -178,23 +178,23 @@ def _figure(m: re.Match[str], values: set[Decimal], *, spelt: bool = False) -> F
 
 
 def _shared(text: str, found: list[Figure]) -> list[Figure]:
-    """The last figure of a list or range gives all of them its scale and percent sign."""
+    """Apply the scale and percent sign of the last figure of a list or range to all of its figures."""
     for i in range(len(found) - 2, -1, -1):
         one, after = found[i], found[i + 1]
         if not one.percent and not one.scale and JOINED.fullmatch(text, one.end, after.start):
             scaled = {v.scaleb(after.scale) for v in one.values} if after.scale else set()
-            percent = after.percent and max(one.values) < 1000  # no year
+            percent = after.percent and max(one.values) < 1000  # not a year
             found[i] = replace(one, values=one.values | scaled, percent=percent)
     return found
 
 
 def readings(digits: str, grouped: re.Pattern[str] = GROUPED) -> list[str]:
-    """Decimal numerals that digits with separators may mean.
+    """Decimal numerals that digits with separators can mean.
 
-    "1,000" is 1000, "1.000" is 1 or 1000, "3,5" is 3.5, and "2.3.1" is no number but 2, 3 and 1.
+    "1,000" is 1000, "1.000" is 1 or 1000, "3,5" is 3.5, and "2.3.1" is three numbers: 2, 3 and 1.
 
     Args:
-        grouped: Digits whose separators part thousands.
+        grouped: Pattern of digits whose separators mark thousands.
     """
     plain = re.sub(r"['’ \u00a0\u2009\u202f]", "", digits)
     separators = [c for c in plain if c in ".,"]
@@ -214,7 +214,7 @@ def readings(digits: str, grouped: re.Pattern[str] = GROUPED) -> list[str]:
 
 
 def _read(written: str) -> int:
-    """Value of number words: hundreds, tens and units added up."""
+    """Value of number words: the sum of hundreds, tens and units."""
     total = 0
     for word in re.findall(r"[a-z]+", written.casefold()):
         if word == "hundred":

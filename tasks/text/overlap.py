@@ -1,9 +1,9 @@
-"""What two texts share: words, word pairs, numbers and names of a claim that a premise has.
+"""What two texts share: a claim's words, word pairs, numbers and names that a premise has.
 
-Judges are fitted to these features, so words, stems and numbers are read more simply than in `words.py` and
+Judges are fitted to these features. So words, stems and numbers are read more simply here than in `words.py` and
 `numbers.py`, whose rules may grow. Tuned to English (stop words, suffixes) and harmless elsewhere; scripts without
-spaces between words are read as pairs of characters. Left out: meaning. A claim that says the reverse of its premise
-shares all its words.
+spaces between words are read as pairs of characters. Left out: meaning. A claim that reverses its premise shares all of
+its words.
 """
 
 import re
@@ -14,15 +14,15 @@ from functools import cached_property
 from tasks.text.numbers import MONTH_NAMES, SCALES, UNITS, readings
 from tasks.text.words import STOP_WORDS
 
-RULES = 2  # raised when anything here changes a feature
-MOST_MISSING = 3  # beyond three missing numbers or names a claim gets no worse
+RULES = 2  # raised when a feature changes
+MOST_MISSING = 3  # maximum missing numbers or names that count
 
-# Thai to Myanmar, Khmer, kana, Han, Hangul: no spaces between words, or particles glued to them.
+# Thai to Myanmar, Khmer, kana, Han, Hangul: scripts without spaces between words, or with particles attached to them.
 UNSPACED = (
     "\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uac00-\ud7af\uf900-\ufaff"
     "\U00020000-\U0003ffff"
 )
-MARKS = "\u0300-\u036f\u0900-\u0dff"  # combining marks and the Indic blocks, whose vowel signs are no `\w`
+MARKS = "\u0300-\u036f\u0900-\u0dff"  # combining marks and the Indic blocks, whose vowel signs do not match `\w`
 WORD = re.compile(rf"[{UNSPACED}]+|(?:(?![{UNSPACED}_])[\w{MARKS}])+(?:['’][a-z]+\b)?", re.IGNORECASE)
 SENTENCE_END = re.compile(r"(?<=[.!?])\s+|(?<=[。！？])\s*|\n+")
 SUFFIXES = ("edly", "ing", "ed", "es", "ly", "s")
@@ -39,12 +39,12 @@ SPELT = {word: str(i) for i, word in enumerate(UNITS[:13])} | {
 
 
 def normalize(text: str) -> str:
-    """Compatibility forms folded (full-width digits, ligatures), so that equal words are equal strings."""
+    """Replace compatibility forms (full-width digits, ligatures), so that equal words are equal strings."""
     return unicodedata.normalize("NFKC", text)
 
 
 def words(text: str) -> list[str]:
-    """Lower-cased words in order; a run of an unspaced script gives its overlapping pairs of characters."""
+    """Lower-cased words in order. A run of an unspaced script gives its overlapping pairs of characters."""
     out: list[str] = []
     for match in WORD.finditer(text.casefold().replace("’", "'")):
         word = match.group()
@@ -56,7 +56,7 @@ def words(text: str) -> list[str]:
 
 
 def content_words(text: str) -> list[str]:
-    """The words without English stop words and single letters; digits and characters of unspaced scripts stay."""
+    """The words without English stop words and single letters. Digits and characters of unspaced scripts are kept."""
     return [w for w in words(text) if w not in STOP_WORDS and (len(w) > 1 or w.isdigit() or not w.isascii())]
 
 
@@ -70,10 +70,10 @@ def stem(word: str) -> str:
 
 
 def numbers(text: str) -> list[frozenset[str]]:
-    """Every number written in digits, as the set of its possible readings.
+    """The possible values of every number in digits.
 
-    "1,000" reads 1000, "1.000" reads 1 and 1000, "3,5" reads 3.5, "1.5 million" reads 1.5 and 1500000. Units,
-    percent signs and currencies are not part of a number; "2024-03-14" holds 2024, 3 and 14.
+    "1,000" is 1000, "1.000" is 1 or 1000, "3,5" is 3.5, "1.5 million" is 1.5 or 1500000. Units, percent signs and
+    currencies are ignored; "2024-03-14" gives 2024, 3 and 14.
     """
     out = []
     for match in NUMBER.finditer(text):
@@ -91,7 +91,7 @@ def spelt_numbers(text: str) -> set[str]:
 
 
 def names(text: str) -> set[str]:
-    """Stems of capitalised words that do not open a sentence."""
+    """Stems of capitalized words, except at the beginning of a sentence."""
     found: set[str] = set()
     for sentence in SENTENCE_END.split(text):
         capitalised = (m.group() for m in WORD.finditer(sentence) if m.start() and m.group()[0].isupper())
@@ -101,7 +101,7 @@ def names(text: str) -> set[str]:
 
 @dataclass(frozen=True)
 class Side:
-    """One text, read once for all the pairs it stands in. Build it with `read`."""
+    """One text, read once for all of its pairs. Create it with `read`."""
 
     text: str
 
@@ -112,32 +112,32 @@ class Side:
 
     @cached_property
     def bag(self) -> frozenset[str]:
-        """Stems, once each."""
+        """Distinct stems of the content words."""
         return frozenset(self.stems)
 
     @cached_property
     def pairs(self) -> frozenset[tuple[str, str]]:
-        """Neighboring stems."""
+        """Pairs of neighboring stems."""
         return frozenset(zip(self.stems, self.stems[1:], strict=False))
 
     @cached_property
     def written(self) -> list[frozenset[str]]:
-        """Numbers in digits, by their readings."""
+        """Possible values of each number in digits."""
         return numbers(self.text)
 
     @cached_property
     def values(self) -> frozenset[str]:
-        """Every value that a number of this text may have."""
+        """All possible values of the text's numbers."""
         return frozenset(spelt_numbers(self.text).union(*self.written))
 
     @cached_property
     def named(self) -> set[str]:
-        """Names, as stems."""
+        """Stems of names."""
         return names(self.text)
 
 
 def read(text: str) -> Side:
-    """A text, ready to be compared."""
+    """Prepare a text for comparison."""
     return Side(normalize(text))
 
 
@@ -145,9 +145,9 @@ def lexical(premise: Side, claim: Side) -> dict[str, float]:
     """The features of one pair that need no model.
 
     Returns:
-        `overlap` and `bigrams`: shares, in [0, 1], of the claim's content words and of its pairs of neighboring
-        content words that the premise has; `missing_numbers` and `missing_names`: how many of the claim's the
-        premise lacks, at most 3. A month is there where its number is.
+        `overlap` and `bigrams`: shares, in [0, 1], of the claim's content words and of its pairs of neighboring content
+        words that the premise has. `missing_numbers` and `missing_names`: how many of the claim's the premise lacks, at
+        most 3. The name of a month matches its number.
     """
     absent = [values for values in set(claim.written) if not values & premise.values]
     unnamed = [name for name in claim.named - premise.bag if SPELT.get(name) not in premise.values]

@@ -1,6 +1,6 @@
-"""Dates and times of day in one format each, so that a small model need not know that two formats mean the same.
+"""Rewrites dates and times in one format each, because a small model may not know that two formats are equal.
 
-Left out: dates that can be read in two ways ("03/04/2024"), which stay as they are, and amounts and units.
+Left out: ambiguous dates ("03/04/2024"), which stay unchanged, and amounts and units.
 """
 
 from collections.abc import Iterator
@@ -8,13 +8,13 @@ from functools import lru_cache
 
 from tasks.text import numbers
 
-RULES = 1  # raised when a text comes out in another way
+RULES = 1  # raised when the same text gives a different result
 MONTHS = [names.split()[0] for names in numbers.MONTH_NAMES]
 
 
 @lru_cache(maxsize=4096)
 def plain_figures(text: str) -> str:
-    """The text with its dates as "14 March 2024" or "14 March", and its times of day as "16:40"."""
+    """The text with dates as "14 March 2024" or "14 March", and times of day as "16:40"."""
     if not any(c.isdigit() for c in text):
         return text
     pieces, at = [], 0

@@ -10,13 +10,13 @@ from functools import cached_property
 
 from tasks.text.words import Word, stems_of, words
 
-# A sentence ends before white space and a capital, a digit, a quotation mark or a bullet, and at every line's end.
+# A sentence ends before white space and a capital, a digit, a quotation mark or a bullet, and at the end of each line.
 END = re.compile(r"(?<=[.!?;])[\"'”’)\]]*\s+(?=[\"'“‘(\[]?[A-Z0-9•*-])|\s*\n\s*|\s+\|\s+")
 
 
 @dataclass(frozen=True)
 class Sentence:
-    """A stretch of a text."""
+    """A sentence or a line of a text."""
 
     text: str
     start: int
@@ -24,7 +24,7 @@ class Sentence:
 
     @cached_property
     def words(self) -> Sequence[Word]:
-        """Its words, placed in the whole text."""
+        """Its words, with their places in the whole text."""
         return words(self.text, self.start)
 
     @cached_property

@@ -1,4 +1,4 @@
-"""Which of sorted spans hold a place, or lie in a part of a text."""
+"""Searches sorted spans: which one contains a place, and which lie inside a range."""
 
 from bisect import bisect_left, bisect_right
 from collections.abc import Sequence
@@ -9,11 +9,11 @@ T = TypeVar("T", bound=tuple[int, ...])
 
 
 def around(place: int, spans: Sequence[Span]) -> Span | None:
-    """The span that holds a place. Spans are sorted and apart."""
+    """The span that contains a place. Spans must be sorted and disjoint."""
     at = bisect_right(spans, place, key=lambda span: span[0]) - 1
     return spans[at] if at >= 0 and place < spans[at][1] else None
 
 
 def within(spans: Sequence[T], start: int, end: int) -> Sequence[T]:
-    """The spans inside `start:end`. They are sorted; each begins with its start and its end."""
+    """The spans inside `start:end`. They must be sorted; each begins with its start and its end."""
     return [span for span in spans[bisect_left(spans, (start,)) : bisect_left(spans, (end,))] if span[1] <= end]

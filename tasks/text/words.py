@@ -1,7 +1,7 @@
-"""Words with their places and stems, and how much one text shares with another. Tuned to English.
+"""Words with their places and stems, and how many words two texts share. Tuned to English.
 
-Left out: scripts without spaces between words. A run of them is one word, so that comparing words finds nothing there,
-rather than something wrong. `overlap.py` reads those, too.
+Left out: scripts without spaces between words. A run of them is one word, so comparisons find no match there instead of
+a wrong one. `overlap.py` also reads these scripts.
 """
 
 import re
@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 WORD = re.compile(r"[^\W_]+(?:['’](?:s|t|re|ve|ll|d|m)\b)?")
-# Words that carry no meaning by themselves: scikit-learn's list, word for word.
+# Words without meaning of their own: scikit-learn's list.
 STOP_WORDS = frozenset(
     """
     a about above across after afterwards again against all almost alone along already also although always am among
@@ -35,7 +35,7 @@ STOP_WORDS = frozenset(
 )
 SUFFIXES = ("ingly", "edly", "ing", "ies", "ied", "ed", "es", "ly", "s")
 SHORTEST_STEM = 3
-# Past forms that no rule leads back to their verb.
+# Irregular past forms.
 IRREGULAR = {
     past: verb
     for verb, pasts in {
@@ -69,17 +69,17 @@ class Word:
 
     @property
     def past(self) -> bool:
-        """Whether it looks like the past of a verb."""
+        """Whether it looks like the past tense of a verb."""
         return self.text.endswith("ed") or self.text in IRREGULAR
 
     @property
     def content(self) -> bool:
-        """Whether it carries meaning by itself."""
+        """Whether it is a content word."""
         return self.text not in STOP_WORDS and (len(self.text) > 1 or self.text.isdigit())
 
 
 def lower(text: str) -> str:
-    """The text in lower case, every character in its place: patterns that ignore case take several times as long."""
+    """The text in lower case, character by character. Patterns that ignore case take several times as long."""
     return text.replace("İ", "i").lower()
 
 
@@ -93,7 +93,7 @@ def words(text: str, offset: int = 0) -> list[Word]:
 
 
 def distinct(text: str) -> set[str]:
-    """The words of a text, each once, without making a `Word` of each: chunks are long."""
+    """The distinct words of a text, without creating a `Word` for each, because chunks are long."""
     return {*WORD.findall(text.casefold())}
 
 
@@ -104,7 +104,7 @@ def stems_of(text: str) -> frozenset[str]:
 
 
 def stems(some: Sequence[Word]) -> frozenset[str]:
-    """Stems of the content words among these."""
+    """Stems of the content words among `some`."""
     return frozenset(word.stem for word in some if word.content)
 
 
@@ -122,5 +122,5 @@ def stem(word: str) -> str:
 
 
 def coverage(some: frozenset[str], other: frozenset[str]) -> float:
-    """Share of the first that the second has, in [0, 1]; 0 of nothing."""
+    """Share of the first set that the second contains, in [0, 1]; 0 if the first is empty."""
     return len(some & other) / len(some) if some else 0.0

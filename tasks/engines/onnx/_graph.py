@@ -1,7 +1,7 @@
-"""A classifier as an ONNX graph: exported from the model's own files, checked against it, quantized, and run.
+"""A classifier as an ONNX graph: exports it from the model's files, compares it with the model, quantizes and runs it.
 
-The graph takes the token ids of one pair, unpadded, and gives its logits. Left out: where graphs are kept
-(`classifier.py` knows), token types other than zero, and graphs above 2 GB, which ONNX can't hold in one file.
+The graph turns the token ids of one pair, unpadded, into its logits. Left out: where graphs are stored
+(`classifier.py`), token types other than zero, and graphs above 2 GB, which ONNX can't store in one file.
 """
 
 import contextlib
@@ -22,19 +22,19 @@ from tasks.engines import _models
 from tasks.engines._classifiers import WHAT, ClassifierConfig
 from tasks.engines._encoder import HASHED_FILES, Encoder
 
-# Weights signed and one scale per output channel: one scale per matrix loses twice as much. Embeddings are looked up,
-# not multiplied, so that int8 would cost accuracy and buy no time.
+# Weights are signed, with one scale for each output channel; one scale for each matrix loses twice as much accuracy.
+# Embeddings are looked up, not multiplied, so int8 would cost accuracy and save no time.
 SCHEME = "MatMul: weights s8 per channel, activations u8 per pair"
-RULES = 2  # raised when the graph made here changes
-OPSET = 20  # the first with Gelu as one operator
+RULES = 2  # raised when this module makes a different graph
+OPSET = 20  # the first with Gelu as a single operator
 NOISY = ("torch.onnx", "onnxscript", "onnx_ir")
-CLOSE = 1e-3  # of logits, to those of the model; an exporter that misreads a model is off by far more
+CLOSE = 1e-3  # largest difference of logits from the model's; an exporter that misreads a model is off by far more
 EXAMPLE = "The order was canceled by the customer on March 14."
 STAMP = "weights"
 
 
 def write(config: ClassifierConfig, encoder: Encoder, path: Path) -> None:
-    """Write the graph of a config's model in the config's dtype, float32 or int8.
+    """Write the graph of a config's model with the config's dtype, float32 or int8.
 
     Raises:
         EngineError: The model can't be loaded or exported, or a package is missing.
@@ -43,7 +43,7 @@ def write(config: ClassifierConfig, encoder: Encoder, path: Path) -> None:
     package("onnxscript")
     onnx = package("onnx")
     path.parent.mkdir(parents=True, exist_ok=True)
-    # Written beside its place and renamed into it: whoever looks sees a whole file or none.
+    # Written to a temporary folder and then renamed, so that readers see a whole file or none.
     with tempfile.TemporaryDirectory(dir=path.parent, prefix=f".{path.stem}-") as folder, _quiet():
         made = Path(folder) / "graph.onnx"
         graph = _export(config, encoder)
@@ -55,21 +55,21 @@ def write(config: ClassifierConfig, encoder: Encoder, path: Path) -> None:
 
 
 def session(graph: Path | bytes, *, vnni: bool | None = None) -> Any:  # noqa: ANN401
-    """A session that runs each call on the thread that makes it; calls may overlap.
+    """A session that runs each call on the calling thread; calls may overlap.
 
     Args:
-        vnni: Whether the processor adds products of eight bits in 32 bits; None finds out.
+        vnni: Whether the processor adds 8-bit products in 32 bits; None detects it.
     """
     runtime = package("onnxruntime")
     options = runtime.SessionOptions()
     options.intra_op_num_threads = 1
     options.inter_op_num_threads = 1
     options.log_severity_level = 3  # errors
-    # Older processors add products of u8 and s8 in 16 bits, which overflow; this has them multiply u8 by u8, at half
-    # the speed of those that don't.
+    # Older processors add products of u8 and s8 in 16 bits, which can overflow. With this option they multiply u8 by
+    # u8, at half the speed of newer processors.
     precise = not (_vnni() if vnni is None else vnni)
     options.add_session_config_entry("session.x64quantprecision", str(int(precise)))
-    # On CPUs the fused operator is slower than the addition and the normalization that it replaces.
+    # On CPUs the fused operator is slower than the separate addition and normalization.
     disabled = ["SkipLayerNormFusion"]
     return runtime.InferenceSession(graph, options, providers=["CPUExecutionProvider"], disabled_optimizers=disabled)
 
@@ -91,24 +91,24 @@ def run(session: Any, ids: Sequence[int]) -> npt.NDArray[np.float64]:  # noqa: A
 
 
 def weights(config: ClassifierConfig) -> dict[str, str]:
-    """Hashes of the model's files; of a hub model, its name and commit."""
+    """Hashes of the model's files, or a hub model's name and commit."""
     found: Any = _models.identity(config, WHAT, HASHED_FILES)["weights"]
     return {str(name): str(digest) for name, digest in found.items()}
 
 
 def stamp(config: ClassifierConfig) -> str:
-    """Which weights a graph belongs to; tokenizer and names of classes may change without it."""
+    """Identifies the weights of a graph. Tokenizer and class names may change without changing it."""
     return keys.version({name: d for name, d in weights(config).items() if name.endswith((".safetensors", ".bin"))})
 
 
 def stamped(session: Any) -> str | None:  # noqa: ANN401
-    """The `stamp` that a graph carries."""
+    """The `stamp` stored in a graph."""
     found: str | None = session.get_modelmeta().custom_metadata_map.get(STAMP)
     return found
 
 
 def package(name: str) -> Any:  # noqa: ANN401
-    """A module of the extra `onnx`; its absence is an error with its remedy."""
+    """Import a module of the extra `onnx`, or raise an error that says how to install it."""
     try:
         return importlib.import_module(name)
     except ImportError as error:
@@ -116,18 +116,18 @@ def package(name: str) -> Any:  # noqa: ANN401
 
 
 def missing(name: str) -> EngineError:
-    """The error for a package of the extra `onnx` that is not there."""
+    """The error for a missing package of the extra `onnx`."""
     return EngineError(f"engine onnx_cpu needs the package {name!r}. Run: pip install 'leadline[onnx]'")
 
 
 def reason(error: Exception) -> str:
-    """Class and first line of an error of the libraries."""
+    """Class and first line of a library's error."""
     return f"{type(error).__name__}: {_models.reason(error)}"
 
 
 def _export(config: ClassifierConfig, encoder: Encoder) -> Any:  # noqa: ANN401
     """The float32 graph: token ids (1, tokens) to logits (1, classes)."""
-    import torch  # noqa: PLC0415 - two seconds that most commands don't need
+    import torch  # noqa: PLC0415 - takes two seconds, which most commands can avoid
 
     short, long = encoder.ids([(EXAMPLE, EXAMPLE), (EXAMPLE * 8, EXAMPLE)])
     model = _load(config)
@@ -167,7 +167,7 @@ def _export(config: ClassifierConfig, encoder: Encoder) -> Any:  # noqa: ANN401
 def _load(config: ClassifierConfig) -> Any:  # noqa: ANN401
     kind = _models.transformers().AutoModelForSequenceClassification
     name, options = _models.source(config, WHAT)
-    # Eager attention makes the plainest graph; the runtime fuses what it knows.
+    # Eager attention gives the simplest graph; the runtime fuses the patterns it knows.
     options |= {"trust_remote_code": config.trust_remote_code, "attn_implementation": "eager"}
     try:
         return kind.from_pretrained(name, dtype="float32", **options).eval()
@@ -176,10 +176,10 @@ def _load(config: ClassifierConfig) -> Any:  # noqa: ANN401
 
 
 def _quantize(graph: Any, path: Path) -> None:  # noqa: ANN401
-    """Write the graph with its products of activations and weights in int8, as `SCHEME` says."""
+    """Write the graph with int8 products of activations and weights, as described by `SCHEME`."""
     quantization = package("onnxruntime.quantization")
     _halve_tables(graph)
-    # The exporter notes shapes of weights before it transposes them; the quantizer would hold the new ones to these.
+    # The exporter records shapes of weights before it transposes them, and the quantizer would check against these.
     del graph.graph.value_info[:]
     quantization.quantize_dynamic(
         graph,
@@ -192,7 +192,7 @@ def _quantize(graph: Any, path: Path) -> None:  # noqa: ANN401
 
 
 def _halve_tables(graph: Any) -> None:  # noqa: ANN401
-    """Store embeddings in half precision where that loses nothing: half of the file, for weights that came so."""
+    """Store embeddings in half precision if that loses nothing, which halves the file of such weights."""
     onnx = package("onnx")
     tables = {t.name: t for t in graph.graph.initializer if t.data_type == onnx.TensorProto.FLOAT}
     nodes = list(graph.graph.node)
@@ -221,12 +221,12 @@ def _vnni() -> bool:
 
 @contextlib.contextmanager
 def _quiet() -> Iterator[None]:
-    """Exporters warn about what users can't change: operators left alone, packages not installed."""
+    """Suppress exporters' warnings that users can do nothing about: skipped operators, packages that are missing."""
 
     def none(record: logging.LogRecord) -> bool:  # noqa: ARG001
         return False
 
-    # The quantizer logs through the root logger itself; a filter there leaves other loggers' records alone.
+    # The quantizer uses the root logger directly. A filter there does not affect records of other loggers.
     root = logging.getLogger()
     loggers = [logging.getLogger(name) for name in NOISY]
     levels = [logger.level for logger in loggers]

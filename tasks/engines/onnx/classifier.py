@@ -1,12 +1,12 @@
 """The engine `onnx_cpu`: classifiers through ONNX Runtime, in float32 or, at several times torch's speed, in int8.
 
-Pairs run one at a time and unpadded, one thread each, on as many threads as there are cores. So a pair's
-probabilities depend on the pair alone, to the last bit: int8 takes the scale of its activations over the whole tensor,
-which in a batch would be other pairs' too. A batch would be no faster: a pair of 160 tokens fills a core.
+Each pair runs alone and unpadded on one thread; as many threads run as there are cores. So a pair's probabilities
+depend on that pair only, to the last bit: int8 scales activations over the whole tensor, and in a batch that would
+include other pairs. Batches would be no faster, because a pair of 160 tokens fills a core.
 
-The graph is made on first use and kept in a cache; a `model.int8.onnx` beside the weights, made by `write_graph`, is
-taken instead. Left out: what `_graph` leaves out, clearing the cache (it can be deleted at any time), and GPUs.
-Needs the extra `onnx`; onnxruntime, torch and transformers are imported on first use.
+The graph is made on first use and cached. If `model.int8.onnx`, made by `write_graph`, lies beside the weights, it is
+used instead. Left out: the limits of `_graph`, clearing the cache (which can be deleted at any time), and GPUs. Needs
+the extra `onnx`; onnxruntime, torch and transformers are imported on first use.
 """
 
 import contextlib
@@ -41,7 +41,7 @@ class OnnxClassifier(Classifier):
         self._session: Any = None
 
     def describe(self) -> dict[str, object]:
-        """Everything that decides a pair's probabilities: in float32, the same as for other engines."""
+        """Everything that can change a pair's probabilities. In float32 it is the same as for other engines."""
         described = self._encoder.describe()
         return described | {"quantization": _quantization(self._config)} if self._config.dtype == "int8" else described
 
@@ -68,9 +68,9 @@ class OnnxClassifier(Classifier):
 
 
 def write_graph(config: ClassifierConfig, path: Path) -> None:
-    """Write the graph that a config's model and dtype (float32 or int8) make.
+    """Write the graph of a config's model and dtype (float32 or int8).
 
-    As `model.int8.onnx` beside the weights it saves users the export, and the packages that export.
+    Stored as `model.int8.onnx` beside the weights, it saves users the export and the packages for it.
 
     Raises:
         EngineError: The model can't be loaded or exported, a package is missing, or the file can't be written.
@@ -84,7 +84,7 @@ def write_graph(config: ClassifierConfig, path: Path) -> None:
 
 
 def _open_cached(config: ClassifierConfig, encoder: Encoder) -> Any:  # noqa: ANN401
-    """The session of the cached graph, which is made where it is missing or broken."""
+    """The session of the cached graph, which is made if it is missing or broken."""
     _graph.package("onnxruntime")
     path = _cached(config)
     if path.is_file():
@@ -117,7 +117,7 @@ def _open(path: Path, remedy: str) -> Any:  # noqa: ANN401
 
 
 def _ready(config: ClassifierConfig) -> Path | None:
-    """The int8 graph that came with the weights."""
+    """The int8 graph that came with the weights; None if there is none."""
     if config.dtype != "int8" or config.on_hub:
         return None
     path = _models.folder(config.model, WHAT) / READY
@@ -125,13 +125,13 @@ def _ready(config: ClassifierConfig) -> Path | None:
 
 
 def _quantization(config: ClassifierConfig) -> str:
-    """How the weights became int8; of a graph that came with them, its hash."""
+    """How the weights were converted to int8; for a graph that came with the weights, its hash."""
     ready = _ready(config)
     return _graph.SCHEME if ready is None else f"{READY} {_models.file_hashes(ready.parent, (READY,))[READY]}"
 
 
 def _cached(config: ClassifierConfig) -> Path:
-    """Where the graph is kept: below the name of everything that may make another graph."""
+    """Path of the cached graph. It contains a hash of everything that can change the graph."""
     try:
         versions = {name: metadata.version(name) for name in VERSIONED}
     except metadata.PackageNotFoundError as error:

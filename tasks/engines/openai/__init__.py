@@ -1,1 +1,1 @@
-"""Language models on servers that speak OpenAI's chat completions."""
+"""Language models on servers with OpenAI's chat completions API."""

@@ -1,7 +1,7 @@
-"""Connections to OpenAI-compatible servers, and the health of each: one request out, one answer or reason back.
+"""Connections to OpenAI-compatible servers, and the health of each: sends a request, returns an answer or a reason.
 
-Left out: the content of requests and answers (`_wire.py`), sending a request again (`server.py`), proxies. A message
-names a server and a status, never a request or an answer, which may quote a trace, and never the key.
+Left out: the content of requests and answers (`_wire.py`), repeating a request (`server.py`), and proxies. A message
+names a server and a status, but never the key, a request or an answer, which may quote a trace.
 """
 
 import asyncio
@@ -17,24 +17,24 @@ from tasks.core.errors import EngineError
 from tasks.engines.generator import Server
 from tasks.engines.openai import _wire as wire
 
-RESTS_S = 10.0  # how long a server that failed gets no requests, where others answer
+RESTS_S = 10.0  # pause in requests to a server that failed, while others answer
 DEAD_AFTER = 20  # failures in a row
 CONNECTS_WITHIN_S = 10.0
 LISTS_WITHIN_S = 30.0
 IDLE_S = 4.0  # vLLM closes connections that were idle for 5 seconds
-MOST_BYTES = 64 << 20  # of an answer: 4,096 tokens with 8 alternatives each, twenty times
+MOST_BYTES = 64 << 20  # maximum size of an answer: twenty times that of 4,096 tokens with 8 alternatives each
 BUSY = (408, 429)
 REFUSED = (400, 413, 422)
 
 
 class NoAnswerError(EngineError):
-    """No server answers: worth a retry."""
+    """No server answers. A retry may help."""
 
     transient = True
 
 
 class AgainError(Exception):
-    """A request got no answer for now; with the reason, and how long the server wants to wait."""
+    """A request got no answer for now. Has the reason, and how long the server asks to wait."""
 
     def __init__(self, problem: str, pause_s: float = 0) -> None:
         super().__init__(problem)
@@ -46,8 +46,8 @@ class Target:
     """One server and its health.
 
     Attributes:
-        failures: Requests in a row that it did not answer.
-        rests_until: Time of the loop before which it gets no requests.
+        failures: Number of successive requests without an answer.
+        rests_until: Time of the event loop until which the server gets no requests.
     """
 
     url: URL
@@ -57,30 +57,30 @@ class Target:
 
     @property
     def dead(self) -> bool:
-        """Whether it has not answered for long."""
+        """Whether the server has failed too often in a row."""
         return self.failures >= DEAD_AFTER
 
     def answered(self) -> None:
-        """Note that it answered a request."""
+        """Record an answered request."""
         self.failures, self.rests_until = 0, 0
 
     def failed(self, times: int = 1) -> None:
-        """Note that it did not."""
+        """Record requests without an answer."""
         self.failures += times
         self.rests_until = _now() + RESTS_S
 
 
 class Servers:
-    """All servers of a config; made, used and closed in one running loop."""
+    """All servers of a config. Must be created, used and closed in one running event loop."""
 
     def __init__(self, config: Server, name: str) -> None:
-        """Open no connection yet.
+        """Prepare the servers without opening a connection.
 
         Args:
             name: The model's name on the servers.
 
         Raises:
-            EngineError: A URL is wrong, or the key's variable is not set.
+            EngineError: A URL is wrong, or the key's environment variable is not set.
         """
         headers = {"Content-Type": "application/json", **_key(config.api_key_env)}
         self._config, self._name = config, name
@@ -97,11 +97,11 @@ class Servers:
         await self._session.close()
 
     async def check(self) -> None:
-        """List the models of all servers.
+        """Check all servers by listing their models.
 
         Raises:
-            NoAnswerError: None answers.
-            EngineError: One does not accept the key, or does not serve the model.
+            NoAnswerError: No server answers.
+            EngineError: A server does not accept the key, or does not serve the model.
         """
         found = await asyncio.gather(*[self._check(target) for target in self.targets], return_exceptions=True)
         for error in found:
@@ -111,11 +111,11 @@ class Servers:
             raise NoAnswerError(f"no server answers: {'; '.join(map(str, found))}. Start it, or check server.urls.")
 
     def choose(self, target: Target) -> Target:
-        """The server itself, or the healthiest one where it failed recently."""
+        """The server itself, or the healthiest server if this one failed recently."""
         now = _now()
         if target.rests_until <= now:
             if target.failures:
-                target.rests_until = now + RESTS_S  # this one request finds out whether it is back
+                target.rests_until = now + RESTS_S  # this request tests whether the server is back
             return target
         return min(self.targets, key=lambda t: (t.rests_until > now, t.failures, t.in_flight))
 
@@ -126,8 +126,8 @@ class Servers:
             Status and body of an answer (200) or of a refusal (`REFUSED`).
 
         Raises:
-            AgainError: There is none for now.
-            EngineError: The server will not answer anything.
+            AgainError: There is no answer for now.
+            EngineError: The server will not answer any request.
         """
         target.in_flight += 1
         try:
@@ -148,7 +148,7 @@ class Servers:
         return reply.status, raw
 
     async def _check(self, target: Target) -> str | None:
-        """Why a server does not answer, if so. Some answer, but have no list of models."""
+        """Why a server does not answer; None if it does, even without a list of models."""
         try:
             status, names = await self._models(target)
         except (aiohttp.ClientError, TimeoutError) as error:
@@ -188,10 +188,10 @@ class Servers:
 
 
 async def _body(reply: aiohttp.ClientResponse) -> bytes:
-    """All of an answer.
+    """The whole body of an answer.
 
     Raises:
-        aiohttp.ClientPayloadError: It is longer than any answer that was asked for.
+        aiohttp.ClientPayloadError: It is longer than any possible answer to a request.
     """
     raw = bytearray()
     async for piece in reply.content.iter_any():
@@ -206,16 +206,16 @@ def _now() -> float:
 
 
 def _seconds(headers: Mapping[str, str]) -> float:
-    """What `Retry-After` asks for; 0 where it names a date, as no server of models does."""
+    """The seconds in `Retry-After`; 0 for a date, which model servers do not send."""
     value = headers.get("Retry-After", "")
     return float(value) if value.isdecimal() else 0
 
 
 def _url(n: int, text: str) -> URL:
-    """A base URL that can stand in messages.
+    """A base URL that may appear in messages.
 
     Raises:
-        EngineError: It is none.
+        EngineError: The text is not such a URL.
     """
     try:
         url = URL(text)

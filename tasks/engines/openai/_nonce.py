@@ -1,7 +1,8 @@
-"""Four letters by which a reply names its request, so that a proxy that mixes replies up is noticed.
+"""Nonces: four letters that tie a reply to its request, to detect a proxy that mixes up replies.
 
-The schema of each request asks for its own letters in the reply's last key: they cost no token of the prompt, no prefix
-of a cache, and nothing that is written before them changes. Left out: what a reply without them leads to (`server.py`).
+The schema of each request requires its own letters in the reply's last key. They add no tokens to the prompt, keep
+prefix caches valid, and change nothing that is written before them. Left out: handling a reply without them
+(`server.py`).
 """
 
 import re
@@ -22,13 +23,13 @@ class MixedUpError(Exception):
 
 
 def nonce(prompt: Prompt) -> str:
-    """The letters of a prompt, made of its text: the same in every run. Those of others are equal once in 456,976."""
+    """The letters of a prompt, derived from its text. Two prompts share them with a probability of 1 in 456,976."""
     number = xxhash.xxh3_64_intdigest(f"{prompt.system}\0{prompt.user}".encode(errors="surrogatepass"))
     return "".join(chr(ord("a") + number // 26**place % 26) for place in range(LETTERS))
 
 
 def with_nonce(prompt: Prompt) -> Mapping[str, object]:
-    """The prompt's schema with one key more."""
+    """The prompt's schema with the nonce as one more key."""
     schema: Mapping[str, Any] = prompt.schema
     own = {NONCE: {"type": "string", "enum": [nonce(prompt)]}}
     return {
@@ -39,10 +40,10 @@ def with_nonce(prompt: Prompt) -> Mapping[str, object]:
 
 
 def without_nonce(prompt: Prompt, reply: Reply) -> Reply:
-    """The reply as the prompt's own schema has it. One that is empty or was cut off has no nonce, and stays as it is.
+    """The reply without its nonce. An empty or truncated reply has no nonce and is returned unchanged.
 
     Raises:
-        MixedUpError: Another nonce, or none.
+        MixedUpError: The nonce is missing or different.
     """
     if reply.finish == "length" or not reply.text.strip():
         return reply

@@ -1,7 +1,7 @@
-"""Requests to OpenAI-compatible servers and their answers, encoded and decoded; no connections.
+"""Encodes requests to OpenAI-compatible servers and decodes their answers, without connections.
 
-Of an answer only what a reply needs is decoded; log-probabilities are nine tenths of its bytes. Left out: streaming,
-tools, images.
+Only the parts of an answer that a reply needs are decoded; log-probabilities are nine tenths of its bytes. Left out:
+streaming, tools, images.
 """
 
 import re
@@ -16,8 +16,8 @@ from tasks.engines.generator import TOP, Generated, GeneratorConfig, Prompt, Rep
 from tasks.engines.openai._nonce import with_nonce, without_nonce
 
 MALFORMED = (msgspec.DecodeError, UnicodeDecodeError)
-BEFORE_REPLY = "</think>"  # what ends a thought, where the server leaves thoughts in the reply
-LEAST_LOGPROB = -9999.0  # JSON has no -inf: servers send this for an impossible token
+BEFORE_REPLY = "</think>"  # the end of a thought, if the server leaves thoughts in the reply
+LEAST_LOGPROB = -9999.0  # JSON has no -inf; servers send this for an impossible token
 TOO_LONG = re.compile(
     r"context[_ ](length|window|size)|maximum (model|sequence) length|max_model_len|max_new_tokens` must be|too long",
     re.IGNORECASE,
@@ -26,7 +26,7 @@ _encoder = msgspec.json.Encoder()
 
 
 class _Body(Struct, omit_defaults=True):
-    """A request. `max_tokens` is the older name of `max_completion_tokens`, and the one that every server knows."""
+    """A request. `max_tokens` is the older name of `max_completion_tokens`, which every server accepts."""
 
     model: str
     messages: list[dict[str, str]]
@@ -56,7 +56,7 @@ class _Logprobs(Struct, gc=False):
 
 
 class _Message(Struct, gc=False):
-    """Thoughts, which stand in fields of their own, are not read."""
+    """A message. Thoughts are in other fields, which are not read."""
 
     content: str | None = None
 
@@ -97,7 +97,7 @@ class _Problem(Struct):
 
 
 class _Refusal(_Problem):
-    """Servers disagree on where the problem stands."""
+    """A refused request. Servers put the problem in different places."""
 
     error: _Problem | str | None = None
 
@@ -107,19 +107,19 @@ _alternatives = msgspec.json.Decoder(list[_Alternative] | None)
 
 
 class Wire:
-    """One call's requests and answers: `samples` replies of the model to each prompt."""
+    """Requests and answers of one call: `samples` replies of the model to each prompt."""
 
     def __init__(self, config: GeneratorConfig, model: str, samples: int) -> None:
-        """Take what all requests share.
+        """Store what all requests share.
 
         Args:
-            model: What the servers call it.
+            model: The model's name on the server.
         """
         self._config, self._model, self._samples = config, model, samples
-        self._formats: dict[int, tuple[object, Raw]] = {}  # by the schema's id, which stays its own while it is kept
+        self._formats: dict[int, tuple[object, Raw]] = {}  # by the schema's id, unique while the schema is kept
 
     def encode(self, prompt: Prompt) -> bytes:
-        """A request's body. At temperature 0 samples are the same reply, which is requested once."""
+        """A request's body. At temperature 0 only one reply is requested, because all samples are the same."""
         c = self._config
         body = _Body(
             model=self._model,
@@ -137,14 +137,14 @@ class Wire:
         return _encoder.encode(body)
 
     def decode(self, prompt: Prompt, raw: bytes) -> Generated:
-        """The replies in a server's answer; one that is missing is empty.
+        """The replies in a server's answer. A missing reply is empty.
 
-        A prompt that leaves less room than its reply may take is `too_long`, also where the server has more: a verdict
-        must not depend on how a server was started.
+        A prompt that leaves less room than the reply's maximum fails as `too_long`, even if the server has more room,
+        because a verdict must not depend on a server's settings.
 
         Raises:
-            MALFORMED: It is no chat completion.
-            MixedUpError: It is an answer to another request, or of a server that ignores the schema.
+            MALFORMED: The answer is not a chat completion.
+            MixedUpError: It answers a different request, or the server ignores the schema.
         """
         answer = _answers.decode(raw)
         if not answer.choices:
@@ -183,9 +183,9 @@ def _format(schema: Mapping[str, object]) -> Raw:
 
 
 def without_thought(text: str) -> str:
-    """A reply without the thought that it begins with, whose opening mark may stand in the prompt.
+    """A reply without the thought at its beginning. The thought's opening mark may be in the prompt.
 
-    A JSON object begins with a brace: what it quotes is not cut.
+    A JSON object begins with a brace; marks inside it are kept.
     """
     if text.lstrip().startswith("{"):
         return text
@@ -196,13 +196,14 @@ def without_thought(text: str) -> str:
 
 
 def tokens_of(text: str, given: Sequence[tuple[str, Top | Callable[[], Top]]]) -> tuple[Token, ...]:
-    """The tokens that make up a reply, found from its end: what stands before it is thought, behind it an end mark.
+    """The tokens of a reply, found from the end: tokens before them are thoughts, and those after them end marks.
 
-    Servers may strip a token of the white space that it adds; it is put back. What can't be found (such as a character
-    cut in two) becomes one first token without alternatives, so that the tokens' texts always make the reply.
+    Servers may strip the white space that a token adds; it is restored. Text without matching tokens (such as a
+    character split in two) becomes one first token without alternatives, so the tokens' texts always add up to the
+    reply.
 
     Args:
-        given: Tokens as the server names them, with their alternatives.
+        given: The server's tokens, with their alternatives.
     """
     texts = [token for token, _ in given]
     if all(texts) and "".join(texts) == text:
@@ -215,9 +216,9 @@ def tokens_of(text: str, given: Sequence[tuple[str, Top | Callable[[], Top]]]) -
         if text.endswith(token, 0, end):
             start = end - len(token)
         elif token.endswith(text[:end]):
-            start = 0  # the token that the thought's end shares with the reply's beginning
+            start = 0  # this token spans the end of the thought and the start of the reply
         elif found and text.endswith(token, 0, blank := len(text[:end].rstrip())):
-            # The space between belongs to the token behind it.
+            # The space between two tokens belongs to the later one.
             last, space = found[-1], text[blank:end]
             listed = tuple((space + t if t == last.text else t, p) for t, p in last.top)
             found[-1] = Token(space + last.text, listed)
@@ -235,19 +236,19 @@ def tokens_of(text: str, given: Sequence[tuple[str, Top | Callable[[], Top]]]) -
 
 
 def is_too_long(raw: bytes) -> bool:
-    """Whether a server refuses a prompt because it is longer than the model reads."""
+    """Whether a server refused a prompt because it is too long for the model."""
     problem = _problem(raw)
     return problem.code == "context_length_exceeded" or TOO_LONG.search(problem.message or "") is not None
 
 
 def refused_field(raw: bytes) -> str | None:
-    """The field of a request that a refusal names, if it is one: the rest of it may quote the prompt."""
+    """The field of a request that a refusal names, if any. The rest of a refusal may quote the prompt."""
     name = _problem(raw).param
     return name if name in _Body.__struct_fields__ else None
 
 
 def model_names(raw: bytes) -> list[str] | None:
-    """The models that a server lists; None where the list can't be read."""
+    """The models that a server lists; None if the list can't be read."""
     try:
         return [model.id for model in msgspec.json.decode(raw, type=_Models).data]
     except MALFORMED:
@@ -278,5 +279,5 @@ def _top(raw: Raw) -> Top:
     try:
         found = _alternatives.decode(raw) or ()
     except MALFORMED:
-        return ()  # the reply itself is good
+        return ()  # the reply itself is usable
     return tuple([(a.token, a.logprob) for a in found if a.logprob > LEAST_LOGPROB])

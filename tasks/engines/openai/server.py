@@ -1,12 +1,12 @@
-"""The engine `openai_server`: a language model on servers that speak OpenAI's chat completions, vLLM's or any other.
+"""The engine `openai_server`: a language model on servers with OpenAI's chat completions API, such as vLLM.
 
 Several servers share the work. Prompts with the same system text and the same first `BEGINNING` characters go to the
-same server, whose prefix cache then saves reading them again; a server that runs out of such prompts takes from
-the one with most left, so that all are busy to the end. What a server does not answer is sent again, after growing
-pauses, to one that does.
+same server, whose prefix cache then avoids reading them again. A server without prompts takes one from the server with
+the most prompts left, so that all stay busy. An unanswered request is repeated after growing pauses, on a server that
+answers.
 
-Left out: the content of requests and answers (`_wire.py`), connections (`_connections.py`), and rate limits that a
-server does not signal by HTTP 429.
+Left out: the content of requests and answers (`_wire.py`), connections (`_connections.py`), and rate limits without
+HTTP 429.
 """
 
 import asyncio
@@ -27,24 +27,24 @@ from tasks.engines.openai._connections import AgainError, NoAnswerError, Servers
 from tasks.engines.openai._nonce import MixedUpError
 
 BEGINNING = 512  # characters: longer than the beginning that all prompts share, shorter than most evidence
-GIVE_UP_AFTER = 20  # outages in a row
-NEW_OBJECTS = 100_000  # that Python looks for garbage among; its own choice is 700, less than ten requests in flight
+GIVE_UP_AFTER = 20  # successive outages
+NEW_OBJECTS = 100_000  # objects between garbage collections; Python's default, 700, is under ten requests in flight
 
 
 @dataclass(frozen=True, slots=True)
 class Pauses:
-    """Seconds before a request is sent again: growing, and no fewer than the server asks for.
+    """Seconds before a request is sent again: growing, and at least as many as the server asks for.
 
     Attributes:
-        first_s: The first pause; doubled each time.
-        longest_s: The longest, also of those that a server asks for.
+        first_s: The first pause; each further one is twice as long.
+        longest_s: Maximum of all pauses, even if a server asks for more.
     """
 
     first_s: float = 0.5
     longest_s: float = 60.0
 
     def __call__(self, state: RetryCallState) -> float:
-        """The next pause, never the same for all requests."""
+        """The next pause, with a random part that differs between requests."""
         error = state.outcome.exception() if state.outcome else None
         requested = error.pause_s if isinstance(error, AgainError) else 0
         growing = wait_exponential_jitter(multiplier=self.first_s, max=self.longest_s, jitter=self.first_s)
@@ -52,7 +52,7 @@ class Pauses:
 
 
 class _GaveUpError(Exception):
-    """The rest of a call's prompts are not tried."""
+    """The call gives up its remaining prompts."""
 
 
 class ServerGenerator(Generator):
@@ -67,17 +67,17 @@ class ServerGenerator(Generator):
         self._name = config.server.served_name or config.model
         self._runner: asyncio.Runner | None = None
         self._servers: Servers | None = None
-        self._accepted = False  # whether any prompt was: then a refused one is at fault, not the form of all requests
+        self._accepted = False  # whether any prompt was; if so, a refusal concerns one prompt, not all requests
 
     def generate(self, prompts: Sequence[Prompt], samples: int = 1) -> list[Generated]:
-        """The replies to each prompt, in order; not to be called where an event loop runs.
+        """The replies to each prompt, in order. Can't be called in a running event loop.
 
-        Prompts that got no answer are `OUTAGE`; where servers stop answering, the rest are not even tried.
+        Prompts without an answer fail as `OUTAGE`. If servers stop answering, the remaining prompts are not tried.
 
         Raises:
             NoAnswerError: No server answers at all.
             EngineError: The key is missing or not accepted, the model is not served, or a server refuses even a
-                prompt that says nothing.
+                harmless prompt.
         """
         if not prompts:
             return []
@@ -125,13 +125,13 @@ class _Call:
         self._servers, self._retries, self._pauses, self._form, self._prompts = servers, retries, pauses, form, prompts
         self._queues = Queues(prompts, len(servers.targets))
         self._made = [Generated(failure=OUTAGE)] * len(prompts)
-        self._outages = 0  # in a row
-        self._problem = ""  # the last one
+        self._outages = 0  # successive ones
+        self._problem = ""  # the latest one
         self._probing = asyncio.Lock()
         self.accepted = accepted
 
     async def run(self, concurrency: int) -> list[Generated]:
-        """The result of each prompt, `concurrency` of them at a time."""
+        """The result of each prompt, with up to `concurrency` requests at a time."""
         try:
             async with asyncio.TaskGroup() as tasks:
                 for n in range(min(concurrency, len(self._prompts))):
@@ -148,7 +148,7 @@ class _Call:
         return self._made
 
     async def _work(self, server: int) -> None:
-        """Send prompt after prompt, one at a time, until there are no more."""
+        """Send prompts one at a time until none are left."""
         while (n := self._queues.take(server)) is not None:
             retrying = AsyncRetrying(
                 stop=stop_after_attempt(self._retries + 1),
@@ -190,11 +190,11 @@ class _Call:
         return made
 
     async def _check_refusal(self, target: Target, prompt: Prompt) -> None:
-        """Nothing was ever accepted: find out whether this prompt is refused or the form of all requests.
+        """Find out whether a server refuses this prompt or all requests, if it has accepted none so far.
 
         Raises:
-            EngineError: The form of all requests.
-            AgainError: It can't be found out for now.
+            EngineError: It refuses all requests.
+            AgainError: That can't be determined for now.
         """
         async with self._probing:
             if self.accepted:
@@ -212,7 +212,7 @@ class _Call:
 
 
 class Queues:
-    """Numbers of prompts, by the server that they should go to."""
+    """Numbers of prompts, in one queue for each server."""
 
     def __init__(self, prompts: Sequence[Prompt], servers: int) -> None:
         self._queues: list[deque[int]] = [deque() for _ in range(servers)]
@@ -220,7 +220,7 @@ class Queues:
             self._queues[home(prompt, servers)].append(n)
 
     def take(self, server: int) -> int | None:
-        """The next prompt for a server, one of another's if it has none; None where there are no more."""
+        """The next prompt for a server, from the fullest queue if its own is empty; None if all are empty."""
         if own := self._queues[server]:
             return own.popleft()
         fullest = max(self._queues, key=len)
@@ -228,7 +228,7 @@ class Queues:
 
 
 def home(prompt: Prompt, servers: int) -> int:
-    """Number of the server that a prompt goes to, by how it begins: the same in every run."""
+    """Number of the server for a prompt, from the prompt's beginning; the same in every run."""
     if servers == 1:
         return 0
     return xxhash.xxh3_64_intdigest(f"{prompt.system}\0{prompt.user[:BEGINNING]}".encode()) % servers
@@ -236,7 +236,7 @@ def home(prompt: Prompt, servers: int) -> int:
 
 @contextlib.contextmanager
 def _rare_collections() -> Iterator[None]:
-    """Look for garbage less often: whatever is in flight would be looked through again and again, at half the time."""
+    """Collect garbage less often: scanning everything in flight again and again takes half of the time."""
     before = gc.get_threshold()
     gc.set_threshold(NEW_OBJECTS, *before[1:])
     try:

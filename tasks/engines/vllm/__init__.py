@@ -1,1 +1,1 @@
-"""Models that vLLM runs in processes of its own: on GPUs, and on CPUs where vLLM is built for them."""
+"""Models in vLLM's own processes: on GPUs, and on CPUs with a vLLM built for them."""

@@ -1,7 +1,7 @@
-"""Starting and ending vLLM, for every engine that runs a model in it.
+"""Starts and stops vLLM, for every engine that uses it.
 
-The model lives in processes of vLLM's own: ending them frees all its memory. Left out: the requests to the model. vLLM
-is imported on first use.
+The model runs in vLLM's own processes; ending them frees all its memory. Left out: requests to the model. vLLM is
+imported on first use.
 """
 
 import contextlib
@@ -19,7 +19,7 @@ from tasks.engines._classifiers import ClassifierConfig
 from tasks.engines.generator import GeneratorConfig
 
 T = TypeVar("T")
-# Nothing is reported to anyone; a log line is an error; worker processes start afresh, not as copies of this one.
+# Report no usage, log only errors, and start worker processes afresh instead of forking.
 ENVIRONMENT = {
     "VLLM_LOGGING_LEVEL": "ERROR",
     "VLLM_NO_USAGE_STATS": "1",
@@ -27,23 +27,23 @@ ENVIRONMENT = {
     "TORCH_CPP_LOG_LEVEL": "ERROR",
 }
 ENDS_WITHIN_S = 30
-CPU_CACHE_BYTES = 1 << 30  # for models that need a KV cache; vLLM's own choice is nearly all of the memory
+CPU_CACHE_BYTES = 1 << 30  # for models with a KV cache; vLLM's default is nearly all of the memory
 
 
 class Host:
-    """At most one model in vLLM, and the processes that it takes.
+    """At most one model in vLLM, with its processes.
 
     Attributes:
-        llm: `vllm.LLM`; None before it is loaded and after `close`.
+        llm: `vllm.LLM`; None before `load` and after `close`.
     """
 
     def __init__(self, config: ClassifierConfig | GeneratorConfig, what: str, memory: str, instead: str) -> None:
-        """Load nothing yet.
+        """Prepare without loading the model.
 
         Args:
-            what: What the model is, for messages.
-            memory: How to make it take less memory.
-            instead: What to use where vLLM can't run it.
+            what: The kind of model, for messages.
+            memory: How to reduce its memory, for messages.
+            instead: What to use if vLLM can't run it, for messages.
         """
         self._config, self._model = config, f"{what} {config.model!r}"
         self._what, self._memory, self._instead = what, memory, instead
@@ -54,11 +54,11 @@ class Host:
         """Load the model.
 
         Args:
-            environment: Variables that hold for this model alone.
+            environment: Environment variables for this model only.
             own: Arguments of `vllm.LLM` for this kind of model.
 
         Raises:
-            EngineError: Its folder is not there, vLLM is not installed, or it can't load the model.
+            EngineError: The model's folder does not exist, vLLM is not installed, or vLLM can't load the model.
         """
         name, _ = _models.source(self._config, self._what)
         vllm = library()
@@ -71,7 +71,7 @@ class Host:
         self._processes = [process for process in _children() if process not in others]
 
     def run(self, work: Callable[[Any], T], amount: str) -> T:
-        """The result of some work by the loaded model.
+        """The result of a function that uses the loaded model.
 
         Raises:
             EngineError: vLLM fails; the model is freed.
@@ -88,14 +88,14 @@ class Host:
     def close(self) -> None:
         """End vLLM's processes, which frees their memory."""
         if self.llm is not None:
-            import psutil  # noqa: PLC0415 - vLLM brings it
+            import psutil  # noqa: PLC0415 - installed with vLLM
 
             llm, self.llm = self.llm, None
-            # It ends by itself within five seconds or not at all; after a signal it gets less.
+            # A normal shutdown takes at most five seconds, or hangs. After a signal it gets less time.
             interrupted = not isinstance(sys.exception(), Exception | None)
-            with contextlib.suppress(Exception):  # it may have died before
+            with contextlib.suppress(Exception):  # it may have died already
                 llm.llm_engine.engine_core.shutdown(timeout=0 if interrupted else None)
-            # vLLM does not wait for all of them, and the next model needs the room.
+            # vLLM does not wait for all of its processes, and the next model needs their memory.
             left = psutil.wait_procs(self._processes, timeout=ENDS_WITHIN_S)[1]
             for process in left:
                 with contextlib.suppress(psutil.Error):
@@ -116,7 +116,7 @@ class Host:
 
 
 def _settings(config: ClassifierConfig | GeneratorConfig) -> dict[str, Any]:
-    """Arguments of `vllm.LLM` that mean the same for every kind of model."""
+    """Arguments of `vllm.LLM` that are the same for all kinds of models."""
     placed = config.offline if isinstance(config, GeneratorConfig) else config
     cpu = on_cpu()
     memory: dict[str, Any] = {}
@@ -129,7 +129,7 @@ def _settings(config: ClassifierConfig | GeneratorConfig) -> dict[str, Any]:
         "max_model_len": config.max_tokens,
         "tensor_parallel_size": placed.tensor_parallel,
         "trust_remote_code": placed.trust_remote_code,
-        "enforce_eager": cpu,  # compiling needs a C++ compiler there, and pays off on GPUs
+        "enforce_eager": cpu,  # on CPUs, compiling needs a C++ compiler and does not pay off
         "use_tqdm_on_load": False,
         "worker_extension_cls": f"{leash.__name__}.{leash.Leash.__name__}",
         **memory,
@@ -137,7 +137,7 @@ def _settings(config: ClassifierConfig | GeneratorConfig) -> dict[str, Any]:
 
 
 def on_cpu() -> bool:
-    """Whether this vLLM is one for CPUs.
+    """Whether the installed vLLM is built for CPUs.
 
     Raises:
         EngineError: vLLM is not installed.
@@ -149,24 +149,24 @@ def on_cpu() -> bool:
 
 
 def reason(error: Exception) -> str:
-    """The first line of an error of vLLM's that means something, at most 200 characters."""
+    """The first informative line of a vLLM error, at most 200 characters."""
     lines = [line.strip() for line in str(error).splitlines() if line.strip()]
-    # pydantic's first line only counts its errors.
+    # pydantic's first line only states the number of errors.
     line = lines[1] if isinstance(error, ValueError) and len(lines) > 1 else (lines or [type(error).__name__])[0]
     return line[:200]
 
 
 def library() -> Any:  # noqa: ANN401
-    """The package, imported with the variables of `ENVIRONMENT` that the caller's environment does not set.
+    """Import vLLM with the variables of `ENVIRONMENT` that the environment does not set.
 
     Raises:
-        EngineError: It is not installed.
+        EngineError: vLLM is not installed.
     """
     for variable, value in ENVIRONMENT.items():
         os.environ.setdefault(variable, value)
     os.environ[leash.OWNER] = str(os.getpid())
     try:
-        import vllm  # noqa: PLC0415 - ten seconds, and optional
+        import vllm  # noqa: PLC0415 - optional, and takes ten seconds
     except ModuleNotFoundError as error:
         raise EngineError(
             f"engine vllm_offline needs the package {error.name!r}. Run: pip install -r requirements-gpu.lock"
@@ -176,7 +176,7 @@ def library() -> Any:  # noqa: ANN401
 
 @contextlib.contextmanager
 def _environment(own: Mapping[str, str]) -> Iterator[None]:
-    """Variables that the processes started meanwhile inherit."""
+    """Set environment variables for the processes started inside this context."""
     before = {variable: os.environ.get(variable) for variable in own}
     os.environ.update(own)
     try:
@@ -191,12 +191,12 @@ def _environment(own: Mapping[str, str]) -> Iterator[None]:
 
 @contextlib.contextmanager
 def _without_interrupts() -> Iterator[None]:
-    """A terminal's Ctrl+C goes to all processes; those started meanwhile wait for this one to end them.
+    """Block Ctrl+C for the processes started inside this context, since a terminal sends it to all of them.
 
-    They would end with tracebacks of their own, in the middle of their imports. The signal is blocked in this thread
-    alone: another thread of this process gets it.
+    They would stop in the middle of their imports, with their own tracebacks; this process ends them instead. The
+    signal is only blocked in this thread, so another thread of this process receives it.
     """
-    resource_tracker.ensure_running()  # it would let the signal through again
+    resource_tracker.ensure_running()  # otherwise it would unblock the signal
     before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
     try:
         yield
@@ -205,12 +205,12 @@ def _without_interrupts() -> Iterator[None]:
 
 
 def _children() -> list[Any]:
-    """Processes that descend from this one, but for the one that Python keeps to tidy up after the others."""
+    """Descendants of this process, except for Python's resource tracker."""
     import psutil  # noqa: PLC0415
 
     found = []
     for process in psutil.Process().children(recursive=True):
-        with contextlib.suppress(psutil.Error):  # it may have ended meanwhile
+        with contextlib.suppress(psutil.Error):  # it may have ended already
             if "resource_tracker" not in " ".join(process.cmdline()):
                 found.append(process)
     return found

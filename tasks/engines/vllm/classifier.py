@@ -1,9 +1,9 @@
-"""The engine `vllm_offline` for classifiers: on GPUs, and on the CPU where vLLM is built for it.
+"""The engine `vllm_offline` for classifiers: on GPUs, and on the CPU with a vLLM built for it.
 
-Numbers differ in their last bits with the batch that a pair happens to share: what needs equal numbers keeps them, as
-the verdict store does.
+The last bits of a result depend on the other pairs in the batch. Code that needs equal numbers must store them, as the
+verdict store does.
 
-Left out: token types other than zero, and models that vLLM knows only through transformers. Needs the extra `vllm`,
+Left out: token types other than zero, and models that vLLM supports only through transformers. Needs the extra `vllm`,
 which is imported on first use.
 """
 
@@ -38,11 +38,11 @@ class VllmClassifier(Classifier):
                 runner="pooling",
                 model_impl="vllm",
                 max_num_batched_tokens=max(self._config.batch_tokens, self._config.max_tokens),
-                # To vLLM a model of one class is a cross-encoder, and it prepares to put pairs together by itself.
+                # vLLM treats a model with one class as a cross-encoder, for which it would combine the pairs itself.
                 skip_tokenizer_init=classes > 1,
             )
         prompts = [{"prompt_token_ids": tokens} for tokens in ids]
-        # Logits: the softmax is that of the other engines, and applied once.
+        # Request logits, so that the softmax is the same as in other engines and is applied once.
         options = {"pooling_params": _host.library().PoolingParams(use_activation=False), "use_tqdm": False}
         outputs = self._host.run(lambda llm: llm.classify(prompts, **options), f"{len(ids)} pairs")
         found = np.array([output.outputs.probs for output in outputs], dtype=np.float64)

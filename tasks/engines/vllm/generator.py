@@ -1,10 +1,10 @@
-"""The engine `vllm_offline` for language models: on GPUs, and on the CPU where vLLM is built for it.
+"""The engine `vllm_offline` for language models: on GPUs, and on the CPU with a vLLM built for it.
 
-A grammar made of the prompt's schema lets the model write nothing else, in one line. Log-probabilities are those of
-the model after that grammar and before temperature and top_p: they compare the tokens that were possible there, and
-those of a place where all alternatives are kept add up to 1.
+A grammar made from the prompt's schema restricts the model's output, which is one line of JSON. Log-probabilities are
+taken after the grammar and before temperature and top_p: they compare only tokens that the grammar allows, and the
+probabilities of all alternatives at one position sum to 1.
 
-Left out: images, and token budgets for thoughts alone. Needs the extra `vllm`, which is imported on first use.
+Left out: images, and separate token budgets for thoughts. Needs the extra `vllm`, which is imported on first use.
 """
 
 import json
@@ -54,7 +54,7 @@ class VllmGenerator(Generator):
     def _run(self, prompts: Sequence[Prompt], ids: Sequence[list[int]], samples: int) -> list[Any]:
         if self._host.llm is None:
             self._load()
-        parameters: dict[tuple[int, int, bool], Any] = {}  # one object for all prompts that differ in their text alone
+        parameters: dict[tuple[int, int, bool], Any] = {}  # one object for all prompts that differ only in their text
         each = []
         for prompt in prompts:
             key = id(prompt.schema), prompt.max_tokens, prompt.alternatives
@@ -77,8 +77,8 @@ class VllmGenerator(Generator):
             temperature=c.temperature,
             max_tokens=c.reply_tokens(prompt),
             logprobs=TOP if prompt.alternatives else None,
-            flat_logprobs=True,  # many small objects otherwise
-            detokenize=False,  # vLLM would decode every alternative of every token anew
+            flat_logprobs=True,  # avoids many small objects
+            detokenize=False,  # vLLM would decode every alternative of every token again
             structured_outputs=StructuredOutputsParams(json=json.dumps(prompt.schema)),
         )
 
@@ -103,12 +103,13 @@ class VllmGenerator(Generator):
             if kept is None:
                 tokens.append(Token(added, ()))
                 continue
-            # The first alternative is the token that was drawn; it comes again if it is one of the likeliest.
+            # The first alternative is the token that was drawn. It appears again if it is one of the most likely
+            # tokens.
             among = range(kept.start_indices[place] + 1, kept.end_indices[place])
             top = [(chat.text(kept.token_ids[i]), kept.logprobs[i]) for i in among if kept.logprobs[i] > -math.inf]
             tokens.append(Token(added, tuple(top)))
         text = "".join(token.text for token in tokens)
-        # Whatever else ends a reply cuts it off.
+        # Any other end truncates the reply.
         return Reply(text, "stop" if written.finish_reason == "stop" else "length", tuple(tokens))
 
     def _load_chat(self) -> Chat:
@@ -125,13 +126,13 @@ class VllmGenerator(Generator):
         return self._chat
 
     def _parser(self) -> Any:  # noqa: ANN401
-        """The parser that vLLM's grammar waits for, made anew for each reply: some keep a state."""
+        """The parser that vLLM's grammar waits for. Some parsers have state, so each reply gets a new one."""
         from vllm.reasoning import ReasoningParserManager  # noqa: PLC0415
 
         name = self._config.offline.reasoning_parser
         try:
             return ReasoningParserManager.get_reasoning_parser(name)(self._tokenizer)
-        except Exception as error:  # none of that name, no such markers in the model, or a package that is not there
+        except Exception as error:  # unknown name, a model without such markers, or a missing package
             raise EngineError(
                 f"vLLM's reasoning parser {name!r} can't read {WHAT} {self._config.model!r} ({_host.reason(error)}). "
                 "Check offline.reasoning_parser."
@@ -143,14 +144,14 @@ class VllmGenerator(Generator):
         if own.batch_invariant and cpu:
             raise EngineError("offline.batch_invariant is set, which vLLM has for GPUs alone. Remove it.")
         if c.thinking:
-            self._parser()  # an unusable one fails now, not after the model is loaded
+            self._parser()  # fails now if the parser is unusable, not after loading the model
         chosen: dict[str, Any] = {
             "quantization": own.quantization,
             "max_num_seqs": own.max_sequences,
             "max_num_batched_tokens": own.batch_tokens,
         }
         if c.temperature and cpu:
-            # vLLM 0.32 fails there on a prompt that is read in parts and has a seed.
+            # On CPUs, vLLM 0.32 fails on a prompt with a seed that is read in parts.
             chosen |= {"enable_chunked_prefill": False}
             chosen |= {"max_num_batched_tokens": max(own.batch_tokens or 0, c.max_tokens)}
         self._host.load(
@@ -170,14 +171,14 @@ class VllmGenerator(Generator):
 
 
 def thought(parser: Any, prompt: Sequence[int], ids: Sequence[int]) -> int:  # noqa: ANN401
-    """Tokens before the reply: a thought and what ends it. All of them where it does not end.
+    """Number of tokens before the reply: a thought and its end mark. A thought without an end takes all tokens.
 
-    It is found as vLLM finds where its grammar begins, from the first token on: a later marker is part of the reply.
+    It is found as vLLM finds the start of its grammar, from the first token on: later markers are part of the reply.
 
     Args:
-        parser: A reasoning parser of vLLM's.
-        prompt: Ids of the prompt, whose template may have begun the thought, or ended it.
-        ids: What the model wrote.
+        parser: One of vLLM's reasoning parsers.
+        prompt: Ids of the prompt, whose template may have begun or ended the thought.
+        ids: Ids that the model wrote.
     """
     if parser.is_reasoning_end(list(prompt)):
         return 0

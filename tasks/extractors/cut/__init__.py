@@ -1,1 +1,1 @@
-"""An answer cut into sentences, each with its kind, what it cites and what it is read with; no model is needed."""
+"""Cuts an answer into sentences, each with its kind, citations and context, without a model."""

@@ -1,9 +1,9 @@
-"""HTML in answers, read as the Markdown that it stands for, and reasoning that is no part of them.
+"""HTML in answers: replaces tags by the Markdown that they mean, and finds reasoning blocks.
 
 Method: docs/methods.md#claims.
 
-Blanks and line breaks of the same length replace a tag, so every place in the text stays where it was; `Region` holds
-what the tags say of lists, tables and headings. Tags inside code are text. Markdown itself knows inline tags (`<b>`).
+Spaces and line breaks of the same length replace a tag, so positions in the text stay the same. `Region` records what
+the tags say about lists, tables and headings. Tags inside code are text. Inline tags (`<b>`) are left to Markdown.
 """
 
 import re
@@ -25,7 +25,7 @@ _BLOCKS = (
     "address|article|aside|blockquote|body|caption|center|col|colgroup|dd|details|div|dl|dt|fieldset|figcaption|figure|"
     "footer|form|h[1-6]|header|hr|html|li|main|nav|ol|p|section|summary|table|tbody|td|tfoot|th|thead|tr|ul"
 )
-_HIDDEN = "head|math|pre|script|style|svg|template|title"  # what stands between these is no text of the answer
+_HIDDEN = "head|math|pre|script|style|svg|template|title"  # the content of these tags is not text of the answer
 _TAG = re.compile(
     rf"<(?P<close>/?)(?P<name>{_BLOCKS}|{_HIDDEN}|br|code)(?=[\s/>])[^<>]*>|(?P<comment><!(?:--)?|<\?)", re.IGNORECASE
 )
@@ -36,14 +36,14 @@ _LEADING = re.compile(r"[ \t]+")
 
 
 class Region(NamedTuple):
-    """What a tag says of the text `answer[start:end]`.
+    """The meaning of tags for the text `answer[start:end]`.
 
     Attributes:
         group: Number of its list or table.
-        item: Number of the list item.
+        item: Number of its list item.
         place: Row and column of a cell, from 0.
-        opens: Where its list begins: what stands before that introduces the list.
-        parent: Number of the item that its list is in; -1 if none.
+        opens: Start of its list; the text before introduces the list.
+        parent: Number of the item that contains its list; -1 if none.
     """
 
     start: int
@@ -60,8 +60,8 @@ class Page(NamedTuple):
     """An answer without reasoning and block tags.
 
     Attributes:
-        text: As long as the answer, and the same but for tags and hidden text.
-        regions: By start; inner ones behind the ones that hold them.
+        text: The answer with tags and hidden text blanked out, at the same length.
+        regions: Sorted by start; inner regions follow the ones that contain them.
         reasoning: Spans of reasoning blocks.
     """
 
@@ -73,7 +73,7 @@ class Page(NamedTuple):
 def _reasoning_in(answer: str) -> list[tuple[int, int]]:
     """Spans of reasoning blocks, tags included.
 
-    One that is never closed reaches to the end; before a closing tag that nothing opened, all is reasoning.
+    An unclosed block extends to the end. A closing tag without an opening one ends a block that begins with the answer.
     """
     if "<" not in answer and "[" not in answer:
         return []
@@ -83,7 +83,7 @@ def _reasoning_in(answer: str) -> list[tuple[int, int]]:
     start = None
     for mark in marks:
         if start is None and around(mark.start(), code):
-            continue  # it is written about
+            continue  # the answer quotes the tag
         if mark["opens"]:
             start = mark.start() if start is None else start
         elif start is not None or not found:
@@ -104,7 +104,7 @@ def visible(answer: str) -> str:
 
 
 def read(answer: str) -> Page:
-    """The answer as Markdown sees it, and what its tags say."""
+    """Blank out reasoning and tags, and record what the tags mean."""
     reasoning = _reasoning_in(answer)
     text = answer
     for start, end in reasoning:
@@ -116,28 +116,29 @@ def read(answer: str) -> Page:
     outline = _Outline()
     position = 0
     open_ended: set[str] = set()
-    breaks = False  # the text before `position` ends with a tag that ends a block
+    breaks = False  # whether the text before `position` ends with a block tag
     for tag in _TAG.finditer(text):
         if tag.start() < position or around(tag.start(), code):
             continue
         name, close = (tag["name"] or "").lower(), bool(tag["close"])
         end = tag.end()
         if name == "br" and _IN_ROW.match(text, text.rfind("\n", 0, tag.start()) + 1):
-            continue  # a line break would end the row
+            continue  # a line break would end the table row
         before = text[position : tag.start()]
         pieces.append(_outdented(before) if breaks else before)
         hides = tag["comment"] or re.fullmatch(_HIDDEN, name)
         if hides and not close and tag[0] not in open_ended:
             end = _end_of_hidden(text, tag, name) or end
-        is_text = bool(hides) and end == tag.end()  # nothing closes it: it is written about
+        is_text = bool(hides) and end == tag.end()  # unclosed tags are quoted as text
         if name == "code":
-            # What stands in it is code to Markdown too. Blanks at the beginning of a block would be code by themselves.
+            # Markdown also reads the content as code. Spaces at the beginning of a block would make it an indented code
+            # block.
             padding = ("\n" if breaks and not before.strip() else " ") * (end - tag.start() - 1)
             pieces.append("`" + padding if close else padding + "`")
         elif name == "br":
-            pieces.append(" " * (end - tag.start() - 1) + "\n")  # with its blanks a line break that is meant
+            pieces.append(" " * (end - tag.start() - 1) + "\n")  # spaces before a line break make a hard break
         elif is_text:
-            open_ended.add(tag[0])  # nothing further on closes it either
+            open_ended.add(tag[0])  # no later tag closes it either
             pieces.append(tag[0])
         else:
             outline.see(name, tag.start(), end, close=close)
@@ -155,13 +156,13 @@ def _blank(length: int) -> str:
 
 
 def _outdented(piece: str) -> str:
-    """White space behind a block tag as line breaks: indented text would be code."""
+    """Replace white space after a block tag by line breaks: indented text would be code."""
     body = piece.lstrip()
     return "\n" * (len(piece) - len(body)) + body
 
 
 def _end_of_hidden(text: str, tag: re.Match[str], name: str) -> int | None:
-    """Where the tag ends that closes what a tag hides; None if none does."""
+    """End of the tag that closes a hiding tag; None if there is none."""
     if tag["comment"]:
         closing = {"<!--": "-->", "<!": ">", "<?": ">"}[tag["comment"]]
         at = text.find(closing, tag.end())
@@ -171,7 +172,7 @@ def _end_of_hidden(text: str, tag: re.Match[str], name: str) -> int | None:
 
 
 def _code(text: str) -> list[tuple[int, int]]:
-    """Spans of code blocks between fences and of inline code, by their ticks alone."""
+    """Spans of fenced code blocks and of inline code, found by backticks only."""
     marks = [(m.start(), m.end()) for m in _TICKS.finditer(text)]
     if not marks:
         return []
@@ -201,17 +202,17 @@ def _code(text: str) -> list[tuple[int, int]]:
 
 
 class _Outline:
-    """Lists, items, headings and cells that are open, and the regions of those that are closed."""
+    """Tracks open lists, items, headings and cells, and collects the regions of closed ones."""
 
     def __init__(self) -> None:
         self._found: list[Region] = []
-        self._open: list[Region] = []  # items, headings and cells; `end` is not known yet
-        self._lists: list[tuple[int, int, int]] = []  # number, where it begins, item that it is in
+        self._open: list[Region] = []  # items, headings and cells whose `end` is not known yet
+        self._lists: list[tuple[int, int, int]] = []  # number, start, and the item that contains the list
         self._tables: list[tuple[int, int, int]] = []  # number, row, column
         self._groups = self._items = 0
 
     def see(self, name: str, start: int, end: int, *, close: bool) -> None:
-        """The next tag."""
+        """Process the next tag."""
         if name in {"ul", "ol"} and close:
             self._close_item(start)
             self._lists = self._lists[:-1]
@@ -248,15 +249,15 @@ class _Outline:
                 self._open.append(Region(end, -1, "heading"))
 
     def regions(self, length: int) -> list[Region]:
-        """All regions; what is open ends with the text."""
+        """All regions. Those still open end with the text."""
         found = self._found + [r._replace(end=length) for r in self._open]
-        # A first row that is not all heads has none: its `<th>` is the label of the row.
+        # A table whose first row is not all `<th>` has no head: the `<th>` there is the label of the row.
         labeled = {r.group for r in found if r.kind == "cell" and r.place[0] == 0}
         found = [r._replace(kind="cell") if r.kind == "head" and r.group in labeled else r for r in found]
         return sorted(found, key=lambda r: (r.start, -r.end))
 
     def _close(self, *kinds: RegionKind, at: int, group: int | None = None) -> None:
-        """End the first open region of these kinds, of a list if given, and what is open inside of it."""
+        """Close the first open region of these kinds, optionally of one list, and everything inside it."""
         for i, region in enumerate(self._open):
             if region.kind in kinds and group in {None, region.group}:
                 self._found += [r._replace(end=at) for r in self._open[i:]]

@@ -1,7 +1,7 @@
-"""The kind of a sentence of an answer: a claim, or what is neither judged nor scored (docs/methods.md#claims).
+"""Finds the kind of a sentence: a claim, or a kind that is neither judged nor scored (docs/methods.md#claims).
 
-Form decides (a heading, a colon, a question mark), and phrases of the language (`languages.yaml`; English refusals:
-`tasks/text/declines.py`). A sentence that also states something is a claim.
+The form decides (a heading, a colon, a question mark), and so do phrases of the language (`languages.yaml`; for English
+refusals `tasks/text/declines.py`). A sentence that also states something is a claim.
 """
 
 import re
@@ -15,8 +15,8 @@ import yaml
 from tasks.core.types import Kind
 from tasks.text import declines
 
-RULES = 1  # raised when the same sentence gets another kind
-LONGEST = 300  # characters; what is longer states something
+RULES = 1  # raised when the same sentence gets a different kind
+LONGEST = 300  # characters; a longer sentence states something
 _NEVER = re.compile("(?!)")
 _EDGE = r"[\s\W_]*"
 _QUESTION = re.compile(r"[?？؟][\s\"'”’»)\]*_]*\W*$")
@@ -37,7 +37,7 @@ _OFFER = re.compile(
 )
 
 
-# In this order: "see you" is no pointer.
+# The order matters: "see you" is not a pointer.
 _BY_PHRASES: tuple[tuple[Kind, tuple[str, ...]], ...] = (
     ("lead-in", ("lead_in",)),
     ("greeting", ("whole_greeting", "greeting")),
@@ -52,21 +52,21 @@ class Language:
         self._phrases = phrases
 
     def fits(self, kind: str, text: str) -> bool:
-        """Whether a sentence begins like one of that kind; see `languages.yaml`."""
+        """Whether a sentence begins with a phrase of this kind; see `languages.yaml`."""
         return self._compiled.get(kind, _NEVER).match(text.lower()) is not None
 
     def unopened(self, text: str) -> str | None:
-        """The sentence without what it opens with ("Hi,"); None where it opens with nothing of the kind."""
+        """The sentence without an opener such as "Hi,"; None if it has no opener."""
         opened = self._compiled.get("opener", _NEVER).match(text)
         return text[opened.end() :] if opened else None
 
     def points(self, before: str) -> bool:
-        """Whether a reference behind this text is where the reader is sent to."""
+        """Whether a text sends the reader to the reference that follows it."""
         return self._compiled.get("points", _NEVER).search(before.lower()) is not None
 
     @cached_property
     def _compiled(self) -> dict[str, re.Pattern[str]]:
-        """A pattern for each kind that the language has phrases of, in lower case: choices are then skipped fast."""
+        """A pattern for each kind with phrases in this language. Lower-case patterns skip alternatives fast."""
         found = {}
         documents = self._phrases.get("documents", "(?!)")
         for kind, listed in self._phrases.items():
@@ -77,37 +77,37 @@ class Language:
             whole = kind in {"whole_greeting", "meta", "polar"}
             word = kind in {"spoken", "reports", "goes_on"}
             text = rf"{_EDGE}(?:{body}){_EDGE}$" if whole else rf"(?:{body})(?!\w)" if word else rf"{_EDGE}(?:{body})"
-            # The end of an opener is a place in the text as it stands.
+            # An opener is matched in the original text, where its end is used as a position.
             flags = re.IGNORECASE if kind == "opener" else re.NOFLAG
             found[kind] = re.compile(rf"(?:{body})\s*\Z" if kind == "points" else text, flags)
         return found
 
     @property
     def source(self) -> tuple[str, str]:
-        """What stands for one reference in a sentence, and for several."""
+        """Nouns that replace one reference, and several references, in a sentence."""
         one, several = self._phrases["source"]
         return one, several
 
 
 @cache
 def languages() -> dict[str, Language]:
-    """The languages that are covered, by ISO 639 code."""
+    """The available languages, by ISO 639 code."""
     read = yaml.safe_load((Path(__file__).parent / "languages.yaml").read_text(encoding="utf-8"))
     return {code: Language(phrases) for code, phrases in read.items()}
 
 
 @lru_cache(maxsize=64)  # nearly all sentences of a night have the same few
 def known(*codes: str | None) -> tuple[Language, ...]:
-    """The phrases of these languages, as far as they are covered."""
+    """The available phrases of these languages."""
     return tuple(languages()[code] for code in dict.fromkeys(codes) if code in languages())
 
 
 def kind_of(text: str, codes: Iterable[str | None]) -> Kind:
-    """The kind of a sentence that stands in running text.
+    """The kind of a sentence in running text.
 
     Args:
         text: Without markup and references.
-        codes: Its language, and others that it might be in.
+        codes: Its language, and other possible languages.
     """
     text = _SYMBOL.sub("", text).strip()
     if len(text) > LONGEST or not _LETTERS.search(text):
@@ -148,15 +148,15 @@ def _refuses(text: str, spoken: Sequence[Language]) -> bool:
 
 
 def ends(text: str) -> bool:
-    """Whether a text ends as a sentence or a lead-in does."""
+    """Whether a text ends like a sentence or a lead-in."""
     return _ENDS.search(text) is not None
 
 
 def is_polar(text: str, codes: Iterable[str | None]) -> bool:
-    """Whether it is a bare "yes" or "no", which says nothing without its question."""
+    """Whether a text is a bare "yes" or "no", which means nothing without its question."""
     return any(language.fits("polar", text) for language in known(*codes))
 
 
 def is_empty_lead(text: str, codes: Iterable[str | None]) -> bool:
-    """Whether a lead-in says nothing of what it introduces: "Here are the steps:"."""
+    """Whether a lead-in says nothing about what it introduces: "Here are the steps:"."""
     return any(language.fits("meta", text) for language in known(*codes))

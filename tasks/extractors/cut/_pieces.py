@@ -1,4 +1,4 @@
-"""What an answer is cut into, and the references that its pieces hand on to claims (docs/methods.md#claims)."""
+"""The pieces that an answer is cut into, and how their references are passed on to claims (docs/methods.md#claims)."""
 
 from bisect import bisect_left
 from collections.abc import Mapping, Sequence
@@ -11,14 +11,14 @@ from tasks.extractors.cut._sources import Sources
 from tasks.extractors.cut.citations import Reference, names
 from tasks.extractors.cut.markdown import Block
 
-Cells: TypeAlias = Mapping[tuple[int, int, int], int]  # table, row and column to place among the blocks
+Cells: TypeAlias = Mapping[tuple[int, int, int], int]  # table, row and column to index among the blocks
 
 
 class Segment(NamedTuple):
     """The text that one run of references covers.
 
     Attributes:
-        reach: End of the run that covers it; its own end where none follows it.
+        reach: End of the run that covers the text; the text's own end if no run follows.
     """
 
     start: int
@@ -33,11 +33,12 @@ class Piece:
     """A sentence, a cell or a heading.
 
     Attributes:
-        segment: Number of the segment that it is of.
+        segment: Number of its segment.
         block: Number of its block.
-        reach: As in `Segment`, for the last one of a segment.
-        cites: References that say where it comes from.
-        context: What it is read with: heads and label of a cell, lead-in and term of an item, question of a "yes".
+        reach: As in `Segment`, for the last piece of a segment.
+        cites: References that name its sources.
+        context: Text that a judge needs with it: heads and label of a cell, lead-in and term of an item, question of a
+            "yes".
         text: Without markup and references.
     """
 
@@ -59,18 +60,18 @@ class Piece:
 
     @property
     def hypothesis(self) -> str:
-        """What a judge reads."""
+        """The text that a judge reads."""
         separator = "" if not self.context else " " if self.context[-1] in "?？" else ": "
         return f"{self.context}{separator}{self.text}"
 
 
 class Cut(NamedTuple):
-    """What an answer was cut into.
+    """The result of cutting an answer.
 
     Attributes:
-        language: ISO 639 code of the answer; None where it is unknown.
+        language: ISO 639 code of the answer; None if it is unknown.
         reasoning: Spans of blocks that are no part of the answer.
-        renumbered: Its numbers count chunks from another one than their ranks do.
+        renumbered: Whether the answer's citations count chunks from a different number than their ranks do.
     """
 
     pieces: list[Piece]
@@ -85,7 +86,7 @@ def hand_on(
     blocks: Sequence[Block],
     cells: Cells,
 ) -> None:
-    """Let lines and lists of sources, pointers, lead-ins and headings hand their references on to claims."""
+    """Pass the references of source lists, pointers, lead-ins and headings on to claims."""
     claims = [p for p in pieces if p.is_claim]
     end = max((p.block for p in pieces), default=-1)
     _hand_back(pieces)
@@ -116,7 +117,7 @@ def hand_on(
 
 
 def _hand_back(pieces: Sequence[Piece]) -> None:
-    """What a pointer refers to covers the claims before it in its block, as other references do."""
+    """Let a pointer's references cover the claims before it in its block, back to the previous references."""
     for _, together in groupby(pieces, key=lambda p: p.block):
         uncited: list[Piece] = []
         for piece in together:
@@ -130,7 +131,7 @@ def _hand_back(pieces: Sequence[Piece]) -> None:
 
 
 def _hand_down(pieces: Sequence[Piece], blocks: Sequence[Block], cells: Cells) -> None:
-    """What a lead-in or a heading cites covers the claims below it that cite nothing themselves."""
+    """Let the references of a lead-in or a heading cover the claims below it that have none."""
     section: tuple[Reference, ...] = ()
     leads: dict[int, tuple[Reference, ...]] = {}
     for piece in pieces:
@@ -143,7 +144,7 @@ def _hand_down(pieces: Sequence[Piece], blocks: Sequence[Block], cells: Cells) -
 
 
 def _introduced_by(number: int, blocks: Sequence[Block], cells: Cells) -> int:
-    """The block that introduces what a block is part of."""
+    """The block that introduces the list or table of a block."""
     block = blocks[number]
     if block.kind != "cell":
         return block.lead

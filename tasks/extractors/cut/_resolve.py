@@ -1,7 +1,7 @@
-"""What a reference names: from the inside of `[1, 3]` or `(doc-3.md)` to chunks of the trace.
+"""Resolves references: from the inside of `[1, 3]` or `(doc-3.md)` to chunks of the trace.
 
-Also decides whether something that looks like a reference is one: a year, an interval or an abbreviation in brackets is
-not. `citations.py` finds where references stand.
+It also decides whether a match is a reference at all: a year, an interval or an abbreviation in brackets is not.
+`citations.py` finds the matches.
 """
 
 import re
@@ -18,7 +18,7 @@ _PART = re.compile(r"(\d+)(?:[\s\]]*[–—-][\s\[]*(\d+))?")
 _AND = r"(?:[,;|&、，]|\band\b|\bor\b|\bund\b|\by\b|\bet\b|\be\b|\ben\b|および|と|和)"
 _LIST = re.compile(rf"\s*{_AND}\s*")
 _NUMBER_LIST = re.compile(NUMBERS)
-# "see" and "Source:" in front of what is named in parentheses.
+# "see" and "Source:" before a name in parentheses.
 _SEE = re.compile(
     r"(?:see(?: also)?|cf\.?|siehe(?: auch)?|vgl\.?|véase|ver|voir|vedi|zie|參照|参照|参见|出典|来源|参考)"
     r"\s*[:：]?\s*",
@@ -50,21 +50,21 @@ Named = tuple[tuple[str, ...], tuple[str, ...]]
 
 
 def plain_digits(text: str) -> str:
-    """Raised and full-width digits as plain ones."""
+    """Replace superscript and full-width digits by plain ones."""
     return text.translate(_DIGITS)
 
 
 class Resolver:
-    """Finds the chunks that a reference names. Made once per trace; remembers what it has resolved.
+    """Finds the chunks that a reference names. Made once per trace; caches its results.
 
-    By chunk id, else by document id or title (also without directory, extension or anchor, in any case; all chunks of
-    the document), else a number by rank, or by position where no chunk has a rank. Where chunk ids are numbers with as
-    many digits, a number is a chunk id and nothing else.
+    A name is looked up as a chunk id, then as a document id or title (also without directory, extension or anchor, in
+    any case; it names all chunks of the document). A number is then a rank, or a position if no chunk has a rank. If
+    chunk ids are numbers with the same number of digits, a number can only be a chunk id.
 
     Args:
         notes: Footnote definitions: label to text.
-        labels: What the answer's own list of sources says of its numbers.
-        first: Number of the first chunk in this answer, where it differs from what ranks or positions say.
+        labels: Chunk ids for the numbers in the answer's own list of sources.
+        first: Number of the first chunk in this answer, if ranks or positions start elsewhere.
     """
 
     def __init__(
@@ -80,11 +80,11 @@ class Resolver:
         self._labels = labels or {}
         ranks = [c.rank for c in chunks if c.rank is not None]
         self._shift = 0 if first is None else min(ranks, default=1) - first
-        self._numbered = {len(c.chunk_id) for c in chunks if c.chunk_id.isdecimal()}  # digits of numeric chunk ids
+        self._numbered = {len(c.chunk_id) for c in chunks if c.chunk_id.isdecimal()}  # lengths of numeric chunk ids
         self._known: dict[tuple[str, str], Named | None] = {}
 
     def ids(self, name: str) -> tuple[str, ...]:  # noqa: PLR0911 (one case a way to name a chunk)
-        """The chunks that one name stands for; empty if none does."""
+        """The chunks that one name stands for; empty if there are none."""
         if name in self._ids:
             return (name,)
         folded = name.casefold()
@@ -105,7 +105,7 @@ class Resolver:
 
     @cached_property
     def _by_document(self) -> dict[str, list[str]]:
-        """Chunk ids by the names of their documents. A full name beats a shortened one, and any of them a title."""
+        """Chunk ids by document name. Full names take precedence over shortened ones, and both over titles."""
         by_title: dict[str, list[str]] = {}
         by_short_name: dict[str, list[str]] = {}
         by_name: dict[str, list[str]] = {}
@@ -121,7 +121,7 @@ class Resolver:
 
     @cached_property
     def _by_number(self) -> dict[int, list[str]]:
-        """Chunk ids by rank, or by position where no chunk has a rank."""
+        """Chunk ids by rank, or by position if no chunk has a rank."""
         ranked = any(c.rank is not None for c in self._chunks)
         found: dict[int, list[str]] = {}
         for position, chunk in enumerate(self._chunks, 1):
@@ -132,18 +132,18 @@ class Resolver:
 
     @cached_property
     def _by_label(self) -> dict[str, tuple[str, ...]]:
-        """Chunk ids by footnote, for the footnotes that name a document or a title."""
+        """Chunk ids by footnote label, for footnotes that name a document or a title."""
         read = {label: self.titled(note[:1000]) for label, note in self._notes.items()}
         return {label: ids for label, ids in read.items() if ids}
 
     @cached_property
     def _shapes(self) -> frozenset[str]:
-        """What the ids of chunks and documents look like."""
+        """Shapes of the ids of chunks and documents."""
         ids = [i for c in self._chunks for i in (c.chunk_id, c.doc_id) if i and not i.isdecimal()]
         return frozenset(_shape(f) for i in ids for f in _forms(i.casefold()))
 
     def read(self, style: str, ref: str) -> Named | None:
-        """What the inside of a reference of a style names; None if this is no reference after all."""
+        """The chunks and unknown names inside a reference of this style; None if it is not a reference."""
         at = (style, ref)
         if at not in self._known:
             self._known[at] = self._read(style, ref.strip())
@@ -164,7 +164,7 @@ class Resolver:
                 ref = ref[seen.end() :] if seen else ref
                 if numbers := _SOURCE_LIST.fullmatch(ref):
                     return self._numbers(_LIST.sub(",", plain_digits(numbers["numbers"])))
-                if seen and _NUMBER_LIST.fullmatch(ref):  # "(see 2)" may be a page: the number must be known
+                if seen and _NUMBER_LIST.fullmatch(ref):  # "(see 2)" may be a page, so the number must be known
                     known = self._numbers(ref)
                     return known if known and not known[1] else None
                 if style == "file" and not all(_may_stand_in_parentheses(p) for p in _LIST.split(ref)):
@@ -174,14 +174,14 @@ class Resolver:
 
     def _raised(self, digits: str) -> Named | None:
         if digits.isdecimal() and not self.ids(digits) and all(self.ids(d) for d in digits):
-            digits = ",".join(digits)  # ¹² with two chunks is 1 and 2
+            digits = ",".join(digits)  # with two chunks, ¹² means 1 and 2
         return self._numbers(digits)
 
     def titled(self, text: str, least: float = 0.0) -> tuple[str, ...]:
-        """The chunks whose title or document a line names, with whatever stands around; of several, the longest name.
+        """The chunks whose title or document a line names, possibly within other text. The longest title counts.
 
         Args:
-            least: Share of the line that the name must be.
+            least: Minimum share of the line that the name takes.
         """
         plain = text.strip(_TRIM)
         if ids := () if plain.isdecimal() else self.ids(plain):
@@ -196,7 +196,7 @@ class Resolver:
 
     def _numbers(self, ref: str) -> Named | None:
         ref = ref.replace("#", "")
-        if ids := self.ids(ref):  # by far the most frequent case: one number, and it is known
+        if ids := self.ids(ref):  # by far the most frequent case: one known number
             return ids, ()
         found: list[str] = []
         missing: list[str] = []
@@ -209,11 +209,11 @@ class Resolver:
                 missing += [n for n, ids in zip(numbers, got, strict=True) if not ids]
                 found += [i for ids in got for i in ids]
             elif low == 0:
-                return None  # an index or an interval: nothing is numbered 0 unless a chunk says so
+                return None  # an index or an interval: no chunk has the number 0
             else:
                 missing.append(match[0])
                 references |= len(match[1]) < 4 or len(match[1]) in self._numbered
-        # Of numbers of four digits or more, none known: years, unless chunk ids are that long.
+        # Unknown numbers of four digits or more are years, unless chunk ids are that long.
         return (tuple(found), tuple(missing)) if found or references else None
 
     def _names(self, ref: str) -> Named | None:
@@ -231,11 +231,12 @@ class Resolver:
                 missing.append(part)
             else:
                 noise = True
-        # A page beside a known document is no reference; a word that is no id makes an unknown whole none either.
+        # Unknown parts are ignored if others are known. Without known parts, a word that is no id rules out a
+        # reference.
         return None if not found and (noise or not missing) else (tuple(found), tuple(missing))
 
     def _name(self, part: str) -> tuple[str, ...]:
-        """One name, also behind a label ("Source 7"); a number only where the label stands apart from it."""
+        """The chunks of one name, optionally after a label ("Source 7"). A number must be separate from its label."""
         if ids := self.ids(part):
             return ids
         label = _LABEL.fullmatch(part)
@@ -248,7 +249,7 @@ class Resolver:
         return numbers[0] if numbers else ()
 
     def _is_id(self, part: str) -> bool:
-        """It looks like the id of a chunk, though no chunk has it."""
+        """Whether the text looks like a chunk id, although no chunk has it."""
         label = _LABEL.fullmatch(part)
         if _PHONE.fullmatch(part):
             return False
@@ -259,14 +260,14 @@ class Resolver:
 
     def _footnote(self, label: str) -> Named:
         ids = self._by_label.get(label, ())
-        if not ids:  # by its number, unless another note says that it means that chunk
+        if not ids:  # by its number, unless another note names that chunk
             named = {i for others in self._by_label.values() for i in others}
             ids = tuple(i for i in self._name(label) if i not in named)
         return (ids, ()) if ids else ((), (label,))
 
     def _fullwidth(self, ref: str) -> Named | None:
         number, dagger, source = ref.partition("†")
-        # 【message:source†name】; a document's name says more than a number.
+        # 【message:source†name】: the document's name takes precedence over the number.
         if dagger and ":" in number:
             if ids := self.ids(number) or self._name(source):
                 return ids, ()
@@ -280,7 +281,7 @@ class Resolver:
 
 
 def _may_stand_in_parentheses(part: str) -> bool:
-    """Parentheses hold all sorts of things: a number, a bare word or "ID 17" in them is no reference."""
+    """Whether a text in parentheses can be a reference; a number, a bare word or "ID 17" can't."""
     label = _LABEL.fullmatch(part)
     return (
         not part.isdecimal()
@@ -290,7 +291,7 @@ def _may_stand_in_parentheses(part: str) -> bool:
 
 
 def _forms(name: str) -> list[str]:
-    """A case-folded name as it is, without its directories, and without its extension."""
+    """A case-folded name in full, without its directories, and without its extension."""
     base = name.rstrip("/").rsplit("/", 1)[-1].rsplit("\\", 1)[-1]
     file = base.partition("#")[0]
     forms = (name, name.partition("#")[0], base, file, _EXTENSION.sub("", file))

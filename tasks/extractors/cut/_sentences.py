@@ -9,22 +9,22 @@ import sentencex
 from tasks.extractors.cut.markdown import Block, encodable
 from tasks.text.spans import within
 
-# sentencex takes time with the square of the length where quotes and brackets abound; a longer sentence is cut.
+# sentencex takes quadratic time with many quotes and brackets, so a longer sentence is cut.
 _WINDOW = 4_000
-# "1." or "a)": the number of what follows, not a sentence.
+# "1." or "a)": the number of the following text, not a sentence.
 _NUMBER = re.compile(r"\W*(?:\d{1,3}|[A-Za-z])[.)]\W*")
 _NUMBER_AT_END = re.compile(r"(?<=[:;])\s+\(?\d{1,2}[.)]\s*$")
 _TINY = re.compile(r"\s*[^\W_]{1,2}\W*")
-# Lines of one paragraph that are no sentence and go on in none: a lead-in, a line in bold.
+# Lines of a paragraph that neither are a sentence nor continue in one: a lead-in, a line in bold.
 _LINE = re.compile(r"[:：][*_\s]*\n\s*(?=\S)|(?<=\*\*)[ \t]*\n\s*(?=\S)")
-# Ends that the rules of a language miss: behind a unit, before an inverted mark, in scripts without spaces.
+# Ends that sentencex misses: after a unit, before an inverted mark, in scripts without spaces.
 _END = re.compile(
     r"\d[\s\u00a0]?(?:[munkc]?[gm]|[mc]?l|h|min|s|k?W|kWh|°C|%|[kMGT]B|km/h|€|EUR|USD)\."
     r"(?=\s+[^\W\d_a-z])|[.!?](?=\s+[¿¡])|\blit\. [a-z]\.(?=\s+[^\W\d_a-z])|"
     r"\b(?:me|us|it|you|him|them|so|too|do|go|is|out|up)\.(?=\s+[A-Z][a-z])|"
     r"[。！？]+[」』”）)]*(?!\s*[」』”）)]|$)"
 )
-_STOP = re.compile(r"[.!?。！？]")  # one is in each of them
+_STOP = re.compile(r"[.!?。！？]")  # every match of `_END` contains one
 _SHORTENED = re.compile(
     r"\b(?:tsp|tbsp|approx|min|max|incl|excl|ca|vol|dept|est|ext|figs?|nos?|pp?|resp|art|sec|ch|abs|nr|bzw|evtl|ggf|"
     r"inkl|lit|hrs?|mins?|secs?|n|num|núm|pág)\.\s*$",
@@ -32,7 +32,7 @@ _SHORTENED = re.compile(
 )
 _TITLES = re.compile(r"\b(?:Mr|Mrs|Ms|Dr|Prof|St|Hr|Fr|Sra?|Dra?|Mme|Dott)\.\s*$")
 _GOES_ON = re.compile(r"\s*[a-zà-ÿ0-9(]")
-# German writes ordinals with a stop ("der 1. Klasse"); a sentence rather begins with one of these.
+# German writes ordinals with a full stop ("der 1. Klasse"). One of these words suggests the start of a sentence.
 _GERMAN_START = re.compile(
     r"\s*(?:Der|Die|Das|Den|Dem|Ein|Eine|Einen|Er|Sie|Es|Wir|Ich|Du|Ihr|Man|Bitte|Danach|Dann|Wenn|Falls|Bei|Für|In|Im|Am|An|"
     r"Zum|Zur|Zu|Mit|Ohne|Nach|Vor|Auch|Alle|Diese[rsnm]?|Dies|Dort|Hier|So|Als|Ab|Aus|Auf|Unter|Über|Wer|Was|Wie|Wo|Kann|"
@@ -42,7 +42,7 @@ _ORDINAL = re.compile(r"(?<![\d.,])\d{1,2}\.\s*$")
 
 
 def sentences(answer: str, block: Block, start: int, end: int, language: str | None) -> list[tuple[int, int]]:
-    """Spans of the sentences of a part of a block, with the white space between them."""
+    """Spans of the sentences in a part of a block, with the white space between them."""
     forced = {at for at in block.breaks if start < at < end}
     if "\n" in answer[start:end]:
         forced |= {m.end() for m in _LINE.finditer(answer, start, end)}
@@ -57,9 +57,9 @@ def sentences(answer: str, block: Block, start: int, end: int, language: str | N
 
 
 def _without_marks(answer: str, block: Block, start: int, end: int) -> str:
-    """The text, of the same length, without code and tags, in which a full stop ends no sentence.
+    """The text at the same length, with code and tags replaced, so that full stops in them end no sentence.
 
-    Tags become asterisks, which sentencex takes for what they are; spaces in their place would mislead it.
+    Tags become asterisks, which sentencex treats as markup; spaces would mislead it.
     """
     if not block.marks and not block.code:
         return answer[start:end]
@@ -75,8 +75,8 @@ def _without_marks(answer: str, block: Block, start: int, end: int) -> str:
 
 
 def _sentences(text: str, offset: int, language: str) -> Iterator[tuple[int, int]]:
-    """Spans of the sentences of a text that begins at `offset`."""
-    begin = 0  # of the sentence that is open: a number waits for what it numbers
+    """Spans of the sentences of a text that starts at `offset`."""
+    begin = 0  # of the current sentence: a number waits for the text it numbers
     for _, end in _windows(text, language):
         stop = end
         if end < len(text):
@@ -103,13 +103,13 @@ def _sentences(text: str, offset: int, language: str) -> Iterator[tuple[int, int
 
 
 def _windows(text: str, language: str) -> Iterator[tuple[int, int]]:
-    """Spans as sentencex gives them, read in windows."""
+    """Spans from sentencex, which reads the text in windows."""
     start = 0
     while start < len(text):
         window = encodable(text[start : start + _WINDOW])
         bounds = [(b["start_index"], b["end_index"]) for b in sentencex.get_sentence_boundaries(language, window)]
         if start + _WINDOW < len(text):
-            # The last sentence may go on: read it again with the next window, unless it fills this one.
+            # The last sentence may continue: read it again with the next window, unless it fills this one.
             if len(bounds) > 1 and bounds[-1][0] > _WINDOW // 2:
                 bounds.pop()
             elif (space := window.rfind(" ", _WINDOW // 2)) > 0:

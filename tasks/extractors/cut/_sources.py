@@ -1,7 +1,7 @@
-"""The sources that many answers end with: lines and lists found here, so that nothing in them is taken for a claim.
+"""Finds the lines and lists of sources at the end of an answer, so that they are not mistaken for claims.
 
-A list counts as one if a word such as "Sources" introduces it, or if it is the end of the answer and every entry is
-a reference with a link or a title, or a link alone (docs/methods.md#claims). Markdown itself knows definitions of
+A list counts as a source list if a word such as "Sources" introduces it, or if it ends the answer and each entry is a
+reference with a link or a title, or just a link (docs/methods.md#claims). Markdown already recognizes definitions of
 footnotes and links.
 """
 
@@ -21,7 +21,7 @@ _WORDS = (
     r"références|bibliographie|sources|fuentes?|referencias?|bibliografía|notas|fonti|fonte|riferimenti|fontes|"
     r"referências|bronn?en|bron|källor|参考文献|参考资料|参考資料|参考|来源|引用|出典|注)"
 )
-INTRODUCED = rf"[*_(（\[]{{0,3}}{_WORDS}[*_]{{0,3}}\s?[:：]"  # beginning of a line that holds its list itself
+INTRODUCED = rf"[*_(（\[]{{0,3}}{_WORDS}[*_]{{0,3}}\s?[:：]"  # beginning of a line that also contains its list
 _INTRODUCED = re.compile(
     rf"\s*(?:{INTRODUCED}[*_]{{0,3}}|[*_#]{{0,3}}\s?{_WORDS}[*_]{{0,3}}[ \t]*(?=\n))", re.IGNORECASE
 )
@@ -34,7 +34,7 @@ _LEAD = re.compile(r"[\s*_>•●◦▪‣·–-]*")
 _ENUMERATOR = re.compile(rf"\d{{1,3}}[.):]\s+|[{SUPERSCRIPTS}]+\s*|\^\d{{1,3}}\s+")
 _TEXT = re.compile(r"[^\W_]")
 _TITLE_WORDS = 15
-# One line of a list: a label, and what it stands for.
+# One line of a list: a label and its meaning.
 _ENTRY = re.compile(
     rf"[\s*_>•●◦▪‣·–-]*(?:\\?\[\^?#?(?P<bracket>\d{{1,3}})\\?\]|(?P<number>\d{{1,2}})[.)]|(?P<raised>[{SUPERSCRIPTS}]+)|"
     r"\^(?P<caret>\d{1,3})|<sup>\s*\[?(?P<tag>\d{1,3})\]?\s*</sup>)(?:\s*[:.–—-]\s+|\s*:\s*|\s+)(?P<title>\S.{1,300})$"
@@ -46,8 +46,8 @@ class Sources(NamedTuple):
     """A line or a list of sources.
 
     Attributes:
-        at: The first of its blocks.
-        listed: It is a list: entries with titles or links, or several lines.
+        at: Its first block.
+        listed: Whether it is a list: entries with titles or links, or several lines.
     """
 
     at: int
@@ -56,13 +56,13 @@ class Sources(NamedTuple):
 
 
 def bare(line: str) -> str | None:
-    """The numbers of a line of sources without brackets: "Sources: 1, 2"."""
+    """The numbers in a line of sources without brackets: "Sources: 1, 2"."""
     found = _BARE.fullmatch(line)
     return found["numbers"] if found else None
 
 
 def labels(answer: str, chunks: Sequence[Chunk]) -> dict[str, tuple[str, ...]]:
-    """What the list at the end of an answer says of its numbers, where it names documents or titles of the trace."""
+    """Chunk ids for the numbers in the source list at the end of an answer, if it names documents or titles."""
     resolver = Resolver(chunks)
     found: dict[str, tuple[str, ...]] = {}
     for line in reversed(answer.rstrip().rsplit("\n", _MOST_ENTRIES)):
@@ -84,7 +84,7 @@ def split(
     chunks: Sequence[Chunk],
     resolver: Resolver,
 ) -> tuple[list[int], list[Sources]]:
-    """Indices of the blocks that are no list of sources, and the lists.
+    """Indices of the blocks outside of source lists, and the source lists.
 
     Args:
         found: The references of each block.
@@ -98,9 +98,9 @@ class _Splitter:
     ) -> None:
         self.answer, self.blocks, self.found, self.resolver = answer, blocks, found, resolver
         self.headings = {at for at, block in enumerate(blocks) if block.kind == "heading"}
-        # Filled when the lists that a word introduces are taken out: these need neither.
+        # Filled after removing the introduced lists, which need neither.
         self.titles: set[str] = set()
-        self.first: dict[str, int] = {}  # block that refers to a chunk for the first time
+        self.first: dict[str, int] = {}  # first block that refers to a chunk
 
     def split(self, chunks: Sequence[Chunk]) -> tuple[list[int], list[Sources]]:
         """See the function `split`."""
@@ -131,11 +131,11 @@ class _Splitter:
         return [at for at in range(len(self.blocks)) if at not in lost], sorted(lists)
 
     def _introduction(self, at: int) -> re.Match[str] | None:
-        """What introduces the list that a block holds itself: "Sources:"."""
+        """The introduction ("Sources:") of a block that also contains its list."""
         return _INTRODUCED.match(self.answer, self.blocks[at].start, self.blocks[at].end)
 
     def _is_list(self, at: int) -> bool:
-        """Whether a line lists the sources of the whole answer: it has titles, or repeats a source among several."""
+        """Whether a line lists the sources of the whole answer: it has titles, or repeats one of several sources."""
         block, references = self.blocks[at], self.found[at]
         if len(references) > 1 and any(self.first[name] < at for name in names(references)):
             return True
@@ -145,7 +145,7 @@ class _Splitter:
         return any(_TEXT.search(self.answer, a, b) for a, b in zip(ends, starts, strict=True))
 
     def _named(self, at: int) -> Sequence[Reference]:
-        """What an entry refers to: its references, or else the documents that it names."""
+        """The references of an entry, or else the documents that it names."""
         if self.found[at]:
             return self.found[at]
         named = []
@@ -163,7 +163,7 @@ class _Splitter:
             start += len(line) + 1
 
     def _introduced(self) -> set[int]:
-        """Blocks that a word such as "Sources", standing alone, introduces, and that word."""
+        """Blocks that a separate word such as "Sources" introduces, with the block of that word."""
         dropped: set[int] = set()
         last_heading = max((at for at in self.headings if not self._is_introduction(at)), default=-1)
         for at, block in enumerate(self.blocks):
@@ -174,14 +174,14 @@ class _Splitter:
             for following in range(at + 1, len(self.blocks)):
                 entry = self._is_entry(following, 0)
                 if self.blocks[following].kind != "paragraph":
-                    # Before another section, "References" may be what the section is about.
+                    # Before another section, "References" may be the section's topic.
                     if following in self.headings or (at < last_heading and not entry):
                         break
                     listed = True
                 elif not entry and (listed or at < last_heading or self._covers_text(following)):
                     break
                 entries.add(following)
-            if entries or at + 1 == len(self.blocks):  # else it is a heading like others
+            if entries or at + 1 == len(self.blocks):  # otherwise it is an ordinary heading
                 dropped |= {at, *entries}
         return dropped
 
@@ -190,22 +190,22 @@ class _Splitter:
         return block.end - block.start < 60 and bool(_INTRODUCTION.fullmatch(self.answer, block.start, block.end))
 
     def _covers_text(self, at: int) -> bool:
-        """A reference stands behind text, as in a claim; in an entry of a list it would come first."""
+        """Whether a reference follows text, as in a claim. In an entry of a list it would come first."""
         found = self.found[at]
         return bool(found) and _TEXT.search(self.answer, self.blocks[at].start, found[0].start) is not None
 
     def _is_numbered_entry(self, at: int) -> bool:
-        """An item that is the title of a document to which the text above refers."""
+        """Whether a block is an item with the title of a document that the text above refers to."""
         block = self.blocks[at]
         text = self.answer[block.start : block.end]
         entry = block.kind == "item" and len(text.split()) <= _TITLE_WORDS
         return entry and any(i in self.first for i in self.resolver.titled(text, least=0.5))
 
     def _is_entry(self, at: int, group: int) -> bool:
-        """Every line of the block is a reference with a link or a title, or a link alone.
+        """Whether every line of a block is a reference with a link or a title, or just a link.
 
         Args:
-            group: First block of the list that it would be in.
+            group: First block of the list that it would belong to.
         """
         if self.blocks[at].kind in {"cell", "head"}:
             return False
@@ -229,7 +229,7 @@ class _Splitter:
         if not leading:
             return bool(links) and not _TEXT.search(rest)
         if not _TEXT.search(rest):
-            # A reference alone belongs to the text before it, unless it stands there already.
+            # A lone reference belongs to the text before it, unless that text already has it.
             return bool(links) or self._are_known(references[0], group)
         if len(title.split()) > _TITLE_WORDS:
             return False
@@ -237,6 +237,6 @@ class _Splitter:
         return bool(links) or title in self.titles or (not is_sentence and self._are_known(references[0], group))
 
     def _are_known(self, reference: Reference, group: int) -> bool:
-        """Everything that it names was referred to before the list."""
+        """Whether everything that a reference names was cited before the list."""
         named = names([reference])
         return bool(named) and all(self.first.get(name, group) < group for name in named)

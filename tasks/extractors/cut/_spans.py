@@ -1,4 +1,4 @@
-"""Where claims begin and end: runs of references, the edges of a claim, and what structured citations cover."""
+"""Finds where claims begin and end: runs of references, the edges of claims, and what structured citations cover."""
 
 import re
 from bisect import bisect_left
@@ -10,11 +10,11 @@ from tasks.extractors.cut._kinds import Language
 from tasks.extractors.cut.citations import Reference
 from tasks.extractors.cut.markdown import Block
 
-SIGNS = "✓✔✗✘❌✅☑"  # all that some cells of tables say
+SIGNS = "✓✔✗✘❌✅☑"  # the whole content of some table cells
 _TEXT = re.compile(r"[^\W_]")
 _SIGNS = re.compile(rf"[^\W_{SIGNS}]|[{SIGNS}]")
 _BULLETS = "•●◦▪‣·✅❌✔✓✗✘☑➡➜→►▶🔹🔸🔷🔶👉"
-# Lines of one paragraph that are items, or that begin a list of sources, though Markdown knows neither.
+# Lines of a paragraph that are items, or that begin a list of sources, although Markdown does not see them as such.
 _LABEL = r"\((?:[a-z]|[ivx]{1,4}|\d{1,2})\)"  # "(a)", the number of a typed item
 _BOLD = r"(?:\*\*[^*\n]+\*\*|__[^_\n]+__|<b>[^<\n]+</b>|<strong>[^<\n]+</strong>)"  # on a line of its own: a heading
 _PART = re.compile(
@@ -25,7 +25,7 @@ _PART = re.compile(
 _IS_BOLD = re.compile(rf"\s*{_BOLD}\s*", re.IGNORECASE)
 _TYPED = re.compile(rf"[{_BULLETS}]|{_LABEL}\s", re.IGNORECASE)
 
-# "(see" and "Source:" before a run and the end of the parenthesis behind it belong to the run.
+# "(see" and "Source:" before a run, and the end of the parenthesis after it, belong to the run.
 _WORDS = (
     r"(?:see(?: also)?|cf\.?|refs?\.?|references?|sources?|siehe(?: auch)?|vgl\.?|quellen?|voir|véase|ver|fuentes?|"
     r"referencias?|vedi|fonti|fonte|fontes|zie|bron|bronnen|参照|出典|参考|来源|資料|资料)"
@@ -35,13 +35,13 @@ _TAIL = re.compile(
     r"(?:,\s*(?:pp?|S|pages?|sections?|§)\.?\s*\d+(?:\s*[–-]\s*\d+)?|\s+(?:for|für|para|pour)\s[^()\[\]\n]{1,60}|を?(?:ご?参照|参照))?[.\s]*[)\]）]",
     re.IGNORECASE,
 )
-# Between references of one run, besides whatever holds neither letter nor digit.
+# Text allowed between references of one run, besides text without letters and digits.
 _JOIN = re.compile(rf"[\s,;&/+]*(?:and|or|as well as|und|oder|sowie|et|ou|y|e|o|{_WORDS})?[\s,;:]*", re.IGNORECASE)
 _WINDOW = 40
-_DENSE = "\u3000"  # from here on are the scripts that write words without spaces
+_DENSE = "\u3000"  # scripts that write words without spaces start here
 
 _STOP = re.compile(r"[.!?…]+[\"'”“’»«)\]*_]*(?=\s+[^\sa-z]|\s*$)|[。！？]+[」』”）]*")
-# What follows a run in its sentence, and where a sentence or a clause begins right before it.
+# Text that follows a run in its sentence, and the start of a sentence or a clause right before a run.
 _AFTER = re.compile(r"[\s*_]*([^\W\d_][^\W_]*)")
 _OPENS = re.compile(r"(?:[.!?…:;。！？：；\n]|\b(?:and|but|while|und|aber|y|pero|et|mais))[\s*_\"'”»)]*\Z")
 _OPENS_SENTENCE = re.compile(r"[.!?…。！？][\s*_\"'”»)]*\Z")
@@ -55,7 +55,7 @@ _DASHES = frozenset("–—-")
 
 
 class Run(NamedTuple):
-    """Consecutive references and what belongs to them: `answer[start:end]`."""
+    """Consecutive references with the text that belongs to them: `answer[start:end]`."""
 
     start: int
     end: int
@@ -63,11 +63,11 @@ class Run(NamedTuple):
 
 
 class Clause(NamedTuple):
-    """How a run stands in its sentence.
+    """The role of a run in its sentence.
 
     Attributes:
-        end: Where the sentence ends that goes on behind the run; None where the run ends what it covers.
-        names: The run is a word of the sentence ("according to [1]"), and covers nothing else.
+        end: End of the sentence if it continues after the run; None if the run ends the text that it covers.
+        names: Whether the run is a word of the sentence ("according to [1]") and covers nothing else.
     """
 
     end: int | None
@@ -75,13 +75,13 @@ class Clause(NamedTuple):
 
 
 def parts(answer: str, blocks: Sequence[Block]) -> list[Block]:
-    """The blocks, cut where their lines are typed as items, as headings or as a list of sources.
+    """The blocks, cut at lines that are typed as items, as headings or as a list of sources.
 
     Args:
-        answer: As Markdown sees it (`Document.text`).
+        answer: The text that Markdown reads (`Document.text`).
     """
     found: list[Block] = []
-    last: list[int] = []  # of each block, the place of its last part
+    last: list[int] = []  # for each block, the index of its last part
     for block in blocks:
         first = block._replace(lead=last[block.lead] if block.lead >= 0 else -1)
         for start, end in _lines(answer, block):
@@ -92,7 +92,7 @@ def parts(answer: str, blocks: Sequence[Block]) -> list[Block]:
                 lead = found[-1].lead if found else -1
                 if found and found[-1].kind in {"paragraph", "heading"}:
                     lead = len(found) - 1
-                # Numbers of their own: those of Markdown are not negative.
+                # Group numbers of their own: those of Markdown are not negative.
                 part = part._replace(kind="item", item=-2 - len(found), lead=lead)
             found.append(part)
         last.append(len(found) - 1)
@@ -114,7 +114,7 @@ def _lines(answer: str, block: Block) -> Iterator[tuple[int, int]]:
 
 
 def has_text(answer: str, block: Block, start: int, end: int) -> bool:
-    """There is a letter or a digit, in a table also a sign such as ✓, outside of images and tags."""
+    """Whether there is a letter or a digit (in a table also a sign such as ✓) outside of images and tags."""
     text = _SIGNS if block.kind == "cell" else _TEXT
     if block.silent:
         for at in range(max(bisect_left(block.silent, (start, start)) - 1, 0), len(block.silent)):
@@ -128,7 +128,7 @@ def has_text(answer: str, block: Block, start: int, end: int) -> bool:
 
 
 def runs(answer: str, block: Block, references: Sequence[Reference]) -> list[Run]:
-    """References with nothing but commas, "and" or the like between them are one run."""
+    """Join references into one run if there is only a comma, "and" or the like between them."""
     joined: list[list[Reference]] = []
     for reference in references:
         if joined:
@@ -150,13 +150,13 @@ def runs(answer: str, block: Block, references: Sequence[Reference]) -> list[Run
         tail = _TAIL.match(answer, end, block.end)
         first = not has_text(answer, block, floor, start) or _OPENS_SENTENCE.search(answer, floor, start)
         if tail and tail.end() - tail.start() > 3 and first:
-            start, tail = run[0].start, None  # "(See [1] for details.)" is a sentence by itself
+            start, tail = run[0].start, None  # "(See [1] for details.)" is a separate sentence
         found.append(Run(start, tail.end() if tail else end, tuple(run)))
     return found
 
 
 def lead(answer: str, block: Block, found: Sequence[Run]) -> bool:
-    """Several runs, each before the text that it covers: "[1] Apples are red. [2] Pears are green."."""
+    """Whether each of several runs precedes the text that it covers: "[1] Apples are red. [2] Pears are green."."""
     if len(found) < 2 or has_text(answer, block, block.start, found[0].start):
         return False
     if not has_text(answer, block, found[-1].end, block.end):
@@ -170,7 +170,7 @@ def lead(answer: str, block: Block, found: Sequence[Run]) -> bool:
 
 
 def inside(answer: str, block: Block, found: Sequence[Run]) -> tuple[int, int]:
-    """The block without a run at its beginning and one at its end."""
+    """The block without a run at its beginning and a run at its end."""
     start, end = block.start, block.end
     if found and not has_text(answer, block, start, found[0].start):
         start = found[0].end
@@ -180,31 +180,31 @@ def inside(answer: str, block: Block, found: Sequence[Run]) -> tuple[int, int]:
 
 
 def is_number(answer: str, block: Block, run: Run) -> bool:
-    """`1[2]. Analyze …`: the number of an item into which a reference was put. It covers what follows."""
+    """Whether a run is inside an item's number, as in `1[2]. Analyze …`. Such a run covers the text that follows."""
     number = answer[block.start : run.start] if run.start - block.start == 1 else ""
     return number.isdecimal() and answer[run.end : run.end + 1] in {".", ")"} and run.end + 1 < block.end
 
 
 def opens_sentence(answer: str, block: Block, place: int) -> bool:
-    """Whether a sentence ends right before a place."""
+    """Whether a sentence ends right before `place`."""
     return _OPENS_SENTENCE.search(answer, max(block.start, place - _WINDOW), place) is not None
 
 
 def clause(answer: str, block: Block, run: Run, limit: int, spoken: Sequence[Language]) -> Clause:
-    """How a run stands in its sentence.
+    """The role of a run in its sentence.
 
     Args:
-        limit: Where the next run begins, or the block ends.
-        spoken: The languages that the sentence might be in.
+        limit: Start of the next run, or end of the block.
+        spoken: Possible languages of the sentence.
     """
     before = answer[max(block.start, run.start - _WINDOW) : run.start]
     word = before.split()[-1].lstrip("(*_\"'“«¿") if before.strip() else ""
-    apart = run.start < run.references[0].start  # in parentheses, or behind "Source:"
+    apart = run.start < run.references[0].start  # in parentheses, or after "Source:"
     names = not apart and any(language.fits("spoken", f"{word} ") for language in spoken)
     points = any(language.points(before) for language in spoken)
     after = _AFTER.match(answer, run.end, limit)
     if (after is None and not names and not points) or before[-1:] in _CLOSING:
-        return Clause(None, names=False)  # it covers what ends there
+        return Clause(None, names=False)  # it covers the text before it
     following = after[1] if after else ""
     if after and not apart and (not word or _OPENS.search(before) or word[-1] >= _DENSE):
         behind = answer[after.start(1) : run.end + _WINDOW]
@@ -219,9 +219,9 @@ def clause(answer: str, block: Block, run: Run, limit: int, spoken: Sequence[Lan
 
 
 def trim(answer: str, block: Block, start: int, end: int) -> tuple[int, int]:
-    """The span without white space, leftover punctuation, item marks and cut-off markup at its edges.
+    """The span without white space, leftover punctuation, item marks and broken markup at its edges.
 
-    There must be text in it; what is taken away holds none.
+    The span must contain text.
     """
     marks = block.marks
     if start > block.start and (match := _AFTER_RUN.match(answer, start, end)):
@@ -231,7 +231,7 @@ def trim(answer: str, block: Block, start: int, end: int) -> tuple[int, int]:
             start = match.end()
             continue
         at = bisect_left(marks, (start,)) if marks else 0
-        # A closing half, something that stands alone, or emphasis that ends beyond this span.
+        # A closing half, a mark without a partner, or emphasis that ends outside of this span.
         if at < len(marks) and marks[at].start == start and (not marks[at].opens or marks[at].partner >= end):
             start = marks[at].end
             continue
@@ -251,7 +251,7 @@ def trim(answer: str, block: Block, start: int, end: int) -> tuple[int, int]:
 
 
 def with_ends(answer: str, block: Block, references: Sequence[Reference], ends: Sequence[int]) -> list[Reference]:
-    """The references of a block and, at the end of each sentence in which a structured citation ends, an empty one."""
+    """The references of a block, with an empty one at the end of each sentence in which a structured citation ends."""
     places: list[int] = []
     for at in range(bisect_left(ends, block.start + 1), len(ends)):
         end = ends[at]
@@ -276,7 +276,7 @@ def with_ends(answer: str, block: Block, references: Sequence[Reference], ends: 
 
 
 def covering(spans: Sequence[tuple[int, int]], references: Sequence[Reference]) -> list[tuple[Reference, ...]]:
-    """For each span, the structured references that overlap it; one that overlaps none goes to the span before it."""
+    """For each span, the structured references that overlap it. Others go to the span before them."""
     found: list[list[Reference]] = [[] for _ in spans]
     for reference in sorted(references) if spans else ():
         end = max(reference.end, reference.start + 1)

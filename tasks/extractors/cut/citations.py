@@ -1,8 +1,8 @@
-"""References in an answer: how they look, and which chunks they name.
+"""Finds references in an answer, by citation styles.
 
-A style is a pattern with a group `ref`. The built-in ones also match years, intervals and abbreviations in brackets, so
-their matches must be plausible. A match of an app's own pattern always counts. A reference that names no chunk of the
-trace is kept, as dangling.
+A style is a pattern with a group `ref`. The built-in patterns also match years, intervals and abbreviations in
+brackets, so their matches must be plausible. A match of an app's own pattern always counts. A reference to a chunk that
+is not in the trace is kept as dangling.
 """
 
 import re
@@ -17,11 +17,11 @@ from tasks.extractors.cut.markdown import Block
 from tasks.text.spans import around
 
 _NAMES = r"[^\[\]\n]{1,200}"
-# Style, the character it begins with, and the rest. At one place the first that fits counts.
+# Style, its first character, and the rest of the pattern. The first match at a position counts.
 _BUILTIN: tuple[tuple[str, str, str], ...] = (
     ("numeric", r"\[", rf"\s*(?P<ref>#?{NUMBERS})\s*\]"),
     ("numeric", "［", rf"\s*(?P<ref>{NUMBERS})\s*］"),
-    ("numeric", r"\\", rf"\[\s*(?P<ref>{NUMBERS})\s*\\\]"),  # escaped, so that it is no link
+    ("numeric", r"\\", rf"\[\s*(?P<ref>{NUMBERS})\s*\\\]"),  # escaped, so it is not a link
     ("footnote", r"\[", r"\^(?P<ref>[^\[\]\s^]{1,100})\^?\]"),
     ("id", r"\[", rf"\s*(?i:IDs?)\s*[:#]\s*(?P<ref>{_NAMES})\]"),
     ("doc", r"\[", rf"(?P<ref>{_NAMES})\]"),
@@ -43,22 +43,22 @@ _GOES_ON = re.compile(r"\s+[a-z]")
 _NEAR = 300
 _WORD_BEFORE = re.compile(r"[^\W\d_]{3,}$")
 _TWO_BEFORE = re.compile(r"\b[^\W\d_]{2,}$")
-_BASE = re.compile(r"(?:\b(?:10|2)|[×x*·]\s?\d+)$")  # of a power
-# Words that take an exponent.
+_BASE = re.compile(r"(?:\b(?:10|2)|[×x*·]\s?\d+)$")  # base of a power
+# Words that can have an exponent.
 _EXPONENTS = frozenset(
     "mm cm dm km ft in yd mi ha sin cos tan cot sec csc log exp chi mol rad mil".split()  # noqa: SIM905 - easier to read
 )
 
 
 class CutSettings(Settings):
-    """The settings that all extractors share.
+    """Settings that all extractors share.
 
     Attributes:
         styles: The app's own styles: name to regular expression with a named group `ref`.
-        citation_style: One built-in style or one of `styles`; `auto` for whatever is found; `structured` for the
-            trace's `citations` field alone; `none` where references carry no meaning.
-        language: Language whose rules decide where a sentence ends and what kind it is, as an ISO 639 code; `auto` to
-            detect it in the answer.
+        citation_style: One built-in style or one of `styles`; `auto` for all styles found; `structured` for the trace's
+            `citations` field only; `none` if references have no meaning.
+        language: Language whose rules find sentence ends and kinds, as an ISO 639 code; `auto` detects it in the
+            answer.
     """
 
     styles: Mapping[str, str] = Field(default_factory=dict)
@@ -89,7 +89,7 @@ class CutSettings(Settings):
 
 
 class Reference(NamedTuple):
-    """One occurrence of a reference: `answer[start:end]` names these chunks, and these that are not in the trace."""
+    """One reference: `answer[start:end]` names these chunks, and these names without a chunk in the trace."""
 
     start: int
     end: int
@@ -98,25 +98,25 @@ class Reference(NamedTuple):
 
 
 def names(references: Iterable[Reference]) -> list[str]:
-    """Everything that references name, in the trace or not."""
+    """All names in references, in the trace or not."""
     return [name for r in references for name in (*r.ids, *r.dangling)]
 
 
 class Finder:
-    """Finds the references of one configured style. Built once per extractor."""
+    """Finds the references of the configured style. Built once per extractor."""
 
     def __init__(self, settings: CutSettings) -> None:
         style = settings.citation_style
         everything = style in {"auto", "structured"}
         builtin = [b for b in _BUILTIN if everything or b[0] == style]
         self.structured = style == "structured"
-        self.logged = everything  # the trace's `citations` field counts, where it is filled
+        self.logged = everything  # whether a filled `citations` field of the trace counts
         self._styles = [name for name, _, _ in builtin]
         self._builtin = _compile(builtin) if builtin else None
         self._own = [(n, re.compile(p)) for n, p in settings.styles.items() if everything or n == style]
 
     def find(self, answer: str, block: Block, resolver: Resolver) -> list[Reference]:
-        """The references in a block, in order, never overlapping."""
+        """The references in a block, in order, without overlaps."""
         found = self._matches(answer, block, resolver)
         if block.code:
             found = [r for r in found if not around(r.start, block.code)]
@@ -151,24 +151,24 @@ class Finder:
         if not own:
             return found
         kept: list[Reference] = []
-        for reference in sorted(found, key=lambda r: r.start):  # stable: an app's own pattern goes first
+        for reference in sorted(found, key=lambda r: r.start):  # the sort is stable: an app's own pattern comes first
             if not kept or reference.start >= kept[-1].end:
                 kept.append(reference)
         return kept
 
 
 def _compile(styles: Sequence[tuple[str, str, str]]) -> re.Pattern[str]:
-    """One pattern with one group per style. A set of first characters comes first: that makes searching fast."""
+    """One pattern with a group for each style. It begins with a set of first characters, which makes searches fast."""
     first = "".join(dict.fromkeys(opener.strip("[]") if len(opener) > 2 else opener for _, opener, _ in styles))
     rests = [f"(?<={opener}){rest.replace('(?P<ref>', '(')}" for _, opener, rest in styles]
     return re.compile(f"[{first}](?:{'|'.join(rests)})")
 
 
 def _is_raised_reference(answer: str, start: int, floor: int, *, tagged: bool) -> bool:
-    """It stands behind a word or punctuation, not behind a unit, a variable or a number: no exponent.
+    """Whether a superscript is a reference: it follows a word or punctuation, not a unit, a variable or a number.
 
     Args:
-        tagged: It is raised by HTML, as footnotes are more often than powers.
+        tagged: Whether HTML raises it, as is more common for footnotes than for powers.
     """
     before = answer[max(floor, start - 20) : start]
     last = before[-1:]
@@ -183,7 +183,7 @@ def _is_raised_reference(answer: str, start: int, floor: int, *, tagged: bool) -
 
 
 def _is_no_reference(answer: str, match: re.Match[str], block: Block) -> bool:
-    """An interval ("in [0, 1]"), or an index: what it is of stands with another index elsewhere."""
+    """Whether a match is an interval ("in [0, 1]"), or an index: its variable has another index nearby."""
     before = answer[max(block.start, match.start() - 30) : match.start()]
     if match[0].startswith("[0,"):
         return _INTERVAL.search(before) is not None
@@ -196,7 +196,7 @@ def _is_no_reference(answer: str, match: re.Match[str], block: Block) -> bool:
 
 
 def _in_link(reference: Reference, answer: str, links: Sequence[tuple[int, int]]) -> Reference | None:
-    """`[1](url)` is a reference if it names chunks; anything else inside a link is part of the link."""
+    """`[1](url)` if it names chunks, otherwise None: other text inside a link is part of the link."""
     link = around(reference.start, links)
     if link is None:
         return reference

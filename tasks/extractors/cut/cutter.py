@@ -1,7 +1,7 @@
-"""An answer cut into sentences (docs/methods.md#claims).
+"""Cuts an answer into sentences (docs/methods.md#claims).
 
 The steps: find the references; cut each block where a run of references ends, then into sentences; find each sentence's
-kind; and pass on the references of source lists, lead-ins and headings.
+kind; pass the references of source lists, lead-ins and headings on to claims.
 """
 
 import re
@@ -22,15 +22,15 @@ from tasks.text import languages
 from tasks.text.languages import Detected
 from tasks.text.spans import within
 
-# Part of every version, and raised by whoever changes what is cut. The versions of the libraries are not: a patch
-# release of one must not make every stored claim a stranger.
+# Part of every version; raise it when the same answer is cut differently. Versions of libraries are not included: a
+# patch release must not invalidate all stored claims.
 RULES = 3
 
 _TITLE_WORDS = 12
 _BOLD = re.compile(
     r"\s*(?:\*\*(?:(?!\*\*).){1,200}\*{2,3}|__[^_]{1,200}__|<(b|strong)>[^<]{1,200}</\1>)\s*", re.IGNORECASE
 )
-_LABELED = re.compile(r"\w[:：]\s*\w")  # "Age: 40 years" says something
+_LABELED = re.compile(r"\w[:：]\s*\w")  # "Age: 40 years" states something
 _TERM = re.compile(
     r"\s*(?:\*\*|__|<b>|<strong>)?([^*_<>:：.!?\n]{1,60}?)\s*(?:[:：]\s*(?:\*\*|__|</b>|</strong>)|(?:\*\*|__|</b>|</strong>)\s*[:：–—-]|[:：]\s)"
 )
@@ -43,21 +43,21 @@ def cut(answer: Answer, finder: Finder, language: str) -> Cut:
     """Cut one answer.
 
     Args:
-        language: Its ISO 639 code; `auto` to tell it from the text.
+        language: Its ISO 639 code; `auto` detects it.
     """
     return _Cutter(answer, finder, language).cut()
 
 
 def counts_from_zero(chunks: Sequence[Chunk]) -> bool:
-    """Whether ranks begin at 0, or there are none: then references may count from 0 or from 1."""
+    """Whether ranks begin at 0 or are missing, so that references may count from 0 or from 1."""
     return bool(chunks) and min((c.rank for c in chunks if c.rank is not None), default=0) == 0
 
 
 def first_number(text: str, chunks: Sequence[Chunk]) -> int | None:
-    """Which number the answer gives the first chunk, where its references show it; None where they leave it open.
+    """The number that the answer's references use for the first chunk; None if they leave it open.
 
-    With ranks from 0, "[0]" says that it counts as the ranks do; the number of chunks, cited without any "[0]", that it
-    counts from 1. The same holds of positions, where there are no ranks.
+    With ranks from 0, "[0]" shows that references count like the ranks. A reference to the number of chunks, without
+    any "[0]", shows that they count from 1. The same holds for positions, if there are no ranks.
     """
     if not counts_from_zero(chunks):
         return None
@@ -92,9 +92,9 @@ class _Cutter:
         self.found = [self._find(block) for block in self.blocks]
         self.runs = [_spans.runs(self.text, b, refs) for b, refs in zip(self.blocks, self.found, strict=True)]
         self.naming: set[tuple[int, int]] = set()  # runs that are words of their sentences
-        self.starts: dict[int, list[int]] = {}  # of each block, where its sentences begin
+        self.starts: dict[int, list[int]] = {}  # for each block, the starts of its sentences
         self.cells = {(b.group, *b.place): n for n, b in enumerate(self.blocks) if b.kind in {"head", "cell"}}
-        self.wide = {group for group, _, column in self.cells if column > 0}  # tables of several columns
+        self.wide = {group for group, _, column in self.cells if column > 0}  # tables with several columns
 
     def _find(self, block: Block) -> list[Reference]:
         found = self.finder.find(self.text, block, self.resolver)
@@ -114,7 +114,7 @@ class _Cutter:
         return languages.detect(text).code or self.language
 
     def cut(self) -> Cut:
-        """Everything, in order."""
+        """Run all steps."""
         kept, lists = _sources.split(self.text, self.blocks, self.found, self.answer.chunks, self.resolver)
         segments, lines = self._segments(kept)
         pieces = self._pieces(segments)
@@ -130,7 +130,7 @@ class _Cutter:
     # Segments ---------------------------------------------------------------------------------------------------------
 
     def _segments(self, kept: Sequence[int]) -> tuple[list[Segment], list[_sources.Sources]]:
-        """All segments, and the blocks of nothing but references."""
+        """All segments, and the blocks that consist of references."""
         segments: list[Segment] = []
         lines: list[_sources.Sources] = []
         logged = sorted(c.end for c in self.answer.citations or ()) if self._is_logged else []
@@ -159,10 +159,10 @@ class _Cutter:
         return "text", -1, -1
 
     def _row(self, numbers: Sequence[int]) -> list[Segment]:
-        """The cells of a row. A reference covers the cells before it, back to the one before; in the label, all."""
+        """The cells of a row. References cover the cells since the previous ones; in the row's label, all cells."""
         cells: list[Segment] = []
         for_all: list[Reference] = []
-        covered = 0  # cells before this one have their references
+        covered = 0  # number of cells that have their references
         last: list[int] = []
         for number in numbers:
             block, references = self.blocks[number], tuple(self.found[number])
@@ -184,7 +184,7 @@ class _Cutter:
         return [c._replace(references=(*for_all, *c.references)) for c in cells]
 
     def _cut_block(self, number: int) -> list[Segment]:
-        """The segments of one block; none if it holds nothing but references."""
+        """The segments of one block; none if it consists of references."""
         block, runs = self.blocks[number], self.runs[number]
         answer = self.text
         if block.kind == "heading":
@@ -197,7 +197,7 @@ class _Cutter:
             return [s for run, end in pieces for s in self._segment(number, run.end, end, end, run.references)]
         segments: list[Segment] = []
         position = block.start
-        waiting: list[Reference] = []  # references of text that is still to come
+        waiting: list[Reference] = []  # references of text that follows
         for at, run in enumerate(runs):
             limit = runs[at + 1].start if at + 1 < len(runs) else block.end
             clause = self._clause(number, at)
@@ -217,7 +217,7 @@ class _Cutter:
                 continue
             waiting += run.references
             if clause.end is not None and clause.end == limit and at + 1 < len(runs):
-                continue  # the sentence goes on to the next run, and so does the segment
+                continue  # the sentence and its segment continue up to the next run
             end, reach = (run.start, run.end) if clause.end is None else (clause.end, clause.end)
             segments += self._segment(number, position, end, reach, tuple(waiting))
             position, waiting = reach, []
@@ -225,13 +225,13 @@ class _Cutter:
         return segments
 
     def _clause(self, number: int, at: int) -> _spans.Clause:
-        """How the run `at` of a block stands in its sentence."""
+        """The role of the run `at` in its sentence."""
         runs, block = self.runs[number], self.blocks[number]
         limit = runs[at + 1].start if at + 1 < len(runs) else block.end
         return _spans.clause(self.text, block, runs[at], limit, self.spoken)
 
     def _sentence_start(self, number: int, place: int) -> int:
-        """Where the sentence begins that holds a place."""
+        """Start of the sentence that contains `place`."""
         block = self.blocks[number]
         if _spans.opens_sentence(self.text, block, place):
             return place
@@ -244,7 +244,7 @@ class _Cutter:
     def _segment(
         self, number: int, start: int, end: int, reach: int, references: tuple[Reference, ...]
     ) -> Iterator[Segment]:
-        """The segment between two places, if there is text between them."""
+        """The segment between two places, unless there is no text between them."""
         block = self.blocks[number]
         if _spans.has_text(self.text, block, start, end):
             yield Segment(*_spans.trim(self.text, block, start, end), reach, references, number)
@@ -252,7 +252,7 @@ class _Cutter:
     # Sentences --------------------------------------------------------------------------------------------------------
 
     def _pieces(self, segments: Sequence[Segment]) -> list[Piece]:
-        """The sentences of all segments, with their kinds; claims cite what covers their segment."""
+        """The sentences of all segments, with their kinds. Claims get the references of their segment."""
         found: list[Piece] = []
         for number, segment in enumerate(segments):
             block = self.blocks[segment.block]
@@ -295,7 +295,7 @@ class _Cutter:
         text = markdown.plain_text(self._without_code(piece))
         behind = self.text[piece.reach : piece.reach + 3].lstrip()[:1]
         if piece.reach > piece.end and behind and behind in ".!?:…。！？：":
-            text += behind  # the reference stands before the end of the sentence
+            text += behind  # the reference is before the end of the sentence
         piece.language = self._language_of(text)
         codes = (self.language, piece.language, "en")
         kind = _kinds.kind_of(text, codes)
@@ -313,7 +313,7 @@ class _Cutter:
         return kind
 
     def _without_code(self, piece: Piece) -> str:
-        """A piece's text with a word in the place of code, whose names say nothing of the sentence's kind."""
+        """A piece's text with code replaced by a word, because names in code say nothing about the sentence's kind."""
         parts: list[str] = []
         at = piece.start
         for start, end in within(self.blocks[piece.block].code, piece.start, piece.end):
@@ -339,7 +339,7 @@ class _Cutter:
         return "heading" if short or not self._introduces(piece.block) else "lead-in"
 
     def _is_bold(self, block: Block) -> bool:
-        """Whether all of a block is in bold."""
+        """Whether a whole block is bold."""
         return _BOLD.fullmatch(self.text[block.start : block.end]) is not None
 
     def _shown(self, block: Block) -> str:
@@ -354,7 +354,7 @@ class _Cutter:
 
     @property
     def _is_logged(self) -> bool:
-        """The trace's `citations` field says what is cited; references in the text then only show where."""
+        """Whether the trace's `citations` field names what is cited; references in the text then only mark places."""
         return self.finder.structured or (self.finder.logged and bool(self.answer.citations))
 
     def _cite_as_logged(self, pieces: Sequence[Piece]) -> None:
@@ -366,7 +366,7 @@ class _Cutter:
     # What is read -----------------------------------------------------------------------------------------------------
 
     def plain(self, piece: Piece) -> str:
-        """A piece's text without references and markup; a noun stands for references that are words of it."""
+        """A piece's text without references and markup. Nouns replace references that are words of the sentence."""
         parts: list[str] = []
         at = piece.start
         runs = self.runs[piece.block]
@@ -387,10 +387,10 @@ class _Cutter:
         return markdown.plain_text(_LEFT_OVER.sub("", text)) or markdown.plain_text(raw) or raw
 
     def _read_together(self, pieces: Sequence[Piece]) -> None:
-        """Give each claim what it is read with."""
+        """Give each claim its context."""
         last = {piece.block: piece for piece in pieces}
         heads = self._heads()
-        terms: dict[int, str] = {}  # of each item, the term that its first sentence explains
+        terms: dict[int, str] = {}  # for each item, the term that its first sentence explains
         for piece in pieces:
             block = self.blocks[piece.block]
             if block.kind == "item":
@@ -407,7 +407,7 @@ class _Cutter:
                 piece.context = question if not question or question[-1] in "?？" else f"{question}?"
 
     def _leads(self, number: int, last: Mapping[int, Piece]) -> tuple[str, ...]:
-        """Lead-ins of the lists that an item is in, the outermost first.
+        """Lead-ins of the lists that contain an item, outermost first.
 
         Args:
             last: The last piece of each block.
@@ -424,7 +424,7 @@ class _Cutter:
         return tuple(reversed(found))
 
     def _heads(self) -> dict[int, tuple[str, ...]]:
-        """Of each cell, the head of its column and the label of its row."""
+        """Head of the column and label of the row, for each cell."""
 
         def text(at: tuple[int, int, int]) -> str:
             number = self.cells.get(at)
@@ -445,7 +445,7 @@ class _Cutter:
 
 
 def _many(run: Run) -> bool:
-    """A reference such as `[1, 2]` names several by itself."""
+    """Whether a single reference of the run names several chunks, such as `[1, 2]`."""
     return any(len(r.ids) + len(r.dangling) > 1 for r in run.references)
 
 

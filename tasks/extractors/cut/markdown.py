@@ -1,8 +1,8 @@
-"""Markdown as the extractors see it: blocks of running text, each with the places that are not plain words.
+"""Reads Markdown into blocks of running text, with the positions of markup in each.
 
-CommonMark is read by pulldown-cmark (through pyromark); block tags of HTML count as the Markdown that they stand for
-(`_html.py`). What carries no claim by its form alone is left out here: code blocks, rules, images alone, footnote
-definitions, reasoning. Headings and heads of tables are marked as such, for what stands under them.
+pulldown-cmark (through pyromark) parses CommonMark; block tags of HTML count as the Markdown that they mean
+(`_html.py`). Blocks that contain no claim by their form are dropped: code blocks, rules, lone images, footnote
+definitions, reasoning. Headings and table heads are marked, because they apply to the text below them.
 """
 
 import re
@@ -30,10 +30,10 @@ _TAG = re.compile(
 )
 _VOID_TAGS = frozenset({"br", "img", "wbr"})
 _SURROGATE = re.compile("[\ud800-\udfff]")
-# It begins with six words free of programming's signs: prose that somebody indented, not code.
+# Six words without programming signs at the beginning: indented prose, not code.
 _PROSE = re.compile(r"[\"'“(*\[]?[^\W\d_][^\s={}<>;|\\$#]*(?: [^\s={}<>;|\\$#]+){5}")
 _MARKUP = re.compile(r"[*_`\[\]<>&\\!|]|\n")
-# Formulas in LaTeX. Between dollars something must be no price, and `\[1\]` is a reference that was escaped.
+# Formulas in LaTeX. Between dollars, prices must be ruled out, and `\[1\]` is an escaped reference.
 _MATH = re.compile(
     r"\$\$(?=\S)[^$]{1,1000}?\$\$|\$(?=[^\s$][^$\n]{0,200}\$)(?=[^$\n]*[=\\^_{}<>\[\]])[^$\n]{1,200}(?<=\S)\$(?!\d)|"
     r"\\\([^\n]{1,500}?\\\)|\\\[(?!\s*\d+(?:\s*[,;–-]\s*\d+)*\s*\\\]).{1,1000}?\\\]",
@@ -51,9 +51,9 @@ class Mark(NamedTuple):
     """A piece of markup inside a block.
 
     Attributes:
-        partner: Start of the other half: where the emphasis or tag closes or opens; the mark's own start where it
-            stands alone (a line break, a comment, an image); -1 where the other half is not known (HTML tags).
-        opens: It is an opening half.
+        partner: Start of the other half: where the emphasis or tag closes or opens; the mark's own start if it has no
+            other half (a line break, a comment, an image); -1 if the other half is unknown (HTML tags).
+        opens: Whether it is an opening half.
     """
 
     start: int
@@ -63,19 +63,19 @@ class Mark(NamedTuple):
 
 
 class Block(NamedTuple):
-    """Running text: a paragraph, a paragraph of a list item, a cell of a table, or a heading.
+    """Running text: a paragraph, a paragraph of a list item, a table cell, or a heading.
 
-    All places are character offsets in the answer, sorted.
+    All positions are character offsets in the answer, sorted.
 
     Attributes:
-        group: Blocks of the same list or the same table share a number.
-        code: Code spans, formulas and images: nothing in them is a reference.
+        group: Number that blocks of one list or one table share.
+        code: Code spans, formulas and images, which contain no references.
         links: Inline links, label and target together.
-        silent: Images and HTML tags: their letters are not text.
-        marks: Markup that must not dangle at the edge of a claim.
-        breaks: Where a line ends that is meant to end there.
-        item: Blocks of the same list item share a number; -1 outside of lists.
-        lead: Place among the blocks of the one that introduces its list; -1 where none does.
+        silent: Images and HTML tags, whose letters are not text.
+        marks: Markup that must not be cut off at the edge of a claim.
+        breaks: Ends of lines that end on purpose.
+        item: Number that blocks of one list item share; -1 outside of lists.
+        lead: Index of the block that introduces its list; -1 if there is none.
         place: Row and column of a cell, from 0.
     """
 
@@ -94,13 +94,13 @@ class Block(NamedTuple):
 
 
 class Document(NamedTuple):
-    """An answer, read.
+    """An answer, parsed.
 
     Attributes:
         blocks: In order.
         notes: Footnote definitions: label to source text.
-        reasoning: Spans of what is no part of the answer.
-        text: The answer with blanks and line breaks in the place of reasoning and of block tags.
+        reasoning: Spans that are no part of the answer.
+        text: The answer with reasoning and block tags replaced by spaces and line breaks.
     """
 
     blocks: list[Block]
@@ -110,7 +110,7 @@ class Document(NamedTuple):
 
 
 def parse(answer: str) -> Document:
-    """Read an answer (docs/methods.md#claims, "The answer is Markdown")."""
+    """Parse an answer (docs/methods.md#claims, "The answer is Markdown")."""
     answer = encodable(answer)
     page = _html.read(answer)
     document = _Reader(page.text).read()
@@ -119,7 +119,7 @@ def parse(answer: str) -> Document:
 
 
 def _tagged(blocks: Sequence[Block], regions: Sequence[_html.Region]) -> list[Block]:
-    """The blocks, with what the tags around them say."""
+    """The blocks, with the meaning of the HTML tags around them."""
     groups = 1 + max((b.group for b in blocks), default=0)
     items = 1 + max((b.item for b in blocks), default=0)
     found: list[Block] = []
@@ -154,7 +154,7 @@ _LEADING = frozenset({"paragraph", "item", "heading"})
 
 
 def _completed(answer: str, blocks: Sequence[Block]) -> Iterator[Block]:
-    """The blocks, with formulas among what is no plain text, and signs and line breaks of HTML among what is silent."""
+    """The blocks, with formulas added to `code`, and signs and line breaks of HTML to `silent`."""
     formulas = [m.span() for m in _MATH.finditer(answer)] if "$" in answer or "\\" in answer else []
     entities = [m.span() for m in _ENTITY.finditer(answer)] if "&" in answer or "<" in answer else []
     for block in blocks:
@@ -168,7 +168,7 @@ def _completed(answer: str, blocks: Sequence[Block]) -> Iterator[Block]:
 
 
 def encodable(text: str) -> str:
-    """The text with lone surrogates, which UTF-8 can't hold, replaced; one character for one, so offsets stay."""
+    """Replace lone surrogates, which UTF-8 can't encode, character by character, so that offsets stay the same."""
     return text if text.isascii() else _SURROGATE.sub("\ufffd", text)
 
 
@@ -180,8 +180,8 @@ class _Reader:
         self.document = Document([], {})
         self.kind: Kind | None = None  # set inside headings and rows
         self.group = 0
-        self.lists: list[int] = []  # of each list that is open, the block that introduces it
-        self.items: list[int] = []  # numbers of the items that are open
+        self.lists: list[int] = []  # for each open list, the block that introduces it
+        self.items: list[int] = []  # numbers of the open items
         self.last_item = 0
         self.place = (-1, -1)
         self.skipped = 0
@@ -190,7 +190,7 @@ class _Reader:
 
     def open_block(self, start: int) -> None:
         self.start = self.end = start
-        self.words = False  # anything but images
+        self.words = False  # whether the block has anything but images
         self.code: list[tuple[int, int]] = []
         self.links: list[tuple[int, int]] = []
         self.silent: list[tuple[int, int]] = []
@@ -198,7 +198,7 @@ class _Reader:
         self.breaks: list[int] = []
 
     def flush(self) -> None:
-        """Hand out the block that is open, if it holds any text."""
+        """Finish the open block, and keep it if it contains text."""
         if self.start < 0:
             return
         if self.words:
@@ -224,13 +224,13 @@ class _Reader:
         self.open_block(-1)
 
     def cover(self, start: int, end: int) -> None:
-        """Let the open block reach over `start:end`."""
+        """Extend the open block over `start:end`."""
         if self.start < 0:
             self.start = start
         self.end = max(self.end, end)
 
     def read(self) -> Document:
-        """Read the whole answer."""
+        """Parse the whole answer."""
         characters = _characters(self.answer)
         for event, span in pyromark.events_with_range(self.answer, options=OPTIONS, merge_text=True):
             start, end = characters[span["start"]], characters[span["end"]]
@@ -257,7 +257,7 @@ class _Reader:
         return self.document
 
     def enter(self, name: str, value: object, start: int, end: int) -> None:
-        """Step into a block container."""
+        """Enter a block container."""
         if name in _SKIPPED:
             self.skipped += 1
         if name == "List":
@@ -286,7 +286,7 @@ class _Reader:
                 self.flush()
 
     def leave(self, name: str) -> None:
-        """Step out of a block container."""
+        """Leave a block container."""
         if name in _SKIPPED:
             self.skipped -= 1
         if name == "List":
@@ -300,7 +300,7 @@ class _Reader:
             self.kind = None
 
     def text(self, tag: str, value: str, start: int, end: int) -> None:
-        """Words, code or a tag inside running text. What only looks like a tag (`x<y and z>w`) stays text."""
+        """Add words, code or a tag inside running text. A false tag (`x<y and z>w`) stays text."""
         if tag == "TaskListMarker" or start == end:
             return
         self.cover(start, end)
@@ -318,7 +318,7 @@ class _Reader:
         self.marks.append(Mark(start, end, start if alone else -1, opens=not (alone or match["close"])))
 
     def inline(self, begins: bool, name: str, value: object, start: int, end: int) -> None:
-        """Emphasis, a link or an image begins or ends. An image's description is not text of the answer."""
+        """Begin or end emphasis, a link or an image. An image's description is not text of the answer."""
         if name == "Image":
             self.images += 1 if begins else -1
         if not begins or self.skipped or self.images > (name == "Image"):
@@ -338,25 +338,25 @@ class _Reader:
 
 
 def _is_underlined_prose(text: str) -> bool:
-    """A sentence with a line of dashes under it: meant as a rule, though Markdown makes it a heading."""
+    """Whether a text is a sentence above a line of dashes, which the author meant as a rule, not as a heading."""
     text = text.rstrip().rstrip("-=").rstrip()
     return "\n" in text or text.endswith((".", "!", "…", "。", "！", "]", "】"))
 
 
 def _characters(text: str) -> Sequence[int]:
-    """Of each byte of a text, and of its end, the number of characters before it."""
+    """The number of characters before each byte of a text, and before its end."""
     source = np.frombuffer(text.encode(), np.uint8)
     return range(len(text) + 1) if text.isascii() else [0, *np.cumsum((source & 0xC0) != 0x80).tolist()]
 
 
 def plain_text(markdown: str) -> str:
-    """The text of a claim without its markup, white space collapsed: what a judge should see.
+    """The text of a claim without markup and with collapsed white space, as a judge should see it.
 
-    Keeps the words of links and code, drops link targets, images and HTML; superscripts stay apart (`10^5`).
+    Words of links and code are kept; link targets, images and HTML are dropped; superscripts stay separate (`10^5`).
     """
     if not _MARKUP.search(markdown):
         return " ".join(markdown.split())
-    # A claim is inline text. The full stop keeps one that begins with "2023." or "#" from being read as a block.
+    # A claim is inline text. The full stop prevents a claim that begins with "2023." or "#" from being read as a block.
     return " ".join("".join(_plain(". " + encodable(markdown))).split()[1:])
 
 

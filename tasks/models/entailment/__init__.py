@@ -1,8 +1,8 @@
-"""The embedded entailment model, a folder that transformers and vLLM load; README.md beside this file is its card."""
+"""The bundled entailment model, in a folder that transformers and vLLM can load. README.md there is its model card."""
 
 from pathlib import Path
 
 
 def get_model_path() -> str:
-    """The folder of the weights."""
+    """The folder that contains the weights."""
     return str(Path(__file__).parent)
