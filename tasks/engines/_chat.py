@@ -43,7 +43,7 @@ class Chat:
         """
         if getattr(tokenizer, "backend_tokenizer", None) is None:
             raise EngineError(
-                f"{model} has no fast tokenizer, which keeps texts apart from markers. Use openai_server."
+                f"{model} has no fast tokenizer, which is needed to separate texts from markers. Use openai_server."
             )
         self._whole = Tokenizer.from_str(tokenizer.backend_tokenizer.to_str())
         self._whole.no_truncation()
@@ -92,7 +92,7 @@ class Chat:
         for name, ids in zip(names, self._texts(names), strict=True):
             if not self.special.isdisjoint(ids):
                 raise EngineError(
-                    f"the tokenizer of {model} reads {name!r} in a text as its marker. Use another model."
+                    f"the tokenizer of {model} turns {name!r} in a text into a special token. Use another model."
                 )
 
 

@@ -107,10 +107,10 @@ class ClassifierConfig(CrossEncoderConfig):
     @model_validator(mode="after")
     def _read(self) -> Self:
         if self.template is not None and any(self.template.count(field) != 1 for field in FIELDS):
-            raise ValueError("has a template that does not hold {premise} and {hypothesis} once each; correct it")
+            raise ValueError("has a template without {premise} and {hypothesis} exactly once each; correct it")
         classes = list((self.labels or {}).values())
         if self.labels is not None and ("supported" not in self.labels or len(set(classes)) < len(classes)):
-            raise ValueError("has labels that lack 'supported' or give two of them one class; name each class once")
+            raise ValueError("has labels without 'supported' or with one class twice; name each class once")
         return self
 
 

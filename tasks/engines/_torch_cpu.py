@@ -99,7 +99,7 @@ def _run(
         with torch.inference_mode(), _RowByRow(rows):
             result: npt.NDArray[Any] = read(model(**tensors), tensors["attention_mask"]).numpy()
     except IndexError as error:
-        remedy = "It has no number for a token or a place: check that the tokenizer is its own, or lower max_tokens."
+        remedy = "A token id or position is out of range: check that the tokenizer is the model's, or lower max_tokens."
         raise EngineError(f"{place} ({type(error).__name__}). {remedy}") from error
     except (RuntimeError, MemoryError) as error:
         raise EngineError(f"{place} ({type(error).__name__}). Lower batch_tokens or free memory.") from error

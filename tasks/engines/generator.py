@@ -155,12 +155,12 @@ class GeneratorConfig(_models.ModelConfig):
     @model_validator(mode="after")
     def _runs(self) -> Self:
         if self.engine == "openai_server" and self.server is None:
-            raise ValueError("asks for engine openai_server and names no server; add server.urls")
+            raise ValueError("uses engine openai_server without a server; add server.urls")
         if self.engine != "openai_server" and self.server is not None:
-            raise ValueError(f"names servers, which {self.engine} does not ask; remove server")
+            raise ValueError(f"sets server, which {self.engine} does not use; remove it")
         if self.engine == "vllm_offline" and self.thinking and self.offline.reasoning_parser is None:
             raise ValueError(
-                "lets the model think without a parser for its thoughts; add offline.reasoning_parser, "
+                "lets the model think without a reasoning parser; add offline.reasoning_parser, "
                 "vLLM's name for it, such as qwen3 or deepseek_r1"
             )
         return self

@@ -83,7 +83,7 @@ class Reranker(Versioned):
         classes = self._encoder.model_config.num_labels
         if classes > 2:
             raise EngineError(
-                f"{WHAT} {self._config.model!r} has {classes} classes, which are no measure of relevance. "
+                f"{WHAT} {self._config.model!r} has {classes} classes, so it can't score relevance. "
                 "Give a cross-encoder with one or two."
             )
         if self._runner is None:
@@ -111,7 +111,7 @@ class _Encoder(Encoder):
         if typed and self._config.engine == "vllm_offline":
             raise EngineError(
                 f"{WHAT} {self._config.model!r} separates question and passage by token types, which vllm_offline "
-                "does not give it. Use engine transformers_cpu, or a model without them, such as an XLM-RoBERTa."
+                "does not support. Use engine transformers_cpu, or a model without them, such as an XLM-RoBERTa."
             )
         encoded = self.tokenizer(
             [self._plain(question) for question, _ in pairs],

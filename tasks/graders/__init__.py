@@ -55,7 +55,7 @@ def statements(extractor: Extractor, answer: Answer) -> tuple[Statement, ...]:
     """
     (found,) = extractor.extract_many([answer])
     if found.outage:
-        raise EngineError("the extractor's model could not be asked about an answer. Start it and run again.")
+        raise EngineError("the extractor's model did not process an answer. Start it and run again.")
     numbers = {chunk.chunk_id: number for number, chunk in enumerate(answer.chunks, start=1)}
     return tuple(
         statement(c.hypothesis, c.cited_chunk_ids, c.dangling, numbers) for c in found.claims if c.kind in STATED

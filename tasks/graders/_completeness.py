@@ -51,14 +51,14 @@ class Completeness(Settings):
 def of_refusal(likeness: Likeness, settings: Completeness) -> Grade:
     """1 if the answer declines although the passages hold the answer, otherwise N/A."""
     sure = (likeness.best + likeness.question_coverage()) / 2
-    why = f"how sure it is that the passages hold an answer: {sure:.2f}"
+    why = f"probability that the passages contain an answer: {sure:.2f}"
     return Grade("scored", 1, explanation=why) if sure >= settings.answerable else Grade("na", explanation=why)
 
 
 def of_answer(likeness: Likeness, relevant: bool, settings: Completeness) -> Grade:
     """1 to 5, by the answered parts of the question and the covered share of the nearest passage."""
     if not relevant:
-        return Grade("scored", 1, explanation="nothing in the answer bears on the question")
+        return Grade("scored", 1, explanation="nothing in the answer is relevant to the question")
     parts = aspects(likeness.question)
     missed = sum(not _answers(likeness, part, settings) for part in parts)
     touched = likeness.touched()

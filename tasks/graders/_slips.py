@@ -68,7 +68,7 @@ def slip(statement: str, sources: Sequence[str], question: str = "") -> Slip | N
     claim = Claim(statement, statement, 0, len(statement), label="unsupported")
     chunks = [Chunk(str(number), text) for number, text in enumerate([*sources, question])]
     if patterns.find(FIGURES, claim, chunks):
-        return Slip("a figure that is not in them", False)
+        return Slip("a figure that the sources lack", False)
     if _days(statement) - _days(" ".join([*sources, question])):
         return Slip("a day or month that is not in them", False)
     there = [clause for text in sources for clause in _clauses(text)]
@@ -77,7 +77,7 @@ def slip(statement: str, sources: Sequence[str], question: str = "") -> Slip | N
         own = stems(clause)
         same = [other for other in there if len(own) >= FEWEST and coverage(own, stems(other)) >= SAME]
         if same and all(_negated(clause, other) != _negated(other, clause) for other in same):
-            return Slip("a negation where they have none, or none where they have one", True)
+            return Slip("a negation that only one side has", True)
         if _opposed(clause, there, written):
             return Slip("the opposite of a word in them", True)
     return None

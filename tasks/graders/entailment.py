@@ -193,7 +193,7 @@ class Entailment(Versioned):
         if failure is not None and not addressed:
             return Grade("failed", failure=failure)
         if not addressed:
-            return Grade("na", explanation="no passage speaks of anything in the answer")
+            return Grade("na", explanation="no passage addresses any statement of the answer")
         return _completeness.of_answer(item.likeness, relevant, settings)
 
     def _relevant(self, item: _Item) -> list[bool]:
@@ -217,7 +217,7 @@ def _relevancy(item: _Item, relevant: Sequence[bool]) -> Grade:
         return Grade("scored", 1, explanation="the answer states nothing")
     off = [one.number for one, own in zip(item.reading.assertions, relevant, strict=True) if not own]
     value = 1 + math.floor(4 * (1 - len(off) / len(relevant)))
-    why = f"beside the point: {_numbered(off)}" if off else "every statement bears on the question"
+    why = f"not relevant: {_numbered(off)}" if off else "every statement is relevant to the question"
     return Grade("scored", value, explanation=why)
 
 
@@ -233,7 +233,7 @@ def _faithfulness(item: _Item, found: Sequence[SupportResult]) -> Grade:
     failures = [one.failure for one in found if one.failure is not None]
     if failures:
         return Grade("failed", failure=failures[0])
-    return Grade("scored", 1, explanation="the passages cited bear out every statement")
+    return Grade("scored", 1, explanation="the cited passages support every statement")
 
 
 def _numbered(numbers: Sequence[int]) -> str:

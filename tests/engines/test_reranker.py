@@ -83,7 +83,7 @@ def test_too_long_is_cut_whichever_is_longer(one: str) -> None:
 
 
 def test_more_classes_do_not_tell_relevance(tmp_path: Path) -> None:
-    with pytest.raises(EngineError, match="has 3 classes, which are no measure of relevance"):
+    with pytest.raises(EngineError, match="has 3 classes, so it can't score relevance"):
         Reranker(config(make(tmp_path / "nli", "roberta"))).score(PAIRS)
 
 
@@ -91,7 +91,7 @@ def test_what_an_engine_can_not_do_is_refused(one: str) -> None:
     with pytest.raises(ValidationError, match="asks transformers_cpu for dtype float16"):
         config(one, dtype="float16")
     with pytest.raises(
-        EngineError, match=r"token types, which vllm_offline does not give it\. Use engine transformers_cpu"
+        EngineError, match=r"token types, which vllm_offline does not support\. Use engine transformers_cpu"
     ):
         Reranker(config(one, engine="vllm_offline")).score(PAIRS)
 

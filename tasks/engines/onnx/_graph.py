@@ -157,7 +157,7 @@ def _export(config: ClassifierConfig, encoder: Encoder) -> Any:  # noqa: ANN401
         off = float(np.abs(run(made, ids) - expected).max())
         if not off <= CLOSE * max(1.0, float(np.abs(expected).max())):
             raise EngineError(
-                f"{WHAT} {config.model!r}, exported to ONNX, gives other logits than the model, by {off:.2g}. "
+                f"{WHAT} {config.model!r}, exported to ONNX, differs from the model's logits by {off:.2g}. "
                 "Use engine transformers_cpu."
             )
     graph.metadata_props.add(key=STAMP, value=stamp(config))

@@ -143,7 +143,7 @@ class _Call:
         if all(one.failure == OUTAGE for one in self._made):
             raise NoAnswerError(
                 f"no server answered any of {len(self._made)} prompts (the last: {self._problem}). Check that it "
-                "runs, and its log; lower server.concurrency or raise server.timeout_s if it has too much to do."
+                "runs, and its log; lower server.concurrency or raise server.timeout_s if it is overloaded."
             )
         return self._made
 
@@ -173,7 +173,7 @@ class _Call:
                 made = self._form.decode(prompt, raw)
             except wire.MALFORMED:
                 target.failed()
-                raise AgainError(f"{target.url}: an answer that is no chat completion") from None
+                raise AgainError(f"{target.url}: the answer is not a chat completion") from None
             except MixedUpError:
                 target.failed()
                 raise AgainError(

@@ -142,7 +142,7 @@ class VllmGenerator(Generator):
         c, own = self._config, self._config.offline
         cpu = _host.on_cpu()
         if own.batch_invariant and cpu:
-            raise EngineError("offline.batch_invariant is set, which vLLM has for GPUs alone. Remove it.")
+            raise EngineError("offline.batch_invariant is set, which vLLM supports only on GPUs. Remove it.")
         if c.thinking:
             self._parser()  # fails now if the parser is unusable, not after loading the model
         chosen: dict[str, Any] = {

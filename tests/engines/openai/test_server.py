@@ -375,7 +375,7 @@ def test_a_server_without_room_for_anything_is_given_up_too():
 
 def test_a_malformed_server_is_an_outage_that_is_not_quoted():
     with serve(always(lambda *_: web.Response(text=SECRET))) as server, generator(server, retries=0) as model:
-        with pytest.raises(NoAnswerError, match="no chat completion") as caught:
+        with pytest.raises(NoAnswerError, match="not a chat completion") as caught:
             model.generate([prompt(1)])
         quotes_nothing(caught.value)
 

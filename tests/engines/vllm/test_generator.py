@@ -383,7 +383,7 @@ def test_an_error_says_what_to_do_where_batches_can_not_be_invariant(folder):
         pytest.skip("a GPU can have invariant batches")
     own = VllmGenerator(config(folder, offline={"batch_invariant": True}))
     with pytest.raises(
-        EngineError, match=r"offline\.batch_invariant is set, which vLLM has for GPUs alone\. Remove it"
+        EngineError, match=r"offline\.batch_invariant is set, which vLLM supports only on GPUs\. Remove it"
     ):
         own.generate([prompt("x")])
 
