@@ -51,7 +51,7 @@ class Completeness(Settings):
 def of_refusal(likeness: Likeness, settings: Completeness) -> Grade:
     """1 if the answer declines although the passages hold the answer, otherwise N/A."""
     sure = (likeness.best + likeness.question_coverage()) / 2
-    why = f"probability that the passages contain an answer: {sure:.2f}"
+    why = f"match of question and passages: {sure:.2f}"
     return Grade("scored", 1, explanation=why) if sure >= settings.answerable else Grade("na", explanation=why)
 
 
