@@ -91,7 +91,7 @@ class Worker:
         return Hello(f"process {os.getpid()} on {socket.gethostname()}", os.getpid(), code())
 
     def work(self, pickled: bytes, shard: bytes) -> tuple[object, LeadlineError | None]:
-        """Return the result of a shard, or the error that ends the run. The model stays loaded until the work changes."""
+        """Return the result of a shard, or the error that ends the run. Keep the model until the work changes."""
         try:
             if pickled != self._pickled:
                 self._pickled, self._work = b"", None
@@ -322,7 +322,7 @@ class Ray:
         try:
             if ":" in self._config.address:
                 host, _, port = self._config.address.rpartition(":")
-                socket.create_connection((host, int(port)), ANSWERS_WITHIN_S).close()  # fails fast; Ray would retry for minutes
+                socket.create_connection((host, int(port)), ANSWERS_WITHIN_S).close()  # Ray itself tries for minutes
             with _handlers_kept():
                 ray.init(address=self._config.address, log_to_driver=False, configure_logging=False, **local)
         except (ConnectionError, RuntimeError, ValueError, OSError) as error:

@@ -126,9 +126,9 @@ def redact(lake: Lake, what: Due, now: datetime) -> list[StageResult]:
     The caller must hold the locks of the lake, or pass an overlay for a dry run.
 
     Returns:
-        One result per stage in `TABLES`, with the number of rows redacted in this run. For `questions`, these are scores
-        that lost the hashes of their question and session. For `slices`, these are rows dropped because no trace of the
-        night has their tag any more.
+        One result per stage in `TABLES`, with the number of rows redacted in this run. For `questions`, these are
+        scores that lost the hashes of their question and session. For `slices`, these are rows dropped because no
+        trace of the night has their tag any more.
     """
     texts = [part for part in lake.parts(TRACES) if _has_due(part, what)]
     nights = {part.date for part in texts}
