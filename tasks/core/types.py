@@ -125,7 +125,7 @@ class Extraction:
         language: ISO 639 code of the answer; None where it is unknown.
         renumbered: Whether the references number the chunks from another start than the ranks do.
         unbroken: Claims that a model should have broken into facts and did not; each stands as it is in the answer.
-        outage: The model could not be reached for the whole answer. The claims must not be stored.
+        outage: The model could not be reached for some of the requests. The claims must not be stored.
         tokens_in: Tokens that a model read, those of `tokens_cached` included.
     """
 

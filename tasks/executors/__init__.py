@@ -24,7 +24,7 @@ class Work(Protocol[T, R_co]):
         """Number of GPUs that the model uses."""
 
     def check(self) -> None:
-        """Raise a LeadlineError if this machine lacks a requirement of the work. Each worker calls it once per work."""
+        """Raise a LeadlineError if this machine lacks a requirement of the work. Each worker calls it once."""
 
     def stored(self, shard: list[T]) -> R_co | None:
         """Return the result of a shard that a worker stored before it died; None if the shard is not stored."""

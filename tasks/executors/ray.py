@@ -210,7 +210,7 @@ class Ray:
             raise
 
     def close(self) -> None:
-        """See `Executor`. Ray itself shuts down when the process exits."""
+        """See `Executor`. Ray itself shuts down when the run ends."""
         if self._crew:
             for hand in self._crew.all:
                 with contextlib.suppress(Exception):  # the cluster may be gone

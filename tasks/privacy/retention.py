@@ -99,7 +99,7 @@ class Due:
 
 
 def request(lake: Lake, trace_ids: Iterable[str], reason: str | None, now: datetime) -> None:
-    """Record a request to redact the texts of these traces. From now on, no ingest restores them."""
+    """Record a request to redact the texts of these traces. From now on, the texts are not stored again."""
     for trace_id in trace_ids:
         name = _name(trace_id)
         part = lake.find(REDACTIONS, name)
