@@ -1,7 +1,7 @@
 """PDF documents, read by pypdf: the text of the pages, cut at the entries of the outline (the bookmarks).
 
-An entry names a page; its heading is looked for there, as a line by itself. Without an outline there is one part:
-headings are not guessed from letters' sizes. Scanned pages have no text.
+An entry names a page, on which the reader searches for a line with the heading. A document without an outline is one
+part: headings are not guessed from font sizes. Scanned pages have no text.
 """
 
 import logging

@@ -1,4 +1,4 @@
-"""Which documents a knowledge base has, and who reads each.
+"""Finds the documents of a knowledge base, and reads each with the reader for its file type.
 
 Names that begin with a dot or with Word's `~$` are skipped, and links to folders are not followed.
 """

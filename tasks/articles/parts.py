@@ -1,6 +1,6 @@
-"""What a reader makes of a document: its parts, a heading and the text below it each.
+"""A parsed document: a list of parts, each with a heading and the text below it.
 
-The readers of all formats meet here; how parts become articles is the business of `split`.
+All readers return these types. `split` turns parts into articles.
 """
 
 import re

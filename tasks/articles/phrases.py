@@ -1,4 +1,4 @@
-"""Phrases by which an English text leans on another one, code included. Pure functions."""
+"""Phrases in an English text that refer to another text. Code is searched too. Pure functions."""
 
 import re
 from collections.abc import Set

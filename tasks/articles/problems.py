@@ -1,6 +1,6 @@
-"""What keeps an article from standing alone, found by its form: lengths, phrases, doubles. Pure functions.
+"""Problems of articles that are not self-contained: length, phrases, duplicates. Pure functions.
 
-What an article says is not judged.
+The checks do not judge the content of an article.
 """
 
 import re

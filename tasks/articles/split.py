@@ -1,4 +1,4 @@
-"""From the parts of a document to its articles, with ids that outlast an edit of the text. Pure functions."""
+"""Splits a document into articles, with ids that do not change when the text is edited. Pure functions."""
 
 import re
 import unicodedata
@@ -15,11 +15,11 @@ _LETTER = re.compile(r"[^\W_]")
 
 @dataclass(frozen=True)
 class Problem:
-    """What keeps an article from standing alone.
+    """A reason why an article is not self-contained.
 
     Attributes:
         kind: One of `problems.KINDS`.
-        reason: For a person: what was found, and what to do.
+        reason: Message with the finding and the fix.
     """
 
     kind: str
@@ -97,7 +97,7 @@ def articles(doc_id: str, document: Document, depth: int) -> list[Article]:
 
 
 def count(text: str) -> int:
-    """How many words a text has, as judges' windows count them; what is only markup (bullets, bars) is none."""
+    """Count words as for judges' windows. Markup (bullets, bars) does not count."""
     return round(word_count(" ".join(w for w in text.split() if _LETTER.search(w))))
 
 

@@ -1,6 +1,6 @@
-"""What judging may cost: where a run has a budget, judging stops between two shards, and the next run goes on.
+"""A run's budget for judging. When the budget is spent, judging stops between shards, and the next run continues.
 
-The same way it stops for a while when another run wants the GPU.
+Judging also stops between shards while another run wants the GPU.
 """
 
 import time
@@ -10,14 +10,14 @@ from dataclasses import dataclass, field
 
 @dataclass
 class Budget:
-    """Tokens and minutes, counted from when it is made; without limits by default.
+    """A limit on tokens and minutes, counted from the creation of the object. Unlimited by default.
 
     Attributes:
-        tokens: Most tokens that judges may read and write; None for no limit.
-        minutes: Most minutes; None for no limit.
-        used: Tokens that they did.
-        wanted: Whether another run wants what the judge holds; None where it is shared with nobody.
-        gave_way: Judging has stopped for it.
+        tokens: Maximum number of tokens that judges may read and write; None for no limit.
+        minutes: Maximum number of minutes; None for no limit.
+        used: Number of tokens that judges have read and written so far.
+        wanted: Returns whether another run wants the GPU that the judge uses; None if the GPU is not shared.
+        gave_way: Whether judging stopped to let another run use the GPU.
     """
 
     tokens: int | None = None
@@ -29,7 +29,7 @@ class Budget:
 
     @property
     def spent(self) -> str | None:
-        """What of it is spent, in words; None while something is left."""
+        """A message that says which limit is reached; None while the budget lasts."""
         if self.tokens is not None and self.used >= self.tokens:
             return f"{self.used:,} tokens were used, of at most {self.tokens:,}"
         minutes = (time.monotonic() - self._begun) / 60
@@ -38,6 +38,6 @@ class Budget:
         return None
 
     def over(self) -> bool:
-        """Whether to judge no further shard: something is spent, or another run wants what the judge holds."""
+        """Whether judging must stop: a limit is reached, or another run wants the GPU."""
         self.gave_way = self.gave_way or (self.wanted is not None and self.wanted())
         return self.gave_way or self.spent is not None

@@ -1,17 +1,17 @@
-"""Every error a user can meet, and the exit code each one ends the command with.
+"""All errors that a user can see, with the exit code of each.
 
-A message says what is wrong, the value, where it stands, and what to do about it. It carries ids, lengths and
-counts, never the text of a trace. Nothing here knows how a message is printed; `flows/__main__.py` does that.
+A message states what is wrong, the value, its location and how to fix it. Messages contain ids, lengths and counts,
+never the text of a trace. `flows/__main__.py` prints them.
 """
 
 from typing import ClassVar
 
 
 class LeadlineError(Exception):
-    """Something went wrong that is not a bug: exit code 1.
+    """An error that is not a bug in Leadline: exit code 1.
 
     Attributes:
-        transient: The same call may succeed later (a connection lost, a server restarting): worth a retry.
+        transient: Whether a retry may succeed (connection lost, server restarting).
     """
 
     exit_code: ClassVar[int] = 1
@@ -29,7 +29,7 @@ class ConfigError(UsageError):
 
     Args:
         where: The file, as the user named it.
-        key: Dotted path of the key, or an empty string when the whole file is meant.
+        key: Dotted path of the key, or an empty string for the whole file.
         problem: What is wrong, with the value.
         remedy: What to do.
     """
@@ -50,25 +50,25 @@ class DamagedError(LeadlineError):
 
 
 class BusyError(LeadlineError):
-    """Another run holds the lake: exit code 4."""
+    """Another run has locked the lake: exit code 4."""
 
     exit_code = 4
 
 
 class FoundError(LeadlineError):
-    """The run is complete, and found what `--fail-on` names: exit code 5."""
+    """The run is complete and meets a condition of `--fail-on`: exit code 5."""
 
     exit_code = 5
 
 
 class StorageError(LeadlineError):
-    """Object storage did not answer, or was too busy: worth a retry. Exit code 1."""
+    """Object storage did not respond or was too busy: exit code 1. A retry may succeed."""
 
     transient = True
 
 
 class ChangedError(LeadlineError):
-    """Another process replaced a file of the lake that this one was changing: exit code 1.
+    """Another process replaced a lake file while this process was changing it: exit code 1.
 
     Args:
         where: The file.
@@ -88,7 +88,7 @@ class SourceError(LeadlineError):
 
 
 class ConnectionLostError(SourceError):
-    """A source did not answer: worth a retry."""
+    """A source did not respond. A retry may succeed."""
 
     transient = True
 
@@ -98,7 +98,10 @@ class EngineError(LeadlineError):
 
 
 def interruption(error: BaseException) -> BaseException | None:
-    """What a signal has raised, if this error comes of it: DuckDB raises one of its own in the middle of a query."""
+    """Return the exception that a signal raised if it is the error or one of its causes, or None.
+
+    DuckDB wraps the exception in one of its own if the signal arrives during a query.
+    """
     if not isinstance(error, Exception):
         return error
     return error.__cause__ and interruption(error.__cause__)

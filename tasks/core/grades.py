@@ -1,8 +1,9 @@
-"""The six grades of a grounded answer, and what a grader is given and gives.
+"""The six grades of a grounded answer, and the input and output types of a grader.
 
 Method: docs/methods.md#grades-of-a-grounded-answer.
 
-Four are graded; positive acceptance and negative rejection follow from the first two.
+A grader gives four of them. Positive acceptance and negative rejection are derived from answer relevancy and
+completeness.
 """
 
 from collections.abc import Mapping, Sequence
@@ -22,7 +23,7 @@ RANGES: Mapping[str, tuple[int, int]] = {
     "positive_acceptance": (0, 1),
     "negative_rejection": (0, 1),
 }
-"""Least and most value of each grade; N/A besides."""
+"""Minimum and maximum value of each grade. A grade may also be N/A."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,9 +31,9 @@ class Statement:
     """One statement of an answer.
 
     Attributes:
-        text: As a judge should read it: without references and markup.
-        cited: Numbers of the passages that it cites, from 1, in order.
-        dangling: References of it that name no passage.
+        text: Text for the judge, without references and markup.
+        cited: Numbers of the cited passages, from 1, in order.
+        dangling: Number of references to passages that do not exist.
     """
 
     text: str
@@ -45,10 +46,10 @@ class Answered:
     """An answer to be graded.
 
     Attributes:
-        answer: As it stands.
+        answer: Original text, with references and markup.
         passages: Texts of the references or chunks.
-        statements: What the answer says, statement by statement.
-        reference: An answer by people, which the form with a reference needs; None in production.
+        statements: Statements of the answer, in order.
+        reference: Answer written by a person, for graders that need a reference; None in production.
     """
 
     question: str
@@ -63,13 +64,13 @@ class Grade:
     """One grade of one answer.
 
     Attributes:
-        status: `scored`; `na`: the grade does not apply; `unparsable`: there is a reply that can't be read as a grade;
-            `failed`: there is none. Only `scored` has a value.
-        value: 1 to 5, or 0 or 1; not whole where samples were averaged.
-        failure: Short machine-readable reason of `unparsable` and `failed`. `types.OUTAGE`: the model could not be
-            reached; it is never stored.
-        raw: The reply as it came, kept with a failure only.
-        tokens_in: Tokens read, those of `tokens_cached` included.
+        status: `scored`; `na`: the grade does not apply; `unparsable`: the reply can't be parsed as a grade; `failed`:
+            there is no reply. Only `scored` has a value.
+        value: Within the range in `RANGES`. An average of several samples may be fractional.
+        failure: Short machine-readable reason for `unparsable` and `failed`. `types.OUTAGE`: the model could not be
+            reached. Such a grade is never stored.
+        raw: Original reply, kept only for a failure.
+        tokens_in: Tokens read, including `tokens_cached`.
     """
 
     status: Status
@@ -83,7 +84,7 @@ class Grade:
 
 
 class Grader(Protocol):
-    """Gives the grades of `GRADED` to answers (docs/methods.md#grades-of-a-grounded-answer)."""
+    """Grades answers with the grades in `GRADED` (docs/methods.md#grades-of-a-grounded-answer)."""
 
     @property
     def version(self) -> str:
@@ -91,11 +92,11 @@ class Grader(Protocol):
 
     @property
     def engine(self) -> str:
-        """Which engine runs the model; stays out of the version."""
+        """The engine that runs the model; not part of the version."""
 
     @property
     def gpus(self) -> int:
-        """GPUs that this process holds while it grades."""
+        """Number of GPUs that this process uses while grading."""
 
     @property
     def asks(self) -> bool:
@@ -103,16 +104,16 @@ class Grader(Protocol):
 
     @property
     def needs_reference(self) -> bool:
-        """Whether it grades by a reference answer, which production logs don't have."""
+        """Whether the grader needs a reference answer, which production logs don't have."""
 
     def describe(self) -> dict[str, object]:
         """Everything that can change a grade."""
 
     def grade(self, answers: Sequence[Answered]) -> list[Mapping[str, Grade]]:
-        """The grades of each answer by the names of `GRADED`, in order.
+        """Return the grades of each answer in order, keyed by the names in `GRADED`.
 
         Raises:
-            EngineError: The model can't be run (an outage): nothing may be stored for these answers.
+            EngineError: The model can't be run (an outage). Nothing may be stored for these answers.
         """
 
     def close(self) -> None:
@@ -120,11 +121,11 @@ class Grader(Protocol):
 
 
 def derived(grades: Mapping[str, Grade]) -> dict[str, Grade]:
-    """Positive acceptance and negative rejection: is it right of the answer to claim, or to decline, to have one?
+    """Derive positive acceptance and negative rejection: was it right to answer, or to decline?
 
-    Answer relevancy shows whether the answer claims to have one (N/A: it declines), completeness whether there is one
-    (N/A: there is none). Where there is one, acceptance is 1 for an answer that gives one and 0 for one that
-    declines; where there is none, rejection is 1 for an answer that declines and 0 for one that does not.
+    Answer relevancy is N/A if the response declines to answer. Completeness is N/A if the passages contain no answer.
+    If they contain one, acceptance is 1 for a response that answers and 0 for one that declines. If they contain none,
+    rejection is 1 for a response that declines and 0 for one that answers. The other grade is N/A.
     """
     claims, there_is = grades["answer_relevancy"], grades["completeness"]
     for of in (claims, there_is):

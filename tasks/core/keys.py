@@ -1,7 +1,7 @@
-"""Content keys: every id that Leadline makes is a hash of what it stands for.
+"""Content keys: every id that Leadline creates is a hash of the content that it identifies.
 
-Keys decide what is already paid for, so they are stable across processes, machines and versions of Leadline.
-Parts are length-prefixed: ("ab", "c") and ("a", "bc") never collide.
+Keys decide which results can be reused, so they are stable across processes, machines and versions of Leadline.
+The inputs are hashed with a length prefix, so that ("ab", "c") and ("a", "bc") get different keys.
 """
 
 import hashlib
@@ -15,7 +15,7 @@ SHORT_HEX = 16  # 64 bits, for versions that people read and type
 
 
 def key(*parts: str | bytes | int, size: int = KEY_HEX) -> str:
-    """Hash of the parts in order, as `size` lower-case hexadecimal characters (BLAKE2b)."""
+    """Return the BLAKE2b hash of the parts in order, as `size` lowercase hexadecimal characters."""
     digest = hashlib.blake2b(digest_size=size // 2)
     for part in parts:
         _feed(digest, part)
@@ -29,12 +29,12 @@ def _feed(digest: hashlib.blake2b, part: str | bytes | int) -> None:
 
 
 def version(value: Mapping[str, object] | Sequence[object]) -> str:
-    """Short hash of a JSON-like value; the order of mapping keys does not matter."""
+    """Return a short hash of a JSON-like value. The order of mapping keys does not matter."""
     return key(msgspec.json.encode(value, order="sorted"), size=SHORT_HEX)
 
 
 class Versioned:
-    """What goes by a hash of its own description."""
+    """Base class of objects whose version is a hash of their description."""
 
     def describe(self) -> dict[str, object]:
         """Everything that can change a result."""
@@ -45,15 +45,15 @@ class Versioned:
         """Hash of `describe()`.
 
         Raises:
-            EngineError: A model's files are not there.
+            EngineError: A model's files are missing.
         """
         return version(self.describe())
 
 
 def request_keys(passages: Sequence[str], hypotheses: Iterable[str]) -> Iterator[str]:
-    """Key of each judgment of the same passages: a hash of exactly what the judge sees.
+    """Yield the key of each judgment of the same passages: a hash of exactly what the judge reads.
 
-    The same as `key(*passages, hypothesis)`, but the passages are read once.
+    Equals `key(*passages, hypothesis)`, but hashes the passages only once.
     """
     shared = hashlib.blake2b(digest_size=KEY_HEX // 2)
     for passage in passages:
@@ -65,10 +65,10 @@ def request_keys(passages: Sequence[str], hypotheses: Iterable[str]) -> Iterator
 
 
 def request_key(premise: str, hypothesis: str) -> str:
-    """Key of one judgment of one passage."""
+    """Return the key of a judgment with a single passage."""
     return key(premise, hypothesis)
 
 
 def claim_id(trace_id: str, extractor_version: str, ordinal: int) -> str:
-    """Id of one claim of one trace, as one extractor version cuts it."""
+    """Return the id of a claim: the claim of a trace at a position, by extractor version."""
     return key(trace_id, extractor_version, ordinal)

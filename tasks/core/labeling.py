@@ -1,4 +1,4 @@
-"""A claim for a person to label, or an answer to grade, and the words to choose from."""
+"""Review tasks (a claim to label or an answer to grade), and the allowed labels and grades."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -14,7 +14,7 @@ OF_CLAIMS: Mapping[str, str] = {
 }
 """Labels of a claim, by all chunks of its trace, each with its meaning for a person."""
 UNDECIDED = ("cant_tell", "not_a_claim")
-"""Those of `OF_CLAIMS` that say nothing of the evidence, so that no number is made of them."""
+"""Labels in `OF_CLAIMS` that say nothing about the evidence and are left out of all numbers."""
 OF_ANSWERS = ("right", "wrong")
 OF_GRADES: Mapping[str, str] = {
     "answer_relevancy": "1 to 5: how well it keeps to the question; n/a if it declines",
@@ -22,9 +22,9 @@ OF_GRADES: Mapping[str, str] = {
     "faithfulness": "1 if every statement cites a chunk and agrees with it, else 0; n/a if it only declines",
     "usefulness": "1 if it declines and adds something helpful, else 0; n/a if it does not decline, or adds nothing",
 }
-"""Grades of an answer that people are asked for, each with its values; the other two follow from them."""
+"""Grades that reviewers give, each with its values. The other two grades are derived from them."""
 SAMPLING = ("random", "misused", "uncertain", "disputed")
-"""How a claim comes to be labeled; except for `random`, because of earlier labels or verdicts."""
+"""Reasons to select a claim. All but `random` depend on earlier labels or verdicts."""
 
 
 @dataclass(frozen=True, slots=True)

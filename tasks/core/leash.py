@@ -1,9 +1,9 @@
-"""Ties a process to the one that needs it: when that one is gone, however it ended, so is this one.
+"""Ends this process when its owner process ends, for whatever reason.
 
-vLLM loads a model in processes of its own, which outlive a parent that is killed and keep its GPU full, so that the run
-which is to resume finds no room; vLLM imports `Leash` there, before it loads a model. Prefect's temporary server would
-run forever. Importing this module ends the process as soon as the one named in `LEADLINE_OWNER` is gone, and does
-nothing where none is named.
+vLLM loads a model in separate processes. If their parent is killed, they keep running and fill the GPU, so the next run
+has no room for its model. vLLM therefore imports `Leash` in these processes before it loads a model. Prefect's
+temporary server would also run forever. Importing this module starts a thread that ends the process once the
+process with the id in `LEADLINE_OWNER` is gone. Without that variable, the import does nothing.
 """
 
 import os

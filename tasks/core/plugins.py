@@ -1,4 +1,4 @@
-"""Kinds of a thing are modules of its package: adding one is one file, and a config's `kind` names it.
+"""Plug-ins: each kind is one module of a package, selected by `kind` in a config.
 
 A module is a kind when it has a pydantic model `Config` and a function `build`; the others are helpers.
 """

@@ -1,4 +1,4 @@
-"""How a stage reports its progress, without knowing who reads it: a terminal, Prefect, or nobody."""
+"""The interface through which a stage reports its progress to a terminal, to Prefect or to nothing."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -19,7 +19,7 @@ class Progress(Protocol):
 
 
 class Silent:
-    """Progress that nobody watches."""
+    """Discards all progress."""
 
     def start(self, stage: str, total: int | None) -> None:
         """Ignored."""
@@ -32,7 +32,7 @@ class Silent:
 
 
 class Both:
-    """Progress that two watch."""
+    """Reports progress to two receivers."""
 
     def __init__(self, one: Progress, other: Progress) -> None:
         self._watchers = one, other

@@ -1,8 +1,7 @@
-"""Rows that are handled one at a time, and the trace format as it is read.
+"""Types of single rows, and the trace format.
 
-The Arrow schemas of the tables are in `schemas/`; these are their counterparts where a row needs behavior. The structs
-of the trace format leave out defaults when they are encoded, so a new field does not change the content hash of traces
-without it.
+The Arrow schemas of the tables are in `schemas/`. The structs of the trace format omit default values when encoded, so
+a new field does not change the content hash of traces without it.
 """
 
 from collections.abc import Sequence
@@ -119,14 +118,14 @@ class ClaimDraft:
 
 @dataclass(frozen=True, slots=True)
 class Extraction:
-    """The claims of one answer, and what they cost.
+    """The claims of one answer, with the tokens used.
 
     Attributes:
         claims: In order of their spans, with what is no claim. Spans don't overlap, but several claims may share one.
         language: ISO 639 code of the answer; None where it is unknown.
-        renumbered: Its references count chunks from another number than their ranks do.
+        renumbered: Whether the references number the chunks from another start than the ranks do.
         unbroken: Claims that a model should have broken into facts and did not; each stands as it is in the answer.
-        outage: The model could not be reached for all of it: the claims must not be stored.
+        outage: The model could not be reached for some of the requests. The claims must not be stored.
         tokens_in: Tokens that a model read, those of `tokens_cached` included.
     """
 
@@ -149,7 +148,7 @@ class Extractor(Protocol):
 
     @property
     def modelless(self) -> "Extractor":
-        """What does the same as far as no model is needed, to count the work ahead; itself where none is."""
+        """The same extractor without its model, to count the work ahead; itself if it uses no model."""
 
     @property
     def engine(self) -> str:
@@ -175,9 +174,9 @@ class Request:
     """One judgment to make.
 
     Attributes:
-        key: Of exactly what is shown (`keys.request_keys`).
+        key: Hash of exactly what the judge reads (`keys.request_keys`).
         premise: The evidence as one text.
-        passages: The texts that the premise was joined from, where it was; empty where it is one passage.
+        passages: Texts that were joined to the premise; empty if the premise is a single passage.
     """
 
     key: str
@@ -237,7 +236,7 @@ class Judge(Protocol):
 
     @property
     def languages(self) -> tuple[str, ...] | None:
-        """ISO 639 codes of the languages that it reads; None for all. It is not shown claims in others."""
+        """ISO 639 codes of the languages that it reads; None for all. Claims in others are not sent."""
 
     def describe(self) -> dict[str, object]:
         """Everything that is hashed into the version, for the `judges` table."""

@@ -1,4 +1,4 @@
-"""The executor `local`: shards one after the other, in this process. The default."""
+"""The default executor `local`: runs shards one at a time in this process."""
 
 from collections.abc import Callable, Iterable, Iterator
 from typing import Literal
@@ -14,7 +14,7 @@ class Config(Settings):
 
 
 class Local:
-    """See the module."""
+    """Runs shards in this process."""
 
     workers = 1
     elsewhere = False
@@ -27,9 +27,9 @@ class Local:
             yield job, job.work(job.shard)
 
     def close(self) -> None:
-        """The model belongs to the judge."""
+        """Do nothing: the judge frees its own model."""
 
 
 def build(_config: Config, _where: object) -> Local:
-    """The executor."""
+    """Return the executor."""
     return Local()

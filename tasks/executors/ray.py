@@ -1,10 +1,10 @@
-"""The executor `ray`: shards on workers of a Ray cluster, or on several workers on this machine.
+"""The executor `ray`: runs shards on workers of a Ray cluster, or on several workers on this machine.
 
-The driver, which is the run itself, plans shards and hands each worker one at a time. A worker loads the model, runs it
-and stores. If a worker dies, another takes over its shard, so at most that shard is paid for twice. A shard that kills
-every worker is set aside.
+The driver (the process of the run) sends each worker one shard at a time. A worker loads the model, runs it and stores
+the results. If a worker dies, its shard is sent to another worker, so only that shard may be computed twice. A shard
+that kills several workers is set aside (`DEATHS`).
 
-Ray is imported with the first shard, and only here. Left out: starting a cluster (docs/scale.md).
+Ray is imported only in this module, with the first shard. See docs/scale.md for how to start a cluster.
 """
 
 import contextlib
@@ -32,23 +32,23 @@ from tasks.core.config import Settings
 from tasks.core.errors import ConfigError, EngineError, LeadlineError
 from tasks.executors import Job, R, T, Work
 
-DEATHS = 3  # of workers, before their shard is set aside
-DIED = "worker_died"  # failure of its requests
+DEATHS = 3  # number of workers that a shard may kill before it is set aside
+DIED = "worker_died"  # failure stored for the requests of such a shard
 ANSWERS_WITHIN_S = 10.0
 LOG = logging.getLogger("leadline")
-LOOPBACK = "RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER"  # "0": a Ray of its own listens on this machine only
+LOOPBACK = "RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER"  # "0": a Ray cluster started here listens only on loopback
 
 
 class Config(Settings):
     """The settings of `executor`.
 
     Attributes:
-        address: Of the cluster: `HOST:PORT`, `auto` for the one that this machine is part of, or `local` for workers on
-            this machine alone, which end with the run.
-        workers: Shards that run at the same time, each worker with its own model.
-        cpus: CPU cores that Ray sets aside for a worker.
-        gpus: GPUs that Ray sets aside for a worker; none means as many as the stage's model holds.
-        start_minutes: Minutes to wait for the first worker, for example until a cluster has grown.
+        address: Address of the cluster: `HOST:PORT`, `auto` for the cluster of this machine, or `local` for workers on
+            this machine only, which stop when the run ends.
+        workers: Number of workers, each with its own copy of the model. Each runs one shard at a time.
+        cpus: CPU cores that Ray reserves for each worker.
+        gpus: GPUs that Ray reserves for each worker. By default, as many as the stage's model uses.
+        start_minutes: Minutes to wait for a worker to start, for example while a cluster scales up.
     """
 
     kind: Literal["ray"] = "ray"
@@ -61,10 +61,10 @@ class Config(Settings):
 
 @dataclass(frozen=True, slots=True)
 class Hello:
-    """What a worker is.
+    """A worker's description of itself.
 
     Attributes:
-        name: For messages.
+        name: Process id and host, for messages.
         code: See `code`.
     """
 
@@ -74,10 +74,10 @@ class Hello:
 
 
 class Worker:
-    """A process that holds a model and is given one shard at a time.
+    """A process that loads a model and gets one shard at a time.
 
     Args:
-        umask: Of the run: what it stores is as private as what the run stores.
+        umask: Umask of the run, so that files get the same permissions as those written by the run.
     """
 
     def __init__(self, umask: int) -> None:
@@ -87,11 +87,11 @@ class Worker:
         self._checked = False
 
     def hello(self) -> Hello:
-        """Who this is."""
+        """Return a description of this worker."""
         return Hello(f"process {os.getpid()} on {socket.gethostname()}", os.getpid(), code())
 
     def work(self, pickled: bytes, shard: bytes) -> tuple[object, LeadlineError | None]:
-        """The result of a shard, or the error that ends the run; models are kept until the work is another."""
+        """Return the result of a shard, or the error that ends the run. Keep the model until the work changes."""
         try:
             if pickled != self._pickled:
                 self._pickled, self._work = b"", None
@@ -109,11 +109,11 @@ class Worker:
 
 @dataclass(slots=True, eq=False)
 class _Given(Generic[T, R]):
-    """A job that was taken.
+    """A job in progress.
 
     Attributes:
-        deaths: Workers that died with it.
-        result: Once it has one.
+        deaths: Number of workers that died while running it.
+        result: The result, once there is one.
     """
 
     job: Job[T, R]
@@ -123,7 +123,7 @@ class _Given(Generic[T, R]):
 
 @dataclass(slots=True, eq=False)
 class _Hand:
-    """A worker as the driver sees it; without a name until it has started."""
+    """The driver's view of a worker. Name and process id are set once the worker has started."""
 
     actor: Any
     name: str = "a new worker"
@@ -132,13 +132,13 @@ class _Hand:
 
 @dataclass(slots=True)
 class _Crew:
-    """The workers of stages that hold as many GPUs.
+    """The current workers, all with the same number of GPUs.
 
     Attributes:
-        starting: Those that have not answered yet, by the reference of their answer.
-        proven: One has completed a shard: the model runs.
-        stillborn: Workers that died while they started, since the last that did not.
-        since: When the last one was asked for, by the monotonic clock.
+        starting: Workers that have not started yet, keyed by the reference to their first reply.
+        proven: Whether a worker has completed a shard, which shows that the model runs.
+        stillborn: Number of workers in a row that died while starting.
+        since: Monotonic time of the last request for a worker.
     """
 
     gpus: float
@@ -151,10 +151,10 @@ class _Crew:
 
 
 class Ray:
-    """See the module.
+    """Runs shards on Ray workers.
 
     Args:
-        code: What workers must have; the code of this process by default.
+        code: Version of the code that workers must have (see `code`); that of this process by default.
     """
 
     elsewhere = True
@@ -178,7 +178,7 @@ class Ray:
     def map(self, jobs: Iterable[Job[T, R]], stop: Callable[[], bool]) -> Iterator[tuple[Job[T, R], R]]:
         """See `Executor`."""
         fresh = (_Given(job) for job in jobs)
-        again: deque[_Given[T, R]] = deque()  # after all others: they may have killed their workers
+        again: deque[_Given[T, R]] = deque()  # retried last, because they may have killed their workers
         flying: dict[Any, tuple[_Hand, _Given[T, R]]] = {}
         following: _Given[T, R] | None = None
         work: object = None
@@ -205,12 +205,12 @@ class Ray:
                         yield given.job, given.result
                     else:
                         again.append(given)
-        except BaseException:  # a signal too; workers must not go on
+        except BaseException:  # including signals; workers must stop too
             self.close()
             raise
 
     def close(self) -> None:
-        """See `Executor`. Ray itself ends with the run."""
+        """See `Executor`. Ray itself shuts down when the run ends."""
         if self._crew:
             for hand in self._crew.all:
                 with contextlib.suppress(Exception):  # the cluster may be gone
@@ -218,7 +218,7 @@ class Ray:
             self._crew = None
 
     def _ended(self, crew: _Crew, hand: _Hand, given: _Given[T, R], ref: Any) -> bool:  # noqa: ANN401 - Ray has no types
-        """Whether a job has a result; if not, its worker died.
+        """Return whether a job has a result. If not, its worker died and was replaced.
 
         Raises:
             EngineError: The work can't be done.
@@ -239,7 +239,7 @@ class Ray:
         return True
 
     def _hired(self, job: Job[Any, Any]) -> _Crew:
-        """The workers, started for the first shard, and again for a stage that needs other GPUs."""
+        """Return the workers. Start them for the first shard, and again if a stage needs another number of GPUs."""
         gpus = _work(job).gpus if self._config.gpus is None else self._config.gpus
         if self._crew and self._crew.gpus != gpus:
             self.close()
@@ -258,17 +258,17 @@ class Ray:
         crew.starting[hand.actor.hello.remote()] = hand
 
     def _bury(self, crew: _Crew, hand: _Hand) -> None:
-        """Replace a worker that died, or that can't be reached and must not go on."""
+        """Replace a worker that died or can't be reached. Kill it in case it still runs."""
         crew.all.remove(hand)
         with contextlib.suppress(Exception):
             _ray().kill(hand.actor)
         self._hire(crew)
 
     def _ready(self, crew: _Crew, flying: dict[Any, Any]) -> list[Any]:
-        """References to finished results; waits for one while workers start.
+        """Return references to finished results, after waiting for a result or for a worker to start.
 
         Raises:
-            EngineError: No worker starts.
+            EngineError: No worker started in time, or workers can't start.
         """
         left = None
         if not flying:
@@ -309,11 +309,11 @@ class Ray:
         crew.stillborn = 0
 
     def _connect(self) -> None:
-        self._umask = os.umask(0o077)  # it can't be read without being set
+        self._umask = os.umask(0o077)  # reading the umask requires setting it
         os.umask(self._umask)
         own = self._config.address == "local"
         if own:
-            os.environ.setdefault(LOOPBACK, "0")  # Ray reads it when it is imported
+            os.environ.setdefault(LOOPBACK, "0")  # must be set before Ray is imported
         ray = _ray()
         if ray.is_initialized():
             return
@@ -333,7 +333,7 @@ class Ray:
 
 
 def code() -> str:
-    """Leadline's version and a hash of its code: two builds may have one version."""
+    """Return Leadline's version and a hash of its code, because two builds may share a version."""
     root = Path(tasks.__file__).parent
     hashed = keys.key(*(path.read_bytes() for path in sorted(root.rglob("*.py"))), size=keys.SHORT_HEX)
     return f"leadline {metadata.version('leadline')} ({hashed})"
@@ -344,10 +344,10 @@ def _work(job: Job[T, R]) -> Work[T, R]:
 
 
 def _set_aside(crew: _Crew, job: Job[T, R], hand: _Hand, error: Exception) -> R:
-    """Store the failures of a shard that ended its workers.
+    """Set aside a shard that killed its workers. Return the stored result if a worker stored one before it died.
 
     Raises:
-        EngineError: No shard was completed so far, so that it may be the model that ends them.
+        EngineError: No shard was completed so far, so the model itself may kill the workers.
     """
     if not crew.proven:
         raise EngineError(
@@ -359,27 +359,27 @@ def _set_aside(crew: _Crew, job: Job[T, R], hand: _Hand, error: Exception) -> R:
 
 
 def _sent(error: LeadlineError) -> LeadlineError:
-    """An error as the run sees it: of the same exit code, and as worth a retry."""
+    """Convert a worker's error to an `EngineError` with the same exit code and `transient`."""
     sent = EngineError(f"process {os.getpid()} on {socket.gethostname()}: {error}")
     vars(sent).update(exit_code=error.exit_code, transient=error.transient)
     return sent
 
 
 def _line(error: Exception) -> str:
-    """The first sentence of an error's last line, at most 200 characters; Ray goes on with advice."""
+    """Return the first sentence of an error's last line, at most 200 characters. Ray adds advice after it."""
     lines = [line.strip() for line in str(error).splitlines() if line.strip()]
     return re.split(r"[.:]\s", lines[-1] if lines else type(error).__name__)[0][:200]
 
 
-def _ray() -> Any:  # noqa: ANN401 - it is optional
-    import ray  # noqa: PLC0415 - seconds, and optional
+def _ray() -> Any:  # noqa: ANN401 - optional package
+    import ray  # noqa: PLC0415 - optional, and takes seconds
 
     return ray
 
 
 @contextlib.contextmanager
 def _handlers_kept() -> Iterator[None]:
-    """Ray replaces the handler of SIGTERM; restore the command's own, which ends a run with a message."""
+    """Restore the signal handlers that Ray replaces: the command's own handler of SIGTERM ends a run with a message."""
     here = threading.current_thread() is threading.main_thread()
     before = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
     try:
@@ -390,7 +390,7 @@ def _handlers_kept() -> Iterator[None]:
 
 
 def build(config: Config, where: object) -> Ray:
-    """The executor.
+    """Return the executor.
 
     Raises:
         ConfigError: Ray is not installed.

@@ -1,7 +1,7 @@
 """The narrow frames that the gates check: ids, lengths, counts and statuses, never a text.
 
-Great Expectations keeps samples of what it finds, so these frames hold nothing that must not be kept. What is refused
-is decided by `rules.py`.
+Great Expectations stores samples of the values that break a rule, so the frames contain no text. `rules.py` decides
+which rows are refused.
 """
 
 from collections.abc import Iterable, Mapping
@@ -14,7 +14,7 @@ import pyarrow as pa
 from tasks.store.lake import frame
 
 WHITE_SPACE: Final = "".join(c for c in map(chr, range(0x3001)) if c.isspace())
-MAX_WORD = 24  # a longer status or label is replaced by its length: it may be a reply of the judge that went astray
+MAX_WORD = 24  # a longer status or label is replaced by its length: it may contain a reply of the judge
 
 DUE: Final[Mapping[str, str]] = {
     "groundedness_score": "groundedness_status",
@@ -27,10 +27,10 @@ DUE: Final[Mapping[str, str]] = {
     "answer_relevance": "answer_relevance_status",
     "answerability": "answerability_status",
 }
-"""Number of a trace -> the status that says whether the trace has it."""
+"""Maps each score or count to the status that says whether the trace has it."""
 
 SIGNALS: Final = ("context_relevance", "answerability", "weakest_support", "answer_relevance")
-"""What a trace needs to be sent."""
+"""Scores that a trace needs to be sent."""
 
 SCORES: Final = (
     "groundedness_score", "faithfulness", "utilization", "context_relevance", "answer_relevance", "answerability",
@@ -186,7 +186,7 @@ def _words(*columns: str) -> list[pl.Expr]:
 
 
 def _numbers(columns: Iterable[str]) -> dict[str, pl.Expr]:
-    """NaN made infinite: pandas takes NaN for null, and a NaN must not pass as "no value"."""
+    """Replace NaN by infinity, because pandas treats NaN as null and a null would pass the rules."""
     return {name: pl.col(name).fill_nan(float("inf")) for name in columns}
 
 

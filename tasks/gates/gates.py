@@ -1,8 +1,8 @@
 """The gates: which new traces are refused, which nights are unusual, and whether results may be kept.
 
-Rows are refused part by part. The frames that were checked are held for Great Expectations, which validates them once.
-Nothing is moved or dropped here: the stages do that with what these functions return. Duplicate traces are not a
-matter of the gates; the ingest knows what was there before.
+Rows are refused part by part. The checked frames are kept in memory, and Great Expectations validates them together.
+The gates move and drop nothing: the stages act on the rows that these functions return. The ingest, not the gates,
+handles duplicate traces.
 """
 
 import gc
@@ -20,7 +20,7 @@ from tasks.gates import frames
 from tasks.gates.results import KEPT_RUNS
 from tasks.gates.rules import CLAIM_RULES, SCORE_RULES, VOLUME_RULES, Rule, trace_rules
 
-MIN_NIGHTS = 3  # fewer earlier nights say nothing about what is usual
+MIN_NIGHTS = 3  # fewer earlier nights give no usable median
 HELD_BYTES = 128 << 20  # of the frames of a suite; more are validated before the run's end
 
 
@@ -84,7 +84,7 @@ class GateKeeper:
     def check_results(
         self, claims: pa.Table, claim_results: pa.Table, trace_scores: pa.Table, traces: pa.Table
     ) -> pl.DataFrame:
-        """What is wrong with the results of some traces: nothing, unless there is a bug.
+        """Return the errors in the results of some traces. Any error is a bug in Leadline.
 
         Args:
             claims: `claim_id` and `trace_id` of their claims.

@@ -1,1 +1,1 @@
-"""Privacy: texts leave the lake; numbers stay."""
+"""Privacy: redacts texts in the lake and keeps the numbers."""

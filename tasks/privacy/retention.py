@@ -1,10 +1,11 @@
-"""Retention: texts and explanations that are too old, or whose deletion a person requested, leave the lake.
+"""Retention: redacts texts and explanations in the lake that are too old or that a person asked to delete.
 
-Scores, labels, spans and ids stay. `traces` records what was redacted, when and why. Parts are rewritten in place under
-their names and tokens, so that nothing is computed again. Each function acts on what is still there, so the next run
-completes one that was killed: a request is recorded before anything is redacted, `traces` is marked before what was
-made of it is rewritten (no stage reads a redacted text), and the nights whose pages must go are noted until they are
-gone. Left out: the warehouse and the report, which are made again (`flows/lake/privacy.py`).
+Scores, labels, spans and ids are kept. `traces` records which rows were redacted, when and why. Parts are rewritten in
+place with the same names and tokens, so nothing is computed again.
+
+If a run is killed, the next run redacts the rest. A request is recorded before anything is redacted. `traces` is marked
+before derived rows are rewritten, because no stage reads a redacted text. The nights with pages to delete are noted
+until the pages are deleted. `flows/lake/privacy.py` rebuilds the warehouse and the report.
 """
 
 import json
@@ -39,10 +40,10 @@ from tasks.run.result import StageResult
 from tasks.store.lake import PENDING, Lake, Part, empty, frame, from_rows
 
 EXPIRED, DELETED = "expired", "deleted"
-# Beside the tables: of runs that were killed, or whose budget ended while claims were cut. They begin from the start.
+# Folders left by runs that were killed or spent their budget during claim extraction. Such work is done again.
 LEFTOVERS = ("staging", "scratch", "unfinished")
-EXPLAINED = (VERDICTS, GRADES, ASK_REPLIES)  # tables with a judge's reasons and replies
-# What each stage of a run writes.
+EXPLAINED = (VERDICTS, GRADES, ASK_REPLIES)  # tables with explanations and replies of models
+# Tables that each stage writes.
 TABLES = {
     "texts": (TRACES,),
     "claims": (CLAIMS,),
@@ -52,11 +53,11 @@ TABLES = {
     "explanations": EXPLAINED,
     "quarantine": (QUARANTINE,),
 }
-NO_HASH = "redacted"  # replaces a deleted trace's content hash, which might confirm a guess
+NO_HASH = "redacted"  # replaces a deleted trace's content hash, which could confirm a guess of the text
 
 NULL, BLANK = pl.lit(None, pl.String), pl.lit("")
 CLAIM_TEXTS = ("text", "context", "hypothesis")
-# Columns of a table with text, and what replaces them.
+# Columns with text in each table, and their replacements.
 REDACTED = {
     TRACES: {
         "question": BLANK,
@@ -70,7 +71,7 @@ REDACTED = {
         **dict.fromkeys(CLAIM_TEXTS, BLANK),
         "dangling_citations": pl.col("dangling_citations").list.eval(pl.element().str.head(0)),
     },
-    TRACE_SCORES: {"question_id": NULL, "session_id": NULL},  # a hash might confirm a guess at what it is of
+    TRACE_SCORES: {"question_id": NULL, "session_id": NULL},  # a hash could confirm a guess of the question or session
     FEEDBACK: {"comment": NULL},
     REVIEWS: {"comment": NULL},
     **{table: {"explanation": NULL, "raw": NULL} for table in EXPLAINED},
@@ -82,12 +83,12 @@ HAS_QUESTION = pl.col("question_id").is_not_null()
 
 @dataclass(frozen=True, slots=True)
 class Due:
-    """What has to go.
+    """Texts and explanations to redact.
 
     Attributes:
-        texts: Traces of days before this one lose their texts; None for none.
-        explanations: Verdicts, grades and replies of days before this one lose their explanations.
-        refused: Rows that were refused before this day lose their original lines.
+        texts: Redact the texts of traces from before this day; None to keep them all. The other days work alike.
+        explanations: Redact the explanations of verdicts, grades and replies from before this day.
+        refused: Redact the original lines of rows that were refused before this day.
         traces: Ids of traces in open requests.
     """
 
@@ -98,7 +99,7 @@ class Due:
 
 
 def request(lake: Lake, trace_ids: Iterable[str], reason: str | None, now: datetime) -> None:
-    """Record that the texts of these traces are to be redacted. From here on they don't come back."""
+    """Record a request to redact the texts of these traces. From now on, the texts are not stored again."""
     for trace_id in trace_ids:
         name = _name(trace_id)
         part = lake.find(REDACTIONS, name)
@@ -108,7 +109,7 @@ def request(lake: Lake, trace_ids: Iterable[str], reason: str | None, now: datet
 
 
 def due(lake: Lake, settings: Retention, today: date) -> Due:
-    """What has to go by these settings and by open requests; settings without days leave the requests alone."""
+    """Return what to redact by these settings and the open requests. Settings without days leave only the requests."""
     texts, explanations, refused = (
         today - timedelta(days=days) if days is not None else None
         for days in (settings.text_days, settings.explanations_days, settings.refused_days)
@@ -120,12 +121,14 @@ def due(lake: Lake, settings: Retention, today: date) -> Due:
 
 
 def redact(lake: Lake, what: Due, now: datetime) -> list[StageResult]:
-    """Redact what is due in the lake. Call it with the lake's locks held, or on an overlay, to see what would go.
+    """Redact what is due in the lake.
+
+    The caller must hold the locks of the lake, or pass an overlay for a dry run.
 
     Returns:
-        Traces, claims, scores (the hashes of their question and session), comments of users and reviewers, explanations
-        and refused rows that lost texts in this run; and slices of nights that are gone, since no other trace has their
-        tag.
+        One result per stage in `TABLES`, with the number of rows redacted in this run. For `questions`, these are
+        scores that lost the hashes of their question and session. For `slices`, these are rows dropped because no
+        trace of the night has their tag any more.
     """
     texts = [part for part in lake.parts(TRACES) if _has_due(part, what)]
     nights = {part.date for part in texts}
@@ -157,28 +160,28 @@ def redact(lake: Lake, what: Due, now: datetime) -> list[StageResult]:
 
 
 def pending(lake: Lake) -> list[date] | None:
-    """Nights whose pages and tables may still show redacted texts; None where nothing is under way."""
+    """Return the nights whose pages and tables may still show redacted texts; None if no redaction is in progress."""
     note = lake.note(PENDING)
     return None if note is None else [date.fromisoformat(d) for d in json.loads(note)]
 
 
 def finish(lake: Lake, what: Due, now: datetime) -> None:
-    """Record that everything is gone, from the warehouse and the report too."""
+    """Record that everything is redacted, in the warehouse and the report too."""
     for trace_id in sorted(what.traces):
         part = lake.find(REDACTIONS, _name(trace_id))
-        assert part is not None  # noqa: S101 - it is what made the request due
+        assert part is not None  # noqa: S101 - `due` read the request from this part
         lake.write(REDACTIONS, part.name, part.frame().with_columns(redacted_at=pl.lit(now)).to_arrow())
     lake.write_note(PENDING, None)
 
 
 def held(lake: Lake, trace_ids: Collection[str]) -> set[str]:
-    """Which of these traces are in the lake."""
+    """Return which of these traces are in the lake."""
     wanted = pl.col("trace_id").is_in(list(trace_ids))
     return {i for part in lake.parts(TRACES) for i in part.frame(["trace_id"]).filter(wanted)["trace_id"]}
 
 
 def drop_pages(report: Path, nights: Collection[date]) -> None:
-    """Delete the pages of these nights, and what a killed run left of them."""
+    """Delete the pages of these nights, including leftovers of killed runs."""
     for night in nights:
         for place in (report / str(night), *report.glob(f".{night}.*")):
             shutil.rmtree(place, ignore_errors=True)
@@ -205,7 +208,7 @@ def _rewrite(
     inputs: str = "",
     written_ns: int | None = None,
 ) -> None:
-    """Write a part again, with the texts of some rows replaced (`REDACTED`) and with other changes to these rows."""
+    """Rewrite a part. In the selected rows, replace the texts (`REDACTED`) and the columns in `also`."""
     values = {**REDACTED[table], **(also or {})}
     seen = part.stamp()
     rows = frame(all_columns(part, table)).with_columns(
@@ -216,7 +219,7 @@ def _rewrite(
 
 
 def _due_traces(part: Part, what: Due) -> pl.Expr:
-    """Which rows of a part of `traces` lose their texts."""
+    """Select the rows of a part of `traces` to redact."""
     mark, expired = pl.col("text_redacted"), pl.lit(_expired(part, what.texts))
     return (
         pl.when(pl.col("trace_id").is_in(what.traces))
@@ -246,27 +249,27 @@ def _redact_traces(lake: Lake, part: Part, what: Due, now: datetime) -> int:
 
 
 def _redact_made(lake: Lake, table: Table, has_text: pl.Expr, what: Due) -> int:
-    """Redact the rows that were made of due traces, under every extractor or recipe; returns rows redacted now."""
+    """Redact rows derived from due traces, for all extractors and recipes. Return the number of rows redacted now."""
     found = 0
     versions = lake.values(table)
     for part in lake.parts(TRACES):
-        gone = pl.Series("trace_id", redacted_traces(part), dtype=pl.String)  # now, or by a run that was killed
+        gone = pl.Series("trace_id", redacted_traces(part), dtype=pl.String)  # redacted now or by a killed run
         if not _expired(part, what.texts):
             gone = gone.filter(gone.is_in(what.traces))
         theirs = pl.col("trace_id").is_in(gone.implode())
         for version in versions if len(gone) else ():
             made = lake.find(table, part.name, version, part.partition[-1])
             if made and (n := int(frame(all_columns(made, table)).select((theirs & has_text).sum()).item())):
-                _note(lake, {part.date})  # a killed run had redacted the traces, and another one closed its note
+                _note(lake, {part.date})  # a killed run redacted the traces, and a later run cleared its note
                 _rewrite(lake, table, made, theirs)
                 found += n
     return found
 
 
 def _drop_slices(lake: Lake, what: Due) -> int:
-    """Drop rows of `nightly_slices` with a tag's value that no trace of the night has any more; returns rows dropped.
+    """Drop rows of `nightly_slices` for tag values that no trace of the night has any more. Return the number dropped.
 
-    Tags count as texts. The rarer values together have no name, and stay.
+    Tags count as texts. The combined row of rare values has a null value and is kept.
     """
     parts = defaultdict(list)
     for part in lake.parts(TRACES):
@@ -292,10 +295,10 @@ def _drop_slices(lake: Lake, what: Due) -> int:
 
 
 def _redact_rows(lake: Lake, table: Table, column: str, wanted: Collection[str], limit: date | None) -> int:
-    """Redact the rows of days before the limit, and those with one of the given values in a column."""
+    """Redact rows from before the limit, and rows with one of the wanted values in a column."""
     found = 0
     texts = list(REDACTED[table])
-    by_day = "date" in table.partition  # else each row has a day of its own
+    by_day = "date" in table.partition  # otherwise each row has its own date
     expired = pl.lit(False) if limit is None else pl.col("date") < limit
     for part in lake.parts(table):
         if wanted or not by_day or _expired(part, limit):
@@ -310,19 +313,19 @@ def _redact_rows(lake: Lake, table: Table, column: str, wanted: Collection[str],
 
 
 def _requests(lake: Lake, traces: Collection[str]) -> set[str]:
-    """Keys of what was judged of these traces, under any recipe."""
+    """Return the request keys of all judgments of these traces, for all recipes."""
     parts = lake.parts(PAIRS) if traces else []
     found = [part.frame(["trace_id", "request_key"]).filter(pl.col("trace_id").is_in(traces)) for part in parts]
     return {key for rows in found for key in rows["request_key"]}
 
 
 def _redact_quarantine(lake: Lake, what: Due) -> int:
-    """Refused rows of days that are too old, or of requested traces, as far as a row names one."""
+    """Redact refused rows that are too old, or that contain the id of a requested trace."""
     found = 0
     ids = naming(what.traces)
     for part in lake.parts(QUARANTINE):
         refused_ns = part.written_ns()
-        written = datetime.fromtimestamp(refused_ns / 1e9, UTC).date()  # a row may have no date, or one ahead
+        written = datetime.fromtimestamp(refused_ns / 1e9, UTC).date()  # a row may have no date or a future one
         theirs = pl.col("trace_id").is_in(what.traces)
         if what.texts is not None:
             theirs |= pl.min_horizontal("date", pl.lit(written)) < what.texts
@@ -333,6 +336,6 @@ def _redact_quarantine(lake: Lake, what: Due) -> int:
         theirs &= pl.col("raw") != ""
         if n := int(frame(all_columns(part, QUARANTINE)).select(theirs.sum()).item()):
             _note(lake, ())
-            _rewrite(lake, QUARANTINE, part, theirs, written_ns=refused_ns)  # still refused when it was
+            _rewrite(lake, QUARANTINE, part, theirs, written_ns=refused_ns)  # keep the time of refusal
             found += n
     return found
