@@ -1,9 +1,8 @@
 """The lake: Parquet parts under Hive-style directories, on a disk or on object storage (`storage.py`).
 
-A part is visible whole or not at all. Parts of `traces` are the unit of work: what later stages make of a part
-bears its name, so that "what is missing" is a comparison of file names. A part that depends on rows which may still
-change (a repaired verdict) carries an `inputs` token in its metadata; a different token means "compute again".
-Nothing here knows what the tables mean.
+A part is never visible half written. Parts of `traces` are the unit of work: later stages name their results after the
+part, so comparing file names shows what is missing. A part whose input rows may still change (a repaired verdict) has an
+`inputs` token in its metadata; if the token differs, the part is computed again.
 """
 
 import secrets
@@ -53,7 +52,7 @@ class Part:
 
     @property
     def where(self) -> str:
-        """Its full name, for people."""
+        """Full name, for messages."""
         return self.storage.where(self.key)
 
     @property
@@ -72,7 +71,7 @@ class Part:
         return metadata.get(INPUTS, b"").decode()
 
     def stamp(self) -> Stamp:
-        """What distinguishes this version of it from those that replace it.
+        """Return the stamp of the part's current version.
 
         Raises:
             FileNotFoundError: It is gone.
