@@ -1,6 +1,7 @@
-"""What a source would give, before a night depends on it: which fields are found, and why others are not.
+"""Check a source before a nightly run uses it: which fields are found, and why others are missing.
 
-Reads a source and stores nothing. Results hold counts, names of spans and keys, and ids of traces; never a text.
+The check reads the source and stores nothing. Its results contain counts, names of spans and keys, and trace ids, but
+never a text.
 """
 
 from collections import Counter
@@ -23,12 +24,12 @@ from tasks.sources.reading.rows import to_table
 from tasks.sources.spans import Assembled, Span, SpanSource, assemble
 from tasks.sources.tabular import TabularSource
 
-NAMED = 3  # traces of each cause
-AT_ONCE = 500  # traces whose answers are cut into claims together
-LEAST = {"trace": 0.95, "chunks": 0.5}  # shares below which a source is not fit
+NAMED = 3  # example traces for each cause
+AT_ONCE = 500  # traces whose answers are split into claims in one batch
+LEAST = {"trace": 0.95, "chunks": 0.5}  # minimum share of traces with each field
 
 FIELDS = ("trace", "question", "answer", "chunks", "prompt", "ids", "timestamp", "citations", "session")
-# Fields that a refused row lacks; any other reason refuses the row as a whole.
+# The missing field for each reason to refuse a row; any other reason counts for the field `trace`.
 _LACKS = {
     **dict.fromkeys(("no_question", "question_holds_context", "empty_question"), "question"),
     "no_answer": "answer",
@@ -36,7 +37,7 @@ _LACKS = {
     **dict.fromkeys(("clocks_disagree", "bad_timestamp", "timestamp_without_zone"), "timestamp"),
     "timestamp_out_of_window": "timestamp",
 }
-# Why a trace lacks what it can do without.
+# Why an optional field is missing.
 _MISSED = {
     "no_retriever": "no step searches for documents",
     "nothing_found": "the search found no documents, or did not log them",
@@ -49,7 +50,7 @@ _MISSED = {
     "dangling": "a citation names no chunk",
     "no_session": "no id of a conversation",
 }
-# Keys of a source of spans that can fix a cause.
+# Config keys of a span source that can fix a cause.
 _SPAN_KEYS = {
     "no_root": "`spans.root`; `grace_minutes`, where the root arrives late",
     "several_roots": "`spans.root`",
@@ -64,7 +65,7 @@ _SPAN_KEYS = {
     "no_prompt": "`spans.prompt: ignore` says that this is known",
     "by_position": "`spans.chunk_id`",
 }
-# The same of a source of rows.
+# The same for a tabular source.
 _COLUMN_KEYS = {
     "missing_field": "`columns`",
     "wrong_type": "`columns`, `chunk`",
@@ -86,9 +87,9 @@ class FieldFound:
     """How often one field was found.
 
     Attributes:
-        of: Traces that could have it: those with chunks for `prompt` and `ids`; all imported ones for `citations`.
-        share: `found / of`; None where there is none.
-        where: Where it was found, most frequent first, with the number of traces.
+        of: Number of traces that could have the field; for `prompt` and `ids`, only traces with chunks.
+        share: `found / of`; None if `of` is 0.
+        where: Places where the field was found, with the number of traces, most frequent first.
     """
 
     field: str
@@ -100,14 +101,14 @@ class FieldFound:
 
 @dataclass(frozen=True, slots=True)
 class Cause:
-    """Why a field is missing, or a row is refused.
+    """Why a field is missing or a row is refused.
 
     Attributes:
-        text: In words; of a refused row, what was wrong with the first one.
+        text: The cause in words; for refused rows, the detail of the first one.
         traces: Number of traces.
-        examples: Ids of some.
-        key: Keys of the source's config that may fix it; empty where there is none.
-        normal: Whether it is no fault of the source: the application failed.
+        examples: Ids of a few of these traces.
+        key: Config keys of the source that may fix the cause; empty if there are none.
+        normal: Whether the source is not at fault, for example because the application failed.
     """
 
     field: str
@@ -121,12 +122,12 @@ class Cause:
 
 @dataclass(frozen=True, slots=True)
 class Check:
-    """What a source would give.
+    """Result of a check.
 
     Attributes:
-        seen: Traces, or rows that are none.
-        of_day: Traces of the day; files without a day in their names may hold others.
-        below: Fields whose share is below what is wanted, with that share.
+        seen: Number of traces and refused rows.
+        of_day: Number of traces of the day. Files without a day in their names may contain other days.
+        below: Fields whose share is too low, with the required share.
     """
 
     files: Sequence[str]
@@ -164,7 +165,7 @@ class _Counts:
             self.fields[name].where[where] += 1
 
     def missed(self, name: str, reason: str, trace_id: str | None, text: str = "") -> None:
-        """Note that a field is missing; a trace that lacks it for a normal reason counts nowhere."""
+        """Count a missing field. A normal reason is listed as a cause but does not lower the field's share."""
         if reason not in NORMAL:
             self.fields[name].missed += 1
         _, examples = self.causes.setdefault((name, reason), (text or _MISSED[reason], []))
@@ -173,7 +174,7 @@ class _Counts:
             examples.append(trace_id)
 
     def refused(self, reason: str, trace_id: str | None, detail: str) -> None:
-        """Note a refused row."""
+        """Count a refused row."""
         lacks = _LACKS.get(reason, "trace")
         self.missed(lacks, reason, trace_id, detail)
         if lacks != "trace" and reason not in NORMAL:
@@ -189,17 +190,17 @@ def check(
     gates: Gates | None = None,
     extractor: Mapping[str, object] | None = None,
 ) -> Check:
-    """What a source would give for a day.
+    """Check what a source provides for a day.
 
     Args:
-        today: For the gates, which refuse times in the future.
-        limit: Most traces that are looked at.
-        least: Shares of fields that are wanted, beside `LEAST`.
+        today: Current day; the gates refuse timestamps in the future.
+        limit: Maximum number of traces to read.
+        least: Required shares of fields, in addition to `LEAST`.
         gates: Limits of the nightly config.
-        extractor: Settings of a recipe's extractor: those on citations are used.
+        extractor: Settings of a recipe's extractor. Only those for cutting claims and citations are used.
 
     Raises:
-        SourceError: The source can't be read, or names no file for the day.
+        SourceError: The source can't be read, or has no file for the day.
     """
     files = files_of(source, day)
     counts = _Counts(source)
@@ -236,7 +237,7 @@ def check(
 
 
 def find(source: Source, day: date, trace_id: str) -> tuple[Assembled, Sequence[Span]]:
-    """One trace of a day, and its spans, where the source has some.
+    """Return one trace of a day, and its spans if the source has spans.
 
     Raises:
         SourceError: The source can't be read, or has no such trace for the day.
@@ -255,10 +256,10 @@ def find(source: Source, day: date, trace_id: str) -> tuple[Assembled, Sequence[
 
 
 def files_of(source: Source, day: date) -> list[SourceFile]:
-    """What a source names for a day, without the hours before that a night reads again.
+    """Return a source's files for a day, without the preceding hours that a nightly run reads again.
 
     Raises:
-        SourceError: It names nothing.
+        SourceError: There are none.
     """
     found = [file for file in source.files(day, day) if file.day in (day, None)]
     if not found:
@@ -276,7 +277,7 @@ def _read(source: Source, files: Sequence[SourceFile], limit: int) -> Iterator[A
 
 
 def of_batch(batch: Batch) -> Iterator[Assembled]:
-    """The rows of a batch, in the order of the file."""
+    """Yield the traces and rejects of a batch in file order."""
     rows: list[tuple[int, Mapping[str, Any] | Reject]] = [(r.line, r) for r in batch.rejects]
     rows += [(row.pop("line"), row) for row in batch.table.to_pylist(maps_as_pydicts="strict")]
     for line, row in sorted(rows, key=lambda one: one[0]):
@@ -287,7 +288,7 @@ def of_batch(batch: Batch) -> Iterator[Assembled]:
 
 
 def _count(counts: _Counts, kept: Sequence[Assembled], extractor: Extractor) -> None:
-    """Add up the fields of imported traces."""
+    """Count the fields of imported traces."""
     traces = [one.trace for one in kept if one.trace]
     cut = extractor.extract_many([Answer(t.question, t.answer, t.chunks, t.citations) for t in traces])
     for one, trace, extraction in zip(kept, traces, cut, strict=True):

@@ -1,11 +1,11 @@
 """Ingest and validate: source files into `traces` and `feedback`, refused rows into `quarantine`, files into `sources`.
 
-Everything is staged beside the lake first. Only when the whole run's share of refused rows is within the limit are
-the staged parts moved into place, and each file's ledger row is written after its parts. A file without a ledger row
-is read again from the start.
+New traces are staged outside the tables. If the run's share of refused rows is within the limit, the staged parts are
+moved into the lake, and each file's ledger row is written after its parts. A file without a ledger row is read again
+from the start.
 
-No part of `traces` is removed. Where a file without a row has parts in the lake, what it lacks is added to them; where
-it is not read in this run, they are adopted (`ledger.py`).
+Parts of `traces` are never removed. If a file without a ledger row already has parts in the lake, only the missing
+traces are added. If this run doesn't read the file, its parts are adopted (`ledger.py`).
 """
 
 import shutil
@@ -41,23 +41,23 @@ RATED = ["timestamp", "trace_id", "feedback"]
 LATEST = ["trace_id", "score", "comment"]
 BUFFER_BYTES = 64 << 20
 _OCCURRENCE = [*ledger.REFUSED_KEY, "occurrence"]
-PLACES = 10  # of refused rows, named in the run's notes
+PLACES = 10  # most refused rows listed in the run's notes
 CONFLICT = "the trace id is already there with other content; the first one stays"
-EXCUSED = [*NORMAL, "redacted"]  # a text that was redacted on request is refused each time
+EXCUSED = [*NORMAL, "redacted"]  # traces redacted on request are refused in every run
 REDACTED = "its text was redacted on request (leadline forget)"
 
 
 @dataclass
 class _File:
-    """What one file gave so far.
+    """Progress of one file.
 
     Attributes:
-        day: Night that its refused rows count for, where their own timestamp can't be read.
-        parts: Names for its parts, those left out that are in the lake.
-        before: `ledger.hashes` of these, without the traces that were found again.
-        ingested: New traces.
-        found: Traces of the parts that are in the lake.
-        rated: Columns `RATED` of its traces with feedback.
+        day: Day for refused rows whose timestamp can't be read.
+        parts: Unused names for the file's parts.
+        before: `ledger.hashes` of the parts already in the lake, without the traces found again so far.
+        ingested: Number of new traces.
+        found: Number of traces that the parts in the lake already contain.
+        rated: Columns `RATED` of the traces with feedback.
     """
 
     file: SourceFile
@@ -79,18 +79,19 @@ class _File:
 
     @property
     def excused(self) -> int:
-        """Refused rows that say nothing against the source."""
+        """Number of refused rows that are not the source's fault."""
         return sum(int(rows["reason"].is_in(EXCUSED).sum()) for rows in self.refused)
 
 
 @dataclass
 class _Staging:
-    """Parts of `traces` beside the lake, by the name of their file.
+    """Staged parts of `traces`.
 
     Attributes:
-        lake: Where they are written.
-        part_traces: Rows of a full part.
-        buffer_bytes: What may wait in memory until a part is full.
+        lake: Temporary lake for the parts.
+        part_traces: Number of rows in a full part.
+        buffer_bytes: Most bytes kept in memory until a part is full.
+        parts: Staged parts by the name of their file.
     """
 
     lake: Lake
@@ -99,7 +100,7 @@ class _Staging:
     parts: dict[str, list[Part]] = field(default_factory=dict)
 
     def add(self, state: _File, waiting: dict[date, list[pa.Table]], *, last: bool) -> None:
-        """Write full parts, and what is left at the end of the file or when too much waits in memory."""
+        """Write full parts. Also write the rest at the end of the file or if `waiting` exceeds `buffer_bytes`."""
         parts = self.parts.setdefault(state.name, [])
         everything = last or sum(t.nbytes for day in waiting.values() for t in day) > self.buffer_bytes
         for day in sorted(waiting):
@@ -115,19 +116,20 @@ class _Staging:
 
 
 def ingest(ctx: Context, *, buffer_bytes: int = BUFFER_BYTES) -> StageResult:
-    """Read every file that the sources name for the run's days and that is not in the ledger yet.
+    """Read the source files of the run's days that are not in the ledger yet.
 
     Args:
-        buffer_bytes: Decoded rows held before they are gated, deduplicated and staged.
+        buffer_bytes: Bytes of decoded rows to collect before they are gated, deduplicated and staged.
 
     Returns:
-        `computed` = new traces, `reused` = rows or files that were there before; notes name refused rows, parts that
-        were adopted, days outside the run that became incomplete, and unusual volumes.
+        `computed` is the number of new traces, `reused` the number of rows that were read before or are duplicates.
+        Notes report refused rows, sampling, adopted parts, days outside the run that became incomplete, and unusual
+        volumes.
 
     Raises:
         SourceError: A file can't be read.
-        DataError: More rows were refused than the config allows; they can be seen in `quarantine`, nothing else
-            of this run's files was kept.
+        DataError: More rows were refused than the config allows. They are stored in `quarantine`; nothing else of this
+            run's files is kept.
     """
     read = ledger.ledger(ctx.lake)
     found = _files(ctx)
@@ -154,10 +156,10 @@ def ingest(ctx: Context, *, buffer_bytes: int = BUFFER_BYTES) -> StageResult:
         days = _commit(ctx.lake, staged, files)
         shutil.rmtree(staging, ignore_errors=True)
         earlier = [n for d, n in sorted(before.items()) if n and d < min(days, default=ctx.first)]
-        totals = {d: n + before.get(d, 0) for d, n in days.items()}  # a night counts with what came late
+        totals = {d: n + before.get(d, 0) for d, n in days.items()}  # including traces that were in the lake before
         notes = [*_refused(files), *_left_out(files), *ledger.adopt(ctx.lake), *ctx.gates.check_volume(totals, earlier)]
     except Exception as error:
-        if not interruption(error):  # Great Expectations takes seconds to load, which a signal does not leave
+        if not interruption(error):  # after a signal, there is no time to load Great Expectations (seconds)
             ctx.gates.write_results(run_name)
         raise
     ctx.gates.write_results(run_name)
@@ -174,7 +176,7 @@ def ingest(ctx: Context, *, buffer_bytes: int = BUFFER_BYTES) -> StageResult:
 
 
 def _files(ctx: Context) -> list[tuple[Source, SourceFile]]:
-    """The files that the sources name; of one that two sources name, once, with the day of either."""
+    """Return the files of all sources. A file listed twice is returned once, with a day if either entry has one."""
     found: dict[tuple[str, str], tuple[Source, SourceFile]] = {}
     for source in ctx.sources:
         for file in source.files(ctx.first, ctx.last):
@@ -188,7 +190,7 @@ def _rows(lake: Lake, day: str) -> int:
 
 
 class _Ingest:
-    """Reads files into staged parts; remembers what has arrived in this run."""
+    """Reads files into staged parts and finds duplicates across the run's files."""
 
     def __init__(self, ctx: Context, staging: _Staging) -> None:
         self._ctx = ctx
@@ -199,7 +201,7 @@ class _Ingest:
         self._refused: dict[str, pl.DataFrame] = {}
 
     def read(self, queries: Queries, source: Source, file: SourceFile) -> _File:
-        """Stage one file's good rows and collect its refused ones."""
+        """Stage the good rows of a file and collect the refused ones."""
         name = ledger.name_of(file)
         there = self._there.get(name, ())
         day = file.day or self._ctx.last
@@ -219,13 +221,13 @@ class _Ingest:
         return state
 
     def _kept(self, trace_id: str | None, raw: bytes) -> str:
-        """A refused row, or nothing of it where it names a trace whose text was redacted."""
+        """Return a refused row to store, or an empty string if it contains the id of a redacted trace."""
         if trace_id in self._redacted or names(raw.decode("utf-8", "backslashreplace"), self._names):
             return ""
         return kept(raw, identified=trace_id is not None)
 
     def _without_refused_before(self, state: _File) -> None:
-        """Take out refused rows that another file of the same place had: they count as known."""
+        """Remove refused rows that another file of the same place already had. They count as duplicates."""
         place = state.file.place
         if place is None or not state.quarantined:
             return
@@ -238,7 +240,7 @@ class _Ingest:
         self._refused[place] = pl.concat([self._refused[place], fresh.select(ledger.REFUSED_KEY)])
 
     def _buffered(self, batches: Iterator[Batch], state: _File) -> Iterator[pa.Table]:
-        """Good rows in larger tables; refused ones go to the file's list at once."""
+        """Yield good rows in larger tables and add refused rows to `state`."""
         held: list[pa.Table] = []
         for batch in batches:
             state.rows += batch.rows
@@ -265,7 +267,7 @@ class _Ingest:
             yield pa.concat_tables(held).combine_chunks()
 
     def _admit(self, queries: Queries, rows: pa.Table, state: _File, waiting: dict[date, list[pa.Table]]) -> pa.Table:
-        """The new traces among some rows, with their dates: gated, and without duplicates."""
+        """Return the new traces among some rows: gated, sampled, without duplicates, and with a column `date`."""
         rows = self._without_redacted(rows, state)
         state.rated.append(frame(rows.select(RATED)).filter(pl.col("feedback").is_not_null()))
         rows = _without_found(rows, state)
@@ -296,7 +298,7 @@ class _Ingest:
         return fresh.append_column("date", fresh["timestamp"].cast(pa.date32()))
 
     def thinned(self, files: Sequence[_File], sample: Sample, per_day: int) -> dict[str, list[Part]]:
-        """The sample of each day of what is staged, by file; the shares are stored before a trace of theirs is."""
+        """Sample the staged traces of each day. Stores the shares of new strata first; returns the parts by file."""
         stratum = ["app", "generator"]
         days: dict[date, list[Part]] = {}
         for part in (p for parts in self.staging.parts.values() for p in parts):
@@ -326,7 +328,7 @@ class _Ingest:
         return kept.parts
 
     def _without_redacted(self, rows: pa.Table, state: _File) -> pa.Table:
-        """The rows of traces without a request to redact their text; the others are refused without it."""
+        """Return the rows of traces that were not redacted. The others are refused, and their text is not stored."""
         numbered = _numbered(rows)
         redacted = numbered.filter(pl.col("trace_id").is_in(self._redacted))
         if redacted.is_empty():
@@ -337,22 +339,25 @@ class _Ingest:
 
 
 def _occurrences(refused: pl.DataFrame) -> pl.DataFrame:
-    """Refused rows, and of each how many equal ones come before it: two rows may say the same."""
+    """Number equal refused rows, since two rows may be identical."""
     return refused.with_columns(occurrence=pl.int_range(pl.len()).over(ledger.REFUSED_KEY))
 
 
 def _numbered(rows: pa.Table) -> pl.DataFrame:
-    """`trace_id` and `content_hash` of a batch, with the number of each row."""
+    """Return `trace_id`, `content_hash` and the row number of each row of a batch."""
     return frame(rows.select(ledger.HASHES)).with_row_index("row")
 
 
 def _take(rows: pa.Table, numbered: pl.DataFrame) -> pa.Table:
-    """Some rows of a batch, by their numbers."""
+    """Return the rows of a batch whose numbers are in `numbered`."""
     return rows if numbered.height == rows.num_rows else rows.take(numbered["row"].to_arrow())
 
 
 def _without_found(rows: pa.Table, state: _File) -> pa.Table:
-    """The rows that no part of this file holds yet; each of the others is counted once, and a copy of it stays."""
+    """Return the rows that are not in the file's parts yet.
+
+    A row in a part matches one row of the batch; further copies stay and count as duplicates.
+    """
     if state.before.is_empty():
         return rows
     numbered = _numbered(rows)
@@ -363,12 +368,12 @@ def _without_found(rows: pa.Table, state: _File) -> pa.Table:
 
 
 def places(rows: pa.Table, sample: Sample) -> pl.Series:
-    """A number in [0, 1) for each of some traces: those below a share are the sample of that share.
+    """Map each trace to a number in [0, 1). The traces with numbers below a share form the sample of that share.
 
-    It is a hash of its id, session or question, the same in every run.
+    The number is a hash of the trace's id, session or question, so every run computes the same one.
 
     Args:
-        rows: `trace_id`, `session` and `question`. A trace without a session is a conversation of its own.
+        rows: Columns `trace_id`, `session` and `question`. Without a session, the trace id is used.
     """
     found = frame(rows.select(["trace_id", "session", "question"]))
     keys = {"trace": pl.col("trace_id"), "session": pl.coalesce("session", "trace_id"), "question": pl.col("question")}
@@ -379,13 +384,16 @@ def places(rows: pa.Table, sample: Sample) -> pl.Series:
 
 
 def shares_of(seen: pl.DataFrame, per_day: int) -> pl.DataFrame:
-    """The share that each application and generator of one day gets: all get as many traces, as far as they have them.
+    """Compute the sampling share of each application and generator of one day.
+
+    All get an equal number of traces. Those with fewer traces keep all, and the others divide the rest.
 
     Args:
-        seen: Column `seen`, the traces of each, at least 1.
+        seen: A row for each application and generator; the column `seen` is its number of traces, at least 1.
+        per_day: Number of traces to keep in total.
 
     Returns:
-        `seen` with the column `share`, those with the fewest traces first.
+        `seen` with the added column `share`, fewest traces first.
     """
     shares, rest = [], float(per_day)
     rows = seen.sort("seen")
@@ -397,7 +405,7 @@ def shares_of(seen: pl.DataFrame, per_day: int) -> pl.DataFrame:
 
 
 def _one_ahead(tables: Iterator[pa.Table]) -> Iterator[pa.Table]:
-    """The same tables; the next one is decoded while the caller writes this one."""
+    """Yield the tables, decoding the next one in a thread meanwhile."""
     with ThreadPoolExecutor(1) as reader:
         coming = reader.submit(next, tables, None)
         while (table := coming.result()) is not None:
@@ -406,10 +414,10 @@ def _one_ahead(tables: Iterator[pa.Table]) -> Iterator[pa.Table]:
 
 
 def _quarantine(rows: pa.Table, stage: str, refused: pl.DataFrame, source: str) -> pl.DataFrame:
-    """Quarantine rows for some rows of a batch; the raw row is the trace as it was read.
+    """Return quarantine rows for some rows of a batch. The raw text is the trace as it was read.
 
     Args:
-        refused: `row`, `reason`, `detail`.
+        refused: Columns `row`, `reason` and `detail`.
     """
     refused = refused.sort("row")
     found = frame(rows.take(refused["row"].to_arrow()))
@@ -427,7 +435,7 @@ def _quarantine(rows: pa.Table, stage: str, refused: pl.DataFrame, source: str) 
 
 
 def _as_read(row: dict[str, Any]) -> dict[str, object]:
-    """A row of a batch in the trace format, so that a source can read a corrected one again."""
+    """Return a row in the trace format, so that a source can read the row again after a correction."""
     return {**{k: v for k, v in row.items() if k not in {"line", *NEVER_READ}}, "tags": dict(row["tags"])}
 
 
@@ -441,7 +449,7 @@ def _check_share(ctx: Context, files: list[_File]) -> None:
     for f in files:
         if f.quarantined:
             ctx.lake.write(QUARANTINE, f.name, pl.concat(f.refused).to_arrow())
-        else:  # an earlier try may have refused rows that pass now
+        else:  # an earlier run may have refused rows that pass now
             ctx.lake.drop(QUARANTINE, f.name)
     if rows and refused / rows > limit:
         where = "see above" if ctx.lake.overlay else f"read them with {ctx.sql_command('FROM quarantine')}"
@@ -453,7 +461,7 @@ def _check_share(ctx: Context, files: list[_File]) -> None:
 
 
 def _refused(files: list[_File]) -> list[str]:
-    """A note on the refused rows, if there are any: reasons and places, without their texts."""
+    """Return a note on refused rows, if any: reasons and places, without texts."""
     refused = sum(f.quarantined for f in files)
     if not refused:
         return []
@@ -462,27 +470,27 @@ def _refused(files: list[_File]) -> list[str]:
 
 
 def _places(files: list[_File]) -> str:
-    """Where the first refused rows stand."""
+    """Return the file and line of the first refused rows."""
     by_file = pl.concat([pl.concat(f.refused).sort("line") for f in files if f.refused])
     places = ", ".join(f"{path}:{line}" for path, line in by_file.select("source", "line").head(PLACES).rows())
     return f"the first at {places}" if by_file.height > PLACES else places
 
 
 def _left_out(files: list[_File]) -> list[str]:
-    """A note on the traces that the sample leaves out, if there are any."""
+    """Return a note on traces left out by the sample, if any."""
     out = sum(f.sampled_out for f in files)
     seen = out + sum(f.ingested + f.found + f.duplicates for f in files)
     return [f"{seen - out:,} of {seen:,} traces were taken: see `sample` in the config."] if out else []
 
 
 def _reasons(files: list[_File], most: int | None = None) -> str:
-    """Why rows were refused, and how many, the most frequent reasons first."""
+    """Return the reasons for refused rows with their counts, most frequent first."""
     reasons = Counter(reason for f in files for rows in f.refused for reason in rows["reason"])
     return ", ".join(f"{reason} {n:,}" for reason, n in reasons.most_common(most))
 
 
 def _commit(lake: Lake, staged: dict[str, list[Part]], files: list[_File]) -> dict[date, int]:
-    """Move staged parts into the lake, store feedback, then a ledger row for each file; new traces per day."""
+    """Move staged parts into the lake, then store feedback and ledger rows. Returns the number of new traces by day."""
     days: Counter[date] = Counter()
     for f in files:
         for part in staged[f.name]:
@@ -497,7 +505,7 @@ def _commit(lake: Lake, staged: dict[str, list[Part]], files: list[_File]) -> di
 
 
 def _store_feedback(lake: Lake, files: list[_File]) -> None:
-    """Store what users said of traces that are in the lake, where it is not what was read before."""
+    """Store new or changed user feedback for traces in the lake."""
     given = [rows.with_columns(name=pl.lit(f.name)) for f in files for rows in f.rated if rows.height]
     if not given:
         return

@@ -1,8 +1,8 @@
-"""The ledger `sources`: which states of which files were read, and whose parts of `traces` are.
+"""The ledger `sources`: one row for each version of a source file that was read.
 
-A file's parts bear the name of its row, and the row is written after them. So parts without a row are those of a run
-that was killed in between, or their row was lost. They are never removed: their file may be gone. Left out: reading
-files (`ingest.py`).
+The names of a file's parts in `traces` begin with the name of its row, and the row is written after the parts. Parts
+without a row mean that a run was killed in between or that the row was lost. They are never removed, because the file
+may no longer exist. `ingest.py` reads the files.
 """
 
 from collections import defaultdict
@@ -23,18 +23,18 @@ NAMED = 5  # adopted parts in a note
 
 
 def name_of(file: SourceFile) -> str:
-    """The name of a file's row, and the beginning of the names of its parts."""
+    """Return the name of a file's row, which is also the prefix of its part names."""
     return keys.key(file.path, file.fingerprint, size=keys.SHORT_HEX)
 
 
 def ledger(lake: Lake) -> dict[tuple[str, str], int]:
-    """Rows of every file that was read, by its path and fingerprint."""
+    """Return the row count of every file read so far, by path and fingerprint."""
     found = lake.frame(SOURCES, columns=["source", "fingerprint", "rows"]).drop_nulls("source")
     return {(source, fingerprint): rows for source, fingerprint, rows in found.iter_rows()}
 
 
 def parts_by_file(lake: Lake) -> Mapping[str, Sequence[Part]]:
-    """The parts of `traces` by the name of their file's row, whether it is there or not."""
+    """Return the parts of `traces` by the name of their file's row, even if the row is missing."""
     found: dict[str, list[Part]] = defaultdict(list)
     for part in lake.parts(TRACES):
         found[part.name.rsplit("-", 1)[0]].append(part)
@@ -42,7 +42,7 @@ def parts_by_file(lake: Lake) -> Mapping[str, Sequence[Part]]:
 
 
 def refused_before(lake: Lake, place: str) -> pl.DataFrame:
-    """The refused rows of all files of a place that are in the ledger: columns `REFUSED_KEY`, a row each."""
+    """Return the refused rows of all files of a place that are in the ledger, with the columns `REFUSED_KEY`."""
     names = {part.name for part in lake.parts(SOURCES)}
     parts = [part for part in lake.parts(QUARANTINE) if part.name in names and _holds(part, place)]
     found = [part.frame(["source", *REFUSED_KEY]).filter(_of(place)).select(REFUSED_KEY) for part in parts]
@@ -50,7 +50,7 @@ def refused_before(lake: Lake, place: str) -> pl.DataFrame:
 
 
 def drop_abandoned(lake: Lake, place: str) -> None:
-    """Drop what runs that were stopped refused of a place: the next run reads it again, as another file."""
+    """Drop quarantine parts of a place that have no ledger row. The next run reads their rows again as another file."""
     names = {part.name for part in lake.parts(SOURCES)}
     for part in lake.parts(QUARANTINE):
         if part.name not in names and _holds(part, place):
@@ -62,22 +62,24 @@ def _holds(part: Part, place: str) -> bool:
 
 
 def _of(place: str) -> pl.Expr:
-    """Rows of the files of a place: a window's path is the place, a space and its times."""
+    """Match rows of the files of a place. The path of a time window is the place, a space and the times."""
     return (pl.col("source") == place) | pl.col("source").str.starts_with(f"{place} ")
 
 
 def free_names(name: str, there: Sequence[Part]) -> Iterator[str]:
-    """Names for the parts of a file, but for those that are there.
+    """Yield unused names for the parts of a file.
 
-    The rows that they lack are cut as before, so that a part that was lost comes back under its name, and what was
-    made of it is of it again.
+    A lost part thus gets its old name back, so results computed from it match it again.
+
+    Args:
+        there: Parts that exist.
     """
     taken = {part.name for part in there}
     return (part for n in count() if (part := f"{name}-{n:05d}") not in taken)
 
 
 def hashes(parts: Sequence[Part]) -> pl.DataFrame:
-    """`trace_id` and `content_hash` of the traces of some parts."""
+    """Return `trace_id` and `content_hash` of all traces in some parts."""
     return pl.concat([frame(empty(TRACES)).select(HASHES), *(part.frame(HASHES) for part in parts)])
 
 
@@ -91,7 +93,11 @@ def record(
     duplicates: int = 0,
     sampled_out: int = 0,
 ) -> None:
-    """Write the row of a file, after its parts; of parts without a file, a row that names none."""
+    """Write the row of a file. Call it after the parts are written.
+
+    Args:
+        file: None for parts whose file is unknown; the row then has no source.
+    """
     row = {
         "source": file and file.path,
         "fingerprint": file and file.fingerprint,
@@ -106,9 +112,9 @@ def record(
 
 
 def adopt(lake: Lake) -> list[str]:
-    """Give parts of `traces` without a row one that names no file; returns a note on them, where there are any.
+    """Write rows without a source for parts of `traces` that have no row. Returns a note if there are any.
 
-    Where their file comes after all, it is read, and its own row takes the place of this one.
+    If the file appears later, it is read and its own row replaces this one.
     """
     rows = {part.name for part in lake.parts(SOURCES)}
     adopted: list[Part] = []

@@ -1,11 +1,12 @@
-"""A copy of a lake that is in use, and a lake made of the copy.
+"""Backup and restore of a lake. A backup can run while the lake is in use.
 
-Files of the copy have the beginning of their checksum in their names, and one manifest, replaced as a whole, lists
-those that count. So a copy that breaks off leaves the one before it as it was, and nothing is ever half copied.
+The file names of a backup contain the beginning of the file's checksum, and a manifest, replaced atomically, lists the
+current files. If a backup is interrupted, the previous one stays complete.
 
-Tables are copied against the order in which a run writes them: the ledger `sources` first, then results, then what they
-were made of. What a copied part relies on is thus copied too, as after a kill of the run. Whoever redacts texts holds
-the lock of the backup, so no part has a text that another has lost. Nothing here knows which parts a run makes again.
+Tables are copied in the reverse of the order in which a run writes them: first the ledger `sources`, then results, then
+their inputs. So the inputs of every copied part are copied too, and the backup looks like a lake after a killed run.
+Redaction holds the backup's lock, so a backup never contains a text in one part that was redacted in another. The
+caller decides which parts to leave out because a run can recompute them.
 """
 
 import hashlib
@@ -26,23 +27,23 @@ from tasks.store.lake import PENDING, RESTORING, SALT, SUFFIX, Lake, Part, check
 from tasks.store.storage import Storage
 
 MANIFEST = "manifest.json"
-WRITER = "backup"  # its lock, see `Lake`
+WRITER = "backup"  # name of its lock, see `Lake`
 HIDDEN = (SALT, PENDING)
-# Shares of a day are stored before its traces, which are stored before their file's row.
+# A run stores a day's shares (`samples`) before its traces, and the traces before their file's row.
 ORDER = (SOURCES, *(t for t in reversed(TABLES.values()) if t not in (SOURCES, SAMPLES)), SAMPLES)
-# Tables whose parts no run removes, though it may replace them.
+# Tables whose parts a run may replace but never removes.
 STAYING = tuple(t for t in TABLES.values() if t.lost and t not in (QUARANTINE, ALERTS))
-NAMED = 10  # files that an error names
+NAMED = 10  # most files listed in an error
 
 
 class File(msgspec.Struct, frozen=True):
-    """A file of the copy.
+    """A file of the backup.
 
     Attributes:
-        size: In bytes.
-        sha256: Of the content, in hexadecimal.
-        written: When the lake's file was written, in nanoseconds since 1970; some runs go by it.
-        etag: Of the lake's file: if it is the same, so is the content.
+        size: Size in bytes.
+        sha256: SHA-256 of the content, in hexadecimal.
+        written: When the lake's file was written, in nanoseconds since 1970. Some runs depend on this time.
+        etag: Etag of the lake's file. An equal etag means equal content.
     """
 
     size: int
@@ -52,13 +53,13 @@ class File(msgspec.Struct, frozen=True):
 
 
 class Manifest(msgspec.Struct):
-    """What a copy holds.
+    """Contents of a backup.
 
     Attributes:
-        lake: Hash that distinguishes the lake from others.
-        ended_at: When the copy was complete; None before the first one is.
-        files: By path in the lake.
-        left_out: Days of parts that a run makes again.
+        lake: Hash that identifies the lake.
+        ended_at: Start time of the last complete backup; None if there is none yet.
+        files: Files by their path in the lake.
+        left_out: Days with parts that were left out because a run can recompute them.
     """
 
     lake: str
@@ -68,18 +69,18 @@ class Manifest(msgspec.Struct):
 
     @property
     def size(self) -> int:
-        """Bytes of all files."""
+        """Total size of the files in bytes."""
         return sum(file.size for file in self.files.values())
 
 
 @dataclass(frozen=True, slots=True)
 class Copied:
-    """What became of a copy.
+    """Result of a backup.
 
     Attributes:
-        new: Files that were copied now.
-        removed: Files of the copy whose content the lake has no more.
-        damaged: What is wrong with parts of the lake; of these, the copy keeps what it had.
+        new: Number of files copied.
+        removed: Number of files removed from the backup because they are no longer in the lake.
+        damaged: Errors of damaged parts of the lake. The backup keeps the last good copy of each, if any.
     """
 
     manifest: Manifest
@@ -91,16 +92,17 @@ class Copied:
 def copy(
     lake: Lake, folder: Path, left_out: Callable[[Table, Part], bool], now: datetime, *, accept_loss: bool = False
 ) -> Copied:
-    """Bring a copy up to date; call it with the lock of the writer `backup` held.
+    """Update a backup. The caller must hold the lock of the writer `backup`.
 
     Args:
-        folder: Of the copy; made if it is not there.
-        left_out: Whether a run makes a part again.
-        accept_loss: Remove from the copy what was lost from the lake.
+        folder: The backup's folder; created if missing.
+        left_out: Returns whether a part is left out because a run can recompute it.
+        now: Time to record in the manifest.
+        accept_loss: Remove files from the backup that were lost from the lake.
 
     Raises:
-        UsageError: The folder holds something else, or the copy of another lake.
-        LeadlineError: A file can't be written, or the lake has lost parts that the copy has.
+        UsageError: The folder contains something else, or the backup of another lake.
+        LeadlineError: A file can't be written, or the lake has lost files that the backup has.
     """
     before = _claim(lake, folder)
     after = Manifest(before.lake, now)
@@ -115,7 +117,7 @@ def copy(
             had = before.files.get(name)
             try:
                 file, fresh = _add(lake.storage, folder, name, had)
-            except FileNotFoundError:  # a run has removed it just now
+            except FileNotFoundError:  # a run has just removed it
                 continue
             except DamagedError as error:
                 damaged.append(str(error))
@@ -131,17 +133,17 @@ def copy(
                 f"Restore them from {folder}, or remove them from the backup too: --accept-loss."
             )
         after.left_out = sorted(days)
-        os.sync()  # the manifest lists nothing that a power cut can take
+        os.sync()  # files must survive a power cut before the manifest lists them
         _write_manifest(folder, after)
         removed = _remove_others(folder, after)
     return Copied(after, new, removed, tuple(damaged))
 
 
 def verify(folder: Path) -> Manifest:
-    """The manifest of a copy whose files are all there, with their checksums.
+    """Check all files of a backup against their checksums and return its manifest.
 
     Raises:
-        UsageError: There is no complete copy.
+        UsageError: There is no complete backup.
         DamagedError: Files are damaged or missing.
     """
     manifest = _manifest(folder)
@@ -158,16 +160,16 @@ def verify(folder: Path) -> Manifest:
 
 
 def restore(folder: Path, lake: Lake) -> Manifest:
-    """Fill an empty lake with a copy; call it with the locks of all writers held.
+    """Restore a backup into an empty lake. The caller must hold the locks of all writers.
 
     Raises:
-        UsageError: There is no complete copy, or the lake is not empty.
-        DamagedError: Files of the copy are damaged or missing; the lake stays empty.
+        UsageError: There is no complete backup, or the lake is not empty.
+        DamagedError: Files of the backup are damaged or missing; the lake stays empty.
         LeadlineError: A file can't be written; the lake stays empty.
     """
     manifest = verify(folder)
     held = lake.storage
-    if held.stamp(RESTORING):  # one that was killed; the lake was empty before it
+    if held.stamp(RESTORING):  # a restore was killed; the lake was empty before
         _clear(lake)
     there = [t.name for t in TABLES.values() if lake.parts(t)] + [name for name in HIDDEN if held.stamp(name)]
     if there:
@@ -175,7 +177,7 @@ def restore(folder: Path, lake: Lake) -> Manifest:
             f"{lake.root}: the lake is not empty (it has {', '.join(there[:3])}). Move it away, or name another "
             "`lake` in the config."
         )
-    held.put(RESTORING, b"")  # until it is complete, no run uses the lake
+    held.put(RESTORING, b"")  # blocks runs until the restore is complete
     try:
         for name, file in manifest.files.items():
             with _reading(_place(folder, name, file)) as path:
@@ -189,16 +191,16 @@ def restore(folder: Path, lake: Lake) -> Manifest:
 
 
 def _clear(lake: Lake) -> None:
-    """Empty a lake again that a restore has begun to fill."""
+    """Remove what an unfinished restore wrote."""
     for name, _, _ in _files(lake):
         lake.storage.delete(name)
     for table in TABLES:
-        shutil.rmtree(lake.home / table, ignore_errors=True)  # folders that are empty now
+        shutil.rmtree(lake.home / table, ignore_errors=True)  # the empty folders
     lake.storage.delete(RESTORING)
 
 
 def _files(lake: Lake) -> Iterator[tuple[str, Part | None, Table | None]]:
-    """Keys of the files of the lake in the order in which they are copied; a table is listed when its turn comes."""
+    """Yield the lake's files in copy order. Each table is listed only when it is reached."""
     for hidden in HIDDEN:
         if lake.storage.stamp(hidden):
             yield hidden, None, None
@@ -208,7 +210,7 @@ def _files(lake: Lake) -> Iterator[tuple[str, Part | None, Table | None]]:
 
 
 def _claim(lake: Lake, folder: Path) -> Manifest:
-    """The manifest of the folder's last copy; an empty one is written to a folder without."""
+    """Return the folder's manifest. Writes an empty manifest to a new folder."""
     mine = keys.key("backup of a lake", lake.salt(), size=keys.SHORT_HEX)
     root, place = lake.home.resolve(), folder.resolve()
     if place == root or root in place.parents or place in root.parents:
@@ -247,12 +249,12 @@ def _manifest(folder: Path) -> Manifest | None:
 
 
 def _belongs(name: PurePosixPath) -> bool:
-    """Whether a lake may have a file of this path."""
+    """Return whether a lake can contain a file of this path."""
     return (str(name) in HIDDEN or name.parts[0] in TABLES) and ".." not in name.parts
 
 
 def _lost(lake: Lake, name: str) -> bool:
-    """Whether a file is gone from the lake that no run removes."""
+    """Return whether the lake has lost a file that no run removes."""
     return any(name.startswith(f"{table.name}/") for table in STAYING) and not lake.storage.stamp(name)
 
 
@@ -265,11 +267,14 @@ def _place(folder: Path, name: str, file: File) -> Path:
 
 
 def _add(held: Storage, folder: Path, name: str, had: File | None) -> tuple[File, bool]:
-    """Copy a file, unless the copy has it; returns what the copy has then, and whether it was copied.
+    """Copy a file unless the backup has it. Returns the file's entry and whether it was copied.
+
+    Args:
+        had: Entry of the last backup, if any.
 
     Raises:
-        DamagedError: The part is damaged.
-        FileNotFoundError: It is gone.
+        DamagedError: The file is damaged or can't be read.
+        FileNotFoundError: The file no longer exists.
     """
     is_there = had is not None and _size(_place(folder, name, had)) == had.size
     try:
@@ -303,7 +308,7 @@ def _size(path: Path) -> int | None:
 
 
 def _whole(path: Path, file: File) -> bool:
-    """Whether a file of the copy has its checksum."""
+    """Return whether a file of the backup matches its checksum."""
     try:
         with path.open("rb") as opened:
             return hashlib.file_digest(opened, "sha256").hexdigest() == file.sha256
@@ -321,7 +326,7 @@ def _write_manifest(folder: Path, manifest: Manifest) -> None:
 
 
 def _remove_others(folder: Path, manifest: Manifest) -> int:
-    """Remove what the manifest does not list: contents that the lake has replaced, redacted or removed."""
+    """Remove unlisted files: the lake has replaced, redacted or removed their content. Returns their number."""
     listed = {_place(folder, name, file) for name, file in manifest.files.items()}
     removed = 0
     for name in (*TABLES, *HIDDEN):
@@ -334,7 +339,7 @@ def _remove_others(folder: Path, manifest: Manifest) -> int:
 
 @contextmanager
 def _reading(place: Path) -> Iterator[Path]:
-    """Name the remedy where a file of the copy can't be read."""
+    """Turn read errors of the backup into errors with a remedy."""
     try:
         yield place
     except OSError as error:
@@ -343,7 +348,7 @@ def _reading(place: Path) -> Iterator[Path]:
 
 @contextmanager
 def _writing(place: Path) -> Iterator[None]:
-    """Name the remedy where a file can't be written."""
+    """Turn write errors into errors with a remedy."""
     try:
         yield
     except OSError as error:

@@ -1,8 +1,8 @@
-"""A DuckLake: tables with their history that many processes query at once. Its catalog is in PostgreSQL.
+"""A DuckLake: tables with history that many processes can query at once. Its catalog is in PostgreSQL.
 
-The rows are copied from the private file of the warehouse, partition by partition where a token differs, in one
-transaction: readers see all of a night or nothing of it, and a second run of the same night changes nothing. Small
-tables stay in the catalog (`INLINED`), others become Parquet files below `data_path`.
+Partitions whose token differs are copied from the warehouse's private file in one transaction. Readers see a run's
+results completely or not at all, and publishing unchanged partitions again has no effect. Small tables
+stay in the catalog (`INLINED`), others become Parquet files below `data_path`.
 """
 
 from collections import defaultdict
@@ -37,7 +37,7 @@ class DuckLake:
         variable: Name of the environment variable with the catalog's address, for messages.
         address: Of the PostgreSQL database: `postgresql://user:password@host/name`.
         data_path: Folder of the Parquet files, or their place on object storage.
-        schema: Of its tables: one for each lake.
+        schema: Schema of the tables; each lake needs its own.
     """
 
     def __init__(self, variable: str, address: str, data_path: str, schema: str) -> None:
@@ -52,12 +52,12 @@ class DuckLake:
         self._place = f'catalog."{schema}"'
 
     def publish(self, connection: duckdb.DuckDBPyConnection, owner: str, tables: Mapping[Table, Sequence[str]]) -> int:
-        """Bring its tables up to the warehouse, in one transaction.
+        """Update the tables from the warehouse in one transaction.
 
         Args:
             connection: The private file of the warehouse, loaded.
-            owner: Of the rows; a schema belongs to one lake.
-            tables: What is published, with the columns.
+            owner: Id of the lake. A schema belongs to one lake.
+            tables: Tables to publish, with their columns.
 
         Returns:
             Partitions that were replaced or removed; 0 means that nothing had changed.

@@ -1,7 +1,7 @@
-"""Which parts of a table hold a key: an index in SQLite, made of the parts, for searches among the parts of years.
+"""An SQLite index of the parts of a table that contain a key, so a search need not read every part.
 
-It holds 64-bit hashes, so it may name a part too many, never one too few. It is no table: what it lacks is read from
-the parts, and where it can't be used, all parts are searched.
+The index stores 64-bit hashes, so it may return extra parts but never misses one. It is derived from the parts: missing
+entries are read from them, and if the index can't be used, all parts are searched.
 """
 
 import sqlite3

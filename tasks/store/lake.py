@@ -1,9 +1,8 @@
 """The lake: Parquet parts under Hive-style directories, on a disk or on object storage (`storage.py`).
 
-A part is visible whole or not at all. Parts of `traces` are the unit of work: what later stages make of a part
-bears its name, so that "what is missing" is a comparison of file names. A part that depends on rows which may still
-change (a repaired verdict) carries an `inputs` token in its metadata; a different token means "compute again".
-Nothing here knows what the tables mean.
+A part is never visible half written. Parts of `traces` are the unit of work: later stages name their results after the
+part, so comparing file names shows what is missing. A part whose input rows may still change (a repaired verdict) has
+an `inputs` token in its metadata; if the token differs, the part is computed again.
 """
 
 import secrets
@@ -53,7 +52,7 @@ class Part:
 
     @property
     def where(self) -> str:
-        """Its full name, for people."""
+        """Full name, for messages."""
         return self.storage.where(self.key)
 
     @property
@@ -72,7 +71,7 @@ class Part:
         return metadata.get(INPUTS, b"").decode()
 
     def stamp(self) -> Stamp:
-        """What distinguishes this version of it from those that replace it.
+        """Return the stamp of the part's current version.
 
         Raises:
             FileNotFoundError: It is gone.
@@ -174,10 +173,9 @@ class Lake:
 
     Args:
         root: The lake's directory, made on the first write; or its place on object storage.
-        overlay: Directory where writes go instead, if given: reads see both. A dry run works on an overlay that is
-            thrown away.
-        writer: Who writes. One process of each kind may at a time: a backfill works beside the nightly, and neither
-            touches what the other leaves half done. Parts that both write are replaced by their stamps (`write`).
+        overlay: Directory that receives all writes, if given; reads see both. A dry run deletes its overlay.
+        writer: Kind of writer, which has its own lock and temporary files, so a backfill can run during a nightly run.
+            Parts that both write are replaced only if their stamp is unchanged (`write`).
     """
 
     def __init__(self, root: Path | ObjectUrl, overlay: Path | None = None, *, writer: str = "run") -> None:
@@ -251,13 +249,13 @@ class Lake:
             rows: Columns of the table in any order; partition columns that are missing are added.
             partition: Values of the partition columns.
             inputs: Token of what the rows were computed from.
-            once: Only where there is no part of the name, also none that another process is just writing.
-            replaces: The version that it may replace; without it, any.
-            written_ns: When it counts as written; by default now.
+            once: Write only if no part of this name exists.
+            replaces: The version to replace; None for any.
+            written_ns: Write time to record, in nanoseconds since 1970; now by default.
 
         Raises:
             LeadlineError: The disk is full or the place can't be written.
-            ChangedError: Another version is there than the one it may replace, or with `once` any.
+            ChangedError: The existing version is not `replaces`, or a part exists and `once` is set.
         """
         filled = conform(rows, table, partition)
         if inputs:
@@ -298,7 +296,7 @@ class Lake:
             self._top.put(name, content)
 
     def salt(self) -> str:
-        """The beginning of this lake's hashes of texts, so that nobody can confirm a guess of a text; made once."""
+        """Return the salt of this lake's text hashes, created once. It prevents confirming a guessed text."""
         found = self.note(SALT)
         if found is None:
             self._top.create(SALT, secrets.token_hex(16).encode())  # unless another process has just made it
@@ -311,12 +309,12 @@ class Lake:
 
     @contextmanager
     def lock(self, holder: str, *, wait: bool = False, restoring: bool = False) -> Iterator[None]:
-        """The right to change this lake, for one process of this kind of writer at a time.
+        """Hold the lock that lets one process per kind of writer change this lake.
 
         Args:
             holder: Shown to other processes: for example, the command and the process id.
             wait: Wait until whoever has it is done, instead of failing.
-            restoring: Also where a restore was broken off.
+            restoring: Allow a lake whose restore was interrupted.
 
         Raises:
             BusyError: Another process has it.

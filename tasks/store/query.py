@@ -1,8 +1,7 @@
 """Runs the SELECTs of `sql/` over parts of the lake, over Arrow tables, or over the warehouse.
 
 SQL files are plain SELECTs over relation names with $parameters. A relation is bound to Parquet files or to an Arrow
-table; without any rows it still has the table's columns, and those that files lack (a table may have grown since they
-were written) are null.
+table. A relation without rows still has the table's columns, and columns missing from older files are null.
 """
 
 import re
@@ -61,7 +60,7 @@ def connect(database: Path | str, memory_limit: str, scratch: Path) -> duckdb.Du
 class Queries:
     """A private in-memory DuckDB to run SQL files in; use it as a context manager.
 
-    Starting DuckDB takes longer than most queries, so the last one is kept for whoever wants the same next.
+    Starting DuckDB takes longer than most queries, so the last one is kept for the next caller with the same settings.
     """
 
     _idle: ClassVar[list[tuple[object, duckdb.DuckDBPyConnection]]] = []  # with its settings; at most one
@@ -152,7 +151,7 @@ def parquet(paths: Iterable[Path | str]) -> str:
 
 
 def find_damage(parts: Iterable[Part]) -> None:
-    """After an error of DuckDB: find the part that it can't read, be its checksums right.
+    """Find the part that made DuckDB fail, even if its checksums are right.
 
     Raises:
         DamagedError: Of the first that is damaged.

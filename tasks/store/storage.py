@@ -40,10 +40,10 @@ class Storage(Protocol):
 
     @property
     def home(self) -> Path:
-        """The folder of this machine for what belongs to the lake but is none of its files: scratch, an index."""
+        """Local folder for other data of the lake, such as scratch files and indexes."""
 
     def where(self, key: str) -> str:
-        """The full name of a file, for people and for DuckDB."""
+        """Return the full name of a file, for messages and DuckDB."""
 
     def keys(self, folder: str, depth: int, between: tuple[str, str] | None = None) -> Iterable[str]:
         """Keys of the files that are `depth` levels of `column=value` folders below a folder.
@@ -63,7 +63,7 @@ class Storage(Protocol):
         """Write a file, or replace it in one step.
 
         Args:
-            expected: The etag of the version to replace; without it, whatever is there.
+            expected: Etag of the version to replace; None for any.
             written_ns: When it counts as written; by default now.
 
         Raises:
@@ -83,10 +83,10 @@ class Storage(Protocol):
         """When a file counts as written, in nanoseconds since 1970."""
 
     def file(self, key: str, *, again: bool = False) -> Path:
-        """A file of this machine with the content of a key, for those who read files only.
+        """Return a local file with the content of a key, for libraries that only read files.
 
         Args:
-            again: Don't rely on a copy that was made before.
+            again: Don't use an existing copy.
 
         Raises:
             FileNotFoundError: There is none; or opening the file does.
@@ -96,10 +96,10 @@ class Storage(Protocol):
         """Move a file of this machine here."""
 
     def refresh(self) -> None:
-        """From here on, see what others have written until now."""
+        """Make changes that other processes have written so far visible."""
 
     def check(self) -> None:
-        """See that this process may still write.
+        """Check that this process may still write.
 
         Raises:
             BusyError: It has lost its lease.

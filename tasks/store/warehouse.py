@@ -1,9 +1,8 @@
 """The warehouse: a DuckDB file derived from the lake, worked on in private and published by an atomic rename.
 
-DuckDB lets one process write or many read. So the nightly loads into a private file, partition by partition, each in
-one transaction, and then puts a copy in the published one's place: whoever has the old file open keeps reading it, and
-whoever opens it next reads the new one. Tables that hold the texts and every single pair (`traces`, `pairs`,
-`verdicts`, `relevance`, `grades`, `ask_replies`) and `feedback` are not copied: they are views of the lake.
+DuckDB allows either one writing process or many readers. So a run loads changed partitions into a private file and
+then replaces the published file with a copy. Readers that have the old file open keep reading it. The large tables
+(`traces`, `pairs`, `verdicts`, `relevance`, `grades`, `ask_replies`) and `feedback` are views of the lake.
 """
 
 import secrets

@@ -1,4 +1,4 @@
-"""How a place on object storage is reached, by obstore and by DuckDB. Which stores there are is known here alone."""
+"""Access to object storage with obstore and DuckDB. Selects the implementation for each kind of store."""
 
 from collections.abc import Mapping
 from datetime import timedelta

@@ -14,7 +14,7 @@ from secrets import token_hex
 from tasks.store.storage import Data, Stamp
 
 HASH_HEX = 16
-UNFINISHED_S = 3600  # what nobody has completed since then, nobody will
+UNFINISHED_S = 3600  # older temporary files were left by killed processes
 
 
 class Copies:
