@@ -1,9 +1,9 @@
 """Traces in files of the OpenTelemetry Collector: its file exporter's JSON lines or length-prefixed protobuf.
 
 A line or message contains spans of several traces, and the spans of a trace may be spread over lines and files. So all
-files of a path (or of a day, for a path with `{date}`) are read together. For a path with `{date}`, the files of the day
-before and the day after are also read, for more spans of the same traces. A message may be compressed with Zstandard;
-its length prefix is not.
+files of a path (or of a day, for a path with `{date}`) are read together. For a path with `{date}`, the files of the
+day before and the day after are also read, for more spans of the same traces. A message may be compressed with
+Zstandard; its length prefix is not.
 """
 
 import base64
