@@ -88,7 +88,7 @@ def _kind(attributes: Mapping[str, Any], found: Sequence[Document]) -> SpanKind:
 
 
 def _indexed(attributes: Mapping[str, Any], prefix: str) -> list[dict[str, Any]]:
-    """Return the attributes under `prefix.0.`, `prefix.1.` and so on: one dictionary each, keyed by the rest of the name."""
+    """Return the attributes under `prefix.0.`, `prefix.1.` and so on, one dictionary each, without the prefix."""
     items: dict[int, dict[str, Any]] = {}
     for name, value in attributes.items():
         if name.startswith(f"{prefix}."):
