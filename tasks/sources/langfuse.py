@@ -1,7 +1,7 @@
 """Traces of Langfuse, from version 2 of its observations API or from its exports to blob storage.
 
-Field names are camel case in one of the two and snake case in the other. Both write inputs and outputs as texts. The API
-returns no scores, so user ratings are read from exports only. The package `spans` builds the traces.
+Field names are camel case in one of the two and snake case in the other. Both write inputs and outputs as texts. The
+API returns no scores, so user ratings are read from exports only. The package `spans` builds the traces.
 """
 
 from collections.abc import Callable, Iterator
@@ -20,7 +20,7 @@ from tasks.sources.spans.pull import MalformedError, PulledSource, Record
 from tasks.sources.spans.texts import kind_of
 
 PAGE = 1000  # observations; the server's limit for a page
-FIELDS = "core,basic,time,io,metadata,model,usage,prompt,trace_context"  # the server returns only these groups of fields
+FIELDS = "core,basic,time,io,metadata,model,usage,prompt,trace_context"  # the only groups returned
 
 _CHECK = "Check `url`, and that the server is Langfuse Cloud, or version 4 or later"
 

@@ -1,7 +1,7 @@
 """Traces of LangSmith, from its API of runs or from the Parquet files of its bulk export.
 
-Each record is a run. In the export, `inputs`, `outputs` and `extra` are JSON texts, which are parsed. The package `spans`
-builds the traces.
+Each record is a run. In the export, `inputs`, `outputs` and `extra` are JSON texts, which are parsed. The package
+`spans` builds the traces.
 """
 
 from collections.abc import Callable, Iterator

@@ -1,7 +1,7 @@
 """Traces of MLflow, from the REST API (version 3) of a tracking server or from exported JSON lines.
 
 The search lists the traces of a window, and their spans are then requested for several traces at once. If the server
-stores spans as artifacts instead of in its database, they are requested per trace. The package `spans` builds the traces.
+stores spans as artifacts instead of in its database, each trace needs a request. The package `spans` builds the traces.
 """
 
 import base64

@@ -83,7 +83,7 @@ def _before(spans: Spans, searches: Sequence[Span], model: Span | None, prompt: 
 
 
 def _union(lists: Sequence[Sequence[Document]]) -> list[Document]:
-    """Merge the documents of searches. Drops documents that an earlier search found, but keeps copies within a search."""
+    """Merge documents of searches. Drops documents that an earlier search found, but keeps copies within a search."""
     union: list[Document] = []
     for documents in lists:
         union += [d for d in documents if not any(_same(d, other) for other in union)]
