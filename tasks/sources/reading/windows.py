@@ -22,8 +22,8 @@ class Windowed(Settings):
 
     Attributes:
         grace_minutes: Minutes until a trace has arrived completely. Younger traces are left to a later run.
-        reread_hours: Hours to read again before the first day, and after the end of each day that a window is read
-            again, for traces that arrive late.
+        reread_hours: For traces that arrive late: hours before the first day that are read again, and hours after
+            the end of a day during which its window is read again.
     """
 
     grace_minutes: Annotated[float, Field(gt=0, le=24 * 60)] = 15
