@@ -1,7 +1,7 @@
 """An HTTP client for JSON APIs of trace stores, with retries and actionable errors.
 
 After a temporary failure (429, 5xx, lost connection, truncated reply), a request is sent again after growing pauses, at
-least as long as the server's `Retry-After`. Errors and logs never contain text of a reply, which may be text of a trace.
+least as long as the server's `Retry-After`. Errors and logs never contain a reply's text, which may be text of a trace.
 """
 
 import base64
