@@ -63,12 +63,12 @@ class Columns(Settings):
         id: Id of the trace. The default is a hash of the time, question, answer and chunks.
         timestamp: Time of the question: ISO 8601 (UTC without a zone), or seconds, milliseconds, microseconds or
             nanoseconds since 1970.
-        chunks: List of the passages that the generator saw, in its order: texts, or objects (`chunk`); also as JSON.
-        chunk_ids: List of their ids, where it is apart.
-        chunk_scores: List of their scores, where it is apart.
+        chunks: List of the passages that the generator saw, in its order: texts or objects (see `chunk`), also as JSON.
+        chunk_ids: List of their ids, if it is a separate column.
+        chunk_scores: List of their scores, if it is a separate column.
         app: Name of the application.
         generator: Name of the model.
-        environment: Such as production.
+        environment: Environment, such as production.
         session: Id of the conversation.
         prompt_version: Version of the prompt.
         retriever: Name of the retriever.
@@ -77,11 +77,11 @@ class Columns(Settings):
         tokens_out: Tokens of the answer.
         cost: US dollars that the answer cost.
         tags: Labels by their names.
-        reference_answer: The answer that would be right.
-        gold_chunk_ids: List of the ids of the right chunks.
-        feedback: The user's rating; `ratings` says what words mean.
-        feedback_comment: What the user wrote about it.
-        repeat: Number of the repetition, where a question is asked several times.
+        reference_answer: The correct answer.
+        gold_chunk_ids: List of the ids of the relevant chunks.
+        feedback: The user's rating. `ratings` maps words to numbers.
+        feedback_comment: The user's comment.
+        repeat: Number of the repetition, if a question is asked several times.
     """
 
     question: Paths
@@ -168,12 +168,12 @@ class _Column:
         return " or ".join(f"`{path}`" for path, _ in self.paths)
 
     def there(self, row: Iterable[str]) -> bool:
-        """Whether the row has one of the columns, whatever it holds."""
+        """Whether the row has one of the columns, even if empty."""
         there = set(row)
         return any(path in there or str(steps[0]) in there for path, steps in self.paths)
 
     def value(self, row: Row) -> tuple[Any, str]:
-        """The first value that is not empty, and its path; None where there is none."""
+        """Return the first non-empty value and its path, or None and an empty path."""
         for path, steps in self.paths:
             value = row[path] if path in row else _at(row, steps)
             if value is not None and value != "" and value == value:  # noqa: PLR0124 - not NaN
@@ -181,7 +181,7 @@ class _Column:
         return None, ""
 
     def wrong(self, expected: str, value: object) -> _RefusedError:
-        """A value of a type that the field can't have."""
+        """Return an error for a value of the wrong type."""
         detail = f"Expected `{expected}`, got `{type(value).__name__}` - at {self.names}"
         return _RefusedError("wrong_type", detail)
 
@@ -402,7 +402,7 @@ class Mapper:
         return documents
 
     def _document(self, item: Any) -> Document:  # noqa: ANN401 - JSON
-        """A passage: what the config names, then what has one of the usual names."""
+        """Return a passage, from the configured keys or else from the usual ones."""
         item = parsed(item) if isinstance(item, str) and item.startswith("{") else item
         if isinstance(item, str):
             return Document(item)
@@ -420,7 +420,7 @@ class Mapper:
 
 
 def time_of(value: object) -> datetime | None:
-    """A time in UTC: of a column of times, ISO 8601, or a number of units since 1970; None where it is none."""
+    """Return a time in UTC from a datetime, ISO 8601, or a number of units since 1970; None if it is invalid."""
     value = _plain(value)
     if isinstance(value, str) and _DIGITS.fullmatch(value.strip()):
         value = float(value) if "." in value else int(value)
@@ -442,7 +442,7 @@ def _steps(path: str) -> list[str | int]:
 
 
 def _at(value: Any, steps: Sequence[str | int]) -> Any:  # noqa: ANN401 - JSON
-    """What stands at a path; JSON that is written as text is looked into."""
+    """Return the value at a path, also inside JSON texts; None if the path is missing."""
     for step in steps:
         value = parsed(value)
         if isinstance(step, str) and isinstance(value, Mapping):
@@ -455,7 +455,7 @@ def _at(value: Any, steps: Sequence[str | int]) -> Any:  # noqa: ANN401 - JSON
 
 
 def _plain(value: Any) -> Any:  # noqa: ANN401 - of whatever type a database has
-    """A value of a database as one of JSON; times as they are."""
+    """Convert a database value to a JSON value. Times are kept, and dates become times."""
     if isinstance(value, UUID):
         return str(value)
     if isinstance(value, Decimal):
@@ -478,9 +478,9 @@ def _listed(value: Any) -> list[Any]:  # noqa: ANN401 - JSON
 
 
 def _python_list(text: str) -> object:
-    """The list that Python or NumPy printed; another text as it is.
+    """Parse a list that Python or NumPy printed. Any other text is returned unchanged.
 
-    NumPy writes no commas: Python would take two texts without one between them for a single text.
+    NumPy prints no commas, and Python would join adjacent texts, so commas are added between texts.
     """
     if not text.lstrip().startswith("["):
         return text
