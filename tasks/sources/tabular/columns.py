@@ -59,7 +59,7 @@ class Columns(Settings):
 
     Attributes:
         question: The user's question. In a list of messages, the user's last message.
-        answer: The application's answer. In a list of messages, its last message.
+        answer: The application's answer. In a list of messages, the assistant's last message.
         id: Id of the trace. The default is a hash of the time, question, answer and chunks.
         timestamp: Time of the question: ISO 8601 (UTC without a zone), or seconds, milliseconds, microseconds or
             nanoseconds since 1970.
