@@ -1,7 +1,7 @@
-"""Trace sources: where the answered questions come from.
+"""Trace sources: readers of answered questions.
 
-One file per kind: a pydantic model `Config` and `build(config, base) -> Source`. Its settings are a file in
-`configs/sources/`. The ingest stage gates, deduplicates and stores the rows.
+Each module here is one kind of source, with a pydantic model `Config` and a function `build(config, base) -> Source`. A
+source's settings are a file in `configs/sources/`. The ingest stage gates, deduplicates and stores the rows.
 """
 
 import sys
@@ -40,7 +40,7 @@ Reason = Literal[
     "clocks_disagree",
 ]
 
-# Reasons that say nothing against a source: the application failed, or wrote no answer.
+# Reasons that are no fault of the source: the application failed, or wrote no answer.
 NORMAL: frozenset[str] = frozenset({"no_answer"})
 
 BATCH = pa.schema(
@@ -54,14 +54,14 @@ BATCH = pa.schema(
 
 @dataclass(frozen=True, slots=True)
 class SourceFile:
-    """One file of traces in the state in which it was found.
+    """One file of traces, in its state when it was listed.
 
     Attributes:
-        path: Display name: relative to the config's directory or a URL, as the user wrote it.
-        fingerprint: Hash of the size and the ETag or modification time; another state has another one.
-        day: The day that stands for `{date}` in its path; None where the path has none.
-        place: Where it is from, if other files of this place may hold the same rows again, as windows of time do. A
-            row of it that was refused before is not refused again.
+        path: Display name, as the user wrote it: a URL, or a path relative to the config's directory.
+        fingerprint: Hash of the size and the ETag or modification time. It changes when the file changes.
+        day: Day that replaces `{date}` in the path; None if the path has no `{date}`.
+        place: Store that the file belongs to, if several of its files may contain the same rows (time windows do);
+            otherwise None. A row that was rejected once for a place is not rejected for it again.
     """
 
     path: str
@@ -76,10 +76,10 @@ class Reject:
 
     Attributes:
         line: Line of the file, from 1.
-        trace_id: The row's id, where it could be read.
+        trace_id: The row's id; None if it can't be read.
         detail: JSON path and types, never the text of a trace.
-        raw: The line as it came, without its newline; may hold bytes that are not UTF-8, and NUL.
-        day: Day of the row's timestamp, UTC, where it could be read.
+        raw: The original line without its newline. It may contain invalid UTF-8 and NUL.
+        day: Day of the row's timestamp in UTC; None if it can't be read.
     """
 
     line: int
@@ -95,9 +95,9 @@ class Batch:
     """Consecutive rows of one file. Always `rows == table.num_rows + len(rejects)`.
 
     Attributes:
-        table: The good rows, schema `BATCH`, in the order of the file.
-        rejects: The others, in the order of the file.
-        rows: Lines that are not blank.
+        table: Valid rows in file order, with schema `BATCH`.
+        rejects: Rejected rows in file order.
+        rows: Number of non-blank lines.
     """
 
     table: pa.Table
@@ -106,34 +106,34 @@ class Batch:
 
 
 class Source(Protocol):
-    """Somewhere that traces come from."""
+    """A place to read traces from."""
 
     @property
     def write_back(self) -> WriteBack | None:
-        """Which scores go back to where the traces are; None where none do."""
+        """Which scores are written back to the traces' store; None if none are."""
 
     def files(self, start: date, end: date) -> list[SourceFile]:
-        """What there is to read for the days `start` to `end`, both inclusive, sorted by path.
+        """List the files for the days `start` to `end`, both inclusive, sorted by path.
 
         Raises:
-            SourceError: A file that is named outright is missing, or the place can't be listed.
+            SourceError: A file that is named without a pattern is missing, or a location can't be listed.
         """
 
     def read(self, file: SourceFile) -> Iterator[Batch]:
-        """The rows of one file, in bounded memory.
+        """Read the rows of one file, in bounded memory.
 
         Raises:
-            SourceError: The file can't be read to its end. Batches handed out before must then be thrown away.
+            SourceError: The file can't be read to its end. The caller must then discard earlier batches.
         """
 
 
 def load(settings: Mapping[str, object], where: str, base: Path) -> Source:
-    """The source that a config file describes.
+    """Create the source from its config file.
 
     Args:
-        settings: The config as read; its `kind` picks the module.
-        where: The config file, as the user named it.
-        base: Directory that relative paths start in.
+        settings: The parsed config file. `kind` selects the module.
+        where: The config file, as the user wrote it.
+        base: Directory for relative paths.
 
     Raises:
         ConfigError: The kind is unknown, or the settings don't fit it.

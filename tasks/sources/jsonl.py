@@ -1,7 +1,7 @@
 """Traces as JSON lines: one object per line, plain or compressed, in files or in an object store.
 
-The format is described for its users in docs/trace-format.md. Every line that is not blank comes out exactly once,
-as a trace or as a reject with its reason, whatever is in it.
+docs/trace-format.md describes the format. Every non-blank line is returned exactly once, as a trace or as a reject with
+its reason.
 """
 
 from collections.abc import Iterator
@@ -30,10 +30,10 @@ class Config(Settings):
     """Settings of a `jsonl` source.
 
     Attributes:
-        paths: Files, globs or URLs. `{date}` stands for each requested day, as YYYY-MM-DD; relative paths start at
+        paths: Files, globs or URLs. `{date}` stands for each requested day, as YYYY-MM-DD. Relative paths start at
             the config file's directory.
-        storage_options: Handed to fsspec, such as `endpoint_url`. Never secrets: credentials come from the environment.
-        unknown_fields: What happens to a line with a field that the format does not have.
+        storage_options: Options for fsspec, such as `endpoint_url`. No secrets: credentials come from the environment.
+        unknown_fields: What to do with a line that has an unknown field.
     """
 
     kind: Literal["jsonl"]
@@ -43,19 +43,19 @@ class Config(Settings):
 
 
 class StrictChunk(Chunk, frozen=True, gc=False, forbid_unknown_fields=True):
-    """A chunk without further fields."""
+    """A chunk without unknown fields."""
 
 
 class StrictCitation(Citation, frozen=True, gc=False, forbid_unknown_fields=True):
-    """A citation without further fields."""
+    """A citation without unknown fields."""
 
 
 class StrictFeedback(Feedback, frozen=True, gc=False, forbid_unknown_fields=True):
-    """Feedback without further fields."""
+    """Feedback without unknown fields."""
 
 
 class StrictTrace(Trace, frozen=True, gc=False, forbid_unknown_fields=True):
-    """A trace without further fields, at any depth."""
+    """A trace without unknown fields at any depth."""
 
     chunks: tuple[StrictChunk, ...] = ()
     citations: tuple[StrictCitation, ...] | None = None
@@ -63,7 +63,7 @@ class StrictTrace(Trace, frozen=True, gc=False, forbid_unknown_fields=True):
 
 
 def build(config: Config, base: Path) -> Source:
-    """The source that the settings describe; `base` is the config file's directory."""
+    """Create the source from its settings; `base` is the config file's directory."""
     return JsonlSource(config, base)
 
 
@@ -71,8 +71,8 @@ class JsonlSource:
     """Reads traces from JSON lines.
 
     Args:
-        block_bytes: How much is read and handed out at a time.
-        max_line_bytes: Longer lines are refused without being held in memory.
+        block_bytes: Number of bytes to read per batch.
+        max_line_bytes: Limit for a line. Longer lines are rejected without being held in memory.
     """
 
     def __init__(
@@ -85,7 +85,7 @@ class JsonlSource:
         row: type[Trace] = StrictTrace if config.unknown_fields == "quarantine" else Trace
         self._decoder = msgspec.json.Decoder(row)
 
-    write_back = None  # files take no scores
+    write_back = None  # scores can't be written to files
 
     def files(self, start: date, end: date) -> list[SourceFile]:
         """See `tasks.sources.Source.files`."""
@@ -100,7 +100,7 @@ class JsonlSource:
                 yield batch
 
     def _parse(self, piece: Lines) -> Batch:
-        """Decode some lines. Checks that few rows need stay out of the loop: it is what ingestion costs."""
+        """Decode some lines. This loop dominates the cost of ingestion, so it leaves out checks that few rows need."""
         decode, limit = self._decoder.decode, self._max_line_bytes
         traces: list[Trace] = []
         numbers: list[int] = []
@@ -111,7 +111,7 @@ class JsonlSource:
                 continue
             try:
                 if not line.isascii():
-                    line.decode()  # the decoder does not look into keys that it does not know
+                    line.decode()  # the decoder skips unknown keys without checking their UTF-8
                 trace = decode(line)
                 if trace.timestamp.tzinfo is not UTC:
                     trace = msgspec.structs.replace(trace, timestamp=trace.timestamp.astimezone(UTC))
@@ -127,7 +127,7 @@ class JsonlSource:
             numbers.append(number)
         try:
             table = to_table(traces, numbers)
-        except (pa.ArrowInvalid, OverflowError):  # a whole number somewhere is too large for its column
+        except (pa.ArrowInvalid, OverflowError):  # an integer is too large for its column
             details = [too_large(trace) for trace in traces]
             rejects += [
                 reject(number, piece.lines[number - piece.first], "out_of_range", detail)

@@ -1,7 +1,7 @@
-"""Traces of Langfuse: its API of observations, version 2, or the files that it exports to blob storage.
+"""Traces of Langfuse, from version 2 of its observations API or from its exports to blob storage.
 
-The two write the names of fields in different cases; both hold inputs and outputs as texts. The API gives no scores, so
-the ratings of users come from exports only. Left out: what a span means (`spans/`).
+Field names are camel case in one of the two and snake case in the other. Both write inputs and outputs as texts. The
+API returns no scores, so user ratings are read from exports only. The package `spans` builds the traces.
 """
 
 from collections.abc import Callable, Iterator
@@ -19,20 +19,20 @@ from tasks.sources.spans import Span, pull
 from tasks.sources.spans.pull import MalformedError, PulledSource, Record
 from tasks.sources.spans.texts import kind_of
 
-PAGE = 1000  # observations, the most that the server gives at once
-FIELDS = "core,basic,time,io,metadata,model,usage,prompt,trace_context"  # only what is named here comes
+PAGE = 1000  # observations; the server's limit for a page
+FIELDS = "core,basic,time,io,metadata,model,usage,prompt,trace_context"  # the only groups returned
 
 _CHECK = "Check `url`, and that the server is Langfuse Cloud, or version 4 or later"
 
 
 class Config(pull.Pulled):
-    """Settings of a `langfuse` source; see `pull.Pulled` for those that it shares.
+    """Settings of a `langfuse` source; see `pull.Pulled` for the common ones.
 
     Attributes:
-        environment: Of the traces to read; all where it is left out.
-        scores: Files with the scores of an export, beside `paths`.
-        public_key_env: Environment variable that holds the project's public key. The keys choose the project.
-        secret_key_env: Environment variable that holds its secret key.
+        environment: Environment of the traces to read. The default is all.
+        scores: Files with the scores of an export, in addition to `paths`.
+        public_key_env: Environment variable with the project's public key. The keys determine the project.
+        secret_key_env: Environment variable with the project's secret key.
     """
 
     kind: Literal["langfuse"]
@@ -43,16 +43,16 @@ class Config(pull.Pulled):
 
 
 def build(config: Config, base: Path) -> Source:
-    """The source that the settings describe; `base` is the config file's directory.
+    """Create the source from its settings; `base` is the config file's directory.
 
     Raises:
-        UsageError: `url` is none, or holds credentials.
+        UsageError: `url` is not a server's URL, or contains credentials.
     """
     return PulledSource(config, base, LangfuseStore(config, base))
 
 
 class LangfuseStore:
-    """Asks a Langfuse server, and reads its observations."""
+    """Reads observations from a Langfuse server or its exports."""
 
     def __init__(self, config: Config, base: Path) -> None:
         self._config = config
@@ -62,7 +62,7 @@ class LangfuseStore:
     @property
     def place(self) -> str:
         """See `pull.Store.place`."""
-        # The keys choose the project: the name of their variable tells the windows of two projects apart.
+        # The keys determine the project, so the variable's name distinguishes windows of two projects.
         return " ".join(filter(None, (self._url, self._config.public_key_env, self._config.environment)))
 
     def client(self, sleep: Callable[[float], None]) -> http.Client:
@@ -76,7 +76,7 @@ class LangfuseStore:
         )
 
     def pull(self, client: http.Client, window: Window) -> Iterator[Record | Reject]:
-        """See `pull.Store.pull`: one record an observation."""
+        """See `pull.Store.pull`. Each record is an observation."""
         wanted = {
             "fields": FIELDS,
             "limit": PAGE,
@@ -92,7 +92,7 @@ class LangfuseStore:
             yield from pull.objects(pull.listed(page, "data", "langfuse"))
 
     def ratings(self) -> dict[str, Feedback]:
-        """See `pull.Store.ratings`: the latest of each trace, from the files with scores."""
+        """See `pull.Store.ratings`. Reads the files with scores; the last rating in them counts for a trace."""
         found: dict[str, Feedback] = {}
         for path in self._config.scores:
             for row in exports.read(path, self._base, self._config.storage_options):
@@ -103,7 +103,7 @@ class LangfuseStore:
         return found
 
     def spans(self, record: Record) -> Iterator[Span]:
-        """See `pull.Store.spans`: of one observation."""
+        """See `pull.Store.spans`. A record is one observation."""
         row = {_camel(key): value for key, value in record.items()}
         trace_id, own, start = scalar(row.get("traceId")), scalar(row.get("id")), moment(row.get("startTime"))
         if trace_id is None or own is None or start is None:

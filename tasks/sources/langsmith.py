@@ -1,7 +1,7 @@
-"""Traces of LangSmith: its API of runs, or the Parquet files of its bulk export.
+"""Traces of LangSmith, from its API of runs or from the Parquet files of its bulk export.
 
-Both hold one record a run. The export writes inputs, outputs and what is extra as JSON texts, which are read as such.
-Left out: what a span means (`spans/`).
+Each record is a run. In the export, `inputs`, `outputs` and `extra` are JSON texts, which are parsed. The package
+`spans` builds the traces.
 """
 
 from collections.abc import Callable, Iterator
@@ -21,7 +21,7 @@ from tasks.sources.spans import Span, pull
 from tasks.sources.spans.pull import MalformedError, PulledSource, Record
 from tasks.sources.spans.texts import kind_of
 
-PAGE = 100  # runs, the most that the server gives at once
+PAGE = 100  # runs; the server's limit for a page
 SELECT = [
     "id", "trace_id", "parent_run_id", "name", "run_type", "start_time", "end_time", "status", "error", "inputs",
     "outputs", "extra", "prompt_tokens", "completion_tokens", "total_cost", "feedback_stats",
@@ -29,28 +29,28 @@ SELECT = [
 
 _CHECK = "Check `url` and `project`"
 _SESSION = ("session_id", "thread_id", "conversation_id")
-# Metadata that the SDK adds, and who asked: users have no place in tags.
+# Metadata that the SDK adds, and ids of users and conversations, which are not labels.
 _NO_TAGS = {*_SESSION, "user", "user_id", "revision_id", "thread_id", "checkpoint_ns"}
 _NO_TAG = ("ls_", "langgraph_", "LANGSMITH_", "LANGCHAIN_", "lc_")
 _UUID = r"^[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}$"
 
 
 class LangsmithWriteBack(WriteBack):
-    """The keys of `write_back` for LangSmith.
+    """The `write_back` settings for LangSmith.
 
     Attributes:
-        extend_trace_retention: Whether a score makes LangSmith keep the trace longer, which it bills.
+        extend_trace_retention: Whether a score extends the trace's retention, for which LangSmith charges.
     """
 
     extend_trace_retention: bool = False
 
 
 class Config(pull.Pulled):
-    """Settings of a `langsmith` source; see `pull.Pulled` for those that it shares.
+    """Settings of a `langsmith` source; see `pull.Pulled` for the common ones.
 
     Attributes:
-        project: Id of the tracing project, as its settings show it; needed with `url`.
-        api_key_env: Environment variable that holds the key.
+        project: Id of the tracing project, as shown in its settings. Required with `url`.
+        api_key_env: Environment variable with the API key.
     """
 
     write_back: LangsmithWriteBack | None = None
@@ -61,16 +61,16 @@ class Config(pull.Pulled):
 
 
 def build(config: Config, base: Path) -> Source:
-    """The source that the settings describe; `base` is the config file's directory.
+    """Create the source from its settings; `base` is the config file's directory.
 
     Raises:
-        UsageError: `url` is none, or holds credentials; or it has no `project`.
+        UsageError: `url` is not a server's URL or contains credentials, or `project` is missing.
     """
     return PulledSource(config, base, LangsmithStore(config))
 
 
 class LangsmithStore:
-    """Asks a LangSmith server, and reads its runs."""
+    """Reads runs from a LangSmith server or its exports."""
 
     def __init__(self, config: Config) -> None:
         self._config = config
@@ -90,10 +90,10 @@ class LangsmithStore:
         return http.Client(self._url, headers, f"${variable}", timeout_s=self._config.timeout_s, sleep=sleep)
 
     def pull(self, client: http.Client, window: Window) -> Iterator[Record | Reject]:
-        """See `pull.Store.pull`: one record a run."""
+        """See `pull.Store.pull`. Each record is a run."""
         body: Record = {
             "session": [self._config.project],
-            "start_time": iso(window.start),  # without it, the server takes the last day
+            "start_time": iso(window.start),  # the server's default is the last day
             "filter": f'lt(start_time, "{iso(window.end)}")',
             "select": SELECT,
             "limit": PAGE,
@@ -106,11 +106,11 @@ class LangsmithStore:
             yield from pull.objects(pull.listed(page, "runs", "langsmith"))
 
     def ratings(self) -> dict[str, Feedback]:
-        """See `pull.Store.ratings`: they are part of the records."""
+        """See `pull.Store.ratings`. Empty, because ratings are part of the records."""
         return {}
 
     def spans(self, record: Record) -> Iterator[Span]:
-        """See `pull.Store.spans`: of one run."""
+        """See `pull.Store.spans`. A record is one run."""
         trace_id, own, start = (
             scalar(record.get("trace_id")),
             scalar(record.get("id")),
@@ -146,7 +146,7 @@ class LangsmithStore:
         )
 
     def _feedback(self, stats: Record) -> Feedback | None:
-        """The mean of the users' ratings; their texts are not in a run."""
+        """Return the mean of the user ratings. A run doesn't contain their comments."""
         found = (pull.rating(mapping(stats.get(name)).get("avg")) for name in self._config.feedback)
         return next(filter(None, found), None)
 
@@ -157,7 +157,7 @@ def _tags(metadata: Record) -> dict[str, str]:
 
 
 def _usage(outputs: object) -> Record:
-    """The counts of tokens that LangChain keeps with the message of a model; empty where there are none."""
+    """Return the token counts that LangChain stores in a model's message; empty if there are none."""
     found = outputs
     for key in ("generations", 0, 0, "message", "kwargs", "usage_metadata"):
         if isinstance(key, int):

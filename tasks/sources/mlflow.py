@@ -1,7 +1,7 @@
-"""Traces of MLflow: a tracking server, asked by its REST API of version 3, or traces that were exported as JSON lines.
+"""Traces of MLflow, from the REST API (version 3) of a tracking server or from exported JSON lines.
 
-A page of a window names its traces; their spans are then fetched, some traces at a time. Where the server keeps spans
-as artifacts and not in its database, they have an address of their own. Left out: what a span means (`spans/`).
+The search lists the traces of a window, and their spans are then requested for several traces at once. If the server
+stores spans as artifacts instead of in its database, each trace needs a request. The package `spans` builds the traces.
 """
 
 import base64
@@ -23,23 +23,23 @@ from tasks.sources.spans import Span, pull
 from tasks.sources.spans.pull import MalformedError, PulledSource, Record
 from tasks.sources.spans.texts import kind_of
 
-PAGE = 500  # traces, the most that the server names at once
-FETCHED = 50  # traces whose spans one request asks for: its address holds their ids
+PAGE = 500  # traces; the server's limit for a page
+FETCHED = 50  # traces per request for spans; their ids are part of the URL
 
 _CHECK = "Check `experiment`, and that the server is MLflow 3"
 _HEX = re.compile(r"(?:0x)?([0-9a-f]{16})")
-_OWN = "mlflow."  # how the names of tags and attributes begin that MLflow sets
+_OWN = "mlflow."  # prefix of the tags and attributes that MLflow sets
 _FAILED = ("STATUS_CODE_ERROR", "ERROR", 2)
 
 
 class Config(pull.Pulled):
-    """Settings of an `mlflow` source; see `pull.Pulled` for those that it shares.
+    """Settings of an `mlflow` source; see `pull.Pulled` for the common ones.
 
     Attributes:
         experiment: Name or id of the experiment.
-        api_key_env: Environment variable that holds a token, where the server wants one.
-        user_env: Environment variable that holds the name of a user, where the server wants name and password.
-        password_env: Environment variable that holds the password.
+        api_key_env: Environment variable with a token, if the server requires one.
+        user_env: Environment variable with a user name, if the server requires a name and password.
+        password_env: Environment variable with the password.
     """
 
     kind: Literal["mlflow"]
@@ -50,16 +50,16 @@ class Config(pull.Pulled):
 
 
 def build(config: Config, base: Path) -> Source:
-    """The source that the settings describe; `base` is the config file's directory.
+    """Create the source from its settings; `base` is the config file's directory.
 
     Raises:
-        UsageError: `url` is none, or holds credentials.
+        UsageError: `url` is not a server's URL, or contains credentials.
     """
     return PulledSource(config, base, MlflowStore(config))
 
 
 class MlflowStore:
-    """Asks an MLflow server, and reads its traces."""
+    """Reads traces from an MLflow server or its exports."""
 
     def __init__(self, config: Config) -> None:
         self._config = config
@@ -83,7 +83,7 @@ class MlflowStore:
         return http.Client(self._url, headers, names, timeout_s=self._config.timeout_s, sleep=sleep)
 
     def pull(self, client: http.Client, window: Window) -> Iterator[Record | Reject]:
-        """See `pull.Store.pull`: one record a trace."""
+        """See `pull.Store.pull`. Each record is a trace."""
         start, end = (int(at.timestamp() * 1000) for at in window)
         body: Record = {
             "locations": [{"type": "MLFLOW_EXPERIMENT", "mlflow_experiment": {"experiment_id": self._id(client)}}],
@@ -101,11 +101,11 @@ class MlflowStore:
             yield from self._fetched(client, pull.listed(page, "traces", "mlflow", may_miss=True))
 
     def ratings(self) -> dict[str, Feedback]:
-        """See `pull.Store.ratings`: they are part of the records."""
+        """See `pull.Store.ratings`. Empty, because ratings are part of the records."""
         return {}
 
     def spans(self, record: Record) -> Iterator[Span]:
-        """See `pull.Store.spans`: of a trace as the server gives it, or as `Trace.to_json()` writes it."""
+        """See `pull.Store.spans`. A record is a trace in the server's format or that of `Trace.to_json()`."""
         info = record.get("trace_info", record.get("info"))
         data = record.get("data")
         spans = data.get("spans") if isinstance(data, dict) else record.get("spans")
@@ -123,7 +123,7 @@ class MlflowStore:
             yield _span(name, span, tags, more, own, feedback)
 
     def _id(self, client: http.Client) -> str:
-        """The experiment's id; asked for, so that one that does not exist is an error and not an empty night."""
+        """Request the experiment's id, also for an id: otherwise, a missing experiment would look like no traces."""
         asked = self._config.experiment
         if asked.isdecimal():
             reply = client.get("/api/2.0/mlflow/experiments/get", {"experiment_id": asked}, _CHECK)
@@ -132,7 +132,7 @@ class MlflowStore:
         return scalar(mapping(reply.get("experiment")).get("experiment_id")) or asked
 
     def _fetched(self, client: http.Client, infos: list[Any]) -> Iterator[Record | Reject]:
-        """The traces with these infos, with their spans."""
+        """Yield the traces of these infos, with their spans."""
         stored: list[str] = []
         for info in infos:
             name = scalar(info.get("trace_id")) if isinstance(info, dict) else None
@@ -149,11 +149,11 @@ class MlflowStore:
             yield from found
             there = {mapping(one.get("trace_info")).get("trace_id") for one in found if isinstance(one, dict)}
             for name in wanted:
-                if name not in there:  # its writer stopped in the middle
+                if name not in there:  # the application stopped before it wrote all spans
                     yield pull.malformed({"trace_id": name}, "the server does not have all spans of this trace")
 
     def _artifact(self, client: http.Client, name: str) -> Record:
-        """The spans of a trace that the server keeps as a file; none where it has lost them."""
+        """Request the spans of a trace that are stored as an artifact; none if the server can't return them."""
         try:
             return client.get("/ajax-api/2.0/mlflow/get-trace-artifact", {"request_id": name}, _CHECK)
         except ConnectionLostError:
@@ -162,7 +162,7 @@ class MlflowStore:
             return {"spans": []}
 
     def _feedback(self, assessments: object) -> Feedback | None:
-        """The latest rating of a user."""
+        """Return the latest user rating."""
         for one in reversed(assessments if isinstance(assessments, list) else []):
             given = mapping(mapping(one).get("feedback"))
             if given and one.get("assessment_name") in self._config.feedback:
@@ -179,7 +179,7 @@ def _span(
     feedback: Feedback | None,
 ) -> Span:
     data = _attributes(span.get("attributes"))
-    context = mapping(span.get("context"))  # of MLflow 2
+    context = mapping(span.get("context"))  # MLflow 2
     status = mapping(span.get("status"))
     usage = mapping(data.get("mlflow.chat.tokenUsage"))
     parent = _id(span.get("parent_span_id", span.get("parent_id")))
@@ -210,7 +210,7 @@ def _span(
 
 
 def _attributes(given: object) -> Record:
-    """Attributes by name: OTLP's typed values, or JSON that is written as text, as `Trace.to_json()` has it."""
+    """Return attributes by name, from OTLP's typed values or from JSON texts as in `Trace.to_json()`."""
     if isinstance(given, list):
         return {
             str(item["key"]): _typed(item.get("value")) for item in given if isinstance(item, dict) and "key" in item
@@ -228,7 +228,7 @@ def _untexted(value: object) -> object:
 
 
 def _typed(value: object) -> Any:  # noqa: ANN401 - JSON
-    """The JSON value of an OTLP `AnyValue`, whose keys may be in either case; one without a value is null."""
+    """Return the JSON value of an OTLP `AnyValue`, with keys in camel or snake case; None without a value."""
     for key, held in mapping(value).items():
         match key.removesuffix("_value").removesuffix("Value"):
             case "kvlist":
@@ -243,10 +243,10 @@ def _typed(value: object) -> Any:  # noqa: ANN401 - JSON
 
 
 def _id(value: object) -> str | None:
-    """The id of a span in hex, from hex or from the base64 that protobuf makes of bytes.
+    """Return a span id in hex, from hex or from base64 (protobuf's JSON for bytes).
 
     Raises:
-        MalformedError: It is neither.
+        MalformedError: The id is neither.
     """
     if value is None or value == "":
         return None

@@ -1,8 +1,9 @@
 """Traces in files of the OpenTelemetry Collector: its file exporter's JSON lines or length-prefixed protobuf.
 
-Each line or message holds some spans of some traces, so a trace is cut across lines and files. All files of one path,
-or of one day of a path with `{date}`, are therefore read together; of the days before and after, what belongs to the
-day's traces. A message may be compressed with Zstandard inside its length.
+A line or message contains spans of several traces, and the spans of a trace may be spread over lines and files. So all
+files of a path (or of a day, for a path with `{date}`) are read together. For a path with `{date}`, the files of the
+day before and the day after are also read, for more spans of the same traces. A message may be compressed with
+Zstandard; its length prefix is not.
 """
 
 import base64
@@ -27,7 +28,7 @@ from tasks.sources.spans import Assembled, Span, SpanSettings, batches, first, t
 from tasks.sources.spans.attributes import span_of
 
 BLOCK_BYTES = 4 << 20
-MAX_MESSAGE_BYTES = 256 << 20  # of a line or message, also after decompression
+MAX_MESSAGE_BYTES = 256 << 20  # limit for a line or message, before and after decompression
 
 _ZSTANDARD = b"\x28\xb5\x2f\xfd"
 _HEX = re.compile(r"[0-9a-f]+")
@@ -39,10 +40,10 @@ class Config(Settings):
     """Settings of an `otlp` source.
 
     Attributes:
-        paths: Files, globs or URLs. `{date}` stands for each requested day, as YYYY-MM-DD; relative paths start at
+        paths: Files, globs or URLs. `{date}` stands for each requested day, as YYYY-MM-DD. Relative paths start at
             the config file's directory.
-        storage_options: Handed to fsspec, such as `endpoint_url`. Never secrets: credentials come from the environment.
-        spans: How spans become traces.
+        storage_options: Options for fsspec, such as `endpoint_url`. No secrets: credentials come from the environment.
+        spans: How to build traces from spans.
     """
 
     kind: Literal["otlp"]
@@ -52,7 +53,7 @@ class Config(Settings):
 
 
 def build(config: Config, base: Path) -> Source:
-    """The source that the settings describe; `base` is the config file's directory."""
+    """Create the source from its settings; `base` is the config file's directory."""
     return OtlpSource(config, base)
 
 
@@ -67,10 +68,10 @@ class OtlpSource:
         self._block_bytes = block_bytes
         self._max_message_bytes = max_message_bytes
 
-    write_back = None  # files take no scores
+    write_back = None  # scores can't be written to files
 
     def files(self, start: date, end: date) -> list[SourceFile]:
-        """See `tasks.sources.Source.files`. One entry is all files of a path, or of a day of it."""
+        """See `tasks.sources.Source.files`. One entry stands for all files of a path, or of one day of a path."""
         found: list[SourceFile] = []
         for path in self._config.paths:
             dated = "{date}" in path
@@ -83,7 +84,7 @@ class OtlpSource:
         return sorted(found, key=lambda f: f.path)
 
     def read(self, file: SourceFile) -> Iterator[Batch]:
-        """See `tasks.sources.Source.read`. The line of a trace is its number among these files' traces."""
+        """See `tasks.sources.Source.read`. `line` is the trace's number within the entry."""
         return batches(traces(self.spans(file), self.settings))
 
     @property
@@ -102,7 +103,7 @@ class OtlpSource:
         return traces(first(self.spans(file), most, lambda _: True), self.settings)
 
     def _members(self, path: str, day: date) -> tuple[list[SourceFile], list[SourceFile]]:
-        """The files of a day, and those of the days around it."""
+        """Return the files of a day, and the files of the day before and the day after."""
 
         def find(first: date, last: date) -> list[SourceFile]:
             return files.find([path], self._base, self._config.storage_options, first, last)
@@ -113,14 +114,14 @@ class OtlpSource:
         return own, [f for f in around if f.path not in names]
 
     def _spans(self, own: Sequence[SourceFile], around: Sequence[SourceFile]) -> Iterator[Span | Reject]:
-        """All spans of a day's files, and those around it that belong to the same traces."""
+        """Yield all spans of a day's files, then the spans of the same traces from the files around it."""
         ids: set[str] = set()
         for file in own:
             for item in self._items(file.path):
                 if isinstance(item, Span):
                     ids.add(item.trace_id)
                 yield item
-        for file in around:  # what is wrong there is said on its own day
+        for file in around:  # their own day reports their rejects
             yield from (i for i in self._items(file.path) if isinstance(i, Span) and i.trace_id in ids)
 
     def _items(self, path: str) -> Iterator[Span | Reject]:
@@ -141,7 +142,7 @@ class OtlpSource:
 
 
 class _MessageError(ValueError):
-    """A message that can't be read; its text holds no value."""
+    """A message can't be read. The error text contains no value."""
 
     def __init__(self, problem: str, reason: Reason = "line_too_long") -> None:
         super().__init__(problem)
@@ -154,7 +155,7 @@ def _reject(path: str, number: int, reason: Reason, problem: str) -> Reject:
 
 
 def _messages(blocks: Iterable[bytes], limit: int) -> Iterator[bytes | _MessageError]:
-    """Lines that are not blank, or messages with their length in front; an error for one that is too long."""
+    """Yield non-blank lines or length-prefixed messages, and an error for each one that is too long or cut off."""
     rest, buffer = iter(blocks), bytearray()
 
     def fill(size: int) -> bool:
@@ -263,7 +264,7 @@ def _list(value: object, key: str) -> list[dict[str, Any]]:
 
 
 def _id(value: object, size: int) -> str | None:
-    """An id as hexadecimal digits; some exporters write base64."""
+    """Return an id as hexadecimal digits. Some exporters write base64."""
     if not isinstance(value, str) or not value:
         return None
     if len(value) == 2 * size and _HEX.fullmatch(value.lower()):
@@ -294,7 +295,7 @@ def _any_of_json(value: object) -> Any:  # noqa: ANN401 - any JSON value
         return {str(a.get("key")): _any_of_json(a.get("value")) for a in _list(inner, "values")}
     if kind == "intValue":
         return values.whole(inner)
-    return inner if kind in ("stringValue", "doubleValue", "boolValue") else None  # bytes hold no text
+    return inner if kind in ("stringValue", "doubleValue", "boolValue") else None  # bytes are not text
 
 
 def _attributes_of_protobuf(pairs: Iterable[Any]) -> dict[str, Any]:

@@ -1,7 +1,7 @@
-"""Traces of Phoenix: a server, asked for the spans of a project by its REST API, or spans that were exported.
+"""Traces of Phoenix, from the spans of a project: read with its REST API or from export files.
 
-An export is JSON lines of spans as the API answers them, or Parquet of the client's data frame of spans. Left out: the
-names of attributes (`spans/attributes.py`) and what a span means (`spans/`).
+An export is JSON lines of spans in the API's format, or Parquet of the client's data frame of spans.
+`spans/attributes.py` knows the attribute names, and the package `spans` builds the traces.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -22,19 +22,19 @@ from tasks.sources.spans.attributes import span_of
 from tasks.sources.spans.pull import MalformedError, PulledSource, Record
 from tasks.sources.spans.texts import kind_of
 
-PAGE = 1000  # spans, the most that the server answers at once
-ANNOTATED = 100  # spans whose annotations are asked for at once: the address holds their ids
+PAGE = 1000  # spans; the server's limit for a page
+ANNOTATED = 100  # spans per request for annotations; their ids are part of the URL
 
 _FLAT = "context.trace_id"  # a column of the client's data frame
 
 
 class Config(pull.Pulled):
-    """Settings of a `phoenix` source; see `pull.Pulled` for those that it shares.
+    """Settings of a `phoenix` source; see `pull.Pulled` for the common ones.
 
     Attributes:
-        project: Name or id of the project. It is also the application where `spans.app` is not set.
-        api_key_env: Environment variable that holds an API key, where the server wants one.
-        page: Spans that are asked for at once.
+        project: Name or id of the project. It is also the application if `spans.app` is not set.
+        api_key_env: Environment variable with an API key, if the server requires one.
+        page: Number of spans per request.
     """
 
     kind: Literal["phoenix"]
@@ -44,22 +44,22 @@ class Config(pull.Pulled):
 
 
 def build(config: Config, base: Path) -> Source:
-    """The source that the settings describe; `base` is the config file's directory.
+    """Create the source from its settings; `base` is the config file's directory.
 
     Raises:
-        UsageError: `url` is no address of a server, or holds credentials.
+        UsageError: `url` is not a server's URL, or contains credentials.
     """
     return PulledSource(named(config), base, PhoenixStore(config))
 
 
 def named(config: Config) -> Config:
-    """The settings with the project as the application, where they name none."""
+    """Return the settings with the project as the default application."""
     spans = config.spans.model_copy(update={"app": config.spans.app or config.project})
     return config.model_copy(update={"spans": spans})
 
 
 class PhoenixStore:
-    """Asks a Phoenix server, and reads its spans."""
+    """Reads spans from a Phoenix server or its exports."""
 
     def __init__(self, config: Config) -> None:
         self._config = config
@@ -83,7 +83,7 @@ class PhoenixStore:
         return http.Client(self._url, headers, names, timeout_s=self._config.timeout_s, sleep=sleep)
 
     def pull(self, client: http.Client, window: Window) -> Iterator[Record | Reject]:
-        """See `pull.Store.pull`. A root that users rated has their annotations with it."""
+        """See `pull.Store.pull`. The annotations with user ratings are added to the roots."""
         times = {"start_time": iso(window.start), "end_time": iso(window.end)}
         for page in self._pages(client, "/spans", {**times, "limit": self._config.page}):
             records = list(pull.objects(page))
@@ -95,16 +95,16 @@ class PhoenixStore:
             yield from records
 
     def of_traces(self, client: http.Client, trace_ids: Sequence[str]) -> Iterator[Record | Reject]:
-        """The spans of some traces, without annotations.
+        """Request the spans of some traces, without annotations.
 
         Raises:
-            SourceError: The server can't be read to their end.
+            SourceError: The server can't be read to the end of the spans.
         """
         for page in self._pages(client, "/spans", {"trace_id": list(trace_ids), "limit": self._config.page}):
             yield from pull.objects(page)
 
     def ratings(self) -> dict[str, Feedback]:
-        """See `pull.Store.ratings`: none, because they come with the roots."""
+        """See `pull.Store.ratings`. Empty, because ratings are part of the records."""
         return {}
 
     def spans(self, record: Record) -> Iterator[Span]:
@@ -131,7 +131,7 @@ class PhoenixStore:
         )
 
     def _annotations(self, client: http.Client, ids: Sequence[str]) -> dict[str, list[Record]]:
-        """The annotations of these spans that hold ratings, by the id of the span."""
+        """Request the annotations of these spans that are ratings. Returns them by span id."""
         found: dict[str, list[Record]] = {}
         for at in range(0, len(ids), ANNOTATED) if self._config.feedback else ():
             asked = {"span_ids": list(ids[at : at + ANNOTATED]), "include_annotation_names": self._config.feedback}
@@ -157,7 +157,7 @@ class PhoenixStore:
 
 
 def _flat(value: object, prefix: str = "") -> dict[str, Any]:
-    """Attributes by their full names: a data frame nests some of them."""
+    """Flatten attributes to their full names: a data frame nests some of them."""
     items: list[tuple[str, object]] = []
     if isinstance(value, Mapping):
         items = [(str(k), v) for k, v in value.items()]

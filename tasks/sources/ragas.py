@@ -1,6 +1,6 @@
 """Samples of Ragas: an `EvaluationDataset` as JSON lines, CSV, Parquet or a Hugging Face data set (`.arrow`).
 
-Columns have the names of Ragas 0.2 and later, or of 0.1. Samples of conversations are refused: they say nothing of the
+Columns have the names of Ragas 0.2 and later, or of 0.1. Samples of conversations are rejected, because they contain no
 passages.
 """
 
@@ -24,10 +24,10 @@ class RagasColumns(Columns):
 
 
 class Config(FilePaths):
-    """Settings of a `ragas` source; see `FilePaths` and `Tabular` for those that it shares.
+    """Settings of a `ragas` source; see `FilePaths` and `Tabular` for the common ones.
 
     Attributes:
-        columns: Further columns, such as one with the time.
+        columns: More columns, such as one with the time.
     """
 
     kind: Literal["ragas"]
@@ -35,5 +35,5 @@ class Config(FilePaths):
 
 
 def build(config: Config, base: Path) -> Source:
-    """The source that the settings describe; `base` is the config file's directory."""
+    """Create the source from its settings; `base` is the config file's directory."""
     return from_files(config, base)

@@ -1,6 +1,6 @@
-"""Results of RAGChecker: the JSON that it checks, or that it writes.
+"""Traces from the input or output files of RAGChecker (JSON).
 
-Ids of queries are numbers in most files, the same in each: a trace's id is that of its query and a hash.
+Most files number their queries, so query ids repeat across files. A trace's id is the query's id and a hash.
 """
 
 from pathlib import Path
@@ -22,10 +22,10 @@ class RagcheckerColumns(Columns):
 
 
 class Config(FilePaths):
-    """Settings of a `ragchecker` source; see `FilePaths` and `Tabular` for those that it shares.
+    """Settings of a `ragchecker` source; see `FilePaths` and `Tabular` for the common ones.
 
     Attributes:
-        columns: Further keys, such as one with the time.
+        columns: More keys, such as one with the time.
     """
 
     unique_ids: ClassVar[bool] = False
@@ -36,5 +36,5 @@ class Config(FilePaths):
 
 
 def build(config: Config, base: Path) -> Source:
-    """The source that the settings describe; `base` is the config file's directory."""
+    """Create the source from its settings; `base` is the config file's directory."""
     return from_files(config, base, "results")

@@ -1,4 +1,4 @@
-"""Traces of a query: PostgreSQL, SQLite, or another database that SQLAlchemy speaks; the config names the columns."""
+"""Traces from a query of PostgreSQL, SQLite or another database of SQLAlchemy. The config maps the columns."""
 
 from collections.abc import Callable, Iterator
 from datetime import UTC, date, datetime
@@ -24,10 +24,10 @@ def _bounded(query: str) -> str:
 
 
 class Config(Tabular, InDatabase):
-    """Settings of a `sql` source; see `InDatabase` and `Tabular` for those that it shares.
+    """Settings of a `sql` source; see `InDatabase` and `Tabular` for the common ones.
 
     Attributes:
-        query: One row a trace, for traces from `:start` on and before `:end`, in UTC.
+        query: Query that returns one row per trace, for traces from `:start` (inclusive) to `:end` (exclusive), in UTC.
     """
 
     kind: Literal["sql"]
@@ -40,20 +40,20 @@ class Config(Tabular, InDatabase):
         return self
 
 
-def build(config: Config, base: Path) -> Source:  # noqa: ARG001 - a database is no file of the config's directory
-    """The source that the settings describe.
+def build(config: Config, base: Path) -> Source:  # noqa: ARG001 - a database has no relative path
+    """Create the source from its settings.
 
     Raises:
-        UsageError: `dsn_env` is no name of a variable.
+        UsageError: `dsn_env` is not a variable name.
     """
     return TabularSource(config, QueryStore(config))
 
 
 class QueryStore:
-    """Asks a database for windows of time.
+    """Queries a database by time windows.
 
     Args:
-        now: The time in UTC.
+        now: Returns the current time in UTC.
     """
 
     def __init__(self, config: Config, *, now: Callable[[], datetime] = lambda: datetime.now(UTC)) -> None:
@@ -62,7 +62,7 @@ class QueryStore:
         self._now = now
 
     def files(self, start: date, end: date) -> list[SourceFile]:
-        """See `RowStore.files`: windows. Another query is another place, and is read from the start."""
+        """See `RowStore.files`. The files are time windows. After a change of the query, all are read again."""
         place = f"{self._database.name} query {keys.key(self._config.query, size=keys.SHORT_HEX)}"
         return windows(place, self._config, start, end, self._now())
 

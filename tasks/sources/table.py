@@ -1,4 +1,4 @@
-"""Traces of a table of any form: JSON lines, CSV, Parquet; the config names the columns."""
+"""Traces from tables with any columns, as JSON lines, CSV or Parquet. The config maps the columns."""
 
 from pathlib import Path
 from typing import Literal
@@ -8,11 +8,11 @@ from tasks.sources.tabular import FilePaths, from_files
 
 
 class Config(FilePaths):
-    """Settings of a `table` source; see `FilePaths` and `Tabular` for them."""
+    """Settings of a `table` source; see `FilePaths` and `Tabular`."""
 
     kind: Literal["table"]
 
 
 def build(config: Config, base: Path) -> Source:
-    """The source that the settings describe; `base` is the config file's directory."""
+    """Create the source from its settings; `base` is the config file's directory."""
     return from_files(config, base)

@@ -1,6 +1,6 @@
-"""Traces of TruLens: the spans in its database, SQLite or PostgreSQL, as version 2 writes them.
+"""Traces of TruLens 2, from the spans in its SQLite or PostgreSQL database.
 
-A record is a trace. Spans of evaluations are left out. Left out too: what a span means (`spans/`).
+Each record becomes a trace. Spans of evaluations are skipped. The package `spans` interprets the spans.
 """
 
 from collections.abc import Callable, Iterator, Mapping
@@ -44,11 +44,11 @@ _OUTPUT = ("record_root.output", "call.return")
 
 
 class Config(InDatabase):
-    """Settings of a `trulens` source; see `InDatabase` for those that it shares.
+    """Settings of a `trulens` source; see `InDatabase` for the common ones.
 
     Attributes:
-        prefix: Begins the names of the tables, as in the `database_prefix` of TruLens.
-        spans: How spans become traces.
+        prefix: Prefix of the table names, as in `database_prefix` of TruLens.
+        spans: How to build traces from spans.
     """
 
     kind: Literal["trulens"]
@@ -56,11 +56,11 @@ class Config(InDatabase):
     spans: SpanSettings = SpanSettings()
 
 
-def build(config: Config, base: Path) -> Source:  # noqa: ARG001 - a database is no file of the config's directory
-    """The source that the settings describe.
+def build(config: Config, base: Path) -> Source:  # noqa: ARG001 - a database has no relative path
+    """Create the source from its settings.
 
     Raises:
-        UsageError: `dsn_env` is no name of a variable.
+        UsageError: `dsn_env` is not a variable name.
     """
     return TrulensSource(config)
 
@@ -69,10 +69,10 @@ class TrulensSource:
     """Reads the records of a TruLens database.
 
     Args:
-        now: The time in UTC.
+        now: Returns the current time in UTC.
     """
 
-    write_back = None  # scores of TruLens are columns of its own
+    write_back = None  # TruLens stores its own scores as columns
 
     def __init__(self, config: Config, *, now: Callable[[], datetime] = lambda: datetime.now(UTC)) -> None:
         self._config = config
@@ -81,12 +81,12 @@ class TrulensSource:
         self._query = _QUERY.format(prefix=config.prefix)
 
     def files(self, start: date, end: date) -> list[SourceFile]:
-        """See `tasks.sources.Source.files`: windows."""
+        """See `tasks.sources.Source.files`. The files are time windows."""
         place = f"{self._database.name} {self._config.prefix}events"
         return windows(place, self._config, start, end, self._now())
 
     def read(self, file: SourceFile) -> Iterator[Batch]:
-        """See `tasks.sources.Source.read`. The line of a trace is its number in its window."""
+        """See `tasks.sources.Source.read`. `line` is the trace's number in its window."""
         return batches(traces(self.spans(file), self.settings, window_of(file).begins))
 
     @property
@@ -113,10 +113,10 @@ class TrulensSource:
 
 
 def span_of_event(row: Mapping[str, Any]) -> Span | None:
-    """The span of an event; None for one of an evaluation.
+    """Return the span of an event; None for an evaluation.
 
     Raises:
-        MalformedError: It is no span.
+        MalformedError: The event has no record id or no span id.
     """
     attributes, ids, record = (mapping(row[name]) for name in ("record_attributes", "trace", "record"))
     own = {k.removeprefix(_OWN): v for k, v in attributes.items() if k.startswith(_OWN)}
@@ -129,7 +129,7 @@ def span_of_event(row: Mapping[str, Any]) -> Span | None:
     root = label == "record_root"
     found = span_of(attributes, (), mapping(row["resource_attributes"]))
     arguments = {k.removeprefix("call.kwargs."): v for k, v in own.items() if k.startswith("call.kwargs.")}
-    # Arguments of a call are its prompt; a passage that two searches found counts where it is first.
+    # The arguments of a model call are its prompt. A passage found by two searches is kept at its first place.
     given = "\n".join(dict.fromkeys(strings(arguments))) if _KINDS.get(label) == "llm" else ""
     output = next((v for name in _OUTPUT if (v := own.get(name)) not in (None, "")), found.output)
     start, end = moment(row["start_timestamp"]), moment(row["timestamp"])

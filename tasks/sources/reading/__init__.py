@@ -1,1 +1,1 @@
-"""What the kinds of sources read with: files, exports and servers; and what they hand out: rows and rejects."""
+"""Shared readers of the sources: files, exports, HTTP servers, time windows, rows and rejects."""

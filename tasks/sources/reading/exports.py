@@ -1,7 +1,7 @@
 """Records of export files: JSON lines, CSV, Parquet, JSON, and Arrow streams.
 
-A trace may be cut over the files of an export. So a source reads all files that one of its paths names, for one day
-where the path holds `{date}`, as one `SourceFile`. Left out: what a record means.
+The spans of a trace may be spread over the files of an export. So all files of a path (or of a day, for a path with
+`{date}`) are read as one `SourceFile`.
 """
 
 import csv
@@ -32,7 +32,7 @@ Options: TypeAlias = Mapping[str, object]
 
 
 def find(paths: list[str], base: Path, options: Options, start: date, end: date) -> list[SourceFile]:
-    """What each path names, as one file: its fingerprint changes when any of its files does.
+    """Return one `SourceFile` per path and day. Its fingerprint changes when any of its files changes.
 
     Raises:
         SourceError: As `files.find`.
@@ -46,10 +46,10 @@ def find(paths: list[str], base: Path, options: Options, start: date, end: date)
 
 
 def read(path: str, base: Path, options: Options) -> Iterator[Record | Reject]:
-    """The records of all files that a path names, and rejects for what is none.
+    """Yield the records of all files of a path, and rejects of invalid records.
 
     Args:
-        path: As `find` gives it.
+        path: A path from `find`.
 
     Raises:
         SourceError: As `records`.
@@ -62,17 +62,17 @@ def read(path: str, base: Path, options: Options) -> Iterator[Record | Reject]:
 def records(
     path: str, base: Path, options: Options, *, strict: bool = False, listed: str | None = None
 ) -> Iterator[tuple[int, Record | Reject]]:
-    """The records of one file with their lines, or their numbers in a file that has none; and rejects for what is none.
+    """Yield the records of one file, and rejects of invalid records, each with its line or number.
 
-    Memory holds some records at a time; all of a `.json` file, which is one value.
+    Memory holds some records at a time, except for a `.json` file, which is read completely.
 
     Args:
-        path: As `files.find` gives it.
-        strict: Whether a row that is not UTF-8 is refused; otherwise U+FFFD stands for what is not.
-        listed: Key of the list in a `.json` file that holds an object.
+        path: A path from `files.find`.
+        strict: Whether to reject a row that is not UTF-8. Otherwise, invalid bytes are replaced by U+FFFD.
+        listed: Key of the list in a `.json` file whose value is an object.
 
     Raises:
-        SourceError: The file can't be read, is damaged, or has a suffix that is not known.
+        SourceError: The file can't be read, is damaged, or has an unknown suffix.
     """
     suffixes = [s for s in Path(path).suffixes if s not in files.CODECS]
     match suffixes[-1:]:
@@ -126,7 +126,7 @@ def _json(data: bytes, path: str, listed: str | None) -> Iterator[tuple[int, Rec
 
 
 def _csv(blocks: Iterator[bytes], path: str, *, strict: bool) -> Iterator[tuple[int, Record | Reject]]:
-    """Every value is a text; an empty one is None."""
+    """Yield the rows of a CSV file. Values are texts; empty values are None."""
     errors = "surrogateescape" if strict else "replace"
     rows = csv.reader(io.TextIOWrapper(io.BufferedReader(_Stream(blocks)), "utf-8-sig", errors, newline=""))
     names = _row(rows, path) or []
@@ -146,7 +146,7 @@ def _csv(blocks: Iterator[bytes], path: str, *, strict: bool) -> Iterator[tuple[
 
 
 def _is_text(cell: str) -> bool:
-    """Whether a cell was UTF-8: what was not stands in it as half surrogate pairs."""
+    """Whether a cell was valid UTF-8. Invalid bytes were decoded as lone surrogates."""
     try:
         cell.encode()
     except UnicodeEncodeError:

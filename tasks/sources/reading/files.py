@@ -1,4 +1,4 @@
-"""Files of a source, local or remote: which there are, and their bytes.
+"""List and read the files of a source, local or remote.
 
 All access goes through fsspec, and every failure is a `SourceError`.
 """
@@ -27,8 +27,7 @@ FileSystem: TypeAlias = Any  # fsspec has no types
 
 READ_AHEAD = 8 << 20  # bytes a remote file is fetched by; s3fs would take 50 MB
 
-# Arrow's decompressors, because fsspec's zstd reader stops after the first frame and takes a file that was cut off
-# for a whole one.
+# Arrow's decompressors, because fsspec's zstd reader stops after the first frame and doesn't detect truncated files.
 CODECS: dict[str, Literal["gzip", "zstd"]] = {".gz": "gzip", ".zst": "zstd"}
 
 _LOST = {"ConnectionError", "ClientConnectionError", "TimeoutError", "HTTPClientError"}
@@ -60,14 +59,14 @@ _CAUSES: tuple[tuple[set[str], str, str], ...] = (
 
 
 def find(paths: list[str], base: Path, options: Mapping[str, object], start: date, end: date) -> list[SourceFile]:
-    """The files that the paths name for the days `start` to `end`, both inclusive, each once, sorted by path.
+    """Return the files of the paths for the days `start` to `end`, both inclusive, without duplicates, sorted by path.
 
     Raises:
-        SourceError: A path without wildcards and `{date}` names no file, or a place can't be listed.
+        SourceError: A path without wildcards and `{date}` matches no file, or a location can't be listed.
     """
     days = [start + timedelta(days=n) for n in range((end - start).days + 1)]
     found: dict[str, SourceFile] = {}
-    for path in sorted(paths, key=lambda p: "{date}" in p):  # a file that two paths name keeps the day of either
+    for path in sorted(paths, key=lambda p: "{date}" in p):  # if two paths match a file, a path with a day wins
         if "{date}" not in path:
             found |= _match(path, base, options, None, may_miss=has_magic(path))
             continue
@@ -77,7 +76,7 @@ def find(paths: list[str], base: Path, options: Mapping[str, object], start: dat
 
 
 def read_blocks(path: str, base: Path, options: Mapping[str, object], size: int) -> Iterator[bytes]:
-    """A file's bytes, decompressed by its suffix, at most `size` at a time.
+    """Yield a file's bytes in blocks of at most `size`, decompressed according to its suffix.
 
     Args:
         path: As in `SourceFile.path`.
@@ -96,7 +95,7 @@ def read_blocks(path: str, base: Path, options: Mapping[str, object], size: int)
         while True:
             try:
                 block = stream.read(size)
-            except OSError as exc:  # of the decompressor: the file's own trouble is a SourceError by now
+            except OSError as exc:  # from the decompressor; errors of the file itself are SourceErrors already
                 raise SourceError(
                     f"{path} is damaged or was cut off ({exc}). "
                     "Nothing of it is kept; write it again, or wait until it is complete."
@@ -108,7 +107,7 @@ def read_blocks(path: str, base: Path, options: Mapping[str, object], size: int)
 
 @contextmanager
 def seekable(path: str, base: Path, options: Mapping[str, object]) -> Iterator[pa.NativeFile]:
-    """A file that can be read at any place; one that is compressed by its suffix is held in memory.
+    """Open a file for random access. A compressed file is decompressed into memory.
 
     Args:
         path: As in `SourceFile.path`.
@@ -127,7 +126,7 @@ def seekable(path: str, base: Path, options: Mapping[str, object]) -> Iterator[p
 
 
 class _Guarded(io.RawIOBase):
-    """A file that raises SourceError only."""
+    """A file that raises only SourceError."""
 
     def __init__(self, raw: IO[bytes], path: str) -> None:
         super().__init__()
@@ -155,7 +154,7 @@ class _Guarded(io.RawIOBase):
 def _match(
     path: str, base: Path, options: Mapping[str, object], day: date | None, *, may_miss: bool
 ) -> dict[str, SourceFile]:
-    """The files that one path names, by their full address; `day` is what stands in it for `{date}`."""
+    """Return the files that a path matches, by full path. `day` is the value of `{date}` in the path."""
     with _source_errors(path):
         fs, location = _locate(path, base, options)
         fs.invalidate_cache()  # a process that lives for days must see today's files
@@ -170,10 +169,10 @@ def _match(
 
 
 def _followed(fs: FileSystem, info: dict[str, Any]) -> dict[str, Any]:
-    """What a file system knows of a place; of a local link, what it knows of its target.
+    """Return the info of a file or directory; for a local link, the info of its target.
 
     Raises:
-        SourceError: It is neither a file nor a directory, or its name is not UTF-8.
+        SourceError: The path is neither a file nor a directory, or its name is not UTF-8.
     """
     name = info["name"]
     if not name.isprintable() and any("\udc80" <= c <= "\udcff" for c in name):
@@ -202,7 +201,7 @@ def _info(fs: FileSystem, location: str, *, may_miss: bool) -> list[dict[str, An
 
 
 def _check_place(fs: FileSystem, location: str, path: str) -> None:
-    """Raise where the place can't be listed or isn't there, which globbing takes for a night without logs."""
+    """Raise an error if a location can't be listed or its bucket is missing. Globbing would only find no files."""
     parts = list(takewhile(lambda part: not has_magic(part), location.split("/")[:-1]))
     try:
         fs.ls("/".join(parts) or "/", detail=False)

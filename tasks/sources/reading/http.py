@@ -1,8 +1,7 @@
-"""JSON over HTTP from a store of traces: requests that are tried again, and errors that say what to do.
+"""An HTTP client for JSON APIs of trace stores, with retries and actionable errors.
 
-A request that the server can't answer now (429, 5xx, a connection lost, a reply that was cut off) is sent again after
-growing pauses, and no sooner than the server asks for. Errors and logs never hold what a reply says: it may be the
-text of a trace. Left out: what pages look like, which differs from store to store.
+After a temporary failure (429, 5xx, lost connection, truncated reply), a request is sent again after growing pauses, at
+least as long as the server's `Retry-After`. Errors and logs never contain a reply's text, which may be text of a trace.
 """
 
 import base64
@@ -32,18 +31,18 @@ from tasks.sources.reading.values import decode_json
 T = TypeVar("T")
 ATTEMPTS = 6
 FIRST_PAUSE_S = 0.5
-LONGEST_PAUSE_S = 120.0  # also of those that a server asks for
+LONGEST_PAUSE_S = 120.0  # also the limit for `Retry-After`
 
 _AGAIN = {408, 425, 429, 500, 502, 503, 504}
 _VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 
 
 class _AgainError(Exception):
-    """The same request may be answered later.
+    """A temporary failure; the same request may succeed later.
 
     Attributes:
-        pause_s: Seconds that the server asks for.
-        undone: Whether the server has surely not done what it was asked for.
+        pause_s: Seconds that the server requests to wait.
+        undone: Whether the server has certainly not executed the request.
     """
 
     def __init__(self, problem: str, pause_s: float = 0, *, undone: bool = False) -> None:
@@ -53,17 +52,17 @@ class _AgainError(Exception):
 
 
 class Reply(NamedTuple):
-    """What a server answers to a change; `data` is empty where it answers nothing, or no JSON object."""
+    """A server's reply to a change. `data` is empty if the reply is not a JSON object."""
 
     status: int
     data: dict[str, Any]
 
 
 def checked_url(kind: str, url: str) -> str:
-    """The base URL of a server, without a slash at its end; it can stand in messages.
+    """Return a server's base URL without a trailing slash, safe for messages.
 
     Raises:
-        UsageError: It is none, or holds a name, a password or a query. The message does not show it.
+        UsageError: The URL is invalid, or contains a user, a password or a query. The message does not show the URL.
     """
     try:
         parts = urlsplit(url)
@@ -81,13 +80,13 @@ def checked_url(kind: str, url: str) -> str:
 
 
 def check_variable(kind: str, key: str, variable: str) -> None:
-    """See that a config names an environment variable.
+    """Check that a config value is the name of an environment variable.
 
     Args:
         key: Key of the config that names it, for messages.
 
     Raises:
-        UsageError: It is no name of a variable. It may be the secret itself, so it is not shown.
+        UsageError: It is not a variable name. It may be the secret itself, so the message does not show it.
     """
     if not _VARIABLE.fullmatch(variable):
         raise UsageError(
@@ -97,13 +96,13 @@ def check_variable(kind: str, key: str, variable: str) -> None:
 
 
 def secret(kind: str, key: str, variable: str, environ: Mapping[str, str] = os.environ) -> str:
-    """The secret in an environment variable.
+    """Return the secret in an environment variable.
 
     Args:
         key: Key of the config that names the variable, for messages.
 
     Raises:
-        UsageError: It is no name of a variable, or it is not set.
+        UsageError: The name is invalid, the variable is not set, or the secret has invalid characters.
     """
     check_variable(kind, key, variable)
     value = environ.get(variable, "").strip()
@@ -115,20 +114,20 @@ def secret(kind: str, key: str, variable: str, environ: Mapping[str, str] = os.e
 
 
 def basic(user: str, password: str) -> dict[str, str]:
-    """The header of basic authentication."""
+    """Return the header for basic authentication."""
     return {"Authorization": f"Basic {base64.b64encode(f'{user}:{password}'.encode()).decode()}"}
 
 
 class Client:
-    """Asks one server for JSON; to be closed, or used with `with`.
+    """A client for one server. Close it, or use it as a context manager.
 
     Args:
         url: As `checked_url` returns it.
-        headers: With each request, such as the one that holds a key.
-        credentials: What a user is to check where the server does not accept them, such as `$PHOENIX_API_KEY`.
-        timeout_s: Seconds that a server may take to connect, and between two pieces of a reply.
-        sleep: Waits some seconds.
-        now: The time in UTC.
+        headers: Headers of each request, such as the API key.
+        credentials: What to check if the server rejects the credentials, such as `$PHOENIX_API_KEY`.
+        timeout_s: Seconds to wait for the connection, and for each piece of the reply.
+        sleep: Waits a number of seconds.
+        now: Returns the current time in UTC.
     """
 
     def __init__(
@@ -161,22 +160,22 @@ class Client:
         self._http.close()
 
     def get(self, path: str, params: Mapping[str, Any], missing: str) -> dict[str, Any]:
-        """The object that the server answers.
+        """Request a JSON object.
 
         Args:
-            path: Below the base URL, with a slash in front.
-            params: Of the query; those that are None are left out, and a list repeats its name.
-            missing: What a user is to check where the path does not exist, such as "Check `project`".
+            path: Path below the base URL, with a leading slash.
+            params: Query parameters. None is left out, and a list repeats the parameter.
+            missing: What to check if the path does not exist, such as "Check `project`".
 
         Raises:
-            SourceError: The server refuses, or answers something else than a JSON object.
-            ConnectionLostError: It does not answer, after some tries.
+            SourceError: The server rejects the request, or the reply is not a JSON object.
+            ConnectionLostError: The server does not answer after several tries.
         """
         given = {k: v for k, v in params.items() if v is not None}
         return self._ask("GET", path, missing, params=given)
 
     def post(self, path: str, body: object, missing: str) -> dict[str, Any]:
-        """The same for a request with a JSON body; it must be one that only reads, because it may be sent twice."""
+        """Like `get`, with a JSON body. The request must only read, because it may be sent twice."""
         return self._ask("POST", path, missing, json=body)
 
     def change(
@@ -189,16 +188,16 @@ class Client:
         expected: Collection[int] = (),
         repeatable: bool = True,
     ) -> Reply:
-        """Ask for a change.
+        """Send a request that changes something.
 
         Args:
-            expected: Statuses of refusals that the caller handles; others are errors.
-            repeatable: Whether the same request twice does what one does. One that is not is only sent again where the
-                server has surely not done it (429).
+            expected: Error statuses that the caller handles.
+            repeatable: Whether the request is idempotent. Otherwise, it is only sent again if the server has certainly
+                not executed it (429).
 
         Raises:
-            SourceError: The server does not accept the credentials, or refuses in another way than expected.
-            ConnectionLostError: It does not answer.
+            SourceError: The server rejects the credentials, or rejects the request with an unexpected status.
+            ConnectionLostError: The server does not answer.
         """
         tries = self._tries if repeatable else self._careful
         return self._trying(tries, path, self._changed, method, path, expected, params=params, json=body)
@@ -267,7 +266,7 @@ class Client:
         return SourceError(f"{self._url}{path} {problem}. {remedy}")
 
     def _seconds(self, value: str) -> float:
-        """What `Retry-After` asks for, as a number or a date; 0 where it is neither."""
+        """Return the seconds of `Retry-After`, a number or a date; 0 if it is neither."""
         if value.strip().isdecimal():
             return float(value)
         try:
@@ -280,7 +279,7 @@ _PAGE = "Check `url`: it may be the address of the web interface or of a login p
 
 
 def _pause(state: RetryCallState) -> float:
-    """Seconds before a request is sent again: growing, and no fewer than the server asks for."""
+    """Return the seconds to wait before the next try: growing, and at least what the server requests."""
     error = state.outcome.exception() if state.outcome else None
     requested = error.pause_s if isinstance(error, _AgainError) else 0
     growing = wait_exponential_jitter(multiplier=FIRST_PAUSE_S, max=LONGEST_PAUSE_S, jitter=FIRST_PAUSE_S)

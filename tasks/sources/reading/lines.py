@@ -1,4 +1,4 @@
-"""Lines of files, in bounded memory, however long one of them is."""
+"""Split files into lines in bounded memory, even with very long lines."""
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
@@ -6,14 +6,14 @@ from dataclasses import dataclass
 from tasks.sources.reading.rejects import RAW_BYTES
 
 MAX_LINE_BYTES = 16 << 20
-MOST_LINES = 8192  # at a time: a refused line costs about a kilobyte, however short it is
+MOST_LINES = 8192  # per `Lines`; a rejected line takes about a kilobyte of memory, however short it is
 
 _MARK = b"\xef\xbb\xbf"
 
 
 @dataclass(frozen=True, slots=True)
 class Lines:
-    """Consecutive lines, the first of which is line `first`; or the head of one that goes on for `dropped` bytes."""
+    """Consecutive lines from line `first` on, or the head of one line whose other `dropped` bytes are left out."""
 
     first: int
     lines: list[bytes]
@@ -21,7 +21,7 @@ class Lines:
 
 
 def cut(blocks: Iterable[bytes], limit: int) -> Iterator[Lines]:
-    """Cut blocks at newlines, wherever they end, holding at most one block and `limit` bytes of an unfinished line."""
+    """Split blocks at newlines. Memory holds at most one block and `limit` bytes of an unfinished line."""
     number, rest, dropped = 1, bytearray(), 0
     for block in _without_mark(blocks):
         lines = block.split(b"\n")
@@ -48,7 +48,7 @@ def cut(blocks: Iterable[bytes], limit: int) -> Iterator[Lines]:
 
 
 def _without_mark(blocks: Iterable[bytes]) -> Iterator[bytes]:
-    """Take off the byte order mark that some programs put in front of UTF-8."""
+    """Remove the byte order mark that some programs write before UTF-8."""
     rest = iter(blocks)
     head = b""
     while len(head) < len(_MARK) and (block := next(rest, b"")):

@@ -1,6 +1,6 @@
-"""Why a line can't be a trace, in words that machines and people read.
+"""Rejects: the reason why a line can't be a trace, as a code and a message.
 
-Details name JSON paths and types only. So do msgspec's messages: they never quote a value or the keys of maps.
+Messages contain only JSON paths and types. msgspec's messages are safe too: they never quote values or keys of maps.
 """
 
 import re
@@ -13,9 +13,9 @@ import msgspec
 from tasks.core.types import Id, Trace
 from tasks.sources import Reason, Reject
 
-RAW_BYTES = 4096  # of a line that is too long to keep
-MOST_RAW_BYTES = 64 << 10  # longer rows are too long to keep, so that many of them don't fill the memory
-NAME_CHARS = 64  # of a field's name: a text that is written as a key must not reach a log
+RAW_BYTES = 4096  # kept of a row that is too long
+MOST_RAW_BYTES = 64 << 10  # longer rows are shortened, so many of them don't fill the memory
+NAME_CHARS = 64  # limit for a field's name, because a key may be a text of a trace, which must not reach a log
 
 _UNKNOWN = re.compile(r"^Object contains unknown field `(?P<name>.*)`(?P<path> - at `\$[^`]*`)?$", re.DOTALL)
 
@@ -47,17 +47,17 @@ T = TypeVar("T")
 
 
 def reject(line_number: int, line: bytes, reason: Reason, detail: str) -> Reject:
-    """A line that is refused, with its id and day where they can be read."""
+    """Return a reject for a line, with its id and day if they can be read."""
     return Reject(line_number, _trace_id(line), reason, detail, line, _day(line))
 
 
 def undecodable(line_number: int, line: bytes, exc: Exception) -> Reject:
-    """A line that the decoder refused."""
+    """Return a reject for a line that can't be decoded."""
     return reject(line_number, line, *_explain(line, exc))
 
 
 def checked(line: int, raw: bytes) -> Trace | Reject:
-    """A trace as JSON, held to the trace format; its timestamp in UTC."""
+    """Decode a trace from JSON and check it against the trace format. Its timestamp is converted to UTC."""
     try:
         trace = msgspec.json.decode(raw, type=Trace)
     except msgspec.DecodeError as exc:
@@ -70,17 +70,18 @@ def checked(line: int, raw: bytes) -> Trace | Reject:
 
 
 def too_long(line_number: int, head: bytes, size: int, limit: int) -> Reject:
-    """A line of which only the beginning is kept."""
+    """Return a reject for a line that is too long, with only the beginning of the line."""
     raw = head[: min(limit, RAW_BYTES)]
     raw += b" ... [%d of %d bytes]" % (len(raw), size)
     return Reject(line_number, None, "line_too_long", f"line of {size} bytes, limit {limit}", raw)
 
 
 def kept(raw: bytes, *, identified: bool) -> str:
-    """What the quarantine keeps of a row.
+    """Return the text of a row for the quarantine. Long rows are shortened.
 
     Args:
-        identified: Whether the trace's id is known. Without it, nobody could find a part of a long row to remove it.
+        identified: Whether the trace's id is known. Without an id, no text of a long row is kept, because it could not
+            be found later for deletion.
     """
     if len(raw) > MOST_RAW_BYTES:
         head = raw[:RAW_BYTES] if identified else b""
@@ -89,12 +90,12 @@ def kept(raw: bytes, *, identified: bool) -> str:
 
 
 def shown(name: str) -> str:
-    """The beginning of a name, as a message may hold it."""
+    """Return the beginning of a name, without unprintable characters, for messages."""
     return "".join(c if c.isprintable() else "?" for c in name[:NAME_CHARS])
 
 
 def nul_path(value: object, path: str = "$") -> str | None:
-    """JSON path of the first string with a NUL character in a trace as builtins; keys of maps are left out."""
+    """Return the JSON path of the first string with a NUL character in a trace as builtins, without keys of maps."""
     if isinstance(value, str):
         return path if "\0" in value else None
     items: Iterable[tuple[str, object]] = ()
@@ -108,7 +109,7 @@ def nul_path(value: object, path: str = "$") -> str | None:
 
 
 def too_large(trace: Trace) -> str | None:
-    """What is wrong with the first whole number that does not fit its column."""
+    """Describe the first whole number that does not fit its column; None if all do."""
     numbers = [
         ("$.tokens_in", trace.tokens_in, 64),
         ("$.tokens_out", trace.tokens_out, 64),

@@ -1,7 +1,7 @@
-"""Traces as one Arrow table.
+"""Convert traces to an Arrow table.
 
-Columns are built flat, one list per column, and lists of structs from their offsets: a dictionary per row would cost
-more than decoding the row.
+Columns are built from one list per column, and lists of structs from flat arrays and offsets. A dictionary per row
+would take longer than decoding the row.
 """
 
 from collections.abc import Collection, Sequence
@@ -24,20 +24,20 @@ _BUILT_APART = {"chunks", "citations", "tags", *NEVER_READ}
 
 
 def content_hash(trace: Trace) -> str:
-    """Hash of everything a trace says but its feedback, which may come or change later; its timestamp must be in UTC.
+    """Return a hash of a trace without its feedback, which may change later. The timestamp must be in UTC.
 
-    Taken of the decoded trace, so the order of keys, whitespace and unknown fields don't matter. Not cryptographic: it
-    distinguishes copies from conflicts, and every trace of every night pays for it.
+    The decoded trace is hashed, so the order of keys, whitespace and unknown fields don't matter. The hash is not
+    cryptographic, for speed: it only distinguishes copies from conflicts.
     """
     unrated = trace if trace.feedback is None else msgspec.structs.replace(trace, feedback=None)
     return xxhash.xxh3_128_hexdigest(_ENCODER.encode(unrated))
 
 
 def to_table(traces: Sequence[Trace], lines: Sequence[int]) -> pa.Table:
-    """The traces as a table with schema `BATCH`.
+    """Return the traces as a table with schema `BATCH`.
 
     Args:
-        traces: Timestamps in UTC.
+        traces: Traces with timestamps in UTC.
         lines: Line of each trace in its file.
 
     Raises:
@@ -67,18 +67,18 @@ def to_table(traces: Sequence[Trace], lines: Sequence[int]) -> pa.Table:
 
 
 def _column(rows: Sequence[object], field: "pa.Field[Any]") -> Array:
-    """One attribute of every row."""
+    """Return one attribute of all rows as a column."""
     column: Array = pa.array(list(map(attrgetter(field.name), rows)), field.type)
     return column
 
 
 def _offsets(values: Sequence[Collection[object]]) -> list[int]:
-    """Where each list starts in the flat array of all items; one longer than `values`."""
+    """Return the offsets of the lists in the flat array of all items: one more than there are lists."""
     return list(accumulate(map(len, values), initial=0))
 
 
 def _lists(values: Sequence[tuple[object, ...] | None], struct: pa.StructType) -> Array:
-    """Lists of structs, or null, by attribute name."""
+    """Return a column of lists of structs, with nulls. Struct fields are attributes of the items."""
     flat = [item for items in values if items for item in items]
     return pa.ListArray.from_arrays(
         _offsets([items or () for items in values]),

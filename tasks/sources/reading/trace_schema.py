@@ -1,7 +1,7 @@
-"""JSON Schema of the trace format, for whoever writes traces in another language: docs/trace.schema.json.
+"""JSON Schema of the trace format, for programs in other languages: docs/trace.schema.json.
 
-Generated from the structs that the source decodes; `python -m tasks.sources.reading.trace_schema` prints it. Leaves
-out what JSON Schema can't say, such as NUL characters and the width of whole numbers.
+The schema is generated from the structs that the source decodes; `python -m tasks.sources.reading.trace_schema` prints
+it. It omits rules that JSON Schema can't express, such as NUL characters and the width of integers.
 """
 
 import json
@@ -32,7 +32,7 @@ _PARTS = {
 
 
 def trace_json_schema() -> dict[str, Any]:
-    """The schema, with a description of every field."""
+    """Return the schema with a description of every field."""
     schema = msgspec.json.schema(Trace)
     definitions = schema["$defs"]
     docs = _PARTS | {"Trace": {f.name: (f.metadata or {})[b"doc"].decode() for f in BATCH}}
@@ -44,7 +44,7 @@ def trace_json_schema() -> dict[str, Any]:
 
 
 def trace_json_schema_text() -> str:
-    """The schema as the file in docs/ holds it."""
+    """Return the text of docs/trace.schema.json."""
     return json.dumps(trace_json_schema(), indent=2, ensure_ascii=False) + "\n"
 
 

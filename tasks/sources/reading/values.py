@@ -1,6 +1,6 @@
-"""Values of records: JSON that may be damaged or written as text, ids, numbers and times.
+"""Parse values of records: JSON (maybe damaged or as text), ids, numbers and times.
 
-Nothing here raises for what a value is, but `decode_json`.
+Only `decode_json` raises errors. The other functions return None, an empty value or the value itself.
 """
 
 import json
@@ -16,11 +16,11 @@ _JSON = re.compile(r'\s*(\{\s*"|\[\s*[{"])')
 
 
 def decode_json(data: bytes) -> Any:  # noqa: ANN401 - JSON
-    """A JSON value; NaN and Infinity may be in it. Half a surrogate pair and what is not UTF-8 become U+FFFD.
+    """Decode JSON. Accepts NaN and Infinity; replaces lone surrogates and invalid UTF-8 by U+FFFD.
 
     Raises:
-        ValueError: It is not JSON (`msgspec.DecodeError` is one).
-        RecursionError: It is nested too deeply.
+        ValueError: The data is not JSON (including `msgspec.DecodeError`).
+        RecursionError: The value is nested too deeply.
     """
     try:
         return msgspec.json.decode(data)
@@ -40,7 +40,7 @@ def _without_surrogates(value: object) -> object:
 
 
 def parsed(value: object) -> object:
-    """The JSON value that a text is written as; any other value as it is."""
+    """Parse a text that is a JSON object, list or string. Any other value is returned unchanged."""
     if isinstance(value, str) and value.lstrip()[:1] in ("{", "[", '"'):
         try:
             return decode_json(value.encode())
@@ -50,12 +50,12 @@ def parsed(value: object) -> object:
 
 
 def cut_off(value: object) -> bool:
-    """Whether a text begins like a JSON object or list, but is none: the end was cut off when it was logged."""
+    """Whether a text starts like a JSON object or list but is not valid JSON: the log has cut it off."""
     return isinstance(value, str) and bool(_JSON.match(value)) and parsed(value) is value
 
 
 def scalar(value: object) -> str | None:
-    """A text or whole number as an id or label; None for anything else and for an empty text."""
+    """Return a text, number or boolean as a text, for ids and labels; None for other values and empty texts."""
     if value is None or isinstance(value, str):  # nearly all are
         return value or None
     if isinstance(value, bool):
@@ -66,7 +66,7 @@ def scalar(value: object) -> str | None:
 
 
 def number(value: object) -> float | None:
-    """A finite number, also one that is written as text."""
+    """Return a finite number, also from text; otherwise None."""
     if value is None or isinstance(value, bool) or not isinstance(value, int | float | str):
         return None
     try:
@@ -77,13 +77,13 @@ def number(value: object) -> float | None:
 
 
 def whole(value: object) -> int | None:
-    """A whole number, also one that is written as text or with a decimal point."""
+    """Return a whole number of 64 bits, also from text or a float; otherwise None."""
     found = number(value)
     return int(found) if found is not None and found.is_integer() and abs(found) < 2**63 else None
 
 
 def from_ns(value: object) -> datetime | None:
-    """A time in UTC from nanoseconds since 1970; None where it is none."""
+    """Return a time in UTC from nanoseconds since 1970; None if the value is invalid or 0."""
     try:
         return _EPOCH + timedelta(microseconds=int(value) // 1000) if isinstance(value, int | str) and value else None
     except (ValueError, OverflowError):
@@ -91,7 +91,7 @@ def from_ns(value: object) -> datetime | None:
 
 
 def from_iso(value: object) -> datetime | None:
-    """A time in UTC from ISO 8601 or a column of times, which is UTC where it names no zone; None where it is none."""
+    """Return a time in UTC from ISO 8601 or a datetime; None if it is invalid. Without a zone, it is UTC."""
     text = value.isoformat() if isinstance(value, datetime) else value  # pandas has a class of its own
     try:
         found = datetime.fromisoformat(text) if isinstance(text, str) else None
@@ -101,13 +101,13 @@ def from_iso(value: object) -> datetime | None:
 
 
 def mapping(value: object) -> dict[str, Any]:
-    """An object, also one that is written as text; empty where it is none."""
+    """Return an object, also from JSON text; empty for any other value."""
     value = parsed(value)
     return value if isinstance(value, dict) else {}
 
 
 def moment(value: object) -> datetime | None:
-    """A time in UTC from ISO 8601, or from a column of times; one without a zone is UTC."""
+    """Return a time in UTC from a datetime or ISO 8601. Without a zone, it is UTC."""
     if isinstance(value, datetime):
         return value.replace(tzinfo=UTC) if value.tzinfo is None else value.astimezone(UTC)
     return from_iso(value)

@@ -1,8 +1,8 @@
-"""Windows of time: how the stores that are asked for the traces of some days divide what they read.
+"""Time windows, into which a store's requests for the traces of some days are divided.
 
 A window is a `SourceFile` whose path ends in its two times. A settled window always has the same fingerprint, so it is
-read once. One that may still get traces has another fingerprint in every run: what was read before comes as copies,
-which ingestion drops. Left out: what is asked for.
+read once. A window that may still receive traces has another fingerprint in every run, so it is read again; ingestion
+drops the copies.
 """
 
 from collections.abc import Iterable
@@ -18,11 +18,12 @@ SETTLED = "settled"
 
 
 class Windowed(Settings):
-    """Settings of every store that is asked for windows of time.
+    """Settings that all sources with time windows share.
 
     Attributes:
-        grace_minutes: The longest that a trace may take until all of it has arrived; younger ones wait.
-        reread_hours: Hours before the first day, and after the end of each, that are read again for what arrived late.
+        grace_minutes: Minutes until a trace has arrived completely. Younger traces are left to a later run.
+        reread_hours: For traces that arrive late: hours before the first day that are read again, and hours after
+            the end of a day during which its window is read again.
     """
 
     grace_minutes: Annotated[float, Field(gt=0, le=24 * 60)] = 15
@@ -30,21 +31,21 @@ class Windowed(Settings):
 
 
 class Started(Protocol):
-    """Something with a start: a span."""
+    """A span or another object with a start."""
 
     @property
     def start(self) -> datetime | None:
-        """In UTC, where it is known."""
+        """Start in UTC; None if unknown."""
 
 
 class Window(NamedTuple):
-    """Traces that start at `start` or later, and before `end`; both in UTC."""
+    """Time range from `start` to before `end`, in UTC."""
 
     start: datetime
     end: datetime
 
     def begins(self, spans: Iterable[Started]) -> bool:
-        """Whether the first of these spans of a trace starts in the window."""
+        """Whether the trace of these spans starts in the window."""
         first = min((span.start for span in spans if span.start), default=self.start)
         return self.start <= first < self.end
 
@@ -53,17 +54,17 @@ class Window(NamedTuple):
         return self.begins([span])
 
     def widened(self, minutes: float) -> "Window":
-        """The window and some minutes on either side, where traces that cross its edges have their other spans."""
+        """Return the window extended on both sides, to include all spans of traces that cross its edges."""
         margin = timedelta(minutes=minutes)
         return Window(self.start - margin, self.end + margin)
 
 
 def windows(place: str, config: Windowed, start: date, end: date, now: datetime) -> list[SourceFile]:
-    """One window for each of the days `start` to `end`, both inclusive, and one for the hours before.
+    """Return a window for each day from `start` to `end`, both inclusive, and one for the hours before.
 
     Args:
-        place: What is read, for the names of windows; without credentials.
-        now: In UTC. What is younger than `grace_minutes` is in no window.
+        place: Name of the store, for the names of windows. Contains no credentials.
+        now: Current time in UTC. Windows end `grace_minutes` before it.
     """
     first = datetime(start.year, start.month, start.day, tzinfo=UTC)
     reread = timedelta(hours=config.reread_hours)
@@ -84,11 +85,11 @@ def windows(place: str, config: Windowed, start: date, end: date, now: datetime)
 
 
 def window_of(file: SourceFile) -> Window:
-    """The window that a file of `windows` stands for."""
+    """Return the window of a file from `windows`."""
     start, end = file.path.rpartition(" ")[2].split("/")
     return Window(datetime.fromisoformat(start), datetime.fromisoformat(end))
 
 
 def iso(at: datetime) -> str:
-    """A time as APIs read it: UTC, in milliseconds."""
+    """Format a time for APIs: UTC, in milliseconds."""
     return at.astimezone(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")

@@ -1,4 +1,4 @@
-"""Traces from spans: what a span is, what its attributes say, and the one assembly that every store of spans uses."""
+"""Traces from spans: the type `Span`, parsers of span attributes, and the assembly that all span sources share."""
 
 from tasks.sources.spans.assembly import assemble
 from tasks.sources.spans.piles import batches, first, traces

@@ -1,10 +1,9 @@
 """Traces from spans: the one assembly that every store of spans uses.
 
-A store's module turns what it stores into `Span`; here they become traces. The question is the input of the root, and
-the answer its output. The chunks are what the retrievers found before the answering call of a model, and, where its
-prompt was logged, what stands in the prompt, in the prompt's order. Whatever is wrong with the spans of one trace
-rejects that trace only. Left out: where spans come from, the names that stores give to their attributes, and the forms
-of inputs and outputs (`texts.py`).
+Each store's module converts its records to `Span`, and this module builds traces from them. The question is the root's
+input, and the answer is the root's output. The chunks are the documents that retrievers returned before the model call
+that wrote the answer. If the prompt of that call was logged, only chunks that occur in it are kept, in the prompt's
+order. An error in the spans of a trace rejects only that trace. `texts.py` parses inputs and outputs.
 """
 
 import re
@@ -23,17 +22,17 @@ from tasks.sources.spans.span import Assembled, Found, RefusedError, Span, SpanS
 from tasks.sources.spans.texts import USER, Document
 from tasks.sources.spans.tree import Spans, answer_in, question_in
 
-CONTEXT_CHARS = 20  # a chunk this long in a question shows that it is a prompt
+CONTEXT_CHARS = 20  # a chunk of this length or more in a question shows that the question is a prompt
 UNKNOWN = "unknown"
 
 _NUMBERED = re.compile(r"^\s*(\[1\]|context\b.*:\s*$|documents?\b.*:\s*$)", re.IGNORECASE | re.MULTILINE)
 
 
 def assemble(spans: Sequence[Span], settings: SpanSettings, line: int = 1) -> Assembled:
-    """The trace of some spans, in any order, or a reject. Never raises for what is in them.
+    """Build a trace from its spans, or return a reject. Invalid spans never raise an error.
 
     Args:
-        spans: All spans of one trace, at least one.
+        spans: All spans of one trace in any order, at least one.
         line: Number of the trace in its file or day, from 1.
     """
     found = Found()
@@ -48,7 +47,7 @@ def assemble(spans: Sequence[Span], settings: SpanSettings, line: int = 1) -> As
         outcome = reject(line, about, "malformed_span", "an input or output is nested too deeply")
     except UnicodeEncodeError:
         outcome = reject(line, about, "invalid_utf8", "half a surrogate pair in a text")
-    except ValueError:  # Python writes no number of more than 4,300 digits
+    except ValueError:  # Python converts no integer of more than 4,300 digits
         outcome = reject(line, about, "malformed_span", "a number is too long")
     else:
         outcome = checked(line, raw)
@@ -57,7 +56,7 @@ def assemble(spans: Sequence[Span], settings: SpanSettings, line: int = 1) -> As
 
 
 def _fields(spans: Spans, found: Found) -> dict[str, object]:
-    """The trace as builtins; what was found where goes into `found`."""
+    """Return the trace as builtins. Records in `found` where each field was found."""
     settings, root = spans.settings, spans.root
     if root.start is None:
         raise RefusedError("bad_timestamp", "the root has no start")
@@ -97,7 +96,7 @@ def _fields(spans: Spans, found: Found) -> dict[str, object]:
 
 
 def _asked(spans: Spans) -> Span:
-    """The span that holds the question: the root, or the first below it that has an input and asks a model."""
+    """Return the span with the question: the root, or the first span below with a question and a model call inside."""
     for span in spans.below(spans.root):
         if span is spans.root or span.kind in ("chain", "agent", "other"):
             asks = span is spans.root or any(s.kind == "llm" for s in spans.below(span))
@@ -107,7 +106,7 @@ def _asked(spans: Spans) -> Span:
 
 
 def _answer(spans: Spans, asked: Span, found: Found) -> tuple[str, Span | None]:
-    """The answer, and the call of a model that wrote it."""
+    """Return the answer and the model call that wrote it."""
     calls = [s for s in spans.all if s.kind == "llm"]
     for holder in (spans.root, asked):
         text = answer_in(holder, spans.settings)
@@ -131,7 +130,7 @@ def _answer(spans: Spans, asked: Span, found: Found) -> tuple[str, Span | None]:
 
 
 def _question(spans: Spans, asked: Span, model: Span | None, documents: Sequence[Document], found: Found) -> str:
-    """What the user typed, never a prompt that holds the context."""
+    """Return what the user typed, never a prompt with the context in it."""
     question = None if asked.kind == "llm" else question_in(asked, spans.settings)
     where, holder = "root.input" if asked is spans.root else f"input of {name_of(asked)}", asked
     if question is None and model is not None:
@@ -144,18 +143,18 @@ def _question(spans: Spans, asked: Span, model: Span | None, documents: Sequence
         raise RefusedError("no_question", "neither the root nor a span below it has an input")
     asked_flat = flat(question)
     held = sum(len(text := flat(d.text)) >= CONTEXT_CHARS and text in asked_flat for d in documents)
-    if held > 1 or (held and _NUMBERED.search(question)):  # a user may quote one passage
+    if held > 1 or (held and _NUMBERED.search(question)):  # a user may quote a single passage
         raise RefusedError("question_holds_context", f"{where} holds the text of a chunk")
     found.take("question", where, holder)
     return question
 
 
-def _first(spans: Sequence[Span], attribute: str) -> Any:  # noqa: ANN401 - of whatever type the attribute is
+def _first(spans: Sequence[Span], attribute: str) -> Any:  # noqa: ANN401 - any attribute's type
     return next((value for s in spans if (value := getattr(s, attribute))), None)
 
 
 def _cost(spans: Spans) -> float | None:
-    """What the steps cost together. A step's own number includes those below it, unless it is zero."""
+    """Return the total cost of the steps. A step's nonzero cost already includes the steps below it."""
     known = [s for s in spans.all if s.cost is not None and s.cost >= 0]
     return sum(s.cost or 0 for s in known if not any(a.cost for a in spans.ancestors(s))) if known else None
 

@@ -1,7 +1,7 @@
 """Attributes of OpenTelemetry spans, in the dialects of RAG: OpenInference, the GenAI conventions, and OpenLLMetry.
 
-Each field of a span has the names that the dialects give it, the most telling first; dialects may mix in one trace.
-Left out: how a store writes spans, and what they mean for a trace (`assembly.py`).
+For each field of a span, this module lists the attribute names of all dialects, best first. A trace may mix dialects.
+`assembly.py` builds traces from the spans.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -27,18 +27,18 @@ _PROPERTIES = "traceloop.association.properties"
 _SESSION = ("session.id", "gen_ai.conversation.id", f"{_PROPERTIES}.session_id", f"{_PROPERTIES}.thread_id")
 _APP = ("service.name", "openinference.project.name")
 _ENVIRONMENT = ("deployment.environment.name", "deployment.environment")
-_NO_TAGS = {"thread_id", "session_id", "conversation_id", "user_id"}  # who asked is no label
+_NO_TAGS = {"thread_id", "session_id", "conversation_id", "user_id"}  # users and conversations are not labels
 _MESSAGE_EVENTS = {"gen_ai.client.inference.operation.details", "gen_ai.content.prompt", "gen_ai.content.completion"}
 
 
 def span_of(
     attributes: Mapping[str, Any], events: Iterable[Event] = (), resource: Mapping[str, Any] | None = None
 ) -> Span:
-    """A span with what its attributes say, without ids, name and times.
+    """Return a span with the fields from its attributes, but without ids, name and times.
 
     Args:
-        attributes: By their full names, such as `retrieval.documents.0.document.id`.
-        resource: Attributes of the program that the span is of.
+        attributes: Values by full name, such as `retrieval.documents.0.document.id`.
+        resource: Attributes of the program that recorded the span.
     """
     resource = resource or {}
     events = list(events)
@@ -68,7 +68,7 @@ def span_of(
     )
 
 
-def _first(attributes: Mapping[str, Any], names: Sequence[str]) -> Any:  # noqa: ANN401 - of whatever type it is
+def _first(attributes: Mapping[str, Any], names: Sequence[str]) -> Any:  # noqa: ANN401 - any attribute's type
     return next((v for name in names if (v := attributes.get(name)) not in (None, "")), None)
 
 
@@ -88,7 +88,7 @@ def _kind(attributes: Mapping[str, Any], found: Sequence[Document]) -> SpanKind:
 
 
 def _indexed(attributes: Mapping[str, Any], prefix: str) -> list[dict[str, Any]]:
-    """What stands under `prefix.0.`, `prefix.1.` and so on, by the rest of the names."""
+    """Return the attributes under `prefix.0.`, `prefix.1.` and so on, one dictionary each, without the prefix."""
     items: dict[int, dict[str, Any]] = {}
     for name, value in attributes.items():
         if name.startswith(f"{prefix}."):
@@ -108,7 +108,7 @@ def _documents(attributes: Mapping[str, Any], events: Iterable[Event]) -> tuple[
             return found
     results = [_unprefixed(more, "db.query.result.") for name, more in events if name == "db.query.result"]
     for result in results:
-        # A distance is small where a score is large. This turns the cosine distance into the cosine.
+        # A small distance is a high score. One minus the cosine distance is the cosine similarity.
         distance = number(result.get("distance"))
         if distance is not None:
             result.setdefault("score", round(1 - distance, 12))
@@ -116,7 +116,7 @@ def _documents(attributes: Mapping[str, Any], events: Iterable[Event]) -> tuple[
 
 
 def _unprefixed(item: Mapping[str, Any], prefix: str) -> dict[str, Any]:
-    """An object without the prefix of its names; the metadata, which may be flat, as one object."""
+    """Remove a prefix from an object's keys, and collect its metadata (maybe `metadata.…` keys) in one dictionary."""
     plain = {name.removeprefix(prefix): value for name, value in item.items()}
     data = parsed(plain.get("metadata"))
     metadata = dict(data) if isinstance(data, Mapping) else {}
@@ -137,7 +137,7 @@ def _prompt(attributes: Mapping[str, Any]) -> tuple[Message, ...]:
 
 
 def _messages(attributes: Mapping[str, Any], *prefixes: str) -> tuple[Message, ...]:
-    """Messages whose attributes are numbered; their content may be a text or numbered parts."""
+    """Return messages from numbered attributes. Their content may be a text or numbered parts."""
     for prefix in prefixes:
         items = [_unprefixed(item, "message.") for item in _indexed(attributes, prefix)]
         messages: list[Message] = []
@@ -151,7 +151,7 @@ def _messages(attributes: Mapping[str, Any], *prefixes: str) -> tuple[Message, .
 
 
 def _plain(content: object) -> object:
-    """Parts of a content that are written as JSON; any other text is the content itself."""
+    """Return the parts of a content if it is a list of parts (maybe as JSON text), otherwise the content unchanged."""
     parts = parsed(content)
     listed = isinstance(parts, list) and parts and all(isinstance(p, Mapping) and "type" in p for p in parts)
     return parts if listed else content

@@ -1,4 +1,4 @@
-"""The passages that the generator saw: from the searches before its call, in the order of its prompt."""
+"""The chunks that the generator saw: documents of the searches before its call, in the order of its prompt."""
 
 from collections import Counter
 from collections.abc import Sequence
@@ -14,7 +14,11 @@ _PARENTS = ("doc_id", "document_id", "source", "file_name", "file_path", "url")
 
 
 def chunks_of(spans: Spans, asked: Span, model: Span | None, found: Found) -> tuple[list[Document], list[Span]]:
-    """The passages that the generator saw, in its order, and the spans that they are from."""
+    """Return the documents that the generator saw, in order, and the spans that returned them.
+
+    Raises:
+        RefusedError: None of the documents has a text, or the clocks of the spans disagree.
+    """
     settings = spans.settings
     searches = [s for s in spans.all if s.kind in ("retriever", "reranker") and spans.documents[s.span_id]]
     prompt = [flat(m.text) for m in _messages(model)] if model and settings.prompt == "follow" else []
@@ -59,7 +63,7 @@ def _why_none(spans: Spans, searches: Sequence[Span]) -> str:
 
 
 def _before(spans: Spans, searches: Sequence[Span], model: Span | None, prompt: Sequence[str]) -> list[Span]:
-    """The searches whose documents the answering call can have seen."""
+    """Return the searches whose documents the answering model call may have seen."""
     if model is None or model.start is None:
         return list(searches)
     before = [s for s in searches if (s.end or start_of(s)) <= model.start]
@@ -79,7 +83,7 @@ def _before(spans: Spans, searches: Sequence[Span], model: Span | None, prompt: 
 
 
 def _union(lists: Sequence[Sequence[Document]]) -> list[Document]:
-    """Documents of several searches: one that an earlier search found is left out, copies within a search stay."""
+    """Merge documents of searches. Drops documents that an earlier search found, but keeps copies within a search."""
     union: list[Document] = []
     for documents in lists:
         union += [d for d in documents if not any(_same(d, other) for other in union)]
@@ -93,7 +97,7 @@ def _same(one: Document, other: Document) -> bool:
 
 
 def _with_text(document: Document, pool: Sequence[Document]) -> Document:
-    """A reranker may log ids only: text and metadata then come from the retriever."""
+    """Add text and metadata from the retriever's document of the same id: a reranker may log only ids."""
     if document.text or document.id is None:
         return document
     source = next((d for d in pool if d.id == document.id and d.text), None)
@@ -101,10 +105,10 @@ def _with_text(document: Document, pool: Sequence[Document]) -> Document:
 
 
 def named_chunks(documents: Sequence[Document], id_keys: Sequence[str], found: Found) -> list[dict[str, object]]:
-    """Chunks with ids that differ: the document's own, one of its metadata, or its position.
+    """Return chunks with unique ids: the document's id, an id from its metadata, or its position.
 
     Args:
-        id_keys: Keys of the metadata, the first that a document has wins.
+        id_keys: Metadata keys for the id, tried in order.
     """
     chunks: list[dict[str, object]] = []
     taken: set[str] = set()

@@ -1,4 +1,4 @@
-"""Spans in any order, sorted into traces in bounded memory, and handed out as a source does."""
+"""Group spans into traces in bounded memory, and return the traces as batches of a source."""
 
 import pickle
 from collections import defaultdict
@@ -15,13 +15,13 @@ from tasks.sources.reading.rows import to_table
 from tasks.sources.spans.assembly import assemble
 from tasks.sources.spans.span import Assembled, Span, SpanSettings
 
-PILES = 64  # that spans are sorted into by trace, so that one pile fits into memory
-PILE_BYTES = 1 << 20  # of a pile that are held in memory; the rest lies in a temporary file
+PILES = 64  # temporary files that spans are divided into by trace, so the spans of one fit into memory
+PILE_BYTES = 1 << 20  # size at which a pile moves from memory to disk
 BATCH_TRACES = 1_000
 
 
 def batches(found: Iterable[Assembled]) -> Iterator[Batch]:
-    """Traces and rejects as a source hands them out."""
+    """Group traces and rejects into batches of at most `BATCH_TRACES`."""
     rest = iter(found)
     while group := list(islice(rest, BATCH_TRACES)):
         good = [(a.line, a.trace) for a in group if a.trace]
@@ -32,11 +32,11 @@ def batches(found: Iterable[Assembled]) -> Iterator[Batch]:
 def traces(
     items: Iterable[Span | Reject], settings: SpanSettings, keep: Callable[[Sequence[Span]], bool] = bool
 ) -> Iterator[Assembled]:
-    """The traces of spans in any order, in bounded memory: most spans wait in temporary files.
+    """Build traces from spans in any order. Large piles of spans are kept in temporary files to bound the memory.
 
     Args:
-        items: Spans; and rejects of what is no span, which are handed on with a new line number.
-        keep: Whether these spans of one trace are wanted; the others are left out without a reject.
+        items: Spans, and rejects of malformed spans. Rejects are returned with a new line number.
+        keep: Whether to build the trace of these spans. Other traces are dropped without a reject.
     """
     line = 0
     with ExitStack() as stack:
@@ -51,7 +51,7 @@ def traces(
             end = pile.tell()
             pile.seek(0)
             while pile.tell() < end:
-                span = pickle.load(pile)  # noqa: S301 - of a file that was written above
+                span = pickle.load(pile)  # noqa: S301 - written above
                 groups[span.trace_id].append(span)
             for spans in (groups[i] for i in sorted(groups)):
                 if keep(spans):
@@ -60,11 +60,13 @@ def traces(
 
 
 def first(items: Iterable[Span | Reject], most: int, counts: Callable[[Span], bool]) -> Iterator[Span | Reject]:
-    """The spans of the traces that come first; reading ends when as many others have come, so that these are whole.
+    """Yield the spans of the first `most` traces, without reading a large file to the end.
+
+    Reading stops after the first spans of another `most` traces, so the first ones are likely to be complete.
 
     Args:
-        most: Traces.
-        counts: Whether the trace of a span is one that counts; spans of other traces come along.
+        most: Number of traces.
+        counts: Whether to count the trace of a span. Spans of traces that are not counted are yielded too.
     """
     ranks: dict[str, int] = {}
     for item in items:
@@ -79,7 +81,7 @@ def first(items: Iterable[Span | Reject], most: int, counts: Callable[[Span], bo
 
 
 def _put(span: Span, piles: Sequence[IO[bytes]]) -> Reject | None:
-    """Lay a span on the pile of its trace; a reject if that can't be."""
+    """Write a span to the pile of its trace. Returns a reject if it is nested too deeply."""
     try:
         data = pickle.dumps(span)
     except RecursionError:

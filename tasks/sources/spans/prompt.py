@@ -1,4 +1,7 @@
-"""Which passages stand in a prompt that was logged, and in which order: `[3]` means the third passage of the prompt."""
+"""Find the passages in a logged prompt, and their order.
+
+The order matters because a citation `[3]` means the third passage of the prompt.
+"""
 
 from bisect import bisect_left
 from collections import defaultdict
@@ -6,9 +9,9 @@ from collections.abc import Mapping, Sequence
 
 from tasks.sources.spans.texts import Document
 
-PREFIX = 120  # characters by which a passage that was cut off in the prompt is found
-SHORT = 10  # characters: a shorter passage may stand in a prompt by chance
-HEAD = 12  # characters by which the beginning of one is found at the end of a message
+PREFIX = 120  # characters to search for if the prompt contains only the beginning of a passage
+SHORT = 10  # characters; a shorter passage may occur in a prompt by chance
+HEAD = 12  # characters to search for at the end of a message that was cut off within a passage
 
 
 def in_prompt(
@@ -18,17 +21,19 @@ def in_prompt(
     copies: Mapping[str, int],
     queries: Sequence[str],
 ) -> list[Document] | None:
-    """The passages that stand in the prompt, in its order; None where it can't tell.
+    """Return the passages in the prompt, in the prompt's order; None if none is found unchanged.
 
-    A passage counts in the last message that holds it. The prompt can only tell where at least one stands there
-    unchanged: then the application copies texts, and what is missing was left out. But the log may have cut the prompt
-    off: what is missing then comes last. Passages without a text or with a short one keep their places where the order
-    is that of the search.
+    If at least one passage is in the prompt unchanged, the application copies texts, so missing passages were left out
+    of the prompt. But if the log cut the prompt off, missing passages are added at the end. If a passage is in several
+    messages, the last message counts. Passages that are shorter than `SHORT` or have no text can't be searched for.
+    They keep their places if the prompt has the order of the search; otherwise those with a text are added at the end.
 
     Args:
-        chosen: What the prompt should hold; `pool` is everything that was found.
-        copies: How often each text was found: a copy in the prompt takes a number too.
-        queries: What was asked; a prompt without any of them was cut off, or says nothing of it.
+        chosen: Passages that are expected in the prompt.
+        pool: All passages that were found.
+        prompt: Messages of the prompt, as returned by `flat`.
+        copies: How often each text was found. Each copy in the prompt is numbered too.
+        queries: The questions. A prompt that contains none of them is taken as cut off.
     """
     texts = {text: flat(text) for text in {d.text for d in (*chosen, *pool)}}
     by_text: dict[str, list[Document]] = defaultdict(list)
@@ -76,7 +81,7 @@ def _place(
     taken: list[list[tuple[int, int]]],
     places: dict[str, list[tuple[int, int]]],
 ) -> None:
-    """Note where a text, or what is left of it, stands in the last message that holds it."""
+    """Record the places of `text` in the last message that contains `wanted`, the text or its beginning."""
     for n in range(len(prompt) - 1, -1, -1):
         if starts := _free(prompt[n], wanted, taken[n], most):
             places[text] = [(n, start) for start in starts]
@@ -84,7 +89,7 @@ def _place(
 
 
 def _free(prompt: str, text: str, taken: list[tuple[int, int]], most: int) -> list[int]:
-    """Where a text starts in the prompt, outside of longer texts; marks these places as taken."""
+    """Return where a text starts in the prompt outside of taken places, and mark its places as taken."""
     starts: list[int] = []
     at = prompt.find(text)
     while at >= 0 and len(starts) < most:
@@ -99,5 +104,5 @@ def _free(prompt: str, text: str, taken: list[tuple[int, int]], most: int) -> li
 
 
 def flat(text: str) -> str:
-    """A text with single spaces: prompts break lines elsewhere."""
+    """Collapse whitespace to single spaces: a prompt may break lines in other places."""
     return " ".join(text.split())

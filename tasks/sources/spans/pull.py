@@ -1,6 +1,6 @@
-"""Stores that are asked over HTTP, in windows of time, or whose exports are read.
+"""Sources that read a store of spans: from its HTTP API, in time windows, or from its export files.
 
-Left out: requests, windows, files, and what a span means (`assembly.py`).
+`reading` contains requests, windows and files; `assembly.py` builds traces from the spans.
 """
 
 import json
@@ -29,16 +29,16 @@ Record: TypeAlias = dict[str, Any]
 
 
 class Pulled(Windowed):
-    """Settings of every store that is asked over HTTP, or whose exports are read.
+    """Settings that all sources with an HTTP API or export files share.
 
     Attributes:
-        url: The server. Without a name, password or key: they come from environment variables.
-        paths: Export files instead of a server: globs or URLs; `{date}` stands for each requested day.
-        storage_options: Of `paths`, handed to fsspec. Never secrets.
-        timeout_s: Seconds that the server may take to answer.
-        feedback: Names of the scores that hold the rating of a user; others are left out.
-        spans: How spans become traces.
-        write_back: Which scores are written back to the server; none where it is left out.
+        url: URL of the server, without user, password or key: these come from environment variables.
+        paths: Export files to read instead of a server: globs or URLs. `{date}` stands for each requested day.
+        storage_options: Options for fsspec to open `paths`. No secrets.
+        timeout_s: Seconds to wait for the server.
+        feedback: Names of the scores that are user ratings. Other scores are ignored.
+        spans: How to build traces from spans.
+        write_back: Scores to write back to the server. The default is none.
     """
 
     url: str | None = None
@@ -59,52 +59,52 @@ class Pulled(Windowed):
 
 
 class MalformedError(Exception):
-    """A record that is no span, or no spans; the message names keys and types, never a text."""
+    """A record doesn't contain valid spans. The message contains keys and types, never a text."""
 
 
 class Store(Protocol):
-    """What differs from store to store."""
+    """The part of a source that depends on the store."""
 
     @property
     def place(self) -> str:
-        """What is read from the server, for the names of windows; without credentials."""
+        """Name of the project on the server, for the names of windows. Contains no credentials."""
 
     def client(self, sleep: Callable[[float], None]) -> http.Client:
-        """A connection to the server.
+        """Create a client for the server.
 
         Raises:
-            UsageError: A variable that should hold a secret is not set.
+            UsageError: The environment variable for a secret is not set.
         """
 
     def pull(self, client: http.Client, window: Window) -> Iterator[Record | Reject]:
-        """The records of the traces or spans that start in the window.
+        """Request the records of the traces or spans that start in the window.
 
         Raises:
             SourceError: The server can't be read to the end of the window.
         """
 
     def ratings(self) -> dict[str, Feedback]:
-        """The feedback of users by trace, where it is not part of the records.
+        """Return user feedback by trace id, if it is not part of the records.
 
         Raises:
             SourceError: A file can't be read.
         """
 
     def spans(self, record: Record) -> Iterable[Span]:
-        """The spans of a record, of the server or of an export.
+        """Return the spans of a record from the server or an export.
 
         Raises:
-            MalformedError: It is no such record.
+            MalformedError: The record is invalid.
         """
 
 
 class PulledSource:
-    """Reads the traces of a store, from its server or from its exports.
+    """Reads the traces of a store from its server or its exports.
 
     Args:
-        base: Directory that relative `paths` start in.
-        now: The time in UTC.
-        sleep: Waits some seconds.
+        base: Directory for relative `paths`.
+        now: Returns the current time in UTC.
+        sleep: Waits a number of seconds.
     """
 
     def __init__(
@@ -128,7 +128,7 @@ class PulledSource:
         return self._config.write_back
 
     def files(self, start: date, end: date) -> list[SourceFile]:
-        """See `tasks.sources.Source.files`: windows of the server, or what each of the paths names."""
+        """See `tasks.sources.Source.files`. The files are time windows of the server, or one entry per path."""
         config = self._config
         if config.paths:
             return exports.find(config.paths, self._base, config.storage_options, start, end)
@@ -150,11 +150,11 @@ class PulledSource:
 
     @property
     def store(self) -> Store:
-        """The store that is asked."""
+        """The store to read."""
         return self._store
 
     def client(self) -> http.Client:
-        """A connection to the store's server; see `Store.client`."""
+        """Create a client for the store's server; see `Store.client`."""
         return self._store.client(self._sleep)
 
     def spans(self, file: SourceFile) -> Iterator[Span | Reject]:
@@ -176,7 +176,7 @@ class PulledSource:
         return Window(*_ALWAYS) if self._config.paths else window_of(file)
 
     def _spans(self, records: Iterable[Record | Reject], given: Mapping[str, Feedback]) -> Iterator[Span | Reject]:
-        """The spans of the records, with the feedback on their traces where it is known apart from them."""
+        """Yield the spans of the records, with the feedback `given` by trace id."""
         for record in records:
             if isinstance(record, Reject):
                 yield record
@@ -191,7 +191,7 @@ class PulledSource:
 
 
 def malformed(record: Record, detail: str) -> Reject:
-    """A record that is refused, with its trace id where it has one; the line number is set later."""
+    """Return a reject for a malformed record, with the trace id if there is one. The line number is set later."""
     about = [record, mapping(record.get("trace_info")), mapping(record.get("info"))]
     found = (scalar(one.get(key)) for one in about for key in ("trace_id", "traceId"))
     raw = b"" if not record else json.dumps(record, default=str).encode(errors="replace")
@@ -199,20 +199,20 @@ def malformed(record: Record, detail: str) -> Reject:
 
 
 def rating(value: object, comment: object = None) -> Feedback | None:
-    """A user's rating as feedback; None where it is no number and nothing was written."""
+    """Return a user's rating as feedback; None without a numeric score and a comment."""
     score = float(value) if isinstance(value, bool) else number(value)
     text = comment if isinstance(comment, str) and comment else None
     return None if score is None and text is None else Feedback(score, text)
 
 
 def listed(page: Record, key: str, kind: str, *, may_miss: bool = False) -> list[Any]:
-    """The records of a page.
+    """Return the list of records of a page.
 
     Args:
-        may_miss: Whether the server leaves out an empty list.
+        may_miss: Whether the server omits an empty list.
 
     Raises:
-        SourceError: Something else stands there.
+        SourceError: The page has no list under `key`.
     """
     found = page.get(key, [] if may_miss else None)
     if not isinstance(found, list):
@@ -223,14 +223,14 @@ def listed(page: Record, key: str, kind: str, *, may_miss: bool = False) -> list
 
 
 def pages(ask: Callable[[str | None], Record], cursor_of: Callable[[Record], object], kind: str) -> Iterator[Record]:
-    """The pages of an answer. One may be empty and still have a cursor.
+    """Yield all pages of a result. An empty page may still have a cursor.
 
     Args:
-        ask: Gives the page at a cursor; the first one where it is None.
-        cursor_of: The cursor of the page after this one.
+        ask: Requests the page at a cursor; None requests the first page.
+        cursor_of: Returns the cursor of the next page.
 
     Raises:
-        SourceError: A cursor comes again: reading would never end.
+        SourceError: The server repeated a cursor, so reading would never end.
     """
     cursor, seen = None, set()
     while True:
@@ -245,6 +245,6 @@ def pages(ask: Callable[[str | None], Record], cursor_of: Callable[[Record], obj
 
 
 def objects(records: Iterable[Any]) -> Iterator[Record | Reject]:
-    """The records of a page, with rejects for what is no object."""
+    """Yield the records of a page, and a reject for each record that is not an object."""
     for record in records:
         yield record if isinstance(record, dict) else malformed({}, f"a record is `{type(record).__name__}`")

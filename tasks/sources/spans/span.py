@@ -1,4 +1,4 @@
-"""What a span is, whatever store it is from; and how spans become traces: the settings, and the outcome."""
+"""The data types of span sources: spans, settings, and assembled traces."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -18,16 +18,16 @@ _OLDEST = datetime(1, 1, 1, tzinfo=UTC)
 
 @dataclass(frozen=True, slots=True)
 class Span:
-    """One step of a trace, with the names of its store's attributes taken off.
+    """One step of a trace, independent of the store.
 
     Attributes:
-        input: Text, or any JSON value that holds one; JSON that is written as text will do.
-        output: The same. A retriever's or tool's output may hold documents.
-        documents: What a retriever found or a reranker kept, in its order.
-        messages: The prompt of a call of a model.
-        cost: In US dollars; of this step, or with those below it.
-        tags: Labels of the root; those of other spans are not kept.
-        feedback: Where users rated this span or its trace.
+        input: A text, or a JSON value (also as JSON text) that contains one.
+        output: A text or JSON value like `input`. The output of a retriever or tool may contain documents.
+        documents: Documents that a retriever found or a reranker kept, in its order.
+        messages: The prompt of a model call.
+        cost: Cost in US dollars, with or without the steps below this one.
+        tags: Labels. Only those of the root, or of the span with the question, are used.
+        feedback: User rating of this span or its trace.
     """
 
     trace_id: str
@@ -55,19 +55,19 @@ class Span:
 
 
 class SpanSettings(Settings):
-    """How spans become traces: a part of the settings of every store of spans.
+    """How to build traces from spans: settings that all span sources share.
 
     Attributes:
-        app: Name of the application; otherwise the name that the spans give it.
-        generator: Name of the model where no span names one.
-        root: Name of the span that holds question and answer; otherwise the span without a parent.
-        question: Keys that hold the question in the input of the root, tried before the usual ones.
-        answer: The same for the answer, in its output.
-        kinds: Kinds of spans by their name, where the application logged another one or none.
-        tool: Name of the tool whose output holds the chunks where no retriever has any.
-        chunk_id: Keys of a document's metadata that hold its id, tried in this order where the document has none.
-        prompt: `follow`: where the prompt was logged, the chunks are those that stand in it, in its order. `ignore`:
-            they are what the retrievers found.
+        app: Name of the application. The default is the name in the spans.
+        generator: Name of the model, used if no span names one.
+        root: Name of the span with the question and the answer. The default is the span without a parent.
+        question: Keys of the question in the root's input, tried before the usual ones.
+        answer: Keys of the answer in the root's output, tried before the usual ones.
+        kinds: Kinds of spans by span name, for spans that were logged with a wrong kind or none.
+        tool: Name of the tool whose output contains the chunks, used if no retriever has any.
+        chunk_id: Metadata keys for a document's id, tried in this order if the document has no id of its own.
+        prompt: `follow`: if the prompt was logged, the chunks are the documents in it, in its order. `ignore`: the
+            chunks are the documents that the retrievers found.
     """
 
     app: Annotated[str, Field(min_length=1)] | None = None
@@ -83,14 +83,14 @@ class SpanSettings(Settings):
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """Where the fields of a trace were found, for people who look at a source.
+    """Where the fields of a trace were found, to help users check a source's settings.
 
-    Fields are those of a trace; and `ids`, of its chunks, and `prompt`, for chunks that stand in a prompt.
+    The keys are fields of a trace, `ids` for the ids of its chunks, and `prompt` if the chunks follow a prompt.
 
     Attributes:
-        where: Of each field, such as `{"question": "root.input"}`. Names of spans, never their text.
-        spans: Ids of the spans that each field is from.
-        missed: Why a field is not there that a trace can do without, such as `{"chunks": "no_retriever"}`.
+        where: Place of each field, such as `{"question": "root.input"}`. Contains names of spans, never their text.
+        spans: Ids of the spans of each field.
+        missed: Why an optional field is missing, such as `{"chunks": "no_retriever"}`.
     """
 
     where: dict[str, str] = field(default_factory=dict)
@@ -98,18 +98,18 @@ class Found:
     missed: dict[str, str] = field(default_factory=dict)
 
     def take(self, name: str, where: str, *spans: Span) -> None:
-        """Note where a field was found."""
+        """Record where a field was found."""
         self.where[name] = where
         self.spans[name] = tuple(s.span_id for s in spans)
 
 
 @dataclass(frozen=True, slots=True)
 class Assembled:
-    """A trace, or why there is none.
+    """A trace, or a reject if there is none.
 
     Attributes:
         line: Number of the trace in its file or day, from 1.
-        found: Where its fields were found, as far as the spans were read.
+        found: Where the fields were found; for a reject, the fields up to the error.
     """
 
     line: int
@@ -120,24 +120,24 @@ class Assembled:
 
 @runtime_checkable
 class SpanSource(Protocol):
-    """A source that makes its traces of spans: what people who look at it see beside them."""
+    """A source that builds traces from spans. Its methods let users inspect the spans and settings."""
 
     @property
     def settings(self) -> SpanSettings:
-        """How its spans become traces."""
+        """How to build traces from its spans."""
 
     def spans(self, file: SourceFile) -> Iterator[Span | Reject]:
-        """The spans of one file, in any order, and rejects of what is none.
+        """Yield the spans of one file in any order, and rejects of malformed spans.
 
         Raises:
             SourceError: The file can't be read to its end.
         """
 
     def traces(self, file: SourceFile, most: int) -> Iterator[Assembled]:
-        """Traces of one file, and where their fields were found, without reading all of a large file.
+        """Return some traces of one file, without reading a large file to the end.
 
         Args:
-            most: Traces, rejects of traces included.
+            most: Number of traces, including rejected ones.
 
         Raises:
             SourceError: The file can't be read.
@@ -145,7 +145,7 @@ class SpanSource(Protocol):
 
 
 class RefusedError(Exception):
-    """The spans are no trace; the message holds no text of them."""
+    """The spans can't be a trace. The message contains no text of the spans."""
 
     def __init__(self, reason: Reason, detail: str) -> None:
         super().__init__(detail)
@@ -153,11 +153,11 @@ class RefusedError(Exception):
 
 
 def name_of(span: Span | None) -> str:
-    """Kind and name of a span, for messages; never more than the beginning of a name."""
+    """Return the kind and name of a span for messages. Long names are shortened."""
     name = shown(span.name) if span else ""
     return f"{span.kind} {name!r}" if span and name else f"{span.kind if span else 'span'}"
 
 
 def start_of(span: Span) -> datetime:
-    """When a span starts; one without a start comes first."""
+    """Return the start of a span, as a sort key. A span without a start sorts first."""
     return span.start or _OLDEST

@@ -1,6 +1,6 @@
-"""Inputs and outputs of spans: texts, messages and documents in the many forms in which libraries log them.
+"""Parse inputs and outputs of spans: texts, messages and documents, in the various forms that libraries log.
 
-Left out: what they mean for a trace (`assembly.py`).
+`assembly.py` builds traces from them.
 """
 
 import re
@@ -12,10 +12,10 @@ from tasks.sources.reading.values import cut_off, number, parsed, scalar
 
 SpanKind: TypeAlias = Literal["llm", "retriever", "reranker", "embedding", "tool", "agent", "chain", "other"]
 
-DEPTH = 12  # of nested values that are looked into
+DEPTH = 12  # limit for nested values
 USER, ASSISTANT = {"user", "human"}, {"assistant", "ai", "model"}  # roles of messages
 
-_OBJECT = re.compile(r"\s*<[^<>]*\bobject\b[^<>]*>\s*")  # what Python prints of a generator or another object
+_OBJECT = re.compile(r"\s*<[^<>]*\bobject\b[^<>]*>\s*")  # the `repr` of a generator or another object
 _NODE = re.compile(r"<NodeWithScore\(node=\w+\(id_=(.*)\), score=(.*)\)>", re.DOTALL)
 _KINDS: dict[str, SpanKind] = {
     **dict.fromkeys(("llm", "chat", "chat_model", "completion", "text_completion"), "llm"),
@@ -40,7 +40,7 @@ _LISTS = ("documents", "docs", "results", "matches", "nodes", "source_nodes", "c
 
 @dataclass(frozen=True, slots=True)
 class Document:
-    """A passage as a span logged it; a missing text is empty."""
+    """A passage as logged by a span. The text is empty if it is missing."""
 
     text: str = ""
     id: str | None = None
@@ -57,17 +57,17 @@ class Message:
 
 
 def kind_of(label: object) -> SpanKind:
-    """The kind that a store's label means, whatever its case; `chain` for one that is not known."""
+    """Return the span kind for a store's label in any case; `chain` for an unknown label."""
     return _KINDS.get(str(label).lower(), "chain")
 
 
 def text_of(value: object, keys: Sequence[str], roles: set[str], depth: int = 0) -> str | None:
-    """The text in an input or output: itself, the last message of a role, or what a key holds.
+    """Return the text in an input or output: the text itself, the last message with a role, or the value of a key.
 
     Args:
         value: Text, JSON as text, or any JSON value.
-        keys: Keys of objects, the first that holds a text wins; a dotted key goes further down.
-        roles: Of messages that are meant.
+        keys: Keys of objects; the first with a text is used. A dotted key is a path into nested objects.
+        roles: Roles of the messages to consider.
     """
     if depth > DEPTH:
         return None
@@ -101,7 +101,7 @@ def _at(value: Mapping[str, Any], key: str) -> object:
 
 
 def messages_of(value: object, depth: int = 0) -> tuple[Message, ...]:
-    """The messages of a prompt or a reply, in any of the usual forms (OpenAI, GenAI conventions, LangChain)."""
+    """Return the messages of a prompt or reply, in the forms of OpenAI, the GenAI conventions or LangChain."""
     value = parsed(value)
     if isinstance(value, list) and depth <= DEPTH:
         return tuple(m for item in value for m in messages_of(item, depth + 1))
@@ -126,7 +126,7 @@ def _role(value: Mapping[str, Any]) -> str:
 
 
 def _content(content: object) -> str:
-    """The text of a message that may be made of parts."""
+    """Return the text of a message, which may consist of parts."""
     if isinstance(content, str):
         return content
     if isinstance(content, Mapping):
@@ -136,7 +136,7 @@ def _content(content: object) -> str:
 
 
 def documents_of(value: object, depth: int = 0) -> tuple[Document, ...]:
-    """The documents in an output: a list of objects or texts, or an object that holds one."""
+    """Return the documents in an output: a list of objects or texts, or an object with such a list."""
     value = parsed(value)
     if depth > DEPTH:
         return ()
@@ -162,13 +162,13 @@ def _document(value: Any) -> Document | None:  # noqa: ANN401 - JSON
     for key in ("document", "node"):
         if isinstance(inner := value.get(key), Mapping):
             value = {**inner, **{k: v for k, v in value.items() if k != key and v is not None}}
-    if isinstance(inner := value.get("kwargs"), Mapping):  # of LangChain, whose `id` names the class
+    if isinstance(inner := value.get("kwargs"), Mapping):  # LangChain; here `id` is the class, not the document
         value = inner
     return document(value)
 
 
 def document(value: Mapping[str, Any]) -> Document | None:
-    """The document that an object describes; None where it has neither text nor id."""
+    """Return an object as a document; None if it has neither text nor id."""
     data = parsed(value.get("metadata"))
     data = {str(k): v for k, v in data.items()} if isinstance(data, Mapping) else {}
     text = next((t for where in (value, data) for key in _TEXT if isinstance(t := where.get(key), str)), None)
@@ -180,7 +180,7 @@ def document(value: Mapping[str, Any]) -> Document | None:
 
 
 def strings(value: object, depth: int = 0) -> Iterator[str]:
-    """Every text in a value, at any depth."""
+    """Yield every text in a value, nested up to `DEPTH`."""
     value = parsed(value)
     if isinstance(value, str):
         yield value

@@ -1,4 +1,4 @@
-"""The spans of one trace with their parents and children, and the one that stands for the whole trace."""
+"""The tree of spans of one trace, and its root."""
 
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
@@ -10,14 +10,14 @@ from tasks.sources.spans.texts import ANSWER, ASSISTANT, QUESTION, USER, Documen
 
 
 class Spans:
-    """The spans of one trace, each once, by start; with their parents and children."""
+    """The spans of one trace, sorted by start and without duplicates, with their parents and children."""
 
     def __init__(self, spans: Sequence[Span], settings: SpanSettings) -> None:
         self.settings = settings
         by_id: dict[str, Span] = {}
         for span in spans:
             kind = settings.kinds.get(span.name) or _named_kind(span)
-            twin = by_id.get(span.span_id)  # exporters repeat what was not confirmed
+            twin = by_id.get(span.span_id)  # exporters send a span again if the server did not confirm it
             fresh = span if kind == span.kind else replace(span, kind=kind)
             by_id[span.span_id] = fresh if twin is None else min(fresh, twin, key=_completeness)
         self.all = sorted(by_id.values(), key=lambda s: (start_of(s), s.span_id))
@@ -30,11 +30,11 @@ class Spans:
         self.root = self._find_root()
 
     def parent(self, span: Span) -> Span | None:
-        """The span that called this one, where it is there."""
+        """Return the span that called this one; None if it is missing."""
         return self._by_id.get(span.parent_id or "")
 
     def ancestors(self, span: Span) -> Iterator[Span]:
-        """Each once, where parents form a cycle."""
+        """Yield the callers of a span, nearest first. Stops at a cycle of parents."""
         seen = {span.span_id}
         above = self.parent(span)
         while above and above.span_id not in seen:
@@ -43,7 +43,7 @@ class Spans:
             above = self.parent(above)
 
     def below(self, span: Span) -> Iterator[Span]:
-        """The span and what it called, level by level."""
+        """Yield the span and its descendants, level by level."""
         seen, level = {span.span_id}, [span]
         while level:
             yield from level
@@ -73,17 +73,17 @@ class Spans:
 
 
 def question_in(span: Span, settings: SpanSettings) -> str | None:
-    """What a user typed, in the input of a span."""
+    """Return the user's question from a span's input."""
     return text_of(span.input, [*settings.question, *QUESTION], USER)
 
 
 def answer_in(span: Span, settings: SpanSettings) -> str | None:
-    """What an assistant answered, in the output of a span."""
+    """Return the assistant's answer from a span's output."""
     return text_of(span.output, [*settings.answer, *ANSWER], ASSISTANT)
 
 
 def _documents(span: Span, settings: SpanSettings) -> tuple[Document, ...]:
-    """What a search or the named tool found; ids that only its output has are added."""
+    """Return the documents of a search or of the configured tool. Missing ids are taken from the output."""
     if span.kind not in ("retriever", "reranker") and span.name != settings.tool:
         return ()
     logged = documents_of(span.output)
@@ -98,11 +98,11 @@ def _documents(span: Span, settings: SpanSettings) -> tuple[Document, ...]:
 
 
 def _completeness(span: Span) -> tuple[bool, bool, str]:
-    """Least for the most complete of several states of a span."""
+    """Sort key for several states of a span: the most complete state comes first."""
     return span.end is None, span.output is None, repr(span)
 
 
 def _named_kind(span: Span) -> SpanKind:
-    """Few libraries say that a step is a reranker; most name it so."""
+    """Return the span's kind. Few libraries log the kind `reranker`, so it is also detected by the span's name."""
     named = "rerank" in span.name.lower() and span.parent_id and span.kind in ("chain", "other", "tool", "retriever")
     return "reranker" if named and (span.documents or documents_of(span.output)) else span.kind

@@ -1,4 +1,4 @@
-"""Traces from rows of tables: which column holds what, and where rows are, in files or in a database."""
+"""Traces from rows of tables in files or in a database: column mapping and reading."""
 
 from tasks.sources.tabular.columns import Columns, Tabular
 from tasks.sources.tabular.rows import FilePaths, TabularSource, from_files

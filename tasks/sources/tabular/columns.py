@@ -1,7 +1,7 @@
-"""Which column of a table holds which field of a trace, and what becomes of a row.
+"""Map the columns of a table to the fields of a trace, and build traces from rows.
 
-A row is a mapping from names of columns to values: of JSON, of CSV (texts), of Arrow, or of a database. Left out: where
-rows are (`rows.py`, `database.py`).
+A row is a mapping from column names to values from JSON, CSV (texts), Arrow or a database. `rows.py` and `database.py`
+read the rows.
 """
 
 import ast
@@ -37,9 +37,9 @@ _STEP = re.compile(r"\[(-?\d+)\]|([^.\[\]]+)")
 _CUT_LIST = re.compile(r"\s*\[\s*(['\"{]|$)")
 _NAME = re.compile(r"[A-Za-z_][\w.\-]{0,63}")
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
-_DIGITS = re.compile(r"-?\d{9,}(\.\d+)?")  # of a time; 20261122 is a day
+_DIGITS = re.compile(r"-?\d{9,}(\.\d+)?")  # a time as a number; the 8 digits of 20261122 are a day
 _UNITS = ((1e11, 1), (1e14, 10**3), (1e17, 10**6), (1e20, 10**9))  # seconds, milli-, micro- and nanoseconds since 1970
-_NUMBERS = ("latency_ms", "cost")  # the others are whole
+_NUMBERS = ("latency_ms", "cost")  # the other numbers are integers
 
 
 def _several(given: object) -> object:
@@ -54,21 +54,21 @@ Paths: TypeAlias = Annotated[
 class Columns(Settings):
     """The column of each field.
 
-    A column is its name, or a path to a value inside it: `meta.user.id`, `messages[-1].content`. Of several columns,
-    the first that holds something counts.
+    A column is given by its name, or by a path to a value in it: `meta.user.id`, `messages[-1].content`. If several
+    columns are given, the first with a value is used.
 
     Attributes:
-        question: What the user asked; of a list of messages, the user's last one.
-        answer: What the application answered; of a list of messages, its last one.
-        id: Id of the trace; without it, a hash of what the row says.
-        timestamp: When it was asked: ISO 8601 (UTC where it names no zone), or seconds, milliseconds, microseconds or
+        question: The user's question. In a list of messages, the user's last message.
+        answer: The application's answer. In a list of messages, the assistant's last message.
+        id: Id of the trace. The default is a hash of the time, question, answer and chunks.
+        timestamp: Time of the question: ISO 8601 (UTC without a zone), or seconds, milliseconds, microseconds or
             nanoseconds since 1970.
-        chunks: List of the passages that the generator saw, in its order: texts, or objects (`chunk`); also as JSON.
-        chunk_ids: List of their ids, where it is apart.
-        chunk_scores: List of their scores, where it is apart.
+        chunks: List of the passages that the generator saw, in its order: texts or objects (see `chunk`), also as JSON.
+        chunk_ids: List of their ids, if it is a separate column.
+        chunk_scores: List of their scores, if it is a separate column.
         app: Name of the application.
         generator: Name of the model.
-        environment: Such as production.
+        environment: Environment, such as production.
         session: Id of the conversation.
         prompt_version: Version of the prompt.
         retriever: Name of the retriever.
@@ -77,11 +77,11 @@ class Columns(Settings):
         tokens_out: Tokens of the answer.
         cost: US dollars that the answer cost.
         tags: Labels by their names.
-        reference_answer: The answer that would be right.
-        gold_chunk_ids: List of the ids of the right chunks.
-        feedback: The user's rating; `ratings` says what words mean.
-        feedback_comment: What the user wrote about it.
-        repeat: Number of the repetition, where a question is asked several times.
+        reference_answer: The correct answer.
+        gold_chunk_ids: List of the ids of the relevant chunks.
+        feedback: The user's rating. `ratings` maps words to numbers.
+        feedback_comment: The user's comment.
+        repeat: Number of the repetition, if a question is asked several times.
     """
 
     question: Paths
@@ -110,7 +110,7 @@ class Columns(Settings):
 
 
 class ChunkPaths(Settings):
-    """Where an object in the list of chunks holds what. What is left out is looked for under the usual names.
+    """The keys of an object in the list of chunks. Omitted keys default to the usual names.
 
     Attributes:
         text: The passage.
@@ -128,14 +128,14 @@ class ChunkPaths(Settings):
 
 
 class Tabular(Settings):
-    """How rows become traces: settings of every source of rows.
+    """How to build traces from rows: settings that all sources of rows share.
 
     Attributes:
-        columns: Which column holds what.
-        chunk: Where an object in the list of chunks holds what.
+        columns: The column of each field.
+        chunk: The keys of an object in the list of chunks.
         ratings: Numbers for words in `columns.feedback`, such as `{up: 1, down: 0}`.
-        app: Name of the application where no column has it.
-        generator: Name of the model where no column has it.
+        app: Name of the application, used if no column has it.
+        generator: Name of the model, used if no column has it.
     """
 
     unique_ids: ClassVar[bool] = True  # whether an id names one trace only, whatever file it is in
@@ -148,7 +148,7 @@ class Tabular(Settings):
 
 
 class _RefusedError(Exception):
-    """The row is no trace; the message holds names of columns and types only."""
+    """The row can't be a trace. The message contains only column names and types."""
 
     def __init__(self, reason: Reason, detail: str) -> None:
         super().__init__(detail)
@@ -168,12 +168,12 @@ class _Column:
         return " or ".join(f"`{path}`" for path, _ in self.paths)
 
     def there(self, row: Iterable[str]) -> bool:
-        """Whether the row has one of the columns, whatever it holds."""
+        """Whether the row has one of the columns, even if empty."""
         there = set(row)
         return any(path in there or str(steps[0]) in there for path, steps in self.paths)
 
     def value(self, row: Row) -> tuple[Any, str]:
-        """The first value that is not empty, and its path; None where there is none."""
+        """Return the first non-empty value and its path, or None and an empty path."""
         for path, steps in self.paths:
             value = row[path] if path in row else _at(row, steps)
             if value is not None and value != "" and value == value:  # noqa: PLR0124 - not NaN
@@ -181,16 +181,16 @@ class _Column:
         return None, ""
 
     def wrong(self, expected: str, value: object) -> _RefusedError:
-        """A value of a type that the field can't have."""
+        """Return an error for a value of the wrong type."""
         detail = f"Expected `{expected}`, got `{type(value).__name__}` - at {self.names}"
         return _RefusedError("wrong_type", detail)
 
 
 class Mapper:
-    """Makes traces of rows.
+    """Builds traces from rows.
 
     Args:
-        columns: `Tabular.columns`, without those that must be checked against the names of a table.
+        settings: Mapping of columns to fields.
     """
 
     def __init__(self, settings: Tabular) -> None:
@@ -214,14 +214,14 @@ class Mapper:
         return [*(c for name, c in self._columns.items() if name in names), *self._tags.values()]
 
     def check_names(self, names: Sequence[str], where: str) -> None:
-        """See that a table has the columns that the config names.
+        """Check that a table has the columns that the config names.
 
         Args:
-            names: Of its columns.
+            names: Names of the table's columns.
             where: The table, for messages.
 
         Raises:
-            SourceError: It lacks some.
+            SourceError: Columns are missing.
         """
         missing = [c for c in self._wanted if not c.there(names)]
         if not missing:
@@ -236,11 +236,11 @@ class Mapper:
         )
 
     def assembled(self, row: Row, line: int, day: datetime | None = None) -> Assembled:
-        """The trace of a row, or a reject. Never raises for what is in it.
+        """Build the trace of a row, or return a reject. Invalid rows never raise an error.
 
         Args:
-            line: Of the row in its file, from 1.
-            day: Its time, where rows have no times of their own.
+            line: Line of the row in its file, from 1.
+            day: Time of the trace, used if rows have no times.
         """
         found = Found()
         trace_id, at = None, day
@@ -293,7 +293,7 @@ class Mapper:
         return self._label("id", row)
 
     def _fields(self, row: Row, found: Found) -> dict[str, Any]:
-        """The trace as builtins, without id and time; what was found where goes into `found`."""
+        """Return the trace as builtins, without id and time. Records in `found` where each field was found."""
         question = self._text("question", "no_question", (QUESTION, USER), row, found)
         answer = self._text("answer", "no_answer", (ANSWER, ASSISTANT), row, found)
         labels = ("environment", "session", "prompt_version", "retriever", "reference_answer")
@@ -321,7 +321,7 @@ class Mapper:
         value, path = column.value(row)
         if value is None and not column.there(row):
             raise _RefusedError("missing_field", f"no column {column.names}")
-        # A text is what it is, even where it looks like JSON; `columns.answer: reply.text` looks into it.
+        # A text is used unchanged, even if it looks like JSON. A path such as `reply.text` looks into JSON.
         text = value if isinstance(value, str) else text_of(value, *form)
         if text is None and isinstance(value, int | float):
             raise column.wrong("str", value)
@@ -402,7 +402,7 @@ class Mapper:
         return documents
 
     def _document(self, item: Any) -> Document:  # noqa: ANN401 - JSON
-        """A passage: what the config names, then what has one of the usual names."""
+        """Return a passage, from the configured keys or else from the usual ones."""
         item = parsed(item) if isinstance(item, str) and item.startswith("{") else item
         if isinstance(item, str):
             return Document(item)
@@ -420,7 +420,7 @@ class Mapper:
 
 
 def time_of(value: object) -> datetime | None:
-    """A time in UTC: of a column of times, ISO 8601, or a number of units since 1970; None where it is none."""
+    """Return a time in UTC from a datetime, ISO 8601, or a number of units since 1970; None if it is invalid."""
     value = _plain(value)
     if isinstance(value, str) and _DIGITS.fullmatch(value.strip()):
         value = float(value) if "." in value else int(value)
@@ -442,7 +442,7 @@ def _steps(path: str) -> list[str | int]:
 
 
 def _at(value: Any, steps: Sequence[str | int]) -> Any:  # noqa: ANN401 - JSON
-    """What stands at a path; JSON that is written as text is looked into."""
+    """Return the value at a path, also inside JSON texts; None if the path is missing."""
     for step in steps:
         value = parsed(value)
         if isinstance(step, str) and isinstance(value, Mapping):
@@ -455,7 +455,7 @@ def _at(value: Any, steps: Sequence[str | int]) -> Any:  # noqa: ANN401 - JSON
 
 
 def _plain(value: Any) -> Any:  # noqa: ANN401 - of whatever type a database has
-    """A value of a database as one of JSON; times as they are."""
+    """Convert a database value to a JSON value. Times are kept, and dates become times."""
     if isinstance(value, UUID):
         return str(value)
     if isinstance(value, Decimal):
@@ -466,7 +466,7 @@ def _plain(value: Any) -> Any:  # noqa: ANN401 - of whatever type a database has
 
 
 def _listed(value: Any) -> list[Any]:  # noqa: ANN401 - JSON
-    """A list: itself, JSON or a Python list as text, the list in an object, or a single item."""
+    """Return a list from a list, JSON or Python text, an object that contains a list, or a single item."""
     value = parsed(value)
     if isinstance(value, str):
         value = _python_list(value)
@@ -478,9 +478,9 @@ def _listed(value: Any) -> list[Any]:  # noqa: ANN401 - JSON
 
 
 def _python_list(text: str) -> object:
-    """The list that Python or NumPy printed; another text as it is.
+    """Parse a list that Python or NumPy printed. Any other text is returned unchanged.
 
-    NumPy writes no commas: Python would take two texts without one between them for a single text.
+    NumPy prints no commas, and Python would join adjacent texts, so commas are added between texts.
     """
     if not text.lstrip().startswith("["):
         return text

@@ -1,7 +1,7 @@
-"""Rows of a database through SQLAlchemy: streamed, in a transaction that may only read.
+"""Stream rows from a database through SQLAlchemy, in a read-only transaction.
 
-The address of a database holds a password, so it comes from an environment variable, and no message shows it. Nor does
-a message show what a database says of values: that may be the text of a trace. Left out: what is asked for.
+The URL of a database contains a password, so it comes from an environment variable, and messages never show it.
+Messages also omit the database's text about values, which may be text of a trace.
 """
 
 import asyncio
@@ -20,14 +20,14 @@ from tasks.core.errors import ConnectionLostError, LeadlineError, SourceError, U
 from tasks.sources.reading import http
 from tasks.sources.reading.windows import Window, Windowed
 
-ROWS = 500  # that are fetched at a time
+ROWS = 500  # rows per fetch
 CONNECT_S = 30.0
 
-# What programs add to an address for libpq, and asyncpg does not know.
+# Options of libpq in a URL that asyncpg does not know.
 _OF_LIBPQ = ("application_name", "channel_binding", "connect_timeout", "gssencmode", "keepalives", "options")
-# Kinds of errors of PostgreSQL, by the beginning of their codes.
+# PostgreSQL errors of a lost or unavailable connection, by prefix of their code.
 _LOST = ("08", "40", "53", "57P")
-# What is wrong, by the beginning of PostgreSQL's code, and what to do.
+# Problem and remedy by prefix of PostgreSQL's error code.
 _PROBLEMS = {
     "": ("can't be read", "Try the query in the database's own client."),
     "0A000": ("refuses the query", "It must be one statement that reads."),
@@ -43,11 +43,11 @@ _READ_ONLY = "SET TRANSACTION READ ONLY"
 
 
 class InDatabase(Windowed):
-    """Settings of every source in a database.
+    """Settings that all database sources share.
 
     Attributes:
-        dsn_env: Environment variable that holds the address of the database, such as
-            `postgresql://user:password@host/name` or `sqlite:////data/log.sqlite`. The address itself never stands in
+        dsn_env: Environment variable with the URL of the database, such as
+            `postgresql://user:password@host/name` or `sqlite:////data/log.sqlite`. Never write the URL itself into
             a config.
     """
 
@@ -55,14 +55,14 @@ class InDatabase(Windowed):
 
 
 class Database:
-    """A database whose rows are read.
+    """A database to read rows from.
 
     Args:
-        kind: Of the source, for messages.
+        kind: Kind of the source, for messages.
         variable: `InDatabase.dsn_env`.
 
     Raises:
-        UsageError: It is no name of a variable, which may be the address itself.
+        UsageError: `variable` is not a variable name; it may be the URL itself.
     """
 
     def __init__(self, kind: str, variable: str) -> None:
@@ -72,17 +72,17 @@ class Database:
 
     @property
     def name(self) -> str:
-        """The database, for messages and the names of windows."""
+        """Name of the database, for messages and the names of windows."""
         return f"{self._kind} ${self._variable}"
 
     def rows(self, query: str, window: Window) -> Iterator[dict[str, Any]]:
-        """The rows of a query, `ROWS` of them in memory.
+        """Yield the rows of a query, with `ROWS` of them in memory.
 
         Args:
-            query: Takes the window as `:start` and `:end`.
+            query: Query with the parameters `:start` and `:end` for the window.
 
         Raises:
-            UsageError: The variable is not set, or holds no address of a database.
+            UsageError: The variable is not set, or is not the URL of a database.
             SourceError: The database can't be read to the end of the query.
         """
         url = self._url()
@@ -93,7 +93,7 @@ class Database:
                 yield from _synchronous(url, query, window)
 
     def _url(self) -> URL:
-        """The address, with the driver that is installed."""
+        """Return the URL, with the installed driver."""
         wrong = f"{self._kind} source: ${self._variable} holds no address of a database that can be read. "
         try:
             url = make_url(http.secret(self._kind, "dsn_env", self._variable))
@@ -103,7 +103,7 @@ class Database:
                 url = url.difference_update_query(["sslmode", *_OF_LIBPQ]).set(drivername="postgresql+asyncpg")
                 url = url.update_query_dict({"ssl": mode}) if mode else url
             elif family == "sqlite" and url.database and url.database != ":memory:":
-                # The mode makes no file where there is none.
+                # Read-only mode does not create a missing file.
                 file = url.database if url.database.startswith("file:") else f"file:{quote(url.database)}"
                 url = url.set(drivername="sqlite+pysqlite", database=file, query={"mode": "ro", "uri": "true"})
             url.get_dialect().import_dbapi()
@@ -117,7 +117,7 @@ class Database:
 
     @contextmanager
     def _errors(self) -> Iterator[None]:
-        """Turn whatever a database raises into an error without values and without the address."""
+        """Convert database errors to errors without values and without the URL."""
         try:
             yield
         except LeadlineError:
@@ -147,7 +147,7 @@ class Database:
 
 
 def parameters(query: str) -> set[str]:
-    """The names of what a query takes."""
+    """Return the names of a query's parameters."""
     return set(text(query).compile().params)
 
 
@@ -178,12 +178,12 @@ def _synchronous(url: URL, query: str, window: Window) -> Iterator[dict[str, Any
 def _connect_args(url: URL) -> Mapping[str, object]:
     if url.drivername != "postgresql+asyncpg":
         return {}
-    # In UTC, a column of times without a zone is compared as what it is taken for.
+    # Times without a zone are taken as UTC, so the session compares them in UTC.
     return {"timeout": CONNECT_S, "server_settings": {"TimeZone": "UTC", "application_name": "leadline"}}
 
 
 def _parts(connection: Connection, query: str, window: Window) -> Generator[list[dict[str, Any]], None, None]:
-    """The rows, some at a time. The transaction may only read, and is rolled back at its end."""
+    """Yield the rows in parts. The transaction is read-only and is rolled back at its end."""
     dialect = connection.dialect.name
     connection = connection.execution_options(stream_results=True, max_row_buffer=ROWS)
     if dialect == "postgresql":
@@ -211,7 +211,7 @@ def _bound(query: str, window: Window, dialect: str) -> tuple[TextClause, dict[s
 
 
 def _causes(exc: BaseException | None) -> Iterator[BaseException]:
-    """An error and what it comes from, down to the driver's own."""
+    """Yield an error and its causes, down to the driver's error."""
     seen: set[int] = set()
     while exc is not None and id(exc) not in seen:
         seen.add(id(exc))

@@ -1,4 +1,4 @@
-"""Sources of rows: files or a database, whose rows become traces one by one."""
+"""Sources that build one trace from each row of files or of a database."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -19,14 +19,14 @@ Numbered: TypeAlias = tuple[int, dict[str, Any] | Reject]
 
 
 class FilePaths(Tabular):
-    """Settings of every source of rows in files.
+    """Settings that all sources with rows in files share.
 
     Attributes:
         paths: Files, globs or URLs: `.jsonl`, `.csv`, `.parquet`, `.arrow`, or `.json` with a list; `.gz` and `.zst`
             too. `{date}` stands for each requested day, as YYYY-MM-DD; relative paths start at the config file's
             directory.
-        storage_options: Handed to fsspec, such as `endpoint_url`. Never secrets: credentials come from the environment.
-        day: The day of the traces, as YYYY-MM-DD, where neither a column nor `{date}` says it.
+        storage_options: Options for fsspec, such as `endpoint_url`. No secrets: credentials come from the environment.
+        day: Day of the traces, as YYYY-MM-DD, used if neither a column nor `{date}` gives it.
     """
 
     paths: Annotated[list[Annotated[str, Field(min_length=1)]], Field(min_length=1)]
@@ -44,26 +44,26 @@ class FilePaths(Tabular):
 
 
 class RowStore(Protocol):
-    """Where rows are."""
+    """A place to read rows from."""
 
     def files(self, start: date, end: date) -> list[SourceFile]:
         """See `tasks.sources.Source.files`."""
 
     def rows(self, file: SourceFile) -> Iterator[Numbered]:
-        """The rows of a file with their lines, and rejects for what is none.
+        """Yield the rows of a file with their lines, and rejects of invalid rows.
 
         Raises:
-            SourceError: They can't be read to their end.
+            SourceError: The file can't be read to its end.
         """
 
     def named(self, file: SourceFile) -> bool:
-        """Whether each row has all columns; otherwise a row may leave some out."""
+        """Whether each row has all columns. Otherwise, rows may omit some."""
 
 
 class TabularSource:
-    """Makes traces of rows."""
+    """Builds traces from rows."""
 
-    write_back = None  # tables take no scores
+    write_back = None  # scores can't be written to tables
 
     def __init__(self, settings: Tabular, store: RowStore) -> None:
         self._mapper = Mapper(settings)
@@ -79,10 +79,10 @@ class TabularSource:
         return batches(self._assembled(file))
 
     def traces(self, file: SourceFile, most: int) -> Iterator[Assembled]:
-        """Traces of one file, and where their fields were found.
+        """Return the first traces of one file, and where their fields were found.
 
         Args:
-            most: Traces, rejects included.
+            most: Number of traces, including rejects.
 
         Raises:
             SourceError: The file can't be read.
@@ -130,10 +130,10 @@ class _Files:
 
 
 def from_files(config: FilePaths, base: Path, listed: str | None = None) -> TabularSource:
-    """A source of rows in files.
+    """Create a source of rows in files.
 
     Args:
-        base: Directory that relative paths start in.
+        base: Directory for relative paths.
         listed: Key of the list of rows in a `.json` file that holds an object.
     """
     return TabularSource(config, _Files(config, base, listed))
