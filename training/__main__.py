@@ -2,7 +2,7 @@
 
 import json
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from enum import StrEnum
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -34,7 +34,6 @@ SETS = [SHARED / "nli/train", SHARED / "nli/skills"]
 DEV = [SHARED / "nli/dev", SHARED / "expertqa/dev"]
 Source = StrEnum("Source", ["authored", "natural", "twins"])  # of documents
 SOURCES = list(Source)
-MEASURES = "Balanced accuracy / area under the ROC curve"
 RecipePath = Annotated[Path, typer.Option("--recipe", help="Recipe file.")]
 
 
@@ -153,10 +152,7 @@ def evaluate(
     from training.evaluate import evaluate as measured
 
     sets = _cut(data, claims)
-    table = Table("model", *sets, title=MEASURES)
-    for model in models:
-        table.add_row(model.parent.name, *_figures(measured(model, sets)))
-    console.print(table)
+    _print("model", sets, ([model.parent.name, *_figures(measured(model, sets))] for model in models))
 
 
 @app.command()
@@ -171,10 +167,12 @@ def ablate(
 
     work = recipes.work(recipe)
     measured, texts = _cut(None, claims), preparing.measured_texts(dev)
-    table = Table("trained with", *measured, title=MEASURES)
-    for name, variant in ablating.variants(recipes.load(recipe)).items():
-        table.add_row(name, *_figures(ablating.measure(name, variant, sets, measured, texts, work)))
-    console.print(table)
+    variants = ablating.variants(recipes.load(recipe))
+    rows = (
+        [name, *_figures(ablating.measure(name, variant, sets, measured, texts, work))]
+        for name, variant in variants.items()
+    )
+    _print("trained with", measured, rows)
 
 
 def _cut(data: list[Path] | None, claims: int | None) -> dict[str, labeled.Claims]:
@@ -182,6 +180,13 @@ def _cut(data: list[Path] | None, claims: int | None) -> dict[str, labeled.Claim
     from training.evaluate import cut
 
     return {name: cut(found.drawn(claims)) for name, found in labeled.load_all(data).items()}
+
+
+def _print(title: str, sets: Iterable[str], rows: Iterable[Sequence[str]]) -> None:
+    """A table for a page: it has more columns than a terminal."""
+    from training.report import markdown
+
+    print("Balanced accuracy / area under the ROC curve" + markdown([title, *sets], rows))
 
 
 def _figures(rows: Mapping[str, Row]) -> list[str]:
