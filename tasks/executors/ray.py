@@ -84,7 +84,6 @@ class Worker:
         os.umask(umask)
         self._pickled = b""
         self._work: Any = None
-        self._checked = False
 
     def hello(self) -> Hello:
         """Return a description of this worker."""
@@ -95,14 +94,11 @@ class Worker:
         try:
             if pickled != self._pickled:
                 self._pickled, self._work = b"", None
-                self._work = pickle.loads(pickled)  # noqa: S301 - of the run
-                self._pickled = pickled
-            work: Work[object, object] = self._work
-            if not self._checked:
+                work: Work[object, object] = pickle.loads(pickled)  # noqa: S301 - of the run
                 work.check()
-                self._checked = True
+                self._pickled, self._work = pickled, work
             its: list[object] = pickle.loads(shard)  # noqa: S301 - of the run
-            return work.stored(its) or work(its), None
+            return self._work.stored(its) or self._work(its), None
         except LeadlineError as error:
             return None, _sent(error)
 

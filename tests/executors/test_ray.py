@@ -90,6 +90,11 @@ class TestErrors:
             results(two, work, [1])
         assert work.begun() == []
 
+    def test_each_work_is_checked_also_by_a_worker_that_has_worked(self, two: Ray, tmp_path: Path) -> None:
+        assert results(two, Doubling(tmp_path), [1]) == {1: "[2]"}
+        with pytest.raises(EngineError, match="the lake is not here"):
+            results(two, Doubling(tmp_path, missing="the lake is not here. Mount it."), [2])
+
     def test_a_worker_with_another_leadline_is_refused(self, tmp_path: Path) -> None:
         work = Doubling(tmp_path)
         with pytest.raises(EngineError, match=r"has leadline .*, but the run has leadline 7\. Install the same"):
