@@ -40,7 +40,7 @@ def plain(own, text):
         ({"dtype": "int4"}, "dtype", "'float32', 'bfloat16', 'float16' or 'int8'"),
         ({"template": "{premise}"}, "", "once each"),
         ({"template": "{premise} {hypothesis} {premise}"}, "", "once each"),
-        ({"labels": {"contradicted": 0}}, "", "lack 'supported'"),
+        ({"labels": {"contradicted": 0}}, "", "without 'supported'"),
         ({"labels": {"supported": 0, "contradicted": 0}}, "", "one class"),
         ({"labels": {"supported": -1}}, "labels.supported", "greater than or equal to 0"),
         ({"engine": "vllm_offline", "token_types": "model"}, "", "'zero'"),

@@ -90,5 +90,5 @@ def test_a_claim_in_other_words_stands_as_written_and_an_outage_ends_it() -> Non
         Statement("Ice is cold", (2,)),  # a greeting states nothing
     )
     cutter.outage = True
-    with pytest.raises(EngineError, match="could not be asked"):
+    with pytest.raises(EngineError, match="did not process"):
         graders.statements(cutter, answer)  # type: ignore[arg-type]

@@ -6,6 +6,7 @@ Lists that `together` names are of the same things, which stand in any order. Ro
 sorted by the columns that `unordered` names.
 """
 
+import re
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +14,8 @@ import pytest
 import yaml
 from kit.relations import DEFAULTS, relation
 
-from tasks.store.query import Queries
+from tasks.core.paths import sql_dir
+from tasks.store.query import Queries, sql
 
 HERE = Path(__file__).parent
 
@@ -26,10 +28,18 @@ def cases() -> list[Any]:
     return found
 
 
+def views_read_by(query: str) -> set[str]:
+    """The views among a query's inputs: a case gives their rows, or those of the tables that they read."""
+    (inputs,) = re.findall(r"^-- inputs: (.*)$", sql(query), re.MULTILINE | re.IGNORECASE)[:1] or [""]
+    return {name for name in re.findall(r"\w+", inputs) if (sql_dir() / "views" / f"{name}.sql").exists()}
+
+
 @pytest.mark.parametrize(("query", "case"), cases())
 def test_query(query: str, case: dict[str, Any], tmp_path: Path) -> None:
     with Queries("1GB", tmp_path) as queries:
         relations = {name: relation(name, rows) for name, rows in case["given"].items()}
+        for view in views_read_by(query) - relations.keys():
+            relations[view] = queries.run(f"views/{view}", relations)
         found = queries.run(query, relations, {**DEFAULTS, **case.get("params", {})}).to_pylist()
     expected = case["expect"]
     if by := case.get("unordered"):

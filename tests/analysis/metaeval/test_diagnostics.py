@@ -47,7 +47,7 @@ def test_always_full_marks(diagnose: Diagnose) -> None:
     assert why[0] == (
         "It gives every answer the same grades: answer relevancy 5, completeness 5, faithfulness 1, usefulness 1."
     )
-    assert not any("upside down" in line or "can't be read" in line for line in why)
+    assert not any("reversed" in line or "can't be read" in line for line in why)
     assert (found.grades[OVERALL].value or 0) < 0.75
 
 
@@ -59,7 +59,7 @@ def test_labels_swapped(diagnose: Diagnose, at_most: bool) -> None:
         assert line.startswith(
             f"Its {grade.replace('_', ' ')} is reversed, as if {most} and {least} were swapped: on average "
         )
-    assert len([line for line in why if "upside down" in line]) == 4
+    assert len([line for line in why if "reversed" in line]) == 4
     assert not any("same grades" in line or "always gives" in line for line in why)
     assert (found.grades["faithfulness"].value or 0) < 0.2  # but for N/A, everything is wrong
 
@@ -67,7 +67,7 @@ def test_labels_swapped(diagnose: Diagnose, at_most: bool) -> None:
 def test_one_label_swapped_is_reported_of_that_grade_alone(diagnose: Diagnose) -> None:
     why, _ = diagnose(lambda n, name, grade: swapped(n, name, grade) if name == "faithfulness" else grade)
     assert why[0].startswith("Its faithfulness is reversed, as if 1 and 0 were swapped")
-    assert not any("upside down" in line for line in why[1:])
+    assert not any("reversed" in line for line in why[1:])
     # 0 where 1 is wanted and the reverse: turned round, all would pass, and none does as it is.
     assert why[0].split("Reversed, ")[1] == "126 of these 126 would pass, not 0."
 
@@ -79,7 +79,7 @@ def test_a_tenth_of_the_replies_unparsable(diagnose: Diagnose, suite: Suite) -> 
     assert why[0].startswith(f"{lost / 576:.1%} of its replies can't be read ({lost} of 576: answer relevancy 15, ")
     assert why[0].endswith("Of those that can, 100% pass.")
     assert found.grades["faithfulness"].unparsable == sum((n + 6) % 10 == 0 for n in range(144))
-    assert not any("upside down" in line or "same grades" in line for line in why)
+    assert not any("reversed" in line or "same grades" in line for line in why)
 
 
 def test_one_grade_that_is_always_the_same(diagnose: Diagnose) -> None:
@@ -125,7 +125,7 @@ def test_knowledge_of_its_own(diagnose: Diagnose, suite: Suite) -> None:
         "goes by its own knowledge" in w and "absurd_in_reference, faithfulness, 0 of 9 passed" in w for w in why
     )
     assert any("lets statements without a citation pass" in w for w in why)
-    assert not any("upside down" in w or "generous" in w for w in why)
+    assert not any("reversed" in w or "generous" in w for w in why)
 
 
 def test_drawing_lots_is_reported(suite: Suite, tmp_path: Path) -> None:

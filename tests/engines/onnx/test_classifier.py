@@ -290,7 +290,7 @@ def test_graph_that_answers_otherwise_than_the_model_is_never_kept(folders, tmp_
     monkeypatch.setenv(onnx_cpu.CACHE_VARIABLE, str(tmp_path))
     # Right on the length that it was exported with, wrong on others: what a misread shape looks like.
     monkeypatch.setattr(_graph, "run", lambda session, ids: right(session, ids) + (len(ids) > 40))
-    with pytest.raises(EngineError, match="other logits than the model, by 1"):
+    with pytest.raises(EngineError, match="differs from the model's logits by 1"):
         made(folders["bert"]).classify(PAIRS)
     assert list(tmp_path.rglob("*.onnx")) == []
 

@@ -238,7 +238,7 @@ def test_it_prints_tables_and_writes_a_page(command: Command, tmp_path: Path) ->
     for message in (
         "Of 11 claims that both labeled, 64% have the same label",
         "Each label against the rest",
-        "because of their labels: 1 claim.",
+        "by their labels: 1 claim.",
     ):
         assert message in out
     assert out.count("t1-") == 2

@@ -230,7 +230,7 @@ def test_what_holds_for_all_recipes_is_stated_once(judged: World, command: Comma
     assert code == 0
     assert ("Waterfall of recipe claims" in out, "Waterfall of recipe strict" in out) == (True, True)
     assert err.count("note") == 1  # of the line that is no label
-    assert err.count("are no labels") == 1
+    assert err.count("are not valid labels") == 1
 
 
 @pytest.mark.parametrize(("picked", "once"), [((2, 2), 1), ((2, 3), 0)])

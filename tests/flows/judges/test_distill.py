@@ -222,7 +222,7 @@ def test_grades_are_taught_by_a_prompt_each(judged: World, command: Command, tmp
     ("judge", "student", "more", "message"),
     [
         ("replay", None, (), "--student is missing"),
-        ("nobody", "student.yaml", (), "'nobody' is no judge"),
+        ("nobody", "student.yaml", (), "'nobody' is not a judge"),
         ("replay", "out/replay.yaml", (), "kind is not one that learns verdicts on claims"),
         ("replay", "grader.yaml", (), "kind is not one that learns verdicts on claims"),
         ("lot", "student.yaml", (), "kind is not one that learns grades"),
@@ -230,7 +230,7 @@ def test_grades_are_taught_by_a_prompt_each(judged: World, command: Command, tmp
         ("replay", "thinks.yaml", (), "model.thinking is true"),
         ("replay", "student.yaml", ("--balance", 0.5), "--balance 0.5 is below 1"),
         ("replay", "student.yaml", ("--valid-share", 1), "--valid-share 1 is not a valid share"),
-        ("replay", "student.yaml", ("--max", 0), "--max 0 is no number"),
+        ("replay", "student.yaml", ("--max", 0), "--max 0 is not a valid number"),
         ("replay", "student.yaml", ("--from", LAST, "--to", FIRST), "Swap them"),
     ],
 )
@@ -252,10 +252,10 @@ def test_mistakes(
 def test_another_folder_is_not_overwritten(judged: World, command: Command, tmp_path: Path) -> None:
     (tmp_path / "notes.txt").write_text("mine")
     code, _, err = command(*options(judged, tmp_path))
-    assert (code, "holds something else" in err) == (2, True)
+    assert (code, "is not a training set" in err) == (2, True)
     (tmp_path / "card.json").write_text("{}")  # many a tool writes one
     code, _, err = command(*options(judged, tmp_path))
-    assert (code, "holds something else" in err) == (2, True)
+    assert (code, "is not a training set" in err) == (2, True)
     assert (tmp_path / "notes.txt").read_text() == "mine"
 
 
