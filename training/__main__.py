@@ -44,9 +44,8 @@ def prepare(
     dev: Annotated[list[Path], typer.Option(help="Folders of what is measured on: checked for leaks.")] = DEV,
 ) -> None:
     """Build the pairs, without those that leak what is measured on; measure shortcuts to their labels."""
-    pairs = preparing.build(recipes.load(recipe), sets)
-    leaked = set(preparing.leaks(pairs, preparing.measured_texts(dev)))
-    pairs = [pair for pair in pairs if pair not in leaked]
+    built = preparing.build(recipes.load(recipe), sets)
+    pairs = preparing.without_leaks(built, preparing.measured_texts(dev))
     table = Table("source", "entailment", "neutral", "contradiction", "not_entailment", title=f"{len(pairs):,} pairs")
     counts = preparing.summary(pairs)
     for source, found in counts.items():
@@ -59,7 +58,7 @@ def prepare(
     console.print(f"Area of the claim alone: {shortcuts['claim_only']:.3f} (under the ROC curve; 0.5 is chance)")
     console.print(f"Area of shared words alone: {shortcuts['overlap_only']:.3f}")
     console.print(f"Area of the premise's length alone: {shortcuts['length_only']:.3f}")
-    console.print(f"Left out, since they have a text of the measuring side: {len(leaked)}")
+    console.print(f"Left out, since they have a text of the measuring side: {len(built) - len(pairs)}")
     folder = recipes.work(recipe)
     preparing.write(pairs, folder / "pairs.jsonl")
     report = {"pairs": counts, "shortcuts": shortcuts}

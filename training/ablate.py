@@ -3,8 +3,6 @@
 from collections.abc import Mapping
 from pathlib import Path
 
-import msgspec
-
 from bench.accuracy.agreement import Row
 from bench.accuracy.labeled import Claims
 from training import prepare
@@ -41,7 +39,7 @@ def variants(recipe: Recipe) -> dict[str, Recipe]:
 def measure(
     name: str, recipe: Recipe, labeled: list[Path], measured: Mapping[str, Claims], texts: list[str], work: Path
 ) -> dict[str, Row]:
-    """Trains a variant and evaluates it; a variant that was evaluated before is read from its file.
+    """Trains a variant, or goes on where a killed run stopped, and evaluates it.
 
     Args:
         labeled: Folders with the labeled sets of others, for training.
@@ -49,11 +47,6 @@ def measure(
         texts: Every text of it: pairs that contain one are left out.
         work: Folder of all variants.
     """
+    pairs = prepare.without_leaks(prepare.build(recipe, labeled), texts)
     folder = work / name.replace(" ", "-").replace("%", "")
-    result = folder / "result.json"
-    if not result.exists():
-        pairs = prepare.build(recipe, labeled)
-        leaked = set(prepare.leaks(pairs, texts))
-        model = run(recipe, [pair for pair in pairs if pair not in leaked], folder_of(recipe.base), folder)
-        result.write_bytes(msgspec.json.encode(evaluate(model, measured)))
-    return msgspec.json.decode(result.read_bytes(), type=dict[str, Row])
+    return evaluate(run(recipe, pairs, folder_of(recipe.base), folder), measured)

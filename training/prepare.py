@@ -116,6 +116,12 @@ def leaks(pairs: Iterable[Pair], measured: Iterable[str]) -> list[Pair]:
     return [p for p in pairs if not known.isdisjoint(_runs(p.premise) | _runs(p.hypothesis))]
 
 
+def without_leaks(pairs: Sequence[Pair], measured: Iterable[str]) -> list[Pair]:
+    """The other pairs; see `leaks`."""
+    leaked = set(leaks(pairs, measured))
+    return [pair for pair in pairs if pair not in leaked]
+
+
 def _runs(text: str) -> set[str]:
     """Every run of `RUN` words, or all of a text that has no more."""
     words = text.casefold().split()

@@ -37,7 +37,7 @@ class Work(Protocol[T, R_co]):
         """
 
     def set_aside(self, shard: list[T], failure: str) -> R_co:
-        """Handle a shard that kills every worker: store failures, or leave the shard to the next run."""
+        """Handle a shard that killed several workers: store failures, or leave the shard to the next run."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -1,8 +1,8 @@
 """The executor `ray`: runs shards on workers of a Ray cluster, or on several workers on this machine.
 
 The driver (the process of the run) sends each worker one shard at a time. A worker loads the model, runs it and stores
-the results. If a worker dies, its shard is sent to another worker, so only that shard may be computed twice. A shard
-that kills several workers is set aside (`DEATHS`).
+the results. If a worker dies, its shard is sent to another worker, so each death can repeat the work of one shard at
+most. A shard that kills `DEATHS` workers is set aside.
 
 Ray is imported only in this module, with the first shard. See docs/scale.md for how to start a cluster.
 """

@@ -1,8 +1,4 @@
-"""Ablations: each variant lacks one thing, and a killed run reads what it has measured."""
-
-import json
-
-import pytest
+"""Ablations: each variant lacks one thing."""
 
 from training import ablate, recipe
 
@@ -29,11 +25,3 @@ def test_each_variant_lacks_one_thing():
         "no ranking": {"ranking": 0},
         **{f"no {left}": {"data.sets": {k: v for k, v in sets.items() if k != left}} for left in ablate.OTHERS},
     }
-
-
-def test_a_variant_that_was_measured_is_not_trained_again(tmp_path):
-    rows = {"natural": {"auc": [0.7, 0.6, 0.8]}}
-    (tmp_path / "no-noise").mkdir()
-    (tmp_path / "no-noise" / "result.json").write_text(json.dumps(rows))
-    found = ablate.measure("no noise", RECIPE, [], {}, [], tmp_path)
-    assert found["natural"]["auc"] == pytest.approx((0.7, 0.6, 0.8))

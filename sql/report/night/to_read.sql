@@ -1,4 +1,4 @@
--- Grain: one trace of the night to read, most evidence of an error first; one per question, only traces with text.
+-- Grain: one trace to read: claims to check first, then most evidence of an error; one per question, only with text.
 -- Inputs: trace_scores, traces. Parameters: $recipe, $night, $limit.
 SELECT
     s.trace_id, s.claims_to_check, s.claims_contradicted, s.claims_misused,
